@@ -1,0 +1,63 @@
+# Targets for people and for CI. Needs GNU make, Go and git; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+LINT := $(GO) tool -modfile=tools/go.mod golangci-lint
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+TESTFLAGS ?=
+FUZZTIME ?= 30s
+
+.PHONY: help demo build test lint check cross bench fuzz postgres
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## watch a loop turn a red test green: no key, no network
+	@$(GO) build -o bin/pawl ./cmd/pawl
+	@bin/pawl demo
+
+build: ## bin/pawl as it is released: static, stripped, reproducible
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
+
+test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
+	$(GO) test $(TESTFLAGS) ./...
+
+lint: ## layout, linters and the layers of the packages
+	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
+	$(LINT) run ./...
+	$(GO) test ./internal/arch
+
+check: lint test cross ## all that must hold before a commit
+
+cross: ## compile for every platform that pawl is promised for
+	@for p in $(PLATFORMS); do \
+		echo "build $$p"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./...; \
+	done
+
+bench: ## measure the runtime against its targets
+	$(GO) run ./internal/bench
+
+fuzz: ## each fuzz target for FUZZTIME (30s)
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' internal | sort | while IFS=: read -r file func; do \
+		name=$${func#func }; \
+		echo "fuzz $$name in $$(dirname "$$file")"; \
+		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; \
+	done
+
+# The tests need the server's programs, not a running server.
+postgres:
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+		echo "PostgreSQL's initdb is not installed; installing Debian's package postgresql"; \
+		apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql </dev/null; \
+		exit 0; \
+	fi; \
+	echo "The tests run on PostgreSQL too, and its initdb is neither in /usr/lib/postgresql/*/bin nor in PATH." >&2; \
+	echo "Fix: sudo apt-get install postgresql   (macOS: brew install postgresql@17, then put its bin in PATH)" >&2; \
+	exit 1

@@ -1,0 +1,59 @@
+// Package command drives any program as an agent: the prompt comes on standard
+// input and in the file that PAWL_PROMPT names, the report goes into the file
+// that PAWL_REPORT names.
+//
+// Such a program reports no usage, so its tokens are an estimate, and marked
+// as one: never zero.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "command"
+
+// grace is what a program gets between TERM and KILL when its time is over.
+const grace = 2 * time.Second
+
+// bytesPerToken is the rule of thumb behind the estimate.
+const bytesPerToken = 4
+
+// Driver runs the definition's agent_command.
+type Driver struct {
+	exec agent.Exec
+}
+
+// New returns a driver that starts programs through exec.
+func New(exec agent.Exec) *Driver { return &Driver{exec} }
+
+// Turn runs the command once. It blocks until the program and everything that
+// it started are gone. The error is nil for any program that started.
+func (d *Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	var printed counter
+	res, err := d.exec.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", r.Command}, Dir: r.Dir, Env: r.Env, Stdin: strings.NewReader(r.Prompt),
+		Stdout: io.MultiWriter(&printed, r.Output), Stderr: io.MultiWriter(&printed, r.Output),
+		Timeout: r.Timeout, Grace: grace, Tag: r.Tag,
+	})
+	if err != nil {
+		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
+	}
+	return agent.Result{
+		Exit: res.Exit, Ended: res.Ended, Took: res.Took, Printed: printed.n.Load(),
+		Usage: loop.Usage{
+			Input: tokens(int64(len(r.Prompt))), Output: tokens(printed.n.Load()), Source: loop.UsageEstimated,
+		},
+	}, nil
+}
+
+// tokens is never zero for something that ran.
+func tokens(bytes int64) int64 { return 1 + bytes/bytesPerToken }

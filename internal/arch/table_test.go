@@ -1,0 +1,111 @@
+package arch
+
+import (
+	"path"
+	"slices"
+)
+
+// row is one package, and all that it may do which others may not. A
+// permission is its reason; the empty one is none.
+type row struct {
+	level int
+	name  string // below internal/, with * for any leaf; cmd/… as it stands
+	what  string
+
+	may   []string // packages of the same level that it may import
+	only  []string // if not nil, the packages of the module that it may import
+	pure  bool     // no I/O, no clock
+	leaf  bool     // imports os, syscall and x/sys, nothing else
+	tests bool     // imported by tests only
+
+	clock string
+	exec  string
+	sql   string
+	init  string
+}
+
+const composes = "it joins the parts and hands them the clock"
+
+// table is every package of pawl, those to come included. Imports point to a
+// lower level only.
+var table = []row{
+	{level: 0, name: "loop", what: "nouns, rules, reason codes, state table, errors", pure: true},
+	{level: 0, name: "config", what: "settings"},
+	{level: 0, name: "clock", what: "the machine's clock", clock: "it is the clock"},
+	{level: 0, name: "fault", what: "named fault points"},
+	{level: 0, name: "report", what: "the agent's report and its parser", pure: true},
+	{
+		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage"},
+		exec: "it is the one place that starts processes", clock: "lifetimes of processes are measured where they are waited for",
+	},
+	{
+		level: 0, name: "proc/stage", what: "what a started process does before its program", leaf: true,
+		exec: "it starts the program", init: "it runs in the re-executed binary, before the expensive inits",
+	},
+	{level: 0, name: "redact", what: "streaming redactor"},
+	{level: 0, name: "price", what: "prices as dated data", pure: true},
+
+	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", pure: true},
+	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
+	{level: 1, name: "schedule", what: "next fire time", pure: true},
+	{level: 1, name: "readiness", what: "check, doctor's static half, estimate", pure: true},
+	{level: 1, name: "store", what: "rows, both databases", sql: "it is the store"},
+	{
+		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
+		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
+	},
+	{level: 1, name: "git", what: "hardened git on proc"},
+	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage"}},
+	{
+		level: 1, name: "sandbox/stage", what: "what a confined process does before its program", leaf: true,
+		exec: "it starts the program", init: "it runs in the re-executed binary, before the expensive inits",
+	},
+
+	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
+	{level: 2, name: "event", what: "append, tail, subscribe by sequence"},
+	{level: 2, name: "forge", what: "`gh`: labels, pull requests, comments"},
+	{level: 2, name: "agent", what: "driver contract"},
+	{level: 2, name: "agent/*", what: "one driver each", may: []string{"agent"}},
+	{level: 2, name: "meter", what: "egress proxy"},
+	{level: 2, name: "notify", what: "messages to people"},
+
+	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
+	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
+	{level: 3, name: "effect", what: "outbox and kinds"},
+	{level: 3, name: "memory", what: "what was learned, generator"},
+
+	{level: 4, name: "engine", what: "one run through the cycle"},
+
+	{level: 5, name: "protocol/*", what: "one way each of keeping memory and picking work"},
+	{level: 5, name: "trigger", what: "due loops fire, once"},
+	{level: 5, name: "queue", what: "River"},
+
+	{level: 6, name: "control", what: "the operator's verbs and their data types, once for every surface"},
+	{level: 6, name: "demo", what: "the repository and the scripted agent of `pawl demo`"},
+
+	{level: 7, name: "api", what: "HTTP+JSON, SSE"},
+	{level: 7, name: "mcp", what: "the verbs for agents"},
+
+	{level: 8, name: "client", what: "socket or in-process"},
+	{level: 8, name: "web", what: "dashboard"},
+	{level: 8, name: "tui", what: "terminal"},
+
+	{level: 9, name: "daemon", what: "composition root, New/Start/Stop", clock: composes},
+
+	{level: 10, name: "cli", what: "the command line", clock: composes},
+
+	{level: 11, name: "cmd/pawl", what: "calls `cli.Main`", only: []string{"cli"}},
+
+	{level: 12, name: "bench", what: "measures against the targets; nothing imports it", clock: "it measures"},
+	{level: 12, name: "arch", what: "these rules; nothing imports it"},
+}
+
+// find returns the row of a package.
+func find(rows []row, name string) (row, bool) {
+	for _, pattern := range []string{name, path.Dir(name) + "/*"} {
+		if i := slices.IndexFunc(rows, func(r row) bool { return r.name == pattern }); i >= 0 {
+			return rows[i], true
+		}
+	}
+	return row{}, false
+}

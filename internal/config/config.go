@@ -1,0 +1,74 @@
+// Package config says where pawl keeps what it writes: the settings of one
+// process, from flags, the environment and defaults, in this order.
+//
+// It reads only the environment that it is given, creates nothing, and knows
+// no definition of any loop.
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/adrg/xdg"
+)
+
+// Settings of one process. Every field has a value after Load.
+type Settings struct {
+	// Home is the folder of everything that pawl writes outside of workspaces:
+	// the store, copies of trees, files of live runs.
+	Home string
+	// Database is the path of the SQLite file, or a postgres:// URL.
+	Database string
+}
+
+// Names of the variables that set what flags do not.
+const (
+	EnvHome     = "PAWL_HOME"
+	EnvDatabase = "PAWL_DATABASE"
+)
+
+// Load fills in what the flags left empty: from the environment, NAME=VALUE
+// each, and then from the defaults of the platform.
+func Load(flags Settings, environ []string) (Settings, error) {
+	s := flags
+	if s.Home == "" {
+		s.Home = lookup(environ, EnvHome)
+	}
+	if s.Home == "" {
+		s.Home = filepath.Join(stateHome(environ), "pawl")
+	}
+	home, err := filepath.Abs(s.Home)
+	if err != nil {
+		return s, err
+	}
+	s.Home = home
+	if s.Database == "" {
+		s.Database = lookup(environ, EnvDatabase)
+	}
+	if s.Database == "" {
+		s.Database = filepath.Join(s.Home, "pawl.db")
+	}
+	return s, nil
+}
+
+// stateHome prefers the environment that was passed in over the process's own,
+// which the library reads once at start.
+func stateHome(environ []string) string {
+	if dir := lookup(environ, "XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := lookup(environ, "HOME"); home != "" && os.PathSeparator == '/' && xdg.Home != home {
+		return filepath.Join(home, ".local", "state")
+	}
+	return xdg.StateHome
+}
+
+func lookup(environ []string, name string) string {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

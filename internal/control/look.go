@@ -1,0 +1,243 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Show returns one loop with its steps.
+func (s *Service) Show(ctx context.Context, name string) (LoopRow, error) {
+	row, err := s.find(ctx, name)
+	if err != nil {
+		return row, err
+	}
+	row.Schema = "pawl.loop/v1"
+	err = s.view(ctx, func(r *store.Reader) error {
+		row.Steps, err = r.Steps(ctx, loopID(s.ws.ID, row.Protocol, row.Name))
+		return err
+	})
+	if absent(err) {
+		err = nil
+	}
+	return row, err
+}
+
+// Runs lists the newest runs of a loop, newest first; of all loops if name is
+// empty.
+func (s *Service) Runs(ctx context.Context, name string, limit int) ([]RunView, error) {
+	var loops []LoopRow
+	if name == "" {
+		var err error
+		if loops, err = s.Loops(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		row, err := s.find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		loops = []LoopRow{row}
+	}
+	views := []RunView{}
+	for _, l := range loops {
+		var runs []loop.Run
+		err := s.view(ctx, func(r *store.Reader) (err error) {
+			runs, err = r.Runs(ctx, loopID(s.ws.ID, l.Protocol, l.Name), limit)
+			return err
+		})
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			v, err := s.runView(ctx, run)
+			if err != nil {
+				return nil, err
+			}
+			views = append(views, v)
+		}
+	}
+	return views, nil
+}
+
+// Run finds a RUN: a run id, LOOP#N, or LOOP for its newest.
+func (s *Service) Run(ctx context.Context, ref string) (RunView, error) {
+	run, err := s.runOf(ctx, ref)
+	if err != nil {
+		return RunView{}, err
+	}
+	return s.runView(ctx, run)
+}
+
+func (s *Service) runOf(ctx context.Context, ref string) (loop.Run, error) {
+	var run loop.Run
+	if strings.HasPrefix(ref, "run_") {
+		err := s.view(ctx, func(r *store.Reader) (err error) {
+			run, err = r.Run(ctx, ref)
+			return err
+		})
+		return run, s.noRun(ref, err)
+	}
+	name, number, numbered := strings.Cut(ref, "#")
+	row, err := s.find(ctx, name)
+	if err != nil {
+		return run, err
+	}
+	if !numbered {
+		if row.last == nil {
+			return run, &loop.Fault{
+				Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Fix: "start one: pawl run " + name, Err: loop.ErrNotFound,
+			}
+		}
+		return *row.last, nil
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return run, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%q is no run", ref), Fix: "write LOOP#NUMBER, for example " + name + "#3"}
+	}
+	err = s.view(ctx, func(r *store.Reader) (err error) {
+		run, err = r.RunNumber(ctx, loopID(s.ws.ID, row.Protocol, row.Name), n)
+		return err
+	})
+	return run, s.noRun(ref, err)
+}
+
+func (s *Service) noRun(ref string, err error) error {
+	if !absent(err) {
+		return err
+	}
+	return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "`pawl runs` lists them", Err: err}
+}
+
+// Events lists events of a run after a sequence number, oldest first, and says
+// whether the run can still get more.
+func (s *Service) Events(ctx context.Context, runID string, after int64, limit int) (events []loop.Event, more bool, err error) {
+	err = s.view(ctx, func(r *store.Reader) error {
+		// The state is read first: what an ended run wrote is then all there.
+		run, err := r.Run(ctx, runID)
+		if err != nil {
+			return err
+		}
+		events, err = r.Events(ctx, runID, after, limit)
+		more = run.State != loop.RunEnded && s.liveness(run) != "dead" || len(events) == limit
+		return err
+	})
+	return events, more, err
+}
+
+// Diff is what a run changed, as a patch. It is empty for a run that changed
+// nothing.
+func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
+	v, err := s.Run(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	to := v.Commit
+	if to == "" && v.Snapshot != "" {
+		if id, ok, err := s.repo.Ref(ctx, v.Snapshot); err != nil || ok {
+			if to = id; err != nil {
+				return nil, err
+			}
+		}
+	}
+	if to == "" || v.Base == "" {
+		return nil, nil
+	}
+	return s.repo.Diff(ctx, v.Base, to)
+}
+
+// Why explains a run, schema pawl.why/v1.
+type Why struct {
+	Schema    string       `json:"schema"`
+	Run       string       `json:"run"`
+	ID        string       `json:"id"`
+	Outcome   loop.Outcome `json:"outcome"`
+	Reason    loop.Reason  `json:"reason"`
+	Detail    string       `json:"detail"`
+	Exit      int          `json:"exit"`
+	Decisions []Decision   `json:"decisions"`
+	Attempts  []Attempt    `json:"attempts"`
+	Next      string       `json:"next"` // what a person can do about it
+}
+
+// Decision is one time that decide was asked: each candidate with its rule.
+type Decision struct {
+	N          int               `json:"n"`
+	Considered []loop.Considered `json:"considered"`
+}
+
+// Attempt is why one iteration was judged as it was.
+type Attempt struct {
+	N        int          `json:"n"`
+	Step     string       `json:"step"`
+	Verdict  loop.Verdict `json:"verdict"`
+	Reason   loop.Reason  `json:"reason"`
+	Feedback string       `json:"feedback"`
+}
+
+// Why says for each candidate which rule chose or dropped it, and why the run
+// ended as it did.
+func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
+	v, err := s.Run(ctx, ref)
+	if err != nil {
+		return Why{}, err
+	}
+	w := Why{
+		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
+		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{}, Next: next(v),
+	}
+	for _, it := range v.Iterations {
+		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
+	}
+	return w, s.decisions(ctx, v.ID, &w)
+}
+
+func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
+	var after int64
+	for {
+		events, _, err := s.Events(ctx, runID, after, 500)
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		for _, e := range events {
+			after = e.Seq
+			if e.Kind != engine.EventConsidered {
+				continue
+			}
+			d := Decision{N: len(w.Decisions) + 1, Considered: []loop.Considered{}}
+			if err := json.Unmarshal([]byte(e.Text), &d.Considered); err != nil {
+				return fmt.Errorf("read decision of run %s: %w", runID, err)
+			}
+			w.Decisions = append(w.Decisions, d)
+		}
+	}
+}
+
+// next is what a person can do after a run.
+func next(v RunView) string {
+	id := fmt.Sprintf("%s#%d", v.Loop, v.N)
+	switch {
+	case v.State == "dead":
+		return "the next `pawl run " + v.Loop + "` concludes it and keeps its work"
+	case v.Outcome == loop.OutcomeProposed:
+		return fmt.Sprintf("look at it: git diff %s %s; take it: git merge %s", short(v.Base), v.Branch, v.Branch)
+	case v.Outcome == loop.OutcomePaused:
+		return "pawl resume " + v.Loop
+	case v.Snapshot != "":
+		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
+	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone:
+		return ""
+	}
+	return "pawl trace " + id
+}
+
+func short(hash string) string { return hash[:min(len(hash), 12)] }

@@ -1,0 +1,227 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// RunRequest says what to run. Exactly one of Loop and Until is set.
+type RunRequest struct {
+	Loop      string
+	Until     string   // a command: repair until it passes
+	Scope     []string // with Until; empty: everything that is not protected
+	Request   string
+	Overrides loop.Overrides
+}
+
+// Plan is a run that has been checked and not started.
+type Plan struct {
+	Target   engine.Target
+	Firing   engine.Firing
+	Warnings []string
+}
+
+// Prepare finds and checks what a request would run, and starts nothing.
+func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
+	p := Plan{Firing: engine.Firing{Trigger: "manual", Request: r.Request, Overrides: r.Overrides}}
+	def, err := s.definitionFor(ctx, r, &p)
+	if err != nil {
+		return p, err
+	}
+	effective := r.Overrides.Apply(def).WithDefaults()
+	if err := s.runnable(ctx, effective); err != nil {
+		return p, err
+	}
+	if _, err := s.repo.Base(ctx, effective.Base); err != nil {
+		return p, err
+	}
+	p.Target = s.target(def)
+	return p, nil
+}
+
+func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loop.Definition, error) {
+	if r.Until != "" {
+		scope := r.Scope
+		if len(scope) == 0 {
+			scope = []string{"**/*"}
+		}
+		return spec.Until(r.Until, untilName(r.Until, scope), scope), nil
+	}
+	row, err := s.find(ctx, r.Loop)
+	if err != nil {
+		return loop.Definition{}, err
+	}
+	if row.Protocol != loop.ProtocolSpine {
+		return row.def, nil // Its definition lives in the store.
+	}
+	def, warnings, err := s.load(row.Name)
+	p.Warnings = warnings
+	return def, err
+}
+
+// untilName gives the same command in the same workspace the same loop, so
+// that its runs are numbered and learn from each other.
+func untilName(command string, scope []string) string {
+	sum := sha256.Sum256([]byte(command + "\x00" + strings.Join(scope, "\x00")))
+	return "until-" + new(big.Int).SetBytes(sum[:4]).Text(36)
+}
+
+func (s *Service) target(def loop.Definition) engine.Target {
+	protocol := def.WithDefaults().Protocol
+	return engine.Target{
+		Workspace: s.ws, Repo: s.repo, Definition: def, Protocol: s.Protocols[protocol],
+		Loop: loop.Loop{ID: loopID(s.ws.ID, protocol, def.Name), WorkspaceID: s.ws.ID, Name: def.Name, Protocol: protocol},
+	}
+}
+
+// runnable refuses what this version cannot run honestly.
+func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
+	switch {
+	case s.Protocols[d.Protocol] == nil:
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
+			Fix: "use protocol spine",
+		}
+	case d.Tier == loop.TierUnattended:
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: "run " + d.Name, Why: "tier L3 needs a sandbox, and this version has none",
+			Fix: "set tier: L2; its proposals are for people to land",
+		}
+	case d.Sandbox != "" && d.Sandbox != "none" && d.Sandbox != "external":
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: "run " + d.Name, Why: fmt.Sprintf("sandbox %q is asked for, and this version has none", d.Sandbox),
+			Fix: "set sandbox: none to run without confinement, in a copy outside of the checkout",
+		}
+	case d.Agent != "" && d.Agent != command.Name && d.AgentCommand == "":
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("there is no driver for agent %q in this version", d.Agent),
+			Fix: "set agent: command and agent_command to a program that reads the prompt from standard input",
+		}
+	case d.AgentCommand == "":
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "run " + d.Name, Why: "no agent is named",
+			Fix: "set agent: command and agent_command: \"PROGRAM …\", or pass --agent-command",
+		}
+	}
+	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
+		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "scope: " + err.Error(), Fix: "correct the glob"}
+	}
+	return s.programs(ctx, d)
+}
+
+// programs refuses a run whose agent or gates name programs that are not
+// there, before a token is spent.
+func (s *Service) programs(ctx context.Context, d loop.Definition) error {
+	keys := []string{"agent_command", "verify", "guard"}
+	words := []string{firstWord(d.AgentCommand), firstWord(d.Verify), firstWord(d.Guard)}
+	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
+	out := proc.NewRing(4<<10, 0)
+	_, err := s.Plain.Run(ctx, proc.Spec{
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.path(), Stdout: out, Stderr: out,
+	})
+	if err != nil {
+		return fmt.Errorf("look for programs: %w", err)
+	}
+	missing := strings.Fields(out.String())
+	for i, w := range words {
+		if w != "" && slices.Contains(missing, w) {
+			return &loop.Fault{
+				Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH",
+				Fix: "install it, or correct " + keys[i],
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) path() []string {
+	for _, kv := range s.Environ {
+		if strings.HasPrefix(kv, "PATH=") {
+			return []string{kv}
+		}
+	}
+	return []string{"PATH=" + os.Getenv("PATH")}
+}
+
+// firstWord is the program of a command line as far as it can be told without
+// a shell: nothing for lines that begin with anything but a plain word.
+func firstWord(line string) string {
+	for _, w := range strings.Fields(line) {
+		if name, _, ok := strings.Cut(w, "="); ok && isWord(name) {
+			continue // CI=1 npm test
+		}
+		if !isWord(w) {
+			return ""
+		}
+		return w
+	}
+	return ""
+}
+
+func isWord(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+.", r))
+	})
+}
+
+// Start carries out a prepared run and blocks until it has ended.
+func (s *Service) Start(ctx context.Context, p Plan) (RunView, error) {
+	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
+	if err != nil {
+		return RunView{}, err
+	}
+	return s.runView(ctx, run)
+}
+
+// Recover concludes what dead processes left in this workspace. Every verb
+// that writes does so first.
+func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
+	var loops []loop.Loop
+	defs := map[string]loop.Definition{}
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		if loops, err = r.Loops(ctx, s.ws.ID); err != nil {
+			return err
+		}
+		for _, l := range loops {
+			if l.Definition == "" {
+				continue
+			}
+			if defs[l.ID], err = r.Definition(ctx, l.Definition); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []engine.Recovered
+	for _, l := range loops {
+		t := s.target(defs[l.ID])
+		if t.Loop = l; s.Protocols[l.Protocol] == nil {
+			continue
+		}
+		t.Protocol = s.Protocols[l.Protocol]
+		rec, err := s.Engine.Recover(ctx, t)
+		if err != nil {
+			return found, fmt.Errorf("recover %s: %w", l.Name, err)
+		}
+		if rec != nil {
+			found = append(found, *rec)
+		}
+	}
+	return found, s.Engine.Sweep(ctx, engine.Target{Workspace: s.ws, Repo: s.repo})
+}

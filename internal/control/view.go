@@ -1,0 +1,160 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// RunView is a run as `run --json` and `show` print it, schema pawl.run/v1.
+type RunView struct {
+	Schema     string          `json:"schema"`
+	ID         string          `json:"id"`
+	Loop       string          `json:"loop"`
+	N          int64           `json:"n"`
+	Protocol   string          `json:"protocol"`
+	State      string          `json:"state"` // queued, running, settling, ended, dead
+	Phase      loop.Phase      `json:"phase"`
+	Outcome    loop.Outcome    `json:"outcome"`
+	Reason     loop.Reason     `json:"reason"`
+	Detail     string          `json:"detail"`
+	Summary    string          `json:"summary"`
+	Trigger    string          `json:"trigger"`
+	Request    string          `json:"request,omitempty"`
+	Iterations []IterationView `json:"iterations"`
+	Tokens     TokenView       `json:"tokens"`
+	CostUSD    *float64        `json:"cost_usd"` // null: this version does not price
+	Base       string          `json:"base"`
+	Branch     string          `json:"branch"`
+	Commit     string          `json:"commit"`
+	Snapshot   string          `json:"snapshot"`
+	Approval   string          `json:"approval"`
+	Definition string          `json:"definition"`
+	Overrides  loop.Overrides  `json:"overrides"`
+	Sandbox    string          `json:"sandbox"`
+	Readiness  int             `json:"readiness"`
+	Started    *time.Time      `json:"started"`
+	Ended      *time.Time      `json:"ended"`
+	MS         SpentView       `json:"ms"`
+
+	Run loop.Run `json:"-"`
+}
+
+// IterationView is one iteration of a RunView.
+type IterationView struct {
+	N          int               `json:"n"`
+	Step       string            `json:"step"`
+	Sensed     string            `json:"sensed"`
+	Decided    string            `json:"decided"`
+	Acted      string            `json:"acted"`
+	Feedback   string            `json:"feedback"`
+	Verdict    loop.Verdict      `json:"verdict"`
+	Reason     loop.Reason       `json:"reason"`
+	Gates      []GateView        `json:"gates"`
+	Tokens     int64             `json:"tokens"`
+	Tree       string            `json:"tree"`
+	Changed    []string          `json:"changed"`
+	Considered []loop.Considered `json:"considered"`
+	MS         float64           `json:"ms"`
+}
+
+// GateView is one gate of an iteration.
+type GateView struct {
+	Name     string  `json:"name"`
+	Kind     string  `json:"kind"`
+	Pass     bool    `json:"pass"`
+	Exit     int     `json:"exit"`
+	Evidence string  `json:"evidence"`
+	MS       float64 `json:"ms"`
+}
+
+// TokenView is the usage of a run.
+type TokenView struct {
+	Input      int64            `json:"input"`
+	Output     int64            `json:"output"`
+	CacheRead  int64            `json:"cache_read"`
+	CacheWrite int64            `json:"cache_write"`
+	Source     loop.UsageSource `json:"source"`
+}
+
+// SpentView is where the time of a run went, in milliseconds.
+type SpentView struct {
+	Total    float64 `json:"total"`
+	Agent    float64 `json:"agent"`
+	Gates    float64 `json:"gates"`
+	Overhead float64 `json:"overhead"`
+}
+
+func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
+	var its []loop.Iteration
+	var name, protocol string
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		if its, err = r.Iterations(ctx, run.ID); err != nil {
+			return err
+		}
+		name, protocol, err = s.loopOf(ctx, r, run.LoopID)
+		return err
+	})
+	if err != nil {
+		return RunView{}, err
+	}
+	v := RunView{
+		Schema: "pawl.run/v1", ID: run.ID, Loop: name, N: run.N, Protocol: protocol, State: string(run.State), Phase: run.Phase,
+		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Request: run.Request,
+		Tokens: TokenView(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
+		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
+		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run,
+		MS: SpentView{ms(run.Spent.Total), ms(run.Spent.Agent), ms(run.Spent.Gates), ms(run.Spent.Overhead())},
+	}
+	if s.liveness(run) == "dead" {
+		v.State = "dead"
+	}
+	for _, it := range its {
+		v.Iterations = append(v.Iterations, iterationView(it))
+	}
+	return v, nil
+}
+
+func iterationView(it loop.Iteration) IterationView {
+	v := IterationView{
+		N: it.N, Step: it.Step, Sensed: it.Sensed, Decided: it.Decided, Acted: it.Acted, Feedback: it.Feedback, Verdict: it.Verdict,
+		Reason: it.Reason, Tokens: it.Usage.Charged(), Tree: it.Tree, Changed: it.Changed, Considered: it.Considered, Gates: []GateView{},
+	}
+	if !it.Ended.IsZero() {
+		v.MS = ms(it.Ended.Sub(it.Started))
+	}
+	for _, g := range it.Gates {
+		v.Gates = append(v.Gates, GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took)})
+	}
+	return v
+}
+
+func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {
+	loops, err := r.Loops(ctx, s.ws.ID)
+	for _, l := range loops {
+		if l.ID == id {
+			return l.Name, l.Protocol, nil
+		}
+	}
+	return "", "", err
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// orNone says what confines a run that names nothing: in this version nothing
+// does.
+func orNone(sandbox string) string {
+	if sandbox == "" {
+		return "none"
+	}
+	return sandbox
+}

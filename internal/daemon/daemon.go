@@ -1,0 +1,120 @@
+// Package daemon is the composition root: the one place where the parts are
+// joined. A command of the foreground composes what it needs and closes it
+// when it is through.
+//
+// It decides nothing and holds no state of its own.
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/clock"
+	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Options of a composition.
+type Options struct {
+	Settings config.Settings
+	Environ  []string // of the process
+	Log      *slog.Logger
+	Live     func(loop.Event) // sees every event of runs in this process; may be nil
+	ReadOnly bool             // for verbs that only read: nothing is created or migrated
+}
+
+// Daemon is the joined parts. Close it.
+type Daemon struct {
+	store *store.Store // nil if read-only and there is none yet
+	deps  control.Deps
+}
+
+// New opens the store and joins the parts.
+func New(ctx context.Context, o Options) (*Daemon, error) {
+	var sys clock.System
+	d := &Daemon{deps: control.Deps{
+		Now: sys.Now, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
+		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
+	}}
+	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: sys.Now})
+	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.store, d.deps.Store = s, s
+	if o.ReadOnly {
+		return d, nil
+	}
+	exec := proc.Tree{}
+	d.deps.Engine = engine.New(engine.Deps{
+		Store: s, Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Exec: exec,
+		Drivers: map[string]engine.Driver{command.Name: command.New(exec)},
+		Effects: func(r *git.Repo) map[string]engine.Effect {
+			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(r)}
+		},
+		Self: self(), Alive: alive, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+	})
+	return d, nil
+}
+
+// Control returns the verbs for the repository that contains dir.
+func (d *Daemon) Control(ctx context.Context, dir string) (*control.Service, error) {
+	return control.New(ctx, d.deps, dir)
+}
+
+// Close ends the composition. Runs must have ended.
+func (d *Daemon) Close() error {
+	if d.store == nil {
+		return nil
+	}
+	return d.store.Close()
+}
+
+func self() loop.Holder { return loop.Holder(proc.Self()) }
+
+// alive tells whether a holder can still write. Of another host nothing is
+// known here: its lease decides.
+func alive(h loop.Holder) bool {
+	id := proc.Identity(h)
+	return !proc.SameHost(id) || proc.Alive(id)
+}
+
+// newID is sortable by time and unique: 48 bits of milliseconds, 80 random
+// bits, in lower-case base 32.
+func newID(prefix string, now time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	if _, err := rand.Read(b[6:]); err != nil {
+		panic("daemon: no random numbers: " + err.Error()) // crypto/rand never fails on our platforms
+	}
+	return prefix + "_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// Log is where a foreground command writes what nobody has to act on: nowhere,
+// unless PAWL_DEBUG asks for it.
+func Log(environ []string) *slog.Logger {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "PAWL_DEBUG="); ok && v != "" {
+			return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		}
+	}
+	return slog.New(slog.DiscardHandler)
+}

@@ -1,0 +1,131 @@
+package definition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// scope reads the globs that the loop may touch. Each must be a bounded part
+// of the tree.
+func (c *converter) scope() []string {
+	items := c.doc.List("scope")
+	if len(items) == 0 {
+		c.fail("scope", "missing; write the globs that the loop may touch, like src/**")
+		return nil
+	}
+	return c.globs("scope", items, func(pattern string) string {
+		switch {
+		case Placeholder(pattern):
+			return "unfilled placeholder (" + quote(pattern) + "); write a glob like src/**"
+		case unbounded(pattern):
+			return "unbounded (" + quote(pattern) + "); name a directory or a kind of file, like src/** or **/*.go"
+		}
+		return ""
+	})
+}
+
+// patterns reads an optional list of globs, which may be as wide as it likes.
+func (c *converter) patterns(key string) []string {
+	return c.globs(key, c.list(key), func(pattern string) string {
+		switch {
+		case Placeholder(pattern):
+			return "unfilled placeholder (" + quote(pattern) + "); write a glob or remove the item"
+		case pattern == "":
+			return "an empty item; write a glob or remove it"
+		}
+		return ""
+	})
+}
+
+func (c *converter) globs(key string, items []Value, problem func(string) string) []string {
+	if len(items) > maxPatterns {
+		c.fail(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
+		return nil
+	}
+	good := make([]string, 0, len(items))
+	for _, item := range items {
+		if len(item.Text) <= maxPatternBytes {
+			if p := problem(item.Text); p != "" {
+				c.reportAt(SeverityError, key, key+": "+p, item)
+				continue
+			}
+		}
+		if p := patternProblem(item.Text); p != "" {
+			c.reportAt(SeverityError, key, fmt.Sprintf("%s: %s: %s", key, quote(item.Text), p), item)
+			continue
+		}
+		good = append(good, item.Text)
+	}
+	if len(good) == 0 {
+		return nil
+	}
+	return good
+}
+
+// env reads names of environment variables. Their values are never in a file.
+func (c *converter) env() []string {
+	var names []string
+	for _, item := range c.list("env") {
+		if !variableName(item.Text) {
+			c.reportAt(SeverityError, "env", "env: "+quote(item.Text)+
+				" is not the name of a variable; write names only, like [CI, GOFLAGS]", item)
+			continue
+		}
+		names = append(names, item.Text)
+	}
+	return names
+}
+
+func variableName(text string) bool {
+	if text == "" || digitsOnly(text[:1]) {
+		return false
+	}
+	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// list is the items of an optional list; nested keys are no list.
+func (c *converter) list(key string) []Value {
+	items := c.doc.List(key)
+	if e := c.doc.entry(key); e != nil && e.block && len(items) == 0 {
+		c.fail(key, "expected a list, found nested keys; write - item lines or [a, b]")
+	}
+	return items
+}
+
+// notYet refuses or mentions keys that are defined and have no effect yet.
+func (c *converter) notYet() {
+	for _, key := range NotYet {
+		e := c.doc.entry(key)
+		if e == nil || e.scalar.Text == "" && !e.block && len(e.items) == 0 {
+			continue
+		}
+		switch byDefault, ok := notYetDefaults[key]; {
+		case ok && e.scalar.Text == byDefault, strings.TrimSpace(e.scalar.Text) == "[]":
+		case slices.Contains(harmlessNotYet, key):
+			c.warn(key, "has no effect yet in this version")
+		default:
+			c.fail(key, "not supported by this version yet; remove it to run")
+		}
+	}
+}
+
+// unknown names keys that nobody reads, with what was probably meant, and
+// repeated ones.
+func (c *converter) unknown() {
+	for _, key := range c.doc.Keys() {
+		at := Value{Line: key.Line, Column: key.Column}
+		name := strings.Trim(quote(key.Name), "'")
+		switch {
+		case key.Repeated:
+			c.reportAt(SeverityWarning, key.Name, name+": stands above already; the first counts", at)
+		case slices.Contains(knownKeys, key.Name):
+		default:
+			message := name + ": unknown key"
+			if similar := similarKey(key.Name); similar != "" {
+				message += "; did you mean " + similar + "?"
+			}
+			c.reportAt(SeverityWarning, key.Name, message, at)
+		}
+	}
+}

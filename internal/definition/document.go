@@ -1,0 +1,201 @@
+// Package definition reads loop.config.yaml, the file in which a person says
+// what a loop is, into a loop.Definition, and says what is wrong with it, with
+// the line, the column and the fix.
+//
+// It never writes, never runs anything and never expands anything: anchors,
+// aliases, tags and merge keys are the text that they are. A file that is not
+// valid YAML is read line by line. Apart from Load, it touches no file.
+package definition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Limits of what is read. Beyond them a file is refused, whatever it says.
+const (
+	MaxBytes = 1 << 20 // size of a file
+	maxKeys  = 1000    // top-level keys
+	maxDepth = 64      // collections inside one another
+)
+
+// Document is a definition as it was written: for each top-level key its text
+// or its items, and where they stand. It has not been judged.
+type Document struct {
+	// Notice says in one line why the file was not read as the YAML that it
+	// looks like; empty if it was.
+	Notice string
+
+	entries []entry
+	first   map[string]int // index in entries of each key's first occurrence
+}
+
+// entry is one occurrence of a top-level key.
+type entry struct {
+	key    Key
+	scalar Value   // where the value begins, even if it has no text
+	items  []Value // the value as a list
+	block  bool    // a block collection, which has no text
+}
+
+// Key is one occurrence of a top-level key. Lines and columns count from 1, and
+// columns count characters.
+type Key struct {
+	Name     string
+	Line     int
+	Column   int
+	Repeated bool // the key stands above already, and that one counts
+}
+
+// Value is the text of a scalar or of a list item, exactly as written: null,
+// yes and 1e3 are those letters.
+type Value struct {
+	Text   string
+	Line   int
+	Column int
+}
+
+// Parse reads a definition; name stands in errors. The error is a *loop.Fault
+// with exit status 4: the file is too large, nested too deeply, or has no key
+// at all. Anything else that may be wrong is left to Definition.
+func Parse(name string, data []byte) (*Document, error) {
+	if len(data) > MaxBytes {
+		return nil, unreadable(name, fmt.Sprintf("larger than %d bytes", MaxBytes),
+			"a definition is a page of keys; move long texts into files that it names")
+	}
+	src := newSource(data)
+	if src.bomb() {
+		return nil, tooDeep(name)
+	}
+	entries, treeErr := readTree(src)
+	switch {
+	case errors.Is(treeErr, errTooDeep):
+		return nil, tooDeep(name)
+	case treeErr != nil:
+		entries = readLines(src)
+	}
+	doc := &Document{entries: entries}
+	if err := doc.index(name); err != nil {
+		return nil, err
+	}
+	if treeErr != nil {
+		doc.Notice = fmt.Sprintf("%s: %s; read line by line", name, treeErr)
+	}
+	return doc, nil
+}
+
+// index finds the first occurrence of each key, which counts.
+func (d *Document) index(name string) error {
+	if len(d.entries) > maxKeys {
+		return unreadable(name, fmt.Sprintf("more than %d keys", maxKeys), "keep the keys that the loop needs")
+	}
+	d.first = make(map[string]int, len(d.entries))
+	found := false
+	for i := range d.entries {
+		key := &d.entries[i].key
+		if at, ok := d.first[key.Name]; ok {
+			key.Repeated = true
+			if d.Notice == "" {
+				d.Notice = fmt.Sprintf("%s: %s stands in line %d and again in line %d; the first counts",
+					name, quote(key.Name), d.entries[at].key.Line, key.Line)
+			}
+			continue
+		}
+		d.first[key.Name] = i
+		found = found || plainKey(key.Name)
+	}
+	if !found {
+		return unreadable(name, "no key found", "write keys at the start of a line, like name: my-loop")
+	}
+	return nil
+}
+
+// plainKey reports whether a name looks like a key of a definition: lower-case
+// letters and underscores.
+func plainKey(name string) bool {
+	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// Scalar is the text of a key's first occurrence. It reports false if the key
+// is absent, which includes an empty value and a block collection; the Value
+// then still says where the value would stand, or is zero without the key.
+func (d *Document) Scalar(key string) (Value, bool) {
+	e := d.entry(key)
+	if e == nil {
+		return Value{}, false
+	}
+	return e.scalar, e.scalar.Text != ""
+}
+
+// List is the items of a key's first occurrence. A single value is a list of
+// one; an item may be empty. It is nil if there are none.
+func (d *Document) List(key string) []Value {
+	e := d.entry(key)
+	if e == nil {
+		return nil
+	}
+	return e.items
+}
+
+// Keys lists all top-level keys as they stand in the file, unknown and repeated
+// ones included.
+func (d *Document) Keys() []Key {
+	keys := make([]Key, len(d.entries))
+	for i, e := range d.entries {
+		keys[i] = e.key
+	}
+	return keys
+}
+
+func (d *Document) entry(key string) *entry {
+	if i, ok := d.first[key]; ok {
+		return &d.entries[i]
+	}
+	return nil
+}
+
+// source is a file's text, normalised, and its lines.
+type source struct {
+	text  string
+	lines []string
+}
+
+// newSource drops a byte-order mark and every carriage return, so that files
+// from other systems read like any other.
+func newSource(data []byte) source {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	text := string(data)
+	if strings.Contains(text, "\r") {
+		text = strings.ReplaceAll(text, "\r", "")
+	}
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\ufffd")
+	}
+	return source{text: text, lines: strings.Split(text, "\n")}
+}
+
+// from is the rest of a line, both counted from 1 and the column in characters.
+func (s source) from(line, column int) string {
+	if line < 1 || line > len(s.lines) {
+		return ""
+	}
+	rest := s.lines[line-1]
+	for ; column > 1 && rest != ""; column-- {
+		_, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+	}
+	return rest
+}
+
+func tooDeep(name string) error {
+	return unreadable(name, fmt.Sprintf("nested deeper than %d levels", maxDepth), "a definition is flat: keys with values or lists")
+}
+
+func unreadable(name, why, fix string) error {
+	return &loop.Fault{Exit: 4, What: "read definition " + name, Why: why, Fix: fix}
+}

@@ -1,0 +1,149 @@
+package definition
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// tokenKeys are compared as written; a comment glued to their value is cut off.
+var tokenKeys = map[string]bool{"tier": true, "permission_mode": true, "worktree": true, "budget_tokens": true}
+
+// readLines reads a text that is not YAML the way a script would: a key is a
+// line that starts with it, its list the dashed lines below.
+func readLines(src source) []entry {
+	var entries []entry
+	for i := range src.lines {
+		if e := readKey(src, i); e != nil {
+			entries = append(entries, rescue(src, i, *e))
+		}
+	}
+	return entries
+}
+
+// readKey reads the key that starts in a line counted from 0, or gives nil.
+func readKey(src source, i int) *entry {
+	name, rest, ok := keyLine(src.lines[i])
+	if !ok {
+		return nil
+	}
+	text, skipped := lineScalar(rest, tokenKeys[name])
+	e := entry{key: Key{Name: name, Line: i + 1, Column: 1}}
+	column := utf8.RuneCountInString(name) + 2 + utf8.RuneCountInString(rest[:skipped])
+	e.scalar = Value{Text: text, Line: i + 1, Column: column}
+	if text != "" || skipped < len(rest) && strings.ContainsRune(`"'`, rune(rest[skipped])) {
+		e.items = append(e.items, e.scalar)
+	}
+	for n := i + 1; n < len(src.lines) && !endsList(src.lines[n]); n++ {
+		if item, ok := listItem(src.lines[n], n+1); ok {
+			e.items = append(e.items, item)
+		}
+	}
+	return &e
+}
+
+// rescue gives values that no line holds, block scalars and flow lists, to the
+// YAML reader, one key at a time: one bad line elsewhere must not change what
+// they say.
+func rescue(src source, i int, e entry) entry {
+	if e.scalar.Text == "" || !strings.ContainsRune("|>[", rune(e.scalar.Text[0])) || len(src.text) > maxTreeBytes {
+		return e
+	}
+	end := i + 1
+	for end < len(src.lines) && !startsText(src.lines[end]) {
+		end++
+	}
+	part := source{lines: src.lines[i:end]}
+	part.text = strings.Join(part.lines, "\n")
+	alone, err := readTree(part)
+	if err != nil || len(alone) != 1 || alone[0].key.Name != e.key.Name {
+		return e
+	}
+	alone[0].shift(i)
+	return alone[0]
+}
+
+// shift moves an entry down by some lines.
+func (e *entry) shift(lines int) {
+	e.key.Line += lines
+	e.scalar.Line += lines
+	for i := range e.items {
+		e.items[i].Line += lines
+	}
+}
+
+// keyLine splits a line that starts with a key and a colon.
+func keyLine(line string) (name, rest string, ok bool) {
+	name, rest, ok = strings.Cut(line, ":")
+	if !ok || name == "" || len(name) > 64 {
+		return "", "", false
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || !('0' <= c && c <= '9' || c == '-' || c == '.')) {
+			return "", "", false
+		}
+	}
+	return name, rest, true
+}
+
+// endsList reports whether a line is the first after a key's list. Dashes at
+// the start of a line still belong to it.
+func endsList(line string) bool {
+	return startsText(line) && line[0] != '#' && line != "-" && !strings.HasPrefix(line, "- ")
+}
+
+func startsText(line string) bool {
+	return line != "" && line[0] != ' ' && line[0] != '\t'
+}
+
+func listItem(line string, number int) (Value, bool) {
+	trimmed := strings.TrimLeft(line, " \t")
+	rest, ok := strings.CutPrefix(trimmed, "-")
+	if !ok || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+		return Value{}, false
+	}
+	text, skipped := lineScalar(rest, false)
+	before := line[:len(line)-len(rest)+skipped]
+	return Value{Text: text, Line: number, Column: utf8.RuneCountInString(before) + 1}, true
+}
+
+// lineScalar is the value in the rest of a line: comment removed, trimmed, one
+// pair of quotes removed. It also says how many bytes come before the value. A
+// glued comment needs no white space before it.
+func lineScalar(rest string, glued bool) (text string, skipped int) {
+	value := strings.TrimLeft(rest, " \t")
+	skipped = len(rest) - len(value)
+	value = strings.TrimRight(value[:commentStart(value, glued)], " \t")
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	return value, skipped
+}
+
+// commentStart is the index of the # that begins a comment: at the start or
+// after white space or, if glued, anywhere; outside quotes. A quote counts only where a word begins
+// and only if it is closed, so don't is a word.
+func commentStart(value string, glued bool) int {
+	word := true
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case (word || glued) && c == '#':
+			return i
+		case word && (c == '"' || c == '\''):
+			if length := strings.IndexByte(value[i+1:], c); length >= 0 {
+				i += length + 1
+			}
+			word = false
+		default:
+			word = c == ' ' || c == '\t'
+		}
+	}
+	return len(value)
+}
+
+// cutComment cuts a comment that is glued to a value: L1#first.
+func cutComment(text string) string {
+	before, _, _ := strings.Cut(text, "#")
+	return strings.TrimRight(before, " \t")
+}

@@ -1,0 +1,52 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Load reads and parses the definition at path, and returns its bytes for
+// Finding.Render. It refuses what is no regular file, symbolic links, and files
+// with a second name, through which something else could change them; it reads
+// at most MaxBytes and never waits for a writer. The error is a *loop.Fault
+// with exit status 3 (and loop.ErrNotFound within) or 4.
+func Load(path string) (*Document, []byte, error) {
+	data, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &loop.Fault{
+			Exit: 3, What: "read definition " + path, Why: "there is no such file",
+			Fix: "make one with pawl new NAME", Err: errors.Join(loop.ErrNotFound, err),
+		}
+	}
+	if err != nil {
+		return nil, nil, &loop.Fault{
+			Exit: 4, What: "read definition " + path, Why: err.Error(),
+			Fix: "put a regular, readable file there", Err: err,
+		}
+	}
+	doc, err := Parse(path, data)
+	return doc, data, err
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := openPlain(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
+	case manyNames(info):
+		return nil, errors.New("the file has a second name (hard link)")
+	}
+	// One byte more than allowed tells Parse that the file is too large.
+	return io.ReadAll(io.LimitReader(file, MaxBytes+1))
+}

@@ -1,0 +1,319 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func parse(t testing.TB, text string) *Document {
+	t.Helper()
+	doc, err := Parse("loop.config.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", text, err)
+	}
+	return doc
+}
+
+func texts(values []Value) []string {
+	var all []string
+	for _, v := range values {
+		all = append(all, v.Text)
+	}
+	return all
+}
+
+func TestScalarsAreReadAsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		want    string
+		lenient bool
+	}{
+		"a hash inside quotes is text":           {`goal: "Close #7; never merge"`, "Close #7; never merge", false},
+		"a comment after white space is cut":     {"goal: fix it # soon", "fix it", false},
+		"a comment at the value's start":         {"goal: #7", "", false},
+		"a glued hash is text":                   {"goal: fix#7", "fix#7", false},
+		"an apostrophe in a word":                {"goal: don't break # c", "don't break", false},
+		"a literal block":                        {"goal: |\n  one\n  two\n", "one\ntwo", false},
+		"a folded block":                         {"goal: >-\n  one\n  two\n", "one two", false},
+		"a folded plain value":                   {"goal: one\n  two\n", "one two", false},
+		"single quotes":                          {"goal: 'it''s'", "it's", false},
+		"a double quoted escape":                 {`goal: "a\tb"`, "a\tb", false},
+		"null is four letters":                   {"goal: null", "null", false},
+		"a tilde is a tilde":                     {"goal: ~", "~", false},
+		"no is no":                               {"goal: no", "no", false},
+		"True keeps its capital":                 {"goal: True", "True", false},
+		"a number keeps its form":                {"goal: 1e3", "1e3", false},
+		"a hexadecimal number too":               {"goal: 0x1F", "0x1F", false},
+		"an underscored number too":              {"goal: 200_000", "200_000", false},
+		"infinity too":                           {"goal: .inf", ".inf", false},
+		"a date too":                             {"goal: 2024-01-01", "2024-01-01", false},
+		"an empty value is absent":               {"goal:", "", false},
+		"empty quotes are absent":                {`goal: ""`, "", false},
+		"a tag is literal":                       {"goal: !important do it # c", "!important do it", false},
+		"a language tag is literal":              {"goal: !!python/object:os.system x", "!!python/object:os.system x", false},
+		"an anchor is literal":                   {"goal: &a do it", "&a do it", false},
+		"an alias is literal":                    {"base: &b x\ngoal: *b", "*b", false},
+		"an alias of nothing is literal":         {"goal: *never", "*never", false},
+		"a merge key has no meaning":             {"defaults: &d\n  goal: x\n<<: *d\ngoal: own", "own", false},
+		"a merge key adds no keys":               {"defaults: &d\n  goal: x\n<<: *d\n", "", false},
+		"the first duplicate counts":             {"goal: one\ngoal: two", "one", false},
+		"a flow list is its source text":         {"goal: [a,  b] # c", "[a,  b]", false},
+		"a flow mapping is its source text":      {"goal: {a: b}", "{a: b}", false},
+		"a flow list over lines":                 {"goal: [\n  a,\n  b\n]", "[ a, b ]", false},
+		"non-ASCII text before a flow list":      {"{é: ü, goal: [ö, ä]}", "[ö, ä]", false},
+		"a block list is absent":                 {"goal:\n  - a\n", "", false},
+		"a block mapping is absent":              {"goal:\n  a: b\n", "", false},
+		"a byte-order mark":                      {"\ufeffgoal: x", "x", false},
+		"carriage returns":                       {"goal: x\r\ntier: L1\r\n", "x", false},
+		"carriage returns in a block":            {"goal: |\r\n  one\r\n  two\r\n", "one\ntwo", false},
+		"a document marker":                      {"# c\n---\ngoal: x\n", "x", false},
+		"a directive":                            {"%YAML 1.2\n---\ngoal: x\n", "x", false},
+		"only the first document":                {"goal: x\n---\ngoal: [broken\n", "x", false},
+		"a document end":                         {"goal: x\n...\n: broken [\n", "x", false},
+		"a quoted key":                           {`"goal": x`, "x", false},
+		"a key with a space before the colon":    {"goal : x", "x", false},
+		"a whole file in flow style":             {"{name: n, goal: x}", "x", false},
+		"text after a flow list":                 {"goal: [wip] fix", "[wip] fix", true},
+		"a second colon":                         {"goal: Fix: the build", "Fix: the build", true},
+		"a bad escape":                           {`goal: "C:\path"`, `C:\path`, true},
+		"text after the closing quote":           {`goal: "a" b`, `"a" b`, true},
+		"a value that starts with at":            {"goal: @team", "@team", true},
+		"a value that starts with percent":       {"goal: %d", "%d", true},
+		"a value that starts with a backtick":    {"goal: `x`", "`x`", true},
+		"a lone star":                            {"goal: *", "*", true},
+		"no space after the colon":               {"goal:do it", "do it", true},
+		"a stray prose line":                     {"goal: x\nthis is prose\ntier: L1", "x", true},
+		"a tab where YAML has none":              {"goal: x\nscope:\n\t- src/**", "x", true},
+		"an unclosed quote":                      {"goal: \"do it\ntier: L1", `"do it`, true},
+		"an unclosed bracket":                    {"goal: [do it\ntier: L1", "[do it", true},
+		"a comment in a bad file":                {"goal: Fix: it # soon", "Fix: it", true},
+		"a hash in quotes in a bad file":         {"tier:L1\ngoal: \"Close #7\" # c", "Close #7", true},
+		"a hash in quotes later in the value":    {`goal: Say: "a # b" # c`, `Say: "a # b"`, true},
+		"single quotes in a bad file":            {"tier:L1\ngoal: 'x'", "x", true},
+		"a block in a bad file":                  {"tier:L1\ngoal: |\n  one\n  two\n", "one\ntwo", true},
+		"the first duplicate in a bad file":      {"tier:L1\ngoal: one\ngoal: two", "one", true},
+		"a key over the text of another":         {"name: a\n  goal: b\ngoal: c", "c", true},
+		"a key in quotes that run over the line": {"name: \"a\ngoal: b\"\n", "b\"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := parse(t, c.text)
+			if got, ok := doc.Scalar("goal"); got.Text != c.want || ok != (c.want != "") {
+				t.Errorf("goal = %q, %v, want %q", got.Text, ok, c.want)
+			}
+			if lenient := strings.Contains(doc.Notice, "read line by line"); lenient != c.lenient {
+				t.Errorf("notice %q, want line by line: %v", doc.Notice, c.lenient)
+			}
+		})
+	}
+}
+
+func TestListsAreReadAsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		want    []string
+		lenient bool
+	}{
+		"a flow list":                        {`scope: ["src/**"]`, []string{"src/**"}, false},
+		"a flow list of a star":              {`scope: ["*"]`, []string{"*"}, false},
+		"a plain flow list":                  {"scope: [src/**, docs/**]", []string{"src/**", "docs/**"}, false},
+		"a flow list over lines":             {"scope: [\n  a, # c\n  b\n]", []string{"a", "b"}, false},
+		"a block list":                       {"scope:\n  - a # c\n  - 'b'\n", []string{"a", "b"}, false},
+		"a block list without indentation":   {"scope:\n- a\n- b\ntier: L1", []string{"a", "b"}, false},
+		"comments and blank lines between":   {"scope:\n  - a\n\n# c\n  - b\n", []string{"a", "b"}, false},
+		"a scalar is a list of one":          {"scope: src/**", []string{"src/**"}, false},
+		"an empty list":                      {"scope: []", nil, false},
+		"nothing":                            {"scope:", nil, false},
+		"empty quotes are an empty item":     {`scope: ""`, []string{""}, false},
+		"an empty item":                      {"scope:\n  -\n  - a\n", []string{"", "a"}, false},
+		"items are not typed":                {"scope: [null, no, 1e3, ~]", []string{"null", "no", "1e3", "~"}, false},
+		"a tag and an alias in a list":       {"scope:\n  - !x y # c\n  - *z\n", []string{"!x y", "*z"}, false},
+		"a pair in a list is its line":       {"scope:\n  - a: b\n", []string{"a: b"}, false},
+		"a list in a list is its line":       {"scope:\n  - - x\n", []string{"- x"}, false},
+		"a flow list in a list":              {"scope:\n  - [a, b]\n  - {c: d}\n", []string{"[a, b]", "{c: d}"}, false},
+		"an anchored list keeps its anchor":  {"scope: &s\n  - a\n", []string{"&s", "a"}, false},
+		"a nested mapping has no items":      {"scope:\n  a: b\n", nil, false},
+		"a lone star":                        {"scope: *", []string{"*"}, true},
+		"a lone star in a list":              {"scope:\n  - **\n  - src/**\n", []string{"**", "src/**"}, true},
+		"an inline value is one more item":   {"tier:L1\nscope: a\n  - b\n", []string{"a", "b"}, true},
+		"any indentation":                    {"tier:L1\nscope:\n- a\n   - b\n\t- c\n", []string{"a", "b", "c"}, true},
+		"a list ends where text begins":      {"tier:L1\nscope:\n - a\nprose\n - b\n", []string{"a"}, true},
+		"a comment does not end it":          {"tier:L1\nscope:\n - a\n# c\n - b\n", []string{"a", "b"}, true},
+		"quotes and comments in a bad file":  {"tier:L1\nscope:\n - \"a\" # c\n - 'b'\n - c#d\n", []string{"a", "b", "c#d"}, true},
+		"a flow list in a bad file":          {"tier:L1\nscope: [\"*\", b]\n", []string{"*", "b"}, true},
+		"a long flow list in a bad file":     {"tier:L1\nscope: [a,\n  b]\nname: x\n", []string{"a", "b"}, true},
+		"a dash without a space is no item":  {"tier:L1\nscope:\n - a\n -b\n", []string{"a"}, true},
+		"an empty value in a bad file":       {"tier:L1\nscope:\nname: x", nil, true},
+		"an empty quoted value in a bad one": {"tier:L1\nscope: ''", []string{""}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := parse(t, c.text)
+			if diff := cmp.Diff(c.want, texts(doc.List("scope"))); diff != "" {
+				t.Errorf("scope (-want +got):\n%s", diff)
+			}
+			if lenient := strings.Contains(doc.Notice, "read line by line"); lenient != c.lenient {
+				t.Errorf("notice %q, want line by line: %v", doc.Notice, c.lenient)
+			}
+		})
+	}
+}
+
+func TestTokensLoseAGluedComment(t *testing.T) {
+	for _, bad := range []string{"", "stray: prose: line\n"} {
+		for text, want := range map[string]string{
+			"tier: L1#first": "L1", "tier: L1 # first": "L1", `tier: "L1#first"`: "L1#first", "tier: #L1": "",
+			"tier: 'L1'#x": "L1",
+		} {
+			if got, _ := parse(t, text+"\n"+bad+"x: y\n").Scalar("tier"); got.Text != want {
+				t.Errorf("%q with %q: tier = %q, want %q", text, bad, got.Text, want)
+			}
+		}
+		for _, key := range []string{"permission_mode", "worktree", "budget_tokens"} {
+			if got, _ := parse(t, key+": abc#d\n"+bad).Scalar(key); got.Text != "abc" {
+				t.Errorf("%s = %q, want abc", key, got.Text)
+			}
+		}
+		if got, _ := parse(t, "goal: abc#d\n"+bad).Scalar("goal"); got.Text != "abc#d" {
+			t.Errorf("goal = %q, want abc#d", got.Text)
+		}
+	}
+}
+
+func TestPlacesCountCharactersFromOne(t *testing.T) {
+	for _, bad := range []string{"", "stray: prose: line\n"} {
+		text := "# é\nname:  x\nscope:\n  - ä\n  - \"ö\"\nflow: [é, b]\nnone:\n" + bad
+		doc := parse(t, text)
+		for key, want := range map[string]Value{
+			"name": {"x", 2, 8}, "flow": {"[é, b]", 6, 7},
+		} {
+			if got, _ := doc.Scalar(key); got != want {
+				t.Errorf("%s = %+v, want %+v", key, got, want)
+			}
+		}
+		want := []Value{{"ä", 4, 5}, {"ö", 5, 5}}
+		if diff := cmp.Diff(want, doc.List("scope")); diff != "" {
+			t.Errorf("scope (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]Value{{"é", 6, 8}, {"b", 6, 11}}, doc.List("flow")); diff != "" {
+			t.Errorf("flow (-want +got):\n%s", diff)
+		}
+		if got, ok := doc.Scalar("none"); ok || got.Line != 7 {
+			t.Errorf("none = %+v, %v, want line 7 and absent", got, ok)
+		}
+	}
+}
+
+func TestKeysListsEveryOccurrence(t *testing.T) {
+	doc := parse(t, "name: a\nMy-Key: b\nname: c\n")
+	want := []Key{{"name", 1, 1, false}, {"My-Key", 2, 1, false}, {"name", 3, 1, true}}
+	if diff := cmp.Diff(want, doc.Keys()); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if want := "loop.config.yaml: 'name' stands in line 1 and again in line 3; the first counts"; doc.Notice != want {
+		t.Errorf("notice %q, want %q", doc.Notice, want)
+	}
+}
+
+func TestParseRefusesWhatHasNoKey(t *testing.T) {
+	for name, text := range map[string]string{
+		"an empty file":              "",
+		"white space":                " \n\t\n",
+		"comments":                   "# name: x\n",
+		"prose":                      "This is prose.\nNothing else.\n",
+		"only capitalised keys":      "Name: x\nTIER: L1\n",
+		"a list":                     "- a\n- b\n",
+		"UTF-16":                     "\xff\xfen\x00a\x00m\x00e\x00:\x00 \x00x\x00",
+		"binary":                     "\x00\x01\x02\x7fELF",
+		"indented keys in bad YAML":  " name: x: y\n",
+		"a byte-order mark and none": "\ufeff\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("x.yaml", []byte(text))
+			fault, ok := errors.AsType[*loop.Fault](err)
+			if !ok || fault.Exit != 4 {
+				t.Fatalf("Parse = %v, want a fault with exit status 4", err)
+			}
+		})
+	}
+}
+
+func TestAttack127BombsAreBoundedAndNothingIsExpanded(t *testing.T) {
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c <= 'k'; c++ {
+		alias := "*" + string(c-1)
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat(alias+", ", 9)+alias)
+	}
+	for name, c := range map[string]struct {
+		text   string
+		refuse bool
+	}{
+		"an alias bomb":              {bomb + "name: x\n", false},
+		"an anchor in itself":        {"name: &a [*a, *a]\n", false},
+		"a merge bomb":               {"a: &a {x: y}\nname: x\n" + strings.Repeat("<<: [*a, *a]\n", 400), false},
+		"deep brackets":              {"name: " + strings.Repeat("[", 100_000), true},
+		"deep closed brackets":       {"name: " + strings.Repeat("[", 900) + strings.Repeat("]", 900), true},
+		"deep brackets behind fakes": {"name: " + strings.Repeat(`["]",`, 20_000), true},
+		"deep braces":                {"name: " + strings.Repeat("{a: ", 100_000), true},
+		"deep dashes":                {"name:\n" + strings.Repeat("- ", 100_000), true},
+		"deep indentation": {func() string {
+			var b strings.Builder
+			for i := range 300 {
+				b.WriteString(strings.Repeat(" ", i) + "a:\n")
+			}
+			return b.String()
+		}(), true},
+		"deep question marks": {"name: x\n" + strings.Repeat("? ", 30_000), false},
+		"many tags":           {"name: " + strings.Repeat("!!a ", 15_000), true},
+		"many anchors":        {"name: " + strings.Repeat("&a ", 20_000), false},
+		"many blank lines":    {"name: |\n" + strings.Repeat("\n", 60_000) + " x\n", false},
+		"blank lines in runs": {"name: |\n" + strings.Repeat(" x\n"+strings.Repeat("\n", 100), 600), false},
+		"a million commas":    {"name: [" + strings.Repeat("b,", 500_000) + "]", false},
+		"a megabyte of prose": {"name: x\n" + strings.Repeat("b\n", 500_000), false},
+		"a megabyte of keys":  {strings.Repeat("abc: d\n", 140_000), true},
+		"too many keys":       {strings.Repeat("abc: d\n", 1_001), true},
+		"ten megabytes":       {"name: " + strings.Repeat("x", 10<<20), true},
+		"a megabyte of marks": {"name: x\n" + strings.Repeat(`"'`, 500_000), false},
+		"a megabyte of lists": {"name: x: y\nscope:\n" + strings.Repeat("- \"a #\n", 140_000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The best of three: the machine has other things to do.
+			best := time.Hour
+			var doc *Document
+			var err error
+			for range 3 {
+				start := time.Now()
+				doc, err = Parse("x.yaml", []byte(c.text))
+				best = min(best, time.Since(start))
+			}
+			if refused := err != nil; refused != c.refuse {
+				t.Errorf("Parse: %v, want refused: %v", err, c.refuse)
+			}
+			limit := 50 * time.Millisecond
+			if len(c.text) > maxTreeBytes || raceEnabled {
+				limit = 500 * time.Millisecond
+			}
+			if best > limit {
+				t.Errorf("took %v, want less than %v", best, limit)
+			}
+			if err == nil {
+				size := 0
+				for _, e := range doc.entries {
+					size += len(e.scalar.Text)
+					for _, item := range e.items {
+						size += len(item.Text)
+					}
+				}
+				if size > 3*len(c.text) {
+					t.Errorf("%d bytes became %d", len(c.text), size)
+				}
+			}
+			t.Logf("%d bytes in %v", len(c.text), best)
+		})
+	}
+}

@@ -1,0 +1,329 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Limits of what is given to the YAML parser, whose time grows with the square
+// of nesting and of empty lines in a row. They lie far above what people write.
+const (
+	maxTreeBytes = 64 << 10
+	maxOpeners   = 1000 // [ and { in the whole file
+	maxDashes    = 64   // list markers at the start of one line
+	maxBlank     = 100  // empty lines in a row
+)
+
+var errTooDeep = errors.New("nested too deeply")
+
+// bomb reports whether the text may nest so deeply that parsing it costs too
+// much. Counting what opens, and not what closes, cannot be deceived by quotes.
+func (s source) bomb() bool {
+	if strings.Count(s.text, "[")+strings.Count(s.text, "{") > maxOpeners {
+		return true
+	}
+	for _, line := range s.lines {
+		if dashes(line) > maxDashes {
+			return true
+		}
+	}
+	return false
+}
+
+func dashes(line string) int {
+	n := 0
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if !strings.HasPrefix(line, "- ") {
+			return n
+		}
+		line = line[2:]
+		n++
+	}
+}
+
+// heavy says why the text should not be parsed as YAML, or nothing.
+func (s source) heavy() string {
+	if len(s.text) > maxTreeBytes {
+		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
+	}
+	if !strings.Contains(s.text, "\n\n\n") {
+		return ""
+	}
+	blank := 0
+	for _, line := range s.lines {
+		if blank++; strings.TrimSpace(line) != "" {
+			blank = 0
+		}
+		if blank > maxBlank {
+			return fmt.Sprintf("more than %d empty lines in a row", maxBlank)
+		}
+	}
+	return ""
+}
+
+// treeReader turns the syntax tree of the first YAML document into entries. It
+// follows no alias and resolves no tag.
+type treeReader struct{ src source }
+
+// readTree reads the first YAML document. Its error says in words why it is
+// not one; errTooDeep is final, all others leave the text to the line reader.
+func readTree(src source) ([]entry, error) {
+	if why := src.heavy(); why != "" {
+		return nil, errors.New(why)
+	}
+	src = firstDocument(src)
+	file, err := parseYAML(src.text)
+	if err != nil {
+		return nil, err
+	}
+	r := treeReader{src}
+	for _, doc := range file.Docs {
+		pairs, ok := mapping(doc.Body)
+		if !ok {
+			continue
+		}
+		entries := make([]entry, 0, len(pairs))
+		for _, pair := range pairs {
+			if depth(pair.Value, 0) > maxDepth {
+				return nil, errTooDeep
+			}
+			entries = append(entries, r.entry(pair))
+		}
+		return entries, r.complete(entries)
+	}
+	return nil, errors.New("not a YAML mapping")
+}
+
+// parseYAML is the parser with its panics and multi-line messages turned into
+// one-line errors.
+func parseYAML(text string) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, errors.New("not valid YAML")
+		}
+	}()
+	file, err = parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
+	var syntax interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if errors.As(err, &syntax) && syntax.GetToken() != nil {
+		at := syntax.GetToken().Position
+		return nil, fmt.Errorf("not valid YAML (line %d, column %d: %s)", at.Line, at.Column, syntax.GetMessage())
+	}
+	if err != nil {
+		return nil, errors.New("not valid YAML")
+	}
+	return file, nil
+}
+
+// firstDocument is the source up to the marker that ends the first document.
+func firstDocument(src source) source {
+	begun, end := false, 0
+	for i, line := range src.lines {
+		starts, ends := marker(line, "---"), marker(line, "...")
+		if begun && (starts || ends) {
+			return source{text: src.text[:end], lines: src.lines[:i]}
+		}
+		trimmed := strings.TrimSpace(line)
+		begun = begun || starts || trimmed != "" && trimmed[0] != '#' && line[0] != '%' && !ends
+		end += len(line) + 1
+	}
+	return src
+}
+
+func marker(line, mark string) bool {
+	rest, ok := strings.CutPrefix(line, mark)
+	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// complete checks that the tree has a key in each line in which a line reader
+// sees one; otherwise the parser understood the text in a way that no reader
+// of it would.
+func (r treeReader) complete(entries []entry) error {
+	i := 0
+	for n, line := range r.src.lines {
+		if name, _, ok := keyLine(line); !ok || !plainKey(name) {
+			continue
+		}
+		for i < len(entries) && entries[i].key.Line < n+1 {
+			i++
+		}
+		if i == len(entries) || entries[i].key.Line != n+1 {
+			return fmt.Errorf("not valid YAML (line %d: a key inside another value)", n+1)
+		}
+	}
+	return nil
+}
+
+// mapping lists the pairs of a block or flow mapping.
+func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch node := node.(type) {
+	case *ast.MappingNode:
+		return node.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{node}, true
+	}
+	return nil, false
+}
+
+func (r treeReader) entry(pair *ast.MappingValueNode) entry {
+	at := pair.Key.GetToken()
+	e := entry{key: Key{Name: at.Value, Line: at.Position.Line, Column: at.Position.Column}}
+	switch node := pair.Value.(type) {
+	case *ast.SequenceNode:
+		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
+		for _, item := range node.Values {
+			e.items = append(e.items, r.item(item))
+		}
+		return e
+	case *ast.MappingNode:
+		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
+	case *ast.MappingValueNode:
+		e.scalar, e.block = r.collection(node, false, nil, nil)
+	case *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
+		// The line reader gives the text as it was written, items included.
+		if lines := readKey(r.src, e.key.Line-1); lines != nil && lines.key.Name == e.key.Name {
+			return *lines
+		}
+		e.scalar = r.item(node)
+	default:
+		e.scalar = r.scalar(node)
+		if tokenKeys[e.key.Name] && plain(node) {
+			e.scalar.Text = cutComment(e.scalar.Text)
+		}
+	}
+	if e.scalar.Line == 0 {
+		e.scalar.Line, e.scalar.Column = e.key.Line, e.key.Column
+	}
+	if e.scalar.Text != "" || quoted(pair.Value) {
+		e.items = []Value{e.scalar}
+	}
+	return e
+}
+
+// collection is the source text of a flow collection, and no text for a block
+// collection.
+func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token) (v Value, block bool) {
+	if !flow || start == nil || end == nil {
+		return at(first(node), ""), true
+	}
+	from, to := start.Position, end.Position
+	rest := r.src.from(from.Line, from.Column)
+	if from.Line == to.Line {
+		return at(start, upTo(rest, to.Column-from.Column+1)), false
+	}
+	parts := []string{strings.TrimSpace(rest)}
+	for line := from.Line + 1; line < to.Line; line++ {
+		parts = append(parts, strings.TrimSpace(r.src.from(line, 1)))
+	}
+	parts = append(parts, strings.TrimSpace(upTo(r.src.from(to.Line, 1), to.Column)))
+	return at(start, strings.Join(parts, " ")), false
+}
+
+// item is one element of a list. What is not a scalar is taken as it stands in
+// its line.
+func (r treeReader) item(node ast.Node) Value {
+	switch node := node.(type) {
+	case *ast.SequenceNode:
+		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
+			return v
+		}
+	case *ast.MappingNode:
+		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
+			return v
+		}
+	case *ast.MappingValueNode, *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
+	default:
+		return r.scalar(node)
+	}
+	v := at(first(node), "")
+	v.Text, _ = lineScalar(r.src.from(v.Line, v.Column), false)
+	return v
+}
+
+// scalar is the text of a scalar node, as written and not as typed.
+func (r treeReader) scalar(node ast.Node) Value {
+	switch node := node.(type) {
+	case nil:
+		return Value{}
+	case *ast.LiteralNode:
+		return at(node.Start, strings.TrimRight(node.Value.Value, "\n"))
+	case *ast.StringNode:
+		return at(node.Token, node.Value)
+	case *ast.NullNode:
+		if node.Token.Type == token.ImplicitNullType {
+			return at(node.Token, "")
+		}
+	}
+	return at(node.GetToken(), node.GetToken().Value)
+}
+
+// first is the token at which a node begins. A mapping's own token is the
+// colon of its first pair.
+func first(node ast.Node) *token.Token {
+	if pairs, ok := mapping(node); ok && len(pairs) > 0 {
+		return pairs[0].Key.GetToken()
+	}
+	return node.GetToken()
+}
+
+func at(t *token.Token, text string) Value {
+	if t == nil || t.Position == nil {
+		return Value{Text: text}
+	}
+	return Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
+}
+
+// upTo is the first n characters of text.
+func upTo(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+func quoted(node ast.Node) bool {
+	s, ok := node.(*ast.StringNode)
+	return ok && (s.Token.Type == token.SingleQuoteType || s.Token.Type == token.DoubleQuoteType)
+}
+
+func plain(node ast.Node) bool {
+	_, block := node.(*ast.LiteralNode)
+	return node != nil && !block && !quoted(node)
+}
+
+// depth counts collections inside one another and stops where it is too deep.
+func depth(node ast.Node, above int) int {
+	if above > maxDepth {
+		return above
+	}
+	deepest := above
+	switch node := node.(type) {
+	case *ast.SequenceNode:
+		for _, item := range node.Values {
+			deepest = max(deepest, depth(item, above+1))
+		}
+	case *ast.MappingNode:
+		for _, pair := range node.Values {
+			deepest = max(deepest, depth(pair, above+1))
+		}
+	case *ast.MappingValueNode:
+		return max(depth(node.Key, above+1), depth(node.Value, above+1))
+	case *ast.MappingKeyNode:
+		return depth(node.Value, above+1)
+	case *ast.TagNode:
+		return depth(node.Value, above+1)
+	case *ast.AnchorNode:
+		return depth(node.Value, above+1)
+	}
+	return deepest
+}

@@ -1,0 +1,99 @@
+package definition
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Placeholder reports whether a value still has a <fill: …> in it: an angle
+// bracket directly before a letter, and a closing one later. A comparison such
+// as p95 < 3 ms is none.
+func Placeholder(text string) bool {
+	for {
+		at := strings.IndexAny(text, "<‹")
+		if at < 0 {
+			return false
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		text = text[at+size:]
+		if r, _ := utf8.DecodeRuneInString(text); unicode.IsLetter(r) {
+			return strings.ContainsAny(text, ">›")
+		}
+	}
+}
+
+// filled reports whether a person has written something. White space alone is
+// nothing: as a gate it would be a command that always passes.
+func filled(text string) bool {
+	return strings.TrimSpace(text) != "" && !Placeholder(text)
+}
+
+func digitsOnly(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// positive reads a whole number from 1 to most.
+func positive(text string, most int64) (int64, error) {
+	if !digitsOnly(text) {
+		return 0, errors.New("expected a whole number in digits, like 3")
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n > most {
+		return 0, errors.New("expected at most " + strconv.FormatInt(most, 10))
+	}
+	if n == 0 {
+		return 0, errors.New("expected at least 1; remove the key for the default")
+	}
+	return n, nil
+}
+
+// mostInt is the largest count that fits everywhere.
+const mostInt = math.MaxInt32
+
+// longest is the longest duration that is taken for what was meant.
+const longest = 366 * 24 * time.Hour
+
+var errDuration = errors.New("expected a duration like 90s, 10m, 1h30m, 2d or 1w")
+
+// duration reads Go's form with d (24 hours) and w before it: 1d12h.
+func duration(text string) (time.Duration, error) {
+	var total time.Duration
+	rest := text
+	for _, unit := range []struct {
+		letter string
+		length time.Duration
+	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
+		number, after, found := strings.Cut(rest, unit.letter)
+		if !found {
+			continue
+		}
+		if !digitsOnly(number) || len(number) > 3 {
+			return 0, errDuration
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return 0, errDuration
+		}
+		total += time.Duration(n) * unit.length
+		rest = after
+	}
+	if rest != "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil || rest == "0" || strings.ContainsAny(rest, "+-") {
+			return 0, errDuration
+		}
+		total += min(d, longest)
+	}
+	switch {
+	case total <= 0:
+		return 0, errors.New("expected more than nothing, like 10m; remove the key for the default")
+	case total > longest:
+		return 0, errors.New("expected at most a year")
+	}
+	return total, nil
+}

@@ -1,0 +1,96 @@
+// Package effect holds the kinds of effects: what leaves the workspace or
+// moves a branch. Each can be applied, and each can be looked for, so that an
+// unknown outcome is reconciled and never repeated blindly.
+//
+// It keeps no rows; the engine writes them before and after.
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Found says what looking for an effect found.
+type Found struct {
+	Applied bool
+	Result  map[string]string
+}
+
+// KindPropose is the kind of effect that puts a gated tree on a branch of its
+// own, for people to judge.
+const KindPropose = "propose"
+
+// Repository is the part of a git repository that proposing needs.
+type Repository interface {
+	Commit(ctx context.Context, tree string, parents []string, message string, when time.Time) (string, error)
+	UpdateRef(ctx context.Context, ref, to, from string) error
+	Ref(ctx context.Context, ref string) (string, bool, error)
+}
+
+// Propose creates the branch refs/heads/<branch> at a commit of the gated
+// tree. It never moves a branch that exists.
+type Propose struct {
+	repo Repository
+}
+
+// NewPropose returns the kind for one repository.
+func NewPropose(repo Repository) *Propose { return &Propose{repo} }
+
+// Arguments of a propose effect.
+const (
+	ArgBranch  = "branch"
+	ArgTree    = "tree"
+	ArgParent  = "parent"
+	ArgMessage = "message"
+	ArgWhen    = "when" // RFC 3339; fixed at request time, so that the same request makes the same commit
+)
+
+// ResultCommit is the key of the commit in the result.
+const ResultCommit = "commit"
+
+// Apply makes the commit and the branch. The commit is the same however often
+// it is made, so only the branch decides whether this happened.
+func (p *Propose) Apply(ctx context.Context, e loop.Effect) (map[string]string, error) {
+	commit, err := p.commit(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.repo.UpdateRef(ctx, Ref(e.Args[ArgBranch]), commit, ""); err != nil {
+		return nil, fmt.Errorf("propose branch %s: %w", e.Args[ArgBranch], err)
+	}
+	return map[string]string{ResultCommit: commit}, nil
+}
+
+// Look reports whether the branch stands at the commit of this effect. A
+// branch of that name elsewhere is an error: it is somebody else's.
+func (p *Propose) Look(ctx context.Context, e loop.Effect) (Found, error) {
+	at, exists, err := p.repo.Ref(ctx, Ref(e.Args[ArgBranch]))
+	if err != nil || !exists {
+		return Found{}, err
+	}
+	want, err := p.commit(ctx, e)
+	if err != nil {
+		return Found{}, err
+	}
+	if at != want {
+		return Found{}, fmt.Errorf("branch %s exists at %s: %w", e.Args[ArgBranch], at, git.ErrRefMoved)
+	}
+	return Found{Applied: true, Result: map[string]string{ResultCommit: want}}, nil
+}
+
+func (p *Propose) commit(ctx context.Context, e loop.Effect) (string, error) {
+	when, err := time.Parse(time.RFC3339, e.Args[ArgWhen])
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("effect %s has no time", e.Key), err)
+	}
+	return p.repo.Commit(ctx, e.Args[ArgTree], []string{e.Args[ArgParent]}, e.Args[ArgMessage], when)
+}
+
+// Ref is the full name of a branch.
+func Ref(branch string) string { return "refs/heads/" + strings.TrimPrefix(branch, "refs/heads/") }

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// EventPrompt carries the prompt of a turn, so that people can see what an
+// agent was told.
+const EventPrompt = "prompt"
+
+var (
+	beforeAct = fault.New("engine.act.before")
+	afterAct  = fault.New("engine.act.after")
+)
+
+// iterate works one step once: act, gather, verify, conclude. A nil ending
+// lets the run decide again.
+func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
+	if end := c.paused(); end != nil {
+		return end, nil
+	}
+	brief, err := c.intend(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	step := c.steps[d.Choice.Step.Key]
+	turn, err := c.act(ctx, step, brief)
+	if err != nil {
+		return nil, err
+	}
+	if end := stopped(ctx); end != nil {
+		return end, nil
+	}
+	work, err := c.gather(ctx, step, turn)
+	if err != nil {
+		return nil, err
+	}
+	if len(turn.Asks) > 0 {
+		return c.ask(ctx, step, turn.Asks[0])
+	}
+	if work.refused != nil {
+		return c.refuse(ctx, step, work)
+	}
+	attempt, err := c.verify(ctx, work)
+	if err != nil {
+		return nil, err
+	}
+	if end := stopped(ctx); end != nil {
+		return end, nil
+	}
+	return c.conclude(ctx, step, work, attempt)
+}
+
+// act readies the tree and lets the agent take one turn.
+func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Result, error) {
+	c.enter(loop.PhaseAct)
+	if step.Snapshot != "" {
+		if err := c.restore(ctx, step); err != nil {
+			return agent.Result{}, err
+		}
+	}
+	if err := c.makeTree(ctx); err != nil {
+		return agent.Result{}, err
+	}
+	out := &outputEvents{c: c, left: outputCap}
+	req, err := c.request(step, brief, out)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	c.emit(EventPrompt, req.Prompt)
+	driver, ok := c.Drivers[c.driver()]
+	if !ok {
+		return agent.Result{}, fmt.Errorf("agent %q: %w", c.driver(), loop.ErrNotFound)
+	}
+	if err := beforeAct.Hit(ctx); err != nil {
+		return agent.Result{}, err
+	}
+	started := c.Now()
+	res, err := driver.Turn(ctx, req)
+	out.end()
+	if err != nil {
+		return res, err
+	}
+	c.account(res, started)
+	return res, afterAct.Hit(ctx)
+}
+
+// request makes the files and the environment of a turn.
+func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Request, error) {
+	n := len(c.its)
+	dir := c.runDir(c.run.ID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return agent.Request{}, err
+	}
+	prompt := c.prompt(step, brief)
+	promptFile := filepath.Join(dir, fmt.Sprintf("prompt-%d.md", n))
+	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
+		return agent.Request{}, err
+	}
+	timeout := c.def.MaxStepTimeout
+	if left := c.def.MaxWallClock - c.Now().Sub(c.started); left < timeout {
+		timeout = max(left, time.Second)
+	}
+	return agent.Request{
+		Purpose: "act", Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: timeout, Tag: Tag(c.run.ID),
+		Env: c.environ([]string{
+			"PAWL_ITERATION=" + fmt.Sprint(n), "PAWL_STEP=" + step.ID + " " + step.Title,
+			"PAWL_PROMPT=" + promptFile, "PAWL_REPORT=" + c.reportFile(n),
+		}),
+		Output: out,
+	}, nil
+}
+
+func (c *cycle) reportFile(n int) string {
+	return filepath.Join(c.runDir(c.run.ID), fmt.Sprintf("report-%d.json", n))
+}
+
+// driver names the driver of the definition's agent. A command of the
+// definition's own stands in for the program of any other.
+func (c *cycle) driver() string {
+	if _, ok := c.Drivers[c.def.Agent]; !ok && c.def.AgentCommand != "" {
+		return command
+	}
+	return c.def.Agent
+}
+
+// command is the driver that runs any program.
+const command = "command"
+
+// account books a turn on the run and stages its row.
+func (c *cycle) account(res agent.Result, started time.Time) {
+	c.turns++
+	turn := loop.Turn{
+		RunID: c.run.ID, N: c.turns, Iteration: len(c.its), Purpose: "act", Agent: c.driver(), Driver: c.driver(), Model: c.def.Model,
+		Exit: res.Exit, Ended: string(res.Ended), Usage: res.Usage, Took: res.Took, Started: started,
+	}
+	it := c.current()
+	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
+	it.Acted = acted(res)
+	c.run.Usage = c.run.Usage.Add(res.Usage)
+	c.run.Spent.Agent += res.Took
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, turn) })
+}
+
+func acted(res agent.Result) string {
+	switch res.Ended {
+	case proc.TimedOut:
+		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
+	case proc.Signaled:
+		return fmt.Sprintf("the agent was killed by signal %d after %s", res.Exit-128, res.Took.Round(time.Millisecond))
+	case proc.Canceled:
+		return fmt.Sprintf("the agent was stopped with the run after %s", res.Took.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("the agent ended with exit status %d after %s", res.Exit, res.Took.Round(time.Millisecond))
+}
+
+// outputCap is how much of a turn's output becomes events; the rest is counted.
+const outputCap = 1 << 20
+
+// environ is the complete environment of agents, gates and sense commands: a
+// few variables without which programs do not run, what the definition allows,
+// and what pawl says. Nothing else is passed on.
+func (c *cycle) environ(more []string) []string {
+	allowed := append([]string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}, c.def.Env...)
+	var env []string
+	for _, name := range allowed {
+		for _, kv := range c.Environ {
+			if strings.HasPrefix(kv, name+"=") {
+				env = append(env, kv)
+			}
+		}
+	}
+	env = append(env, Tag(c.run.ID), "PAWL_LOOP="+c.t.Loop.Name,
+		// The copy lies in no repository; without this git would look for one
+		// in the folders above.
+		"GIT_CEILING_DIRECTORIES="+c.treesDir())
+	return append(env, more...)
+}
+
+// cleanUp removes what only a live run needs. What was in the tree is in the
+// object store by now, or conclude would have failed.
+func (c *cycle) cleanUp(ctx context.Context) {
+	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
+		return // Recover needs it.
+	}
+	err := errors.Join(c.dropTrees(ctx), os.RemoveAll(c.runDir(c.run.ID)))
+	if err != nil {
+		c.Log.Warn("run files stay behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+	}
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var beforeApproved = fault.New("engine.approved.before")
+
+// senseAnswer takes up the step whose approval fired this run. On a yes the
+// runtime itself runs the bound command, in the step's own tree, and what it
+// did is sensed like anything else.
+func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
+	if c.f.Approval == "" {
+		return nil, nil
+	}
+	var a loop.Approval
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		a, err = r.Approval(ctx, c.f.Approval)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := Observation{Source: "approval " + a.ID}
+	switch {
+	case a.State == loop.ApprovalRejected:
+		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), or(a.Note, "no reason given"))
+	case a.State != loop.ApprovalApproved:
+		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
+	case a.Hash != a.Binding() || a.Definition != c.run.Definition:
+		return &ending{
+			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
+			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",
+		}, nil
+	default:
+		if o, err = c.approved(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	c.sensed.Observations = append(c.sensed.Observations, o)
+	c.sensed.Nothing = ""
+	return stopped(ctx), nil
+}
+
+// approved runs what the human allowed.
+func (c *cycle) approved(ctx context.Context, a loop.Approval) (Observation, error) {
+	o := Observation{Source: "approved command"}
+	for _, s := range c.steps {
+		if s.ID != a.StepID {
+			continue
+		}
+		if err := c.restore(ctx, s); err != nil {
+			return o, err
+		}
+	}
+	if err := c.makeTree(ctx); err != nil {
+		return o, err
+	}
+	if err := beforeApproved.Hit(ctx); err != nil {
+		return o, err
+	}
+	tail := proc.NewRing(senseHead, senseTail)
+	res, err := c.Exec.Run(ctx, proc.Spec{
+		Argv: a.Action.Argv, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.def.MaxStepTimeout, Tag: Tag(c.run.ID),
+	})
+	if err != nil {
+		return o, fmt.Errorf("run the approved command: %w", err)
+	}
+	o.Exit = res.Exit
+	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, tail))
+	return o, nil
+}

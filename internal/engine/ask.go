@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// approvalTime is how long an approval waits for an answer.
+const approvalTime = 7 * 24 * time.Hour
+
+// ask records that the agent wants something that only a human may allow. The
+// run ends: nothing that waits holds a worker, a lease or a tree. The step is
+// taken up again by the run that the answer fires.
+func (c *cycle) ask(ctx context.Context, step loop.Step, ask agent.Ask) (*ending, error) {
+	c.enter(loop.PhaseConclude)
+	if err := c.keep(ctx); err != nil {
+		return nil, err
+	}
+	it := c.current()
+	now := c.Now()
+	a := loop.Approval{
+		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: "command", Argv: ask.Argv, Why: ask.Why},
+		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(approvalTime),
+	}
+	a.Hash = a.Binding()
+	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, c.run.Snapshot, ""
+	step.Attempts++
+	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
+	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, now
+	c.settled[step.Key], c.steps[step.Key] = true, step
+	c.run.Approval = a.ID
+	row := *it
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) },
+		func(ctx context.Context, rt *store.RunTx) error {
+			return rt.Link(ctx, c.run.LoopID, "approval", c.run.ID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State)})
+		},
+	)
+	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: step.Feedback}, nil
+}
+
+// Answer records what a human said to an approval, once. The caller then fires
+// a run of the loop with the key that it returns; firing twice is harmless.
+func (e *Engine) Answer(ctx context.Context, id string, answer loop.Answer) (loop.Approval, Firing, error) {
+	var a loop.Approval
+	err := e.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.AnswerApproval(ctx, id, answer); err != nil {
+			return err
+		}
+		var err error
+		if a, err = tx.Approval(ctx, id); err != nil {
+			return err
+		}
+		return tx.Link(ctx, a.LoopID, "approval", a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "by": a.By})
+	})
+	return a, Firing{Trigger: "approval", Key: "approval/" + id, Approval: id}, err
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// conclude gives the iteration its verdict and settles its step. What it
+// writes is staged: it joins the next commit, which is the next decision or
+// the end of the run, so an iteration is never judged by halves.
+func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Attempt) (*ending, error) {
+	c.enter(loop.PhaseConclude)
+	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
+	it := c.current()
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.Now()
+	c.run.Summary = or(w.report.Summary, c.run.Summary)
+	c.run.Subject = or(w.report.Item, c.run.Subject)
+	if w.report.Readiness != nil {
+		c.run.Readiness = *w.report.Readiness
+	}
+	retry := s.Again && c.worked < c.def.MaxIterations && a.Reason != loop.ReasonAgentMissing && !missingGate(it.Gates)
+	if s.Again && retry {
+		s.Step.State = loop.StepClaimed // It stays ours for the next iteration.
+	} else {
+		c.settled[step.Key] = true
+	}
+	if len(w.changed) > 0 && a.Verdict != loop.VerdictPass {
+		c.kept = ""
+	}
+	c.record(s, w, a)
+	return c.next(s, a, retry), nil
+}
+
+// record stages the rows of the iteration and lets the protocol add its own.
+func (c *cycle) record(s plan.Settlement, w work, a plan.Attempt) {
+	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
+	if a.Verdict == loop.VerdictPass {
+		c.done = append(c.done, s.Step.Key)
+		if s.Step.Kind != loop.StepReply {
+			c.items++
+		}
+		if len(w.changed) > 0 && c.def.Tier != loop.TierReport {
+			res.Proposal = c.proposal(s.Step, w)
+		}
+	}
+	changes, effects := c.session.Record(res)
+	step, it := s.Step, *c.current()
+	c.steps[step.Key] = step
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
+		c.recordChanges(changes),
+	)
+	for _, e := range effects {
+		c.requested++
+		if e.Kind == effect.KindPropose {
+			c.kept, c.run.Branch = w.candidate.Tree, e.Args[effect.ArgBranch]
+		}
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+	}
+	if a.Verdict == loop.VerdictPass {
+		c.success = successOf(c.def.Tier, effects, c.success)
+	}
+}
+
+// successOf is the outcome of a run whose step passed.
+func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome) loop.Outcome {
+	for _, e := range effects {
+		if e.Kind == effect.KindPropose {
+			return loop.OutcomeProposed
+		}
+	}
+	switch {
+	case before == loop.OutcomeProposed:
+		return before
+	case tier == loop.TierReport:
+		return loop.OutcomeReported
+	}
+	return loop.OutcomeDone
+}
+
+// next says whether the run is over with this settlement. A pass goes on to
+// the next item; decide ends the run when there is none.
+func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry bool) *ending {
+	if a.Verdict == loop.VerdictPass || retry {
+		return nil
+	}
+	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: s.Detail, halt: s.Halt}
+	if s.Again && c.worked >= c.def.MaxIterations && c.def.MaxIterations > 1 {
+		end.reason = loop.ReasonMaxIterations
+		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, c.def.MaxIterations, s.Detail)
+	}
+	if c.success != "" {
+		end.outcome = c.success
+	}
+	return end
+}
+
+// feedback is what was gathered about an attempt, in words.
+func feedback(a plan.Attempt) string {
+	if a.Verdict == loop.VerdictPass {
+		return or(a.Words, string(a.Reason))
+	}
+	return a.Words
+}
+
+func missingGate(gates []loop.GateResult) bool {
+	for _, g := range gates {
+		if !g.Pass && (g.Exit == 126 || g.Exit == 127) {
+			return true
+		}
+	}
+	return false
+}
+
+// proposal is the effect that puts the gated tree on a branch of its own.
+func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
+	branch := fmt.Sprintf("pawl/%s/%d", c.t.Loop.Name, c.run.N)
+	if c.items > 1 {
+		branch += fmt.Sprintf("-%d", c.items)
+	}
+	title := strings.TrimSpace(strings.SplitN(or(w.report.Summary, step.Title), "\n", 2)[0])
+	msg := fmt.Sprintf("%s\n\nPawl-Loop: %s\nPawl-Run: %s#%d %s\nPawl-Tree: %s\n",
+		title, c.t.Loop.Name, c.t.Loop.Name, c.run.N, c.run.ID, w.candidate.Tree)
+	return &loop.EffectRequest{
+		Kind: effect.KindPropose, Key: c.run.ID + "/" + branch,
+		Args: map[string]string{
+			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
+			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339),
+		},
+	}
+}
+
+// refuse ends the run because of paths that may not be changed. The work is
+// kept in a snapshot, and nothing of it goes anywhere.
+func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
+	c.enter(loop.PhaseConclude)
+	const shown = 20
+	list := w.refused
+	if len(list) > shown {
+		list = append(list[:shown:shown], fmt.Sprintf("and %d more", len(w.refused)-shown))
+	}
+	words := "changes outside of what the definition allows: " + strings.Join(list, "; ")
+	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: loop.ReasonScope, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
+	it := c.current()
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.Now()
+	c.settled[step.Key] = true
+	c.record(s, w, a)
+	return &ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: words}, nil
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+// cycle is one run on its way. The goroutine that drives it owns everything
+// but what mu guards.
+type cycle struct {
+	*Engine
+	t       Target
+	f       Firing
+	run     loop.Run
+	def     loop.Definition // as pinned by the run: overrides applied
+	session Session
+	sensed  Sensed
+	started time.Time
+
+	steps    map[string]loop.Step // rows by key, as this run knows them
+	settled  map[string]bool      // keys of steps that this run is through with
+	done     []string             // keys of steps that passed
+	answered map[string]bool      // approvals with an answer
+	its      []loop.Iteration
+	turns    int
+	items    int
+	worked   int // iterations on work; replies do not count
+	success  loop.Outcome
+
+	ignores  []*git.Ignores
+	tree     *workspace.Tree // the agent's copy, kept between iterations
+	treeBase string          // commit that the copy was made from
+	restored string          // snapshot ref that the copy goes on from, if any
+	kept     string          // tree that an effect is about to put on a branch; a snapshot of it is not needed
+
+	requested int // effects asked for
+
+	staged  []write              // join the next commit
+	pending []loop.PendingChange // recorded, not yet applied
+	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
+
+	mu     sync.Mutex
+	phase  loop.Phase
+	seq    int64
+	events []loop.Event // not yet in the store
+}
+
+// write is a part of a transaction.
+type write func(context.Context, *store.RunTx) error
+
+// storeTime bounds one transaction. A canceled run must still be concluded,
+// so transactions do not end with the run's context.
+const storeTime = 30 * time.Second
+
+var errStoreTime = fmt.Errorf("the store did not answer within %s", storeTime)
+
+var beforeCommit, afterCommit = commitPoints("before"), commitPoints("after")
+
+// commitPoints declares a fault point for every phase that ends with a
+// transaction.
+func commitPoints(side string) map[loop.Phase]*fault.Point {
+	points := map[loop.Phase]*fault.Point{}
+	for _, p := range []loop.Phase{
+		loop.PhaseRehydrate, loop.PhaseDecide, loop.PhaseGather, loop.PhaseConclude, loop.PhaseEffect, loop.PhaseSleep,
+	} {
+		points[p] = fault.New("engine." + string(p) + ".commit." + side)
+	}
+	return points
+}
+
+// commit writes staged parts, the given parts and all events so far in one
+// transaction that only the holder of the run's fence can make.
+func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) error {
+	if err := beforeCommit[phase].Hit(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.Store.Update(ctx, func(tx *store.Tx) error {
+		rt, err := tx.Enter(ctx, c.run, phase)
+		if err != nil {
+			return err
+		}
+		for _, part := range append(append([]write{c.writeEvents}, c.staged...), parts...) {
+			if err := part(ctx, rt); err != nil {
+				return err
+			}
+		}
+		return tx.Applied(ctx, c.applied)
+	})
+	if err != nil {
+		return err
+	}
+	c.events, c.staged, c.applied = nil, nil, nil
+	return afterCommit[phase].Hit(ctx)
+}
+
+func (c *cycle) writeEvents(ctx context.Context, rt *store.RunTx) error {
+	return rt.AppendEvents(ctx, c.events)
+}
+
+// stage puts parts of a transaction aside for the next commit.
+func (c *cycle) stage(parts ...write) { c.staged = append(c.staged, parts...) }
+
+// flush commits the events so far, so that readers elsewhere see them while an
+// agent works.
+func (c *cycle) flush(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.events) == 0 {
+		return nil
+	}
+	err := c.Store.Update(ctx, func(tx *store.Tx) error {
+		rt, err := tx.Enter(ctx, c.run, c.phase)
+		if err != nil {
+			return err
+		}
+		return rt.AppendEvents(ctx, c.events)
+	})
+	if err == nil {
+		c.events = nil
+	}
+	return err
+}
+
+// enter begins a phase.
+func (c *cycle) enter(phase loop.Phase) {
+	c.mu.Lock()
+	c.phase = phase
+	c.mu.Unlock()
+	c.emit(loop.EventPhase, string(phase))
+}
+
+// emit records an event. It may be called by any goroutine.
+func (c *cycle) emit(kind, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seq++
+	ev := loop.Event{RunID: c.run.ID, Seq: c.seq, At: c.Now(), Phase: c.phase, Kind: kind, Text: text}
+	c.events = append(c.events, ev)
+	if c.Live != nil {
+		c.Live(ev)
+	}
+}
+
+func (c *cycle) note(format string, args ...any) {
+	c.emit(loop.EventNote, fmt.Sprintf(format, args...))
+}
+
+// current is the iteration being worked on.
+func (c *cycle) current() *loop.Iteration { return &c.its[len(c.its)-1] }

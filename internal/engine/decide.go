@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// EventConsidered carries the reasons of a decision as JSON, a list of
+// loop.Considered.
+const EventConsidered = "considered"
+
+// decide asks the protocol for candidates and plan for one of them.
+func (c *cycle) decide() plan.Decision {
+	c.enter(loop.PhaseDecide)
+	now := c.Now()
+	s := plan.Snapshot{
+		Rules: plan.RulesOf(c.def), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
+		Started: c.started, Output: c.run.Usage.Output, Nothing: c.sensed.Nothing,
+	}
+	for _, cand := range c.session.Candidates(c.sensed, now) {
+		// What this run has learned of a step is newer than what the session
+		// read when it opened.
+		if row, ok := c.steps[cand.Step.Key]; ok && row.RunID == c.run.ID {
+			cand.Step = row
+		}
+		cand.Answered = c.answered[cand.Step.Key]
+		s.Candidates = append(s.Candidates, cand)
+	}
+	d := plan.Next(s, now)
+	body, err := json.Marshal(d.Considered)
+	if err != nil {
+		panic("engine: reasons do not marshal: " + err.Error())
+	}
+	c.emit(EventConsidered, string(body))
+	return d
+}
+
+// noChoice says how a run ends that has nothing (more) to work on.
+func (c *cycle) noChoice(d plan.Decision) ending {
+	end := ending{reason: d.Reason, detail: d.Detail}
+	switch {
+	case len(c.its) == 0:
+		end.outcome = loop.OutcomeQuiet
+	case c.success != "":
+		end.outcome, end.reason, end.detail = c.success, c.current().Reason, ""
+	case d.Reason == loop.ReasonWallClock || d.Reason == loop.ReasonBudgetTokens:
+		end.outcome = loop.OutcomeBudget
+	default:
+		end.outcome = loop.OutcomeFailed
+	}
+	if len(c.its) == 0 && (d.Reason == loop.ReasonWallClock || d.Reason == loop.ReasonBudgetTokens) {
+		end.outcome = loop.OutcomeBudget
+	}
+	return end
+}
+
+// intend makes the iteration durable before the agent acts: what was sensed,
+// which step was chosen and why, the claim, and the protocol's own plan.
+func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
+	changes, brief, err := c.session.Begin(*d.Choice)
+	if err != nil {
+		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)
+	}
+	step := d.Choice.Step
+	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
+	if step.ID == "" {
+		step.ID = stepID(c.run.LoopID, step.Key)
+	}
+	if step.Kind == "" {
+		step.Kind = loop.StepWork
+	}
+	c.steps[step.Key] = step
+	c.its = append(c.its, loop.Iteration{
+		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: c.sensedText(), Verdict: loop.VerdictIntended,
+		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: c.Now(),
+	})
+	if step.Kind == loop.StepWork {
+		c.worked++
+	}
+	it := *c.current()
+	err = c.commit(ctx, loop.PhaseDecide,
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, c.run) },
+		c.recordChanges(changes))
+	if err != nil {
+		return brief, err
+	}
+	return brief, c.applyPending(ctx)
+}

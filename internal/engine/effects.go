@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	beforeApply = fault.New("engine.effect.apply.before")
+	afterApply  = fault.New("engine.effect.apply.after")
+)
+
+// drain takes the outbox of the run to its end, in order. An effect that fails
+// or is refused stops those behind it, because they may build on it.
+func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
+	kinds := c.Effects(c.t.Repo)
+	var effects []loop.Effect
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		effects, err = r.Effects(ctx, c.run.ID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range effects {
+		e := &effects[i]
+		if e.State == loop.EffectDone {
+			c.took(*e)
+			continue
+		}
+		if err := c.one(ctx, kinds, e); err != nil {
+			return effects, err
+		}
+		if e.State != loop.EffectDone {
+			c.undone(*e)
+			return effects, nil
+		}
+		c.took(*e)
+	}
+	return effects, nil
+}
+
+// one applies one effect: kill switch, durable intent, the thing itself, and
+// its outcome, which joins the next commit. An effect that was being applied
+// when its process died is looked for first.
+func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
+	kind, ok := kinds[e.Kind]
+	if !ok {
+		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
+	}
+	if e.State == loop.EffectApplying {
+		found, err := kind.Look(ctx, *e)
+		if err != nil {
+			return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+		}
+		if found.Applied {
+			return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+		}
+	} else {
+		if end := c.paused(); end != nil {
+			return c.outcomeOf(e, e.State, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %s", end.detail))
+		}
+		from := e.State
+		e.State = loop.EffectApplying
+		intent := *e
+		err := c.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := beforeApply.Hit(ctx); err != nil {
+		return err
+	}
+	result, err := kind.Apply(ctx, *e)
+	if hit := afterApply.Hit(ctx); hit != nil {
+		return hit
+	}
+	if err == nil {
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
+	}
+	// An error does not prove that nothing happened.
+	if found, lookErr := kind.Look(ctx, *e); lookErr == nil && found.Applied {
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+	}
+	return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+}
+
+// outcomeOf stages the row of an effect whose outcome is known, with its link
+// in the audit chain.
+func (c *cycle) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[string]string, cause error) error {
+	e.State, e.Result, e.Error = to, result, ""
+	if cause != nil {
+		e.Error = cause.Error()
+	}
+	row := *e
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, row) },
+		func(ctx context.Context, rt *store.RunTx) error {
+			return rt.Link(ctx, c.run.LoopID, "effect", c.run.ID, map[string]any{
+				"key": row.Key, "kind": row.Kind, "state": row.State, "result": row.Result, "error": row.Error,
+			})
+		},
+	)
+	return nil
+}
+
+// took copies what an effect did into the run.
+func (c *cycle) took(e loop.Effect) {
+	if e.Kind == effect.KindPropose {
+		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
+	}
+	c.note("%s: done", e.Key)
+}
+
+// undone gives the run the outcome that an effect left it with. Steps that had
+// passed are open again, because their result went nowhere.
+func (c *cycle) undone(e loop.Effect) {
+	c.run.Outcome, c.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
+	if e.State == loop.EffectRefused {
+		c.run.Outcome, c.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
+	}
+	c.run.Detail = fmt.Sprintf("%s: %s", e.Key, e.Error)
+	if e.Kind == effect.KindPropose {
+		c.run.Branch = ""
+	}
+	for _, key := range c.done {
+		s := c.steps[key]
+		s.State = loop.StepOpen
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+	}
+}

@@ -1,0 +1,185 @@
+// Package engine takes one run through the cycle: trigger, claim, kill switch,
+// rehydrate, sense, decide, act, gather, verify, conclude, persist, effect,
+// sleep. It owns the order; protocols own their memory, agents only what
+// happens inside act.
+//
+// The engine never decides what to work on or what becomes of it (package plan
+// does), and never lets an agent near the user's checkout. A process may die
+// at any line: Recover finds what it left and concludes it.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Driver is the code that speaks to one kind of agent program.
+type Driver interface {
+	Turn(ctx context.Context, r agent.Request) (agent.Result, error)
+}
+
+// Effect is one kind of effect.
+type Effect interface {
+	// Apply makes it happen. An error leaves the outcome unknown until Look.
+	Apply(ctx context.Context, e loop.Effect) (map[string]string, error)
+	// Look finds out whether it happened.
+	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
+}
+
+// Exec starts a program so that its whole tree of processes is gone when Run
+// returns.
+type Exec interface {
+	Run(ctx context.Context, s proc.Spec) (proc.Result, error)
+}
+
+// Deps are the parts that an engine is made of. All but Live are required.
+type Deps struct {
+	Store    *store.Store
+	Now      func() time.Time
+	NewID    func(prefix string) string
+	Exec     Exec
+	Drivers  map[string]Driver
+	Effects  func(*git.Repo) map[string]Effect
+	Self     loop.Holder
+	Alive    func(loop.Holder) bool // whether the process still lives, as far as this host can tell
+	Survive  func(ctx context.Context, tag string) (int, error)
+	Home     string   // folder for trees and run files
+	Environ  []string // of this process; what a definition allows is taken from it
+	Log      *slog.Logger
+	Live     func(loop.Event) // sees every event as it happens; may be nil
+	WatchGap time.Duration    // between looks at the kill switch; 0: 100 ms
+}
+
+// Engine runs loops. Its methods may be called concurrently for different
+// loops.
+type Engine struct {
+	Deps
+}
+
+// New makes an engine.
+func New(d Deps) *Engine {
+	if d.WatchGap == 0 {
+		d.WatchGap = 100 * time.Millisecond
+	}
+	return &Engine{d}
+}
+
+// Target is a loop together with what is needed to run it.
+type Target struct {
+	Workspace  loop.Workspace
+	Repo       *git.Repo
+	Loop       loop.Loop // ID, Name and Protocol are enough; the row is created if it is missing
+	Definition loop.Definition
+	Protocol   Protocol
+}
+
+// Firing says why a run starts.
+type Firing struct {
+	Trigger   string // manual, approval …
+	Key       string // what makes this firing unique; empty: the run's own id
+	Request   string
+	Overrides loop.Overrides
+	Approval  string // id of the approval whose answer fires the run
+}
+
+// Run fires one run of the target and takes it through the cycle. It blocks
+// until the run has ended; canceling ctx ends it as interrupted.
+//
+// The error is nil for every run that was concluded, whatever its outcome.
+// Otherwise nothing was started (a *loop.Fault or *loop.HeldError says why),
+// or the run could not be carried to its end and waits for Recover.
+func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
+	if sw := Switch(t.Workspace.Root, t.Loop.Name); sw != "" {
+		return loop.Run{}, pausedFault(t.Loop.Name, sw)
+	}
+	c, err := e.start(ctx, t, f)
+	if err != nil {
+		return loop.Run{}, err
+	}
+	return c.drive(ctx)
+}
+
+// drive takes a claimed run to its end.
+func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
+	ctx, stop := c.watch(ctx)
+	defer stop()
+	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
+	end, err := c.work(ctx)
+	if err != nil {
+		if end, err = c.unexpected(ctx, err); err != nil {
+			return c.run, err
+		}
+	}
+	return c.run, c.finish(ctx, end)
+}
+
+// ending is how a run ends: what the conclude transaction writes.
+type ending struct {
+	outcome loop.Outcome
+	reason  loop.Reason
+	detail  string
+	halt    bool
+}
+
+// work goes through the phases from the kill switch to the last verdict.
+func (c *cycle) work(ctx context.Context) (ending, error) {
+	for _, phase := range []func(context.Context) (*ending, error){c.killSwitch, c.rehydrate, c.sense} {
+		if end, err := phase(ctx); err != nil || end != nil {
+			return deref(end), err
+		}
+	}
+	for {
+		d := c.decide()
+		if d.Choice == nil {
+			return c.noChoice(d), nil
+		}
+		end, err := c.iterate(ctx, d)
+		if err != nil || end != nil {
+			return deref(end), err
+		}
+	}
+}
+
+// unexpected turns an error from inside the cycle into an ending. A lost lease
+// or an unusable store is none: then this process may not write any more.
+func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
+	if errors.Is(err, loop.ErrLeaseLost) || errors.Is(context.Cause(ctx), loop.ErrLeaseLost) {
+		return ending{}, fmt.Errorf("run %s: %w", c.run.ID, loop.ErrLeaseLost)
+	}
+	if end := stopped(ctx); end != nil {
+		return *end, nil
+	}
+	c.Log.Error("run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
+	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
+		end.detail += "; " + f.Fix
+	}
+	return end, nil
+}
+
+func deref(end *ending) ending {
+	if end == nil {
+		return ending{}
+	}
+	return *end
+}
+
+// Tag is the environment entry by which processes of a run are recognised.
+func Tag(runID string) string { return "PAWL_RUN=" + runID }
+
+// treesDir holds the copies that runs of this engine work in.
+func (e *Engine) treesDir() string { return filepath.Join(e.Home, "trees") }
+
+// runDir holds the prompt and the report of a run while it lives.
+func (e *Engine) runDir(runID string) string { return filepath.Join(e.Home, "runs", runID) }

@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// MaxFile is the largest file of a protocol's memory that is read, in bytes.
+const MaxFile = 4 << 20
+
+// files reads a workspace's memory. Names never leave the workspace, not even
+// by a link.
+type files struct{ root string }
+
+func (f files) Read(name string) (File, error) {
+	root, err := os.OpenRoot(f.root)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = root.Close() }()
+	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openFlags, 0)
+	return bounded(file, err, MaxFile)
+}
+
+// readBounded reads a file outside of any workspace.
+func readBounded(name string, limit int64) (File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	return bounded(file, err, limit)
+}
+
+func bounded(file *os.File, err error, limit int64) (File, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = file.Close() }()
+	switch info, err := file.Stat(); {
+	case err != nil:
+		return File{}, err
+	case !info.Mode().IsRegular():
+		return File{}, fmt.Errorf("%s is not a regular file", file.Name())
+	case info.Size() > limit:
+		return File{Exists: true, TooBig: true}, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if int64(len(data)) > limit {
+		return File{Exists: true, TooBig: true}, nil
+	}
+	return File{Exists: true, Content: string(data)}, err
+}
+
+var (
+	beforeWrite  = fault.New("engine.file.write.before")
+	beforeSync   = fault.New("engine.file.sync.before")
+	beforeRename = fault.New("engine.file.rename.before")
+	afterRename  = fault.New("engine.file.rename.after")
+	beforeAppend = fault.New("engine.file.append.before")
+	afterAppend  = fault.New("engine.file.append.after")
+)
+
+// applyPending writes recorded file changes into the workspace. Every change
+// can be applied again after a crash: what is there already is left alone.
+func (c *cycle) applyPending(ctx context.Context) error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(c.t.Workspace.Root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	for len(c.pending) > 0 {
+		p := c.pending[0]
+		if err := apply(ctx, root, p.Change); err != nil {
+			return fmt.Errorf("write %s: %w", p.Path, diskFault(err))
+		}
+		c.applied = append(c.applied, p)
+		c.pending = c.pending[1:]
+	}
+	return nil
+}
+
+func apply(ctx context.Context, root *os.Root, ch loop.Change) error {
+	name := filepath.FromSlash(ch.Path)
+	switch ch.Kind {
+	case loop.ChangeEdit:
+		return edit(ctx, root, name, ch)
+	case loop.ChangeAppend:
+		return appendLine(ctx, root, name, ch)
+	case loop.ChangeAside:
+		return aside(root, name, ch)
+	case loop.ChangeStep:
+		return fmt.Errorf("a step is no file: %w", errors.ErrUnsupported)
+	}
+	return fmt.Errorf("change %q: %w", ch.Kind, errors.ErrUnsupported)
+}
+
+// edit replaces a file by way of a temporary one, three-way: what a person
+// wrote meanwhile stays.
+func edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
+	now, err := readRoot(root, name)
+	if err != nil {
+		return err
+	}
+	content := ch.Content
+	if now.Exists && now.Content != ch.Before && !now.TooBig {
+		content = merge(ch.Before, ch.Content, now.Content)
+	}
+	if now.Exists && now.Content == content && !now.TooBig {
+		return nil
+	}
+	return replace(ctx, root, name, content)
+}
+
+func readRoot(root *os.Root, name string) (File, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	return bounded(file, err, MaxFile)
+}
+
+// replace writes a file so that its name always means a complete old or a
+// complete new version, also after a power cut.
+func replace(ctx context.Context, root *os.Root, name, content string) error {
+	dir := path.Dir(filepath.ToSlash(name))
+	if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
+		return err
+	}
+	if err := beforeWrite.Hit(ctx); err != nil {
+		return err
+	}
+	// The name is always the same, so that a left-over of a crash is used
+	// again and not added to.
+	tmp := filepath.Join(filepath.FromSlash(dir), "."+filepath.Base(name)+".pawl-tmp")
+	if err := writeSynced(ctx, root, tmp, content); err != nil {
+		return errors.Join(err, root.Remove(tmp))
+	}
+	if err := beforeRename.Hit(ctx); err != nil {
+		return errors.Join(err, root.Remove(tmp))
+	}
+	if err := root.Rename(tmp, name); err != nil {
+		return errors.Join(err, root.Remove(tmp))
+	}
+	if err := afterRename.Hit(ctx); err != nil {
+		return err
+	}
+	return syncDir(root, filepath.FromSlash(dir))
+}
+
+func writeSynced(ctx context.Context, root *os.Root, name, content string) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|openFlags, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(content)
+	if err == nil {
+		err = beforeSync.Hit(ctx)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func syncDir(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncHandle(d), d.Close())
+}
+
+// tailSize is how much of a log's end is searched for a line that an earlier
+// process may have appended already.
+const tailSize = 64 << 10
+
+// appendLine adds one line at the end, once: a line that is there is not added
+// again, and half a line of a power cut is completed.
+func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := beforeAppend.Hit(ctx); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|openFlags, 0o644)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(file)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = appendTo(file, ch)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, unlock(), file.Close())
+	if err != nil {
+		return err
+	}
+	return afterAppend.Hit(ctx)
+}
+
+func appendTo(file *os.File, ch loop.Change) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	tail := make([]byte, min(info.Size(), tailSize))
+	if _, err := file.ReadAt(tail, info.Size()-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	line := ch.Content + "\n"
+	if info.Size() == 0 {
+		line = ch.Before + line // The header of a new file.
+	}
+	last := string(tail[strings.LastIndexByte(string(tail), '\n')+1:])
+	switch {
+	case strings.Contains("\n"+string(tail), "\n"+ch.Content+"\n"):
+		return nil
+	case last != "" && strings.HasPrefix(ch.Content, last):
+		line = line[len(last):]
+	case last != "":
+		line = "\n" + line
+	}
+	_, err = file.WriteString(line)
+	return err
+}
+
+// aside moves a file that cannot be used out of the way, once.
+func aside(root *os.Root, name string, ch loop.Change) error {
+	to := filepath.Join(filepath.Dir(name), filepath.FromSlash(ch.Content))
+	if _, err := root.Lstat(to); err == nil {
+		return nil // Moved by the process that died.
+	}
+	if now, err := readRoot(root, name); err == nil && !now.TooBig && ch.Before != "" && now.Content != ch.Before {
+		return nil // Somebody has mended it since.
+	}
+	err := root.Rename(name, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// diskFault gives errors of the disk the fix that a person can apply.
+func diskFault(err error) error {
+	f := &loop.Fault{Exit: loop.ExitError, What: "write into the workspace", Why: err.Error(), Err: err}
+	switch {
+	case diskFull(err):
+		f.Fix = "free disk space; the next command writes what is outstanding"
+	case errors.Is(err, fs.ErrPermission) || readOnly(err):
+		f.Fix = "make the folder writable; the next command writes what is outstanding"
+	default:
+		return err
+	}
+	return f
+}

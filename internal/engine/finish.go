@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// finish concludes the run: the outcome becomes durable together with
+// everything that is staged. Without effects that is the end of the run, and
+// one transaction. With effects the run settles first, so that the account of
+// it says what the effects really did.
+func (c *cycle) finish(ctx context.Context, end ending) error {
+	ctx = context.WithoutCancel(ctx)
+	c.enter(loop.PhaseConclude)
+	if err := c.secure(ctx); err != nil {
+		return err
+	}
+	c.release()
+	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
+	if end.halt {
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
+		c.note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
+	}
+	if c.requested == 0 {
+		return c.end(ctx, loop.PhaseConclude, nil)
+	}
+	c.spent()
+	run := c.run
+	err := c.commit(ctx, loop.PhaseConclude,
+		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, run) },
+		func(ctx context.Context, rt *store.RunTx) error { return rt.Settle(ctx, run.Outcome, true) })
+	if err != nil {
+		return err
+	}
+	c.run.State = loop.RunSettling
+	return c.settle(ctx)
+}
+
+// secure keeps work that is on no branch before the tree goes. Work that
+// cannot be kept leaves the run to Recover, with its tree.
+func (c *cycle) secure(ctx context.Context) error {
+	if c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
+		return nil
+	}
+	if err := c.keep(ctx); err != nil {
+		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Dir, err)
+	}
+	return nil
+}
+
+func (c *cycle) lastTree() string {
+	if len(c.its) == 0 {
+		return ""
+	}
+	return c.current().Tree
+}
+
+// settle carries a concluded run to its end: files, effects, the account.
+func (c *cycle) settle(ctx context.Context) error {
+	c.enter(loop.PhasePersist)
+	if err := c.applyPending(ctx); err != nil {
+		return err
+	}
+	c.enter(loop.PhaseEffect)
+	effects, err := c.drain(ctx)
+	if err != nil {
+		return err
+	}
+	return c.end(ctx, loop.PhaseSleep, effects)
+}
+
+// end is the last transaction of a run: its final outcome, the protocol's
+// account of it, and a link in the audit chain.
+func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
+	c.spent()
+	var changes []loop.Change
+	if c.session != nil && c.run.Outcome != loop.OutcomePaused {
+		changes = c.session.Close(Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()})
+	}
+	c.emit(loop.EventOutcome, outcomeText(c.run))
+	run, from := c.run, c.run.State
+	err := c.commit(ctx, phase,
+		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, run) },
+		func(ctx context.Context, rt *store.RunTx) error {
+			if from == loop.RunSettling {
+				return rt.End(ctx, run.Outcome)
+			}
+			return rt.Settle(ctx, run.Outcome, false)
+		},
+		c.recordChanges(changes),
+		func(ctx context.Context, rt *store.RunTx) error {
+			return rt.Link(ctx, run.LoopID, "run", run.ID, auditOf(run))
+		})
+	if err != nil {
+		return err
+	}
+	c.run.State, c.run.Ended = loop.RunEnded, c.Now()
+	if err := c.applyPending(ctx); err != nil {
+		return fmt.Errorf("run %s has ended, its files are written by the next command: %w", c.run.ID, err)
+	}
+	c.enterQuietly(loop.PhaseSleep)
+	return nil
+}
+
+// release gives steps back that the run claimed and did not settle.
+func (c *cycle) release() {
+	for key, s := range c.steps {
+		if s.State != loop.StepClaimed || s.RunID != c.run.ID {
+			continue
+		}
+		s.State, s.RunID = loop.StepOpen, ""
+		c.steps[key] = s
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+	}
+}
+
+// spent closes the run's account of time.
+func (c *cycle) spent() { c.run.Spent.Total = c.Now().Sub(c.started) }
+
+// enterQuietly changes the phase for whoever watches live; nothing is stored
+// any more.
+func (c *cycle) enterQuietly(phase loop.Phase) {
+	c.enter(phase)
+	c.mu.Lock()
+	c.events = nil
+	c.mu.Unlock()
+}
+
+func outcomeText(r loop.Run) string {
+	text := string(r.Outcome)
+	if r.Reason != "" {
+		text += ": " + string(r.Reason)
+	}
+	if r.Detail != "" {
+		text += " (" + r.Detail + ")"
+	}
+	return text
+}
+
+// auditOf is what the chain says of a run: enough to write its log line again.
+func auditOf(r loop.Run) map[string]any {
+	return map[string]any{
+		"n": r.N, "outcome": r.Outcome, "reason": r.Reason, "definition": r.Definition, "base": r.BaseCommit, "branch": r.Branch,
+		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.Charged(), "subject": r.Subject,
+	}
+}

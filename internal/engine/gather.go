@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/report"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	beforeGather   = fault.New("engine.gather.before")
+	afterCandidate = fault.New("engine.gather.candidate.after")
+)
+
+// work is what an agent's turn left behind.
+type work struct {
+	turn      agent.Result
+	report    report.Report
+	malformed error // why the report could not be read
+	changed   []string
+	candidate git.Candidate
+	refused   []string // each path that may not be changed, with its rule
+}
+
+// gather reads the report, takes the change list, checks it against the scope
+// and writes the candidate tree.
+func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (work, error) {
+	c.enter(loop.PhaseGather)
+	w := work{turn: turn}
+	if err := beforeGather.Hit(ctx); err != nil {
+		return w, err
+	}
+	it := c.current()
+	it.Report, w.report, w.malformed = c.readReport()
+	changes, problems, err := c.tree.Changes(ctx)
+	if err != nil {
+		return w, err
+	}
+	for _, p := range problems {
+		w.refused = append(w.refused, p.Path+": "+string(p.Rule))
+	}
+	if w.candidate, err = c.candidate(ctx, changes); err != nil {
+		return w, err
+	}
+	if w.changed, err = c.changed(ctx, changes, w.candidate); err != nil {
+		return w, err
+	}
+	if err := afterCandidate.Hit(ctx); err != nil {
+		return w, err
+	}
+	if err := c.checkScope(&w); err != nil {
+		return w, err
+	}
+	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, w.changed
+	it.Acted += "; " + changedText(w.changed)
+	if w.report.Summary != "" {
+		it.Acted += "; it says: " + w.report.Summary
+	}
+	row := *it
+	return w, c.commit(ctx, loop.PhaseGather,
+		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) })
+}
+
+// readReport reads what the agent wrote into PAWL_REPORT. Of a program that
+// wrote nothing the exit status is the claim.
+func (c *cycle) readReport() (text string, r report.Report, malformed error) {
+	file, err := readBounded(c.reportFile(len(c.its)), report.MaxSize)
+	switch {
+	case err != nil:
+		return "", r, err
+	case file.TooBig:
+		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
+	}
+	r, err = report.Parse([]byte(file.Content))
+	if err != nil {
+		return "", report.Report{}, err
+	}
+	return strings.TrimSpace(file.Content), r, nil
+}
+
+// checkScope judges every changed path at the tiers that may change anything.
+func (c *cycle) checkScope(w *work) error {
+	if c.def.Tier == loop.TierReport {
+		return nil // Whatever was changed is dropped, and kept as a snapshot only.
+	}
+	scope, err := policy.NewScope(c.def.Scope, c.def.Protect)
+	if err != nil {
+		return err
+	}
+	for _, v := range scope.Denied(w.changed) {
+		w.refused = append(w.refused, v.Path+": "+v.Rule)
+	}
+	return nil
+}
+
+func changedText(paths []string) string {
+	const shown = 5
+	switch n := len(paths); {
+	case n == 0:
+		return "nothing changed"
+	case n > shown:
+		return fmt.Sprintf("changed %s and %d more", strings.Join(paths[:shown], ", "), n-shown)
+	}
+	return "changed " + strings.Join(paths, ", ")
+}
+
+// claim is what the agent says of its step: its report, or else its exit status.
+func (w work) claim() report.Outcome {
+	if w.report.Outcome != "" || w.turn.Ended != proc.Exited {
+		return w.report.Outcome
+	}
+	if w.turn.Exit == 0 {
+		return report.Done
+	}
+	return report.Failed
+}
+
+// changed lists the paths by which the candidate differs from the run's base.
+// A tree that goes on from a snapshot differs by more than this turn changed.
+func (c *cycle) changed(ctx context.Context, changes []git.FileChange, cand git.Candidate) ([]string, error) {
+	if c.treeBase != c.run.BaseCommit {
+		return c.t.Repo.Changed(ctx, c.run.BaseTree, cand.Tree)
+	}
+	paths := make([]string, 0, len(changes))
+	for _, ch := range changes {
+		paths = append(paths, ch.Path)
+	}
+	return paths, nil
+}

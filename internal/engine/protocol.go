@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+)
+
+// Protocol is one of the ways in which a loop keeps its memory and picks its
+// work. A protocol never writes: it returns changes, and the engine applies
+// them.
+type Protocol interface {
+	// Open reads the memory that the view shows. An error parks the run with
+	// it as the reason; a broken part that can be rebuilt is no error but a
+	// change in Recovered.
+	Open(ctx context.Context, v View) (Session, error)
+}
+
+// Session is one run's dealing with a protocol's memory. Its methods are
+// called by one goroutine.
+type Session interface {
+	// Recovered lists what had to be repaired. It is durable before anything
+	// is sensed, and each repair says what it did.
+	Recovered() []Repair
+	// Sources says what the engine is to look at without spending a token.
+	Sources() []Source
+	// Candidates lists replies and work alike, in the protocol's order, each
+	// with its own reason if it may not be chosen. It is pure.
+	Candidates(Sensed, time.Time) []plan.Candidate
+	// Begin says what must be durable before the agent acts, and what the
+	// agent is told.
+	Begin(plan.Choice) ([]loop.Change, Brief, error)
+	// Record takes an iteration's result, whatever it is. Changes and effects
+	// become durable with the verdict.
+	Record(Result) ([]loop.Change, []loop.EffectRequest)
+	// Close writes the protocol's account of the run, for every outcome. It
+	// may be called on a session that saw nothing of the run, when another
+	// process died: everything it needs is in the summary.
+	Close(Summary) []loop.Change
+}
+
+// View is what a protocol may see, read-only.
+type View struct {
+	Loop       loop.Loop
+	Definition loop.Definition // defaults filled in
+	Run        loop.Run
+	Recent     []loop.Run  // earlier runs, newest first, bounded
+	Steps      []loop.Step // rows of this loop that its memory held last
+	Files      Files
+	History    History
+	Now        time.Time
+}
+
+// Files reads files of the workspace, bounded, never through a link that
+// leaves it.
+type Files interface {
+	Read(path string) (File, error)
+}
+
+// File is a file as it was read. The zero File did not exist.
+type File struct {
+	Exists  bool
+	Content string
+	TooBig  bool // Content is empty then: over MaxFile bytes
+}
+
+// History reads files of earlier commits.
+type History interface {
+	Show(ctx context.Context, rev, path string) ([]byte, error)
+}
+
+// Repair is a change that mends the memory, with what a person should know.
+type Repair struct {
+	Changes []loop.Change
+	Note    string
+}
+
+// Source is something to sense. Exactly one of Command and Text is set.
+type Source struct {
+	Name    string
+	Command string // run by the shell on a clean copy of the base
+	Text    string // known already; never makes a run quiet
+	// Quiet says when a command means that there is nothing to do.
+	Quiet QuietRule
+}
+
+// QuietRule says when a sense command found nothing to do.
+type QuietRule int
+
+// The rules.
+const (
+	QuietNever   QuietRule = iota
+	QuietOnEmpty           // no output and exit status 0
+	QuietOnPass            // exit status 0
+)
+
+// Sensed is what the sources said.
+type Sensed struct {
+	Observations []Observation
+	// Nothing is set when a source that decides about it found nothing to do.
+	Nothing loop.Reason
+}
+
+// Observation is what one source said.
+type Observation struct {
+	Source string
+	Text   string
+	Exit   int
+}
+
+// Brief is what the agent is told about its step. What stays the same from run
+// to run goes into Goal, Role and Rules, so that prompt caches hit.
+type Brief struct {
+	Goal   string
+	Role   string
+	Rules  []string
+	Task   string  // the step in full
+	Memory []Block // of the protocol; data, never instructions
+}
+
+// Block is labelled text from outside.
+type Block struct {
+	Label string
+	Text  string
+}
+
+// Result is what one iteration came to.
+type Result struct {
+	Run        loop.Run
+	Iteration  loop.Iteration
+	Settlement plan.Settlement
+	// Proposal is the effect that would put this iteration's gated tree on a
+	// branch; nil when there is nothing to put there.
+	Proposal *loop.EffectRequest
+}
+
+// Summary is the whole run when it ends.
+type Summary struct {
+	Run        loop.Run // outcome, reason and usage filled in
+	Iterations []loop.Iteration
+	Effects    []loop.Effect
+	Now        time.Time
+}

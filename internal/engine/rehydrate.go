@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// recentRuns is how many earlier runs a protocol sees.
+const recentRuns = 20
+
+var beforeOpen = fault.New("engine.rehydrate.open.before")
+
+// rehydrate finishes what an earlier process left of the memory, opens it, and
+// makes repairs durable before anything is sensed.
+func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
+	c.enter(loop.PhaseRehydrate)
+	if err := c.base(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.loadPending(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.applyPending(ctx); err != nil {
+		return nil, err
+	}
+	if err := beforeOpen.Hit(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx); err != nil {
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}, nil
+	}
+	return nil, c.repair(ctx)
+}
+
+// base resolves what the run works on: the tip of its base branch.
+func (c *cycle) base(ctx context.Context) error {
+	b, err := c.t.Repo.Base(ctx, c.def.Base)
+	if err != nil {
+		return err
+	}
+	c.run.BaseCommit, c.run.BaseTree, c.treeBase = b.Commit, b.Tree, b.Commit
+	return nil
+}
+
+// loadPending reads file changes that no process is known to have applied.
+func (c *cycle) loadPending(ctx context.Context) error {
+	return c.Store.View(ctx, func(r *store.Reader) (err error) {
+		c.pending, err = r.Pending(ctx, c.t.Loop.ID)
+		return err
+	})
+}
+
+func (c *cycle) open(ctx context.Context) error {
+	v := View{
+		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: files{c.t.Workspace.Root}, History: c.t.Repo, Now: c.Now(),
+	}
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		if v.Steps, err = r.Steps(ctx, c.t.Loop.ID); err != nil {
+			return err
+		}
+		if v.Recent, err = r.Runs(ctx, c.t.Loop.ID, recentRuns+1); err != nil {
+			return err
+		}
+		return c.readAnswers(ctx, r, v.Steps)
+	})
+	if err != nil {
+		return err
+	}
+	for len(v.Recent) > 0 && v.Recent[0].N >= c.run.N {
+		v.Recent = v.Recent[1:]
+	}
+	for _, s := range v.Steps {
+		c.steps[s.Key] = s
+	}
+	c.session, err = c.t.Protocol.Open(ctx, v)
+	return err
+}
+
+// readAnswers finds out which waiting steps a human has answered.
+func (c *cycle) readAnswers(ctx context.Context, r *store.Reader, steps []loop.Step) error {
+	for _, s := range steps {
+		if s.State != loop.StepWaiting {
+			continue
+		}
+		a, err := r.Approval(ctx, s.WaitsFor)
+		if err != nil {
+			return fmt.Errorf("step %q waits for an approval: %w", s.Title, err)
+		}
+		c.answered[s.Key] = a.State != loop.ApprovalOpen
+	}
+	return nil
+}
+
+// repair makes recovery changes durable and applies them.
+func (c *cycle) repair(ctx context.Context) error {
+	var changes []loop.Change
+	for _, r := range c.session.Recovered() {
+		changes = append(changes, r.Changes...)
+		c.note("recovered: %s", r.Note)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := c.commit(ctx, loop.PhaseRehydrate, c.recordChanges(changes)); err != nil {
+		return err
+	}
+	return c.applyPending(ctx)
+}
+
+// recordChanges is the part of a transaction that makes changes of the memory
+// durable: rows at once, files as pending changes.
+func (c *cycle) recordChanges(changes []loop.Change) write {
+	return func(ctx context.Context, rt *store.RunTx) error {
+		var ofFiles []loop.Change
+		for _, ch := range changes {
+			if ch.Kind != loop.ChangeStep {
+				ofFiles = append(ofFiles, ch)
+				continue
+			}
+			if err := rt.SaveStep(ctx, *ch.Step); err != nil {
+				return err
+			}
+			c.steps[ch.Step.Key] = *ch.Step
+		}
+		pending, err := rt.RecordChanges(ctx, ofFiles)
+		c.pending = append(c.pending, pending...)
+		return err
+	}
+}

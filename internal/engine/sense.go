@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+const (
+	senseTimeout = 10 * time.Minute
+	senseHead    = 24 << 10 // bytes kept of a source's output: its beginning
+	senseTail    = 8 << 10  // and its end
+)
+
+var beforeSense = fault.New("engine.sense.before")
+
+// sense looks at the protocol's sources. No token is spent here.
+func (c *cycle) sense(ctx context.Context) (*ending, error) {
+	c.enter(loop.PhaseSense)
+	if err := beforeSense.Hit(ctx); err != nil {
+		return nil, err
+	}
+	quiet, deciding := 0, 0
+	for _, src := range c.session.Sources() {
+		o := Observation{Source: src.Name, Text: src.Text}
+		if src.Command != "" {
+			var end *ending
+			var err error
+			if o, end, err = c.senseCommand(ctx, src); err != nil || end != nil {
+				return end, err
+			}
+		}
+		c.sensed.Observations = append(c.sensed.Observations, o)
+		if src.Quiet != QuietNever {
+			deciding++
+		}
+		if src.Quiet == QuietOnEmpty && o.Exit == 0 && o.Text == "" || src.Quiet == QuietOnPass && o.Exit == 0 {
+			quiet++
+		}
+	}
+	if deciding > 0 && quiet == deciding {
+		c.sensed.Nothing = loop.ReasonSensedNothing
+	}
+	return c.senseAnswer(ctx)
+}
+
+// senseCommand runs one source on the run's copy of the base. A program that
+// fails is something sensed; one that is not there or never ends is not.
+func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *ending, error) {
+	o := Observation{Source: src.Name}
+	if err := c.makeTree(ctx); err != nil {
+		return o, nil, err
+	}
+	tail := proc.NewRing(senseHead, senseTail)
+	res, err := c.Exec.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail,
+		Timeout: senseTimeout, Tag: Tag(c.run.ID),
+	})
+	if err != nil {
+		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
+	}
+	if end := stopped(ctx); end != nil {
+		return o, end, nil
+	}
+	o.Text, o.Exit = strings.TrimSpace(tail.String()), res.Exit
+	switch {
+	case res.Ended == proc.TimedOut:
+		return o, senseFailed(src, "it did not end within "+senseTimeout.String()), nil
+	case res.Exit == 126 || res.Exit == 127:
+		return o, senseFailed(src, o.Text), nil
+	}
+	return o, nil, c.cleanTree(ctx)
+}
+
+func senseFailed(src Source, why string) *ending {
+	return &ending{
+		outcome: loop.OutcomeFailed, reason: loop.ReasonSenseFailed,
+		detail: fmt.Sprintf("%s command %q: %s", src.Name, src.Command, why),
+	}
+}
+
+// sensedText is the observations as they stand in the trace.
+func (c *cycle) sensedText() string {
+	if len(c.sensed.Observations) == 0 {
+		return "the loop's memory"
+	}
+	var b strings.Builder
+	for i, o := range c.sensed.Observations {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s (exit %d): %s", o.Source, o.Exit, or(o.Text, "no output"))
+	}
+	return b.String()
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+const (
+	purposeAct  = "act"
+	purposeGate = "gate"
+)
+
+func treeName(runID, purpose string) string { return runID + "-" + purpose }
+
+var (
+	afterTree  = fault.New("engine.tree.made.after")
+	beforeDrop = fault.New("engine.tree.drop.before")
+)
+
+// trees are the copies that this run works in. What the ignore rules of a copy
+// name is no change of it: build output, installed packages.
+func (c *cycle) trees(ctx context.Context, purpose string) *workspace.Trees {
+	ignores := c.t.Repo.Ignores(ctx, filepath.Join(c.treesDir(), treeName(c.run.ID, purpose)))
+	c.ignores = append(c.ignores, ignores)
+	return workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{Skip: ignores.Ignored})
+}
+
+// makeTree makes the run's copy if it has none yet.
+func (c *cycle) makeTree(ctx context.Context) error {
+	if c.tree != nil {
+		return nil
+	}
+	tree, err := c.trees(ctx, purposeAct).Make(ctx, treeName(c.run.ID, purposeAct), c.treeBase)
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", short(c.treeBase), err)
+	}
+	c.tree = tree
+	return afterTree.Hit(ctx)
+}
+
+// cleanTree makes the copy anew if a sense command wrote into it.
+func (c *cycle) cleanTree(ctx context.Context) error {
+	changes, problems, err := c.tree.Changes(ctx)
+	if err != nil || len(changes)+len(problems) == 0 {
+		return err
+	}
+	return c.dropTree(ctx)
+}
+
+func (c *cycle) dropTree(ctx context.Context) error {
+	if c.tree == nil {
+		return nil
+	}
+	if err := beforeDrop.Hit(ctx); err != nil {
+		return err
+	}
+	err := c.tree.Remove(ctx)
+	c.tree = nil
+	return err
+}
+
+// restore makes the copy from the snapshot that the step was left with. The
+// work then goes on from the commit that the snapshot was made on, so that
+// nothing which moved since is undone by it.
+func (c *cycle) restore(ctx context.Context, step loop.Step) error {
+	if c.restored == step.Snapshot {
+		return nil
+	}
+	c.restored = step.Snapshot
+	commit, ok, err := c.t.Repo.Ref(ctx, step.Snapshot)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		c.note("snapshot %s is gone: starting from the base", step.Snapshot)
+		return nil
+	}
+	parent, err := c.t.Repo.Parent(ctx, commit)
+	if err != nil {
+		return err
+	}
+	if err := c.dropTree(ctx); err != nil {
+		return err
+	}
+	c.treeBase = commit
+	c.run.BaseCommit, c.run.BaseTree = parent.Commit, parent.Tree
+	c.note("going on from snapshot %s", step.Snapshot)
+	return nil
+}
+
+// snapshotRef is where the work of a run is kept that is on no branch.
+func snapshotRef(name string, n int64) string {
+	return fmt.Sprintf("refs/pawl/snapshots/%s/%d", name, n)
+}
+
+// keep puts whatever is in the tree now under a snapshot ref, unless nothing
+// changed or this very state is on its way to a branch.
+func (c *cycle) keep(ctx context.Context) error {
+	if c.tree == nil {
+		return nil
+	}
+	return c.snapshot(ctx, c.tree)
+}
+
+func (c *cycle) snapshot(ctx context.Context, tree *workspace.Tree) error {
+	ref := snapshotRef(c.t.Loop.Name, c.run.N)
+	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", c.t.Loop.Name, c.run.N)
+	snap, err := tree.Snapshot(ctx, ref, msg, c.Now())
+	if err != nil {
+		return fmt.Errorf("keep the tree of run %s: %w", c.run.ID, err)
+	}
+	if snap != "" {
+		c.run.Snapshot = ref
+	}
+	return nil
+}
+
+// candidate writes what the agent changed as a commit on the run's base, on no
+// branch, and returns it with the changed paths.
+func (c *cycle) candidate(ctx context.Context, changes []git.FileChange) (git.Candidate, error) {
+	if len(changes) == 0 {
+		return git.Candidate{Commit: c.treeBase, Tree: c.tree.From}, nil
+	}
+	return c.t.Repo.Candidate(ctx, git.Draft{Base: c.treeBase, Changes: changes, Message: "pawl: candidate of " + c.run.ID, When: c.Now()})
+}
+
+func short(hash string) string { return hash[:min(len(hash), 12)] }
+
+// dropTrees removes all copies of the run, and ends what watched over them.
+func (c *cycle) dropTrees(ctx context.Context) error {
+	var errs []error
+	for _, ig := range c.ignores {
+		errs = append(errs, ig.Close())
+	}
+	c.ignores, c.tree = nil, nil
+	if err := beforeDrop.Hit(ctx); err != nil {
+		return err
+	}
+	trees := workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{})
+	for _, purpose := range []string{purposeAct, purposeGate} {
+		errs = append(errs, trees.Remove(ctx, treeName(c.run.ID, purpose)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/report"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+// gateTimeout bounds one gate; a gate that is stopped by it has failed.
+const gateTimeout = 10 * time.Minute
+
+var (
+	beforeVerify = fault.New("engine.verify.before")
+	afterGates   = fault.New("engine.verify.gates.after")
+)
+
+// verify judges the candidate: the agent's claim first, then gates and guard
+// on a clean copy of exactly that tree. A turn that ran out of time is judged
+// like any other, because what it left may be good.
+func (c *cycle) verify(ctx context.Context, w work) (plan.Attempt, error) {
+	c.enter(loop.PhaseVerify)
+	if err := beforeVerify.Hit(ctx); err != nil {
+		return plan.Attempt{}, err
+	}
+	if a, settled := c.judgeClaim(w); settled {
+		return a, nil
+	}
+	a, err := c.judgeGates(ctx, w)
+	if err != nil {
+		return a, err
+	}
+	return a, afterGates.Hit(ctx)
+}
+
+// judgeClaim settles attempts that no gate has to look at.
+func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
+	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: "agent", Tree: w.candidate.Tree}
+	said := or(w.report.Reason, w.report.Summary)
+	timedOut := w.turn.Ended == proc.TimedOut
+	switch claim := w.claim(); {
+	case w.malformed != nil:
+		a.Reason, a.Words = loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: "+w.malformed.Error()
+	case claim == report.Blocked:
+		a.Reason, a.Words = loop.ReasonAgentBlocked, said
+	case claim == report.Escalate:
+		a.Reason, a.Words = loop.ReasonAgentEscalated, or(said, "the agent handed it over without a reason")
+	case claim == report.Quiet && len(w.changed) == 0:
+		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
+	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "":
+		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.def.AgentCommand, w.turn.Exit)
+	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
+		a.Reason, a.Words = loop.ReasonAgentExit, or(said, c.current().Acted)
+	case claim == report.Failed:
+		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
+	case c.def.Tier == loop.TierReport && timedOut:
+		a.Reason, a.Words = loop.ReasonAgentTimeout, c.current().Acted
+	case c.def.Tier == loop.TierReport:
+		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
+	case len(w.changed) == 0 && timedOut:
+		a.Reason, a.Words = loop.ReasonAgentTimeout, c.current().Acted
+	case len(w.changed) == 0 && !w.report.NoChange && !c.replying():
+		a.Reason = loop.ReasonNoChanges
+		a.Words = "done was claimed, but nothing changed and the report does not say no_change"
+	default:
+		return a, false
+	}
+	return a, true
+}
+
+// replying reports whether the step is an answer, which changes no files.
+func (c *cycle) replying() bool {
+	for _, s := range c.steps {
+		if s.ID == c.current().StepID {
+			return s.Kind == loop.StepReply
+		}
+	}
+	return false
+}
+
+// judgeGates runs verify and then guard. The guard is spared when the gate has
+// failed already; both must pass.
+func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
+	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
+	var copied *workspace.Tree
+	defer func() {
+		if copied != nil {
+			if err := copied.Remove(context.WithoutCancel(ctx)); err != nil {
+				c.Log.Warn("gate tree stays behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+			}
+		}
+	}()
+	ran := 0
+	for _, g := range []struct {
+		name, line string
+		fail       loop.Reason
+	}{{"verify", c.def.Verify, loop.ReasonGateFailed}, {"guard", c.def.Guard, loop.ReasonGuardFailed}} {
+		if g.line == "" {
+			continue
+		}
+		ran++
+		var err error
+		if copied, err = c.gateTree(ctx, copied, w.candidate.Commit); err != nil {
+			return a, err
+		}
+		res, err := c.runGate(ctx, g.name, g.line, copied.Dir)
+		if err != nil {
+			return a, err
+		}
+		if !res.Pass {
+			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.fail, g.name, gate.Feedback(res)
+			return a, nil
+		}
+	}
+	switch {
+	case ran == 0:
+		a.Reason = loop.ReasonNoGate
+	case len(w.changed) == 0:
+		a.Reason = loop.ReasonNoChange
+	}
+	return a, nil
+}
+
+// gateTree returns a clean copy of the candidate: the one at hand, unless a
+// gate wrote into it.
+func (c *cycle) gateTree(ctx context.Context, had *workspace.Tree, commit string) (*workspace.Tree, error) {
+	if had != nil {
+		changes, problems, err := had.Changes(ctx)
+		if err != nil {
+			return had, err
+		}
+		if len(changes)+len(problems) == 0 {
+			return had, nil
+		}
+		if err := had.Remove(ctx); err != nil {
+			return had, err
+		}
+	}
+	return c.trees(ctx, purposeGate).Make(ctx, treeName(c.run.ID, purposeGate), commit)
+}
+
+func (c *cycle) runGate(ctx context.Context, name, line, dir string) (loop.GateResult, error) {
+	out := &outputEvents{c: c, left: outputCap}
+	res, err := gate.Run(ctx, c.Exec, gate.Command{
+		Name: name, Line: line, Dir: dir, Env: c.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", len(c.its))}),
+		Tag: Tag(c.run.ID), Timeout: gateTimeout, Output: out,
+	})
+	out.end()
+	if err != nil {
+		return res, err
+	}
+	it := c.current()
+	it.Gates = append(it.Gates, res)
+	c.run.Spent.Gates += res.Took
+	verdict := "pass"
+	if !res.Pass {
+		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
+	}
+	c.emit(loop.EventGate, name+": "+verdict)
+	return res, nil
+}

@@ -1,0 +1,339 @@
+//go:build unix
+
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+var oddNames = []string{"new\nline", `quo"te`, `back\slash`, "latin\xe9", "tab\there", "sp ace", "-dash", "ünïcode", "\x01ctl", ":(glob)*", "a/b/ c "}
+
+func odd(content string) map[string]string {
+	files := map[string]string{}
+	for _, n := range oddNames {
+		files[n] = content + n
+	}
+	return files
+}
+
+func TestListAgreesWithPlainGitForEveryKindOfName(t *testing.T) {
+	for _, format := range []string{SHA1, SHA256} {
+		t.Run(format, func(t *testing.T) {
+			dir := newRepo(t, odd("x"), "--object-format="+format)
+			r := open(t, dir)
+			if r.Format != format {
+				t.Fatalf("format = %s, want %s", r.Format, format)
+			}
+			entries, err := r.List(t.Context(), base(t, r).Tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range entries {
+				got = append(got, fmt.Sprintf("%o blob %s\t%s", e.Mode, e.ID, e.Path))
+				if id := r.HashBytes([]byte("x" + e.Path)); id != e.ID || e.Size != int64(len("x"+e.Path)) {
+					t.Errorf("%q: id %s size %d, want %s", e.Path, e.ID, e.Size, id)
+				}
+			}
+			want := strings.Split(strings.TrimSuffix(plainGit(t, dir, "ls-tree", "-r", "-z", "HEAD"), "\x00"), "\x00")
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			sameThroughSession(t, r, entries)
+		})
+	}
+}
+
+func sameThroughSession(t *testing.T, r *Repo, want []Entry) {
+	t.Helper()
+	blobs, err := r.Blobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blobs.Close()
+	for _, rev := range []string{base(t, r).Commit, base(t, r).Tree} {
+		tree, got, err := blobs.Tree(rev)
+		if err != nil || tree != base(t, r).Tree {
+			t.Fatalf("Tree(%s) = %s, %v", rev, tree, err)
+		}
+		for i := range got {
+			got[i].Size = want[i].Size
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// whole makes changes out of everything in dir but .git.
+func whole(t *testing.T, dir string) []FileChange {
+	t.Helper()
+	var changes []FileChange
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		mode := uint32(ModeFile)
+		if info.Mode()&0o100 != 0 {
+			mode = ModeExec
+		}
+		if info.Mode().Type() == os.ModeSymlink {
+			mode = ModeSymlink
+		}
+		rel, _ := filepath.Rel(dir, path)
+		changes = append(changes, FileChange{Path: rel, Mode: mode, From: path})
+		return err
+	})
+	must(t, err)
+	return changes
+}
+
+func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
+	for _, format := range []string{SHA1, SHA256} {
+		t.Run(format, func(t *testing.T) {
+			dir := newRepo(t, map[string]string{"old": "1", "dir/a": "1", "dir/b": "2", "file": "f", "run": "#!/bin/sh\n"}, "--object-format="+format)
+			r := open(t, dir)
+			b := base(t, r)
+			plainGit(t, dir, "rm", "-q", "old", "file")
+			plainGit(t, dir, "rm", "-q", "-r", "dir")
+			writeFiles(t, dir, odd("y"))
+			writeFiles(t, dir, map[string]string{"dir": "now a file", "file/now": "a directory", "crlf": "a\r\nb\n", "empty": ""})
+			must(t, os.Symlink("../../etc/passwd", filepath.Join(dir, "link")))
+			must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
+
+			gone := []FileChange{{Path: "old", Delete: true}, {Path: "dir/a", Delete: true}, {Path: "dir/b", Delete: true}, {Path: "file", Delete: true}, {Path: "never/was", Delete: true}}
+			c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Changes: append(whole(t, dir), gone...), Message: "a \x00message\n\nbody\x1b[1m", When: when})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plainGit(t, dir, "add", "-A")
+			if want := plainGit(t, dir, "write-tree"); c.Tree != want {
+				t.Errorf("tree = %s, want %s\n%s", c.Tree, want, plainGit(t, dir, "diff-tree", "-r", want, c.Tree))
+			}
+			want := fmt.Sprintf("tree %s\nparent %s\nauthor pawl <pawl@localhost> 1700000000 +0000\ncommitter pawl <pawl@localhost> 1700000000 +0000\n\na message\n\nbody[1m", c.Tree, b.Commit)
+			if got := plainGit(t, dir, "cat-file", "commit", c.Commit); got != want {
+				t.Errorf("commit:\n%s\nwant:\n%s", got, want)
+			}
+			wantNoTrace(t, dir, "refs/heads/main")
+			plainGit(t, dir, "fsck", "--strict", "--no-dangling")
+		})
+	}
+}
+
+// wantNoTrace fails if the repository holds other refs or a crash report.
+func wantNoTrace(t *testing.T, dir string, refs ...string) {
+	t.Helper()
+	if got := strings.Fields(plainGit(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(got, refs) {
+		t.Errorf("refs = %v, want %v", got, refs)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".git", "fast_import_crash*")); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCandidateCanEmptyTheTreeOrStartFromNothing(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1", "d/b": "2"})
+	r := open(t, dir)
+	b := base(t, r)
+	empty := plainGit(t, dir, "hash-object", "-t", "tree", "/dev/null")
+	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "a", Delete: true}, {Path: "d/b", Delete: true}}})
+	if err != nil || c.Tree != empty {
+		t.Errorf("emptied: %+v, %v, want tree %s", c, err, empty)
+	}
+	entries, err := r.List(t.Context(), c.Tree)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("list of the empty tree = %v, %v", entries, err)
+	}
+	c, err = r.Candidate(t.Context(), Draft{Tree: b.Tree, When: when})
+	if err != nil || c.Tree != b.Tree || strings.Contains(plainGit(t, dir, "cat-file", "commit", c.Commit), "parent") {
+		t.Errorf("from a tree: %+v, %v, want a root commit of %s", c, err, b.Tree)
+	}
+	c, err = r.Candidate(t.Context(), Draft{When: when})
+	if err != nil || c.Tree != empty {
+		t.Errorf("from nothing: %+v, %v, want tree %s", c, err, empty)
+	}
+}
+
+func TestCandidateTakesObjectsThatExist(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	r := open(t, dir)
+	b := base(t, r)
+	id := r.HashBytes([]byte("1"))
+	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{
+		{Path: "a", Mode: ModeExec, ID: id}, {Path: "sub", Mode: ModeGitlink, ID: b.Commit},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := plainGit(t, dir, "ls-tree", c.Tree)
+	if want := "100755 blob " + id + "\ta\n160000 commit " + b.Commit + "\tsub"; got != want {
+		t.Errorf("tree:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	r := open(t, dir)
+	b := base(t, r)
+	from := filepath.Join(dir, "a")
+	fifo, link := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "link")
+	mkfifo(t, fifo)
+	must(t, os.Symlink(from, link))
+	for name, c := range map[string]struct {
+		base   string
+		change FileChange
+		says   string
+	}{
+		"a path with dots":             {b.Commit, FileChange{Path: "../a", Mode: ModeFile, From: from}, "leaves the tree"},
+		"an absolute path":             {b.Commit, FileChange{Path: "/a", Mode: ModeFile, From: from}, "leaves the tree"},
+		"a git directory":              {b.Commit, FileChange{Path: "x/.GIT/config", Mode: ModeFile, From: from}, "git directory"},
+		"deleting in a git directory":  {b.Commit, FileChange{Path: ".git/config", Delete: true}, "git directory"},
+		"an unknown mode":              {b.Commit, FileChange{Path: "x", Mode: 0o104755, From: from}, "mode"},
+		"a missing file":               {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: from + "-no"}, "no such file"},
+		"a FIFO":                       {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: fifo}, "not a regular file"},
+		"a link for a file":            {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: link}, "symbolic link"},
+		"a file that changed":          {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: from, ID: strings.Repeat("1", 40)}, "changed while"},
+		"a link that changed":          {b.Commit, FileChange{Path: "x", Mode: ModeSymlink, From: link, ID: strings.Repeat("1", 40)}, "changed while"},
+		"an object that is not there":  {b.Commit, FileChange{Path: "x", Mode: ModeFile, ID: strings.Repeat("1", 40)}, "git fast-import"},
+		"a base that is not there":     {strings.Repeat("2", 40), FileChange{Path: "x", Mode: ModeFile, From: from}, "git fast-import"},
+		"a base that is an expression": {"HEAD", FileChange{Path: "x", Mode: ModeFile, From: from}, "object name"},
+		"a base that is a tree":        {b.Tree, FileChange{Path: "x", Mode: ModeFile, From: from}, "git fast-import"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := r.Candidate(t.Context(), Draft{Base: c.base, When: when, Changes: []FileChange{c.change}})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("candidate = %+v, %v, want an error that says %q", got, err, c.says)
+			}
+			wantNoTrace(t, dir, "refs/heads/main")
+		})
+	}
+}
+
+func TestCandidateOfThreeThousandFiles(t *testing.T) {
+	dir := newRepo(t, nil)
+	files := map[string]string{}
+	for i := range 3000 {
+		files[fmt.Sprintf("d%d/e%d/f%d", i%7, i%31, i)] = fmt.Sprint(i)
+	}
+	writeFiles(t, dir, files)
+	r := open(t, dir)
+	start := time.Now()
+	c, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, Changes: whole(t, dir), When: when})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("candidate of 3,000 files: %v", time.Since(start))
+	start = time.Now()
+	entries, err := r.List(t.Context(), c.Tree)
+	if err != nil || len(entries) != 3000 {
+		t.Fatalf("list = %d entries, %v, want 3000", len(entries), err)
+	}
+	t.Logf("list of 3,000 files: %v", time.Since(start))
+	sameContents(t, r, entries, files)
+	plainGit(t, dir, "add", "-A")
+	if want := plainGit(t, dir, "write-tree"); c.Tree != want {
+		t.Errorf("tree = %s, want %s", c.Tree, want)
+	}
+}
+
+func TestAnyPathSurvivesTheStream(t *testing.T) {
+	dir := newRepo(t, nil)
+	r := open(t, dir)
+	b := base(t, r)
+	content := filepath.Join(t.TempDir(), "content")
+	writeFiles(t, filepath.Dir(content), map[string]string{"content": "x"})
+	part := rapid.StringMatching(`[^/\x00]{1,12}`).Filter(func(s string) bool { return s != "." && s != ".." && !IsDotGit(s) })
+	rapid.Check(t, func(rt *rapid.T) {
+		path := strings.Join(rapid.SliceOfN(part, 1, 3).Draw(rt, "parts"), "/")
+		c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: path, Mode: ModeFile, From: content}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		entries, err := r.List(t.Context(), c.Tree)
+		if err != nil || len(entries) != 1 || entries[0].Path != path {
+			rt.Fatalf("list = %+v, %v, want the path %q", entries, err, path)
+		}
+	})
+}
+
+func TestATypicalRunStartsFewProcesses(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	count := &counting{}
+	ctx := t.Context()
+	r, err := OpenWith(ctx, count, dir)
+	must(t, err)
+	b, err := r.Base(ctx, "main")
+	must(t, err)
+	blobs, err := r.Blobs(ctx)
+	must(t, err)
+	_, _, err = blobs.Tree(b.Commit)
+	must(t, err)
+	must(t, blobs.Close())
+	c, err := r.Candidate(ctx, Draft{Base: b.Commit, When: when})
+	must(t, err)
+	must(t, r.UpdateRef(ctx, "refs/pawl/x", c.Commit, ""))
+	want := []string{"rev-parse", "rev-parse", "cat-file", "fast-import", "update-ref"}
+	if d := cmp.Diff(want, count.verbs); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "one", "b": ""})
+	r := open(t, dir)
+	blobs, err := r.Blobs(t.Context())
+	must(t, err)
+	missing := strings.Repeat("0", 40)
+	if _, err := blobs.Read(missing); !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("Read = %v, want not found", err)
+	}
+	if _, err := blobs.Read("HEAD"); err == nil {
+		t.Error("an expression was read")
+	}
+	for content := range map[string]bool{"one": true, "": true} {
+		if got, err := blobs.Read(r.HashBytes([]byte(content))); err != nil || string(got) != content {
+			t.Errorf("Read = %q, %v, want %q", got, err, content)
+		}
+	}
+	must(t, blobs.Close())
+	must(t, blobs.Close())
+	if _, err := blobs.Read(missing); err == nil {
+		t.Error("a closed session was read")
+	}
+}
+
+func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
+	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	ctx, cancel := contextWithCancel(t)
+	blobs, err := r.Blobs(ctx)
+	must(t, err)
+	cancel()
+	<-ctx.Done()
+	for err == nil { // The process may answer before its end.
+		_, err = blobs.Read(r.HashBytes([]byte("one")))
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Read = %v, want the reason for the end", err)
+	}
+	must(t, blobs.Close())
+	if _, err := blobs.Read(r.HashBytes([]byte("one"))); err == nil {
+		t.Error("a dead session was read")
+	}
+}

@@ -1,0 +1,100 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const maxIndex = 512 << 20
+
+// Dirty reports whether the checkout holds work that HEAD does not: a tracked
+// file that is changed, staged, in conflict or gone. Untracked files and
+// executable bits are not looked at, and a file that was only touched counts
+// as changed if an end-of-line conversion or filter stands between it and its
+// blob. It only tells people what a run will not see; nothing is decided by it.
+//
+// The index is read here and not by git, so nothing is refreshed or started.
+func (r *Repo) Dirty(ctx context.Context) (bool, error) {
+	index, err := r.readIndex()
+	if err != nil {
+		return false, fmt.Errorf("compare checkout %s: %w", r.Root, err)
+	}
+	for i, e := range index {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if changed, err := r.changedFile(e); changed || err != nil {
+			return changed, err
+		}
+	}
+	return r.stagedWork(ctx, index)
+}
+
+func (r *Repo) readIndex() ([]indexEntry, error) {
+	path := filepath.Join(r.GitDir, "index")
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxIndex {
+		return nil, errIndex
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(data, r.hexLen()/2)
+}
+
+// changedFile compares a file with its index entry: by time and size, and by
+// content when those differ.
+func (r *Repo) changedFile(e indexEntry) (bool, error) {
+	if e.stage != 0 || e.intent {
+		return true, nil
+	}
+	if e.skip || e.Mode == ModeGitlink {
+		return false, nil
+	}
+	path := filepath.Join(r.Root, filepath.FromSlash(e.Path))
+	info, err := os.Lstat(path)
+	if err != nil {
+		return true, nil //nolint:nilerr // A tracked file that cannot be seen is a change.
+	}
+	isLink := info.Mode().Type() == fs.ModeSymlink
+	if isLink != (e.Mode == ModeSymlink) || !isLink && !info.Mode().IsRegular() {
+		return true, nil
+	}
+	if info.ModTime().Equal(e.changed) && uint32(info.Size()) == uint32(e.Size) {
+		return false, nil
+	}
+	id, _, err := r.HashFile(path, e.Mode, info.Size())
+	return err != nil || id != e.ID, nil
+}
+
+// stagedWork compares the index with HEAD. Both are sorted alike.
+func (r *Repo) stagedWork(ctx context.Context, index []indexEntry) (bool, error) {
+	base, err := r.Base(ctx, "")
+	if err != nil && ctx.Err() != nil {
+		return false, err
+	}
+	if err != nil {
+		return len(index) > 0, nil //nolint:nilerr // Without a commit, whatever is staged is new.
+	}
+	head, err := r.List(ctx, base.Tree)
+	if err != nil || len(head) != len(index) {
+		return true, err
+	}
+	for i, e := range index {
+		if e.Path != head[i].Path || e.ID != head[i].ID || e.Mode != head[i].Mode {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,112 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Ignores answers whether a path is ignored by the .gitignore files of one
+// directory and the repository's info/exclude, through one long-lived git
+// process that is started with the first question. It is for one goroutine.
+type Ignores struct {
+	ctx  context.Context
+	repo *Repo
+	dir  string
+
+	once  sync.Once
+	err   error
+	in    *os.File
+	out   *bufio.Reader
+	close func() error
+}
+
+// Ignores prepares questions about dir, a copy of a tree that lies outside of
+// the checkout. Rules that an agent wrote into dir count too: whether it may
+// change those files is not decided here.
+func (r *Repo) Ignores(ctx context.Context, dir string) *Ignores {
+	return &Ignores{ctx: ctx, repo: r, dir: dir}
+}
+
+// Ignored reports whether a path relative to the directory is ignored. After
+// an error nothing is, and Close returns the error.
+func (g *Ignores) Ignored(path string, dir bool) bool {
+	g.once.Do(g.start)
+	if g.err != nil {
+		return false
+	}
+	if dir {
+		path += "/"
+	}
+	if _, err := io.WriteString(g.in, path+"\x00"); err != nil {
+		g.err = fmt.Errorf("ask git about %q: %w", path, err)
+		return false
+	}
+	// The answer has four fields: source, line, pattern, path. Without a rule
+	// the first three are empty.
+	var fields [4]string
+	for i := range fields {
+		field, err := g.out.ReadString(0)
+		if err != nil {
+			g.err = fmt.Errorf("ask git about %q: %w", path, err)
+			return false
+		}
+		fields[i] = field[:len(field)-1]
+	}
+	return fields[2] != "" && fields[2][0] != '!'
+}
+
+func (g *Ignores) start() {
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		g.err = fmt.Errorf("start git check-ignore: %w", err)
+		return
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		g.err = errors.Join(fmt.Errorf("start git check-ignore: %w", err), childIn.Close(), in.Close())
+		return
+	}
+	g.in, g.out = in, bufio.NewReader(out)
+	ended := make(chan error, 1)
+	go func() {
+		stderr := &bounded{limit: maxStderr}
+		res, err := g.repo.run.Run(g.ctx, proc.Spec{
+			Argv: append(append([]string{"git"}, overrides...), "check-ignore", "--stdin", "-z", "--verbose", "--non-matching", "--no-index"),
+			Dir:  g.dir, Env: g.environ(),
+			Stdin: childIn, Stdout: childOut, Stderr: stderr, Grace: time.Second,
+		})
+		if res.Ended == proc.Exited && res.Exit == 1 {
+			err, res.Exit = nil, 0 // Nothing was ignored.
+		}
+		err = ending(g.ctx, "check-ignore", res, err, stderr.String())
+		ended <- errors.Join(err, childIn.Close(), childOut.Close())
+	}()
+	g.close = func() error { return errors.Join(in.Close(), <-ended, out.Close()) }
+}
+
+// environ leaves out the variable for literal pathspecs: this verb refuses it,
+// and takes its paths literally anyway.
+func (g *Ignores) environ() []string {
+	return slices.DeleteFunc(environ(g.repo.GitDir, g.repo.CommonDir, g.dir), func(kv string) bool {
+		return strings.HasPrefix(kv, "GIT_LITERAL_PATHSPECS=")
+	})
+}
+
+// Close ends the process and returns the first error. Without a question it
+// does nothing.
+func (g *Ignores) Close() error {
+	if g.close == nil {
+		return g.err
+	}
+	return errors.Join(g.err, g.close())
+}

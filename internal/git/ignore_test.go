@@ -1,0 +1,53 @@
+package git
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func TestIgnoredPathsAreToldByTheRulesOfTheDirectory(t *testing.T) {
+	top := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = top
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	run("init", "-q")
+	repo, err := Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	for name, content := range map[string]string{
+		".gitignore": "node_modules/\n*.log\n!keep.log\n", "sub/.gitignore": "out\n", "sub/a": "", "node_modules/x": "",
+	} {
+		path := filepath.Join(copied, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := repo.Ignores(t.Context(), copied)
+	for path, want := range map[string]bool{
+		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "has space and\nnewline.log": true,
+	} {
+		dir := path[len(path)-1] == '/'
+		name := path
+		if dir {
+			name = path[:len(path)-1]
+		}
+		if got := ask.Ignored(name, dir); got != want {
+			t.Errorf("Ignored(%q) = %v, want %v", path, got, want)
+		}
+	}
+	if err := ask.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+}

@@ -1,0 +1,41 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Parent returns the first parent of a commit, by its full object name, with
+// the parent's tree.
+func (r *Repo) Parent(ctx context.Context, commit string) (Base, error) {
+	if err := r.checkID(commit); err != nil {
+		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
+	}
+	out, err := r.git(ctx, nil, "rev-parse", commit+"^", commit+"^^{tree}")
+	if err != nil {
+		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
+	}
+	ids := strings.Fields(string(out))
+	if len(ids) != 2 {
+		return Base{}, fmt.Errorf("parent of %s: git answered %q", commit, out)
+	}
+	return Base{Commit: ids[0], Tree: ids[1]}, nil
+}
+
+// Changed lists the paths that differ between two trees or commits, sorted.
+func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
+	for _, id := range []string{from, to} {
+		if err := r.checkID(id); err != nil {
+			return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
+		}
+	}
+	if from == to {
+		return nil, nil
+	}
+	out, err := r.git(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+}

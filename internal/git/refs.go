@@ -1,0 +1,146 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	headPrefix = "refs/heads/"
+	ownPrefix  = "refs/pawl/"
+)
+
+// ErrRefMoved means that a ref did not have the expected value, and nothing
+// was changed. Read it again and decide anew.
+var ErrRefMoved = errors.New("ref moved")
+
+// Ref is a ref and the object that it names.
+type Ref struct{ Name, ID string }
+
+// CheckRef refuses a name that git's check-ref-format refuses, and every name
+// that is neither a branch (refs/heads/) nor pawl's own (refs/pawl/).
+func CheckRef(ref string) error {
+	if !strings.HasPrefix(ref, headPrefix) && !strings.HasPrefix(ref, ownPrefix) {
+		return fmt.Errorf("ref %q is neither below %s nor below %s", ref, headPrefix, ownPrefix)
+	}
+	if rule := refRule(ref); rule != "" {
+		return fmt.Errorf("ref name %.200q %s", ref, rule)
+	}
+	if name := strings.TrimPrefix(ref, headPrefix); name == "HEAD" || name[0] == '-' {
+		return fmt.Errorf("ref name %q is not a branch name", ref)
+	}
+	return nil
+}
+
+// refRule names the rule of check-ref-format that a name breaks.
+func refRule(ref string) string {
+	switch {
+	case len(ref) > 1024:
+		return "is too long"
+	case strings.Contains(ref, ".."), strings.Contains(ref, "@{"):
+		return "holds .. or @{"
+	case strings.HasSuffix(ref, "."), strings.HasSuffix(ref, "/"):
+		return "ends with a dot or a slash"
+	}
+	for i := range len(ref) {
+		if c := ref[i]; c <= ' ' || c == 0x7f || strings.IndexByte(`~^:?*[\`, c) >= 0 {
+			return fmt.Sprintf("holds the character %q", c)
+		}
+	}
+	for part := range strings.SplitSeq(ref, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return fmt.Sprintf("has the component %q", part)
+		}
+	}
+	return ""
+}
+
+// UpdateRef sets ref to the object id if its value is old; with an empty old
+// it must not exist. ErrRefMoved means that it had another value.
+func (r *Repo) UpdateRef(ctx context.Context, ref, id, old string) error {
+	if err := r.checkID(id); err != nil {
+		return fmt.Errorf("update %s: %w", ref, err)
+	}
+	return r.changeRef(ctx, "update", ref, old, "update-ref", "-m", "pawl", "--no-deref", ref, id)
+}
+
+// DeleteRef removes ref if its value is old. An empty old means that it must
+// not exist, and does nothing.
+func (r *Repo) DeleteRef(ctx context.Context, ref, old string) error {
+	return r.changeRef(ctx, "delete", ref, old, "update-ref", "-m", "pawl", "--no-deref", "-d", ref)
+}
+
+func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...string) error {
+	err := CheckRef(ref)
+	if err == nil && old != "" {
+		err = r.checkID(old)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, ref, err)
+	}
+	expect := old
+	if old == "" {
+		expect = strings.Repeat("0", r.hexLen())
+	}
+	_, err = r.git(ctx, nil, append(args, expect)...)
+	if err == nil {
+		return nil
+	}
+	// Git has one exit status for everything, so the ref itself is asked.
+	now, _, lookErr := r.Ref(ctx, ref)
+	if lookErr == nil && now != old {
+		return fmt.Errorf("%s %s: %w: it is %s and not %s", verb, ref, ErrRefMoved, orNothing(now), orNothing(old))
+	}
+	return fmt.Errorf("%s %s: %w", verb, ref, err)
+}
+
+func orNothing(id string) string {
+	if id == "" {
+		return "missing"
+	}
+	return id
+}
+
+// Ref returns the object that a ref names, and whether the ref exists.
+func (r *Repo) Ref(ctx context.Context, ref string) (id string, ok bool, err error) {
+	if err := CheckRef(ref); err != nil {
+		return "", false, fmt.Errorf("read ref: %w", err)
+	}
+	refs, err := r.forEachRef(ctx, ref)
+	if err != nil {
+		return "", false, err
+	}
+	for _, found := range refs {
+		if found.Name == ref {
+			return found.ID, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// Refs lists the refs below a prefix that ends with a slash, sorted by name.
+func (r *Repo) Refs(ctx context.Context, prefix string) ([]Ref, error) {
+	if !strings.HasSuffix(prefix, "/") || refRule(strings.TrimSuffix(prefix, "/")) != "" || prefix[0] == '-' {
+		return nil, fmt.Errorf("list refs: prefix %q is not a ref name and a slash", prefix)
+	}
+	return r.forEachRef(ctx, prefix)
+}
+
+func (r *Repo) forEachRef(ctx context.Context, pattern string) ([]Ref, error) {
+	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", pattern)
+	if err != nil {
+		return nil, fmt.Errorf("list refs %s: %w", pattern, err)
+	}
+	var refs []Ref
+	for line := range bytes.Lines(out) {
+		id, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		if !ok {
+			return nil, fmt.Errorf("list refs %s: unexpected line %q", pattern, line)
+		}
+		refs = append(refs, Ref{Name: name, ID: id})
+	}
+	return refs, nil
+}

@@ -1,0 +1,213 @@
+//go:build unix
+
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestOpenFindsTheCheckoutFromASubdirectory(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a/b/c": "x"})
+	r := open(t, filepath.Join(dir, "a", "b"))
+	real, _ := filepath.EvalSymlinks(dir)
+	if r.Root != real || r.GitDir != filepath.Join(real, ".git") || r.CommonDir != r.GitDir || r.Format != SHA1 {
+		t.Errorf("got %+v, want the checkout at %s", r, real)
+	}
+	b := base(t, r)
+	if want := plainGit(t, dir, "rev-parse", "HEAD"); b.Branch != "main" || b.Commit != want {
+		t.Errorf("base = %+v, want main at %s", b, want)
+	}
+	if want := plainGit(t, dir, "rev-parse", "HEAD^{tree}"); b.Tree != want {
+		t.Errorf("tree = %s, want %s", b.Tree, want)
+	}
+}
+
+func TestOpenWorksInALinkedWorktree(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	linked := filepath.Join(t.TempDir(), "linked")
+	plainGit(t, dir, "worktree", "add", "-q", "-b", "side", linked)
+	r := open(t, linked)
+	if r.CommonDir != open(t, dir).GitDir || r.GitDir == r.CommonDir {
+		t.Errorf("got %+v, want an own git directory and the shared one", r)
+	}
+	b := base(t, r)
+	if b.Branch != "side" {
+		t.Errorf("branch = %q, want side", b.Branch)
+	}
+	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Message: "m", When: when})
+	if err != nil || c.Tree != b.Tree {
+		t.Errorf("candidate = %+v, %v, want the same tree", c, err)
+	}
+	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
+		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
+	}
+}
+
+func TestOpenWorksInAWorktreeOfABareRepository(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	bare, linked := filepath.Join(t.TempDir(), "r.git"), filepath.Join(t.TempDir(), "w")
+	plainGit(t, dir, "clone", "-q", "--bare", dir, bare)
+	plainGit(t, bare, "worktree", "add", "-q", linked, "main")
+	if b := base(t, open(t, linked)); b.Branch != "main" {
+		t.Errorf("base = %+v, want main", b)
+	}
+}
+
+func TestOpenRefusesWhatIsNoCheckout(t *testing.T) {
+	empty := t.TempDir()
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	plainGit(t, empty, "init", "-q", "--bare", bare)
+	flagged := newRepo(t, nil)
+	plainGit(t, flagged, "config", "core.bare", "true")
+	broken := t.TempDir()
+	writeFiles(t, broken, map[string]string{".git": "gitdir: /nowhere\n"})
+	future := newRepo(t, nil)
+	writeFiles(t, future, map[string]string{".git/config": "[core]\nrepositoryformatversion = 9\n"})
+
+	for name, c := range map[string]struct {
+		dir  string
+		exit int
+		fix  string
+	}{
+		"a plain directory":                 {empty, loop.ExitNotFound, "git init"},
+		"a directory that does not exist":   {filepath.Join(empty, "no"), loop.ExitNotFound, "name a directory"},
+		"a bare repository":                 {bare, loop.ExitError, "worktree add"},
+		"inside a bare repository":          {filepath.Join(bare, "refs"), loop.ExitError, "worktree add"},
+		"a checkout whose config says bare": {flagged, loop.ExitError, "worktree add"},
+		"a .git file that points nowhere":   {broken, loop.ExitUnreadable, "git status"},
+		"a repository of a later format":    {future, loop.ExitUnreadable, "git status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.Context(), c.dir)
+			wantFault(t, err, c.exit, c.fix)
+		})
+	}
+}
+
+func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	plainGit(t, dir, "init", "-q")
+	r := open(t, dir)
+	for _, branch := range []string{"", "main"} {
+		_, err := r.Base(t.Context(), branch)
+		wantFault(t, err, loop.ExitNotFound, "commit something first")
+	}
+	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
+		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
+	}
+}
+
+func TestBaseNamesTheNearestBranches(t *testing.T) {
+	dir := newRepo(t, nil)
+	plainGit(t, dir, "branch", "feature/login")
+	plainGit(t, dir, "branch", "unrelated-thing")
+	r := open(t, dir)
+	for _, name := range []string{"feature/logn", "no..such", "-x", "main~1", "a b"} {
+		_, err := r.Base(t.Context(), name)
+		wantFault(t, err, loop.ExitNotFound, "feature/login")
+	}
+	if b, err := r.Base(t.Context(), "refs/heads/feature/login"); err != nil || b.Branch != "feature/login" {
+		t.Errorf("full name: %+v, %v", b, err)
+	}
+}
+
+func TestBaseOfADetachedHeadHasNoBranch(t *testing.T) {
+	dir := newRepo(t, nil)
+	plainGit(t, dir, "checkout", "-q", "--detach")
+	b := base(t, open(t, dir))
+	if b.Branch != "" || b.Commit != plainGit(t, dir, "rev-parse", "HEAD") {
+		t.Errorf("base = %+v, want HEAD without a branch", b)
+	}
+}
+
+func TestAnUnbornBranchBesideOthersIsNamed(t *testing.T) {
+	dir := newRepo(t, nil)
+	plainGit(t, dir, "checkout", "-q", "--orphan", "fresh")
+	_, err := open(t, dir).Base(t.Context(), "")
+	wantFault(t, err, loop.ExitNotFound, "main")
+}
+
+func TestATagOfTheSameNameIsNotTheBranch(t *testing.T) {
+	dir := newRepo(t, nil)
+	plainGit(t, dir, "tag", "topic")
+	plainGit(t, dir, "checkout", "-q", "-b", "topic")
+	plainGit(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
+	b, err := open(t, dir).Base(t.Context(), "topic")
+	if want := plainGit(t, dir, "rev-parse", "refs/heads/topic"); err != nil || b.Commit != want {
+		t.Errorf("base = %+v, %v, want %s", b, err, want)
+	}
+}
+
+func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   bool
+	}{
+		"nothing":             {func(*testing.T, string) {}, false},
+		"an untracked file":   {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"new": ""}) }, false},
+		"a changed file":      {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "other"}) }, true},
+		"same size, new text": {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "y"}) }, true},
+		"a removed file":      {func(t *testing.T, d string) { os.Remove(filepath.Join(d, "f")) }, true},
+		"a touched file":      {func(t *testing.T, d string) { os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
+		"a staged new file": {func(t *testing.T, d string) {
+			writeFiles(t, d, map[string]string{"n": ""})
+			plainGit(t, d, "add", "n")
+		}, true},
+		"a staged change, file put back": {func(t *testing.T, d string) {
+			writeFiles(t, d, map[string]string{"f": "z"})
+			plainGit(t, d, "add", "f")
+			writeFiles(t, d, map[string]string{"f": "x"})
+		}, true},
+		"an intent to add": {func(t *testing.T, d string) {
+			writeFiles(t, d, map[string]string{"n": ""})
+			plainGit(t, d, "add", "-N", "n")
+		}, true},
+	} {
+		for _, version := range []string{"2", "3", "4"} {
+			t.Run(name+" in index version "+version, func(t *testing.T) {
+				dir := newRepo(t, map[string]string{"f": "x", "dir/longer-name": "1", "dir/longer-names": "2"})
+				plainGit(t, dir, "update-index", "--index-version", version)
+				c.change(t, dir)
+				before := readFile(t, filepath.Join(dir, ".git", "index"))
+				got, err := open(t, dir).Dirty(t.Context())
+				if got != c.want || err != nil {
+					t.Errorf("Dirty = %v, %v, want %v", got, err, c.want)
+				}
+				if readFile(t, filepath.Join(dir, ".git", "index")) != before {
+					t.Error("the index was written")
+				}
+			})
+		}
+	}
+}
+
+func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	plainGit(t, dir, "update-index", "--split-index")
+	if _, err := open(t, dir).Dirty(t.Context()); err == nil || !strings.Contains(err.Error(), "index") {
+		t.Errorf("Dirty = %v, want an error about the index", err)
+	}
+}
+
+func FuzzParseIndexNeverPanics(f *testing.F) {
+	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + strings.Repeat("\x00", 100)))
+	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + strings.Repeat("\x01", 200)))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		_, _ = parseIndex(data, 20)
+		_, _ = parseIndex(data, 32)
+	})
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

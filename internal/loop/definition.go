@@ -1,0 +1,101 @@
+package loop
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Definition is the immutable form of a loop's configuration. A run pins its
+// Digest and is judged by nothing else.
+//
+// The zero value of an optional field means that the key was absent; the
+// methods below give the default that then applies.
+type Definition struct {
+	Name           string   `json:"name"`
+	Protocol       string   `json:"protocol"`
+	Pattern        string   `json:"pattern,omitempty"`
+	Tier           Tier     `json:"tier"`
+	Cadence        string   `json:"cadence,omitempty"`
+	Goal           string   `json:"goal"`
+	Scope          []string `json:"scope,omitempty"`
+	Protect        []string `json:"protect,omitempty"`
+	Verify         string   `json:"verify,omitempty"`
+	Guard          string   `json:"guard,omitempty"`
+	Sense          string   `json:"sense,omitempty"`
+	PermissionMode string   `json:"permission_mode,omitempty"`
+	Escalation     string   `json:"escalation,omitempty"`
+	KillSwitch     string   `json:"kill_switch,omitempty"`
+	LandVia        string   `json:"land_via,omitempty"`
+	Base           string   `json:"base,omitempty"` // branch; empty: the one checked out
+
+	Agent        string `json:"agent,omitempty"`
+	AgentCommand string `json:"agent_command,omitempty"` // run by the shell
+	Model        string `json:"model,omitempty"`
+
+	BudgetTokens   int64         `json:"budget_tokens,omitempty"` // output tokens of one run
+	MaxIterations  int           `json:"max_iterations,omitempty"`
+	MaxItems       int           `json:"max_items,omitempty"`
+	MaxStepTimeout time.Duration `json:"max_step_timeout,omitempty"`
+	MaxWallClock   time.Duration `json:"max_wall_clock,omitempty"`
+
+	GiveUpAfter       int    `json:"give_up_after,omitempty"`
+	OnBlocked         string `json:"on_blocked,omitempty"`
+	OnFailure         string `json:"on_failure,omitempty"`
+	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
+
+	Sandbox string   `json:"sandbox,omitempty"`
+	Env     []string `json:"env,omitempty"` // names of variables the agent and gates may see
+}
+
+// Defaults of the optional keys.
+const (
+	DefaultStepTimeout       = 10 * time.Minute
+	DefaultWallClock         = 45 * time.Minute
+	DefaultGiveUpAfter       = 3
+	DefaultRetryBlockedAfter = 3
+	DefaultMaxItems          = 1
+)
+
+// WithDefaults returns d with every absent limit and policy filled in, which
+// is the form that is recorded, digested and run.
+func (d Definition) WithDefaults() Definition {
+	if d.Protocol == "" {
+		d.Protocol = ProtocolSpine
+	}
+	if d.MaxIterations == 0 {
+		d.MaxIterations = 3
+		if d.Tier == TierReport {
+			d.MaxIterations = 1
+		}
+	}
+	d.MaxItems = orDefault(d.MaxItems, DefaultMaxItems)
+	d.MaxStepTimeout = orDefault(d.MaxStepTimeout, DefaultStepTimeout)
+	d.MaxWallClock = orDefault(d.MaxWallClock, DefaultWallClock)
+	d.GiveUpAfter = orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
+	d.RetryBlockedAfter = orDefault(d.RetryBlockedAfter, DefaultRetryBlockedAfter)
+	d.OnBlocked = orDefault(d.OnBlocked, "log_and_skip")
+	d.OnFailure = orDefault(d.OnFailure, "log_skip_continue")
+	return d
+}
+
+// Digest is the SHA-256 of the definition's canonical JSON, in hex. Two
+// definitions with one digest run alike.
+func (d Definition) Digest() string {
+	body, err := json.Marshal(d)
+	if err != nil {
+		// A Definition holds strings, numbers and lists of strings only.
+		panic("loop: definition does not marshal: " + err.Error())
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func orDefault[T comparable](v, byDefault T) T {
+	var zero T
+	if v == zero {
+		return byDefault
+	}
+	return v
+}

@@ -1,0 +1,37 @@
+package loop
+
+import "time"
+
+// Event is one thing that happened in a run. Seq grows by one within a run,
+// and only the holder of the run writes, so a reader that remembers the last
+// Seq misses nothing.
+type Event struct {
+	RunID string    `json:"run_id"`
+	Seq   int64     `json:"seq"`
+	At    time.Time `json:"at"`
+	Phase Phase     `json:"phase"`
+	Kind  string    `json:"kind"`
+	Text  string    `json:"text"`
+}
+
+// Kinds of events.
+const (
+	EventPhase   = "phase"   // a phase began
+	EventNote    = "note"    // something a person should read
+	EventOutput  = "output"  // what an agent or gate printed, in pieces
+	EventGate    = "gate"    // a gate's verdict
+	EventOutcome = "outcome" // how the run ended
+)
+
+// Link is one entry of an audit chain. Hash covers all other fields and the
+// hash of the entry before it.
+type Link struct {
+	Chain string    `json:"chain"` // loop id
+	Seq   int64     `json:"seq"`   // from 1, without gaps
+	At    time.Time `json:"at"`
+	Kind  string    `json:"kind"` // run, effect, approval, definition, kill
+	RunID string    `json:"run_id,omitempty"`
+	Body  string    `json:"body"` // JSON
+	Prev  string    `json:"prev"`
+	Hash  string    `json:"hash"`
+}

@@ -1,0 +1,52 @@
+// Package loop holds the nouns and the rules of an agent loop: definitions,
+// runs, steps, iterations, effects and approvals, which state may follow which,
+// and what each outcome means to the outside.
+//
+// It performs no I/O, reads no clock and starts no goroutine. A caller passes
+// the time in; the same inputs always give the same answer.
+package loop
+
+import "time"
+
+// Workspace is a git repository registered with pawl.
+type Workspace struct {
+	ID   string `json:"id"`   // stable, derived from the root path
+	Root string `json:"root"` // absolute path of the checkout
+}
+
+// Loop is a named definition plus its state, the thing a user creates, pauses
+// and reads about.
+type Loop struct {
+	ID          string    `json:"id"`
+	WorkspaceID string    `json:"workspace_id"`
+	Name        string    `json:"name"`
+	Protocol    string    `json:"protocol"`
+	Definition  string    `json:"definition"` // digest of the newest recorded definition, empty before the first run
+	Paused      bool      `json:"paused"`     // the store's own switch, beside the PAUSED files
+	LastN       int64     `json:"last_n"`     // number of the newest run, 0 before the first
+	Created     time.Time `json:"created"`
+}
+
+// Protocol names, as they stand in definitions, rows and on the command line.
+const (
+	ProtocolSpine = "spine"
+	ProtocolSpec  = "spec"
+	ProtocolBoot  = "boot"
+	ProtocolTasks = "tasks"
+	ProtocolBoard = "board"
+)
+
+// Tier is the autonomy rung of a loop.
+type Tier string
+
+// The three rungs. A loop starts at L1 and never skips one.
+const (
+	TierReport     Tier = "L1" // reports, changes nothing
+	TierAssisted   Tier = "L2" // proposes a branch
+	TierUnattended Tier = "L3" // lands what its definition allows
+)
+
+// Known reports whether t is one of the three rungs.
+func (t Tier) Known() bool {
+	return t == TierReport || t == TierAssisted || t == TierUnattended
+}

@@ -1,0 +1,56 @@
+package loop
+
+// Reason is a stable code for why something was chosen, dropped or ended.
+// Scripts match on codes; people read the detail beside them.
+type Reason string
+
+// Reasons why decide chose or dropped a candidate.
+const (
+	ReasonChosen        Reason = "chosen"
+	ReasonOutranked     Reason = "outranked"       // an earlier candidate was taken
+	ReasonStepDone      Reason = "step_done"       //
+	ReasonStepWaiting   Reason = "step_waiting"    // a human has not answered yet
+	ReasonStepEscalated Reason = "step_escalated"  // a human has it
+	ReasonStepBackoff   Reason = "blocked_until"   // blocked or failed, waiting time not over
+	ReasonStepClaimed   Reason = "claimed"         // another run works on it
+	ReasonNotEligible   Reason = "not_eligible"    // the protocol's own rule; see the detail
+	ReasonSensedNothing Reason = "sensed_nothing"  // the sense command said that there is nothing to do
+	ReasonTriedThisRun  Reason = "tried_this_run"  // settled earlier in this run
+	ReasonNoCandidates  Reason = "no_candidates"   // the memory holds nothing to do
+	ReasonAllDropped    Reason = "all_dropped"     // every candidate was dropped; each says why
+	ReasonMaxItems      Reason = "max_items"       //
+	ReasonMaxIterations Reason = "max_iterations"  //
+	ReasonWallClock     Reason = "max_wall_clock"  //
+	ReasonBudgetTokens  Reason = "budget_tokens"   // output tokens of the run are used up
+	ReasonGiveUp        Reason = "same_gate_fails" // give_up_after: same gate, same tree
+)
+
+// Reasons why an iteration or a run ended as it did.
+const (
+	ReasonGatesPass       Reason = "gates_pass"
+	ReasonNoGate          Reason = "no_gate"
+	ReasonGateFailed      Reason = "gate_failed"
+	ReasonGuardFailed     Reason = "guard_failed"
+	ReasonNoChanges       Reason = "no_changes" // done was claimed, nothing changed, no_change was not said
+	ReasonReportedOnly    Reason = "reported_only"
+	ReasonAgentQuiet      Reason = "agent_found_nothing"
+	ReasonAgentBlocked    Reason = "agent_blocked"
+	ReasonAgentFailed     Reason = "agent_failed"
+	ReasonAgentEscalated  Reason = "agent_escalated"
+	ReasonAgentExit       Reason = "agent_exit"
+	ReasonAgentTimeout    Reason = "agent_timeout"
+	ReasonAgentMissing    Reason = "agent_missing"
+	ReasonReportMalformed Reason = "report_malformed"
+	ReasonSenseFailed     Reason = "sense_failed"
+	ReasonScope           Reason = "scope"
+	ReasonSandbox         Reason = "sandbox"
+	ReasonApproval        Reason = "approval_asked"
+	ReasonKillSwitch      Reason = "kill_switch"
+	ReasonStopped         Reason = "stopped"
+	ReasonCanceled        Reason = "canceled" // the process was asked to end (Ctrl-C, TERM)
+	ReasonHolderDied      Reason = "holder_died"
+	ReasonMemory          Reason = "memory_unusable" // the protocol could not open its files
+	ReasonInternal        Reason = "internal_error"
+	ReasonEffectFailed    Reason = "effect_failed"
+	ReasonNoChange        Reason = "no_change" // the report declared that nothing had to change
+)

@@ -1,0 +1,116 @@
+package loop
+
+import "time"
+
+// Run is one firing of a loop, from trigger to outcome. A run never waits: one
+// that needs a human ends, and the answer triggers a new run.
+type Run struct {
+	ID         string    `json:"id"`
+	LoopID     string    `json:"loop_id"`
+	N          int64     `json:"n"`   // numbered per loop, from 1, without gaps
+	Key        string    `json:"key"` // loop + planned time or event id, unique
+	Trigger    string    `json:"trigger"`
+	Request    string    `json:"request,omitempty"`
+	State      RunState  `json:"state"`
+	Phase      Phase     `json:"phase"`
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	Reason     Reason    `json:"reason,omitempty"`
+	Detail     string    `json:"detail,omitempty"` // the reason in words, with names and numbers
+	Summary    string    `json:"summary,omitempty"`
+	Subject    string    `json:"subject,omitempty"` // what the log line is about, key=value
+	Definition string    `json:"definition"`        // digest
+	Overrides  Overrides `json:"overrides,omitzero"`
+	BaseCommit string    `json:"base_commit,omitempty"`
+	BaseTree   string    `json:"base_tree,omitempty"`
+	Branch     string    `json:"branch,omitempty"`
+	Commit     string    `json:"commit,omitempty"`
+	Snapshot   string    `json:"snapshot,omitempty"` // ref under refs/pawl/snapshots, empty when none was taken
+	Approval   string    `json:"approval,omitempty"`
+	Sandbox    string    `json:"sandbox"`
+	Readiness  int       `json:"readiness"` // 0..100, the loop's self-assessment after this run
+	Usage      Usage     `json:"usage,omitzero"`
+	Spent      Spent     `json:"spent,omitzero"`
+	Holder     Holder    `json:"holder,omitzero"`
+	Fence      int64     `json:"fence"`
+	LeaseUntil time.Time `json:"lease_until,omitzero"`
+	Cancel     string    `json:"cancel,omitempty"` // who asked the holder to stop, and why
+	Created    time.Time `json:"created"`
+	Started    time.Time `json:"started,omitzero"`
+	Ended      time.Time `json:"ended,omitzero"`
+}
+
+// Overrides are the parts of a definition that one run replaced. They are
+// recorded with the run, and the digest that the run pins includes them.
+type Overrides struct {
+	Agent         string `json:"agent,omitempty"`
+	AgentCommand  string `json:"agent_command,omitempty"`
+	Model         string `json:"model,omitempty"`
+	MaxIterations int    `json:"max_iterations,omitempty"`
+}
+
+// Apply returns d with the overrides in place.
+func (o Overrides) Apply(d Definition) Definition {
+	d.Agent = orDefault(o.Agent, d.Agent)
+	d.AgentCommand = orDefault(o.AgentCommand, d.AgentCommand)
+	d.Model = orDefault(o.Model, d.Model)
+	d.MaxIterations = orDefault(o.MaxIterations, d.MaxIterations)
+	return d
+}
+
+// Holder identifies the process that owns a run. A process id alone is not an
+// identity: it is used again.
+type Holder struct {
+	PID   int    `json:"pid,omitempty"`
+	Start int64  `json:"start,omitempty"` // when the process started, in the platform's own unit
+	Boot  string `json:"boot,omitempty"`  // boot of the host; empty where the platform has none
+	Node  string `json:"node,omitempty"`  // host name
+}
+
+// Usage counts tokens of model calls. Source says how the numbers came to be.
+type Usage struct {
+	Input      int64       `json:"input"`
+	Output     int64       `json:"output"`
+	CacheRead  int64       `json:"cache_read"`
+	CacheWrite int64       `json:"cache_write"`
+	Source     UsageSource `json:"source,omitempty"`
+}
+
+// UsageSource says how a Usage was obtained.
+type UsageSource string
+
+// The sources, from the most to the least exact. A sum is as exact as its
+// least exact part.
+const (
+	UsageMetered   UsageSource = "metered"
+	UsageReported  UsageSource = "reported"
+	UsageEstimated UsageSource = "estimated"
+)
+
+// Charged is what counts against token budgets: cache reads are priced apart
+// and never trip a cap.
+func (u Usage) Charged() int64 { return u.Input + u.CacheWrite + u.Output }
+
+// Add returns the sum of both usages, with the less exact source.
+func (u Usage) Add(v Usage) Usage {
+	rank := map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, UsageEstimated: 3}
+	sum := Usage{
+		Input: u.Input + v.Input, Output: u.Output + v.Output,
+		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Source: u.Source,
+	}
+	if rank[v.Source] > rank[u.Source] {
+		sum.Source = v.Source
+	}
+	return sum
+}
+
+// Spent is wall-clock time of a run by what it was spent on. Agent and Gates
+// are lifetimes of processes; what remains of Total is overhead.
+type Spent struct {
+	Total time.Duration `json:"total"`
+	Agent time.Duration `json:"agent"`
+	Gates time.Duration `json:"gates"`
+}
+
+// Overhead is the time of the run that neither an agent nor a gate used.
+func (s Spent) Overhead() time.Duration { return max(0, s.Total-s.Agent-s.Gates) }

@@ -1,0 +1,108 @@
+package loop
+
+import "time"
+
+// StepKind tells work from replies; replies go first.
+type StepKind string
+
+// Kinds of steps.
+const (
+	StepWork  StepKind = "work"
+	StepReply StepKind = "reply"
+)
+
+// Step is the durable unit of work: a STATE.md item, a task, a mention to
+// answer, a pinned goal. It outlives the runs that work on it.
+type Step struct {
+	ID       string    `json:"id"`
+	LoopID   string    `json:"loop_id"`
+	Key      string    `json:"key"` // the protocol's identity of it, unique in the loop
+	Kind     StepKind  `json:"kind"`
+	Title    string    `json:"title"` // one line
+	State    StepState `json:"state"`
+	Attempts int       `json:"attempts"` // iterations that worked on it
+
+	// Give-up rule: the same gate failed Streak times on the same tree.
+	StreakGate string `json:"streak_gate,omitempty"`
+	StreakTree string `json:"streak_tree,omitempty"`
+	Streak     int    `json:"streak"`
+
+	BlockedAt int64  `json:"blocked_at"`          // run number of the last block or failure, 0 for never
+	WaitsFor  string `json:"waits_for,omitempty"` // approval id, or what the report named
+	Snapshot  string `json:"snapshot,omitempty"`  // ref whose tree the next attempt starts from
+	Feedback  string `json:"feedback,omitempty"`  // what the last attempt ended with
+	RunID     string `json:"run_id,omitempty"`    // the run that claims it
+
+	Updated time.Time `json:"updated"`
+}
+
+// Iteration is one step worked once. The five texts are the trace that users
+// see; each holds what really happened.
+type Iteration struct {
+	RunID      string        `json:"run_id"`
+	N          int           `json:"n"`
+	StepID     string        `json:"step_id"`
+	Step       string        `json:"step"` // title
+	Sensed     string        `json:"sensed"`
+	Decided    string        `json:"decided"`
+	Acted      string        `json:"acted"`
+	Feedback   string        `json:"feedback"`
+	Verdict    Verdict       `json:"verdict"`
+	Reason     Reason        `json:"reason,omitempty"`
+	Gates      []GateResult  `json:"gates"`
+	Considered []Considered  `json:"considered"` // each candidate with the rule that chose or dropped it
+	Tree       string        `json:"tree,omitempty"`
+	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
+	Changed    []string      `json:"changed,omitempty"`   // paths
+	Report     string        `json:"report,omitempty"`    // the agent's report as it wrote it, JSON
+	Usage      Usage         `json:"usage,omitzero"`
+	Agent      time.Duration `json:"agent"`
+	Started    time.Time     `json:"started,omitzero"`
+	Ended      time.Time     `json:"ended,omitzero"`
+}
+
+// Verdict is the runtime's judgement of an iteration.
+type Verdict string
+
+// Verdicts. Intended means that the iteration has not been judged (yet).
+const (
+	VerdictIntended Verdict = "intended"
+	VerdictPass     Verdict = "pass"
+	VerdictFail     Verdict = "fail"
+	VerdictPending  Verdict = "pending" // a human decides
+)
+
+// GateResult is what one gate or guard said about one tree.
+type GateResult struct {
+	Name     string        `json:"name"`
+	Kind     string        `json:"kind"` // command, invariant, reviewer
+	Pass     bool          `json:"pass"`
+	Exit     int           `json:"exit"`
+	Evidence string        `json:"evidence"` // bounded tail of what it printed
+	Took     time.Duration `json:"took"`
+}
+
+// Considered says why a candidate step was chosen or dropped.
+type Considered struct {
+	Step   string `json:"step"` // title
+	Key    string `json:"key"`
+	Chosen bool   `json:"chosen"`
+	Reason Reason `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Turn is one invocation of an agent, with a purpose.
+type Turn struct {
+	RunID     string        `json:"run_id"`
+	N         int           `json:"n"`
+	Iteration int           `json:"iteration"`
+	Purpose   string        `json:"purpose"` // act reply review plan generate
+	Agent     string        `json:"agent"`
+	Driver    string        `json:"driver"`
+	Model     string        `json:"model,omitempty"`
+	Exit      int           `json:"exit"`
+	Ended     string        `json:"ended"` // exit, timeout, killed, canceled, not_started
+	Usage     Usage         `json:"usage,omitzero"`
+	Took      time.Duration `json:"took"`
+	Started   time.Time     `json:"started"`
+}

@@ -1,0 +1,192 @@
+// Package plan decides: which step a run works on next, and what becomes of a
+// step after an attempt. Every candidate gets a reason, chosen or not.
+//
+// It performs no I/O, reads no clock and generates no ids: the same snapshot
+// always gives the same decision.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Candidate is a step that could be worked on, as the protocol sees it.
+type Candidate struct {
+	Step     loop.Step
+	Drop     loop.Reason // the protocol's own rule that excludes it; empty: it may be chosen
+	Detail   string      // that rule in words
+	Answered bool        // the approval that the step waits for has an answer
+}
+
+// Rules are the parts of a definition that planning obeys.
+type Rules struct {
+	MaxIterations     int
+	MaxItems          int
+	MaxWallClock      time.Duration
+	BudgetTokens      int64 // output tokens of the run, 0 for no cap
+	GiveUpAfter       int
+	RetryBlockedAfter int64 // runs of the loop
+	OnBlocked         string
+	OnFailure         string
+}
+
+// RulesOf takes the rules out of a definition whose defaults are filled in.
+func RulesOf(d loop.Definition) Rules {
+	return Rules{
+		MaxIterations: d.MaxIterations, MaxItems: d.MaxItems, MaxWallClock: d.MaxWallClock, BudgetTokens: d.BudgetTokens,
+		GiveUpAfter: d.GiveUpAfter, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
+	}
+}
+
+// Snapshot is everything that a decision depends on.
+type Snapshot struct {
+	Candidates []Candidate // in the protocol's order of preference
+	Rules      Rules
+	Run        int64           // number of this run
+	RunID      string          //
+	Settled    map[string]bool // keys of steps that this run is through with
+	Iterations int             // made by this run so far
+	Items      int             // steps that this run finished
+	Started    time.Time
+	Output     int64       // output tokens used by this run
+	Nothing    loop.Reason // why sensing found nothing to do, empty if it found something
+}
+
+// Choice is the step that was chosen.
+type Choice struct {
+	Step   loop.Step
+	Reason loop.Reason
+	Detail string
+}
+
+// Decision says what to do next. A nil Choice ends the run: Reason says why.
+type Decision struct {
+	Choice     *Choice
+	Reason     loop.Reason
+	Detail     string
+	Considered []loop.Considered
+}
+
+// Next picks at most one step. Replies go before work, open steps before
+// failed ones, and otherwise the protocol's order counts.
+func Next(s Snapshot, now time.Time) Decision {
+	limit, why := s.limit(now)
+	order := slices.Clone(s.Candidates)
+	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(rank(a.Step), rank(b.Step)) })
+	d := Decision{Reason: loop.ReasonNoCandidates}
+	for _, c := range order {
+		reason, detail := s.eligible(c)
+		switch {
+		case reason != "":
+		case limit != "":
+			reason, detail = limit, why
+		case d.Choice != nil:
+			reason, detail = loop.ReasonOutranked, fmt.Sprintf("%q goes first", d.Choice.Step.Title)
+		default:
+			reason, detail = loop.ReasonChosen, chosenBecause(c)
+			d.Choice = &Choice{Step: c.Step, Reason: reason, Detail: detail}
+		}
+		d.Considered = append(d.Considered, loop.Considered{
+			Step: c.Step.Title, Key: c.Step.Key, Chosen: reason == loop.ReasonChosen, Reason: reason, Detail: detail,
+		})
+	}
+	switch {
+	case d.Choice != nil:
+		d.Reason, d.Detail = loop.ReasonChosen, d.Choice.Detail
+	case s.Nothing != "":
+		d.Reason = s.Nothing
+	case limit != "":
+		d.Reason, d.Detail = limit, why
+	case len(order) > 0:
+		d.Reason, d.Detail = loop.ReasonAllDropped, fmt.Sprintf("none of %d steps can be worked on now", len(order))
+	}
+	return d
+}
+
+// limit says which limit of the run is used up, if any.
+func (s Snapshot) limit(now time.Time) (loop.Reason, string) {
+	r := s.Rules
+	switch {
+	case s.Items >= r.MaxItems:
+		return loop.ReasonMaxItems, fmt.Sprintf("%d of %d items are finished", s.Items, r.MaxItems)
+	case s.Iterations >= r.MaxIterations:
+		return loop.ReasonMaxIterations, fmt.Sprintf("%d of %d iterations are used", s.Iterations, r.MaxIterations)
+	case now.Sub(s.Started) >= r.MaxWallClock:
+		return loop.ReasonWallClock, fmt.Sprintf("the run takes longer than %s", r.MaxWallClock)
+	case r.BudgetTokens > 0 && s.Output >= r.BudgetTokens:
+		return loop.ReasonBudgetTokens, fmt.Sprintf("%d of %d output tokens are used", s.Output, r.BudgetTokens)
+	}
+	return "", ""
+}
+
+// eligible returns the rule that keeps c from being chosen, if any.
+func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
+	switch {
+	case s.Nothing != "":
+		return s.Nothing, ""
+	case c.Drop != "":
+		return c.Drop, c.Detail
+	case s.Settled[c.Step.Key]:
+		return loop.ReasonTriedThisRun, "this run is through with it"
+	}
+	switch c.Step.State {
+	case loop.StepOpen, loop.StepFailed:
+		return "", ""
+	case loop.StepClaimed:
+		if c.Step.RunID != s.RunID {
+			return loop.ReasonStepClaimed, "run " + c.Step.RunID + " works on it"
+		}
+		return "", ""
+	case loop.StepBlocked:
+		first := c.Step.BlockedAt + s.Rules.RetryBlockedAfter
+		if s.Rules.OnBlocked == "retry_next_cycle" {
+			first = c.Step.BlockedAt + 1
+		}
+		if s.Run < first {
+			return loop.ReasonStepBackoff, fmt.Sprintf("blocked in run #%d, eligible first in run #%d: %s", c.Step.BlockedAt, first, c.Step.Feedback)
+		}
+		return "", ""
+	case loop.StepWaiting:
+		if !c.Answered {
+			return loop.ReasonStepWaiting, "approval " + c.Step.WaitsFor + " has no answer yet"
+		}
+		return "", ""
+	case loop.StepEscalated:
+		return loop.ReasonStepEscalated, "a human has it: " + c.Step.Feedback
+	case loop.StepDone, loop.StepDropped:
+		return loop.ReasonStepDone, ""
+	}
+	return loop.ReasonNotEligible, "unknown state " + string(c.Step.State)
+}
+
+// rank puts what goes first at the lowest number.
+func rank(s loop.Step) int {
+	n := 0
+	if s.Kind != loop.StepReply {
+		n += 2
+	}
+	if s.State == loop.StepFailed {
+		n++
+	}
+	return n
+}
+
+func chosenBecause(c Candidate) string {
+	switch {
+	case c.Detail != "":
+		return c.Detail
+	case c.Step.State == loop.StepFailed:
+		return fmt.Sprintf("failed before (%d attempts), nothing open goes first", c.Step.Attempts)
+	case c.Step.State == loop.StepBlocked:
+		return "its waiting time is over"
+	case c.Step.State == loop.StepWaiting:
+		return "the human answered"
+	case c.Step.Kind == loop.StepReply:
+		return "replies go first"
+	}
+	return "first in order"
+}

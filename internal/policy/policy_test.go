@@ -1,0 +1,88 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestScopeAllowsOnlyWhatItNames(t *testing.T) {
+	cases := map[string]struct {
+		scope   []string
+		path    string
+		allowed bool
+		rule    string // part of it
+	}{
+		"a file below the glob":                     {[]string{"src/**"}, "src/a/b.go", true, "scope src/**"},
+		"a plain folder covers what is below":       {[]string{"src"}, "src/a.go", true, "scope src"},
+		"a folder with a slash":                     {[]string{"./src/"}, "src/a.go", true, "scope src"},
+		"a sibling with the same prefix":            {[]string{"src"}, "src2/a.go", false, "outside scope"},
+		"a path that leaves the tree":               {[]string{"src/**"}, "src/../secret.txt", false, "clean relative"},
+		"an absolute path":                          {[]string{"**/*"}, "/etc/passwd", false, "clean relative"},
+		"a control character":                       {[]string{"src/**"}, "src/a\nb", false, "control"},
+		"a test file below the glob":                {[]string{"src/**"}, "src/a_test.go", false, "**/*_test.go"},
+		"a test file that the scope names":          {[]string{"src/**", "**/*_test.go"}, "src/a_test.go", true, "scope **/*_test.go"},
+		"a test glob in one folder":                 {[]string{"src/**/*_test.go"}, "src/x/a_test.go", true, ""},
+		"a lockfile by its name":                    {[]string{"go.sum"}, "go.sum", true, ""},
+		"a lockfile in the whole tree":              {[]string{"**/*"}, "go.sum", false, "go.sum"},
+		"CI by its folder":                          {[]string{".github/workflows/**"}, ".github/workflows/ci.yml", true, ""},
+		"CI by the whole tree":                      {[]string{"**/*"}, ".github/workflows/ci.yml", false, ".github/**"},
+		"the definition is never in scope":          {[]string{".loops/**"}, ".loops/x/loop.config.yaml", false, "never"},
+		"a git directory is never in scope":         {[]string{"**/.git/**"}, "src/.GIT/config", false, "never"},
+		"agent settings that do not exist yet":      {[]string{"**/*"}, "sub/.claude/settings.json", false, ".claude"},
+		"all go files do not name the tests in it":  {[]string{"**/*.go"}, "a_test.go", false, "**/*_test.go"},
+		"the zero scope allows nothing":             {nil, "a", false, "outside"},
+		"the file itself":                           {[]string{"Makefile"}, "Makefile", true, ""},
+		"a glob that covers a build file by chance": {[]string{"sub/*"}, "sub/Makefile", false, "Makefile"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := NewScope(c.scope, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := s.Judge(c.path)
+			if v.Allowed != c.allowed || !strings.Contains(v.Rule, c.rule) {
+				t.Errorf("Judge(%q) = %+v, want allowed=%v with a rule naming %q", c.path, v, c.allowed, c.rule)
+			}
+		})
+	}
+}
+
+func TestProtectAddsToTheList(t *testing.T) {
+	s, err := NewScope([]string{"src/**"}, []string{"src/secret/**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied := s.Denied([]string{"src/a", "src/secret/b"})
+	if len(denied) != 1 || denied[0].Path != "src/secret/b" {
+		t.Errorf("Denied = %+v, want src/secret/b alone", denied)
+	}
+}
+
+func TestAnInvalidGlobIsNamed(t *testing.T) {
+	if _, err := NewScope([]string{"src/[a"}, nil); err == nil || !strings.Contains(err.Error(), "src/[a") {
+		t.Errorf("NewScope = %v, want an error that names the glob", err)
+	}
+}
+
+func TestNoPathOutsideTheTreeIsEverAllowed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"..", ".", "src", "a", "", ".git", ".loops", "x.go"})
+		name := strings.Join(rapid.SliceOfN(part, 1, 6).Draw(t, "parts"), "/")
+		s, err := NewScope([]string{"**/*", "**", "src/**", ".loops/**", ".git/**"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := s.Judge(name)
+		for _, p := range strings.Split(name, "/") {
+			if v.Allowed && (p == ".." || p == ".git" || p == "" || p == ".") {
+				t.Fatalf("Judge(%q) allows it by %q", name, v.Rule)
+			}
+		}
+		if v.Allowed && strings.HasPrefix(name, ".loops") {
+			t.Fatalf("Judge(%q) allows the definition", name)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// program is a Spec whose names were resolved.
+type program struct {
+	path string // as exec takes it: absolute, or with a slash and relative to dir
+	dir  string
+	argv []string
+	env  []string // never nil, because nil means inherit to package os
+	tag  string
+}
+
+// resolve finds the program of s. Its errors match exec.ErrNotFound for a name
+// that is in no directory of PATH, and otherwise fs.ErrNotExist or
+// fs.ErrPermission.
+func resolve(s Spec) (program, error) {
+	if err := s.check(); err != nil {
+		return program{}, err
+	}
+	if err := enterable(s.Dir); err != nil {
+		return program{}, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	path, err := locate(s)
+	if err != nil {
+		return program{}, fmt.Errorf("start %s: %w", s.Argv[0], err)
+	}
+	env := append([]string{}, s.Env...)
+	return program{path: path, dir: s.Dir, argv: s.Argv, env: env, tag: s.Tag}, nil
+}
+
+// enterable tells a missing working directory from a missing program, which
+// exec itself reports alike.
+func enterable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "chdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return fmt.Errorf("enter the working directory: %w", err)
+	}
+	return nil
+}
+
+func locate(s Spec) (string, error) {
+	name := s.Argv[0]
+	if !hasSeparator(name) {
+		return search(name, variable(s.Env, "PATH"))
+	}
+	seen := name
+	if !filepath.IsAbs(name) {
+		seen = filepath.Join(s.Dir, name)
+	}
+	return name, executable(seen)
+}
+
+// search looks for name in the absolute directories of path.
+func search(name, path string) (string, error) {
+	missing := exec.ErrNotFound
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		found := filepath.Join(dir, name)
+		err := executable(found)
+		if err == nil {
+			return found, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			missing = err
+		}
+	}
+	return "", &exec.Error{Name: name, Err: missing}
+}
+
+// variable returns the value of the first entry for name, which is the one that
+// C programs see.
+func variable(env []string, name string) string {
+	for _, entry := range env {
+		if n, value, ok := strings.Cut(entry, "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// explain puts err, which exec returned for p, into words. The file was there a
+// moment ago, so ENOENT is about the interpreter that its first line names.
+func explain(p program, err error) error {
+	failed := &fs.PathError{Op: "exec", Path: p.path, Err: err}
+	if errors.Is(err, syscall.ENOENT) {
+		return fmt.Errorf("start %s: the interpreter of the program is missing: %w", p.argv[0], failed)
+	}
+	return fmt.Errorf("start %s: %w", p.argv[0], failed)
+}

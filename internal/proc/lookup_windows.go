@@ -1,0 +1,22 @@
+package proc
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+func hasSeparator(name string) bool { return strings.ContainsAny(name, `/\:`) }
+
+// executable says why path is no program. Unlike the shell it adds no extension.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return &fs.PathError{Op: "exec", Path: path, Err: syscall.ERROR_ACCESS_DENIED}
+	}
+	return nil
+}

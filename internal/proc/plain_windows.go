@@ -1,0 +1,40 @@
+package proc
+
+import (
+	"context"
+	"os"
+)
+
+// single is a program alone: Windows has no group to kill.
+type single struct {
+	process *os.Process
+	dead    chan struct{}
+	state   *os.ProcessState
+}
+
+func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) {
+	process, err := os.StartProcess(p.path, p.argv, &os.ProcAttr{Dir: p.dir, Env: p.env, Files: stdio[:]})
+	if err != nil {
+		return nil, explain(p, err)
+	}
+	c := &single{process: process, dead: make(chan struct{})}
+	go func() {
+		defer close(c.dead)
+		c.state, _ = process.Wait()
+	}()
+	return c, nil
+}
+
+func (c *single) done() <-chan struct{} { return c.dead }
+
+// term kills: there is no signal that asks.
+func (c *single) term() { c.kill() }
+
+func (c *single) kill() { c.process.Kill() }
+
+func (c *single) reap() status {
+	if c.state == nil {
+		return status{exit: -1}
+	}
+	return status{exit: c.state.ExitCode()}
+}

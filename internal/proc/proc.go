@@ -1,0 +1,132 @@
+// Package proc starts, bounds and kills programs, and everything that they
+// start. It is the only package that executes anything: agents, gates, sense
+// commands and git go through it.
+//
+// [Tree] is for programs that are not trusted to end: when its Run returns, no
+// descendant is left, whatever it did to detach itself, and the same holds when
+// pawl itself is killed. [Plain] is for short programs that pawl knows, such as
+// git: it costs no more than an exec and kills a process group, which a
+// descendant can leave. What either guarantees on this host is what Tree.Method
+// says.
+//
+// It never inherits an environment, never runs a shell of its own accord, never
+// confines what a program may read, write or connect to, and never decides
+// whether something may run.
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Spec says what to start and within which bounds.
+type Spec struct {
+	// Argv is the program and its arguments. A first element without a slash is
+	// looked up in the PATH of Env, never in that of pawl, and relative or empty
+	// entries of PATH are ignored. One with a slash is relative to Dir.
+	Argv []string
+
+	// Dir is the working directory. Empty means that of pawl.
+	Dir string
+
+	// Env is the complete environment, NAME=VALUE each, passed on as it is.
+	Env []string
+
+	// Stdin is copied to the program's standard input, which is closed at its
+	// end; nil is /dev/null. An *os.File is handed over without a copy. When the
+	// program ends before a Read of any other reader returns, Run waits at most
+	// a tenth of a second for that Read and then leaves it behind: whoever feeds
+	// a pipe should close it.
+	Stdin io.Reader
+
+	// Stdout and Stderr receive what the program writes; nil discards it. An
+	// *os.File is handed over without a copy. Any other writer is called from one
+	// goroutine at a time, also when both are the same writer, and never after
+	// Run returned. A slow writer slows the program down and loses nothing, but
+	// must return in the end. After its first error a writer is not called
+	// again; the program does not notice, what it writes is read and dropped.
+	Stdout, Stderr io.Writer
+
+	// Timeout bounds the life of the program from the call of Run. Zero: none.
+	Timeout time.Duration
+
+	// Grace is how long the program has after SIGTERM, which it gets on time-out
+	// and cancellation, before everything is killed. Zero: killed at once.
+	Grace time.Duration
+
+	// Tag is an entry of Env by which survivors are recognised (KillTagged). It
+	// must be unique to what has to die together. Empty: there is no tag.
+	Tag string
+}
+
+// Result says how a program ended.
+type Result struct {
+	Exit  int           // exit status, 128 + number of the signal, or -1 if it did not start
+	Ended Ended         // why
+	Took  time.Duration // from the call of Run until everything was dead and all output passed on
+}
+
+// Ended says why a program is no longer running.
+type Ended string
+
+// The ways to end. A program that ended by itself within its grace period still
+// counts as timed out or canceled, with its own exit status.
+const (
+	Exited     Ended = "exit"
+	Signaled   Ended = "signal"      // by a signal that Run did not send
+	TimedOut   Ended = "timeout"     // Spec.Timeout
+	Canceled   Ended = "canceled"    // the context ended, by a deadline of its own or otherwise
+	NotStarted Ended = "not_started" // always comes with an error
+)
+
+// Method is the way in which a tree of processes is held together.
+type Method string
+
+// The methods, from the strongest to the weakest.
+const (
+	// PIDNamespace is a PID namespace. The kernel kills what is left in it.
+	PIDNamespace Method = "pidns"
+	// Subreaper is a supervisor that adopts orphans and kills until none is left.
+	// A tree that kills its own supervisor is found again only by Spec.Tag.
+	Subreaper Method = "subreaper"
+	// Group is a process group, or on Windows the process alone. A descendant
+	// that starts a session of its own survives.
+	Group Method = "group"
+)
+
+// errTimeout is the cause of a context that Spec.Timeout ended.
+var errTimeout = errors.New("time-out")
+
+// check refuses what no system could start, before anything is opened.
+func (s Spec) check() error {
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return errors.New("start a program: no program named")
+	}
+	for _, list := range [][]string{s.Argv, s.Env, {s.Dir}} {
+		if slices.ContainsFunc(list, hasNUL) {
+			return fmt.Errorf("start %s: an argument, variable or directory holds a NUL byte", s.Argv[0])
+		}
+	}
+	if s.Tag == "" {
+		return nil
+	}
+	if !isTag(s.Tag) {
+		return fmt.Errorf("start %s: tag %q is not NAME=VALUE", s.Argv[0], s.Tag)
+	}
+	if !slices.Contains(s.Env, s.Tag) {
+		return fmt.Errorf("start %s: tag %q is not in the environment", s.Argv[0], s.Tag)
+	}
+	return nil
+}
+
+// isTag reports whether tag is NAME=VALUE with neither empty.
+func isTag(tag string) bool {
+	name, value, _ := strings.Cut(tag, "=")
+	return name != "" && value != "" && !hasNUL(tag)
+}
+
+func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }

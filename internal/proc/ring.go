@@ -1,0 +1,101 @@
+package proc
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Ring is a writer of bounded memory: it keeps the first and the last bytes
+// written to it and counts those between, which it drops. Any number of
+// goroutines may use it. The zero Ring keeps nothing.
+type Ring struct {
+	mu    sync.Mutex
+	head  []byte // at most first bytes
+	tail  []byte // at most last bytes; when full, a ring that starts at next
+	first int
+	last  int
+	next  int
+	total int64
+}
+
+// NewRing returns a Ring that keeps the first and the last bytes, as many of
+// each as it is told. Memory is used as it fills.
+func NewRing(first, last int) *Ring {
+	return &Ring{first: max(first, 0), last: max(last, 0)}
+}
+
+// Write takes all of p and never fails.
+func (r *Ring) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(p)
+	r.total += int64(n)
+	if room := r.first - len(r.head); room > 0 {
+		taken := min(room, len(p))
+		r.head = append(r.head, p[:taken]...)
+		p = p[taken:]
+	}
+	r.keep(p)
+	return n, nil
+}
+
+// keep puts p at the end of the tail.
+func (r *Ring) keep(p []byte) {
+	if extra := len(p) - r.last; extra > 0 {
+		p = p[extra:]
+	}
+	if room := r.last - len(r.tail); room > 0 {
+		taken := min(room, len(p))
+		r.tail = append(r.tail, p[:taken]...)
+		p = p[taken:]
+	}
+	for len(p) > 0 {
+		copied := copy(r.tail[r.next:], p)
+		r.next = (r.next + copied) % r.last
+		p = p[copied:]
+	}
+}
+
+// Total returns how many bytes were written.
+func (r *Ring) Total() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total
+}
+
+// Dropped returns how many bytes were written but not kept.
+func (r *Ring) Dropped() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dropped()
+}
+
+func (r *Ring) dropped() int64 { return r.total - int64(len(r.head)) - int64(len(r.tail)) }
+
+// Bytes returns a copy of what was kept, without a mark where bytes were
+// dropped.
+func (r *Ring) Bytes() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	head, tail := r.parts()
+	return []byte(head + tail)
+}
+
+// String returns what was kept as valid UTF-8, each run of other bytes replaced
+// by U+FFFD. Where bytes were dropped stands a line that says how many.
+func (r *Ring) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	head, tail := r.parts()
+	if dropped := r.dropped(); dropped > 0 {
+		return valid(head) + fmt.Sprintf("\n[%d bytes dropped]\n", dropped) + valid(tail)
+	}
+	return valid(head + tail)
+}
+
+func (r *Ring) parts() (head, tail string) {
+	return string(r.head), string(r.tail[r.next:]) + string(r.tail[:r.next])
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,78 @@
+package proc
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// seal keeps descriptors that pawl inherited out of the programs it starts. Its
+// own are closed by exec anyway.
+var seal = sync.OnceFunc(stage.Seal)
+
+// leader makes a program the leader of a session that dies with pawl.
+func leader() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// waited is a process that a goroutine of its own started and waits for.
+type waited struct {
+	pid  int
+	dead chan struct{}
+}
+
+// spawn starts a process and waits for it on the thread that forked it, because
+// the parent-death signal is that thread's, not the process's.
+func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
+	for _, f := range files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	w := &waited{dead: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		pid, err := syscall.ForkExec(path, argv, attr)
+		w.pid = pid
+		started <- err
+		if err == nil {
+			awaitZombie(pid)
+			close(w.dead)
+		}
+	}()
+	err := <-started
+	runtime.KeepAlive(files)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// awaitZombie leaves the process unreaped, so that its pid and process group
+// stay its own until collect.
+func awaitZombie(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+func (w *waited) done() <-chan struct{} { return w.dead }
+
+// collect reaps the process, after done.
+func (w *waited) collect() syscall.WaitStatus {
+	var ws syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(w.pid, &ws, 0, nil)
+		if err != syscall.EINTR {
+			return ws
+		}
+	}
+}

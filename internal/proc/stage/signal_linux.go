@@ -1,0 +1,64 @@
+package stage
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sigIgn is SIG_IGN in the kernel's sigaction.
+const sigIgn = 1
+
+// action is the kernel's struct sigaction, handler first, with room to spare.
+type action [8]uintptr
+
+// sigaction is raw because only os/signal offers it, and that package would
+// move this one behind the expensive ones.
+func sigaction(sig syscall.Signal, set, old *action) {
+	const maskSize = 8
+	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), maskSize, 0, 0)
+}
+
+// defaultSignals undoes what pawl inherited: signals that a shell or nohup
+// ignores stay ignored across exec, and so does a mask of blocked signals.
+func defaultSignals() {
+	const last = 64
+	for sig := syscall.Signal(1); sig <= last; sig++ {
+		var old action
+		sigaction(sig, nil, &old)
+		if old[0] == sigIgn {
+			sigaction(sig, &action{}, nil)
+		}
+	}
+	var none unix.Sigset_t
+	unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
+}
+
+func ignore(signals ...syscall.Signal) {
+	for _, sig := range signals {
+		sigaction(sig, &action{sigIgn}, nil)
+	}
+}
+
+// seal marks every descriptor from first on close-on-exec. Go does so with its
+// own, but not with those that the process inherited.
+func seal(first int) {
+	const highest = 1<<31 - 1
+	if unix.CloseRange(uint(first), highest, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	// Linux before 5.11 has no such call.
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return
+	}
+	for fd := first; uint64(fd) < min(limit.Cur, 1<<16); fd++ {
+		unix.CloseOnExec(fd)
+	}
+}
+
+// Seal is for the process that starts programs without a stage: it marks every
+// descriptor beyond standard error close-on-exec.
+func Seal() { seal(OrderFD) }

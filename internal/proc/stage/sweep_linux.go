@@ -1,0 +1,245 @@
+package stage
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ID identifies a process on this host until it is rebooted.
+type ID struct {
+	PID   int
+	Start int64 // clock ticks after boot
+}
+
+// Process is what /proc says about a process at one moment.
+type Process struct {
+	ID
+
+	Parent int
+	Dead   bool // a zombie, or about to be one
+}
+
+// Look reads one process. It reports false when there is none.
+func Look(pid int) (Process, bool) {
+	var b [1024]byte
+	stat := slurp("/proc/"+decimal(pid)+"/stat", b[:])
+	// The name stands in parentheses and may hold any byte, so fields are
+	// counted from its end.
+	after := len(stat) - 1
+	for after >= 0 && stat[after] != ')' {
+		after--
+	}
+	if after < 0 {
+		return Process{}, false
+	}
+	const state, parent, start = 1, 2, 20
+	p := Process{ID: ID{PID: pid}}
+	whole := false
+	for i, fields := 0, stat[after+1:]; i <= start && len(fields) > 0; i++ {
+		word := cut(&fields)
+		switch i {
+		case state:
+			p.Dead = len(word) == 1 && (word[0] == 'Z' || word[0] == 'X')
+		case parent:
+			p.Parent = int(number(word))
+		case start:
+			p.Start, whole = number(word), true
+		}
+	}
+	return p, whole
+}
+
+// List reads every process that /proc shows.
+func List() []Process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var all []Process
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		if p, ok := Look(int(number([]byte(name)))); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Below returns the living processes of all that descend from one for which
+// isRoot holds, without the roots.
+func Below(all []Process, isRoot func(Process) bool) []Process {
+	children := map[int][]Process{}
+	var queue, found []Process
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p)
+		if isRoot(p) {
+			queue = append(queue, p)
+		}
+	}
+	seen := map[int]bool{}
+	for len(queue) > 0 {
+		next := children[queue[0].PID]
+		queue = queue[1:]
+		for _, p := range next {
+			if seen[p.PID] || isRoot(p) {
+				continue
+			}
+			seen[p.PID] = true
+			queue = append(queue, p)
+			if !p.Dead {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Sweep kills everything below root, and returns when two passes in a row found
+// nothing alive. It gives up after some seconds on what cannot be killed, and
+// then reports false.
+func Sweep(root int) bool {
+	find := func() []Process {
+		return Below(List(), func(p Process) bool { return p.PID == root })
+	}
+	const patience = 4000 // rounds of at least a millisecond
+	rounds := 0
+	_, clean := Hunt(find, func() bool { rounds++; return rounds > patience })
+	return clean
+}
+
+// Hunt kills what find returns until two calls in a row returned nothing that
+// this process may signal. It asks stop before every round, and reports how many
+// processes it killed and whether the last rounds were empty. Everything is
+// stopped before anything is killed: a fork bomb outruns a walk, but not when
+// what the walk has seen no longer forks.
+func Hunt(find func() []Process, stop func() bool) (killed int, clean bool) {
+	done := map[ID]bool{} // true: SIGKILL was accepted
+	for empty := 0; empty < 2; {
+		if stop() {
+			return killed, false
+		}
+		prey := freeze(find, done)
+		if len(prey) == 0 {
+			empty++
+			continue
+		}
+		empty = 0
+		for _, id := range prey {
+			ok := id.Signal(unix.SIGKILL) != unix.EPERM
+			if ok && !done[id] {
+				killed++
+			}
+			done[id] = ok
+		}
+		nap()
+	}
+	return killed, true
+}
+
+// freeze stops what find returns, until it returns nothing new, and returns it
+// all. What refused to be killed before does not count.
+func freeze(find func() []Process, done map[ID]bool) []ID {
+	const passes = 64
+	var frozen []ID
+	seen := map[ID]bool{}
+	for range passes {
+		grew := false
+		for _, p := range find() {
+			if accepted, tried := done[p.ID]; seen[p.ID] || tried && !accepted {
+				continue
+			}
+			seen[p.ID], grew = true, true
+			frozen = append(frozen, p.ID)
+			p.Signal(unix.SIGSTOP)
+		}
+		if !grew {
+			break
+		}
+	}
+	return frozen
+}
+
+// Signal sends sig to that very process: a reused pid gets ESRCH.
+func (id ID) Signal(sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if err == unix.ESRCH {
+		return err
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if now, ok := Look(id.PID); !ok || now.Start != id.Start {
+		return unix.ESRCH
+	}
+	if err != nil {
+		// Old kernels and container filters have no pidfd; what remains is a
+		// window of microseconds between the look and the signal.
+		return unix.Kill(id.PID, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// nap gives killed processes a moment to go.
+func nap() {
+	const millisecond = 1e6
+	unix.Nanosleep(&unix.Timespec{Nsec: millisecond}, nil)
+}
+
+// slurp reads as much of a file of /proc as fits into b.
+func slurp(path string, b []byte) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, b)
+	if err != nil {
+		return nil
+	}
+	return b[:n]
+}
+
+// cut takes the text before the next space off the front of b.
+func cut(b *[]byte) []byte {
+	for i, c := range *b {
+		if c == ' ' {
+			word := (*b)[:i]
+			*b = (*b)[i+1:]
+			return word
+		}
+	}
+	word := *b
+	*b = nil
+	return word
+}
+
+// number reads decimal digits; anything else counts as no number, zero.
+func number(b []byte) int64 {
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+func decimal(n int) string {
+	var b [20]byte
+	i := len(b)
+	for ; n > 0 || i == len(b); n /= 10 {
+		i--
+		b[i] = byte('0' + n%10)
+	}
+	return string(b[i:])
+}

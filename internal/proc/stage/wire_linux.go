@@ -1,0 +1,185 @@
+package stage
+
+import "syscall"
+
+// Arg is the hidden first argument that turns the binary into a stage.
+const Arg = "__pawl-stage"
+
+// Descriptors of a stage beside standard input, output and error.
+const (
+	OrderFD = 3 // a file that holds an encoded Order
+	LinkFD  = 4 // a stream socket: commands come in, reports go out
+)
+
+// Term, written to the link, asks the stage to send SIGTERM to the program's
+// process group. When the link ends, the tree dies.
+const Term = 'T'
+
+// Kind is the way in which a stage owns the tree below it.
+type Kind byte
+
+// The kinds of stage.
+const (
+	KindPID       Kind = 'p' // PID 1 of a PID namespace, made with privilege
+	KindUser      Kind = 'u' // the same inside a user namespace of its own
+	KindSubreaper Kind = 's' // an ordinary process that adopts and sweeps orphans
+)
+
+// Order is what a stage has to do.
+type Order struct {
+	Kind Kind
+	Dir  string // empty: the working directory of whoever started the stage
+	Path string // empty: set up, report Started and exit, which probes the host
+	Argv []string
+	Env  []string
+}
+
+// Encode returns the form that a stage reads from OrderFD.
+func (o Order) Encode() []byte {
+	b := []byte{byte(o.Kind)}
+	b = appendText(b, o.Dir)
+	b = appendText(b, o.Path)
+	b = appendList(b, o.Argv)
+	return appendList(b, o.Env)
+}
+
+// decode is the inverse of Encode. It reports false for anything else.
+func decode(b []byte) (o Order, ok bool) {
+	if len(b) == 0 {
+		return Order{}, false
+	}
+	r := reader{rest: b[1:]}
+	o = Order{Kind: Kind(b[0]), Dir: r.text(), Path: r.text(), Argv: r.list(), Env: r.list()}
+	return o, !r.short && len(r.rest) == 0
+}
+
+func appendNumber(b []byte, n uint32) []byte {
+	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(appendNumber(b, uint32(len(s))), s...)
+}
+
+func appendList(b []byte, list []string) []byte {
+	b = appendNumber(b, uint32(len(list)))
+	for _, s := range list {
+		b = appendText(b, s)
+	}
+	return b
+}
+
+// reader takes values off the front of rest. After short it yields zeros.
+type reader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *reader) bytes(n uint32) []byte {
+	if uint64(n) > uint64(len(r.rest)) {
+		r.short, r.rest = true, nil
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) number() uint32 {
+	b := r.bytes(4)
+	if b == nil {
+		return 0
+	}
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+func (r *reader) text() string { return string(r.bytes(r.number())) }
+
+func (r *reader) list() []string {
+	n := r.number()
+	var list []string
+	for i := uint32(0); i < n && !r.short; i++ {
+		list = append(list, r.text())
+	}
+	return list
+}
+
+// Event says what a Report is about.
+type Event byte
+
+// The events that a stage reports, in this order: Refused alone, or Started and
+// then Ended. A stage that was killed reports neither.
+const (
+	Refused Event = 'R' // Step and Errno say why; the program did not run
+	Started Event = 'S' // the program's exec succeeded
+	Ended   Event = 'E' // Status is the program's; its tree is dead or dies with the stage
+)
+
+// Step is what a stage was doing when it was refused.
+type Step byte
+
+// The steps of a start.
+const (
+	StepOrder     Step = iota + 1 // reading the order
+	StepPrivate                   // detaching the mount namespace from the host's
+	StepProc                      // mounting a fresh /proc
+	StepDrop                      // giving up the capabilities of the user namespace
+	StepSubreaper                 // becoming a child subreaper
+	StepDir                       // entering the working directory
+	StepExec                      // executing the program
+)
+
+func (s Step) String() string {
+	switch s {
+	case StepOrder:
+		return "read the order"
+	case StepPrivate:
+		return "detach mounts"
+	case StepProc:
+		return "mount /proc"
+	case StepDrop:
+		return "drop capabilities"
+	case StepSubreaper:
+		return "become a subreaper"
+	case StepDir:
+		return "enter the working directory"
+	case StepExec:
+		return "execute the program"
+	default:
+		return "unknown step"
+	}
+}
+
+// ReportSize is the length of an encoded Report.
+const ReportSize = 6
+
+// Report is what a stage says over the link.
+type Report struct {
+	Event  Event
+	Step   Step
+	Errno  syscall.Errno
+	Status syscall.WaitStatus
+}
+
+// encode returns the form that ParseReport reads. Errno and Status share their
+// place, because no event has both.
+func (r Report) encode() []byte {
+	n := uint32(r.Status)
+	if r.Event == Refused {
+		n = uint32(r.Errno)
+	}
+	return appendNumber([]byte{byte(r.Event), byte(r.Step)}, n)
+}
+
+// ParseReport reads one report of ReportSize bytes.
+func ParseReport(b [ReportSize]byte) Report {
+	r := reader{rest: b[2:]}
+	n := r.number()
+	report := Report{Event: Event(b[0]), Step: Step(b[1])}
+	if report.Event == Refused {
+		report.Errno = syscall.Errno(n)
+	} else {
+		report.Status = syscall.WaitStatus(n)
+	}
+	return report
+}

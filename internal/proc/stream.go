@@ -1,0 +1,202 @@
+package proc
+
+import (
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+)
+
+const (
+	// linger is how long output may stay open after the program is dead: a
+	// descendant that left the process group can hold it for ever.
+	linger = 200 * time.Millisecond
+	// lateRead bounds each read of what is left in a pipe after linger, and
+	// lateBytes all of them; a pipe holds no more unless it is still fed.
+	lateRead  = 10 * time.Millisecond
+	lateBytes = 1 << 20
+	// lateInput is how long a Read of standard input may outlast the program.
+	lateInput = 100 * time.Millisecond
+)
+
+// streams are the standard streams of one program. child holds the program's
+// ends, of which toClose are ours; outlets and inlet are the other ends.
+type streams struct {
+	child   [3]*os.File
+	toClose []*os.File
+	outlets []outlet
+	inlet   *inlet
+	pumps   sync.WaitGroup
+}
+
+// outlet carries what a program writes.
+type outlet struct {
+	from *os.File
+	to   io.Writer
+}
+
+// inlet carries what a program reads.
+type inlet struct {
+	from  io.Reader
+	to    *os.File
+	ended chan struct{}
+}
+
+func openStreams(s Spec) (*streams, error) {
+	std := &streams{}
+	err := errors.Join(std.openInput(s.Stdin), std.openOutput(1, s.Stdout))
+	if s.Stderr != nil && same(s.Stdout, s.Stderr) {
+		std.child[2] = std.child[1]
+	} else {
+		err = errors.Join(err, std.openOutput(2, s.Stderr))
+	}
+	if err != nil {
+		std.closeChild()
+		std.closeOwn()
+		return nil, err
+	}
+	return std, nil
+}
+
+// same compares two writers, which may be of a type that cannot be compared.
+func same(a, b io.Writer) bool {
+	t := reflect.TypeOf(a)
+	return t == reflect.TypeOf(b) && t != nil && t.Comparable() && a == b
+}
+
+func (s *streams) openInput(from io.Reader) error {
+	if f, ok := from.(*os.File); ok || from == nil {
+		return s.hand(0, f, os.O_RDONLY)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.child[0], s.toClose = r, append(s.toClose, r)
+	s.inlet = &inlet{from: from, to: w, ended: make(chan struct{})}
+	return nil
+}
+
+func (s *streams) openOutput(fd int, to io.Writer) error {
+	if f, ok := to.(*os.File); ok || to == nil {
+		return s.hand(fd, f, os.O_WRONLY)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.child[fd], s.toClose = w, append(s.toClose, w)
+	s.outlets = append(s.outlets, outlet{from: r, to: to})
+	return nil
+}
+
+// hand gives the program f itself, or the null device.
+func (s *streams) hand(fd int, f *os.File, flag int) error {
+	if f == nil {
+		null, err := os.OpenFile(os.DevNull, flag, 0)
+		if err != nil {
+			return err
+		}
+		f, s.toClose = null, append(s.toClose, null)
+	}
+	s.child[fd] = f
+	return nil
+}
+
+// closeChild closes our copies of the program's ends, after the start.
+func (s *streams) closeChild() {
+	for _, f := range s.toClose {
+		f.Close()
+	}
+}
+
+// closeOwn closes the other ends of a program that did not start.
+func (s *streams) closeOwn() {
+	for _, o := range s.outlets {
+		o.from.Close()
+	}
+	if s.inlet != nil {
+		s.inlet.to.Close()
+	}
+}
+
+// pump starts the copying, which ends when the other side has closed, or soon
+// after settle was called.
+func (s *streams) pump() {
+	for _, o := range s.outlets {
+		s.pumps.Go(o.drain)
+	}
+	if s.inlet != nil {
+		go s.inlet.feed()
+	}
+}
+
+// settle returns when nothing more is written to the caller's writers.
+func (s *streams) settle() {
+	for _, o := range s.outlets {
+		if err := o.from.SetReadDeadline(time.Now().Add(linger)); errors.Is(err, os.ErrNoDeadline) {
+			timer := time.AfterFunc(linger, func() { o.from.Close() })
+			defer timer.Stop()
+		}
+	}
+	s.pumps.Wait()
+	if s.inlet != nil {
+		s.inlet.stop()
+	}
+}
+
+// buffers are reused, because most programs are short and write little.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// drain copies until the program's side has closed or the deadline has passed.
+func (o outlet) drain() {
+	defer o.from.Close()
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	var broken bool
+	pass := func() (int, error) {
+		n, err := o.from.Read(*buf)
+		if n > 0 && !broken {
+			_, failed := o.to.Write((*buf)[:n])
+			broken = failed != nil
+		}
+		return n, err
+	}
+	var err error
+	for err == nil {
+		_, err = pass()
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	// A slow writer may have used up the time while output was waiting.
+	for left := lateBytes; left > 0; {
+		o.from.SetReadDeadline(time.Now().Add(lateRead))
+		n, err := pass()
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// feed copies until the reader ends or the program no longer reads.
+func (i *inlet) feed() {
+	defer close(i.ended)
+	defer i.to.Close()
+	io.Copy(i.to, i.from)
+}
+
+// stop ends the copying of a program that has ended. A Read that does not
+// return keeps its goroutine until it does.
+func (i *inlet) stop() {
+	i.to.SetWriteDeadline(time.Now())
+	timer := time.NewTimer(lateInput)
+	defer timer.Stop()
+	select {
+	case <-i.ended:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,256 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// Method returns the method that Run uses. The first call, of all values
+// together, tries what the host allows.
+func (t Tree) Method() Method {
+	if t.Want != "" {
+		return t.Want
+	}
+	kind, err := strongest()
+	if err != nil {
+		return Group
+	}
+	return methodOf(kind)
+}
+
+func methodOf(kind stage.Kind) Method {
+	if kind == stage.KindSubreaper {
+		return Subreaper
+	}
+	return PIDNamespace
+}
+
+// Run starts s and waits for its end. When it returns, every process that the
+// program started is dead, also those that detached themselves, ignore SIGTERM
+// or are stopped; and all of them die when pawl is killed. With [Group] the
+// promise is only that of Plain.Run.
+//
+// With [PIDNamespace] the program sees only its own processes. When pawl is not
+// root, it then also runs in a user namespace that knows no other user: files of
+// others appear as nobody's, and set-uid programs have no effect.
+//
+// Errors are those of Plain.Run, and errors.ErrUnsupported for a method that
+// the host does not offer. On cancellation the process group of the program
+// gets SIGTERM, and after Spec.Grace everything is killed.
+func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
+	if t.Want == Group {
+		return Plain{}.Run(ctx, s)
+	}
+	kind, err := t.kind()
+	if err != nil && t.Want == "" {
+		return Plain{}.Run(ctx, s)
+	}
+	if err != nil {
+		return Result{Exit: -1, Ended: NotStarted}, err
+	}
+	return run(ctx, s, func(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
+		return startStage(ctx, kind, p, stdio)
+	})
+}
+
+func (t Tree) kind() (stage.Kind, error) {
+	if t.Want == Subreaper {
+		return stage.KindSubreaper, nil
+	}
+	kind, err := strongest()
+	if err == nil && t.Want != "" && t.Want != methodOf(kind) {
+		return 0, fmt.Errorf("start a process tree by %s: %w: the host offers %s", t.Want, errors.ErrUnsupported, methodOf(kind))
+	}
+	return kind, err
+}
+
+// staged is a program below a stage. The stage's pid is the root of the tree.
+type staged struct {
+	*waited
+	kind stage.Kind
+	tag  string
+	link *os.File
+}
+
+// startStage starts the stage, hands it the order and waits until the program's
+// exec has succeeded.
+func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.File) (child, error) {
+	c, err := launch(kind, p, stdio)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
+	}
+	stop := context.AfterFunc(ctx, func() { c.link.SetReadDeadline(time.Now()) })
+	first, err := c.next()
+	stop()
+	switch {
+	case err == nil && first.Event == stage.Started:
+		return c, nil
+	case err == nil:
+		c.discard()
+		return nil, refusal(p, first)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	c.kill()
+	<-c.done()
+	c.reap()
+	return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
+}
+
+// launch forks the stage. Its environment holds nothing but the tag, so that no
+// variable meant for the program changes how the stage itself behaves.
+func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
+	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env})
+	if err != nil {
+		return nil, err
+	}
+	defer order.Close()
+	link, far, err := linkPair()
+	if err != nil {
+		return nil, err
+	}
+	defer far.Close()
+	attr := &syscall.ProcAttr{Env: []string{}, Sys: attributes(kind)}
+	if p.tag != "" {
+		attr.Env = []string{p.tag}
+	}
+	files := []*os.File{stdio[0], stdio[1], stdio[2], order, far}
+	w, err := spawn("/proc/self/exe", []string{"pawl", stage.Arg}, files, attr)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	return &staged{waited: w, kind: kind, tag: p.tag, link: link}, nil
+}
+
+// attributes are what the fork needs. A subreaper outlives pawl for a moment to
+// sweep; the end of the link tells it.
+func attributes(kind stage.Kind) *syscall.SysProcAttr {
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if kind == stage.KindSubreaper {
+		return sys
+	}
+	sys.Pdeathsig = syscall.SIGKILL
+	sys.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
+	if kind == stage.KindUser {
+		uid, gid := os.Geteuid(), os.Getegid()
+		sys.Cloneflags |= syscall.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		// Exec by a user other than 0 drops all but ambient capabilities.
+		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	}
+	return sys
+}
+
+// orderFile puts o into a file without a name. A pipe would have to be written
+// while the stage reads it.
+func orderFile(o stage.Order) (*os.File, error) {
+	fd, err := unix.MemfdCreate("pawl-order", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create the order: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "pawl-order")
+	if _, err := f.Write(o.Encode()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write the order: %w", err)
+	}
+	return f, nil
+}
+
+// linkPair returns our end, which knows deadlines, and the stage's, which blocks.
+func linkPair() (ours, far *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create the link: %w", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, nil, fmt.Errorf("create the link: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "pawl-link"), os.NewFile(uintptr(fds[1]), "pawl-link-far"), nil
+}
+
+// refusal puts what the stage could not do into words.
+func refusal(p program, r stage.Report) error {
+	switch r.Step {
+	case stage.StepExec:
+		return explain(p, r.Errno)
+	case stage.StepDir:
+		return fmt.Errorf("start %s: enter the working directory: %w", p.argv[0],
+			&fs.PathError{Op: "chdir", Path: p.dir, Err: r.Errno})
+	default:
+		return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
+	}
+}
+
+// next reads one report. The end of the link without one is io.ErrUnexpectedEOF:
+// the stage was killed.
+func (c *staged) next() (stage.Report, error) {
+	var b [stage.ReportSize]byte
+	if _, err := io.ReadFull(c.link, b[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return stage.Report{}, err
+	}
+	return stage.ParseReport(b), nil
+}
+
+// discard waits for a stage that refused, and so has nothing below it.
+func (c *staged) discard() {
+	<-c.done()
+	c.link.Close()
+	c.collect()
+}
+
+func (c *staged) term() { c.link.Write([]byte{stage.Term}) }
+
+// kill ends the tree. In a PID namespace the death of PID 1 is the death of all.
+// A subreaper must outlive what it adopts, so it is killed only when it does not
+// notice that nothing is left, or has itself been stopped by its tree.
+func (c *staged) kill() {
+	if c.kind == stage.KindSubreaper {
+		stage.Sweep(c.pid)
+		syscall.Kill(c.pid, syscall.SIGCONT)
+		timer := time.NewTimer(time.Second)
+		defer timer.Stop()
+		select {
+		case <-c.done():
+			return
+		case <-timer.C:
+		}
+	}
+	syscall.Kill(c.pid, syscall.SIGKILL)
+}
+
+// reap prefers what the stage reported: its own exit status cannot tell a
+// program that exited with 137 from one that was killed.
+func (c *staged) reap() status {
+	c.link.SetReadDeadline(time.Now().Add(time.Second))
+	last, err := c.next()
+	c.link.Close()
+	c.collect()
+	if err == nil && last.Event == stage.Ended {
+		return decode(last.Status)
+	}
+	if c.kind == stage.KindSubreaper && c.tag != "" {
+		// Whatever killed the stage has orphaned what it had adopted.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		KillTagged(ctx, c.tag)
+	}
+	// Without a stage to tell, all that is known is that the tree was killed.
+	return status{exit: 128 + int(syscall.SIGKILL), signaled: true}
+}

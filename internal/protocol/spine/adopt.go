@@ -1,0 +1,39 @@
+package spine
+
+import (
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/report"
+)
+
+// adopt brings what an agent reported into the lists. Lists that the report
+// does not name stay as they are; findings without lists go to Watch.
+func (s *session) adopt(it loop.Iteration) {
+	r, err := report.Parse([]byte(it.Report))
+	if err != nil {
+		return // The iteration failed for that reason, and says so.
+	}
+	if r.State == nil {
+		for _, finding := range r.Items {
+			s.state.Add(SectionWatch, 0, finding)
+		}
+		return
+	}
+	lists := [][]string{r.State.Priority, r.State.Watch, r.State.Noise}
+	for i, section := range sections {
+		if lists[i] != nil {
+			continue
+		}
+		for _, item := range s.state.Items(section) {
+			lists[i] = append(lists[i], listed(item))
+		}
+	}
+	s.state.Replace(lists[0], lists[1], lists[2])
+}
+
+// listed is an item with its priority in front, as a list entry has it.
+func listed(it Item) string {
+	if it.Priority == 0 {
+		return it.Text
+	}
+	return "[P" + string(rune('0'+it.Priority)) + "] " + it.Text
+}

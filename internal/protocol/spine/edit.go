@@ -1,0 +1,326 @@
+package spine
+
+import (
+	"slices"
+	"strings"
+)
+
+// spare is kept free below MaxState, so that no edit makes a file that cannot
+// be read again.
+const spare = 4 << 10
+
+// edit collects what changes and applies it in one go.
+type edit struct {
+	s       *State
+	drop    map[int]bool         // lines that go
+	set     map[int]string       // lines that change
+	add     map[Section][]string // lines that come to the end of a list
+	touched map[Section]bool
+	anchors map[Section]anchor
+	room    int // bytes the file may still grow
+}
+
+// anchor is the line behind which new items of a section go, and their
+// indentation.
+type anchor struct {
+	line   int
+	margin string
+}
+
+func (s *State) begin() *edit {
+	size := len(s.bom)
+	for _, line := range s.lines {
+		size += len(line)
+	}
+	return &edit{
+		s: s, room: MaxState - spare - size, anchors: s.anchors(),
+		drop: make(map[int]bool), set: make(map[int]string),
+		add: make(map[Section][]string), touched: make(map[Section]bool),
+	}
+}
+
+// Add puts a new item at the end of a section's list. The text is cleaned as
+// Item says; its own tag counts when priority is not 1 to 9. Add changes
+// nothing and returns false when no text is left, when an item with this key
+// exists in any section, or when the file would become too big.
+func (s *State) Add(section Section, priority int, text string) bool {
+	it := newItem(section, priority, text)
+	if s.has(it.Key) {
+		return false
+	}
+	e := s.begin()
+	return e.create(it) && e.apply()
+}
+
+// Move takes an item, with the lines that belong to it, to the end of another
+// section's list. It returns false when there is nothing to move.
+func (s *State) Move(key string, to Section) bool {
+	e := s.begin()
+	for _, p := range s.parts {
+		if p.is(key) && p.Section != to && to.Known() {
+			e.remove(p)
+			e.insert(to, e.carried(p, to)...)
+		}
+	}
+	return e.apply()
+}
+
+// Remove deletes an item and the lines that belong to it. It returns false
+// when there is none with this key.
+func (s *State) Remove(key string) bool {
+	e := s.begin()
+	for _, p := range s.parts {
+		if p.is(key) {
+			e.remove(p)
+		}
+	}
+	return e.apply()
+}
+
+// Replace makes the lists those of an agent's report, whose entries may carry
+// tags. Items that the report names again keep their place, their wording and
+// the lines below them, and take the report's tag if it has one; those named
+// in another section move there; the others go. An entry that is named twice
+// counts where it is named first. Replace returns how many entries it left out
+// because the file would have become too big.
+func (s *State) Replace(priority, watch, noise []string) (left int) {
+	e := s.begin()
+	for _, section := range sections {
+		e.touched[section] = true
+	}
+	wanted := wanted(priority, watch, noise)
+	home := e.sort(wanted)
+	for _, it := range wanted {
+		p, exists := home[it.Key]
+		switch {
+		case !exists:
+			if !e.create(it) {
+				left++
+			}
+		case p.Section == it.Section:
+			e.mark(p, it.Priority)
+		default:
+			lines := e.carried(p, it.Section)
+			lines[0] = retag(lines[0], it.Priority)
+			e.insert(it.Section, lines...)
+		}
+	}
+	e.apply()
+	return left
+}
+
+// wanted lists a report's entries, each key once.
+func wanted(priority, watch, noise []string) []Item {
+	var items []Item
+	seen := map[string]bool{"": true}
+	for i, texts := range [][]string{priority, watch, noise} {
+		for _, text := range texts {
+			if it := newItem(sections[i], 0, text); !seen[it.Key] {
+				seen[it.Key] = true
+				items = append(items, it)
+			}
+		}
+	}
+	return items
+}
+
+// sort finds the part that each wanted item already has, in its own section if
+// possible, and removes every part that stands where nobody wants it.
+func (e *edit) sort(wanted []Item) map[string]part {
+	section := make(map[string]Section, len(wanted))
+	for _, it := range wanted {
+		section[it.Key] = it.Section
+	}
+	home := make(map[string]part)
+	for _, p := range e.s.parts {
+		if p.empty {
+			continue
+		}
+		first, seen := home[p.Key]
+		stays := section[p.Key] == p.Section
+		if !stays {
+			e.remove(p)
+		}
+		if section[p.Key] != "" && (!seen || stays && first.Section != p.Section) {
+			home[p.Key] = p
+		}
+	}
+	return home
+}
+
+func newItem(section Section, priority int, text string) Item {
+	tag, text := clean(text)
+	if priority < 1 || priority > 9 {
+		priority = tag
+	}
+	return Item{Section: section, Priority: priority, Text: text, Key: key(text)}
+}
+
+func (s *State) has(key string) bool {
+	return slices.ContainsFunc(s.parts, func(p part) bool { return p.is(key) })
+}
+
+func (p part) is(key string) bool { return !p.empty && p.Key == key }
+
+func (e *edit) create(it Item) bool {
+	if it.Key == "" || !it.Section.Known() {
+		return false
+	}
+	line := itemLine(e.anchors[it.Section].margin, it.Priority, it.Text) + e.s.eol
+	if len(line) > e.room {
+		return false
+	}
+	e.room -= len(line)
+	e.insert(it.Section, line)
+	return true
+}
+
+func (e *edit) insert(section Section, lines ...string) {
+	e.add[section] = append(e.add[section], lines...)
+	e.touched[section] = true
+}
+
+func (e *edit) remove(p part) {
+	for i := p.start; i < p.end; i++ {
+		e.drop[i] = true
+	}
+	e.touched[p.Section] = true
+}
+
+// mark gives a part that stays the report's tag.
+func (e *edit) mark(p part, priority int) {
+	line := retag(e.s.lines[p.start], priority)
+	if priority == p.Priority || len(line)-len(e.s.lines[p.start]) > e.room {
+		return
+	}
+	e.room -= len(line) - len(e.s.lines[p.start])
+	e.set[p.start] = line
+}
+
+// carried is a part's lines as they stand in another section. They change only
+// where they would mean something else there.
+func (e *edit) carried(p part, to Section) []string {
+	margin := e.anchors[to].margin
+	var lines []string
+	for i, line := range e.s.lines[p.start:p.end] {
+		line = withEnd(line, e.s.eol)
+		switch {
+		case e.s.loose && i == 0:
+			line = itemLine(margin, p.Priority, p.Text) + e.s.eol
+		case e.s.loose:
+			line = deepen(literal(line), p.indent, margin)
+		case i == 0 && p.indent != indent(margin):
+			line = margin + strings.TrimLeft(line, " \t")
+		default:
+			line = reindent(line, p.indent, margin)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// reindent shifts a line below a bullet from one margin to another. It stays
+// deeper than the bullet if it was.
+func reindent(line string, from int, margin string) string {
+	if from == indent(margin) || level(indent(line)) <= level(from) {
+		return line
+	}
+	return deepen(line, from, margin)
+}
+
+func deepen(line string, from int, margin string) string {
+	text := strings.TrimLeft(line, " \t")
+	if strings.TrimSpace(text) == "" {
+		return line
+	}
+	return margin + strings.Repeat(" ", max(2, indent(line)-from)) + text
+}
+
+// literal escapes what opens or closes a comment or a code fence, and what
+// shows when a fence is gone. In a file with one that is never closed, a line
+// that moves could become its other end.
+func literal(line string) string {
+	line = strings.ReplaceAll(line, "-->", `--\>`)
+	space := margin(line)
+	for _, open := range []string{"<!--", "```", "~~~", "#"} {
+		if text := line[len(space):]; strings.HasPrefix(text, open) {
+			return space + `\` + text
+		}
+	}
+	return line
+}
+
+// anchors finds where the lists end. Behind the last bullet, with the same
+// indentation, nothing that follows can be taken for a part of a new item; in
+// a list without one, neither can what follows its last line.
+func (s *State) anchors() map[Section]anchor {
+	at := make(map[Section]anchor)
+	list := make(map[Section]int)
+	for i, b := range s.bodies {
+		if _, again := list[b.section]; !again {
+			list[b.section], at[b.section] = i, anchor{line: b.last}
+		}
+	}
+	for _, p := range s.parts {
+		if p.body == list[p.Section] {
+			at[p.Section] = anchor{line: p.end - 1, margin: margin(s.lines[p.start])}
+		}
+	}
+	return at
+}
+
+func margin(line string) string {
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+// apply carries the edit out and reports whether there was anything to do.
+func (e *edit) apply() bool {
+	comes := make(map[int][]string)
+	for _, section := range sections {
+		if e.touched[section] {
+			e.settle(section)
+		}
+		comes[e.anchors[section].line] = e.add[section]
+	}
+	var out []string
+	for i, line := range e.s.lines {
+		if changed, ok := e.set[i]; ok {
+			line = changed
+		}
+		if !e.drop[i] {
+			out = append(out, line)
+		}
+		if more := comes[i]; len(more) > 0 {
+			if n := len(out); n > 0 {
+				out[n-1] = withEnd(out[n-1], e.s.eol)
+			}
+			out = append(out, more...)
+		}
+	}
+	if len(e.touched) == 0 {
+		return false
+	}
+	e.s.lines = out
+	e.s.rescan()
+	return true
+}
+
+// settle lets the placeholder come to an empty list and leave a filled one. A
+// placeholder with text below it is hand-written and stays.
+func (e *edit) settle(section Section) {
+	shown, filled := false, len(e.add[section]) > 0
+	for _, p := range e.s.parts {
+		switch {
+		case p.Section != section || e.drop[p.start]:
+		case !p.empty:
+			filled = true
+		case len(e.add[section]) > 0 && p.end-p.start == 1:
+			e.drop[p.start] = true
+		default:
+			shown = true
+		}
+	}
+	if !filled && !shown {
+		e.add[section] = append(e.add[section], e.anchors[section].margin+"- "+placeholder+e.s.eol)
+	}
+}

@@ -1,0 +1,117 @@
+package spine
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText bounds the text of an item, in runes.
+const maxText = 500
+
+var (
+	escapes  = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})?|\x1b[ -/]*[0-~]?`)
+	comments = regexp.MustCompile(`<!--.*?-->`)
+	leading  = regexp.MustCompile(`^(?:[-*+](?: |$)|\[[Pp]([1-9])\] ?)`)
+	tagged   = regexp.MustCompile(`^([ \t]*[-*+][ \t]+)(?:\[[Pp][1-9]\][ \t]*)?`)
+
+	// What is left of a comment after its pairs are gone must neither open
+	// nor close one in the file.
+	unpair = strings.NewReplacer("<!--", "<! --")
+	arrow  = strings.NewReplacer("-->", "→")
+)
+
+// Key is the identity of an item with this text, which may carry bullet, tag
+// and comments. It is empty for a text that cannot be an item.
+func Key(text string) string {
+	_, text = clean(text)
+	return key(text)
+}
+
+func key(clean string) string {
+	if isPlaceholder(clean) {
+		return ""
+	}
+	return strings.ToLower(clean)
+}
+
+func isPlaceholder(clean string) bool {
+	bare := strings.Trim(clean, "_* ")
+	return strings.EqualFold(bare, placeholder) || strings.EqualFold(bare, "(none)")
+}
+
+// clean takes an item's text apart: the number of its first tag, and the text
+// in the one form that a line of STATE.md gives back when it is read.
+func clean(text string) (priority int, line string) {
+	line = folded(text)
+	for {
+		m := leading.FindStringSubmatch(line)
+		if m == nil {
+			return priority, bounded(line)
+		}
+		if m[1] != "" && priority == 0 {
+			priority = int(m[1][0] - '0')
+		}
+		line = strings.TrimLeft(line[len(m[0]):], " ")
+	}
+}
+
+func oneLine(text string) string { return bounded(folded(text)) }
+
+// folded makes any text one line that is harmless on a terminal and inside
+// Markdown: no escapes, control characters, direction marks, comments.
+func folded(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		text = escapes.ReplaceAllString(text, "")
+	}
+	text = strings.Map(visible, text)
+	if strings.Contains(text, "--") {
+		text = arrow.Replace(unpair.Replace(comments.ReplaceAllString(text, "")))
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// visible folds what is not shown to a space or, where it hides between
+// letters, to nothing. The two joiners are part of ordinary words and emoji.
+func visible(r rune) rune {
+	switch {
+	case r == '\u200c' || r == '\u200d':
+		return r
+	case unicode.IsControl(r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+		return ' '
+	case unicode.Is(unicode.Cf, r):
+		return -1
+	}
+	return r
+}
+
+func bounded(text string) string {
+	if len(text) <= maxText || utf8.RuneCountInString(text) <= maxText {
+		return text
+	}
+	runes := 0
+	for at := range text {
+		if runes++; runes == maxText {
+			return text[:at] + "…"
+		}
+	}
+	return text
+}
+
+// itemLine is the line of a new item, without its line end.
+func itemLine(indent string, priority int, text string) string {
+	return retag(indent+"- "+text, priority)
+}
+
+// retag gives an item's line the tag of a priority of 1 to 9. What else the
+// line holds, hand-written spacing included, stays.
+func retag(line string, priority int) string {
+	m := tagged.FindStringSubmatch(line)
+	if m == nil || priority < 1 || priority > 9 {
+		return line
+	}
+	return fmt.Sprintf("%s[P%d] %s", m[1], priority, line[len(m[0]):])
+}

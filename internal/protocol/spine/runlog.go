@@ -1,0 +1,219 @@
+package spine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Entry is one line of a run-log.md. Text that came from a file may hold
+// anything, control characters included, once it is decoded.
+type Entry struct {
+	At      time.Time // written in UTC, cut to seconds; years 0 to 9999
+	Run     int64     // negative numbers are written as 0
+	Action  string    // reported, proposed, none
+	Subject string    // "key=value"; empty for a run that had none
+	Outcome string
+	Tokens  int64 // input, cache writes and output; negative numbers are written as 0
+}
+
+// LogHeader is the two comment lines, each with its line end, that begin the
+// run-log.md of a loop.
+func LogHeader(name string) string {
+	return "# " + oneLine(name) + " — run log (append-only; one line per run)\n" +
+		"# format: <ISO-Z>  run#N  action=<reported|proposed|none>  <key=val…>  outcome=<…>  tokens=<N>\n"
+}
+
+// LogLine is the line of a run with its line end, fields parted by two spaces.
+//
+// Whatever the values hold, it is one line with six fields and ParseLog gives
+// the same values back: the bytes of white space, control and other invisible
+// characters, of invalid UTF-8 and of the signs % = # and | inside a value are
+// written as %XX. So is the first byte of a subject that would read as another
+// field ("outcome=…") or as none ("-", "pr=-").
+func LogLine(e Entry) string {
+	return fmt.Sprintf("%s  run#%d  action=%s  %s  outcome=%s  tokens=%d\n",
+		e.At.UTC().Format(stamp), max(e.Run, 0), encode(e.Action), encodeSubject(e.Subject), encode(e.Outcome), max(e.Tokens, 0))
+}
+
+// maxBad bounds the list of bad lines: a file of noise has millions.
+const maxBad = 1000
+
+// fields lists the keys that have a meaning of their own in a line.
+var fields = []string{"action", "outcome", "tokens"}
+
+func encodeSubject(subject string) string {
+	if subject == "" {
+		return "-"
+	}
+	name, value, pair := strings.Cut(subject, "=")
+	if !pair {
+		return encodeDash(subject)
+	}
+	if slices.Contains(fields, name) {
+		return hex(name[0]) + name[1:] + "=" + encodeDash(value)
+	}
+	return encode(name) + "=" + encodeDash(value)
+}
+
+// encodeDash keeps a dash that is meant from reading as "nothing".
+func encodeDash(value string) string {
+	if value == "-" {
+		return hex('-')
+	}
+	return encode(value)
+}
+
+func encode(value string) string {
+	var b strings.Builder
+	for at, r := range value {
+		size := utf8.RuneLen(r)
+		invalid := r == utf8.RuneError && !strings.HasPrefix(value[at:], "\uFFFD")
+		if invalid {
+			size = 1
+		}
+		if !invalid && plain(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, c := range []byte(value[at : at+size]) {
+			b.WriteString(hex(c))
+		}
+	}
+	return b.String()
+}
+
+// plain reports whether r can stand in a value as it is. The signs are those
+// that part key from value, begin a comment or a run number, or part columns.
+func plain(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.IsSpace(r) && !strings.ContainsRune("%=#|", r)
+}
+
+func hex(c byte) string { return fmt.Sprintf("%%%02X", c) }
+
+// decode undoes encode. A percent sign without two hexadecimal digits, which
+// only other programs write, stands for itself.
+func decode(value string) string {
+	if !strings.Contains(value, "%") {
+		return value
+	}
+	var b strings.Builder
+	for i := 0; i < len(value); i++ {
+		if value[i] == '%' && i+2 < len(value) {
+			if c, err := strconv.ParseUint(value[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(value[i])
+	}
+	return b.String()
+}
+
+// ParseLog reads a run-log.md, ours or an older program's, in any order and
+// with any white space between the fields. The entries come ordered by run
+// number and time. Comments, blank lines and unknown fields are passed over;
+// bad holds the 1-based numbers of the first 1000 lines that lack a time, run
+// number, action, outcome or token count, such as a last line that was cut off.
+func ParseLog(text string) (entries []Entry, bad []int) {
+	n := 0
+	for line := range strings.Lines(strings.TrimPrefix(text, bom)) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if e, ok := parseLine(line); ok {
+			entries = append(entries, e)
+		} else if len(bad) < maxBad {
+			bad = append(bad, n)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), a.At.Compare(b.At))
+	})
+	return entries, bad
+}
+
+// parseLine tells noise from entries by the first two fields, the cheap tests
+// first, before it looks at the rest.
+func parseLine(line string) (e Entry, ok bool) {
+	if len(line) < len(time.DateOnly) || line[4] != '-' || line[7] != '-' {
+		return Entry{}, false
+	}
+	at, rest := cutField(line)
+	run, rest := cutField(rest)
+	digits, numbered := strings.CutPrefix(run, "run#")
+	if !numbered {
+		return Entry{}, false
+	}
+	var timed, counted bool
+	e.Run, counted = count(digits)
+	e.At, timed = parseTime(at)
+	if !timed || !counted {
+		return Entry{}, false
+	}
+	return e, e.readFields(rest)
+}
+
+func cutField(line string) (field, rest string) {
+	end := strings.IndexFunc(line, unicode.IsSpace)
+	if end < 0 {
+		return line, ""
+	}
+	return line[:end], strings.TrimLeftFunc(line[end:], unicode.IsSpace)
+}
+
+// readFields reads what follows the run number. Of a field that stands twice
+// the first counts; the subject is the first unknown field before the outcome.
+func (e *Entry) readFields(rest string) bool {
+	seen := make(map[string]bool)
+	valid := true
+	for field := range strings.FieldsSeq(rest) {
+		name, value, pair := strings.Cut(field, "=")
+		if !pair || !slices.Contains(fields, name) {
+			if !seen["subject"] && !seen["outcome"] {
+				seen["subject"] = true
+				e.Subject = decodeSubject(field)
+			}
+			continue
+		}
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		switch name {
+		case "action":
+			e.Action = decode(value)
+		case "outcome":
+			e.Outcome = decode(value)
+		case "tokens":
+			e.Tokens, valid = count(value)
+		}
+	}
+	return valid && seen["action"] && seen["outcome"] && seen["tokens"]
+}
+
+// decodeSubject reads "-" and "pr=-" as no subject.
+func decodeSubject(field string) string {
+	name, value, pair := strings.Cut(field, "=")
+	switch {
+	case field == "-" || pair && value == "-":
+		return ""
+	case !pair:
+		return decode(field)
+	}
+	return decode(name) + "=" + decode(value)
+}
+
+// count reads a number that is not negative.
+func count(digits string) (int64, bool) {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, err == nil && n >= 0
+}

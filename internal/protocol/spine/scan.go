@@ -1,0 +1,304 @@
+package spine
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// layout says where the parts of a STATE.md stand. All numbers are indexes
+// into its lines; ends are exclusive.
+type layout struct {
+	title  int
+	header int // -1 without an "_Updated_" line
+	bodies []body
+	parts  []part
+	loose  bool // a comment or code fence is opened and never closed
+}
+
+// body is what stands under one section heading.
+type body struct {
+	section Section
+	last    int // its last line that is not blank, or the heading
+}
+
+// part is a bullet of a section with the lines that belong to it.
+type part struct {
+	Item
+	empty      bool // the placeholder of an empty section
+	body       int
+	indent     int // columns before the bullet
+	start, end int
+}
+
+// unit is a stretch of lines that is read as one: a plain line, or a whole
+// comment or fenced block, in which nothing is a heading or an item.
+type unit struct {
+	start, end int
+	opens      bool // begins like a comment or a fence
+	opaque     bool // and is one, down to its end
+}
+
+var (
+	sectionLine = regexp.MustCompile(`^ {0,3}(#{2,6})[^#\pL]*(\pL+)`)
+	titleLine   = regexp.MustCompile(`(?i)^ {0,3}#(|[^#\pL\pN_]|[^#].*[^\pL\pN_])STATE[\s*_.:]*(?:\([^)]*\))?[\s#]*$`)
+	otherLine   = regexp.MustCompile(`^ ?#{1,6}(?:\s|$)`)
+	ruleLine    = regexp.MustCompile(`^ ?(?:-{3,}|\*{3,}|_{3,})\s*$`)
+)
+
+// scan finds the title, the header and the items, or says what is missing.
+func scan(lines []string) (layout, *BrokenError) {
+	units, loose := divide(lines)
+	w := walker{layout: layout{title: -1, header: -1, loose: loose}, lines: lines, depth: depths(lines, units)}
+	for _, u := range units {
+		w.take(u)
+	}
+	if w.title < 0 {
+		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: "no title line \"# <loop-name> — STATE\""}
+	}
+	for _, section := range sections {
+		if w.depth[section] == 0 {
+			return layout{}, &BrokenError{Line: max(len(lines), 1), Why: fmt.Sprintf("no section \"## %s\"", section)}
+		}
+	}
+	return w.layout, nil
+}
+
+// divide joins comments and fenced blocks. One that is never closed is plain
+// text: half a comment must not hide the rest of the file.
+func divide(lines []string) (units []unit, loose bool) {
+	lastComment, lastFence := lastClosers(lines)
+	for i := 0; i < len(lines); {
+		line, _ := cutEnd(lines[i])
+		end, opens := i+1, false
+		if tail, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "<!--"); ok {
+			opens = true
+			end = closing(lines, i, lastComment, strings.Contains(tail, "-->"), isCommentEnd)
+		} else if mark, _ := fence(line); mark != 0 {
+			opens = true
+			end = closing(lines, i, lastFence[mark], false, func(l string) bool { return isFenceEnd(l, mark) })
+		}
+		opaque := opens && end > 0
+		loose = loose || opens && !opaque
+		end = max(end, i+1)
+		units = append(units, unit{start: i, end: end, opens: opens, opaque: opaque})
+		i = end
+	}
+	return units, loose
+}
+
+// closing is the end of the block that line i opens, or 0. The number of the
+// last closing line keeps the search from running to the end in vain.
+func closing(lines []string, i, last int, here bool, ends func(string) bool) int {
+	if here {
+		return i + 1
+	}
+	for j := i + 1; j <= last; j++ {
+		if ends(lines[j]) {
+			return j + 1
+		}
+	}
+	return 0
+}
+
+func lastClosers(lines []string) (comment int, fences map[byte]int) {
+	fences = make(map[byte]int)
+	for i, line := range lines {
+		if isCommentEnd(line) {
+			comment = i
+		}
+		if mark, info := fence(line); mark != 0 && info == "" {
+			fences[mark] = i
+		}
+	}
+	return comment, fences
+}
+
+func isCommentEnd(line string) bool { return strings.Contains(line, "-->") }
+
+func isFenceEnd(line string, mark byte) bool {
+	m, info := fence(line)
+	return m == mark && info == ""
+}
+
+// fence is the sign of which a code fence is made and what follows it; the
+// sign is 0 for other lines.
+func fence(line string) (mark byte, info string) {
+	line = strings.TrimLeft(line, " \t")
+	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
+		return 0, ""
+	}
+	info = strings.TrimSpace(strings.TrimLeft(line, line[:1]))
+	if line[0] == '`' && strings.Contains(info, "`") {
+		return 0, ""
+	}
+	return line[0], info
+}
+
+// depths finds how deep the heading of each section stands, 0 for nowhere. The
+// least depth counts: "### Watch out" in a file with "## Watch" is no section.
+func depths(lines []string, units []unit) map[Section]int {
+	depth := make(map[Section]int)
+	for _, u := range units {
+		if u.opaque {
+			continue
+		}
+		section, d := sectionHeading(lines[u.start])
+		if section != "" && (depth[section] == 0 || d < depth[section]) {
+			depth[section] = d
+		}
+	}
+	return depth
+}
+
+func sectionHeading(line string) (section Section, depth int) {
+	if !strings.HasPrefix(strings.TrimLeft(line, " "), "##") {
+		return "", 0
+	}
+	m := sectionLine.FindStringSubmatch(bare(line))
+	if m == nil {
+		return "", 0
+	}
+	for _, section := range sections {
+		if strings.EqualFold(m[2], string(section)) {
+			return section, len(m[1])
+		}
+	}
+	return "", 0
+}
+
+// titleName is the loop's name in a title line.
+func titleName(line string) string {
+	m := titleLine.FindStringSubmatch(bare(line))
+	if m == nil {
+		return ""
+	}
+	return oneLine(strings.Trim(m[1], " \t—–-:|*_`"))
+}
+
+func isTitle(line string) bool { return titleLine.MatchString(bare(line)) }
+
+// bare is a line without comments and line end.
+func bare(line string) string {
+	line, _ = cutEnd(line)
+	return comments.ReplaceAllString(line, "")
+}
+
+// walker reads the units in order.
+type walker struct {
+	layout
+	lines   []string
+	depth   map[Section]int
+	section Section // empty outside the three sections
+	open    bool    // the last part may still go on
+	gap     bool    // blank lines since the last unit
+}
+
+func (w *walker) take(u unit) {
+	line, _ := cutEnd(w.lines[u.start])
+	switch {
+	case !u.opaque && w.structure(u.start, line):
+		w.open, w.gap = false, false
+	case !u.opaque && strings.TrimSpace(line) == "":
+		w.gap = true
+	case w.section == "":
+		if !u.opaque && w.header < 0 && headerLine.MatchString(line) {
+			w.header = u.start
+		}
+	default:
+		w.inside(u, line)
+		w.gap = false
+	}
+}
+
+// structure handles the lines that begin or end a section.
+func (w *walker) structure(i int, line string) bool {
+	if trimmed := strings.TrimLeft(line, " "); trimmed == "" || !strings.ContainsRune("#-*_", rune(trimmed[0])) {
+		return false
+	}
+	if section, depth := sectionHeading(line); section != "" && depth == w.depth[section] {
+		w.section = section
+		w.bodies = append(w.bodies, body{section: section, last: i})
+		return true
+	}
+	title := w.title < 0 && isTitle(line)
+	if title {
+		w.title = i
+	}
+	if title || otherLine.MatchString(line) || ruleLine.MatchString(line) {
+		w.section = ""
+		return true
+	}
+	return false
+}
+
+// inside reads a unit of a section: more of the open part, a new part, or free
+// text.
+func (w *walker) inside(u unit, line string) {
+	b := len(w.bodies) - 1
+	w.bodies[b].last = u.end - 1
+	text, bullet := "", false
+	if !u.opaque {
+		text, bullet = cutBullet(line)
+	}
+	deep := w.open && level(indent(line)) > level(w.parts[len(w.parts)-1].indent)
+	if deep || w.open && !bullet && !u.opens && !w.gap {
+		w.parts[len(w.parts)-1].end = u.end
+		return
+	}
+	priority, text := clean(text)
+	w.open = bullet && text != ""
+	if w.open {
+		w.parts = append(w.parts, part{
+			Item:  Item{Section: w.section, Priority: priority, Text: text, Key: key(text)},
+			empty: isPlaceholder(text), body: b, indent: indent(line), start: u.start, end: u.end,
+		})
+	}
+}
+
+// cutBullet is the text behind a bullet.
+func cutBullet(line string) (text string, ok bool) {
+	line = strings.TrimLeft(line, " \t")
+	if line == "" || !strings.ContainsRune("-*+", rune(line[0])) {
+		return "", false
+	}
+	r, _ := utf8.DecodeRuneInString(line[1:])
+	return line[1:], line[1:] == "" || unicode.IsSpace(r)
+}
+
+// indent is the number of columns before the first character.
+func indent(line string) int {
+	columns := 0
+	for _, c := range []byte(line) {
+		switch c {
+		case ' ':
+			columns++
+		case '\t':
+			columns += 4 - columns%4
+		default:
+			return columns
+		}
+	}
+	return columns
+}
+
+// level is the depth that an indent means. Two columns make one level, so that
+// a stray single space neither nests an item nor frees one.
+func level(indent int) int { return indent / 2 }
+
+func cutEnd(line string) (text, end string) {
+	text = strings.TrimSuffix(line, "\n")
+	if text != line {
+		text = strings.TrimSuffix(text, "\r")
+	}
+	return text, line[len(text):]
+}
+
+func withEnd(line, eol string) string {
+	if strings.HasSuffix(line, "\n") {
+		return line
+	}
+	return line + eol
+}

@@ -1,0 +1,291 @@
+package spine
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+)
+
+// Names of the files of a loop, below its folder in .loops.
+const (
+	ConfigFile = "loop.config.yaml"
+	StateFile  = "STATE.md"
+	LogFile    = "run-log.md"
+	PromptFile = "run.md"
+)
+
+// Dir is the folder of a loop's files, relative to the workspace.
+func Dir(name string) string { return path.Join(".loops", name) }
+
+// goalKey is the key of the step that is worked on when Priority is empty: the
+// goal itself. A loop without a sense command has no other way to look.
+const goalKey = "goal"
+
+// logShown is how many lines of the run log an agent is shown.
+const logShown = 10
+
+// Protocol opens the memory of spine loops.
+type Protocol struct{}
+
+// Open reads STATE.md and the end of run-log.md. A STATE.md that cannot be
+// read is put aside and rebuilt from the rows.
+func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
+	s := &session{v: v, rows: map[string]loop.Step{}}
+	for _, row := range v.Steps {
+		s.rows[row.Key] = row
+	}
+	file, err := v.Files.Read(s.path(StateFile))
+	if err != nil {
+		return nil, err
+	}
+	s.before, s.missing = file.Content, !file.Exists
+	switch {
+	case !file.Exists && len(v.Recent) == 0:
+		s.state = NewState(v.Loop.Name, "pawl")
+	case !file.Exists:
+		s.rebuild("it was missing")
+	case file.TooBig:
+		s.putAside(fmt.Sprintf("it has more than %d bytes", engine.MaxFile))
+	default:
+		if s.state, err = ParseState(file.Content); err != nil {
+			s.putAside(err.Error())
+		}
+	}
+	if err := s.readPrompt(); err != nil {
+		return nil, err
+	}
+	return s, s.readLog()
+}
+
+type session struct {
+	v       engine.View
+	rows    map[string]loop.Step
+	state   *State
+	before  string // STATE.md as it was read, or as a repair leaves it
+	missing bool
+	log     string // the last lines of run-log.md
+	role    string // run.md
+	repairs []engine.Repair
+}
+
+func (s *session) path(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
+
+// putAside keeps the unreadable file beside its place and rebuilds it.
+func (s *session) putAside(why string) {
+	name := StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
+	aside := loop.Change{Kind: loop.ChangeAside, Path: s.path(StateFile), Before: s.before, Content: name}
+	s.rebuild(why+"; the old file is "+name, aside)
+}
+
+// rebuild makes the snapshot from what the store knows, or from the template
+// if it knows nothing.
+func (s *session) rebuild(why string, first ...loop.Change) {
+	s.state = NewState(s.v.Loop.Name, "pawl")
+	known := 0
+	for _, row := range s.v.Steps {
+		if row.Key == goalKey || strings.HasPrefix(row.Key, requestKey) || row.State == loop.StepDone {
+			continue
+		}
+		section := SectionPriority
+		if row.State == loop.StepEscalated || row.State == loop.StepWaiting {
+			section = SectionWatch
+		}
+		s.state.Add(section, 0, row.Title)
+		known++
+	}
+	if len(s.v.Recent) > 0 {
+		last := s.v.Recent[0]
+		s.state.SetHeader(last.Ended, last.N, last.Readiness)
+	}
+	text := s.state.String()
+	s.repairs = append(s.repairs, engine.Repair{
+		Changes: append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Missing: true, Content: text}),
+		Note:    fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
+	})
+	s.before, s.missing = text, false
+}
+
+func (s *session) readLog() error {
+	file, err := s.v.Files.Read(s.path(LogFile))
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimRight(file.Content, "\n"), "\n")
+	s.log = strings.Join(lines[max(0, len(lines)-logShown):], "\n")
+	return nil
+}
+
+func (s *session) readPrompt() error {
+	file, err := s.v.Files.Read(s.path(PromptFile))
+	s.role = strings.TrimSpace(file.Content)
+	return err
+}
+
+// Recovered implements engine.Session.
+func (s *session) Recovered() []engine.Repair { return s.repairs }
+
+// Sources implements engine.Session: the definition's sense command. A person
+// who asks for something is not told that there is nothing to do.
+func (s *session) Sources() []engine.Source {
+	if s.v.Definition.Sense == "" {
+		return nil
+	}
+	src := engine.Source{Name: "sense", Command: s.v.Definition.Sense, Quiet: engine.QuietOnEmpty}
+	if s.v.Run.Request != "" {
+		src.Quiet = engine.QuietNever
+	}
+	return []engine.Source{src}
+}
+
+const requestKey = "request: "
+
+// Candidates implements engine.Session: the request, then Priority from the
+// top, and the goal itself when there is neither.
+func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
+	var list []plan.Candidate
+	if req := s.v.Run.Request; req != "" {
+		list = append(list, plan.Candidate{Step: s.step(requestKey+Key(req), oneLine(req)), Detail: "the user asks for it in this run"})
+	}
+	priority := s.state.Priority()
+	for _, it := range priority {
+		c := plan.Candidate{Step: s.step(it.Key, it.Text)}
+		if it.Priority > 0 {
+			c.Detail = fmt.Sprintf("priority %d of the Priority list", it.Priority)
+		}
+		list = append(list, c)
+	}
+	if len(list) == 0 {
+		list = append(list, plan.Candidate{
+			Step: s.step(goalKey, oneLine(s.v.Definition.Goal)), Detail: "Priority is empty, so the goal itself is the step",
+		})
+	}
+	for _, section := range []Section{SectionWatch, SectionNoise} {
+		for _, it := range s.state.Items(section) {
+			list = append(list, plan.Candidate{
+				Step: s.step(it.Key, it.Text), Drop: loop.ReasonNotEligible, Detail: "it stands in " + string(section) + ", not in Priority",
+			})
+		}
+	}
+	return list
+}
+
+// step is the row of an item. An item that is settled in the rows and stands
+// in Priority was put there again, and starts afresh.
+func (s *session) step(key, title string) loop.Step {
+	row, ok := s.rows[key]
+	if !ok {
+		row = loop.Step{Key: key, State: loop.StepOpen, Kind: loop.StepWork}
+	}
+	row.Title = title
+	switch row.State {
+	case loop.StepDone, loop.StepDropped, loop.StepEscalated:
+		row.State, row.Attempts, row.Streak, row.StreakGate, row.StreakTree = loop.StepOpen, 0, 0, "", ""
+	case loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting:
+	}
+	return row
+}
+
+// Begin implements engine.Session. A spine loop writes nothing before it acts.
+func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
+	d := s.v.Definition
+	brief := engine.Brief{
+		Goal: d.Goal, Role: s.role, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title,
+		Memory: []engine.Block{{Label: StateFile, Text: s.before}, {Label: "the end of " + LogFile, Text: s.log}},
+	}
+	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.Success() {
+		last := s.v.Recent[0]
+		text := fmt.Sprintf("run #%d ended %s: %s", last.N, last.Outcome, last.Detail)
+		if last.Snapshot != "" {
+			text += "; its work is kept in " + last.Snapshot
+		}
+		brief.Memory = append(brief.Memory, engine.Block{Label: "The run before this one", Text: text})
+	}
+	return nil, brief, nil
+}
+
+// Record implements engine.Session: a gated tree goes on a branch of its own.
+func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
+	if r.Proposal == nil {
+		return nil, nil
+	}
+	return nil, []loop.EffectRequest{*r.Proposal}
+}
+
+// Close implements engine.Session: STATE.md is rewritten and one line appended
+// to run-log.md, whatever the outcome.
+func (s *session) Close(sum engine.Summary) []loop.Change {
+	s.moveItems(sum)
+	s.state.SetHeader(sum.Now, sum.Run.N, sum.Run.Readiness)
+	changes := []loop.Change{{
+		Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Missing: s.missing, Content: s.state.String(),
+	}}
+	changes = append(changes, s.gone(sum)...)
+	m := sum.Run.Outcome.Meaning()
+	if m.Action == "" {
+		return changes
+	}
+	line := LogLine(Entry{
+		At: sum.Now, Run: sum.Run.N, Action: m.Action, Subject: subject(sum.Run), Outcome: m.Log, Tokens: sum.Run.Usage.Charged(),
+	})
+	return append(changes, loop.Change{
+		Kind: loop.ChangeAppend, Path: s.path(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
+	})
+}
+
+func subject(r loop.Run) string {
+	if r.Subject == "" && r.Commit != "" {
+		return "branch=" + r.Branch
+	}
+	return r.Subject
+}
+
+// moveItems takes the agent's word for the lists, if it gave one, and then
+// moves what the run settled.
+func (s *session) moveItems(sum engine.Summary) {
+	for _, it := range sum.Iterations {
+		s.adopt(it)
+	}
+	for _, it := range sum.Iterations {
+		key := Key(it.Step)
+		if !slices.ContainsFunc(s.state.Items(SectionPriority), func(item Item) bool { return item.Key == key }) {
+			continue // The agent's own lists have settled it.
+		}
+		switch {
+		case it.Verdict == loop.VerdictPass && sum.Run.Outcome == loop.OutcomeDone:
+			s.state.Move(key, SectionNoise)
+		case it.Verdict == loop.VerdictPass && sum.Run.Outcome.Success():
+			s.state.Move(key, SectionWatch) // A human looks at the branch or the report next.
+		case sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp:
+			s.state.Move(key, SectionWatch)
+		}
+	}
+}
+
+// gone drops the rows of items that stand in no list any more. What this run
+// worked on is left to the engine, whose row is newer.
+func (s *session) gone(sum engine.Summary) []loop.Change {
+	kept := map[string]bool{goalKey: true}
+	for _, section := range sections {
+		for _, it := range s.state.Items(section) {
+			kept[it.Key] = true
+		}
+	}
+	for _, it := range sum.Iterations {
+		kept[Key(it.Step)] = true
+	}
+	var changes []loop.Change
+	for _, row := range s.v.Steps {
+		if !kept[row.Key] && loop.May("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
+			row.State = loop.StepDropped
+			changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
+		}
+	}
+	return changes
+}

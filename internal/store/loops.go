@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const saveWorkspace = `
+INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $2, $3)
+ON CONFLICT (id) DO UPDATE SET root = excluded.root`
+
+// SaveWorkspace registers w, or records that it moved.
+func (t *Tx) SaveWorkspace(ctx context.Context, w loop.Workspace) error {
+	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
+		return fmt.Errorf("save workspace %s: %w", w.Root, err)
+	}
+	return nil
+}
+
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, last_n, created_ms`
+
+func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
+	var l loop.Loop
+	var created int64
+	err := row.Scan(&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.LastN, &created)
+	l.Created = fromMillis(created)
+	return l, err
+}
+
+const insertLoop = `
+INSERT INTO loops (id, workspace_id, name, protocol, created_ms) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING`
+
+// EnsureLoop creates the loop if its workspace has none of that protocol and
+// name, and returns the row.
+func (t *Tx) EnsureLoop(ctx context.Context, l loop.Loop) (loop.Loop, error) {
+	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, millis(t.now)); err != nil {
+		return loop.Loop{}, fmt.Errorf("save loop %s: %w", l.Name, err)
+	}
+	return t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)
+}
+
+const loopNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND protocol = $2 AND name = $3`
+
+// LoopNamed finds a loop by its protocol and name, or returns ErrNotFound.
+func (r *Reader) LoopNamed(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
+	l, err := scanLoop(r.row(ctx, loopNamed, workspace, protocol, name))
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, fmt.Errorf("loop %s: %w", name, loop.ErrNotFound)
+	}
+	return l, err
+}
+
+const loopsOf = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 ORDER BY name, protocol`
+
+// Loops lists the loops of a workspace by name.
+func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, error) {
+	return collect(r, ctx, loopsOf, scanLoop, workspace)
+}
+
+const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
+
+// Pause sets or clears the store's own switch of one loop.
+func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
+	on := 0
+	if paused {
+		on = 1
+	}
+	if _, err := t.exec(ctx, pauseLoop, on, loopID); err != nil {
+		return fmt.Errorf("pause loop %s: %w", loopID, err)
+	}
+	return nil
+}
+
+const insertDefinition = `INSERT INTO definitions (digest, loop_id, body, created_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+const pinDefinition = `UPDATE loops SET definition = $1 WHERE id = $2 AND definition <> $1`
+
+// SaveDefinition records d under its digest and makes it the loop's newest.
+// It reports whether the loop had another one before.
+func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definition) (digest string, changed bool, err error) {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return "", false, fmt.Errorf("encode definition %s: %w", d.Name, err)
+	}
+	digest = d.Digest()
+	if _, err := t.exec(ctx, insertDefinition, digest, loopID, string(body), millis(t.now)); err != nil {
+		return "", false, fmt.Errorf("save definition %s: %w", d.Name, err)
+	}
+	n, err := t.exec(ctx, pinDefinition, digest, loopID)
+	if err != nil {
+		return "", false, fmt.Errorf("pin definition %s: %w", d.Name, err)
+	}
+	return digest, n == 1, nil
+}
+
+const readDefinition = `SELECT body FROM definitions WHERE digest = $1`
+
+// Definition returns the definition with the digest, or ErrNotFound.
+func (r *Reader) Definition(ctx context.Context, digest string) (d loop.Definition, err error) {
+	var body string
+	switch err := r.row(ctx, readDefinition, digest).Scan(&body); {
+	case errors.Is(err, sql.ErrNoRows):
+		return d, fmt.Errorf("definition %s: %w", digest, loop.ErrNotFound)
+	case err != nil:
+		return d, fmt.Errorf("read definition %s: %w", digest, err)
+	}
+	return d, decode("definition "+digest, body, &d)
+}
+
+// collect runs a query and scans each row. (A type parameter is the reason why
+// it is no method.)
+func collect[T any](r *Reader, ctx context.Context, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
+	rows, err := r.q.QueryContext(ctx, r.sql.of(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		item, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+	return list, rows.Err()
+}
+
+func decode(what, body string, into any) error {
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		return fmt.Errorf("decode %s: %w", what, err)
+	}
+	return nil
+}
+
+func encode(v any) string {
+	body, err := json.Marshal(v)
+	if err != nil {
+		// Rows hold strings, numbers, times and lists of them.
+		panic(fmt.Sprintf("store: %T does not marshal: %v", v, err))
+	}
+	return string(body)
+}
+
+func micros(d time.Duration) int64 { return d.Microseconds() }
+
+func fromMicros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

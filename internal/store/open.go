@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// schemaVersion is the newest migration that this binary knows.
+const schemaVersion = 1
+
+// Options says which database to open and how.
+type Options struct {
+	// Path of the SQLite file, or a postgres:// URL.
+	Database string
+	// ReadOnly opens without migrating and without creating anything. A
+	// database that does not exist yet is loop.ErrNotFound.
+	ReadOnly bool
+	// Now stamps rows; it never decides about leases. Nil is an error.
+	Now func() time.Time
+}
+
+// Open opens the database and, unless it is read-only, brings its tables up to
+// date. A database from a newer pawl is refused and left as it is.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func connect(ctx context.Context, o Options) (*Store, error) {
+	if strings.HasPrefix(o.Database, "postgres://") || strings.HasPrefix(o.Database, "postgresql://") {
+		return connectPostgres(ctx, o)
+	}
+	return connectSQLite(o)
+}
+
+func connectPostgres(ctx context.Context, o Options) (*Store, error) {
+	pool, err := pgxpool.New(ctx, o.Database)
+	if err != nil {
+		return nil, &loop.Fault{
+			Exit: loop.ExitError, What: "open the PostgreSQL store", Why: err.Error(), Err: err,
+			Fix: "check the URL in PAWL_DATABASE and that the server answers",
+		}
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	return &Store{
+		w: db, r: db, pool: pool, now: o.Now,
+		sql: dialect{name: "PostgreSQL store", now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"},
+	}, nil
+}
+
+func connectSQLite(o Options) (*Store, error) {
+	if err := placeSQLite(o); err != nil {
+		return nil, err
+	}
+	const pragmas = "_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
+	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?" + pragmas
+	r, err := sql.Open("sqlite", file+"&_pragma=query_only(1)")
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", o.Database, err)
+	}
+	r.SetMaxOpenConns(4)
+	// Every new connection reads the schema; a command opens a handful of
+	// views in a row and should pay for that once.
+	r.SetMaxIdleConns(2)
+	s := &Store{
+		w: r, r: r, now: o.Now,
+		sql: dialect{name: "store " + o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"},
+	}
+	if o.ReadOnly {
+		return s, nil
+	}
+	s.w, err = sql.Open("sqlite", file+"&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), r.Close())
+	}
+	s.w.SetMaxOpenConns(1)
+	return s, nil
+}
+
+// placeSQLite makes the folder of the file, or finds that there is nothing to
+// read yet.
+func placeSQLite(o Options) error {
+	if o.ReadOnly {
+		_, err := os.Stat(o.Database)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("store %s: %w", o.Database, loop.ErrNotFound)
+		}
+		return err
+	}
+	dir := filepath.Dir(o.Database)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return homeFault(dir, err)
+	}
+	f, err := os.OpenFile(o.Database, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return homeFault(dir, err)
+	}
+	return f.Close()
+}
+
+func homeFault(dir string, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitError, What: "open the store in " + dir, Why: err.Error(), Err: err,
+		Fix: "make that folder writable, or name another with --home or PAWL_HOME",
+	}
+}
+
+// prepare compares the version of the tables with what this binary knows, and
+// migrates only when they differ: the comparison is one query, goose is not.
+func (s *Store) prepare(ctx context.Context, o Options) error {
+	v, err := s.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case v > schemaVersion:
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "open the " + s.sql.name,
+			Why: fmt.Sprintf("its tables are version %d, this pawl knows up to %d", v, schemaVersion),
+			Fix: "use the newer pawl that wrote it, or another store with --home",
+		}
+	case v == schemaVersion:
+		return nil
+	case o.ReadOnly && v == 0:
+		return fmt.Errorf("%s: %w", s.sql.name, loop.ErrNotFound)
+	case o.ReadOnly:
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "read the " + s.sql.name, Why: fmt.Sprintf("its tables are version %d, not %d", v, schemaVersion),
+			Fix: "run any command that writes (`pawl run`, `pawl pause`): it brings them up to date",
+		}
+	}
+	return s.migrate(ctx)
+}
+
+const readVersion = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
+
+func (s *Store) version(ctx context.Context) (v int64, err error) {
+	err = s.w.QueryRowContext(ctx, readVersion).Scan(&v)
+	if err == nil {
+		return v, nil
+	}
+	if strings.Contains(err.Error(), "goose_db_version") { // No such table: nothing has been made yet.
+		return 0, nil
+	}
+	if f := diskTrouble(s.sql.name, err); f != nil {
+		return 0, f
+	}
+	return 0, fmt.Errorf("open the %s: %w", s.sql.name, err)
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	kind, folder := goose.DialectSQLite3, "migrations/sqlite"
+	if s.pool != nil {
+		kind, folder = goose.DialectPostgres, "migrations/postgres"
+	}
+	files, err := fs.Sub(migrations, folder)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	p, err := goose.NewProvider(kind, s.w, files)
+	if err != nil {
+		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		// Two commands may make a fresh store at the same time; the second
+		// finds the first one's tables.
+		if v, verr := s.version(ctx); verr == nil && v == schemaVersion {
+			return nil
+		}
+		if f := diskTrouble(s.sql.name, err); f != nil {
+			return f
+		}
+		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
+	}
+	return nil
+}
+
+// diskTrouble recognises a full, broken or read-only disk behind an error of
+// SQLite. A full disk shows as an I/O error as often as it shows as full.
+func diskTrouble(name string, err error) *loop.Fault {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return nil
+	}
+	f := &loop.Fault{Exit: loop.ExitError, What: "use the " + name, Why: err.Error(), Err: err}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		f.Fix = "free disk space and run the command again: what was committed is safe"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		f.Fix = "make the folder writable, or name another with --home or PAWL_HOME"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		f.Fix = "restore the file from a backup, or move it away to start with an empty store"
+	case sqlite3.SQLITE_BUSY:
+		f.Exit = loop.ExitHeld
+		f.Fix = "another process writes for longer than 10 s: wait for it, or end it"
+	default:
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const insertChange = `INSERT INTO changes (run_id, seq, loop_id, body) VALUES ($1, $2, $3, $4)`
+const lastChange = `SELECT coalesce(max(seq), 0) FROM changes WHERE run_id = $1`
+
+// RecordChanges makes file changes durable before they are applied. They stay
+// pending until Applied.
+func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loop.PendingChange, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	var seq int
+	if err := t.row(ctx, lastChange, t.run.ID).Scan(&seq); err != nil {
+		return nil, fmt.Errorf("number changes of run %s: %w", t.run.ID, err)
+	}
+	var pending []loop.PendingChange
+	for _, c := range changes {
+		seq++
+		if _, err := t.exec(ctx, insertChange, t.run.ID, seq, t.run.LoopID, encode(c)); err != nil {
+			return nil, fmt.Errorf("record change of %s: %w", c.Path, err)
+		}
+		pending = append(pending, loop.PendingChange{RunID: t.run.ID, Seq: seq, Change: c})
+	}
+	return pending, nil
+}
+
+const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs r ON r.id = c.run_id WHERE c.loop_id = $1 ORDER BY r.n, c.seq`
+
+// Pending lists the file changes of a loop that are not known to be applied,
+// in the order in which they must be.
+func (r *Reader) Pending(ctx context.Context, loopID string) ([]loop.PendingChange, error) {
+	return collect(r, ctx, pendingChanges, func(row interface{ Scan(...any) error }) (loop.PendingChange, error) {
+		var p loop.PendingChange
+		var body string
+		if err := row.Scan(&p.RunID, &p.Seq, &body); err != nil {
+			return p, err
+		}
+		return p, decode("change", body, &p.Change)
+	}, loopID)
+}
+
+const dropChange = `DELETE FROM changes WHERE run_id = $1 AND seq = $2`
+
+// Applied forgets changes whose files are written and synced.
+func (t *Tx) Applied(ctx context.Context, changes []loop.PendingChange) error {
+	for _, c := range changes {
+		if _, err := t.exec(ctx, dropChange, c.RunID, c.Seq); err != nil {
+			return fmt.Errorf("forget change of %s: %w", c.Path, err)
+		}
+	}
+	return nil
+}
+
+const insertEffect = `
+INSERT INTO effects (run_id, seq, kind, effect_key, args, state)
+SELECT $1, coalesce(max(seq), 0) + 1, $2, $3, $4, 'requested' FROM effects WHERE run_id = $1
+ON CONFLICT (effect_key) DO NOTHING`
+
+// RequestEffect puts an effect into the outbox. A key that is there already
+// is not asked for again.
+func (t *RunTx) RequestEffect(ctx context.Context, e loop.EffectRequest) error {
+	if e.Args == nil {
+		e.Args = map[string]string{}
+	}
+	if _, err := t.exec(ctx, insertEffect, t.run.ID, e.Kind, e.Key, encode(e.Args)); err != nil {
+		return fmt.Errorf("request %s: %w", e.Key, err)
+	}
+	return nil
+}
+
+const moveEffect = `UPDATE effects SET state = $1, result = $2, error = $3 WHERE run_id = $4 AND seq = $5 AND state = $6`
+
+// SaveEffect moves an effect from the state it was read in to e.State.
+func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Effect) error {
+	if !slices.Contains(loop.Sources("effect", e.State), from) {
+		return fmt.Errorf("effect %s: %s may not become %s", e.Key, from, e.State)
+	}
+	if e.Result == nil {
+		e.Result = map[string]string{}
+	}
+	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), text(e.Error), t.run.ID, e.Seq, string(from))
+	return t.guarded("save effect of", n, err)
+}
+
+const effectsOf = `SELECT run_id, seq, kind, effect_key, args, state, result, error FROM effects WHERE run_id = $1 ORDER BY seq`
+
+// Effects lists the effects of a run in the order in which they are applied.
+func (r *Reader) Effects(ctx context.Context, runID string) ([]loop.Effect, error) {
+	return collect(r, ctx, effectsOf, func(row interface{ Scan(...any) error }) (loop.Effect, error) {
+		var e loop.Effect
+		var args, result string
+		if err := row.Scan(&e.RunID, &e.Seq, &e.Kind, &e.Key, &args, &e.State, &result, &e.Error); err != nil {
+			return e, err
+		}
+		return e, errors.Join(decode("effect", args, &e.Args), decode("effect", result, &e.Result))
+	}, runID)
+}
+
+const approvalColumns = `body, state, answered_by, note, answered_ms`
+
+func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err error) {
+	var body, by, note string
+	var state loop.ApprovalState
+	var answered int64
+	if err := row.Scan(&body, &state, &by, &note, &answered); err != nil {
+		return a, err
+	}
+	if err := decode("approval", body, &a); err != nil {
+		return a, err
+	}
+	a.State, a.By, a.Note, a.Answered = state, by, note, fromMillis(answered)
+	return a, nil
+}
+
+const insertApproval = `
+INSERT INTO approvals (id, loop_id, run_id, step_id, state, body, expires_ms, created_ms) VALUES ($1, $2, $3, $4, 'open', $5, $6, $7)`
+
+// AskApproval records an open approval.
+func (t *RunTx) AskApproval(ctx context.Context, a loop.Approval) error {
+	if _, err := t.exec(ctx, insertApproval, a.ID, a.LoopID, a.RunID, a.StepID, encode(a), millis(a.Expires), millis(t.now)); err != nil {
+		return fmt.Errorf("ask approval %s: %w", a.ID, err)
+	}
+	return nil
+}
+
+const approvalByID = `SELECT ` + approvalColumns + ` FROM approvals WHERE id = $1`
+
+// Approval returns one approval, or ErrNotFound.
+func (r *Reader) Approval(ctx context.Context, id string) (loop.Approval, error) {
+	a, err := scanApproval(r.row(ctx, approvalByID, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, fmt.Errorf("approval %s: %w", id, loop.ErrNotFound)
+	}
+	return a, err
+}
+
+// answerApproval changes only an open row whose time has not run out: of many
+// answers at once one wins.
+const answerApproval = `
+UPDATE approvals SET state = $1, answered_by = $2, note = $3, answered_ms = {now} WHERE id = $4 AND state = 'open' AND expires_ms > {now}`
+
+// AnswerApproval records a human's answer. An approval that is not open, or
+// whose time is over, is ErrAnswered; the row says who was first.
+func (t *Tx) AnswerApproval(ctx context.Context, id string, a loop.Answer) error {
+	to := loop.ApprovalRejected
+	if a.Yes {
+		to = loop.ApprovalApproved
+	}
+	n, err := t.exec(ctx, answerApproval, string(to), text(a.By), text(a.Note), id)
+	if err != nil {
+		return fmt.Errorf("answer approval %s: %w", id, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("answer approval %s: %w", id, loop.ErrAnswered)
+	}
+	return nil
+}

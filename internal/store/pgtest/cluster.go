@@ -1,0 +1,177 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// superuser owns everything in a cluster; it is trusted on the socket, which
+// only this user's processes can reach.
+const superuser = "pawl"
+
+// watchdog waits until its standard input ends, which happens when the test
+// process closes it or dies in any way. Then it ends the server at once and
+// removes the directory. The normal end takes the same path, so that it is
+// known to work.
+const watchdog = `
+read -r _
+if read -r pid <data/postmaster.pid; then
+	kill -QUIT "$pid"
+	n=0
+	while [ -e data/postmaster.pid ] && [ $n -lt 500 ]; do sleep 0.02; n=$((n + 1)); done
+fi 2>/dev/null
+rm -rf "$1"`
+
+// cluster is a running server with its directory: data/, log and the socket.
+type cluster struct {
+	dir    string
+	leash  *os.File // the write end of the watchdog's standard input
+	guard  *exec.Cmd
+	exited chan error // has the server's end
+
+	mu   sync.Mutex
+	conn *pgx.Conn // to maintenance; made at the first use
+}
+
+// start makes a cluster and returns when it accepts connections.
+func start(settings []string) (*cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	p, err := find(debian, os.Getenv("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	who, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	c, err := guarded()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.launch(ctx, p, who, settings); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
+}
+
+// guarded makes the directory of a cluster and starts its watchdog, before
+// there is anything to guard.
+func guarded() (*cluster, error) {
+	dir, err := os.MkdirTemp("", "pawl-pgtest-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the cluster: %w", err)
+	}
+	c, err := guard(dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the watchdog of %s: %w", dir, err), os.RemoveAll(dir))
+	}
+	return c, nil
+}
+
+func guard(dir string) (*cluster, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	// No context: it has to outlive everything in this process.
+	cmd := exec.Command("/bin/sh", "-c", watchdog, "pgtest-watchdog", dir) //nolint:noctx // see above
+	cmd.Dir, cmd.Stdin = dir, r
+	apart(cmd, nil)
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, r.Close(), w.Close())
+	}
+	return &cluster{dir: dir, leash: w, guard: cmd}, r.Close()
+}
+
+func (c *cluster) launch(ctx context.Context, p programs, who *account, settings []string) error {
+	if err := who.own(c.dir); err != nil {
+		return err
+	}
+	if err := fill(ctx, p, who, c.dir); err != nil {
+		return err
+	}
+	log, err := os.Create(c.log())
+	if err != nil {
+		return fmt.Errorf("make the log of the server: %w", err)
+	}
+	defer log.Close()
+	args := []string{
+		"-D", filepath.Join(c.dir, "data"), "-k", c.dir,
+		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=200",
+	}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	// No context: the watchdog ends it, and only that.
+	cmd := exec.Command(p.postgres(), args...) //nolint:noctx // see above
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = c.dir, log, log, plainEnv()
+	apart(cmd, who)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.postgres(), err)
+	}
+	c.exited = make(chan error, 1)
+	go func() {
+		c.exited <- cmd.Wait()
+		// A pid that is free for others must not be killed later.
+		_ = os.Remove(filepath.Join(c.dir, "data", "postmaster.pid"))
+		close(c.exited)
+	}()
+	return c.ready(ctx)
+}
+
+// ready waits until the server answers a query, and no longer than it lives.
+func (c *cluster) ready(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := c.admin(ctx, "SELECT")
+		if err == nil {
+			return nil
+		}
+		select {
+		case end := <-c.exited:
+			return fmt.Errorf("the server ended before it was ready: %w\n%s", end, c.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("the server is not ready: %w\n%s", err, c.lastWords())
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends the server, removes the directory and returns when both are done.
+func (c *cluster) stop() error {
+	err := errors.Join(c.leash.Close(), c.guard.Wait())
+	if c.exited != nil {
+		for range c.exited {
+			// What a server says that was told to end at once is no news.
+		}
+	}
+	return err
+}
+
+func (c *cluster) log() string { return filepath.Join(c.dir, "log") }
+
+// lastWords is the end of the server's log.
+func (c *cluster) lastWords() string {
+	body, err := os.ReadFile(c.log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+	return strings.Join(lines[max(0, len(lines)-10):], "\n")
+}
+
+// plainEnv keeps settings of the user (PGDATA, LC_ALL) away from a cluster.
+func plainEnv() []string {
+	return []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
+}

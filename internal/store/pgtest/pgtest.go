@@ -1,0 +1,104 @@
+// Package pgtest gives tests a real PostgreSQL: one private cluster for each
+// test process, started from the installed programs at the first use, and a
+// fresh database for each test.
+//
+// The cluster listens on a Unix socket in a directory of its own and on no
+// network. It never uses a server that runs already, never skips a test
+// because programs are missing (the test fails and says the fix), and leaves
+// nothing behind: a watchdog ends the server and removes its directory even
+// when the test process dies by kill -9.
+//
+// Only tests import this package. A package that uses it says in a test file:
+//
+//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// process is the cluster of this test process.
+var process struct {
+	start    sync.Once
+	settings []string
+	cluster  *cluster
+	err      error
+	names    atomic.Int64
+}
+
+// Main runs the tests of a package and stops the cluster, if one was started,
+// before it returns what os.Exit wants. Settings are those of the server, as
+// "fsync=off"; the defaults are durable, because what is tested is durability.
+func Main(m *testing.M, settings ...string) int {
+	process.settings = settings
+	code := m.Run()
+	if process.cluster == nil {
+		return code
+	}
+	if err := process.cluster.stop(); err != nil {
+		fmt.Println("pgtest:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// URL returns the address of a new and empty database, which is dropped when
+// the test ends, whoever is connected to it. The first call of a process
+// starts the cluster, and all others wait for it.
+func URL(tb testing.TB) string {
+	tb.Helper()
+	process.start.Do(func() {
+		process.cluster, process.err = start(process.settings)
+	})
+	if process.err != nil {
+		tb.Fatalf("start PostgreSQL for the tests: %v", process.err)
+	}
+	name := "t" + strconv.FormatInt(process.names.Add(1), 10)
+	if err := process.cluster.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); err != nil {
+		tb.Fatalf("create database %s: %v", name, err)
+	}
+	tb.Cleanup(func() {
+		// The context of the test has ended by now.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
+		defer cancel()
+		if err := process.cluster.admin(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			tb.Errorf("drop database %s: %v", name, err)
+		}
+	})
+	return process.cluster.url(name)
+}
+
+// maintenance is the database that administers and is copied for each test.
+// PostgreSQL copies a database that nobody else is connected to, so one
+// connection does all, one statement at a time.
+const maintenance = "template1"
+
+// admin runs one statement that no transaction may contain.
+func (c *cluster) admin(ctx context.Context, statement string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil || c.conn.IsClosed() {
+		conn, err := pgx.Connect(ctx, c.url(maintenance))
+		if err != nil {
+			return err
+		}
+		c.conn = conn
+	}
+	_, err := c.conn.Exec(ctx, statement)
+	return err
+}
+
+func (c *cluster) url(database string) string {
+	// All are said, because what is not comes from the user's PG… variables.
+	query := url.Values{"host": {c.dir}, "port": {"5432"}, "user": {superuser}, "sslmode": {"disable"}}
+	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: query.Encode()}).String()
+}

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const runColumns = `id, loop_id, n, run_key, trigger_name, request, state, phase, outcome, reason, detail, summary, subject, definition,
+overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, usage, total_us, agent_us, gates_us,
+holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
+
+func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
+	var r loop.Run
+	var overrides, usage, holder string
+	var total, agent, gates, lease, created, started, ended int64
+	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Key, &r.Trigger, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
+		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
+		&r.Readiness, &usage, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
+	if err != nil {
+		return r, err
+	}
+	r.Spent = loop.Spent{Total: fromMicros(total), Agent: fromMicros(agent), Gates: fromMicros(gates)}
+	r.LeaseUntil, r.Created, r.Started, r.Ended = fromMillis(lease), fromMillis(created), fromMillis(started), fromMillis(ended)
+	err = errors.Join(decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage))
+	if holder != "" {
+		err = errors.Join(err, decode("holder", holder, &r.Holder))
+	}
+	return r, err
+}
+
+const nextNumber = `UPDATE loops SET last_n = last_n + 1 WHERE id = $1 RETURNING last_n`
+const insertRun = `
+INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued', 'trigger', $7, $8, $9, $10)`
+const keyTaken = `SELECT count(*) FROM runs WHERE run_key = $1`
+
+// Fire inserts a queued run with the loop's next number. A key that fired
+// before is ErrDuplicateKey and writes nothing.
+func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
+	// The loop's row is locked by the increment, so the check that follows
+	// cannot race with another firing of the same loop.
+	if err := t.row(ctx, nextNumber, r.LoopID).Scan(&r.N); err != nil {
+		return r, fmt.Errorf("number a run of %s: %w", r.LoopID, err)
+	}
+	var taken int
+	if err := t.row(ctx, keyTaken, r.Key).Scan(&taken); err != nil {
+		return r, fmt.Errorf("fire %s: %w", r.Key, err)
+	}
+	if taken > 0 {
+		return r, fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
+	}
+	_, err := t.exec(ctx, insertRun, r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, r.Definition, encode(r.Overrides), r.Sandbox, millis(t.now))
+	if err != nil {
+		return r, fmt.Errorf("fire %s: %w", r.Key, err)
+	}
+	r.State, r.Phase, r.Created = loop.RunQueued, loop.PhaseTrigger, fromMillis(millis(t.now))
+	return r, nil
+}
+
+// claimRun takes a queued run, or one whose lease lapsed or whose holder the
+// caller has found dead.
+const claimRun = `
+UPDATE runs
+SET    state = CASE state WHEN 'queued' THEN 'running' ELSE state END, phase = CASE state WHEN 'queued' THEN 'claim' ELSE phase END,
+       holder = $1, fence = fence + 1, lease_until_ms = {now} + $2, started_ms = CASE started_ms WHEN 0 THEN $3 ELSE started_ms END
+WHERE  id = $4 AND fence = $5 AND (state = 'queued' OR (state IN ('running', 'settling') AND (lease_until_ms < {now} OR holder = $6)))
+RETURNING ` + runColumns
+
+// Claim makes the caller the holder of run id with a new fence. seen is the
+// fence that the caller knows; dead, when not zero, is the holder that the
+// caller has proven dead, whose lease then need not lapse. Nobody else's live
+// claim is ever taken: that is ErrLeaseLost.
+func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Holder) (loop.Run, *RunTx, error) {
+	gone := "-"
+	if dead != (loop.Holder{}) {
+		gone = encode(dead)
+	}
+	r, err := scanRun(t.row(ctx, claimRun, encode(by), Lease.Milliseconds(), millis(t.now), id, seen, gone))
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, nil, fmt.Errorf("claim run %s: %w", id, loop.ErrLeaseLost)
+	}
+	if err != nil {
+		return r, nil, fmt.Errorf("claim run %s: %w", id, err)
+	}
+	return r, &RunTx{Tx: t, run: r}, nil
+}
+
+const extendRun = `
+UPDATE runs SET lease_until_ms = {now} + $1
+WHERE  id = $2 AND fence = $3 AND state IN ('running', 'settling')
+RETURNING cancel`
+
+// Extend prolongs the lease of the holder with the fence and returns what the
+// run was asked to stop for, empty when it was not.
+func (t *Tx) Extend(ctx context.Context, id string, fence int64) (cancel string, err error) {
+	err = t.row(ctx, extendRun, Lease.Milliseconds(), id, fence).Scan(&cancel)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = loop.ErrLeaseLost
+	}
+	if err != nil {
+		return "", fmt.Errorf("extend run %s: %w", id, err)
+	}
+	return cancel, nil
+}
+
+const cancelRun = `UPDATE runs SET cancel = $1 WHERE id = $2 AND state IN ('queued', 'running') AND cancel = ''`
+
+// Cancel asks the holder of a run to stop. It reports false when the run is
+// past the point where stopping means anything, or was asked before.
+func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
+	n, err := t.exec(ctx, cancelRun, why, id)
+	if err != nil {
+		return false, fmt.Errorf("cancel run %s: %w", id, err)
+	}
+	return n == 1, nil
+}
+
+const canceled = `SELECT cancel, fence FROM runs WHERE id = $1`
+
+// Canceled returns the cancel column and the fence of a run: what its holder
+// watches while an agent works.
+func (r *Reader) Canceled(ctx context.Context, id string) (why string, fence int64, err error) {
+	err = r.row(ctx, canceled, id).Scan(&why, &fence)
+	return why, fence, err
+}
+
+const runByID = `SELECT ` + runColumns + ` FROM runs WHERE id = $1`
+
+// Run returns one run, or ErrNotFound.
+func (r *Reader) Run(ctx context.Context, id string) (loop.Run, error) {
+	return r.oneRun(ctx, "run "+id, runByID, id)
+}
+
+const runByNumber = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND n = $2`
+
+// RunNumber returns the loop's run n, or ErrNotFound.
+func (r *Reader) RunNumber(ctx context.Context, loopID string, n int64) (loop.Run, error) {
+	return r.oneRun(ctx, fmt.Sprintf("run #%d", n), runByNumber, loopID, n)
+}
+
+func (r *Reader) oneRun(ctx context.Context, what, query string, args ...any) (loop.Run, error) {
+	run, err := scanRun(r.row(ctx, query, args...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return run, fmt.Errorf("%s: %w", what, loop.ErrNotFound)
+	}
+	return run, err
+}
+
+const liveRun = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND state IN ('running', 'settling')`
+
+// Live returns the loop's one run that somebody holds, or ErrNotFound.
+func (r *Reader) Live(ctx context.Context, loopID string) (loop.Run, error) {
+	return r.oneRun(ctx, "live run", liveRun, loopID)
+}
+
+const recentRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 ORDER BY n DESC LIMIT $2`
+
+// Runs lists the newest runs of a loop, newest first.
+func (r *Reader) Runs(ctx context.Context, loopID string, limit int) ([]loop.Run, error) {
+	return collect(r, ctx, recentRuns, scanRun, loopID, limit)
+}
+
+const unfinishedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state IN ('running', 'settling') ORDER BY created_ms, id`
+
+// Held lists all runs that somebody holds, in all workspaces.
+func (r *Reader) Held(ctx context.Context) ([]loop.Run, error) {
+	return collect(r, ctx, unfinishedRuns, scanRun)
+}
+
+// RunTx writes what belongs to one run. It exists only for the holder whose
+// fence is the newest.
+type RunTx struct {
+	*Tx
+	run loop.Run
+}
+
+// enterPhase is the guard of every write to a run: a stale fence matches no row.
+const enterPhase = `
+UPDATE runs SET phase = $1, lease_until_ms = {now} + $2
+WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')`
+
+// Enter records the phase and returns the handle for writing to the run, or
+// ErrLeaseLost if another worker has it now.
+func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
+	n, err := t.exec(ctx, enterPhase, string(phase), Lease.Milliseconds(), r.ID, r.Fence)
+	if err != nil {
+		return nil, fmt.Errorf("enter %s of run %s: %w", phase, r.ID, err)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("enter %s of run %s: %w", phase, r.ID, loop.ErrLeaseLost)
+	}
+	r.Phase = phase
+	return &RunTx{Tx: t, run: r}, nil
+}
+
+const saveRun = `
+UPDATE runs
+SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, base_tree = $6, branch = $7, commit_hash = $8, snapshot = $9,
+       approval = $10, sandbox = $11, readiness = $12, usage = $13, total_us = $14, agent_us = $15, gates_us = $16
+WHERE  id = $17 AND fence = $18`
+
+// Save records the facts of the run that its phases found out. State, phase,
+// outcome and claim are not touched.
+func (t *RunTx) Save(ctx context.Context, r loop.Run) error {
+	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
+		r.Approval, r.Sandbox, r.Readiness, encode(r.Usage), micros(r.Spent.Total), micros(r.Spent.Agent), micros(r.Spent.Gates), t.run.ID, t.run.Fence)
+	return t.guarded("save", n, err)
+}
+
+const settleRun = `
+UPDATE runs SET state = $1, outcome = $2, ended_ms = $3, holder = CASE $1 WHEN 'ended' THEN '' ELSE holder END,
+       lease_until_ms = CASE $1 WHEN 'ended' THEN 0 ELSE lease_until_ms END
+WHERE  id = $4 AND fence = $5 AND state = $6`
+
+// Settle gives the run its outcome. It ends the run at once unless effects
+// are outstanding, which then keep it settling.
+func (t *RunTx) Settle(ctx context.Context, outcome loop.Outcome, outstanding bool) error {
+	to := loop.RunEnded
+	if outstanding {
+		to = loop.RunSettling
+	}
+	return t.move(ctx, loop.RunRunning, to, outcome)
+}
+
+// End ends a settling run: nothing is outstanding any more. The outcome may
+// have changed with what the effects did.
+func (t *RunTx) End(ctx context.Context, outcome loop.Outcome) error {
+	return t.move(ctx, loop.RunSettling, loop.RunEnded, outcome)
+}
+
+func (t *RunTx) move(ctx context.Context, from, to loop.RunState, outcome loop.Outcome) error {
+	if !slices.Contains(loop.Sources("run", to), from) {
+		return fmt.Errorf("run %s: %s may not become %s", t.run.ID, from, to)
+	}
+	var ended int64
+	if to == loop.RunEnded {
+		ended = millis(t.now)
+	}
+	n, err := t.exec(ctx, settleRun, string(to), string(outcome), ended, t.run.ID, t.run.Fence, string(from))
+	return t.guarded(string(to), n, err)
+}
+
+func (t *RunTx) guarded(doing string, n int64, err error) error {
+	if err == nil && n == 0 {
+		err = loop.ErrLeaseLost
+	}
+	if err != nil {
+		return fmt.Errorf("%s run %s: %w", doing, t.run.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+// Package store keeps the rows of pawl on SQLite or PostgreSQL with one set of
+// SQL: workspaces, loops, runs, steps, iterations, turns, effects, approvals,
+// events and the audit chain.
+//
+// Update is the only way to write and View the only way to read. What belongs
+// to a run is written through a RunTx, which exists only while its fence is
+// the newest one: a holder that lost its lease cannot write at all.
+//
+// The package never decides: it refuses what the state table of package loop
+// does not list, and leaves every choice to its callers. Inside an Update no
+// agent, git or file is touched.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Lease is how long a holder owns a run without extending its claim.
+const Lease = 30 * time.Second
+
+// Store is an open database. Its methods may be called concurrently.
+type Store struct {
+	w, r *sql.DB // on SQLite one writer and several readers, on PostgreSQL the same pool
+	pool *pgxpool.Pool
+	sql  dialect
+	now  func() time.Time
+}
+
+type querier interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}
+
+// dialect holds the few places where the two databases differ.
+type dialect struct {
+	name string
+	now  string // expression: the database's time in Unix milliseconds
+}
+
+// sqlNow stands in queries for the database's own time: leases of several
+// machines are compared by one clock.
+const sqlNow = "{now}"
+
+func (d dialect) of(query string) string { return strings.ReplaceAll(query, sqlNow, d.now) }
+
+// Reader reads rows in one consistent view.
+type Reader struct {
+	q   querier
+	sql dialect
+}
+
+func (r *Reader) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return r.q.QueryRowContext(ctx, r.sql.of(query), args...)
+}
+
+// Tx is one write transaction; it reads what it wrote.
+type Tx struct {
+	Reader
+	now    time.Time
+	native native
+}
+
+// native is the driver's own handle of the transaction; exactly one is set.
+type native struct {
+	sqlite   *sql.Tx
+	postgres pgx.Tx
+}
+
+// SQLite returns the handle with which a SQLite queue joins this transaction,
+// nil on PostgreSQL.
+func (t *Tx) SQLite() *sql.Tx { return t.native.sqlite }
+
+// Postgres returns the handle with which a PostgreSQL queue joins this
+// transaction, nil on SQLite.
+func (t *Tx) Postgres() pgx.Tx { return t.native.postgres }
+
+func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := t.q.ExecContext(ctx, t.sql.of(query), args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// Update runs fn in one write transaction and commits if it returns nil.
+// Nothing is written otherwise, and the error of fn comes back as it is.
+func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
+	if s.pool == nil {
+		return s.updateSQLite(ctx, fn)
+	}
+	return s.updatePostgres(ctx, fn)
+}
+
+func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
+	tx, err := s.w.BeginTx(ctx, nil)
+	if err != nil {
+		return s.trouble("begin", err)
+	}
+	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
+	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}}); err != nil {
+		return s.trouble("", err)
+	}
+	return s.trouble("commit", tx.Commit())
+}
+
+// updatePostgres begins on the raw connection, because a queue on PostgreSQL
+// needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
+// is one connection and so one transaction.
+func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+	conn, err := s.w.Conn(ctx)
+	if err != nil {
+		return s.trouble("connect", err)
+	}
+	defer func() { _ = conn.Close() }()
+	var raw *pgx.Conn
+	err = conn.Raw(func(dc any) error {
+		raw = dc.(*stdlib.Conn).Conn()
+		return nil
+	})
+	if err != nil {
+		return s.trouble("connect", err)
+	}
+	tx, err := raw.Begin(ctx)
+	if err != nil {
+		return s.trouble("begin", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}}); err != nil {
+		return s.trouble("", err)
+	}
+	return s.trouble("commit", tx.Commit(ctx))
+}
+
+// View runs fn on one consistent view of the rows. fn must not keep the Reader.
+func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
+	tx, err := s.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return s.trouble("begin", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return s.trouble("", fn(&Reader{tx, s.sql}))
+}
+
+// Close ends all connections. It waits for running transactions.
+func (s *Store) Close() error {
+	err := s.w.Close()
+	if s.r != s.w {
+		err = errors.Join(err, s.r.Close())
+	}
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	return err
+}
+
+// trouble names the database in errors of the database; errors of callers
+// pass unchanged.
+func (s *Store) trouble(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if f := diskTrouble(s.sql.name, err); f != nil {
+		return f
+	}
+	if doing == "" {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", doing, s.sql.name, err)
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const stepColumns = `id, loop_id, step_key, kind, title, state, attempts, streak_gate, streak_tree, streak, blocked_at, waits_for, snapshot, feedback, run_id, updated_ms`
+
+func scanStep(row interface{ Scan(...any) error }) (loop.Step, error) {
+	var s loop.Step
+	var updated int64
+	err := row.Scan(&s.ID, &s.LoopID, &s.Key, &s.Kind, &s.Title, &s.State, &s.Attempts, &s.StreakGate, &s.StreakTree, &s.Streak, &s.BlockedAt,
+		&s.WaitsFor, &s.Snapshot, &s.Feedback, &s.RunID, &updated)
+	s.Updated = fromMillis(updated)
+	return s, err
+}
+
+const stepsOf = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND state <> 'dropped' ORDER BY id`
+
+// Steps lists the steps of a loop that its memory still holds.
+func (r *Reader) Steps(ctx context.Context, loopID string) ([]loop.Step, error) {
+	return collect(r, ctx, stepsOf, scanStep, loopID)
+}
+
+const stepByKey = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND step_key = $2`
+
+// saveStep writes the whole row, but only over a state from which the table
+// of states leads to the new one, and never over another run's claim.
+const saveStep = `
+INSERT INTO steps (` + stepColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+ON CONFLICT (loop_id, step_key) DO UPDATE
+SET    title = excluded.title, state = excluded.state, attempts = excluded.attempts, streak_gate = excluded.streak_gate,
+       streak_tree = excluded.streak_tree, streak = excluded.streak, blocked_at = excluded.blocked_at, waits_for = excluded.waits_for,
+       snapshot = excluded.snapshot, feedback = excluded.feedback, run_id = excluded.run_id, updated_ms = excluded.updated_ms
+WHERE  steps.run_id IN ('', $17)`
+
+// SaveStep creates or updates a step of the run's loop. A change of state that
+// the state table does not list is refused.
+func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
+	had, err := scanStep(t.row(ctx, stepByKey, s.LoopID, s.Key))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		had = loop.Step{}
+	case err != nil:
+		return fmt.Errorf("read step %s: %w", s.Key, err)
+	case had.RunID != "" && had.RunID != t.run.ID:
+		return fmt.Errorf("step %q is claimed by run %s: %w", s.Title, had.RunID, loop.ErrLeaseLost)
+	}
+	if had.State != s.State && !reachable(had.State, s.State) {
+		return fmt.Errorf("step %q: %q may not become %q", s.Title, had.State, s.State)
+	}
+	if s.RunID = ""; s.State == loop.StepClaimed {
+		s.RunID = t.run.ID
+	}
+	n, err := t.exec(ctx, saveStep, s.ID, s.LoopID, s.Key, string(s.Kind), s.Title, string(s.State), s.Attempts, s.StreakGate, s.StreakTree,
+		s.Streak, s.BlockedAt, s.WaitsFor, s.Snapshot, text(s.Feedback), s.RunID, millis(t.now), t.run.ID)
+	return t.guarded("save step of", n, err)
+}
+
+// reachable allows a step that is seen for the first time to be claimed in the
+// same transaction, and one that returns to the memory likewise.
+func reachable(from, to loop.StepState) bool {
+	if loop.May("step", from, to) {
+		return true
+	}
+	return to != loop.StepOpen && loop.May("step", from, loop.StepOpen) && loop.May("step", loop.StepOpen, to)
+}
+
+const saveIteration = `
+INSERT INTO iterations (run_id, n, step_id, verdict, tree, body) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (run_id, n) DO UPDATE SET verdict = excluded.verdict, tree = excluded.tree, body = excluded.body
+WHERE iterations.verdict = 'intended'`
+
+// SaveIteration records an iteration. One that has a verdict is never written
+// again.
+func (t *RunTx) SaveIteration(ctx context.Context, it loop.Iteration) error {
+	n, err := t.exec(ctx, saveIteration, t.run.ID, it.N, it.StepID, string(it.Verdict), it.Tree, encode(it))
+	return t.guarded("save iteration of", n, err)
+}
+
+const iterationsOf = `SELECT body FROM iterations WHERE run_id = $1 ORDER BY n`
+
+// Iterations lists the iterations of a run in order.
+func (r *Reader) Iterations(ctx context.Context, runID string) ([]loop.Iteration, error) {
+	return collect(r, ctx, iterationsOf, scanBody[loop.Iteration], runID)
+}
+
+const saveTurn = `
+INSERT INTO turns (run_id, n, body) VALUES ($1, $2, $3)
+ON CONFLICT (run_id, n) DO UPDATE SET body = excluded.body`
+
+// SaveTurn records one invocation of an agent.
+func (t *RunTx) SaveTurn(ctx context.Context, turn loop.Turn) error {
+	n, err := t.exec(ctx, saveTurn, t.run.ID, turn.N, encode(turn))
+	return t.guarded("save turn of", n, err)
+}
+
+const turnsOf = `SELECT body FROM turns WHERE run_id = $1 ORDER BY n`
+
+// Turns lists the turns of a run in order.
+func (r *Reader) Turns(ctx context.Context, runID string) ([]loop.Turn, error) {
+	return collect(r, ctx, turnsOf, scanBody[loop.Turn], runID)
+}
+
+const insertEvents = `INSERT INTO events (run_id, seq, at_ms, phase, kind, body) VALUES `
+
+// eventRows is how many events one statement inserts; six parameters each
+// stay far below the limits of both databases.
+const eventRows = 100
+
+// AppendEvents adds events to the run. Their Seq continues the run's sequence;
+// the holder counts, because it is the only writer.
+func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
+	for len(events) > 0 {
+		part := events[:min(eventRows, len(events))]
+		events = events[len(part):]
+		var q strings.Builder
+		q.WriteString(insertEvents)
+		args := make([]any, 0, 6*len(part))
+		for i, e := range part {
+			if i > 0 {
+				q.WriteByte(',')
+			}
+			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d,$%d)", 6*i+1, 6*i+2, 6*i+3, 6*i+4, 6*i+5, 6*i+6)
+			args = append(args, t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, text(e.Text))
+		}
+		if _, err := t.exec(ctx, q.String(), args...); err != nil {
+			return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
+		}
+	}
+	return nil
+}
+
+const eventsAfter = `SELECT run_id, seq, at_ms, phase, kind, body FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+
+// Events lists events of a run after a sequence number, oldest first.
+func (r *Reader) Events(ctx context.Context, runID string, after int64, limit int) ([]loop.Event, error) {
+	return collect(r, ctx, eventsAfter, func(row interface{ Scan(...any) error }) (loop.Event, error) {
+		var e loop.Event
+		var at int64
+		err := row.Scan(&e.RunID, &e.Seq, &at, &e.Phase, &e.Kind, &e.Text)
+		e.At = fromMillis(at)
+		return e, err
+	}, runID, after, limit)
+}
+
+const lastEvent = `SELECT coalesce(max(seq), 0) FROM events WHERE run_id = $1`
+
+// LastEvent is the sequence number of the run's newest event, 0 for none.
+func (r *Reader) LastEvent(ctx context.Context, runID string) (seq int64, err error) {
+	err = r.row(ctx, lastEvent, runID).Scan(&seq)
+	return seq, err
+}
+
+func scanBody[T any](row interface{ Scan(...any) error }) (v T, err error) {
+	var body string
+	if err := row.Scan(&body); err != nil {
+		return v, err
+	}
+	return v, decode(fmt.Sprintf("%T", v), body, &v)
+}
+
+// text makes s storable on both databases: PostgreSQL refuses NUL and
+// invalid UTF-8.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+var when = time.Unix(1_700_000_000, 0)
+
+// failer is what tests and properties have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func must(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plainGit runs git as a user would, with nobody's personal configuration.
+func plainGit(t *testing.T, f failer, dir string, args ...string) string {
+	f.Helper()
+	var out, stderr bytes.Buffer
+	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
+		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
+		Dir:  dir,
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
+			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
+		},
+		Stdout: &out, Stderr: &stderr, Timeout: time.Minute, Grace: time.Second,
+	})
+	if err == nil && res.Exit != 0 {
+		err = errors.New(stderr.String())
+	}
+	if err != nil {
+		f.Fatalf("git %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+func write(t failer, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+}
+
+// newRepo makes a repository with the files committed.
+func newRepo(t *testing.T, files map[string]string, initArgs ...string) (string, *git.Repo, git.Base) {
+	t.Helper()
+	dir := t.TempDir()
+	plainGit(t, t, dir, append([]string{"init", "-q"}, initArgs...)...)
+	write(t, dir, files)
+	return commitAll(t, dir)
+}
+
+func commitAll(t *testing.T, dir string) (string, *git.Repo, git.Base) {
+	t.Helper()
+	plainGit(t, t, dir, "add", "-A")
+	plainGit(t, t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	repo, err := git.Open(t.Context(), dir)
+	must(t, err)
+	base, err := repo.Base(t.Context(), "")
+	must(t, err)
+	return dir, repo, base
+}
+
+func newTree(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
+	t.Helper()
+	_, repo, base := newRepo(t, files)
+	tree, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "act", base.Commit)
+	must(t, err)
+	return tree, repo
+}
+
+func changes(t *testing.T, tree *Tree) ([]git.FileChange, []Problem) {
+	t.Helper()
+	c, p, err := tree.Changes(t.Context())
+	must(t, err)
+	return c, p
+}
+
+// short writes changes as "M path", "D path" and "X path" for executables.
+func short(changes []git.FileChange) string {
+	var list []string
+	for _, c := range changes {
+		kind := map[uint32]string{git.ModeFile: "M ", git.ModeExec: "X ", git.ModeSymlink: "L "}[c.Mode]
+		if c.Delete {
+			kind = "D "
+		}
+		list = append(list, kind+c.Path)
+	}
+	return strings.Join(list, ", ")
+}

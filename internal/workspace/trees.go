@@ -1,0 +1,288 @@
+// Package workspace makes the directories in which agents and gates work: each
+// is a copy of exactly one git tree, outside the checkout, written byte for
+// byte without filters. Afterwards it says what changed in one, as a list that
+// package git turns into a commit, and what it found there that can never be
+// part of a commit.
+//
+// It never reads or writes the user's checkout, follows no symbolic link in a
+// tree, runs nothing that lies in one, and never decides who owns a tree or
+// whether a change is allowed. It does not expect anybody to write to a tree
+// while it reads it; what changes nevertheless is noticed by package git.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+var (
+	beforeMake   = fault.New("workspace.make.before")
+	afterMake    = fault.New("workspace.make.after")
+	beforeRemove = fault.New("workspace.remove.before")
+	beforeSnap   = fault.New("workspace.snapshot.before")
+	afterSnap    = fault.New("workspace.snapshot.after")
+)
+
+// Limits bound what one tree may hold in changes. A zero field means its
+// default.
+type Limits struct {
+	Files     int   // changed files; 20,000
+	Bytes     int64 // of all changed files together; 256 MiB
+	FileBytes int64 // of one changed file; 64 MiB
+
+	// Skip says which paths that the base does not hold are no changes, such as
+	// what its ignore rules name. It is asked for a directory before anything
+	// below it. Nil skips nothing.
+	Skip func(path string, dir bool) bool
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Files <= 0 {
+		l.Files = 20_000
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = 256 << 20
+	}
+	if l.FileBytes <= 0 {
+		l.FileBytes = 64 << 20
+	}
+	if l.Skip == nil {
+		l.Skip = func(string, bool) bool { return false }
+	}
+	return l
+}
+
+// Trees are the directories below one root. Several processes may share a root
+// as long as they use different names. It holds nothing open.
+type Trees struct {
+	root   string
+	repo   *git.Repo
+	limits Limits
+}
+
+// New prepares trees of repo below root, an absolute path that need not exist.
+func New(root string, repo *git.Repo, limits Limits) *Trees {
+	return &Trees{root: root, repo: repo, limits: limits.withDefaults()}
+}
+
+// Tree is one directory with the tree that it was made from.
+type Tree struct {
+	Name string
+	Dir  string // absolute path
+	Base string // the commit it was made from; empty if it was made from a tree
+	From string // the tree it was made from
+
+	trees  *Trees
+	index  map[string]int // path → place in the two slices
+	paths  []string
+	marks  []mark
+	folder map[string]bool // directories that hold files of From
+}
+
+// A tree appears under its name only when it is complete, and leaves it before
+// it is taken apart: whatever has the name after a crash is worth saving.
+const (
+	suffixNew  = ".new"
+	suffixGone = ".gone"
+)
+
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+func (t *Trees) path(name string) (string, error) {
+	if !nameRule.MatchString(name) {
+		return "", fmt.Errorf("tree name %q is not made of letters, digits, dots, dashes and underscores", name)
+	}
+	return filepath.Join(t.root, name), nil
+}
+
+func (t *Trees) hidden(name, suffix string) string {
+	return filepath.Join(t.root, "."+name+suffix)
+}
+
+// Make writes the tree of rev, a commit or tree by its full object name, into a
+// new directory. A directory of that name must not exist (fs.ErrExist). On an
+// error nothing is left under the name.
+func (t *Trees) Make(ctx context.Context, name, rev string) (*Tree, error) {
+	tree, err := t.make(ctx, name, rev)
+	if err != nil {
+		return nil, fmt.Errorf("make tree %s of %s: %w", name, rev, err)
+	}
+	return tree, nil
+}
+
+func (t *Trees) make(ctx context.Context, name, rev string) (*Tree, error) {
+	dir, err := t.path(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return nil, fmt.Errorf("%s: %w", dir, fs.ErrExist)
+	}
+	blobs, err := t.repo.Blobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer blobs.Close()
+	tree, entries, err := t.describe(blobs, name, dir, rev)
+	if err != nil {
+		return nil, err
+	}
+	made := t.hidden(name, suffixNew)
+	if err := t.clear(made); err != nil {
+		return nil, err
+	}
+	if err := tree.fill(ctx, made, entries, blobs); err != nil {
+		return nil, errors.Join(err, discard(made))
+	}
+	err = beforeMake.Hit(ctx)
+	if err == nil {
+		err = os.Rename(made, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, discard(made))
+	}
+	return tree, afterMake.Hit(ctx)
+}
+
+// clear makes room for a new directory.
+func (t *Trees) clear(dir string) error {
+	if err := os.MkdirAll(t.root, 0o700); err != nil {
+		return err
+	}
+	if err := discard(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o755)
+}
+
+// Adopt takes up a directory that an earlier process made from rev. What that
+// process knew about it is lost, so Changes reads every file. A directory that
+// was never complete is loop.ErrNotFound: there is nothing in it to save.
+func (t *Trees) Adopt(ctx context.Context, name, rev string) (*Tree, error) {
+	tree, err := t.adopt(ctx, name, rev)
+	if err != nil {
+		return nil, fmt.Errorf("adopt tree %s of %s: %w", name, rev, err)
+	}
+	return tree, nil
+}
+
+func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
+	dir, err := t.path(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s: %w", dir, loop.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := t.repo.Blobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer blobs.Close()
+	tree, _, err := t.describe(blobs, name, dir, rev)
+	return tree, err
+}
+
+// describe lists rev and refuses what must not be written to a file system.
+func (t *Trees) describe(blobs *git.Blobs, name, dir, rev string) (*Tree, []git.Entry, error) {
+	from, entries, err := blobs.Tree(rev)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree := &Tree{
+		Name: name, Dir: dir, From: from, trees: t,
+		index: make(map[string]int, len(entries)), folder: map[string]bool{},
+		paths: make([]string, len(entries)), marks: make([]mark, len(entries)),
+	}
+	if rev != from {
+		tree.Base = rev
+	}
+	for i, e := range entries {
+		if err := tree.admit(i, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, path := range tree.paths {
+		if tree.folder[path] {
+			return nil, nil, fmt.Errorf("path %q is a file and a directory", path)
+		}
+	}
+	return tree, entries, nil
+}
+
+func (t *Tree) admit(i int, e git.Entry) error {
+	if err := git.CheckPath(e.Path); err != nil {
+		return err
+	}
+	if _, twice := t.index[e.Path]; twice {
+		return fmt.Errorf("path %q is there twice", e.Path)
+	}
+	mode, err := plainMode(e)
+	if err != nil {
+		return err
+	}
+	t.index[e.Path], t.paths[i] = i, e.Path
+	t.marks[i] = mark{mode: mode, id: e.ID}
+	for dir := parent(e.Path); dir != "" && !t.folder[dir]; dir = parent(dir) {
+		t.folder[dir] = true
+	}
+	return nil
+}
+
+// plainMode is what git makes of a mode in a tree: old trees hold 0100664.
+func plainMode(e git.Entry) (uint32, error) {
+	switch {
+	case e.Mode == git.ModeSymlink, e.Mode == git.ModeGitlink:
+		return e.Mode, nil
+	case e.Mode&0o170000 == 0o100000 && e.Mode&0o100 != 0:
+		return git.ModeExec, nil
+	case e.Mode&0o170000 == 0o100000:
+		return git.ModeFile, nil
+	}
+	return 0, fmt.Errorf("path %q has the mode %o", e.Path, e.Mode)
+}
+
+// parent is the directory of a slash separated path, empty at the top.
+func parent(path string) string {
+	return path[:max(0, strings.LastIndexByte(path, '/'))]
+}
+
+// Left returns the names of all trees below the root, sorted, with those that
+// were never completed or only partly removed. Whose they are, the caller must
+// know; Remove takes each of them.
+func (t *Trees) Left() ([]string, error) {
+	entries, err := os.ReadDir(t.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list trees: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if hidden, ok := strings.CutPrefix(name, "."); ok {
+			name = strings.TrimSuffix(strings.TrimSuffix(hidden, suffixNew), suffixGone)
+		}
+		if nameRule.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
