@@ -16,6 +16,9 @@ func readLines(src source) []entry {
 		if e := readKey(src, i); e != nil {
 			entries = append(entries, rescue(src, i, *e))
 		}
+		if len(entries) > maxKeys {
+			return entries
+		}
 	}
 	return entries
 }

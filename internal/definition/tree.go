@@ -3,7 +3,9 @@ package definition
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -95,9 +97,12 @@ func readTree(src source) ([]entry, error) {
 			}
 			entries = append(entries, r.entry(pair))
 		}
+		if !slices.ContainsFunc(entries, func(e entry) bool { return plainKey(e.key.Name) }) {
+			break
+		}
 		return entries, r.complete(entries)
 	}
-	return nil, errors.New("not a YAML mapping")
+	return nil, errors.New("not a YAML mapping with such keys as a definition has")
 }
 
 // parseYAML is the parser with its panics and multi-line messages turned into
@@ -143,19 +148,25 @@ func marker(line, mark string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// complete checks that the tree has a key in each line in which a line reader
-// sees one; otherwise the parser understood the text in a way that no reader
-// of it would.
+// complete checks that the tree has the key of each line in which a line reader
+// sees one, and that no value stands where a key would; otherwise the parser
+// understood the text in a way that no reader of it would.
 func (r treeReader) complete(entries []entry) error {
+	for _, e := range entries {
+		if v := e.scalar; v.Line > e.key.Line && v.Column <= e.key.Column && !e.block {
+			return fmt.Errorf("not valid YAML (line %d: text without a key)", v.Line)
+		}
+	}
 	i := 0
 	for n, line := range r.src.lines {
-		if name, _, ok := keyLine(line); !ok || !plainKey(name) {
+		name, _, ok := keyLine(line)
+		if !ok || !plainKey(name) {
 			continue
 		}
 		for i < len(entries) && entries[i].key.Line < n+1 {
 			i++
 		}
-		if i == len(entries) || entries[i].key.Line != n+1 {
+		if i == len(entries) || entries[i].key.Line != n+1 || entries[i].key.Name != name {
 			return fmt.Errorf("not valid YAML (line %d: a key inside another value)", n+1)
 		}
 	}
@@ -179,10 +190,14 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 	switch node := pair.Value.(type) {
 	case *ast.SequenceNode:
 		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
-		for _, item := range node.Values {
-			e.items = append(e.items, r.item(item))
+		for i, item := range node.Values {
+			v := r.item(item)
+			if !node.IsFlowStyle && i < len(node.Entries) && node.Entries[i].Start != nil {
+				dash := node.Entries[i].Start.Position
+				v = r.begin(v, dash.Line, dash.Column+1)
+			}
+			e.items = append(e.items, v)
 		}
-		return e
 	case *ast.MappingNode:
 		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
 	case *ast.MappingValueNode:
@@ -199,10 +214,15 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 			e.scalar.Text = cutComment(e.scalar.Text)
 		}
 	}
+	if rest, ok := strings.CutPrefix(r.src.from(e.key.Line, e.key.Column), e.key.Name); ok {
+		if before, _, found := strings.Cut(rest, ":"); found && strings.Trim(before, " \t") == "" {
+			e.scalar = r.begin(e.scalar, e.key.Line, e.key.Column+utf8.RuneCountInString(e.key.Name)+len(before)+1)
+		}
+	}
 	if e.scalar.Line == 0 {
 		e.scalar.Line, e.scalar.Column = e.key.Line, e.key.Column
 	}
-	if e.scalar.Text != "" || quoted(pair.Value) {
+	if _, list := pair.Value.(*ast.SequenceNode); !list && (e.scalar.Text != "" || quoted(pair.Value)) {
 		e.items = []Value{e.scalar}
 	}
 	return e
@@ -256,13 +276,51 @@ func (r treeReader) scalar(node ast.Node) Value {
 	case *ast.LiteralNode:
 		return at(node.Start, strings.TrimRight(node.Value.Value, "\n"))
 	case *ast.StringNode:
-		return at(node.Token, node.Value)
+		return r.settle(at(node.Token, node.Value), quoted(node))
 	case *ast.NullNode:
 		if node.Token.Type == token.ImplicitNullType {
 			return at(node.Token, "")
 		}
 	}
-	return at(node.GetToken(), node.GetToken().Value)
+	return r.settle(at(node.GetToken(), node.GetToken().Value), false)
+}
+
+// begin places a value at the first character behind its key or its dash, in
+// that line or a later one. The parser is often a little off.
+func (r treeReader) begin(v Value, line, column int) Value {
+	for ; v.Text != "" && line <= len(r.src.lines); line++ {
+		rest := r.src.from(line, column)
+		text := strings.TrimLeft(rest, " \t")
+		if text != "" && text[0] != '#' {
+			v.Line, v.Column = line, column+len(rest)-len(text)
+			break
+		}
+		column = 1
+	}
+	return v
+}
+
+// settle corrects the column of a value. The parser counts white space before
+// a value as part of it after a tab, and white space behind a number as if it
+// stood before it.
+func (r treeReader) settle(v Value, quoted bool) Value {
+	rest := r.src.from(v.Line, v.Column)
+	word, _, _ := strings.Cut(v.Text, " ")
+	if quoted || strings.HasPrefix(rest, word) {
+		word = ""
+	}
+	if spaces := len(rest) - len(strings.TrimLeft(rest, " \t")); spaces > 0 && strings.HasPrefix(rest[spaces:], word) {
+		v.Column += spaces
+		return v
+	}
+	if word == "" {
+		return v
+	}
+	line := r.src.from(v.Line, 1)
+	if i := strings.LastIndex(line[:min(len(line), len(line)-len(rest)+len(word))], word); i >= 0 {
+		v.Column = utf8.RuneCountInString(line[:i]) + 1
+	}
+	return v
 }
 
 // first is the token at which a node begins. A mapping's own token is the

@@ -51,7 +51,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, err
 	}
 	if len(turn.Asks) > 0 {
-		return c.ask(ctx, step, turn.Asks[0])
+		return c.ask(ctx, step, work, turn.Asks[0])
 	}
 	if work.refused != nil {
 		return c.refuse(ctx, step, work)
@@ -117,13 +117,21 @@ func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Reque
 		timeout = max(left, time.Second)
 	}
 	return agent.Request{
-		Purpose: "act", Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: timeout, Tag: Tag(c.run.ID),
+		Purpose: purpose(step), Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: timeout, Tag: Tag(c.run.ID),
 		Env: c.environ([]string{
 			"PAWL_ITERATION=" + fmt.Sprint(n), "PAWL_STEP=" + step.ID + " " + step.Title,
 			"PAWL_PROMPT=" + promptFile, "PAWL_REPORT=" + c.reportFile(n),
 		}),
 		Output: out,
 	}, nil
+}
+
+// purpose is what a turn on a step is for.
+func purpose(step loop.Step) string {
+	if step.Kind == loop.StepReply {
+		return "reply"
+	}
+	return "act"
 }
 
 func (c *cycle) reportFile(n int) string {
@@ -133,7 +141,7 @@ func (c *cycle) reportFile(n int) string {
 // driver names the driver of the definition's agent. A command of the
 // definition's own stands in for the program of any other.
 func (c *cycle) driver() string {
-	if _, ok := c.Drivers[c.def.Agent]; !ok && c.def.AgentCommand != "" {
+	if _, ok := c.Drivers[c.def.Agent]; c.def.Agent == "" || !ok && c.def.AgentCommand != "" {
 		return command
 	}
 	return c.def.Agent
@@ -146,7 +154,7 @@ const command = "command"
 func (c *cycle) account(res agent.Result, started time.Time) {
 	c.turns++
 	turn := loop.Turn{
-		RunID: c.run.ID, N: c.turns, Iteration: len(c.its), Purpose: "act", Agent: c.driver(), Driver: c.driver(), Model: c.def.Model,
+		RunID: c.run.ID, N: c.turns, Iteration: len(c.its), Purpose: purpose(c.stepOf(c.current())), Agent: c.driver(), Driver: c.driver(), Model: c.def.Model,
 		Exit: res.Exit, Ended: string(res.Ended), Usage: res.Usage, Took: res.Took, Started: started,
 	}
 	it := c.current()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -17,7 +18,7 @@ const approvalTime = 7 * 24 * time.Hour
 // ask records that the agent wants something that only a human may allow. The
 // run ends: nothing that waits holds a worker, a lease or a tree. The step is
 // taken up again by the run that the answer fires.
-func (c *cycle) ask(ctx context.Context, step loop.Step, ask agent.Ask) (*ending, error) {
+func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
 	c.enter(loop.PhaseConclude)
 	if err := c.keep(ctx); err != nil {
 		return nil, err
@@ -33,12 +34,10 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, ask agent.Ask) (*ending
 	step.Attempts++
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, now
-	c.settled[step.Key], c.steps[step.Key] = true, step
+	c.settled[step.Key] = true
 	c.run.Approval = a.ID
-	row := *it
+	c.record(plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}, w, plan.Attempt{Verdict: it.Verdict})
 	c.stage(
-		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
-		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) },
 		func(ctx context.Context, rt *store.RunTx) error {
 			return rt.Link(ctx, c.run.LoopID, "approval", c.run.ID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State)})

@@ -157,5 +157,15 @@ func (c *cycle) note(format string, args ...any) {
 	c.emit(loop.EventNote, fmt.Sprintf(format, args...))
 }
 
+// stepOf is the step of an iteration, as this run knows it.
+func (c *cycle) stepOf(it *loop.Iteration) loop.Step {
+	for _, s := range c.steps {
+		if s.ID == it.StepID {
+			return s
+		}
+	}
+	return loop.Step{}
+}
+
 // current is the iteration being worked on.
 func (c *cycle) current() *loop.Iteration { return &c.its[len(c.its)-1] }

@@ -67,7 +67,9 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
 	case len(w.changed) == 0 && timedOut:
 		a.Reason, a.Words = loop.ReasonAgentTimeout, c.current().Acted
-	case len(w.changed) == 0 && !w.report.NoChange && !c.replying():
+	case len(w.changed) == 0 && c.replying():
+		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
+	case len(w.changed) == 0 && !w.report.NoChange:
 		a.Reason = loop.ReasonNoChanges
 		a.Words = "done was claimed, but nothing changed and the report does not say no_change"
 	default:
@@ -78,12 +80,7 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 
 // replying reports whether the step is an answer, which changes no files.
 func (c *cycle) replying() bool {
-	for _, s := range c.steps {
-		if s.ID == c.current().StepID {
-			return s.Kind == loop.StepReply
-		}
-	}
-	return false
+	return c.stepOf(c.current()).Kind == loop.StepReply
 }
 
 // judgeGates runs verify and then guard. The guard is spared when the gate has

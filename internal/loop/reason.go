@@ -33,6 +33,7 @@ const (
 	ReasonGuardFailed     Reason = "guard_failed"
 	ReasonNoChanges       Reason = "no_changes" // done was claimed, nothing changed, no_change was not said
 	ReasonReportedOnly    Reason = "reported_only"
+	ReasonReplied         Reason = "replied"
 	ReasonAgentQuiet      Reason = "agent_found_nothing"
 	ReasonAgentBlocked    Reason = "agent_blocked"
 	ReasonAgentFailed     Reason = "agent_failed"

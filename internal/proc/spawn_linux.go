@@ -26,9 +26,14 @@ type waited struct {
 	dead chan struct{}
 }
 
-// spawn starts a process and waits for it on the thread that forked it, because
-// the parent-death signal is that thread's, not the process's.
+// spawn starts a process and waits for its end.
 func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
+	return spawnAnd(awaitZombie, path, argv, files, attr)
+}
+
+// spawnAnd starts a process and calls wait on the thread that forked it, because
+// the parent-death signal is that thread's, not the process's.
+func spawnAnd(wait func(pid int), path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -41,7 +46,7 @@ func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr)
 		w.pid = pid
 		started <- err
 		if err == nil {
-			awaitZombie(pid)
+			wait(pid)
 			close(w.dead)
 		}
 	}()
@@ -59,6 +64,25 @@ func awaitZombie(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// awaitZombieAndRevive is awaitZombie for a process that its own descendants may
+// have stopped, and that nobody else has a reason to stop.
+func awaitZombieAndRevive(pid int) {
+	const stopped = 5 // CLD_STOPPED
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		switch {
+		case err == unix.EINTR:
+		case err == nil && info.Code == stopped:
+			// Asking for this alone takes the event without reaping anything.
+			unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
+			unix.Kill(pid, unix.SIGCONT)
+		default:
 			return
 		}
 	}

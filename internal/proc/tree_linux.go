@@ -90,20 +90,26 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 		return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.link.SetReadDeadline(time.Now()) })
-	first, err := c.next()
-	stop()
+	defer stop()
+	last, err := c.next()
+	if err == nil && last.Event == stage.Starting {
+		if last, err = c.next(); err != nil {
+			// The program may be running: its end is for the caller to see.
+			return c, nil
+		}
+	}
 	switch {
-	case err == nil && first.Event == stage.Started:
+	case err == nil && last.Event == stage.Started:
 		return c, nil
 	case err == nil:
 		c.discard()
-		return nil, refusal(p, first)
+		return nil, refusal(p, last)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
 	c.kill()
 	<-c.done()
-	c.reap()
+	c.discard()
 	return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 }
 
@@ -125,7 +131,11 @@ func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 		attr.Env = []string{p.tag}
 	}
 	files := []*os.File{stdio[0], stdio[1], stdio[2], order, far}
-	w, err := spawn("/proc/self/exe", []string{"pawl", stage.Arg}, files, attr)
+	wait := awaitZombie
+	if kind == stage.KindSubreaper {
+		wait = awaitZombieAndRevive
+	}
+	w, err := spawnAnd(wait, "/proc/self/exe", []string{"pawl", stage.Arg}, files, attr)
 	if err != nil {
 		link.Close()
 		return nil, err
@@ -208,7 +218,7 @@ func (c *staged) next() (stage.Report, error) {
 	return stage.ParseReport(b), nil
 }
 
-// discard waits for a stage that refused, and so has nothing below it.
+// discard collects a stage that has nothing below it.
 func (c *staged) discard() {
 	<-c.done()
 	c.link.Close()
@@ -219,11 +229,10 @@ func (c *staged) term() { c.link.Write([]byte{stage.Term}) }
 
 // kill ends the tree. In a PID namespace the death of PID 1 is the death of all.
 // A subreaper must outlive what it adopts, so it is killed only when it does not
-// notice that nothing is left, or has itself been stopped by its tree.
+// notice that nothing is left.
 func (c *staged) kill() {
 	if c.kind == stage.KindSubreaper {
 		stage.Sweep(c.pid)
-		syscall.Kill(c.pid, syscall.SIGCONT)
 		timer := time.NewTimer(time.Second)
 		defer timer.Stop()
 		select {
@@ -240,9 +249,11 @@ func (c *staged) kill() {
 func (c *staged) reap() status {
 	c.link.SetReadDeadline(time.Now().Add(time.Second))
 	last, err := c.next()
-	c.link.Close()
-	c.collect()
-	if err == nil && last.Event == stage.Ended {
+	for err == nil && last.Event != stage.Ended {
+		last, err = c.next()
+	}
+	c.discard()
+	if err == nil {
 		return decode(last.Status)
 	}
 	if c.kind == stage.KindSubreaper && c.tag != "" {

@@ -151,6 +151,19 @@ func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
 	return s.trouble("", fn(&Reader{tx, s.sql}))
 }
 
+// SQLiteWriter is the one writing connection, which a queue on SQLite must
+// share; nil on PostgreSQL. Inside of Update only the queue's methods that take
+// a transaction may be used: any other waits for this connection for ever.
+func (s *Store) SQLiteWriter() *sql.DB {
+	if s.pool != nil {
+		return nil
+	}
+	return s.w
+}
+
+// PostgresPool is the pool that a queue on PostgreSQL shares; nil on SQLite.
+func (s *Store) PostgresPool() *pgxpool.Pool { return s.pool }
+
 // Close ends all connections. It waits for running transactions.
 func (s *Store) Close() error {
 	err := s.w.Close()

@@ -113,6 +113,7 @@ func start(o Order) int {
 	if o.Kind == KindSubreaper {
 		sys.Pdeathsig = unix.SIGKILL
 	}
+	report(Report{Event: Starting})
 	pid, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
 		Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: sys,
 	})

@@ -107,12 +107,15 @@ func (r *reader) list() []string {
 // Event says what a Report is about.
 type Event byte
 
-// The events that a stage reports, in this order: Refused alone, or Started and
-// then Ended. A stage that was killed reports neither.
+// The events that a stage reports: Starting, Started and Ended, in this order, or
+// Refused in place of one of the first two. When the link ends after Starting,
+// the program may have run: it can have killed the stage before that could say
+// so.
 const (
-	Refused Event = 'R' // Step and Errno say why; the program did not run
-	Started Event = 'S' // the program's exec succeeded
-	Ended   Event = 'E' // Status is the program's; its tree is dead or dies with the stage
+	Starting Event = 'F' // the next thing is the fork
+	Started  Event = 'S' // the program's exec succeeded
+	Ended    Event = 'E' // Status is the program's; its tree is dead or dies with the stage
+	Refused  Event = 'R' // Step and Errno say why; the program did not run
 )
 
 // Step is what a stage was doing when it was refused.

@@ -1,0 +1,393 @@
+package definition
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// configA is a complete L1 definition, configB a complete L2 one.
+const configA = `name: keep-green
+pattern: ci-watch
+tier: L1
+permission_mode: dontAsk
+cadence: 10m
+goal: "Detect red CI and report it; never merge"
+scope:
+  - "src/**"
+escalation: anything near deploy or secrets
+budget_tokens: 200000
+kill_switch: ".loops/keep-green/PAUSED exists, OR the loop-pause label is set"
+`
+
+var configB = strings.Replace(configA, "tier: L1", "tier: L2", 1) + `verify: go test ./...
+guard: go vet ./... && go build ./...
+worktree: true
+land_via: human
+`
+
+// convert gives the definition and its findings as "error KEY" or "warning KEY".
+func convert(t testing.TB, text string) (loop.Definition, []Finding, []string) {
+	t.Helper()
+	def, findings := parse(t, text).Definition("keep-green")
+	var short []string
+	for _, f := range findings {
+		short = append(short, f.Severity+" "+f.Key)
+		if !strings.HasPrefix(f.Message, f.Key+": ") || strings.Contains(f.Message, "\n") || f.Line < 1 || f.Column < 1 {
+			t.Errorf("finding %+v: want the key, a colon and one line, at a place", f)
+		}
+	}
+	return def, findings, short
+}
+
+func TestCompleteDefinitionsConvertWithoutFindings(t *testing.T) {
+	wantA := loop.Definition{
+		Name: "keep-green", Pattern: "ci-watch", Tier: loop.TierReport, Cadence: "10m",
+		Goal: "Detect red CI and report it; never merge", Scope: []string{"src/**"}, PermissionMode: "dontAsk",
+		Escalation: "anything near deploy or secrets", BudgetTokens: 200000,
+		KillSwitch: ".loops/keep-green/PAUSED exists, OR the loop-pause label is set",
+	}
+	wantB := wantA
+	wantB.Tier, wantB.Verify, wantB.Guard = loop.TierAssisted, "go test ./...", "go vet ./... && go build ./..."
+	wantB.LandVia = "human"
+	own := wantB
+	own.Agent, own.AgentCommand, own.Model, own.Protocol = "fixer", "./agent.sh --fast", "m1", "spine"
+	own.Sense, own.Base, own.Protect, own.Env = "git status -s", "main", []string{"docs/**", "**/*.sql"}, []string{"CI", "GOFLAGS"}
+	own.MaxIterations, own.MaxItems, own.GiveUpAfter, own.RetryBlockedAfter = 5, 2, 4, 6
+	own.MaxStepTimeout, own.MaxWallClock = 90*time.Second, 36*time.Hour
+	own.OnBlocked, own.OnFailure, own.Sandbox = "escalate", "retry_once", "landlock"
+	for name, c := range map[string]struct {
+		text string
+		want loop.Definition
+	}{
+		"A": {configA, wantA},
+		"B": {configB, wantB},
+		"every own key": {configB + `agent: fixer
+agent_command: ./agent.sh --fast
+model: m1
+protocol: spine
+sense: git status -s
+base: main
+protect: [docs/**, "**/*.sql"]
+env:
+  - CI
+  - GOFLAGS
+max_iterations: 5
+max_items: 2
+give_up_after: 4
+retry_blocked_after: 6
+max_step_timeout: 90s
+max_wall_clock: 1d12h
+on_blocked: escalate
+on_failure: retry_once
+sandbox: landlock
+`, own},
+		"B in a file that is not YAML": {strings.Replace(configB, `"Detect red CI and report it; never merge"`,
+			"Detect red CI and report it; never merge: never", 1), func() loop.Definition {
+			d := wantB
+			d.Goal = "Detect red CI and report it; never merge: never"
+			return d
+		}()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, findings, _ := convert(t, c.text)
+			if len(findings) > 0 {
+				t.Errorf("findings %+v, want none", findings)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("definition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// with replaces the line of a key, or adds it; an empty value removes it.
+func with(config, key, value string) string {
+	var lines []string
+	skipping := false
+	for line := range strings.Lines(config) {
+		if startsText(line) {
+			skipping = strings.HasPrefix(line, key+":")
+		}
+		if !skipping {
+			lines = append(lines, line)
+		}
+	}
+	if value != "" {
+		lines = append(lines, key+":"+value+"\n")
+	}
+	return strings.Join(lines, "")
+}
+
+func TestWhatIsWrongIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		config, key, value string
+		want               []string // severity and key
+		message            string   // part of the last finding's message
+	}{
+		"no name":                        {configA, "name", "", []string{"error name"}, "missing or placeholder"},
+		"a placeholder for a name":       {configA, "name", " <fill: name>", []string{"error name"}, "missing or placeholder"},
+		"another directory":              {configA, "name", " other", []string{"error name"}, "'other' is not the name of the directory, 'keep-green'"},
+		"no pattern":                     {configA, "pattern", "", []string{"warning pattern"}, "missing"},
+		"no tier":                        {configA, "tier", "", []string{"error tier"}, "must be L1, L2 or L3; it is missing"},
+		"a lower-case tier":              {configA, "tier", " l1", []string{"error tier"}, "must be L1, L2 or L3, and is 'l1'"},
+		"no goal":                        {configA, "goal", "", []string{"error goal"}, "missing or placeholder"},
+		"a placeholder for a goal":       {configA, "goal", " <one sentence …>", []string{"error goal"}, "missing or placeholder"},
+		"a goal of white space":          {configA, "goal", ` "  "`, []string{"error goal"}, "missing"},
+		"a comparison is no placeholder": {configA, "goal", " keep p95 < 3 ms and hits > 90 percent", nil, ""},
+		"no escalation":                  {configA, "escalation", "", []string{"error escalation"}, "undefined"},
+		"no kill switch":                 {configA, "kill_switch", "", []string{"error kill_switch"}, "undefined"},
+		"no permission mode":             {configA, "permission_mode", "", []string{"error permission_mode"}, "missing"},
+		"an interactive mode":            {configA, "permission_mode", " default", []string{"error permission_mode"}, "invalid ('default')"},
+		"no cadence":                     {configA, "cadence", "", []string{"warning cadence"}, "missing"},
+		"a placeholder for a cadence":    {configA, "cadence", " <fill: cadence>", []string{"warning cadence"}, "missing or placeholder"},
+		"an impossible cadence":          {configA, "cadence", " 0 0 31 2 *", []string{"error cadence"}, "never fires"},
+		"a cadence of words":             {configA, "cadence", " sometimes", []string{"error cadence"}, "interval sometimes"},
+		"a cron cadence":                 {configA, "cadence", ` "H 9 * * 1-5"`, nil, ""},
+		"no budget":                      {configA, "budget_tokens", "", []string{"warning budget_tokens"}, "missing"},
+		"a budget with underscores":      {configA, "budget_tokens", " 200_000", []string{"error budget_tokens"}, "missing or non-numeric ('200_000')"},
+		"a budget of nothing":            {configA, "budget_tokens", " 0", []string{"error budget_tokens"}, "at least 1"},
+		"a budget beyond counting":       {configA, "budget_tokens", " 99999999999999999999", []string{"error budget_tokens"}, "expected at most"},
+		"a budget with a comment":        {configA, "budget_tokens", " 200000#tokens", nil, ""},
+		"no scope":                       {configA, "scope", "", []string{"error scope"}, "missing"},
+		"an empty scope":                 {configA, "scope", " []", []string{"error scope"}, "missing"},
+		"a placeholder in scope":         {configA, "scope", "\n  - src/**\n  - <fill: glob>", []string{"error scope"}, "unfilled placeholder ('<fill: glob>')"},
+		"an exclusion in scope":          {configA, "scope", ` [src/**, "!src/x/**"]`, []string{"error scope"}, "exclusions are not supported"},
+		"an L1 gate yet to be filled":    {configA, "verify", " <fill: command>", []string{"warning verify"}, "not needed below L2"},
+		"no verify":                      {configB, "verify", "", []string{"error verify"}, "no gate command"},
+		"a verify of white space":        {configB, "verify", ` " "`, []string{"error verify"}, "no gate command"},
+		"a placeholder for verify":       {configB, "verify", " <fill: command>", []string{"error verify"}, "no gate command"},
+		"no guard":                       {configB, "guard", "", []string{"error guard"}, "no must-always-pass command"},
+		"no worktree":                    {configB, "worktree", "", []string{"error worktree"}, "must be true at L2; it is missing"},
+		"a worktree of yes":              {configB, "worktree", " yes", []string{"error worktree"}, "must be true at L2, and is 'yes'"},
+		"a worktree with a capital":      {configB, "worktree", " True", []string{"error worktree"}, "must be true"},
+		"a quoted worktree":              {configB, "worktree", ` "true"`, nil, ""},
+		"nobody lands":                   {configB, "land_via", "", []string{"warning land_via"}, "undefined"},
+		"a worktree at L1":               {configA, "worktree", " no", nil, ""},
+		"a word for a number":            {configA, "max_items", " many", []string{"error max_items"}, "'many': expected a whole number in digits, like 3"},
+		"a negative number":              {configA, "max_iterations", " -1", []string{"error max_iterations"}, "whole number"},
+		"a number of zero":               {configA, "give_up_after", " 0", []string{"error give_up_after"}, "at least 1"},
+		"a fraction":                     {configA, "retry_blocked_after", " 1.5", []string{"error retry_blocked_after"}, "whole number"},
+		"a number for a duration":        {configA, "max_step_timeout", " 600", []string{"error max_step_timeout"}, "expected a duration like 90s, 10m"},
+		"a duration of nothing":          {configA, "max_wall_clock", " 0s", []string{"error max_wall_clock"}, "more than nothing"},
+		"a negative duration":            {configA, "max_wall_clock", " -5m", []string{"error max_wall_clock"}, "expected a duration"},
+		"a duration of centuries":        {configA, "max_wall_clock", " 999w", []string{"error max_wall_clock"}, "at most a year"},
+		"an unknown policy":              {configA, "on_blocked", " skip", []string{"error on_blocked"}, "'skip' is unknown; write one of log_and_skip, escalate, retry_next_cycle, halt"},
+		"a policy of the other key":      {configA, "on_failure", " log_and_skip", []string{"error on_failure"}, "log_skip_continue"},
+		"an unknown sandbox":             {configA, "sandbox", " docker", []string{"error sandbox"}, "write one of full, landlock, seatbelt, external, none"},
+		"an unknown protocol":            {configA, "protocol", " spin", []string{"error protocol"}, "spine"},
+		"no sandbox at L1":               {configA, "sandbox", " none", nil, ""},
+		"a list for a scalar":            {configA, "sense", "\n  - a\n  - b", []string{"error sense"}, "expected one value, found a list"},
+		"nested keys for a scalar":       {configA, "max_items", "\n  a: 1", []string{"error max_items"}, "expected one value"},
+		"nested keys for a list":         {configA, "protect", "\n  a: 1", []string{"error protect"}, "expected a list"},
+		"a placeholder for an agent":     {configA, "agent_command", " <your agent>", []string{"error agent_command"}, "unfilled placeholder ('<your agent>')"},
+		"a value in env":                 {configA, "env", " [CI=1]", []string{"error env"}, "'CI=1' is not the name of a variable"},
+		"a protect that leaves the tree": {configA, "protect", " [../x]", []string{"error protect"}, "leaves the tree"},
+		"a protect of everything":        {configA, "protect", ` ["**"]`, nil, ""},
+		"an empty optional key":          {configA, "model", " # later", nil, ""},
+		"an unknown key":                 {configA, "colour", " red", []string{"warning colour"}, "unknown key"},
+		"a misspelt key":                 {configA, "kil_switch", " x", []string{"warning kil_switch"}, "unknown key; did you mean kill_switch?"},
+		"a key with a hyphen":            {configA, "max-items", " 2", []string{"warning max-items"}, "did you mean max_items?"},
+		"a key in camel case":            {configA, "maxItems", " 2", []string{"warning maxItems"}, "did you mean max_items?"},
+		"a capitalised key":              {configA, "Sense", " x", []string{"warning Sense"}, "did you mean sense?"},
+		"swapped letters":                {configA, "goveup_after", " 2", []string{"warning goveup_after"}, "did you mean give_up_after?"},
+		"a merge key":                    {configA, "<<", " *a", []string{"warning <<"}, "unknown key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings, short := convert(t, with(c.config, c.key, c.value))
+			if diff := cmp.Diff(c.want, short); diff != "" {
+				t.Fatalf("findings (-want +got):\n%s", diff)
+			}
+			if n := len(findings); n > 0 && !strings.Contains(findings[n-1].Message, c.message) {
+				t.Errorf("message %q, want %q in it", findings[n-1].Message, c.message)
+			}
+		})
+	}
+}
+
+func TestOnlyATierIsMissingEverythingElse(t *testing.T) {
+	_, _, short := convert(t, "tier: L1\n")
+	errs, warnings := 0, 0
+	for _, s := range short {
+		if strings.HasPrefix(s, "error") {
+			errs++
+		} else {
+			warnings++
+		}
+	}
+	if errs != 6 || warnings != 3 {
+		t.Errorf("%d errors and %d warnings, want 6 and 3: %v", errs, warnings, short)
+	}
+}
+
+func TestNoSandboxIsRefusedAtL3(t *testing.T) {
+	l3 := with(with(with(configB, "tier", " L3"), "permission_mode", " bypassPermissions"), "sandbox", " none")
+	if _, _, short := convert(t, l3); !cmp.Equal(short, []string{"error sandbox"}) {
+		t.Errorf("findings %v, want one error about the sandbox", short)
+	}
+}
+
+func TestARepeatedKeyIsNamed(t *testing.T) {
+	def, findings, _ := convert(t, configA+"goal: another\n")
+	if def.Goal == "another" || len(findings) != 1 || findings[0].Severity != SeverityWarning || findings[0].Line != 12 {
+		t.Errorf("goal %q, findings %+v; want the first goal and a warning in line 12", def.Goal, findings)
+	}
+}
+
+func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
+	refused := strings.Fields("invariants reviewer budget_usd_day budget_tokens_day stop_lines setup include_dirty " +
+		"commit_state human_gate network provider base_url auth")
+	mentioned := strings.Fields("priority timezone catch_up jitter on autoland reviewer_agent reviewer_model")
+	if len(refused)+len(mentioned) != len(NotYet) {
+		t.Errorf("%d keys are tested, NotYet has %d", len(refused)+len(mentioned), len(NotYet))
+	}
+	for _, value := range []string{" x", "\n  - x", "\n  a: b", " [x]"} {
+		for _, key := range refused {
+			_, findings, short := convert(t, configA+key+":"+value+"\n")
+			if !cmp.Equal(short, []string{"error " + key}) ||
+				findings[0].Message != key+": not supported by this version yet; remove it to run" {
+				t.Errorf("%s:%s gives %+v, want an error", key, value, findings)
+			}
+		}
+		for _, key := range mentioned {
+			_, findings, short := convert(t, configA+key+":"+value+"\n")
+			if !cmp.Equal(short, []string{"warning " + key}) || !strings.Contains(findings[0].Message, "has no effect yet") {
+				t.Errorf("%s:%s gives %+v, want a warning", key, value, findings)
+			}
+		}
+	}
+	for _, line := range []string{"include_dirty: false", "commit_state: false", "human_gate: propose", "timezone: UTC", "setup:", "network: []"} {
+		if _, findings, _ := convert(t, configA+line+"\n"); len(findings) > 0 {
+			t.Errorf("%s gives %+v, want nothing: it changes nothing", line, findings)
+		}
+	}
+}
+
+func TestAttack013UnboundedScopesAreRefused(t *testing.T) {
+	for _, item := range []string{
+		"*", "**", ".", "./", "/", "", "**/*", "/**", "./**", "**/**", "*/**", "*/*", "././*", "**/", "***", "**/?*",
+		"{**,src/**}", "{*,*/*}", "{a,}", "/etc/**", "../**", "src/../../x", "..", "{src,..}/**", "a/{b,../../..}/c",
+		`..\x`, `C:\x`, "C:/x", "src/\x01", "src/[", "src/{a", strings.Repeat("a", 1025),
+	} {
+		def, findings, short := convert(t, with(configA, "scope", fmt.Sprintf(" [ok/**, %q]", item)))
+		if !cmp.Equal(short, []string{"error scope"}) || findings[0].Column == 1 {
+			t.Errorf("scope item %.40q gives %+v, want an error at the item", item, findings)
+		}
+		if !cmp.Equal(def.Scope, []string{"ok/**"}) {
+			t.Errorf("scope is %q, want the good item only", def.Scope)
+		}
+	}
+	for _, item := range []string{
+		"src", "src/**", "**/*.go", "*.md", "src/{a,b}/**", "docs/?.md", "a..b/**", "[ab]/**", ".github/**", "{src,docs}/**",
+		"päckchen/**", `a\{b`,
+	} {
+		if _, findings, _ := convert(t, with(configA, "scope", fmt.Sprintf(" [%q]", item))); len(findings) > 0 {
+			t.Errorf("scope item %q gives %+v, want nothing", item, findings)
+		}
+	}
+	if _, _, short := convert(t, with(configA, "scope", " [ "+strings.Repeat("a/**, ", 101)+"]")); !cmp.Equal(short, []string{"error scope"}) {
+		t.Errorf("101 patterns give %v, want one error", short)
+	}
+}
+
+func TestAttack014BraceBombsAreRefusedFast(t *testing.T) {
+	for name, item := range map[string]string{
+		"10,000 groups":        "src/" + strings.Repeat("{a,b}", 10_000),
+		"groups within a KB":   strings.Repeat("{a,b}", 200),
+		"groups of many":       strings.Repeat("{a,b,c,d,e,f,g,h}", 50),
+		"nested groups":        strings.Repeat("{a,", 300) + strings.Repeat("}", 100),
+		"nested closed groups": strings.Repeat("{a,", 200) + "b" + strings.Repeat("}", 200),
+		"open groups":          strings.Repeat("{", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if len(item) < 1024 {
+				best := time.Hour
+				for range 3 {
+					start := time.Now()
+					if problem := patternProblem(item); problem == "" {
+						t.Fatal("accepted")
+					}
+					best = min(best, time.Since(start))
+				}
+				if best > 10*time.Millisecond {
+					t.Errorf("took %v, want less than 10ms", best)
+				}
+			}
+			start := time.Now()
+			doc, err := Parse("x.yaml", []byte(with(configA, "scope", " \""+item+"\"")))
+			if err == nil {
+				if _, findings := doc.Definition("keep-green"); len(findings) == 0 {
+					t.Error("accepted")
+				}
+			}
+			if took := time.Since(start); took > 200*time.Millisecond {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestFindingsPointAtTheirPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		finding Finding
+		source  string
+		want    string
+	}{
+		"a caret under the value": {
+			Finding{Message: "tier: must be L1, L2 or L3", Line: 2, Column: 7}, "name: x\ntier: L9\n",
+			"p/loop.config.yaml:2:7: tier: must be L1, L2 or L3\ntier: L9\n      ^",
+		},
+		"tabs stay tabs": {
+			Finding{Message: "scope: x", Line: 1, Column: 4}, "\t- *",
+			"p/loop.config.yaml:1:4: scope: x\n\t- *\n\t  ^",
+		},
+		"characters are not bytes": {
+			Finding{Message: "scope: x", Line: 1, Column: 8}, "é: [ö, *]",
+			"p/loop.config.yaml:1:8: scope: x\né: [ö, *]\n       ^",
+		},
+		"other systems' files": {
+			Finding{Message: "b: x", Line: 2, Column: 4}, "\ufeffa: 1\r\nb: 2\r\n",
+			"p/loop.config.yaml:2:4: b: x\nb: 2\n   ^",
+		},
+		"no such line": {
+			Finding{Message: "goal: missing", Line: 9, Column: 1}, "a: 1",
+			"p/loop.config.yaml:9:1: goal: missing",
+		},
+		"a column past the end": {
+			Finding{Message: "a: x", Line: 1, Column: 99}, "a:",
+			"p/loop.config.yaml:1:99: a: x\na:\n  ^",
+		},
+		"terminal control": {
+			Finding{Message: "a: x", Line: 1, Column: 4}, "a: \x1b[2J\u202e",
+			"p/loop.config.yaml:1:4: a: x\na: \ufffd[2J\ufffd\n   ^",
+		},
+		"a long line": {
+			Finding{Message: "a: x", Line: 1, Column: 501}, strings.Repeat("a", 500) + "b" + strings.Repeat("c", 500),
+			"p/loop.config.yaml:1:501: a: x\n…" + strings.Repeat("a", 60) + "b" + strings.Repeat("c", 58) + "…\n" +
+				strings.Repeat(" ", 61) + "^",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.finding.Render("p/loop.config.yaml", []byte(c.source))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFindingOfARealFileIsRenderedInPlace(t *testing.T) {
+	source := with(configA, "max_items", " many")
+	_, findings, _ := convert(t, source)
+	want := `loop.config.yaml:12:12: max_items: 'many': expected a whole number in digits, like 3
+max_items: many
+           ^`
+	if got := findings[0].Render("loop.config.yaml", []byte(source)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,173 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// boardLike is a protocol shaped like a heartbeat board: its memory is rows,
+// mentions are answered before work, and the work is one claimed task.
+type boardLike struct{ mentions, tasks []string }
+
+func (p boardLike) Open(_ context.Context, v engine.View) (engine.Session, error) {
+	return &boardSession{p, v}, nil
+}
+
+type boardSession struct {
+	p boardLike
+	v engine.View
+}
+
+func (s *boardSession) Recovered() []engine.Repair { return nil }
+func (s *boardSession) Sources() []engine.Source {
+	return []engine.Source{{Name: "inbox", Text: strings.Join(s.p.mentions, "\n")}}
+}
+
+func (s *boardSession) row(key string, kind loop.StepKind) loop.Step {
+	for _, row := range s.v.Steps {
+		if row.Key == key {
+			return row
+		}
+	}
+	return loop.Step{Key: key, Title: key, Kind: kind, State: loop.StepOpen}
+}
+
+func (s *boardSession) Candidates(engine.Sensed, time.Time) []plan.Candidate {
+	var list []plan.Candidate
+	for _, task := range s.p.tasks {
+		list = append(list, plan.Candidate{Step: s.row(task, loop.StepWork)})
+	}
+	for _, m := range s.p.mentions {
+		list = append(list, plan.Candidate{Step: s.row(m, loop.StepReply)})
+	}
+	return list
+}
+
+func (s *boardSession) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
+	return nil, engine.Brief{Goal: s.v.Definition.Goal, Task: ch.Step.Title}, nil
+}
+
+func (s *boardSession) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
+	if r.Proposal == nil {
+		return nil, nil
+	}
+	return nil, []loop.EffectRequest{*r.Proposal}
+}
+
+func (s *boardSession) Close(engine.Summary) []loop.Change { return nil }
+
+func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.target("b", boardLike{[]string{"@ann asks when", "@ben asks why"}, []string{"clean the table"}},
+			loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxIterations: 1})
+		var asked []string
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			step := variable(req, "PAWL_STEP")
+			asked = append(asked, req.Purpose+step[strings.Index(step, " "):])
+			if req.Purpose == "reply" {
+				return says(t, req, `{"outcome":"done","summary":"answered"}`)
+			}
+			if strings.Contains(req.Prompt, "said yes") {
+				return says(t, req, `{"outcome":"done","summary":"cleaned"}`)
+			}
+			write(t, filepath.Join(req.Dir, "src/half.txt"), "half way\n")
+			res, err := says(t, req, `{"summary":"needs a yes"}`)
+			res.Asks = []agent.Ask{{Argv: []string{"/bin/rm", "src/a.txt"}, Why: "it is in the way"}}
+			return res, err
+		}
+		first := r.run(target, engine.Firing{})
+		if first.Outcome != loop.OutcomeWaiting || first.Approval == "" || first.Snapshot == "" {
+			t.Fatalf("run = %s %q, approval %q, snapshot %q, want waiting_human", first.Outcome, first.Detail, first.Approval, first.Snapshot)
+		}
+		if got, want := strings.Join(asked, "; "), "reply @ann asks when; reply @ben asks why; act clean the table"; got != want {
+			t.Errorf("turns = %s, want %s", got, want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(r.home, "*", "*")); len(left) > 0 {
+			t.Errorf("a waiting step holds %v", left)
+		}
+		quiet := r.run(target, engine.Firing{})
+		if quiet.Outcome != loop.OutcomeQuiet || quiet.Usage.Charged() != 0 {
+			t.Errorf("while the human thinks the run is %s, want quiet", quiet.Outcome)
+		}
+
+		_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ben"}); !errors.Is(err, loop.ErrAnswered) {
+			t.Errorf("a second answer = %v, want ErrAnswered", err)
+		}
+		second := r.run(target, firing)
+		if second.Outcome != loop.OutcomeProposed {
+			t.Fatalf("run after the answer = %s %s %q, want proposed", second.Outcome, second.Reason, second.Detail)
+		}
+		if files := runGit(t, r.root, "ls-tree", "-r", "--name-only", second.Branch); files != "README.md\nsrc/half.txt" {
+			t.Errorf("proposed files = %q: the approved command and the work before it are both in it", files)
+		}
+		if _, err := r.engine.Run(t.Context(), target, firing); !errors.Is(err, loop.ErrDuplicateKey) {
+			t.Errorf("firing the answer twice = %v, want ErrDuplicateKey", err)
+		}
+		if _, err := os.Stat(filepath.Join(r.root, "src/a.txt")); err != nil {
+			t.Errorf("the approved command ran in the checkout: %v", err)
+		}
+		if err := store.VerifyChain(r.chain("lp_b")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestANoIsSensedByTheRunThatItFires(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.target("b", boardLike{nil, []string{"clean the table"}},
+			loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			if strings.Contains(req.Prompt, "ann said no") && strings.Contains(req.Prompt, "too dangerous") {
+				return says(t, req, `{"outcome":"blocked","reason":"not allowed"}`)
+			}
+			return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/false"}}}}, nil
+		}
+		first := r.run(target, engine.Firing{})
+		_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{By: "ann", Note: "too dangerous"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second := r.run(target, firing); second.Outcome != loop.OutcomeBlocked || second.Detail != "not allowed" {
+			t.Errorf("run after a no = %s %q, want blocked", second.Outcome, second.Detail)
+		}
+	})
+}
+
+func TestAnApprovalOfAnotherDefinitionIsWorthNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		def := loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"}
+		target := r.target("b", boardLike{nil, []string{"clean the table"}}, def)
+		marker := filepath.Join(t.TempDir(), "ran")
+		r.agent = func(context.Context, agent.Request) (agent.Result, error) {
+			return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/sh", "-c", "touch " + marker}}}}, nil
+		}
+		first := r.run(target, engine.Firing{})
+		_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.Definition.Scope = []string{"**/*"}
+		if second := r.run(target, firing); second.Outcome != loop.OutcomeRefused {
+			t.Errorf("run = %s, want refused", second.Outcome)
+		}
+		if _, err := os.Stat(marker); err == nil {
+			t.Error("the command ran")
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/clock"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for name, url := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "pawl.db") },
+		"postgres": func(t *testing.T) string { return pgtest.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRig(t, url(t)))
+		})
+	}
+}
+
+// rig is a workspace, a store and an engine whose agent is a function.
+type rig struct {
+	t      *testing.T
+	root   string
+	home   string
+	store  *store.Store
+	engine *engine.Engine
+	deps   engine.Deps
+	repo   *git.Repo
+	mu     sync.Mutex
+	events []loop.Event
+	agent  func(ctx context.Context, r agent.Request) (agent.Result, error)
+	ids    int
+}
+
+func newRig(t *testing.T, database string) *rig {
+	t.Helper()
+	var sys clock.System
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: sys.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	r := &rig{t: t, root: newRepo(t, map[string]string{"src/a.txt": "one\n", "README.md": "hello\n"}), home: t.TempDir(), store: s}
+	if r.repo, err = git.Open(t.Context(), r.root); err != nil {
+		t.Fatal(err)
+	}
+	r.deps = engine.Deps{
+		Store: s, Now: sys.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]engine.Driver{"command": driverFunc(r.turn)},
+		Effects: func(repo *git.Repo) map[string]engine.Effect {
+			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo)}
+		},
+		Self: loop.Holder(proc.Self()), Alive: func(h loop.Holder) bool { return proc.Alive(proc.Identity(h)) }, Survive: proc.KillTagged,
+		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
+	}
+	r.engine = engine.New(r.deps)
+	return r
+}
+
+type driverFunc func(ctx context.Context, r agent.Request) (agent.Result, error)
+
+func (f driverFunc) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	return f(ctx, r)
+}
+
+func (r *rig) turn(ctx context.Context, req agent.Request) (agent.Result, error) {
+	return r.agent(ctx, req)
+}
+
+func (r *rig) newID(prefix string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	return fmt.Sprintf("%s_%s%04d", prefix, strings.ToLower(strings.ReplaceAll(filepath.Base(r.home), "-", "")), r.ids)
+}
+
+func (r *rig) see(e loop.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// newRepo makes a repository with one commit.
+func newRepo(t *testing.T, content map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range content {
+		write(t, filepath.Join(root, name), text)
+	}
+	runGit(t, root, "init", "-q", "-b", "main")
+	runGit(t, root, "add", "-A")
+	runGit(t, root, "commit", "-q", "-m", "first")
+	return root
+}
+
+func runGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-C", dir}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// variable is one entry of a turn's environment.
+func variable(r agent.Request, name string) string {
+	for _, kv := range r.Env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// says writes a report and ends the turn well.
+func says(t *testing.T, r agent.Request, report string) (agent.Result, error) {
+	t.Helper()
+	write(t, variable(r, "PAWL_REPORT"), report)
+	return agent.Result{
+		Ended: proc.Exited, Took: time.Millisecond, Usage: loop.Usage{Input: 100, Output: 10, Source: loop.UsageReported},
+	}, nil
+}
+
+func (r *rig) target(name string, p engine.Protocol, d loop.Definition) engine.Target {
+	d.Name = name
+	if d.Goal == "" {
+		d.Goal = "keep things right"
+	}
+	if d.Protocol == "" {
+		d.Protocol = loop.ProtocolSpine
+	}
+	return engine.Target{
+		Workspace: loop.Workspace{ID: "ws", Root: r.root}, Repo: r.repo, Definition: d, Protocol: p,
+		Loop: loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: d.Protocol},
+	}
+}
+
+func (r *rig) run(t engine.Target, f engine.Firing) loop.Run {
+	r.t.Helper()
+	if f.Trigger == "" {
+		f.Trigger = "manual"
+	}
+	run, err := r.engine.Run(r.t.Context(), t, f)
+	if err != nil {
+		r.t.Fatalf("run %s: %v", t.Loop.Name, err)
+	}
+	return run
+}
+
+func (r *rig) view(fn func(*store.Reader) error) {
+	r.t.Helper()
+	if err := r.store.View(r.t.Context(), fn); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) iterations(id string) (its []loop.Iteration) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) (err error) {
+		its, err = rd.Iterations(r.t.Context(), id)
+		return err
+	})
+	return its
+}
+
+func (r *rig) chain(id string) (links []loop.Link) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) (err error) {
+		links, err = rd.Chain(r.t.Context(), id)
+		return err
+	})
+	return links
+}

@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		def := spec.Until("grep -q three src/a.txt || { echo 'a.txt lacks three'; exit 7; }", "u", []string{"src/**"})
+		var prompts []string
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			prompts = append(prompts, req.Prompt)
+			text := "two\n"
+			if strings.Contains(req.Prompt, "a.txt lacks three") && len(prompts) > 1 {
+				text = "three\n"
+			}
+			write(t, filepath.Join(req.Dir, "src/a.txt"), text)
+			return says(t, req, `{"outcome":"done","summary":"put it right"}`)
+		}
+		status := runGit(t, r.root, "status", "--porcelain")
+		run := r.run(r.target("u", spec.Protocol{}, def), engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed || run.Branch != "pawl/u/1" || run.Commit == "" {
+			t.Fatalf("run = %s %s %q %q, want proposed on pawl/u/1", run.Outcome, run.Reason, run.Detail, run.Branch)
+		}
+		its := r.iterations(run.ID)
+		if len(its) != 2 || its[0].Verdict != loop.VerdictFail || its[1].Verdict != loop.VerdictPass || its[0].Gates[0].Exit != 7 {
+			t.Fatalf("iterations = %+v, want a fail with exit 7 and a pass", its)
+		}
+		if got := runGit(t, r.root, "show", "pawl/u/1:src/a.txt"); got != "three" {
+			t.Errorf("proposed a.txt = %q, want three", got)
+		}
+		if got := runGit(t, r.root, "log", "-1", "--format=%an|%P|%B", "pawl/u/1"); !strings.HasPrefix(got, "pawl|"+run.BaseCommit) ||
+			!strings.Contains(got, "Pawl-Run: u#1 "+run.ID) || !strings.Contains(got, "Pawl-Tree: "+its[1].Tree) {
+			t.Errorf("commit = %s", got)
+		}
+		if now := runGit(t, r.root, "status", "--porcelain"); now != status {
+			t.Errorf("checkout changed: %s", now)
+		}
+		if left, _ := filepath.Glob(filepath.Join(r.home, "*", "*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		if err := store.VerifyChain(r.chain("lp_u")); err != nil {
+			t.Error(err)
+		}
+		if run.Usage.Charged() != 220 || run.Usage.Source != loop.UsageReported {
+			t.Errorf("usage = %+v", run.Usage)
+		}
+	})
+}
+
+func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.agent = func(context.Context, agent.Request) (agent.Result, error) {
+			t.Error("an agent was started")
+			return agent.Result{}, nil
+		}
+		run := r.run(r.target("u", spec.Protocol{}, spec.Until("true", "u", []string{"src/**"})), engine.Firing{})
+		if run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonSensedNothing || run.Usage.Charged() != 0 {
+			t.Errorf("run = %s %s %+v, want quiet without a token", run.Outcome, run.Reason, run.Usage)
+		}
+	})
+}

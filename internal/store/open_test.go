@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
+)
+
+func TestAStoreFromANewerPawlIsRefusedAndLeftAlone(t *testing.T) {
+	for name, database := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "p.db"), "postgres": pgtest.URL(t)} {
+		t.Run(name, func(t *testing.T) {
+			open(t, database)
+			driver, dsn := "sqlite", "file:"+database
+			if name == "postgres" {
+				driver, dsn = "pgx", database
+			}
+			db, err := sql.Open(driver, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			if _, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, $1)`, true); err != nil {
+				t.Fatal(err)
+			}
+			_, err = store.Open(t.Context(), store.Options{Database: database, Now: time.Now})
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok || f.Exit != loop.ExitError || !strings.Contains(f.Why, "999") || f.Fix == "" {
+				t.Errorf("open = %v, want a fault that names version 999 and a fix", err)
+			}
+		})
+	}
+}
+
+func TestReadingCreatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "p.db")
+	_, err := store.Open(t.Context(), store.Options{Database: path, ReadOnly: true, Now: time.Now})
+	if !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("open = %v, want ErrNotFound", err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("the folder was made: %v", err)
+	}
+}
+
+func TestAFileThatIsNoDatabaseIsRefusedWithAFix(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 400)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(t.Context(), store.Options{Database: path, Now: time.Now})
+	if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Fix == "" {
+		t.Errorf("open = %v, want a fault with a fix", err)
+	}
+	if data, _ := os.ReadFile(path); !strings.HasPrefix(string(data), "no database") {
+		t.Error("the file was changed")
+	}
+}
+
+func TestAHomeThatCannotBeWrittenIsNamedWithTheFix(t *testing.T) {
+	below := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(below, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(t.Context(), store.Options{Database: filepath.Join(below, "home", "p.db"), Now: time.Now})
+	f, ok := errors.AsType[*loop.Fault](err)
+	if !ok || !strings.Contains(f.Fix, "PAWL_HOME") {
+		t.Errorf("open = %v, want a fault that names PAWL_HOME", err)
+	}
+}
+
+func TestTwoProcessesMayMakeTheStoreAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.db")
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() {
+			s, err := store.Open(context.Background(), store.Options{Database: path, Now: time.Now})
+			if err == nil {
+				err = s.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Errorf("open: %v", err)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func TestAStepMovesOnlyAsTheStateTableSays(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		save := func(st loop.Step) error {
+			return held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), st) })
+		}
+		step := loop.Step{ID: "st", LoopID: run.LoopID, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed}
+		if err := save(step); err != nil {
+			t.Fatalf("claim a step that is new: %v", err)
+		}
+		step.State = loop.StepDone
+		if err := save(step); err != nil {
+			t.Fatalf("finish it: %v", err)
+		}
+		step.State = loop.StepWaiting
+		if err := save(step); err == nil {
+			t.Error("a finished step waits for a human")
+		}
+		step.State = loop.StepClaimed
+		if err := save(step); err != nil {
+			t.Errorf("a finished step that stands in the memory again cannot be claimed: %v", err)
+		}
+	})
+}
+
+func TestAClaimedStepBelongsToItsRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		first := fire(t, s, l, "-1", alice)
+		step := loop.Step{ID: "st", LoopID: l.ID, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed}
+		if err := held(t.Context(), s, first, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) }); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, s, first, loop.OutcomeDone)
+		second := fire(t, s, l, "-2", bob)
+		err := held(t.Context(), s, second, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) })
+		if !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("another run's claim was taken: %v", err)
+		}
+	})
+}
+
+func TestAJudgedIterationIsNeverWrittenAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		it := loop.Iteration{RunID: run.ID, N: 1, StepID: "st", Verdict: loop.VerdictIntended, Sensed: "x", Started: time.UnixMilli(5).UTC()}
+		save := func(it loop.Iteration) error {
+			return held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveIteration(t.Context(), it) })
+		}
+		if err := save(it); err != nil {
+			t.Fatal(err)
+		}
+		it.Verdict, it.Gates = loop.VerdictFail, []loop.GateResult{{Name: "verify", Exit: 1, Evidence: "a\x00b"}}
+		if err := save(it); err != nil {
+			t.Fatal(err)
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Iteration, error) { return r.Iterations(ctx, run.ID) })
+		if d := cmp.Diff([]loop.Iteration{it}, got); d != "" {
+			t.Error(d)
+		}
+		it.Verdict = loop.VerdictPass
+		if err := save(it); err == nil {
+			t.Error("a verdict was changed")
+		}
+	})
+}
+
+func TestEventsKeepTheirOrderAndAnyText(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		var events []loop.Event
+		for i := range 350 {
+			events = append(events, loop.Event{RunID: run.ID, Seq: int64(i + 1), At: time.UnixMilli(1), Phase: loop.PhaseAct, Kind: "output", Text: "a\x00\xff"})
+		}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.AppendEvents(t.Context(), events) }); err != nil {
+			t.Fatal(err)
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Event, error) {
+			return r.Events(ctx, run.ID, 340, 100)
+		})
+		if len(got) != 10 || got[0].Seq != 341 || got[9].Seq != 350 || got[0].Text != "a\uFFFD\uFFFD" {
+			t.Errorf("events after 340 = %+v", got)
+		}
+		if last := look(t, s, func(ctx context.Context, r *store.Reader) (int64, error) { return r.LastEvent(ctx, run.ID) }); last != 350 {
+			t.Errorf("last event = %d, want 350", last)
+		}
+	})
+}
+
+func TestChangesStayPendingUntilTheyAreApplied(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		var pending []loop.PendingChange
+		err := held(t.Context(), s, run, func(rt *store.RunTx) (err error) {
+			pending, err = rt.RecordChanges(t.Context(), []loop.Change{
+				{Kind: loop.ChangeEdit, Path: "a", Content: "x"}, {Kind: loop.ChangeAppend, Path: "b", Content: "line"},
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := func() []loop.PendingChange {
+			return look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
+				return r.Pending(ctx, run.LoopID)
+			})
+		}
+		if d := cmp.Diff(pending, list()); d != "" {
+			t.Error(d)
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Applied(ctx, pending[:1]) })
+		if d := cmp.Diff(pending[1:], list()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestAnEffectIsAskedForOnceAndMovesByTheTable(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		req := loop.EffectRequest{Kind: "push", Key: "k", Args: map[string]string{"a": "b"}}
+		for range 2 {
+			if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.RequestEffect(t.Context(), req) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Effect, error) { return r.Effects(ctx, run.ID) })
+		if len(list) != 1 || list[0].State != loop.EffectRequested || list[0].Args["a"] != "b" {
+			t.Fatalf("effects = %+v, want one", list)
+		}
+		move := func(from, to loop.EffectState) error {
+			e := list[0]
+			e.State = to
+			return held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveEffect(t.Context(), from, e) })
+		}
+		if err := move(loop.EffectRequested, loop.EffectDone); err == nil {
+			t.Error("an effect was done without being applied")
+		}
+		if err := move(loop.EffectRequested, loop.EffectApplying); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(loop.EffectRequested, loop.EffectApplying); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("applied twice: %v", err)
+		}
+	})
+}
+
+func TestOfManyAnswersOneWins(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		ask := func(id string, expires time.Time) {
+			t.Helper()
+			a := loop.Approval{ID: id, LoopID: run.LoopID, RunID: run.ID, StepID: "st", State: loop.ApprovalOpen, Expires: expires}
+			if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.AskApproval(t.Context(), a) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer := func(id, by string) error {
+			return s.Update(t.Context(), func(tx *store.Tx) error {
+				return tx.AnswerApproval(t.Context(), id, loop.Answer{Yes: true, By: by})
+			})
+		}
+		ask("ap", time.Now().Add(time.Hour))
+		ask("late", time.Now().Add(-time.Second))
+		if err := answer("ap", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer("ap", "ben"); !errors.Is(err, loop.ErrAnswered) {
+			t.Errorf("second answer = %v, want ErrAnswered", err)
+		}
+		if err := answer("late", "ann"); !errors.Is(err, loop.ErrAnswered) {
+			t.Errorf("answer after the time is over = %v, want ErrAnswered", err)
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Approval, error) { return r.Approval(ctx, "ap") })
+		if got.By != "ann" || got.State != loop.ApprovalApproved {
+			t.Errorf("approval = %+v", got)
+		}
+	})
+}
+
+func TestAnAuditChainShowsWhatWasTouched(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		for range 4 {
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Link(ctx, l.ID, "run", "", map[string]int{"n": 1})
+			})
+		}
+		chain := func() []loop.Link {
+			return look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, l.ID) })
+		}
+		if err := store.VerifyChain(chain()); err != nil {
+			t.Fatalf("an intact chain: %v", err)
+		}
+		for name, c := range map[string]struct {
+			touch func([]loop.Link) []loop.Link
+			says  string
+		}{
+			"changed":   {func(l []loop.Link) []loop.Link { l[1].Body = "{}"; return l }, "entry 2 was changed"},
+			"removed":   {func(l []loop.Link) []loop.Link { return append(l[:1], l[2:]...) }, "entry 2 is missing"},
+			"reordered": {func(l []loop.Link) []loop.Link { l[1], l[2] = l[2], l[1]; return l }, "entry 2 is missing"},
+			"later":     {func(l []loop.Link) []loop.Link { l[2].At = l[2].At.Add(time.Second); return l }, "entry 3 was changed"},
+		} {
+			if err := store.VerifyChain(c.touch(chain())); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want %q", name, err, c.says)
+			}
+		}
+	})
+}
+
+func TestADefinitionIsKeptUnderItsDigest(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		d := loop.Definition{Name: "ci", Goal: "g", Scope: []string{"src/**"}}.WithDefaults()
+		for _, want := range []bool{true, false} {
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				digest, changed, err := tx.SaveDefinition(ctx, l.ID, d)
+				if changed != want || digest != d.Digest() {
+					t.Errorf("SaveDefinition = %s, %v, want changed %v", digest, changed, want)
+				}
+				return err
+			})
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Definition, error) {
+			return r.Definition(ctx, d.Digest())
+		})
+		if diff := cmp.Diff(d, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func TestARunComesBackAsItWasSaved(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		run.Reason, run.Detail, run.Summary, run.Subject = loop.ReasonGatesPass, "détail\n\"x\"", "sum", "pr=1"
+		run.BaseCommit, run.BaseTree, run.Branch, run.Commit, run.Snapshot, run.Approval = "c", "t", "b", "k", "s", "ap"
+		run.Sandbox, run.Readiness = "none", 80
+		run.Usage = loop.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Source: loop.UsageMetered}
+		run.Spent = loop.Spent{Total: 3 * time.Second, Agent: 2 * time.Second, Gates: 1500 * time.Microsecond}
+		err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Save(t.Context(), run) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, run.ID) })
+		run.Phase, run.LeaseUntil = loop.PhaseAct, got.LeaseUntil
+		if d := cmp.Diff(run, got); d != "" {
+			t.Error(d)
+		}
+		if got.N != 1 || got.Fence != 1 || got.Holder != alice || got.State != loop.RunRunning {
+			t.Errorf("claimed run = %+v", got)
+		}
+	})
+}
+
+func TestAKeyFiresOnceAndUsesUpNoNumber(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Fire(t.Context(), loop.Run{ID: "other", LoopID: l.ID, Key: "ci-1", Trigger: "manual"})
+			return err
+		})
+		if !errors.Is(err, loop.ErrDuplicateKey) {
+			t.Fatalf("second firing = %v, want ErrDuplicateKey", err)
+		}
+		if run := fire(t, s, l, "-2", alice); run.N != 2 {
+			t.Errorf("next run is #%d, want #2", run.N)
+		}
+	})
+}
+
+func TestOneLoopHasOneLiveRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		fire(t, s, l, "-1", alice)
+		second := fire(t, s, l, "-2", loop.Holder{})
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			_, _, err := tx.Claim(t.Context(), second.ID, second.Fence, bob, loop.Holder{})
+			return err
+		})
+		if err == nil {
+			t.Error("two runs of one loop are live")
+		}
+	})
+}
+
+func TestFiftyClaimersOfOneRunGiveOneWinner(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", loop.Holder{})
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				err := s.Update(t.Context(), func(tx *store.Tx) error {
+					_, _, err := tx.Claim(t.Context(), run.ID, run.Fence, loop.Holder{PID: i + 1, Node: "n"}, loop.Holder{})
+					return err
+				})
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, loop.ErrLeaseLost):
+					t.Errorf("claim = %v, want ErrLeaseLost", err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Errorf("%d claimers won, want 1", won.Load())
+		}
+	})
+}
+
+func TestALiveLeaseIsNotTakenAndADeadHoldersIs(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		claim := func(seen int64, dead loop.Holder) (got loop.Run, err error) {
+			err = s.Update(t.Context(), func(tx *store.Tx) error {
+				got, _, err = tx.Claim(t.Context(), run.ID, seen, bob, dead)
+				return err
+			})
+			return got, err
+		}
+		for name, try := range map[string]func() (loop.Run, error){
+			"a live lease":                func() (loop.Run, error) { return claim(run.Fence, loop.Holder{}) },
+			"another holder proven dead":  func() (loop.Run, error) { return claim(run.Fence, bob) },
+			"an old fence of a dead man":  func() (loop.Run, error) { return claim(run.Fence-1, alice) },
+			"a fence that never was seen": func() (loop.Run, error) { return claim(run.Fence+1, alice) },
+		} {
+			if _, err := try(); !errors.Is(err, loop.ErrLeaseLost) {
+				t.Errorf("%s: claim = %v, want ErrLeaseLost", name, err)
+			}
+		}
+		got, err := claim(run.Fence, alice)
+		if err != nil || got.Fence != run.Fence+1 || got.Holder != bob {
+			t.Fatalf("claim of a dead holder's run = %+v, %v", got, err)
+		}
+		err = held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Save(t.Context(), run) })
+		if !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("write with the old fence = %v, want ErrLeaseLost", err)
+		}
+		if _, err := extend(t, s, run); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("extend with the old fence = %v, want ErrLeaseLost", err)
+		}
+	})
+}
+
+func extend(t *testing.T, s *store.Store, r loop.Run) (why string, err error) {
+	t.Helper()
+	err = s.Update(t.Context(), func(tx *store.Tx) error {
+		why, err = tx.Extend(t.Context(), r.ID, r.Fence)
+		return err
+	})
+	return why, err
+}
+
+func TestTheHolderSeesThatItIsAskedToStop(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			ok, err := tx.Cancel(ctx, run.ID, "bob wants it")
+			if !ok {
+				t.Error("a running run could not be asked to stop")
+			}
+			return err
+		})
+		if why, err := extend(t, s, run); err != nil || why != "bob wants it" {
+			t.Errorf("extend = %q, %v", why, err)
+		}
+	})
+}
+
+func TestTheDatabaseRefusesStatesThatTheTableDoesNotList(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		end := func(rt *store.RunTx) error { return rt.End(t.Context(), loop.OutcomeDone) }
+		if err := held(t.Context(), s, run, end); err == nil {
+			t.Error("a running run was ended without being concluded")
+		}
+		settle(t, s, run, loop.OutcomeDone)
+		again := func(rt *store.RunTx) error { return rt.Settle(t.Context(), loop.OutcomeFailed, false) }
+		if err := held(t.Context(), s, run, again); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("a second outcome = %v, want ErrLeaseLost", err)
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, run.ID) })
+		if got.Outcome != loop.OutcomeDone || got.Holder != (loop.Holder{}) || got.Ended.IsZero() {
+			t.Errorf("ended run = %+v", got)
+		}
+	})
+}
+
+func TestNothingOfAFailedTransactionRemains(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l, boom := seed(t, s, "ci"), errors.New("boom")
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			if _, err := tx.Fire(t.Context(), loop.Run{ID: "r", LoopID: l.ID, Key: "k", Trigger: "manual"}); err != nil {
+				return err
+			}
+			return boom
+		})
+		if !errors.Is(err, boom) {
+			t.Fatalf("Update = %v, want the caller's error", err)
+		}
+		if runs := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Run, error) { return r.Runs(ctx, l.ID, 9) }); len(runs) > 0 {
+			t.Errorf("runs = %v", runs)
+		}
+	})
+}
+
+func TestAViewCannotWrite(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		err := s.View(t.Context(), func(r *store.Reader) error {
+			return (&store.Tx{Reader: *r}).Pause(t.Context(), l.ID, true)
+		})
+		if err == nil {
+			t.Error("a view wrote")
+		}
+	})
+}
