@@ -103,6 +103,37 @@ func checkPlaces(t rapid.TB, text string, doc *Document) {
 	}
 }
 
+func TestBothReadersAgreeOnSimpleLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawText(t)
+		if doc, err := Parse("x.yaml", []byte(text)); err == nil {
+			checkSimpleLines(t, text, doc)
+		}
+	})
+}
+
+// checkSimpleLines compares the readers on unquoted values of a single line:
+// neither may add, drop or change a character.
+func checkSimpleLines(t rapid.TB, text string, doc *Document) {
+	src := newSource([]byte(text))
+	for _, e := range doc.entries {
+		line := e.key.Line
+		name, rest, ok := keyLine(src.lines[line-1])
+		next := line
+		for next < len(src.lines) && strings.Trim(src.lines[next], " \t") == "" {
+			next++
+		}
+		more := next < len(src.lines) && (!startsText(src.lines[next]) || strings.HasPrefix(src.lines[next], "-"))
+		want, skipped := lineScalar(rest, tokenKeys[name])
+		if !ok || name != e.key.Name || e.key.Column != 1 || more || want == "" || strings.ContainsAny(rest[skipped:], "\"'|>[{") {
+			continue
+		}
+		if e.scalar.Text != want {
+			t.Fatalf("%q: %s is %q, want %q", text, name, e.scalar.Text, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, line := range oddLines {
 		f.Add("name: x\n" + line + "\n  - y\ntier: L2\n")
@@ -127,6 +158,7 @@ func FuzzParse(f *testing.F) {
 		if utf8.ValidString(text) && !strings.ContainsAny(text, "\r\ufeff\u0085\u2028\u2029") {
 			checkAccepted(t, text)
 			checkPlaces(t, text, doc)
+			checkSimpleLines(t, text, doc)
 		}
 		_, findings := doc.Definition("x")
 		for _, finding := range findings {

@@ -8,66 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
-
-// Limits of what is given to the YAML parser, whose time grows with the square
-// of nesting and of empty lines in a row. They lie far above what people write.
-const (
-	maxTreeBytes = 64 << 10
-	maxOpeners   = 1000 // [ and { in the whole file
-	maxDashes    = 64   // list markers at the start of one line
-	maxBlank     = 100  // empty lines in a row
-)
-
-var errTooDeep = errors.New("nested too deeply")
-
-// bomb reports whether the text may nest so deeply that parsing it costs too
-// much. Counting what opens, and not what closes, cannot be deceived by quotes.
-func (s source) bomb() bool {
-	if strings.Count(s.text, "[")+strings.Count(s.text, "{") > maxOpeners {
-		return true
-	}
-	for _, line := range s.lines {
-		if dashes(line) > maxDashes {
-			return true
-		}
-	}
-	return false
-}
-
-func dashes(line string) int {
-	n := 0
-	for {
-		line = strings.TrimLeft(line, " \t")
-		if !strings.HasPrefix(line, "- ") {
-			return n
-		}
-		line = line[2:]
-		n++
-	}
-}
-
-// heavy says why the text should not be parsed as YAML, or nothing.
-func (s source) heavy() string {
-	if len(s.text) > maxTreeBytes {
-		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
-	}
-	if !strings.Contains(s.text, "\n\n\n") {
-		return ""
-	}
-	blank := 0
-	for _, line := range s.lines {
-		if blank++; strings.TrimSpace(line) != "" {
-			blank = 0
-		}
-		if blank > maxBlank {
-			return fmt.Sprintf("more than %d empty lines in a row", maxBlank)
-		}
-	}
-	return ""
-}
 
 // treeReader turns the syntax tree of the first YAML document into entries. It
 // follows no alias and resolves no tag.
@@ -103,49 +45,6 @@ func readTree(src source) ([]entry, error) {
 		return entries, r.complete(entries)
 	}
 	return nil, errors.New("not a YAML mapping with such keys as a definition has")
-}
-
-// parseYAML is the parser with its panics and multi-line messages turned into
-// one-line errors.
-func parseYAML(text string) (file *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			file, err = nil, errors.New("not valid YAML")
-		}
-	}()
-	file, err = parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
-	var syntax interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &syntax) && syntax.GetToken() != nil {
-		at := syntax.GetToken().Position
-		return nil, fmt.Errorf("not valid YAML (line %d, column %d: %s)", at.Line, at.Column, syntax.GetMessage())
-	}
-	if err != nil {
-		return nil, errors.New("not valid YAML")
-	}
-	return file, nil
-}
-
-// firstDocument is the source up to the marker that ends the first document.
-func firstDocument(src source) source {
-	begun, end := false, 0
-	for i, line := range src.lines {
-		starts, ends := marker(line, "---"), marker(line, "...")
-		if begun && (starts || ends) {
-			return source{text: src.text[:end], lines: src.lines[:i]}
-		}
-		trimmed := strings.TrimSpace(line)
-		begun = begun || starts || trimmed != "" && trimmed[0] != '#' && line[0] != '%' && !ends
-		end += len(line) + 1
-	}
-	return src
-}
-
-func marker(line, mark string) bool {
-	rest, ok := strings.CutPrefix(line, mark)
-	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
 // complete checks that the tree has the key of each line in which a line reader
@@ -186,7 +85,7 @@ func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
 
 func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 	at := pair.Key.GetToken()
-	e := entry{key: Key{Name: at.Value, Line: at.Position.Line, Column: at.Position.Column}}
+	e := entry{key: Key{Name: showTabs(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
 	switch node := pair.Value.(type) {
 	case *ast.SequenceNode:
 		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
@@ -214,10 +113,8 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 			e.scalar.Text = cutComment(e.scalar.Text)
 		}
 	}
-	if rest, ok := strings.CutPrefix(r.src.from(e.key.Line, e.key.Column), e.key.Name); ok {
-		if before, _, found := strings.Cut(rest, ":"); found && strings.Trim(before, " \t") == "" {
-			e.scalar = r.begin(e.scalar, e.key.Line, e.key.Column+utf8.RuneCountInString(e.key.Name)+len(before)+1)
-		}
+	if colon := r.colon(e.key); colon > 0 {
+		e.scalar = r.begin(e.scalar, e.key.Line, colon+1)
 	}
 	if e.scalar.Line == 0 {
 		e.scalar.Line, e.scalar.Column = e.key.Line, e.key.Column
@@ -285,6 +182,22 @@ func (r treeReader) scalar(node ast.Node) Value {
 	return r.settle(at(node.GetToken(), node.GetToken().Value), false)
 }
 
+// colon is the column of the colon behind a key, or 0 if the key is written in
+// a way that people do not write.
+func (r treeReader) colon(key Key) int {
+	rest := r.src.from(key.Line, key.Column)
+	written := key.Name
+	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
+		written = rest[:1] + key.Name + rest[:1]
+	}
+	rest, ok := strings.CutPrefix(rest, written)
+	before, _, found := strings.Cut(rest, ":")
+	if !ok || !found || strings.Trim(before, " \t") != "" {
+		return 0
+	}
+	return key.Column + utf8.RuneCountInString(written) + len(before)
+}
+
 // begin places a value at the first character behind its key or its dash, in
 // that line or a later one. The parser is often a little off.
 func (r treeReader) begin(v Value, line, column int) Value {
@@ -333,6 +246,7 @@ func first(node ast.Node) *token.Token {
 }
 
 func at(t *token.Token, text string) Value {
+	text = showTabs(text)
 	if t == nil || t.Position == nil {
 		return Value{Text: text}
 	}

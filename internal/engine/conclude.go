@@ -42,7 +42,6 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 func (c *cycle) record(s plan.Settlement, w work, a plan.Attempt) {
 	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
 	if a.Verdict == loop.VerdictPass {
-		c.done = append(c.done, s.Step.Key)
 		if s.Step.Kind != loop.StepReply {
 			c.items++
 		}

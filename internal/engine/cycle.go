@@ -27,7 +27,6 @@ type cycle struct {
 
 	steps    map[string]loop.Step // rows by key, as this run knows them
 	settled  map[string]bool      // keys of steps that this run is through with
-	done     []string             // keys of steps that passed
 	answered map[string]bool      // approvals with an answer
 	its      []loop.Iteration
 	turns    int

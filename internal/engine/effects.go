@@ -37,8 +37,7 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 			return effects, err
 		}
 		if e.State != loop.EffectDone {
-			c.undone(*e)
-			return effects, nil
+			return effects, c.undone(ctx, *e)
 		}
 		c.took(*e)
 	}
@@ -119,18 +118,34 @@ func (c *cycle) took(e loop.Effect) {
 
 // undone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
-func (c *cycle) undone(e loop.Effect) {
+func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 	c.run.Outcome, c.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
 	if e.State == loop.EffectRefused {
 		c.run.Outcome, c.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
 	}
 	c.run.Detail = fmt.Sprintf("%s: %s", e.Key, e.Error)
-	if e.Kind == effect.KindPropose {
-		c.run.Branch = ""
-	}
-	for _, key := range c.done {
+	for _, key := range c.passed() {
 		s := c.steps[key]
+		if s.State != loop.StepDone {
+			continue
+		}
 		s.State = loop.StepOpen
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
 	}
+	if e.Kind != effect.KindPropose || len(c.its) == 0 {
+		return nil
+	}
+	c.run.Branch = ""
+	return c.keepCandidate(ctx)
+}
+
+// passed lists the keys of the steps that this run finished.
+func (c *cycle) passed() []string {
+	var keys []string
+	for i, it := range c.its {
+		if it.Verdict == loop.VerdictPass {
+			keys = append(keys, c.stepOf(&c.its[i]).Key)
+		}
+	}
+	return keys
 }

@@ -69,3 +69,24 @@ func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
 		}
 	})
 }
+
+func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		runGit(t, r.root, "branch", "pawl/u/1")
+		before := runGit(t, r.root, "rev-parse", "pawl/u/1")
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "three\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		run := r.run(r.target("u", spec.Protocol{}, spec.Until("grep -q three src/a.txt", "u", []string{"src/**"})), engine.Firing{})
+		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed || run.Branch != "" {
+			t.Fatalf("run = %s %s branch %q, want failed by its effect", run.Outcome, run.Reason, run.Branch)
+		}
+		if now := runGit(t, r.root, "rev-parse", "pawl/u/1"); now != before {
+			t.Errorf("the branch moved to %s", now)
+		}
+		if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "three" {
+			t.Errorf("kept a.txt = %q", got)
+		}
+	})
+}

@@ -109,6 +109,18 @@ func (c *cycle) keep(ctx context.Context) error {
 	return c.snapshot(ctx, c.tree)
 }
 
+// keepCandidate puts the last candidate under the snapshot ref: a branch was to
+// hold it and does not.
+func (c *cycle) keepCandidate(ctx context.Context) error {
+	ref := snapshotRef(c.t.Loop.Name, c.run.N)
+	err := c.t.Repo.UpdateRef(ctx, ref, c.current().Candidate, "")
+	if err != nil && !errors.Is(err, git.ErrRefMoved) {
+		return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err)
+	}
+	c.run.Snapshot = ref
+	return nil
+}
+
 func (c *cycle) snapshot(ctx context.Context, tree *workspace.Tree) error {
 	ref := snapshotRef(c.t.Loop.Name, c.run.N)
 	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", c.t.Loop.Name, c.run.N)

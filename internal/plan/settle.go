@@ -35,7 +35,7 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	s := Settlement{Step: step, Reason: a.Reason, Detail: a.Words}
 	switch {
 	case a.Verdict == loop.VerdictPass:
-		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree = loop.StepDone, 0, "", ""
+		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree, s.Step.Snapshot = loop.StepDone, 0, "", "", ""
 	case a.Reason == loop.ReasonAgentQuiet:
 		s.Step.State, s.Outcome = loop.StepOpen, loop.OutcomeQuiet
 	case a.Reason == loop.ReasonAgentEscalated:
