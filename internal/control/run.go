@@ -223,5 +223,5 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 			found = append(found, *rec)
 		}
 	}
-	return found, s.Engine.Sweep(ctx, engine.Target{Workspace: s.ws, Repo: s.repo})
+	return found, s.Engine.Sweep(ctx, s.repo)
 }

@@ -134,6 +134,26 @@ func checkSimpleLines(t rapid.TB, text string, doc *Document) {
 	}
 }
 
+func TestBothReadersAgreeOnSimpleLists(t *testing.T) {
+	item := rapid.OneOf(rapid.StringOfN(rapid.RuneFrom([]rune("ab!&*:#\t é/.-,")), 1, 8, -1), rapid.SampledFrom([]string{
+		"!x", "&a", "*b", "**/*.go", "a # c", "a\tb", "null", "x,y", "-", "!", "&",
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		text := "scope:\n"
+		for _, item := range rapid.SliceOfN(item, 1, 6).Draw(t, "items") {
+			text += "  - " + item + "\n"
+		}
+		doc, err := Parse("x.yaml", []byte(text+"name: x\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := readKey(newSource([]byte(text)), 0)
+		if diff := cmp.Diff(texts(want.items), texts(doc.List("scope"))); diff != "" {
+			t.Fatalf("%q (-lines +document):\n%s", text, diff)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	for _, line := range oddLines {
 		f.Add("name: x\n" + line + "\n  - y\ntier: L2\n")

@@ -22,7 +22,7 @@ func readTree(src source) ([]entry, error) {
 		return nil, errors.New(why)
 	}
 	src = firstDocument(src)
-	file, err := parseYAML(src.text)
+	file, err := parseYAML(src)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
 
 func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 	at := pair.Key.GetToken()
-	e := entry{key: Key{Name: showTabs(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
+	e := entry{key: Key{Name: show(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
 	switch node := pair.Value.(type) {
 	case *ast.SequenceNode:
 		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
@@ -134,13 +134,13 @@ func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token
 	from, to := start.Position, end.Position
 	rest := r.src.from(from.Line, from.Column)
 	if from.Line == to.Line {
-		return at(start, upTo(rest, to.Column-from.Column+1)), false
+		return at(start, closed(rest, to.Column-from.Column+1, end.Value)), false
 	}
 	parts := []string{strings.TrimSpace(rest)}
 	for line := from.Line + 1; line < to.Line; line++ {
 		parts = append(parts, strings.TrimSpace(r.src.from(line, 1)))
 	}
-	parts = append(parts, strings.TrimSpace(upTo(r.src.from(to.Line, 1), to.Column)))
+	parts = append(parts, strings.TrimSpace(closed(r.src.from(to.Line, 1), to.Column, end.Value)))
 	return at(start, strings.Join(parts, " ")), false
 }
 
@@ -246,19 +246,24 @@ func first(node ast.Node) *token.Token {
 }
 
 func at(t *token.Token, text string) Value {
-	text = showTabs(text)
+	text = show(text)
 	if t == nil || t.Position == nil {
 		return Value{Text: text}
 	}
 	return Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
 }
 
-// upTo is the first n characters of text.
-func upTo(text string, n int) string {
-	for i := range text {
-		if n--; n < 0 {
-			return text[:i]
-		}
+// closed is text up to the bracket that is its nth character, or later: the
+// parser does not count the tabs between items.
+func closed(text string, n int, bracket string) string {
+	end := 0
+	for end < len(text) && n > 1 {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+		n--
+	}
+	if i := strings.Index(text[end:], bracket); i >= 0 {
+		return text[:end+i+len(bracket)]
 	}
 	return text
 }

@@ -52,6 +52,9 @@ func (s source) heavy() string {
 	if len(s.text) > maxTreeBytes {
 		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
 	}
+	if show(s.text) != s.text {
+		return "with characters that are none"
+	}
 	if !strings.Contains(s.text, "\n\n\n") {
 		return ""
 	}
@@ -69,13 +72,13 @@ func (s source) heavy() string {
 
 // parseYAML is the parser with its panics and multi-line messages turned into
 // one-line errors.
-func parseYAML(text string) (file *ast.File, err error) {
+func parseYAML(src source) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			file, err = nil, errors.New("not valid YAML")
 		}
 	}()
-	file, err = parser.ParseBytes([]byte(hideTabs(text)), 0, parser.AllowDuplicateMapKey())
+	file, err = parser.ParseBytes([]byte(hide(src)), 0, parser.AllowDuplicateMapKey())
 	var syntax interface {
 		GetMessage() string
 		GetToken() *token.Token
@@ -110,46 +113,98 @@ func marker(line, mark string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// hiddenTab stands for a tab within a text while it is parsed. It is no
-// character, so nobody writes it.
-const hiddenTab = "\ufdd0"
+// Characters that stand for others while a text is parsed. They are
+// noncharacters of Unicode, which nobody writes.
+const (
+	hiddenTab   = "\ufdd0"
+	hiddenTag   = "\ufdd1"
+	hiddenMark  = "\ufdd2"
+	hiddenAlias = "\ufdd3"
+	hiddenBytes = "\xef\xb7" // what all of them begin with
+)
 
-// hideTabs replaces the tabs between words, which the parser would drop from
-// unquoted text. Those that separate a value from its key, its dash or its
-// comment stay.
-func hideTabs(text string) string {
-	if !strings.Contains(text, "\t") || strings.Contains(text, hiddenTab) {
-		return text
+var shown = strings.NewReplacer(hiddenTab, "\t", hiddenTag, "!", hiddenMark, "&", hiddenAlias, "*")
+
+// hide makes the text of tags, anchors and aliases plain text for the parser,
+// which is what a definition takes them for, and keeps the tabs between words,
+// which the parser would drop. One character stands for one, so places stay.
+func hide(src source) string {
+	if !strings.ContainsAny(src.text, "\t!&*") {
+		return src.text
 	}
 	var b strings.Builder
-	for line := range strings.Lines(text) {
-		hideInLine(&b, line)
+	b.Grow(len(src.text) + 64)
+	for i, line := range src.lines {
+		next := ""
+		if i+1 < len(src.lines) {
+			next = src.lines[i+1]
+		}
+		hideInLine(&b, line, next)
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-func hideInLine(b *strings.Builder, line string) {
+func hideInLine(b *strings.Builder, line, next string) {
 	written := 0
 	for i := 0; i < len(line); i++ {
-		if line[i] != '\t' {
-			continue
+		hidden := ""
+		switch c := line[i]; {
+		case c == '\t' && betweenWords(line[:i], line[i+1:]):
+			hidden = hiddenTab
+		case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
+		case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
+			hidden = hiddenAlias
+		case c == '!' && !decorates(line[:i], line[i:], next):
+			hidden = hiddenTag
+		case c == '&' && !decorates(line[:i], line[i:], next):
+			hidden = hiddenMark
 		}
-		before, after := strings.TrimRight(line[:i], " \t"), strings.TrimLeft(line[i+1:], " \t\n")
-		separates := strings.Trim(before, " \t-?") == "" || strings.HasSuffix(before, ":") ||
-			after == "" || after[0] == '#' || after[0] == ':'
-		if !separates && !strings.ContainsAny(before[len(before)-1:], ",[{") && !strings.ContainsAny(after[:1], ",]}") {
+		if hidden != "" {
 			b.WriteString(line[written:i])
-			b.WriteString(hiddenTab)
+			b.WriteString(hidden)
 			written = i + 1
 		}
 	}
 	b.WriteString(line[written:])
 }
 
-// showTabs is the inverse of hideTabs for any part of the text.
-func showTabs(text string) string {
-	if !strings.Contains(text, hiddenTab) {
+// betweenWords reports whether a tab belongs to a text. Otherwise it separates
+// a value from its key, its dash, its neighbour or its comment.
+func betweenWords(before, after string) bool {
+	before, after = strings.TrimRight(before, " \t"), strings.TrimLeft(after, " \t")
+	if strings.Trim(before, " \t-?") == "" || after == "" {
+		return false
+	}
+	return !strings.ContainsAny(before[len(before)-1:], ":,[{") && !strings.ContainsAny(after[:1], "#:,]}")
+}
+
+func beginsWord(before string) bool {
+	return before == "" || strings.ContainsAny(before[len(before)-1:], " \t,[{")
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+}
+
+// decorates reports whether a tag or an anchor stands alone between a key and
+// the block below it. The parser must then see it for what it is.
+func decorates(before, word, next string) bool {
+	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") {
+		return false
+	}
+	_, rest, _ := strings.Cut(word, " ")
+	rest = strings.TrimLeft(rest, " \t")
+	if rest != "" && !strings.ContainsAny(rest[:1], "#|>") {
+		return false
+	}
+	return !startsText(next) || strings.HasPrefix(next, "-")
+}
+
+// show is the inverse of hide for any part of the text.
+func show(text string) string {
+	if !strings.Contains(text, hiddenBytes) {
 		return text
 	}
-	return strings.ReplaceAll(text, hiddenTab, "\t")
+	return shown.Replace(text)
 }

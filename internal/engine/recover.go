@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -186,36 +189,43 @@ func (e *Engine) finishFiles(ctx context.Context, t Target, pending []loop.Pendi
 
 // Sweep removes folders of runs that have ended, left by processes that died
 // while they cleaned up.
-func (e *Engine) Sweep(ctx context.Context, t Target) error {
-	trees := workspace.New(e.treesDir(), t.Repo, workspace.Limits{})
+func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
+	trees := workspace.New(e.treesDir(), repo, workspace.Limits{})
 	names, err := trees.Left()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		id, _, _ := strings.Cut(name, "-")
-		ended, err := e.ended(ctx, id)
-		if err != nil {
+		if err := e.ifEnded(ctx, id, func() error { return trees.Remove(ctx, name) }); err != nil {
 			return err
 		}
-		if !ended {
-			continue
-		}
-		if err := errors.Join(trees.Remove(ctx, name), os.RemoveAll(e.runDir(id))); err != nil {
+	}
+	dirs, err := os.ReadDir(filepath.Join(e.Home, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, d := range dirs {
+		if err := e.ifEnded(ctx, d.Name(), func() error { return os.RemoveAll(e.runDir(d.Name())) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Engine) ended(ctx context.Context, runID string) (ended bool, err error) {
-	err = e.Store.View(ctx, func(r *store.Reader) error {
-		run, err := r.Run(ctx, runID)
-		ended = err == nil && run.State == loop.RunEnded
-		if errors.Is(err, loop.ErrNotFound) {
-			return nil
-		}
+// ifEnded calls fn if the run has ended. A run that the store does not know is
+// somebody else's.
+func (e *Engine) ifEnded(ctx context.Context, runID string, fn func() error) error {
+	var run loop.Run
+	err := e.Store.View(ctx, func(r *store.Reader) (err error) {
+		run, err = r.Run(ctx, runID)
 		return err
 	})
-	return ended, err
+	switch {
+	case errors.Is(err, loop.ErrNotFound), err == nil && run.State != loop.RunEnded:
+		return nil
+	case err != nil:
+		return err
+	}
+	return fn()
 }

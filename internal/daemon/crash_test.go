@@ -1,0 +1,377 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
+)
+
+// childEnv makes this test binary a pawl that recovers and then runs the loop
+// in the current folder once, and prints what it came to as JSON.
+const childEnv = "PAWL_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(child())
+	}
+	os.Exit(pgtest.Main(m, "fsync=off"))
+}
+
+// told is what a child prints.
+type told struct {
+	Recovered []string // "fix#1 act interrupted refs/…"
+	Run       control.RunView
+}
+
+func child() int {
+	ctx := context.Background()
+	settings, err := config.Load(config.Settings{}, os.Environ())
+	if err != nil {
+		return fail(err)
+	}
+	d, err := daemon.New(ctx, daemon.Options{Settings: settings, Environ: os.Environ(), Log: daemon.Log(os.Environ())})
+	if err != nil {
+		return fail(err)
+	}
+	s, err := d.Control(ctx, ".")
+	if err != nil {
+		return fail(err)
+	}
+	var out told
+	found, err := s.Recover(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	for _, rec := range found {
+		out.Recovered = append(out.Recovered, fmt.Sprintf("%s#%d %s %s %s", rec.Loop, rec.Run.N, rec.Died, rec.Run.Outcome, rec.Run.Snapshot))
+	}
+	if os.Getenv(childEnv) == "run" {
+		plan, err := s.Prepare(ctx, control.RunRequest{Loop: "fix"})
+		if err != nil {
+			return fail(err)
+		}
+		if out.Run, err = s.Start(ctx, plan); err != nil {
+			return fail(err)
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
+		return fail(err)
+	}
+	if err := d.Close(); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, "child:", err)
+	return 1
+}
+
+const fixConfig = `name: fix
+pattern: custom
+tier: L2
+cadence: 1h
+goal: Make a.txt say three; change nothing else.
+scope: ["src/**"]
+verify: grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }
+guard: "true"
+permission_mode: dontAsk
+worktree: true
+escalation: anything else
+budget_tokens: 200000
+kill_switch: .loops/fix/PAUSED exists
+land_via: human
+agent: command
+agent_command: 'n=two; grep -q "^a.txt lacks three" "$PAWL_PROMPT" && n=three; echo "$n" > src/a.txt; printf "{\"outcome\":\"done\",\"summary\":\"says $n\"}" > "$PAWL_REPORT"'
+`
+
+// site is one workspace with one home.
+type site struct {
+	t          *testing.T
+	root, home string
+	database   string
+}
+
+func newSite(t *testing.T, database string) *site {
+	t.Helper()
+	s := &site{t: t, root: t.TempDir(), home: t.TempDir(), database: database}
+	for name, text := range map[string]string{
+		"src/a.txt": "one\n", "README.md": "hello\n", ".loops/fix/loop.config.yaml": fixConfig,
+		".loops/fix/STATE.md": "# fix — STATE\n_Updated: 2026-01-01T00:00:00Z · run #0 · readiness 100/100_\n\n" +
+			"## Priority   (act on these next)\n- [P1] a.txt is wrong\n  a note by hand\n\n## Watch\n- (none yet)\n\n## Noise\n- (none yet)\n",
+	} {
+		path := filepath.Join(s.root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.git("init", "-q", "-b", "main")
+	s.git("add", "-A")
+	s.git("commit", "-q", "-m", "first")
+	return s
+}
+
+func (s *site) git(args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-C", s.root}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// pawl runs a child. A killed child returns nil.
+func (s *site) pawl(verb string, env ...string) *told {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
+	cmd.Dir = s.root
+	cmd.Env = append(os.Environ(), append([]string{
+		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database,
+	}, env...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() && st.Signal() == syscall.SIGKILL {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatalf("child: %v\n%s", err, stderr.String())
+	}
+	var v told
+	if err := json.Unmarshal(out, &v); err != nil {
+		s.t.Fatalf("child said %q: %v", out, err)
+	}
+	return &v
+}
+
+// hits runs the loop to its end and lists every hit of every fault point, in
+// order, as name:k.
+func hits(t *testing.T, database string) []string {
+	t.Helper()
+	s := newSite(t, database)
+	trace := filepath.Join(t.TempDir(), "trace")
+	if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_FAULT_TRACE="+trace); v == nil || v.Run.Outcome != loop.OutcomeProposed {
+		t.Fatalf("an undisturbed run = %+v, want proposed", v)
+	}
+	f, err := os.Open(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var list []string
+	seen := map[string]int{}
+	for sc := bufio.NewScanner(f); sc.Scan(); {
+		seen[sc.Text()]++
+		list = append(list, fmt.Sprintf("%s:%d", sc.Text(), seen[sc.Text()]))
+	}
+	return list
+}
+
+func TestKilledAtAnyPointTheNextCommandPutsItRight(t *testing.T) {
+	for name, database := range map[string]func(t *testing.T) string{
+		"sqlite":   func(*testing.T) string { return "" },
+		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shared := database(t)
+			points := hits(t, shared)
+			if len(points) < 40 {
+				t.Fatalf("only %d fault points were hit: %v", len(points), points)
+			}
+			for _, at := range points {
+				t.Run(at, func(t *testing.T) { crashAt(t, newSite(t, shared), at) })
+			}
+		})
+	}
+}
+
+func crashAt(t *testing.T, s *site, at string) {
+	before := s.git("rev-parse", "HEAD", "main") + s.git("stash", "list")
+	index := readFile(t, filepath.Join(s.root, ".git/index"))
+	if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at); v != nil {
+		t.Fatalf("it was not killed: %+v", v)
+	}
+	// A state file is always a complete old or new version, before anything is mended.
+	if _, err := spine.ParseState(readFile(t, filepath.Join(s.root, ".loops/fix/STATE.md"))); err != nil {
+		t.Errorf("STATE.md after the crash: %v", err)
+	}
+	v := s.pawl("recover")
+	if v == nil {
+		t.Fatal("recovery was killed")
+	}
+	again := s.pawl("recover")
+	if len(again.Recovered) != 0 {
+		t.Errorf("a second recovery found %v", again.Recovered)
+	}
+	s.checkRecovered(v.Recovered)
+	s.nothingLeft()
+	last := s.pawl("run")
+	s.checkRuns(last.Run)
+	s.nothingLeft()
+	if now := s.git("rev-parse", "HEAD", "main") + s.git("stash", "list"); now != before {
+		t.Errorf("HEAD, main or stash moved: %s, was %s", now, before)
+	}
+	if readFile(t, filepath.Join(s.root, ".git/index")) != index {
+		t.Error("the index was touched")
+	}
+	if status := s.git("status", "--porcelain", "--untracked-files=all"); strings.Contains(status, "src/") {
+		t.Errorf("the checkout was touched:\n%s", status)
+	}
+}
+
+// checkRecovered reads every snapshot that recovery named.
+func (s *site) checkRecovered(list []string) {
+	s.t.Helper()
+	for _, rec := range list {
+		f := strings.Fields(rec)
+		if len(f) == 4 {
+			if got := s.git("show", f[3]+":src/a.txt"); got != "two" && got != "three" {
+				s.t.Errorf("%s keeps a.txt = %q", f[3], got)
+			}
+		}
+	}
+}
+
+// nothingLeft takes stock of processes, trees, locks, temporary files and refs.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	for _, pattern := range []string{
+		filepath.Join(s.home, "trees", "*"), filepath.Join(s.home, "trees", ".*"), filepath.Join(s.home, "runs", "*"),
+		filepath.Join(s.root, ".git", "*.lock"), filepath.Join(s.root, ".loops", "fix", ".*"),
+	} {
+		left, err := filepath.Glob(pattern)
+		if err != nil || len(left) > 0 {
+			s.t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+	if refs := s.git("for-each-ref", "--format=%(refname)", "refs/pawl/tmp"); refs != "" {
+		s.t.Errorf("left behind: %s", refs)
+	}
+	if wt := s.git("worktree", "list"); strings.Count(wt, "\n") != 0 {
+		s.t.Errorf("left behind: %s", wt)
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range procs {
+		env, err := os.ReadFile(p)
+		if err == nil && strings.Contains(string(env), "PAWL_RUN=") && strings.Contains(string(env), s.home) {
+			s.t.Errorf("process %s is left behind", p)
+		}
+	}
+}
+
+// checkRuns holds the rows against each other and against the files.
+func (s *site) checkRuns(last control.RunView) {
+	t, ctx := s.t, s.t.Context()
+	t.Helper()
+	settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := daemon.New(ctx, daemon.Options{Settings: settings, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	svc, err := d.Control(ctx, s.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := svc.Runs(ctx, "fix", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runs[0].ID != last.ID {
+		t.Errorf("newest run is %s, want %s", runs[0].ID, last.ID)
+	}
+	lines, bad := spine.ParseLog(readFile(t, filepath.Join(s.root, ".loops/fix/run-log.md")))
+	if len(bad) > 0 || len(lines) != len(runs) {
+		t.Errorf("run log has %d lines and %d bad ones for %d runs", len(lines), len(bad), len(runs))
+	}
+	proposed := 0
+	for i, v := range runs {
+		if v.N != int64(len(runs)-i) || v.State != "ended" || v.Outcome == "" {
+			t.Errorf("run %d = #%d %s %s, want ended and without gaps", i, v.N, v.State, v.Outcome)
+		}
+		if i < len(lines) && (lines[len(runs)-1-i].Run != v.N || lines[len(runs)-1-i].Outcome != v.Outcome.Meaning().Log) {
+			t.Errorf("log line %+v does not tell run #%d %s", lines[len(runs)-1-i], v.N, v.Outcome)
+		}
+		if v.Outcome == loop.OutcomeProposed {
+			if v.Iterations[0].Step == "a.txt is wrong" {
+				proposed++
+			}
+			s.checkBranch(v)
+		} else if out := s.git("for-each-ref", "refs/heads/pawl/fix/"+fmt.Sprint(v.N)); out != "" {
+			t.Errorf("run #%d is %s and has a branch: %s", v.N, v.Outcome, out)
+		}
+	}
+	if proposed != 1 {
+		t.Errorf("%d runs proposed the repair of the item, want 1", proposed)
+	}
+	s.checkState(runs)
+	if err := svc.VerifyAudit(ctx, "fix"); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkBranch holds that the tree on the branch is the tree that the gates saw.
+func (s *site) checkBranch(v control.RunView) {
+	s.t.Helper()
+	it := v.Iterations[len(v.Iterations)-1]
+	if tree := s.git("rev-parse", v.Branch+"^{tree}"); tree != it.Tree || it.Verdict != loop.VerdictPass {
+		s.t.Errorf("%s holds tree %s, gated was %s with %s", v.Branch, tree, it.Tree, it.Verdict)
+	}
+	if commit := s.git("rev-parse", v.Branch); commit != v.Commit {
+		s.t.Errorf("%s is at %s, the row says %s", v.Branch, commit, v.Commit)
+	}
+}
+
+func (s *site) checkState(runs []control.RunView) {
+	s.t.Helper()
+	text := readFile(s.t, filepath.Join(s.root, ".loops/fix/STATE.md"))
+	st, err := spine.ParseState(text)
+	if err != nil {
+		s.t.Errorf("STATE.md: %v", err)
+		return
+	}
+	if st.RunN != runs[0].N {
+		s.t.Errorf("STATE.md is of run #%d, want #%d", st.RunN, runs[0].N)
+	}
+	if !strings.Contains(text, "a note by hand") {
+		s.t.Errorf("a hand-written line is gone:\n%s", text)
+	}
+	if items := st.Items(spine.SectionWatch); len(items) != 1 || items[0].Text != "a.txt is wrong" {
+		s.t.Errorf("Watch = %+v, want the item whose branch is proposed", items)
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
