@@ -39,8 +39,8 @@ cross: ## compile for every platform that pawl is promised for
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./...; \
 	done
 
-bench: ## measure the runtime against its targets
-	$(GO) run ./internal/bench
+bench: postgres ## measure the runtime against its targets, beside bare baselines
+	@$(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 20m ./internal/bench
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' internal | sort | while IFS=: read -r file func; do \

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,8 @@ func (s *Service) Runs(ctx context.Context, name string, limit int) ([]RunView, 
 			views = append(views, v)
 		}
 	}
-	return views, nil
+	slices.SortStableFunc(views, func(a, b RunView) int { return b.Run.Created.Compare(a.Run.Created) })
+	return views[:min(len(views), limit)], nil
 }
 
 // Run finds a RUN: a run id, LOOP#N, or LOOP for its newest.
@@ -193,7 +195,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	}
 	w := Why{
 		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
-		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{}, Next: next(v),
+		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{}, Next: Next(v),
 	}
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
@@ -222,8 +224,8 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 	}
 }
 
-// next is what a person can do after a run.
-func next(v RunView) string {
+// Next is what a person can do after a run; empty if there is nothing to do.
+func Next(v RunView) string {
 	id := fmt.Sprintf("%s#%d", v.Loop, v.N)
 	switch {
 	case v.State == "dead":

@@ -100,6 +100,9 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 // record keeps the store's switch in step with the file, and makes a link of
 // it in each loop's audit chain.
 func (s *Service) record(ctx context.Context, name string, paused bool) error {
+	if s.Store == nil {
+		return nil // The file stands, and every engine obeys it.
+	}
 	rows, err := s.Loops(ctx)
 	if err != nil {
 		return err

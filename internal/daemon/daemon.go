@@ -80,6 +80,12 @@ func (d *Daemon) Control(ctx context.Context, dir string) (*control.Service, err
 	return control.New(ctx, d.deps, dir)
 }
 
+// Engine runs targets that no definition in a workspace names; nil if read-only.
+func (d *Daemon) Engine() *engine.Engine { return d.deps.Engine }
+
+// Store is the open store, nil if there is none to read.
+func (d *Daemon) Store() *store.Store { return d.store }
+
 // Close ends the composition. Runs must have ended.
 func (d *Daemon) Close() error {
 	if d.store == nil {

@@ -163,6 +163,7 @@ func (d *Document) entry(key string) *entry {
 type source struct {
 	text  string
 	lines []string
+	ascii bool // a column is a byte
 }
 
 // newSource drops a byte-order mark and every carriage return, so that files
@@ -176,7 +177,7 @@ func newSource(data []byte) source {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\ufffd")
 	}
-	return source{text: text, lines: strings.Split(text, "\n")}
+	return source{text: text, lines: strings.Split(text, "\n"), ascii: utf8.RuneCountInString(text) == len(text)}
 }
 
 // from is the rest of a line, both counted from 1 and the column in characters.
@@ -185,6 +186,9 @@ func (s source) from(line, column int) string {
 		return ""
 	}
 	rest := s.lines[line-1]
+	if s.ascii {
+		return rest[min(max(column-1, 0), len(rest)):]
+	}
 	for ; column > 1 && rest != ""; column-- {
 		_, size := utf8.DecodeRuneInString(rest)
 		rest = rest[size:]

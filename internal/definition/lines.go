@@ -55,7 +55,7 @@ func rescue(src source, i int, e entry) entry {
 	for end < len(src.lines) && !startsText(src.lines[end]) {
 		end++
 	}
-	part := source{lines: src.lines[i:end]}
+	part := source{lines: src.lines[i:end], ascii: src.ascii}
 	part.text = strings.Join(part.lines, "\n")
 	alone, err := readTree(part)
 	if err != nil || len(alone) != 1 || alone[0].key.Name != e.key.Name {

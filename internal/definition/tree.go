@@ -33,7 +33,14 @@ func readTree(src source) ([]entry, error) {
 			continue
 		}
 		entries := make([]entry, 0, len(pairs))
+		items := 0
 		for _, pair := range pairs {
+			if list, ok := pair.Value.(*ast.SequenceNode); ok {
+				items += len(list.Values)
+			}
+			if items > maxItems {
+				return nil, fmt.Errorf("more than %d list items", maxItems)
+			}
 			if depth(pair.Value, 0) > maxDepth {
 				return nil, errTooDeep
 			}
@@ -48,10 +55,17 @@ func readTree(src source) ([]entry, error) {
 }
 
 // complete checks that the tree has the key of each line in which a line reader
-// sees one, and that no value stands where a key would; otherwise the parser
-// understood the text in a way that no reader of it would.
+// sees one, and each item of a list, and that no value stands where a key
+// would; otherwise the parser understood the text in a way that no reader of it
+// would.
 func (r treeReader) complete(entries []entry) error {
 	for _, e := range entries {
+		if plainKey(e.key.Name) && r.colon(e.key) == 0 {
+			return fmt.Errorf("not valid YAML (line %d: a key without its colon)", e.key.Line)
+		}
+		if e.block && len(e.items) > 0 && r.dashesBelow(e) != len(e.items) {
+			return fmt.Errorf("not valid YAML (line %d: a list item inside another value)", e.key.Line)
+		}
 		if v := e.scalar; v.Line > e.key.Line && v.Column <= e.key.Column && !e.block {
 			return fmt.Errorf("not valid YAML (line %d: text without a key)", v.Line)
 		}
@@ -72,6 +86,19 @@ func (r treeReader) complete(entries []entry) error {
 	return nil
 }
 
+// dashesBelow counts the items that a line reader sees in a block list, at the
+// column of the first.
+func (r treeReader) dashesBelow(e entry) int {
+	n := 0
+	for i := e.key.Line; i < len(r.src.lines) && !endsList(r.src.lines[i]); i++ {
+		line := strings.TrimLeft(r.src.lines[i], " \t")
+		if column := len(r.src.lines[i]) - len(line) + 1; column == e.scalar.Column && (line == "-" || strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "-\t")) {
+			n++
+		}
+	}
+	return n
+}
+
 // mapping lists the pairs of a block or flow mapping.
 func mapping(node ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch node := node.(type) {
@@ -90,7 +117,7 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 	case *ast.SequenceNode:
 		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
 		for i, item := range node.Values {
-			v := r.item(item)
+			v := r.item(item, node.IsFlowStyle)
 			if !node.IsFlowStyle && i < len(node.Entries) && node.Entries[i].Start != nil {
 				dash := node.Entries[i].Start.Position
 				v = r.begin(v, dash.Line, dash.Column+1)
@@ -106,7 +133,7 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 		if lines := readKey(r.src, e.key.Line-1); lines != nil && lines.key.Name == e.key.Name {
 			return *lines
 		}
-		e.scalar = r.item(node)
+		e.scalar = r.item(node, false)
 	default:
 		e.scalar = r.scalar(node)
 		if tokenKeys[e.key.Name] && plain(node) {
@@ -134,7 +161,7 @@ func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token
 	from, to := start.Position, end.Position
 	rest := r.src.from(from.Line, from.Column)
 	if from.Line == to.Line {
-		return at(start, closed(rest, to.Column-from.Column+1, end.Value)), false
+		return at(start, strings.TrimSpace(closed(rest, to.Column-from.Column+1, end.Value))), false
 	}
 	parts := []string{strings.TrimSpace(rest)}
 	for line := from.Line + 1; line < to.Line; line++ {
@@ -145,8 +172,8 @@ func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token
 }
 
 // item is one element of a list. What is not a scalar is taken as it stands in
-// its line.
-func (r treeReader) item(node ast.Node) Value {
+// its line, in a flow list up to the next comma.
+func (r treeReader) item(node ast.Node, inFlow bool) Value {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
 		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
@@ -161,7 +188,11 @@ func (r treeReader) item(node ast.Node) Value {
 		return r.scalar(node)
 	}
 	v := at(first(node), "")
-	v.Text, _ = lineScalar(r.src.from(v.Line, v.Column), false)
+	rest := r.src.from(v.Line, v.Column)
+	if end := strings.IndexAny(rest, ",]"); inFlow && end >= 0 {
+		rest = rest[:end]
+	}
+	v.Text, _ = lineScalar(rest, false)
 	return v
 }
 
@@ -173,13 +204,17 @@ func (r treeReader) scalar(node ast.Node) Value {
 	case *ast.LiteralNode:
 		return at(node.Start, strings.TrimRight(node.Value.Value, "\n"))
 	case *ast.StringNode:
-		return r.settle(at(node.Token, node.Value), quoted(node))
+		if quoted(node) {
+			return r.settle(at(node.Token, node.Value), true)
+		}
 	case *ast.NullNode:
 		if node.Token.Type == token.ImplicitNullType {
 			return at(node.Token, "")
 		}
 	}
-	return r.settle(at(node.GetToken(), node.GetToken().Value), false)
+	v := at(node.GetToken(), node.GetToken().Value)
+	v.Text = strings.Trim(v.Text, " \t")
+	return r.settle(v, false)
 }
 
 // colon is the column of the colon behind a key, or 0 if the key is written in

@@ -13,10 +13,12 @@ import (
 // Limits of what is given to the YAML parser, whose time grows with the square
 // of nesting and of empty lines in a row. They lie far above what people write.
 const (
-	maxTreeBytes = 64 << 10
+	maxTreeBytes = 32 << 10
 	maxOpeners   = 1000 // [ and { in the whole file
 	maxDashes    = 64   // list markers at the start of one line
 	maxBlank     = 100  // empty lines in a row
+	maxLine      = 8 << 10
+	maxItems     = 2000 // list items in the whole file
 )
 
 var errTooDeep = errors.New("nested too deeply")
@@ -55,16 +57,16 @@ func (s source) heavy() string {
 	if show(s.text) != s.text {
 		return "with characters that are none"
 	}
-	if !strings.Contains(s.text, "\n\n\n") {
-		return ""
-	}
 	blank := 0
 	for _, line := range s.lines {
 		if blank++; strings.TrimSpace(line) != "" {
 			blank = 0
 		}
-		if blank > maxBlank {
+		switch {
+		case blank > maxBlank:
 			return fmt.Sprintf("more than %d empty lines in a row", maxBlank)
+		case len(line) > maxLine:
+			return fmt.Sprintf("a line longer than %d bytes", maxLine)
 		}
 	}
 	return ""
@@ -99,7 +101,7 @@ func firstDocument(src source) source {
 	for i, line := range src.lines {
 		starts, ends := marker(line, "---"), marker(line, "...")
 		if begun && (starts || ends) {
-			return source{text: src.text[:end], lines: src.lines[:i]}
+			return source{text: src.text[:end], lines: src.lines[:i], ascii: src.ascii}
 		}
 		trimmed := strings.TrimSpace(line)
 		begun = begun || starts || trimmed != "" && trimmed[0] != '#' && line[0] != '%' && !ends
@@ -146,37 +148,72 @@ func hide(src source) string {
 }
 
 func hideInLine(b *strings.Builder, line, next string) {
-	written := 0
-	for i := 0; i < len(line); i++ {
-		hidden := ""
-		switch c := line[i]; {
-		case c == '\t' && betweenWords(line[:i], line[i+1:]):
-			hidden = hiddenTab
-		case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
-		case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
-			hidden = hiddenAlias
-		case c == '!' && !decorates(line[:i], line[i:], next):
-			hidden = hiddenTag
-		case c == '&' && !decorates(line[:i], line[i:], next):
-			hidden = hiddenMark
+	body := bodyStart(line)
+	for i := 0; i < len(line); {
+		if line[i] == ' ' || line[i] == '\t' {
+			end := i + len(line[i:]) - len(strings.TrimLeft(line[i:], " \t"))
+			if i > body && betweenWords(line[i-1:i], line[end:]) {
+				b.WriteString(strings.ReplaceAll(line[i:end], "\t", hiddenTab))
+			} else {
+				b.WriteString(line[i:end])
+			}
+			i = end
+			continue
 		}
-		if hidden != "" {
-			b.WriteString(line[written:i])
-			b.WriteString(hidden)
-			written = i + 1
-		}
+		b.WriteString(hiddenMarks(line, i, next))
+		i++
 	}
-	b.WriteString(line[written:])
 }
 
-// betweenWords reports whether a tab belongs to a text. Otherwise it separates
-// a value from its key, its dash, its neighbour or its comment.
-func betweenWords(before, after string) bool {
-	before, after = strings.TrimRight(before, " \t"), strings.TrimLeft(after, " \t")
-	if strings.Trim(before, " \t-?") == "" || after == "" {
+// hiddenMarks is the byte of a line at i, or what stands for it.
+func hiddenMarks(line string, i int, next string) string {
+	switch c := line[i]; {
+	case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
+	case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
+		return hiddenAlias
+	case c == '!' && !decorates(line[:i], line[i:], next):
+		return hiddenTag
+	case c == '&' && !decorates(line[:i], line[i:], next):
+		return hiddenMark
+	}
+	return line[i : i+1]
+}
+
+// bodyStart is where a line's text begins behind indentation and list markers.
+func bodyStart(line string) int {
+	at := 0
+	for at < len(line) {
+		switch marker := line[at]; {
+		case marker == ' ' || marker == '\t':
+			at++
+		case (marker == '-' || marker == '?') && (at+1 == len(line) || line[at+1] == ' ' || line[at+1] == '\t'):
+			at++
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// betweenWords reports whether tabs between a byte and what follows belong to a
+// text. Otherwise they separate a value from its key, its neighbour or its
+// comment. Next to a comma they may do either, and hiding them hurts neither.
+func betweenWords(last, after string) bool {
+	if after == "" {
 		return false
 	}
-	return !strings.ContainsAny(before[len(before)-1:], ":,[{") && !strings.ContainsAny(after[:1], "#:,]}")
+	first := after[:1]
+	switch {
+	case last == ":" || first == "#":
+		return false
+	case first == ":" && (len(after) == 1 || strings.ContainsAny(after[1:2], " \t")):
+		return false
+	case strings.Contains(",[{", last):
+		return !strings.Contains(`"'[{`, first)
+	case strings.Contains(",]}", first):
+		return !strings.Contains(`"'[]{}`, last)
+	}
+	return true
 }
 
 func beginsWord(before string) bool {
@@ -187,10 +224,10 @@ func wordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// decorates reports whether a tag or an anchor stands alone between a key and
+// decorates reports whether a tag or an anchor stands alone between a top key and
 // the block below it. The parser must then see it for what it is.
 func decorates(before, word, next string) bool {
-	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") {
+	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") || !startsText(before) || before[0] == '-' {
 		return false
 	}
 	_, rest, _ := strings.Cut(word, " ")

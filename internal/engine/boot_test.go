@@ -43,7 +43,7 @@ func (bootLike) Open(ctx context.Context, v engine.View) (engine.Session, error)
 	if s.text = file.Content; json.Unmarshal([]byte(s.text), &s.m) == nil {
 		return s, nil
 	}
-	old, err := v.History.Show(ctx, v.Run.BaseCommit, bootState)
+	old, err := v.History.Show(ctx, "", bootState)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	c.run.Summary = or(w.report.Summary, c.run.Summary)
 	c.run.Subject = or(w.report.Item, c.run.Subject)
 	if w.report.Readiness != nil {
-		c.run.Readiness = *w.report.Readiness
+		c.run.Readiness, c.assessed = *w.report.Readiness, true
 	}
 	retry := s.Again && c.worked < c.def.MaxIterations && a.Reason != loop.ReasonAgentMissing && !missingGate(it.Gates)
 	if s.Again && retry {

@@ -40,7 +40,8 @@ type cycle struct {
 	restored string          // snapshot ref that the copy goes on from, if any
 	kept     string          // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
-	requested int // effects asked for
+	requested int  // effects asked for
+	assessed  bool // the agent said how ready the loop is
 
 	staged  []write              // join the next commit
 	pending []loop.PendingChange // recorded, not yet applied

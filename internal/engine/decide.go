@@ -62,6 +62,9 @@ func (c *cycle) noChoice(d plan.Decision) ending {
 // intend makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
 func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
+	if err := c.base(ctx); err != nil {
+		return Brief{}, err
+	}
 	changes, brief, err := c.session.Begin(*d.Choice)
 	if err != nil {
 		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)

@@ -19,6 +19,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 		return err
 	}
 	c.release()
+	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	if end.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
@@ -30,8 +31,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.spent()
 	run := c.run
 	err := c.commit(ctx, loop.PhaseConclude,
-		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, run) },
-		func(ctx context.Context, rt *store.RunTx) error { return rt.Settle(ctx, run.Outcome, true) })
+		func(ctx context.Context, rt *store.RunTx) error { return rt.Settle(ctx, run, true) })
 	if err != nil {
 		return err
 	}
@@ -83,12 +83,11 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	c.emit(loop.EventOutcome, outcomeText(c.run))
 	run, from := c.run, c.run.State
 	err := c.commit(ctx, phase,
-		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, run) },
 		func(ctx context.Context, rt *store.RunTx) error {
 			if from == loop.RunSettling {
-				return rt.End(ctx, run.Outcome)
+				return rt.End(ctx, run)
 			}
-			return rt.Settle(ctx, run.Outcome, false)
+			return rt.Settle(ctx, run, false)
 		},
 		c.recordChanges(changes),
 		func(ctx context.Context, rt *store.RunTx) error {
@@ -103,6 +102,22 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	}
 	c.enterQuietly(loop.PhaseSleep)
 	return nil
+}
+
+// readinessStep is how much a run that ends badly takes from the readiness.
+const readinessStep = 20
+
+// assess moves the loop's readiness unless the agent said it: gates that pass
+// restore it, runs that fail lower it, so that a falling number asks for a look
+// at the loop before it has done much harm.
+func (c *cycle) assess(end ending) {
+	switch {
+	case c.assessed:
+	case end.reason == loop.ReasonGatesPass:
+		c.run.Readiness = 100
+	case end.outcome == loop.OutcomeFailed, end.outcome == loop.OutcomeGaveUp, end.outcome == loop.OutcomeRefused:
+		c.run.Readiness = max(0, c.run.Readiness-readinessStep)
+	}
 }
 
 // release gives steps back that the run claimed and did not settle.

@@ -66,7 +66,7 @@ type File struct {
 	TooBig  bool // Content is empty then: over MaxFile bytes
 }
 
-// History reads files of earlier commits.
+// History reads files of earlier commits; an empty revision is the run's base.
 type History interface {
 	Show(ctx context.Context, rev, path string) ([]byte, error)
 }

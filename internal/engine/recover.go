@@ -124,13 +124,14 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 		return nil, err
 	}
 	c.t.Definition = c.def
-	if err := c.loadPending(ctx); err != nil {
+	v, err := c.look(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := c.applyPending(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.open(ctx); err != nil {
+	if c.session, err = c.t.Protocol.Open(ctx, v); err != nil {
 		c.note("the loop's memory cannot be opened: %s", err)
 	}
 	if c.run.State == loop.RunSettling {

@@ -18,10 +18,8 @@ var beforeOpen = fault.New("engine.rehydrate.open.before")
 // makes repairs durable before anything is sensed.
 func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
 	c.enter(loop.PhaseRehydrate)
-	if err := c.base(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.loadPending(ctx); err != nil {
+	v, err := c.look(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := c.applyPending(ctx); err != nil {
@@ -30,35 +28,49 @@ func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
 	if err := beforeOpen.Hit(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.open(ctx); err != nil {
+	if c.session, err = c.t.Protocol.Open(ctx, v); err != nil {
 		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}, nil
 	}
 	return nil, c.repair(ctx)
 }
 
-// base resolves what the run works on: the tip of its base branch.
+// base resolves what the run works on, the tip of its base branch, when it is
+// first needed: a run that finds nothing to do does not ask git anything.
 func (c *cycle) base(ctx context.Context) error {
+	if c.run.BaseCommit != "" {
+		return nil
+	}
 	b, err := c.t.Repo.Base(ctx, c.def.Base)
 	if err != nil {
 		return err
 	}
-	c.run.BaseCommit, c.run.BaseTree, c.treeBase = b.Commit, b.Tree, b.Commit
+	c.run.BaseCommit, c.run.BaseTree = b.Commit, b.Tree
 	return nil
 }
 
-// loadPending reads file changes that no process is known to have applied.
-func (c *cycle) loadPending(ctx context.Context) error {
-	return c.Store.View(ctx, func(r *store.Reader) (err error) {
-		c.pending, err = r.Pending(ctx, c.t.Loop.ID)
-		return err
-	})
+// history reads files of commits; an empty revision is the run's base.
+type history struct{ c *cycle }
+
+func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
+	if rev == "" {
+		if err := h.c.base(ctx); err != nil {
+			return nil, err
+		}
+		rev = h.c.run.BaseCommit
+	}
+	return h.c.t.Repo.Show(ctx, rev, path)
 }
 
-func (c *cycle) open(ctx context.Context) error {
+// look reads all that is known of the loop in one view: rows for the protocol,
+// answers of humans, and file changes that no process is known to have applied.
+func (c *cycle) look(ctx context.Context) (View, error) {
 	v := View{
-		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: files{c.t.Workspace.Root}, History: c.t.Repo, Now: c.Now(),
+		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: files{c.t.Workspace.Root}, History: history{c}, Now: c.Now(),
 	}
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		if c.pending, err = r.Pending(ctx, c.t.Loop.ID); err != nil {
+			return err
+		}
 		if v.Steps, err = r.Steps(ctx, c.t.Loop.ID); err != nil {
 			return err
 		}
@@ -67,17 +79,16 @@ func (c *cycle) open(ctx context.Context) error {
 		}
 		return c.readAnswers(ctx, r, v.Steps)
 	})
-	if err != nil {
-		return err
-	}
 	for len(v.Recent) > 0 && v.Recent[0].N >= c.run.N {
 		v.Recent = v.Recent[1:]
 	}
 	for _, s := range v.Steps {
 		c.steps[s.Key] = s
 	}
-	c.session, err = c.t.Protocol.Open(ctx, v)
-	return err
+	if len(v.Recent) > 0 && c.run.State == loop.RunRunning {
+		c.run.Readiness = v.Recent[0].Readiness
+	}
+	return v, err
 }
 
 // readAnswers finds out which waiting steps a human has answered.

@@ -36,10 +36,7 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 }
 
 func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
-	if err := tx.SaveWorkspace(ctx, c.t.Workspace); err != nil {
-		return err
-	}
-	l, err := tx.EnsureLoop(ctx, c.t.Loop)
+	l, err := tx.EnsureLoop(ctx, c.t.Workspace, c.t.Loop)
 	if err != nil {
 		return err
 	}
@@ -50,28 +47,23 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
 	if err := c.free(ctx, tx); err != nil {
 		return err
 	}
-	digest, changed, err := tx.SaveDefinition(ctx, l.ID, c.def)
-	if err != nil {
-		return err
-	}
-	if changed {
+	digest := c.def.Digest()
+	if digest != l.Definition {
+		if err := tx.SaveDefinition(ctx, l.ID, c.def); err != nil {
+			return err
+		}
 		if err := tx.Link(ctx, l.ID, "definition", "", map[string]string{"digest": digest, "before": l.Definition}); err != nil {
 			return err
 		}
 	}
 	r := loop.Run{
 		ID: c.NewID("run"), LoopID: l.ID, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
-		Sandbox: c.def.Sandbox,
+		Sandbox: c.def.Sandbox, Approval: c.f.Approval,
 	}
 	if r.Key = c.f.Key; r.Key == "" {
 		r.Key = r.ID
 	}
-	r, err = tx.Fire(ctx, r)
-	if err != nil {
-		return err
-	}
-	c.run, _, err = tx.Claim(ctx, r.ID, r.Fence, c.Self, loop.Holder{})
-	c.run.Approval = c.f.Approval
+	c.run, err = tx.FireClaimed(ctx, r, c.Self)
 	return err
 }
 

@@ -37,6 +37,12 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.tree != nil {
 		return nil
 	}
+	if err := c.base(ctx); err != nil {
+		return err
+	}
+	if c.treeBase == "" {
+		c.treeBase = c.run.BaseCommit
+	}
 	tree, err := c.trees(ctx, purposeAct).Make(ctx, treeName(c.run.ID, purposeAct), c.treeBase)
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", short(c.treeBase), err)

@@ -26,7 +26,7 @@ func hostileRepo(t *testing.T) (dir, marker string) {
 	})
 	marker = filepath.Join(t.TempDir(), "marker")
 	evil := filepath.Join(t.TempDir(), "evil")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\ncat\n", marker)
+	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\nexit 1\n", marker)
 	if err := os.WriteFile(evil, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -292,6 +292,33 @@ func TestFilesAreHandedOver(t *testing.T) {
 	})
 }
 
+func TestTheEndOfAStreamIsSeenWhenTheProgramClosesIt(t *testing.T) {
+	eachRunner(t, func(t *testing.T, r runner) {
+		in, feeder := io.Pipe()
+		out, end, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		s := shell("echo said; exec >&-; read x")
+		s.Stdin, s.Stdout, s.Timeout = in, end, long
+		var ended sync.WaitGroup
+		ended.Go(func() { mustRun(t, r, s) })
+		out.SetReadDeadline(time.Now().Add(long / 2))
+		first := make([]byte, 5)
+		if _, err := io.ReadFull(out, first); err != nil {
+			t.Error(err)
+		}
+		end.Close()
+		rest, err := io.ReadAll(out)
+		if string(first) != "said\n" || len(rest) > 0 || err != nil {
+			t.Errorf("got %q, %q, %v", first, rest, err)
+		}
+		feeder.Close()
+		ended.Wait()
+	})
+}
+
 func TestOneWriterForBothStreamsKeepsTheirOrder(t *testing.T) {
 	eachRunner(t, func(t *testing.T, r runner) {
 		got := output(t, r, shell("for i in 1 2 3 4 5; do echo out; echo err >&2; done"))

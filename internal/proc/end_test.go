@@ -3,14 +3,17 @@
 package proc
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,12 +57,12 @@ func TestBoundsEndAProgram(t *testing.T) {
 
 func TestATimeOutIsToldFromACancellation(t *testing.T) {
 	eachRunner(t, func(t *testing.T, r runner) {
-		s := shell("sleep 300")
-		s.Timeout = 50 * time.Millisecond
+		s := shell("exec sleep 300")
+		s.Timeout = 250 * time.Millisecond
 		if got := mustRun(t, r, s); got.Ended != TimedOut || got.Exit != 137 || got.Took < s.Timeout {
 			t.Errorf("own time-out: %+v", got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
 		defer cancel()
 		s.Timeout = long
 		if got, err := r.Run(ctx, s); err != nil || got.Ended != Canceled || got.Exit != 137 {
@@ -147,6 +150,59 @@ func TestATreeThatStopsItsSupervisorIsCut(t *testing.T) {
 	})
 }
 
+func TestATreeCannotHoldUpItsSupervisor(t *testing.T) {
+	eachTree(t, func(t *testing.T, m Method) {
+		if got := mustRun(t, Tree{Want: m}, shell(`kill -STOP $PPID; exit 4`)); got.Exit != 4 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestASupervisorIgnoresRequestsToEnd(t *testing.T) {
+	eachTree(t, func(t *testing.T, m Method) {
+		s, mark := marked(t, `echo; read x; exit 5`)
+		in, feeder := io.Pipe()
+		ready := onWrite(func() {
+			for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+				killStage(t, mark, sig)
+			}
+			feeder.Close()
+		})
+		s.Stdin, s.Stdout, s.Timeout = in, &ready, long
+		if got := mustRun(t, Tree{Want: m}, s); got.Exit != 5 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
+	eachTree(t, func(t *testing.T, m Method) {
+		mark := newMark()
+		s := Spec{Argv: []string{"sleep", mark}, Env: []string{systemPath}, Timeout: long}
+		var ended sync.WaitGroup
+		ended.Go(func() {
+			if got := mustRun(t, Tree{Want: m}, s); got.Exit != 137 || got.Ended != Signaled {
+				t.Errorf("%+v", got)
+			}
+		})
+		var sleeper string
+		if !within(long, func() bool { sleeper = strings.Join(living(t, mark), ""); return sleeper != "" }) {
+			t.Fatal("the program did not start")
+		}
+		pid, _, _ := strings.Cut(sleeper, " ")
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, _ := stage.Look(n)
+		syscall.Kill(program.Parent, syscall.SIGKILL)
+		ended.Wait()
+		if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
+			t.Errorf("left: %q", living(t, mark))
+		}
+	})
+}
+
 func TestATreeDiesWithItsSupervisor(t *testing.T) {
 	eachTree(t, func(t *testing.T, m Method) {
 		for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} {
@@ -209,6 +265,27 @@ func TestATreeDiesWithPawl(t *testing.T) {
 	})
 }
 
+func TestANamespaceDiesWithPawlAlsoWhenItsSupervisorIsStopped(t *testing.T) {
+	if (Tree{}).Method() != PIDNamespace {
+		t.Skip("no PID namespaces on this host")
+	}
+	mark := newMark()
+	cmd := asHelper(PIDNamespace, "MARK="+mark, `sleep $MARK & exec sleep $MARK`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if !within(long, func() bool { return strings.Count(strings.Join(living(t, mark), "\n"), " sleep "+mark) == 2 }) {
+		t.Fatalf("only %q started", living(t, mark))
+	}
+	killStage(t, mark, syscall.SIGSTOP)
+	cmd.Process.Signal(syscall.SIGKILL)
+	if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
+		t.Fatalf("left after two seconds: %q", living(t, mark))
+	}
+}
+
 func TestAPlainProgramDiesWithPawl(t *testing.T) {
 	mark := newMark()
 	cmd := asHelper(plain, "MARK="+mark, `exec sleep $MARK`)
@@ -217,7 +294,7 @@ func TestAPlainProgramDiesWithPawl(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	if !within(long, func() bool { return strings.Contains(strings.Join(living(t, mark), "\n"), " sleep ") }) {
+	if !within(long, func() bool { return strings.Contains(strings.Join(living(t, mark), "\n"), " sleep "+mark) }) {
 		t.Fatalf("only %q started", living(t, mark))
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
@@ -228,16 +305,20 @@ func TestAPlainProgramDiesWithPawl(t *testing.T) {
 }
 
 func TestPlainKillsItsGroupAndDoesNotWaitForADaemon(t *testing.T) {
-	s, mark := marked(t, `sleep $MARK & (setsid sh -c 'echo > "$UP"; exec sleep $MARK' &)`+up+`echo said; exit 2`)
+	before := runtime.NumGoroutine()
+	s, mark := marked(t, `exec 3<&0; sleep $MARK & (setsid sh -c 'echo > "$UP"; exec sleep $MARK' &)`+up+`echo said; exit 2`)
 	defer KillTagged(context.Background(), s.Tag)
 	var out strings.Builder
-	s.Stdout = &out
+	s.Stdin, s.Stdout = bytes.NewReader(make([]byte, 1<<20)), &out
 	got := mustRun(t, Plain{}, s)
 	if got.Exit != 2 || out.String() != "said\n" || got.Took > 5*time.Second {
 		t.Errorf("%+v, output %q", got, out.String())
 	}
 	if left := living(t, mark); len(left) != 1 {
 		t.Errorf("%q live, want the daemon alone", left)
+	}
+	if !within(long/2, func() bool { return runtime.NumGoroutine() <= before }) {
+		t.Error("a goroutine still feeds the daemon")
 	}
 }
 
@@ -279,9 +360,13 @@ func TestRunsLeaveNothingBehindInPawl(t *testing.T) {
 			s := shell("cat; exit 1")
 			s.Stdin, s.Stdout, s.Stderr = strings.NewReader("x"), NewRing(1, 1), NewRing(1, 1)
 			mustRun(t, runnerFor(m), s)
-			s = shell("sleep 300")
-			s.Timeout = 50 * time.Millisecond
-			mustRun(t, runnerFor(m), s)
+			ctx, cancel := context.WithCancel(t.Context())
+			ready := onWrite(cancel)
+			s = shell("echo; exec sleep 300")
+			s.Stdout = &ready
+			if got, err := runnerFor(m).Run(ctx, s); err != nil || got.Ended != Canceled {
+				t.Errorf("%+v, %v", got, err)
+			}
 			runnerFor(m).Run(t.Context(), Spec{Argv: []string{"/no/such"}, Stdout: NewRing(1, 1)})
 		}
 	}

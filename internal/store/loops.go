@@ -15,14 +15,6 @@ const saveWorkspace = `
 INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $2, $3)
 ON CONFLICT (id) DO UPDATE SET root = excluded.root`
 
-// SaveWorkspace registers w, or records that it moved.
-func (t *Tx) SaveWorkspace(ctx context.Context, w loop.Workspace) error {
-	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
-		return fmt.Errorf("save workspace %s: %w", w.Root, err)
-	}
-	return nil
-}
-
 const loopColumns = `id, workspace_id, name, protocol, definition, paused, last_n, created_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
@@ -37,9 +29,16 @@ const insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, created_ms) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING`
 
-// EnsureLoop creates the loop if its workspace has none of that protocol and
-// name, and returns the row.
-func (t *Tx) EnsureLoop(ctx context.Context, l loop.Loop) (loop.Loop, error) {
+// EnsureLoop returns the loop's row, and creates it first, with its workspace,
+// if the workspace has none of that protocol and name.
+func (t *Tx) EnsureLoop(ctx context.Context, w loop.Workspace, l loop.Loop) (loop.Loop, error) {
+	had, err := t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)
+	if !errors.Is(err, loop.ErrNotFound) {
+		return had, err
+	}
+	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
+		return loop.Loop{}, fmt.Errorf("save workspace %s: %w", w.Root, err)
+	}
 	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, millis(t.now)); err != nil {
 		return loop.Loop{}, fmt.Errorf("save loop %s: %w", l.Name, err)
 	}
@@ -79,24 +78,18 @@ func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
 }
 
 const insertDefinition = `INSERT INTO definitions (digest, loop_id, body, created_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
-const pinDefinition = `UPDATE loops SET definition = $1 WHERE id = $2 AND definition <> $1`
+const pinDefinition = `UPDATE loops SET definition = $1 WHERE id = $2`
 
 // SaveDefinition records d under its digest and makes it the loop's newest.
-// It reports whether the loop had another one before.
-func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definition) (digest string, changed bool, err error) {
-	body, err := json.Marshal(d)
-	if err != nil {
-		return "", false, fmt.Errorf("encode definition %s: %w", d.Name, err)
+func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definition) error {
+	digest := d.Digest()
+	if _, err := t.exec(ctx, insertDefinition, digest, loopID, encode(d), millis(t.now)); err != nil {
+		return fmt.Errorf("save definition %s: %w", d.Name, err)
 	}
-	digest = d.Digest()
-	if _, err := t.exec(ctx, insertDefinition, digest, loopID, string(body), millis(t.now)); err != nil {
-		return "", false, fmt.Errorf("save definition %s: %w", d.Name, err)
+	if _, err := t.exec(ctx, pinDefinition, digest, loopID); err != nil {
+		return fmt.Errorf("pin definition %s: %w", d.Name, err)
 	}
-	n, err := t.exec(ctx, pinDefinition, digest, loopID)
-	if err != nil {
-		return "", false, fmt.Errorf("pin definition %s: %w", d.Name, err)
-	}
-	return digest, n == 1, nil
+	return nil
 }
 
 const readDefinition = `SELECT body FROM definitions WHERE digest = $1`

@@ -60,10 +60,7 @@ func seed(t *testing.T, s *store.Store, name string) loop.Loop {
 	t.Helper()
 	var l loop.Loop
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-		if err = tx.SaveWorkspace(ctx, loop.Workspace{ID: "ws", Root: "/repo"}); err != nil {
-			return err
-		}
-		l, err = tx.EnsureLoop(ctx, loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: loop.ProtocolSpine})
+		l, err = tx.EnsureLoop(ctx, loop.Workspace{ID: "ws", Root: "/repo"}, loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: loop.ProtocolSpine})
 		return err
 	})
 	return l
@@ -108,9 +105,9 @@ func look[T any](t *testing.T, s *store.Store, fn func(context.Context, *store.R
 
 func settle(t *testing.T, s *store.Store, r loop.Run, o loop.Outcome) {
 	t.Helper()
-	err := held(t.Context(), s, r, func(rt *store.RunTx) error { return rt.Settle(t.Context(), o, false) })
+	r.Outcome = o
+	err := held(t.Context(), s, r, func(rt *store.RunTx) error { return rt.Settle(t.Context(), r, false) })
 	if err != nil {
 		t.Fatal(err)
 	}
 }
-

@@ -35,32 +35,47 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 
 const nextNumber = `UPDATE loops SET last_n = last_n + 1 WHERE id = $1 RETURNING last_n`
 const insertRun = `
-INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', 'trigger', $7, $8, $9, $10)`
-const keyTaken = `SELECT count(*) FROM runs WHERE run_key = $1`
+INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
+                  holder, fence, lease_until_ms, started_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17)
+ON CONFLICT (run_key) DO NOTHING`
 
 // Fire inserts a queued run with the loop's next number. A key that fired
-// before is ErrDuplicateKey and writes nothing.
+// before is ErrDuplicateKey, and the transaction must not be committed.
 func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
-	// The loop's row is locked by the increment, so the check that follows
-	// cannot race with another firing of the same loop.
+	r.State, r.Phase = loop.RunQueued, loop.PhaseTrigger
+	return t.insert(ctx, r, "", 0)
+}
+
+// FireClaimed inserts a run that the caller holds from the start, with fence
+// 1: what Fire and Claim do, in one step.
+func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
+	r.State, r.Phase, r.Holder, r.Fence = loop.RunRunning, loop.PhaseClaim, by, 1
+	r.Started = fromMillis(millis(t.now))
+	return t.insert(ctx, r, encode(by), Lease.Milliseconds())
+}
+
+// insert numbers and writes the run. The loop's row stays locked by the
+// increment, so numbers have no gaps: a firing that fails gives its number back
+// with the transaction.
+func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
 	if err := t.row(ctx, nextNumber, r.LoopID).Scan(&r.N); err != nil {
 		return r, fmt.Errorf("number a run of %s: %w", r.LoopID, err)
 	}
-	var taken int
-	if err := t.row(ctx, keyTaken, r.Key).Scan(&taken); err != nil {
-		return r, fmt.Errorf("fire %s: %w", r.Key, err)
-	}
-	if taken > 0 {
-		return r, fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
-	}
-	_, err := t.exec(ctx, insertRun, r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, r.Definition, encode(r.Overrides), r.Sandbox, millis(t.now))
+	n, err := t.exec(ctx, insertRun, r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
+		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started))
 	if err != nil {
 		return r, fmt.Errorf("fire %s: %w", r.Key, err)
 	}
-	r.State, r.Phase, r.Created = loop.RunQueued, loop.PhaseTrigger, fromMillis(millis(t.now))
+	if n == 0 {
+		return r, fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
+	}
+	r.Created, r.Readiness = fromMillis(millis(t.now)), fullReadiness
 	return r, nil
 }
+
+// fullReadiness is what a run starts with, as the column's default says.
+const fullReadiness = 100
 
 // claimRun takes a queued run, or one whose lease lapsed or whose holder the
 // caller has found dead.
@@ -201,48 +216,49 @@ func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, e
 const saveRun = `
 UPDATE runs
 SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, base_tree = $6, branch = $7, commit_hash = $8, snapshot = $9,
-       approval = $10, sandbox = $11, readiness = $12, usage = $13, total_us = $14, agent_us = $15, gates_us = $16
-WHERE  id = $17 AND fence = $18`
+       approval = $10, sandbox = $11, readiness = $12, usage = $13, total_us = $14, agent_us = $15, gates_us = $16,
+       state = $17, outcome = $18, ended_ms = $19, holder = CASE $17 WHEN 'ended' THEN '' ELSE holder END,
+       lease_until_ms = CASE $17 WHEN 'ended' THEN 0 ELSE lease_until_ms END
+WHERE  id = $20 AND fence = $21 AND state = $22`
 
-// Save records the facts of the run that its phases found out. State, phase,
-// outcome and claim are not touched.
+// Save records the facts of a running or settling run that its phases found
+// out. State, phase and outcome stay what they are.
 func (t *RunTx) Save(ctx context.Context, r loop.Run) error {
-	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
-		r.Approval, r.Sandbox, r.Readiness, encode(r.Usage), micros(r.Spent.Total), micros(r.Spent.Agent), micros(r.Spent.Gates), t.run.ID, t.run.Fence)
-	return t.guarded("save", n, err)
+	return t.save(ctx, r, t.run.State, t.run.State, t.run.Outcome)
 }
 
-const settleRun = `
-UPDATE runs SET state = $1, outcome = $2, ended_ms = $3, holder = CASE $1 WHEN 'ended' THEN '' ELSE holder END,
-       lease_until_ms = CASE $1 WHEN 'ended' THEN 0 ELSE lease_until_ms END
-WHERE  id = $4 AND fence = $5 AND state = $6`
-
-// Settle gives the run its outcome. It ends the run at once unless effects
-// are outstanding, which then keep it settling.
-func (t *RunTx) Settle(ctx context.Context, outcome loop.Outcome, outstanding bool) error {
+// Settle saves the run with its outcome. It ends the run at once unless
+// effects are outstanding, which then keep it settling.
+func (t *RunTx) Settle(ctx context.Context, r loop.Run, outstanding bool) error {
 	to := loop.RunEnded
 	if outstanding {
 		to = loop.RunSettling
 	}
-	return t.move(ctx, loop.RunRunning, to, outcome)
+	return t.move(ctx, r, loop.RunRunning, to)
 }
 
-// End ends a settling run: nothing is outstanding any more. The outcome may
-// have changed with what the effects did.
-func (t *RunTx) End(ctx context.Context, outcome loop.Outcome) error {
-	return t.move(ctx, loop.RunSettling, loop.RunEnded, outcome)
+// End saves and ends a settling run: nothing is outstanding any more. The
+// outcome may have changed with what the effects did.
+func (t *RunTx) End(ctx context.Context, r loop.Run) error {
+	return t.move(ctx, r, loop.RunSettling, loop.RunEnded)
 }
 
-func (t *RunTx) move(ctx context.Context, from, to loop.RunState, outcome loop.Outcome) error {
+func (t *RunTx) move(ctx context.Context, r loop.Run, from, to loop.RunState) error {
 	if !slices.Contains(loop.Sources("run", to), from) {
 		return fmt.Errorf("run %s: %s may not become %s", t.run.ID, from, to)
 	}
+	return t.save(ctx, r, from, to, r.Outcome)
+}
+
+func (t *RunTx) save(ctx context.Context, r loop.Run, from, to loop.RunState, outcome loop.Outcome) error {
 	var ended int64
 	if to == loop.RunEnded {
 		ended = millis(t.now)
 	}
-	n, err := t.exec(ctx, settleRun, string(to), string(outcome), ended, t.run.ID, t.run.Fence, string(from))
-	return t.guarded(string(to), n, err)
+	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
+		r.Approval, r.Sandbox, r.Readiness, encode(r.Usage), micros(r.Spent.Total), micros(r.Spent.Agent), micros(r.Spent.Gates),
+		string(to), string(outcome), ended, t.run.ID, t.run.Fence, string(from))
+	return t.guarded("save", n, err)
 }
 
 func (t *RunTx) guarded(doing string, n int64, err error) error {

@@ -42,7 +42,7 @@ func TestAKeyFiresOnceAndUsesUpNoNumber(t *testing.T) {
 		l := seed(t, s, "ci")
 		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
 		err := s.Update(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.Fire(t.Context(), loop.Run{ID: "other", LoopID: l.ID, Key: "ci-1", Trigger: "manual"})
+			_, err := tx.FireClaimed(t.Context(), loop.Run{ID: "other", LoopID: l.ID, Key: "ci-1", Trigger: "manual"}, bob)
 			return err
 		})
 		if !errors.Is(err, loop.ErrDuplicateKey) {
@@ -157,12 +157,12 @@ func TestTheHolderSeesThatItIsAskedToStop(t *testing.T) {
 func TestTheDatabaseRefusesStatesThatTheTableDoesNotList(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
-		end := func(rt *store.RunTx) error { return rt.End(t.Context(), loop.OutcomeDone) }
+		end := func(rt *store.RunTx) error { return rt.End(t.Context(), run) }
 		if err := held(t.Context(), s, run, end); err == nil {
 			t.Error("a running run was ended without being concluded")
 		}
 		settle(t, s, run, loop.OutcomeDone)
-		again := func(rt *store.RunTx) error { return rt.Settle(t.Context(), loop.OutcomeFailed, false) }
+		again := func(rt *store.RunTx) error { return rt.Settle(t.Context(), run, false) }
 		if err := held(t.Context(), s, run, again); !errors.Is(err, loop.ErrLeaseLost) {
 			t.Errorf("a second outcome = %v, want ErrLeaseLost", err)
 		}

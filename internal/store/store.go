@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,12 @@ type Store struct {
 	pool *pgxpool.Pool
 	sql  dialect
 	now  func() time.Time
+
+	commits atomic.Int64
 }
+
+// Commits is how many transactions Update has committed since Open.
+func (s *Store) Commits() int64 { return s.commits.Load() }
 
 type querier interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
@@ -95,10 +101,15 @@ func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 // Update runs fn in one write transaction and commits if it returns nil.
 // Nothing is written otherwise, and the error of fn comes back as it is.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	if s.pool == nil {
-		return s.updateSQLite(ctx, fn)
+	update := s.updateSQLite
+	if s.pool != nil {
+		update = s.updatePostgres
 	}
-	return s.updatePostgres(ctx, fn)
+	err := update(ctx, fn)
+	if err == nil {
+		s.commits.Add(1)
+	}
+	return err
 }
 
 func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {

@@ -120,11 +120,10 @@ func start(o Order) int {
 	if err != nil {
 		refuse(StepExec, err)
 	}
-	if o.Kind == KindSubreaper {
-		// Whoever stops pawl may signal everything that it started. The link
-		// decides when this process ends, or orphans would be left behind.
-		ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
-	}
+	// Whoever stops pawl may signal everything that it started. The link decides
+	// when this process ends: the program has a grace period, and a subreaper
+	// that is gone leaves orphans behind.
+	ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	return pid
 }
 

@@ -8,9 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -172,6 +174,35 @@ func TestBelowFindsLivingDescendantsOnly(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
+	cmd := exec.Command("sleep", "300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	stat := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat"
+	looks := 0
+	find := func() []Process {
+		p, ok := Look(cmd.Process.Pid)
+		if !ok || p.Dead {
+			return nil
+		}
+		if looks++; looks == 2 {
+			var b []byte
+			for end := time.Now().Add(5 * time.Second); !strings.Contains(string(b), ") T "); {
+				if b, _ = os.ReadFile(stat); time.Now().After(end) {
+					t.Fatalf("second look finds %q, want it stopped", b)
+				}
+			}
+		}
+		return []Process{p}
+	}
+	if killed, clean := Hunt(find, func() bool { return false }); killed != 1 || !clean {
+		t.Errorf("killed %d, clean %v", killed, clean)
 	}
 }
 

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
+)
+
+func coldStart(b *testing.B) []row {
+	bin := filepath.Join(b.TempDir(), "pawl")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "../../cmd/pawl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	start := func(name string, args ...string) []time.Duration {
+		var took []time.Duration
+		for range 31 {
+			took = append(took, timed(func() {
+				if err := exec.CommandContext(b.Context(), name, args...).Run(); err != nil {
+					b.Fatal(err)
+				}
+			}))
+		}
+		return took
+	}
+	bare, cold := median(start("/bin/true")), median(start(bin, "version"))
+	info, err := os.Stat(bin)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return []row{
+		{"cold start `pawl version`", millis(cold), "< 20 ms", "/bin/true " + millis(bare), ratio(cold, bare)},
+		{"binary, stripped", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "< 35 MB", "", ""},
+	}
+}
+
+// quietRuns measures runs that find nothing to do: everything but the start of
+// the process, files written and synced.
+func quietRuns(b *testing.B) []row {
+	s := newSite(b, 20, "", nil)
+	s.loop("waits", "L1", "agent: command\nretry_blocked_after: 1000000\nagent_command: 'echo \"{\\\"outcome\\\":\\\"blocked\\\",\\\"reason\\\":\\\"x\\\"}\" > \"$PAWL_REPORT\"'")
+	s.loop("looks", "L1", "agent: command\nagent_command: 'false'\nsense: 'true'")
+	s.run(b.Context(), "waits", loop.OutcomeBlocked)
+	var plain, sensed []time.Duration
+	before, runs := s.d.Store().Commits(), int64(0)
+	for range 41 {
+		plain = append(plain, toDuration(s.run(b.Context(), "waits", loop.OutcomeQuiet).MS.Total))
+		runs++
+	}
+	commits := s.d.Store().Commits() - before
+	for range 21 {
+		v := s.run(b.Context(), "looks", loop.OutcomeQuiet)
+		sensed = append(sensed, toDuration(v.MS.Total))
+	}
+	return []row{
+		{"quiet run, 0 tokens", millis(median(plain)), "< 5 ms", fmt.Sprintf("%.1f commits", float64(commits)/float64(runs)), ""},
+		{"quiet run with a sense command", millis(median(sensed)), "+ one start", "", ""},
+	}
+}
+
+func toDuration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+func ratio(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/float64(b)) }
+
+const writes = "agent: command\nagent_command: 'date +%s%N > src/new.txt; echo \"{\\\"outcome\\\":\\\"done\\\"}\" > \"$PAWL_REPORT\"'"
+
+func wholeRunSmall(b *testing.B) []row { return wholeRun(b, 20, 21, "< 50 ms, < 1.50 ×") }
+
+func wholeRunLarge(b *testing.B) []row { return wholeRun(b, 50_000, 3, "< 250 ms (4 of 12)") }
+
+// wholeRun measures a proposing run next to plain git making two worktrees,
+// committing in one and removing both.
+func wholeRun(b *testing.B, files, rounds int, target string) []row {
+	var mu sync.Mutex
+	var events []loop.Event
+	s := newSite(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
+	s.loop("works", "L2", writes)
+	var overhead, baseline []time.Duration
+	shares := map[loop.Phase]time.Duration{}
+	before := s.d.Store().Commits()
+	for i := range rounds {
+		events = nil
+		v := s.run(b.Context(), "works", loop.OutcomeProposed)
+		overhead = append(overhead, toDuration(v.MS.Overhead))
+		addShares(shares, events)
+		baseline = append(baseline, timed(func() { plainGit(s, i) }))
+	}
+	commits := float64(s.d.Store().Commits()-before) / float64(rounds)
+	over, bare := median(overhead), median(baseline)
+	name := fmt.Sprintf("whole run outside agent and gates, %d files", files)
+	return []row{
+		{name, millis(over), target, "plain git " + millis(bare), ratio(over, bare)},
+		{"  commits of that run", fmt.Sprintf("%.1f", commits), "≤ 6", "", ""},
+		{"  where its time goes", shareText(shares, rounds), "", "", ""},
+	}
+}
+
+func plainGit(s *site, i int) {
+	a, c := filepath.Join(s.home, "wt-a"), filepath.Join(s.home, "wt-b")
+	branch := fmt.Sprintf("bare/%d", i)
+	s.git("worktree", "add", "-q", "-b", branch, a)
+	s.must(os.WriteFile(filepath.Join(a, "src/new.txt"), []byte(branch), 0o644))
+	bareGit(s.b, a, "add", "-A")
+	bareGit(s.b, a, "commit", "-q", "-m", "change")
+	s.git("worktree", "add", "-q", "--detach", c, branch)
+	s.git("worktree", "remove", "--force", a)
+	s.git("worktree", "remove", "--force", c)
+}
+
+// addShares adds the time from the start of each phase to the next one.
+func addShares(shares map[loop.Phase]time.Duration, events []loop.Event) {
+	var phase loop.Phase
+	var since time.Time
+	for _, e := range events {
+		if e.Kind != loop.EventPhase {
+			continue
+		}
+		if phase != "" {
+			shares[phase] += e.At.Sub(since)
+		}
+		phase, since = e.Phase, e.At
+	}
+}
+
+func shareText(shares map[loop.Phase]time.Duration, rounds int) string {
+	var parts []string
+	for _, p := range loop.Phases {
+		if d := shares[p] / time.Duration(rounds); d >= 500*time.Microsecond {
+			parts = append(parts, fmt.Sprintf("%s %.1f", p, float64(d.Microseconds())/1000))
+		}
+	}
+	return strings.Join(parts, " · ") + " (with agent and gates)"
+}
+
+// runsPerSecond fires quiet runs of several loops at once, as a daemon would.
+func runsPerSecond(b *testing.B) []row {
+	var rows []row
+	for _, db := range []struct{ name, url, target string }{
+		{"SQLite", "", "> 300/s"}, {"PostgreSQL", pgtest.URL(b), "> 1,000/s"},
+	} {
+		rate, commits := noOps(b, db.url)
+		rows = append(rows, row{"durable no-op runs, " + db.name, fmt.Sprintf("%.0f/s", rate), db.target, fmt.Sprintf("%.1f commits each", commits), ""})
+	}
+	return rows
+}
+
+func killSwitch(b *testing.B) []row {
+	const loops = 100
+	s := newSite(b, 5, "", nil)
+	pids := b.TempDir()
+	for i := range loops {
+		s.loop(fmt.Sprintf("sleeps-%d", i), "L2", fmt.Sprintf("agent: command\nagent_command: 'touch %s/%d; exec sleep 600'", pids, i))
+	}
+	var all sync.WaitGroup
+	ended := make([]time.Duration, loops)
+	var pulled time.Time
+	for i := range loops {
+		all.Go(func() {
+			s.run(b.Context(), fmt.Sprintf("sleeps-%d", i), loop.OutcomePaused)
+			ended[i] = time.Since(pulled)
+		})
+	}
+	for {
+		if up, _ := os.ReadDir(pids); len(up) == loops {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	time.Sleep(200 * time.Millisecond) // The last ones reach their sleep.
+	pulled = time.Now()
+	s.write(".loops/PAUSED", "")
+	gone := waitGone(pids)
+	all.Wait()
+	slices.Sort(ended)
+	return []row{{
+		fmt.Sprintf("kill switch to zero processes, %d agents", loops), millis(gone), "p99 < 1 s", "last run concluded " + millis(ended[loops-1]), "",
+	}}
+}
+
+// waitGone polls until no process has the marker folder on its command line.
+func waitGone(marker string) time.Duration {
+	start := time.Now()
+	for {
+		alive := 0
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, name := range lines {
+			if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), "sleep\x00600") {
+				alive++
+			}
+		}
+		if alive == 0 {
+			return time.Since(start)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
