@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -33,10 +34,8 @@ func patternProblem(pattern string) string {
 	case !doublestar.ValidatePattern(pattern):
 		return "not a valid glob"
 	}
-	for _, alternative := range alternatives {
-		if leavesTree(alternative) {
-			return "leaves the tree; write paths relative to the repository, without .."
-		}
+	if slices.ContainsFunc(alternatives, leavesTree) {
+		return "leaves the tree; write paths relative to the repository, without .."
 	}
 	return ""
 }
@@ -45,12 +44,7 @@ func patternProblem(pattern string) string {
 // tree: its parts are nothing but wildcards and dots.
 func unbounded(pattern string) bool {
 	alternatives, _ := expandBraces(pattern, maxAlternatives)
-	for _, alternative := range alternatives {
-		if wholeTree(alternative) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(alternatives, wholeTree)
 }
 
 func wholeTree(pattern string) bool {

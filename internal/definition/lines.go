@@ -83,7 +83,8 @@ func keyLine(line string) (name, rest string, ok bool) {
 	for i := range len(name) {
 		c := name[i]
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || !('0' <= c && c <= '9' || c == '-' || c == '.')) {
+		other := '0' <= c && c <= '9' || c == '-' || c == '.'
+		if !letter && (i == 0 || !other) {
 			return "", "", false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // recentRuns is how many earlier runs a protocol sees.
-const recentRuns = 20
+const recentRuns = 5
 
 var beforeOpen = fault.New("engine.rehydrate.open.before")
 
