@@ -95,7 +95,7 @@ func parseSpecial(c *cron, f *field, item string) (bool, error) {
 		c.nth[weekday%7] |= 1 << n
 		return true, nil
 	case f == weekdayField && item == "L":
-		return true, errors.New("L: name the weekday, like 5L for the last Friday")
+		return true, errors.New("name the weekday of L, like 5L for the last Friday")
 	case f == weekdayField && strings.HasSuffix(item, "L"):
 		weekday, err := f.value(strings.TrimSuffix(item, "L"))
 		if err != nil {

@@ -85,16 +85,10 @@ func (c *cron) clock(hour, minute int) (h, m int, ok bool) {
 }
 
 func daysIn(year int, month time.Month) int {
-	switch month {
-	case time.February:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	case time.April, time.June, time.September, time.November:
-		return 30
+	if month == time.February && year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		return 29
 	}
-	return 31
+	return [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
 }
 
 // nextFixed gives each matching wall minute one instant. That mapping never

@@ -26,7 +26,7 @@ func newOracle(expression string) oracle {
 	limits := [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 6}}
 	for i, text := range texts {
 		o.sets[i] = map[int]bool{}
-		for _, item := range strings.Split(text, ",") {
+		for item := range strings.SplitSeq(text, ",") {
 			o.add(i, item, limits[i])
 		}
 	}

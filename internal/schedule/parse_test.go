@@ -63,7 +63,7 @@ func TestParseRefusesWithTheFieldAndTheFix(t *testing.T) {
 		"0 0 * FOO *":            `month: "FOO" is neither a number from 1 to 12 nor a name`,
 		"0 0 * * MONDAY":         "day-of-week",
 		"0 0 * * 1#6":            "the number after # is 1 to 5",
-		"0 0 * * L":              "name the weekday",
+		"0 0 * * L":              "name the weekday of L",
 		"0 0 L-3 * *":            "day-of-month",
 		"H(5) * * * *":           "write H, H/15 or H(0-29)",
 		"H(0-99) * * * *":        "minute: 99 is not from 0 to 59",
@@ -170,5 +170,16 @@ func BenchmarkNext(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestAttack130HostileCadencesAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"* * * * * *", "0 0 31 2 *", "@every 0s", "@every 1ns", "0 0 1 1 * 1000000", "1000000d", "0m", "1s", "1ns",
+		strings.Repeat("1,", 1_000_000) + "1 * * * *", "*/1000000 * * * *", "99999999999999999999m",
+	} {
+		if c, err := Parse(text); err == nil {
+			t.Errorf("Parse(%.40q) = %v, want an error", text, c)
+		}
 	}
 }

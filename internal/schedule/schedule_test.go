@@ -81,20 +81,20 @@ var patterns = strings.Split(`* * * * *
 30 1 * * SUN#1,SUNL
 0 6 29 2 *`, "\n")
 
-func load(t testing.TB, name string) *time.Location {
-	t.Helper()
+func load(tb testing.TB, name string) *time.Location {
+	tb.Helper()
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return loc
 }
 
-func mustParse(t testing.TB, text string) Cadence {
-	t.Helper()
+func mustParse(tb testing.TB, text string) Cadence {
+	tb.Helper()
 	c, err := Parse(text)
 	if err != nil {
-		t.Fatalf("Parse(%q): %v", text, err)
+		tb.Fatalf("Parse(%q): %v", text, err)
 	}
 	return c
 }

@@ -1,0 +1,225 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// worker is a target with one task and a scope.
+func (r *rig) worker(tier loop.Tier, more func(*loop.Definition)) engine.Target {
+	d := loop.Definition{Protocol: loop.ProtocolBoard, Tier: tier, Scope: []string{"src/**"}, AgentCommand: "x"}
+	if more != nil {
+		more(&d)
+	}
+	return r.target("w", boardLike{nil, []string{"the task"}}, d)
+}
+
+// untilStopped is an agent that writes something and then waits to be stopped.
+func untilStopped(t *testing.T, started func()) func(context.Context, agent.Request) (agent.Result, error) {
+	return func(ctx context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
+		started()
+		<-ctx.Done()
+		return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
+	}
+}
+
+func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
+	for name, set := range map[string]func(t *testing.T, r *rig){
+		"for all loops": func(t *testing.T, r *rig) { t.Helper(); write(t, filepath.Join(r.root, ".loops/PAUSED"), "") },
+		"for this loop": func(t *testing.T, r *rig) { t.Helper(); write(t, filepath.Join(r.root, ".loops/w/PAUSED"), "") },
+		"a dangling link": func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := errors.Join(os.MkdirAll(filepath.Join(r.root, ".loops"), 0o755), os.Symlink("nowhere", filepath.Join(r.root, ".loops/PAUSED"))); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a folder": func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := os.MkdirAll(filepath.Join(r.root, ".loops/w/PAUSED"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+			r.agent = untilStopped(t, func() { set(t, r) })
+			run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+			if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || !strings.Contains(run.Detail, "PAUSED") {
+				t.Errorf("run = %s %s %q, want paused and the switch named", run.Outcome, run.Reason, run.Detail)
+			}
+			if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+				t.Errorf("kept a.txt = %q", got)
+			}
+			_, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+			if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitPaused {
+				t.Errorf("the next run = %v, want a fault with exit status 15", err)
+			}
+		})
+	}
+}
+
+func TestNoEffectHappensAfterTheSwitchIsSet(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.worker(loop.TierAssisted, func(d *loop.Definition) {
+			d.Verify = "mkdir -p '" + filepath.Join(r.root, ".loops") + "' && touch '" + filepath.Join(r.root, ".loops/PAUSED") + "'"
+		})
+		// The watcher is kept from seeing it first: the check before the effect must.
+		deps := r.deps
+		deps.WatchGap = time.Hour
+		r.engine = engine.New(deps)
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomePaused || run.Branch != "" {
+			t.Fatalf("run = %s on %q, want paused without a branch", run.Outcome, run.Branch)
+		}
+		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+			t.Errorf("a branch was made: %s", refs)
+		}
+		if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "two" {
+			t.Errorf("kept a.txt = %q", got)
+		}
+	})
+}
+
+func TestARunThatIsAskedToStopEndsInterrupted(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.agent = untilStopped(t, func() {
+			err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+				live, err := tx.Live(t.Context(), "lp_w")
+				if err != nil {
+					return err
+				}
+				_, err = tx.Cancel(t.Context(), live.ID, "ann wants it")
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+		if run.Outcome != loop.OutcomeInterrupted || run.Reason != loop.ReasonStopped || run.Detail != "ann wants it" || run.Snapshot == "" {
+			t.Errorf("run = %s %s %q %q", run.Outcome, run.Reason, run.Detail, run.Snapshot)
+		}
+	})
+}
+
+func TestACanceledContextEndsTheRunInterrupted(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r.agent = untilStopped(t, cancel)
+		run, err := r.engine.Run(ctx, r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+		if err != nil || run.Outcome != loop.OutcomeInterrupted || run.Reason != loop.ReasonCanceled || run.State != loop.RunEnded {
+			t.Errorf("run = %s %s %s, %v", run.State, run.Outcome, run.Reason, err)
+		}
+	})
+}
+
+func TestTwoRunsOfOneLoopAtOnceTheSecondIsToldWhoHoldsIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var second error
+		r.agent = untilStopped(t, func() {
+			_, second = r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+			cancel()
+		})
+		if _, err := r.engine.Run(ctx, r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"}); err != nil {
+			t.Fatal(err)
+		}
+		held, ok := errors.AsType[*loop.HeldError](second)
+		if !ok || held.Holder.PID != os.Getpid() || held.What != "run w#1" {
+			t.Errorf("the second run = %v, want who holds w#1", second)
+		}
+	})
+}
+
+func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		thief := loop.Holder{PID: 1, Node: "elsewhere"}
+		r.agent = untilStopped(t, func() {
+			err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+				live, err := tx.Live(t.Context(), "lp_w")
+				if err != nil {
+					return err
+				}
+				_, _, err = tx.Claim(t.Context(), live.ID, live.Fence, thief, live.Holder)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+		if !errors.Is(err, loop.ErrLeaseLost) {
+			t.Fatalf("run = %v, want ErrLeaseLost", err)
+		}
+		var row loop.Run
+		r.view(func(rd *store.Reader) (err error) {
+			row, err = rd.Run(t.Context(), run.ID)
+			return err
+		})
+		if row.Holder != thief || row.State != loop.RunRunning || row.Outcome != "" {
+			t.Errorf("the row is %+v, want the thief's and untouched", row)
+		}
+		if trees, _ := os.ReadDir(filepath.Join(r.home, "trees")); len(trees) == 0 {
+			t.Error("the tree that the new holder needs was removed")
+		}
+	})
+}
+
+// Timers are of the bubble, the database keeps its own time: what can be seen
+// is how often the lease was extended.
+func TestALongTurnKeepsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+		var extended int64
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			before := r.store.Commits()
+			time.Sleep(10 * store.Lease)
+			extended = r.store.Commits() - before
+			return says(t, req, `{"outcome":"done","no_change":true}`)
+		}
+		target := r.worker(loop.TierReport, func(d *loop.Definition) { d.MaxStepTimeout, d.MaxWallClock = time.Hour, time.Hour })
+		if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeReported {
+			t.Errorf("run = %s %q", run.Outcome, run.Detail)
+		}
+		if extended < 25 || extended > 40 {
+			t.Errorf("in ten leases there were %d commits, want about three extensions for each", extended)
+		}
+	})
+}
+
+func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
+	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+	deps := r.deps
+	deps.Drivers = map[string]engine.Driver{"command": command.New(proc.Tree{})}
+	deps.Exec = proc.Tree{}
+	r.engine = engine.New(deps)
+	target := r.worker(loop.TierAssisted, func(d *loop.Definition) {
+		d.AgentCommand = "echo three > src/a.txt; trap '' TERM; while :; do sleep 1; done"
+		d.MaxStepTimeout, d.Verify = 300*time.Millisecond, "grep -q three src/a.txt"
+	})
+	run := r.run(target, engine.Firing{})
+	if run.Outcome != loop.OutcomeProposed {
+		t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
+	}
+	if its := r.iterations(run.ID); !strings.Contains(its[0].Acted, "stopped after") {
+		t.Errorf("acted = %q, want it to say that the agent was stopped", its[0].Acted)
+	}
+}
