@@ -139,8 +139,18 @@ func (s *site) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// pawl runs a child. A killed child returns nil.
+// pawl runs a child that must succeed. A killed child returns nil.
 func (s *site) pawl(verb string, env ...string) *told {
+	s.t.Helper()
+	v, stderr := s.try(verb, env...)
+	if stderr != "" {
+		s.t.Fatalf("child: %s", stderr)
+	}
+	return v
+}
+
+// try runs a child and returns what it said, or what it failed with.
+func (s *site) try(verb string, env ...string) (*told, string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
 	cmd.Dir = s.root
@@ -151,16 +161,16 @@ func (s *site) pawl(verb string, env ...string) *told {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() && st.Signal() == syscall.SIGKILL {
-		return nil
+		return nil, ""
 	}
 	if err != nil {
-		s.t.Fatalf("child: %v\n%s", err, stderr.String())
+		return nil, err.Error() + ": " + stderr.String()
 	}
 	var v told
 	if err := json.Unmarshal(out, &v); err != nil {
 		s.t.Fatalf("child said %q: %v", out, err)
 	}
-	return &v
+	return &v, ""
 }
 
 // hits runs the loop to its end and lists every hit of every fault point, in
@@ -205,7 +215,39 @@ func TestKilledAtAnyPointTheNextCommandPutsItRight(t *testing.T) {
 	}
 }
 
+// A disk that is full at one write must not lose what was written before it,
+// and must not be taken for success.
+func TestADiskThatIsFullAtAnyWriteLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, at := range hits(t, "") {
+		t.Run(at, func(t *testing.T) { fullAt(t, newSite(t, ""), at) })
+	}
+}
+
+func fullAt(t *testing.T, s *site, at string) {
+	t.Helper()
+	before := s.git("rev-parse", "HEAD", "main")
+	v, stderr := s.try("run", "PAWL_FAULTS=1", "PAWL_FAIL_AT="+at+"=ENOSPC")
+	if v == nil && !strings.Contains(stderr, "no space left on device") {
+		t.Errorf("the child says %q, want the full disk", stderr)
+	}
+	if v != nil && v.Run.Outcome != loop.OutcomeProposed && !strings.Contains(v.Run.Detail, "no space left on device") {
+		t.Errorf("the run is %s %q, want proposed or the full disk", v.Run.Outcome, v.Run.Detail)
+	}
+	if _, err := spine.ParseState(readFile(t, filepath.Join(s.root, ".loops/fix/STATE.md"))); err != nil {
+		t.Errorf("STATE.md on the full disk: %v", err)
+	}
+	s.checkRecovered(s.pawl("recover").Recovered)
+	s.nothingLeft()
+	s.checkRuns(s.pawl("run").Run)
+	s.nothingLeft()
+	if now := s.git("rev-parse", "HEAD", "main"); now != before {
+		t.Errorf("HEAD or main moved: %s", now)
+	}
+}
+
 func crashAt(t *testing.T, s *site, at string) {
+	t.Helper()
 	before := s.git("rev-parse", "HEAD", "main") + s.git("stash", "list")
 	index := readFile(t, filepath.Join(s.root, ".git/index"))
 	if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at); v != nil {
@@ -315,7 +357,7 @@ func (s *site) checkRuns(last control.RunView) {
 		if v.N != int64(len(runs)-i) || v.State != "ended" || v.Outcome == "" {
 			t.Errorf("run %d = #%d %s %s, want ended and without gaps", i, v.N, v.State, v.Outcome)
 		}
-		if i < len(lines) && (lines[len(runs)-1-i].Run != v.N || lines[len(runs)-1-i].Outcome != v.Outcome.Meaning().Log) {
+		if len(lines) == len(runs) && (lines[len(runs)-1-i].Run != v.N || lines[len(runs)-1-i].Outcome != v.Outcome.Meaning().Log) {
 			t.Errorf("log line %+v does not tell run #%d %s", lines[len(runs)-1-i], v.N, v.Outcome)
 		}
 		if v.Outcome == loop.OutcomeProposed {

@@ -91,15 +91,24 @@ func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry bool) *ending {
 	if a.Verdict == loop.VerdictPass || retry {
 		return nil
 	}
-	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: s.Detail, halt: s.Halt}
+	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: headline(s.Detail), halt: s.Halt}
 	if s.Again && c.worked >= c.def.MaxIterations && c.def.MaxIterations > 1 {
 		end.reason = loop.ReasonMaxIterations
-		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, c.def.MaxIterations, s.Detail)
+		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, c.def.MaxIterations, end.detail)
 	}
 	if c.success != "" {
 		end.outcome = c.success
 	}
 	return end
+}
+
+// headline is the first line of a longer text; the iteration keeps all of it.
+func headline(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if more {
+		line = strings.TrimSuffix(line, ":")
+	}
+	return line
 }
 
 // feedback is what was gathered about an attempt, in words.

@@ -113,7 +113,7 @@ func (c *cycle) took(e loop.Effect) {
 	if e.Kind == effect.KindPropose {
 		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	}
-	c.note("%s: done", e.Key)
+	c.note("%s: done", e.Kind)
 }
 
 // undone gives the run the outcome that an effect left it with. Steps that had

@@ -76,10 +76,7 @@ func (c *cycle) settle(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
-	var changes []loop.Change
-	if c.session != nil && c.run.Outcome != loop.OutcomePaused {
-		changes = c.session.Close(Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()})
-	}
+	changes := c.closing(ctx, effects)
 	c.emit(loop.EventOutcome, outcomeText(c.run))
 	run, from := c.run, c.run.State
 	err := c.commit(ctx, phase,
@@ -118,6 +115,26 @@ func (c *cycle) assess(end ending) {
 	case end.outcome == loop.OutcomeFailed, end.outcome == loop.OutcomeGaveUp, end.outcome == loop.OutcomeRefused:
 		c.run.Readiness = max(0, c.run.Readiness-readinessStep)
 	}
+}
+
+// closing lets the protocol write its account of the run, whatever the outcome;
+// of a paused run there is none. A run that failed before its memory was open
+// tries once more to open it.
+func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Change {
+	if c.run.Outcome == loop.OutcomePaused {
+		return nil
+	}
+	if c.session == nil {
+		v, err := c.look(ctx)
+		if err == nil {
+			c.session, err = c.t.Protocol.Open(ctx, v)
+		}
+		if err != nil {
+			c.note("the run is not written into the loop's memory: %s", err)
+			return nil
+		}
+	}
+	return c.session.Close(Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()})
 }
 
 // release gives steps back that the run claimed and did not settle.

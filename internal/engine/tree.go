@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -43,12 +44,29 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.treeBase == "" {
 		c.treeBase = c.run.BaseCommit
 	}
-	tree, err := c.trees(ctx, purposeAct).Make(ctx, treeName(c.run.ID, purposeAct), c.treeBase)
+	tree, err := c.copyOf(ctx, purposeAct, c.treeBase)
 	if err != nil {
-		return fmt.Errorf("copy %s: %w", short(c.treeBase), err)
+		return err
 	}
 	c.tree = tree
 	return afterTree.Hit(ctx)
+}
+
+// copyOf makes a copy of a commit. One of the same purpose that could not be
+// removed before goes first.
+func (c *cycle) copyOf(ctx context.Context, purpose, commit string) (*workspace.Tree, error) {
+	trees, name := c.trees(ctx, purpose), treeName(c.run.ID, purpose)
+	tree, err := trees.Make(ctx, name, commit)
+	if errors.Is(err, fs.ErrExist) {
+		if err := trees.Remove(ctx, name); err != nil {
+			return nil, err
+		}
+		tree, err = trees.Make(ctx, name, commit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy %s: %w", short(commit), err)
+	}
+	return tree, nil
 }
 
 // cleanTree makes the copy anew if a sense command wrote into it.

@@ -141,7 +141,7 @@ func (c *cycle) gateTree(ctx context.Context, had *workspace.Tree, commit string
 			return had, err
 		}
 	}
-	return c.trees(ctx, purposeGate).Make(ctx, treeName(c.run.ID, purposeGate), commit)
+	return c.copyOf(ctx, purposeGate, commit)
 }
 
 func (c *cycle) runGate(ctx context.Context, name, line, dir string) (loop.GateResult, error) {

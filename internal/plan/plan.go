@@ -177,6 +177,8 @@ func rank(s loop.Step) int {
 
 func chosenBecause(c Candidate) string {
 	switch {
+	case c.Step.State == loop.StepClaimed:
+		return fmt.Sprintf("tried again after attempt %d failed", c.Step.Attempts)
 	case c.Detail != "":
 		return c.Detail
 	case c.Step.State == loop.StepFailed:

@@ -36,8 +36,9 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	switch {
 	case a.Verdict == loop.VerdictPass:
 		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree, s.Step.Snapshot = loop.StepDone, 0, "", "", ""
+		s.Step.Feedback = "" // Nothing that a later attempt should do differently.
 	case a.Reason == loop.ReasonAgentQuiet:
-		s.Step.State, s.Outcome = loop.StepOpen, loop.OutcomeQuiet
+		s.Step.State, s.Step.Feedback, s.Outcome = loop.StepOpen, "", loop.OutcomeQuiet
 	case a.Reason == loop.ReasonAgentEscalated:
 		s.Step.State, s.Outcome = loop.StepEscalated, loop.OutcomeEscalated
 	case a.Reason == loop.ReasonAgentBlocked:
@@ -65,6 +66,7 @@ func (s *Settlement) failed(a Attempt, run int64, r Rules) {
 	s.Step.StreakGate, s.Step.StreakTree = a.Gate, a.Tree
 	s.Step.Streak++
 	s.Step.State, s.Step.BlockedAt, s.Outcome = loop.StepFailed, run, loop.OutcomeFailed
+	s.Halt = r.OnFailure == "halt"
 	if s.Step.Streak >= r.GiveUpAfter {
 		s.Step.State, s.Outcome, s.Reason = loop.StepEscalated, loop.OutcomeGaveUp, loop.ReasonGiveUp
 		s.Detail = fmt.Sprintf("%s failed %d times in a row on the same tree: %s", a.Gate, s.Step.Streak, a.Words)
@@ -78,7 +80,5 @@ func (s *Settlement) failed(a Attempt, run int64, r Rules) {
 		if s.Step.Attempts == 1 {
 			s.Step.State = loop.StepOpen
 		}
-	case "halt":
-		s.Halt = true
 	}
 }
