@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,7 +131,7 @@ func missingGate(gates []loop.GateResult) bool {
 
 // proposal is the effect that puts the gated tree on a branch of its own.
 func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
-	branch := fmt.Sprintf("pawl/%s/%d", c.t.Loop.Name, c.run.N)
+	branch := branchOf(c.t.Loop.Name, strconv.FormatInt(c.run.N, 10))
 	if c.items > 1 {
 		branch += fmt.Sprintf("-%d", c.items)
 	}

@@ -40,6 +40,7 @@ type cycle struct {
 	restored string          // snapshot ref that the copy goes on from, if any
 	kept     string          // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
+	numbered  bool // refs of an earlier store have been looked for
 	requested int  // effects asked for
 	assessed  bool // the agent said how ready the loop is
 

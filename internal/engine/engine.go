@@ -162,7 +162,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	}
 	c.Log.Error("run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
-	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
+	if f, ok := errors.AsType[*loop.Fault](diskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix
 	}
 	return end, nil

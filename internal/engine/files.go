@@ -256,12 +256,12 @@ func aside(root *os.Root, name string, ch loop.Change) error {
 
 // diskFault gives errors of the disk the fix that a person can apply.
 func diskFault(err error) error {
-	f := &loop.Fault{Exit: loop.ExitError, What: "write into the workspace", Why: err.Error(), Err: err}
+	f := &loop.Fault{Exit: loop.ExitError, What: "write", Why: err.Error(), Err: err}
 	switch {
 	case diskFull(err):
-		f.Fix = "free disk space; the next command writes what is outstanding"
+		f.Fix = "free disk space and run it again"
 	case errors.Is(err, fs.ErrPermission) || readOnly(err):
-		f.Fix = "make the folder writable; the next command writes what is outstanding"
+		f.Fix = "make the folder writable and run it again"
 	default:
 		return err
 	}

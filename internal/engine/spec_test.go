@@ -72,9 +72,9 @@ func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
 
 func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		runGit(t, r.root, "branch", "pawl/u/1")
-		before := runGit(t, r.root, "rev-parse", "pawl/u/1")
+		before := runGit(t, r.root, "rev-parse", "main")
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			runGit(t, r.root, "branch", "pawl/u/1") // Somebody is faster.
 			write(t, filepath.Join(req.Dir, "src/a.txt"), "three\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
@@ -89,4 +89,13 @@ func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 			t.Errorf("kept a.txt = %q", got)
 		}
 	})
+}
+
+func TestNumbersGoOnAfterTheStoreWasLost(t *testing.T) {
+	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
+	runGit(t, r.root, "branch", "pawl/u/7")
+	runGit(t, r.root, "update-ref", "refs/pawl/snapshots/u/9", "HEAD")
+	if run := r.run(r.target("u", spec.Protocol{}, spec.Until("true", "u", []string{"src/**"})), engine.Firing{}); run.N != 10 {
+		t.Errorf("run is #%d, want #10: branches and snapshots up to #9 are there", run.N)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -25,7 +27,15 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 		Engine: e, t: t, f: f, def: f.Overrides.Apply(t.Definition).WithDefaults(), started: e.Now(),
 		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
 	}
-	err := e.Store.Update(ctx, func(tx *store.Tx) error { return c.fire(ctx, tx) })
+	fire := func() error {
+		return e.Store.Update(ctx, func(tx *store.Tx) error { return c.fire(ctx, tx) })
+	}
+	err := fire()
+	if errors.Is(err, errNewLoop) {
+		if err = c.numberOn(ctx); err == nil {
+			err = fire()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +45,35 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	return c, afterClaim.Hit(ctx)
 }
 
+// errNewLoop means that the store does not know the loop yet.
+var errNewLoop = errors.New("new loop")
+
+// numberOn finds the highest number that branches and snapshots of an earlier
+// store left for this loop, so that a number never means two runs.
+func (c *cycle) numberOn(ctx context.Context) error {
+	c.numbered = true
+	for _, prefix := range []string{"refs/heads/" + branchOf(c.t.Loop.Name, ""), snapshotPrefix + c.t.Loop.Name + "/"} {
+		refs, err := c.t.Repo.Refs(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, r := range refs {
+			digits, _, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "-")
+			if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
+				c.t.Loop.LastN = max(c.t.Loop.LastN, n)
+			}
+		}
+	}
+	return nil
+}
+
 func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
+	if !c.numbered {
+		_, err := tx.LoopNamed(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
+		if errors.Is(err, loop.ErrNotFound) {
+			return errNewLoop
+		}
+	}
 	l, err := tx.EnsureLoop(ctx, c.t.Workspace, c.t.Loop)
 	if err != nil {
 		return err

@@ -120,9 +120,12 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 }
 
 // snapshotRef is where the work of a run is kept that is on no branch.
-func snapshotRef(name string, n int64) string {
-	return fmt.Sprintf("refs/pawl/snapshots/%s/%d", name, n)
-}
+func snapshotRef(name string, n int64) string { return fmt.Sprintf("%s%s/%d", snapshotPrefix, name, n) }
+
+const snapshotPrefix = "refs/pawl/snapshots/"
+
+// branchOf is the name of a proposed branch.
+func branchOf(name, number string) string { return "pawl/" + name + "/" + number }
 
 // keep puts whatever is in the tree now under a snapshot ref, unless nothing
 // changed or this very state is on its way to a branch.
@@ -136,9 +139,15 @@ func (c *cycle) keep(ctx context.Context) error {
 // keepCandidate puts the last candidate under the snapshot ref: a branch was to
 // hold it and does not.
 func (c *cycle) keepCandidate(ctx context.Context) error {
-	ref := snapshotRef(c.t.Loop.Name, c.run.N)
-	err := c.t.Repo.UpdateRef(ctx, ref, c.current().Candidate, "")
-	if err != nil && !errors.Is(err, git.ErrRefMoved) {
+	ref, commit := snapshotRef(c.t.Loop.Name, c.run.N), c.current().Candidate
+	err := c.t.Repo.UpdateRef(ctx, ref, commit, "")
+	if errors.Is(err, git.ErrRefMoved) {
+		at, _, lookErr := c.t.Repo.Ref(ctx, ref)
+		if lookErr == nil && at == commit {
+			err = nil // Kept by the process that died.
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err)
 	}
 	c.run.Snapshot = ref

@@ -29,7 +29,7 @@ func startSleep(t *testing.T, env ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() { end(cmd) })
 	return cmd
 }
 
@@ -66,12 +66,14 @@ func TestAProcessThatEndedIsDeadAlsoBeforeItIsReaped(t *testing.T) {
 	if !Alive(id) {
 		t.Fatal("a living process is dead")
 	}
-	cmd.Process.Kill()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	awaitZombie(cmd.Process.Pid)
 	if Alive(id) {
 		t.Error("a zombie is alive")
 	}
-	cmd.Wait()
+	end(cmd)
 	if Alive(id) {
 		t.Error("a reaped process is alive")
 	}
@@ -80,7 +82,9 @@ func TestAProcessThatEndedIsDeadAlsoBeforeItIsReaped(t *testing.T) {
 func TestKillTaggedKillsWhatHasExactlyTheTag(t *testing.T) {
 	tag := "PAWL_TAG=" + newMark()
 	marked, stopped := startSleep(t, tag), startSleep(t, "A=1", tag, "B=2")
-	stopped.Process.Signal(syscall.SIGSTOP)
+	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	spared := []*exec.Cmd{startSleep(t), startSleep(t, tag+"0"), startSleep(t, "X"+tag), startSleep(t, "X="+tag)}
 	killed, err := KillTagged(t.Context(), tag)
 	if killed != 2 || err != nil {
@@ -108,7 +112,7 @@ func TestKillTaggedAlsoKillsWhatHidItsEnvironmentBelow(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Wait()
+	defer end(cmd)
 	if !within(long, func() bool { return len(living(t, mark)) == 3 }) {
 		t.Fatalf("only %q started", living(t, mark))
 	}

@@ -10,6 +10,6 @@ func startOf(pid int) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	p.Release()
+	_ = p.Release()
 	return 0, true
 }

@@ -71,18 +71,13 @@ func treeMethods() []Method {
 	return []Method{Subreaper}
 }
 
-func eachTree(t *testing.T, f func(*testing.T, Method)) {
-	t.Helper()
-	for _, m := range treeMethods() {
-		t.Run(string(m), func(t *testing.T) { f(t, m) })
-	}
-}
-
-func eachRunner(t *testing.T, f func(*testing.T, runner)) {
-	t.Helper()
+// runners are all ways to run a program here, by name.
+func runners() map[string]runner {
+	all := map[string]runner{}
 	for _, m := range append(treeMethods(), Group, plain) {
-		t.Run(string(m), func(t *testing.T) { f(t, runnerFor(m)) })
+		all[string(m)] = runnerFor(m)
 	}
+	return all
 }
 
 const systemPath = "PATH=/usr/local/bin:/usr/bin:/bin"
@@ -131,6 +126,12 @@ func living(t *testing.T, mark string) []string {
 		}
 	}
 	return found
+}
+
+// end kills and collects what a test started; it may be gone already.
+func end(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
 }
 
 // within polls until ok, and reports whether it came in time.

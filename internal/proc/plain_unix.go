@@ -24,13 +24,14 @@ func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) 
 	return group{w}, nil
 }
 
-// term also wakes a stopped program, which would not act on the signal.
+// term also wakes a stopped program, which would not act on the signal. What
+// cannot be signalled any more is gone, here as in kill.
 func (g group) term() {
-	syscall.Kill(-g.pid, syscall.SIGTERM)
-	syscall.Kill(-g.pid, syscall.SIGCONT)
+	_ = syscall.Kill(-g.pid, syscall.SIGTERM)
+	_ = syscall.Kill(-g.pid, syscall.SIGCONT)
 }
 
-func (g group) kill() { syscall.Kill(-g.pid, syscall.SIGKILL) }
+func (g group) kill() { _ = syscall.Kill(-g.pid, syscall.SIGKILL) }
 
 func (g group) reap() status {
 	g.kill()

@@ -30,7 +30,7 @@ func (c *single) done() <-chan struct{} { return c.dead }
 // term kills: there is no signal that asks.
 func (c *single) term() { c.kill() }
 
-func (c *single) kill() { c.process.Kill() }
+func (c *single) kill() { _ = c.process.Kill() }
 
 func (c *single) reap() status {
 	if c.state == nil {

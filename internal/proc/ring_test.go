@@ -77,7 +77,7 @@ func TestARingMayBeSharedByWritersAndReaders(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				r.Write([]byte("0123456789"))
+				fmt.Fprint(r, "0123456789")
 				_ = r.String()
 			}
 		})

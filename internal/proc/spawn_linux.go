@@ -80,8 +80,8 @@ func awaitZombieAndRevive(pid int) {
 		case err == unix.EINTR:
 		case err == nil && info.Code == stopped:
 			// Asking for this alone takes the event without reaping anything.
-			unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
-			unix.Kill(pid, unix.SIGCONT)
+			_ = unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
+			_ = unix.Kill(pid, unix.SIGCONT)
 		default:
 			return
 		}

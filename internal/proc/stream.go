@@ -173,8 +173,11 @@ func (o outlet) drain() {
 	}
 	// A slow writer may have used up the time while output was waiting.
 	for left := lateBytes; left > 0; {
-		o.from.SetReadDeadline(time.Now().Add(lateRead))
-		n, err := pass()
+		err := o.from.SetReadDeadline(time.Now().Add(lateRead))
+		n := 0
+		if err == nil {
+			n, err = pass()
+		}
 		if err != nil {
 			return
 		}
@@ -182,17 +185,18 @@ func (o outlet) drain() {
 	}
 }
 
-// feed copies until the reader ends or the program no longer reads.
+// feed copies until the reader ends or the program no longer reads, which is its
+// own business.
 func (i *inlet) feed() {
 	defer close(i.ended)
 	defer i.to.Close()
-	io.Copy(i.to, i.from)
+	_, _ = io.Copy(i.to, i.from)
 }
 
 // stop ends the copying of a program that has ended. A Read that does not
 // return keeps its goroutine until it does.
 func (i *inlet) stop() {
-	i.to.SetWriteDeadline(time.Now())
+	_ = i.to.SetWriteDeadline(time.Now())
 	timer := time.NewTimer(lateInput)
 	defer timer.Stop()
 	select {

@@ -51,7 +51,7 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 	if t.Want == Group {
 		return Plain{}.Run(ctx, s)
 	}
-	kind, err := t.kind()
+	kind, err := t.kind() //nolint:contextcheck // What the host offers is asked once, for every later run.
 	if err != nil && t.Want == "" {
 		return Plain{}.Run(ctx, s)
 	}
@@ -89,7 +89,7 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 	if err != nil {
 		return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 	}
-	stop := context.AfterFunc(ctx, func() { c.link.SetReadDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, func() { _ = c.link.SetReadDeadline(time.Now()) })
 	defer stop()
 	last, err := c.next()
 	if err == nil && last.Event == stage.Starting {
@@ -148,6 +148,8 @@ func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 func attributes(kind stage.Kind) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if kind == stage.KindSubreaper {
+		// Its tree may have stopped it just then.
+		sys.Pdeathsig = syscall.SIGCONT
 		return sys
 	}
 	sys.Pdeathsig = syscall.SIGKILL
@@ -194,15 +196,14 @@ func linkPair() (ours, far *os.File, err error) {
 
 // refusal puts what the stage could not do into words.
 func refusal(p program, r stage.Report) error {
-	switch r.Step {
-	case stage.StepExec:
+	if r.Step == stage.StepExec {
 		return explain(p, r.Errno)
-	case stage.StepDir:
+	}
+	if r.Step == stage.StepDir {
 		return fmt.Errorf("start %s: enter the working directory: %w", p.argv[0],
 			&fs.PathError{Op: "chdir", Path: p.dir, Err: r.Errno})
-	default:
-		return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
 	}
+	return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
 }
 
 // next reads one report. The end of the link without one is io.ErrUnexpectedEOF:
@@ -225,7 +226,8 @@ func (c *staged) discard() {
 	c.collect()
 }
 
-func (c *staged) term() { c.link.Write([]byte{stage.Term}) }
+// term is lost on a stage that is gone, and so is its tree.
+func (c *staged) term() { _, _ = c.link.Write([]byte{stage.Term}) }
 
 // kill ends the tree. In a PID namespace the death of PID 1 is the death of all.
 // A subreaper must outlive what it adopts, so it is killed only when it does not
@@ -241,13 +243,13 @@ func (c *staged) kill() {
 		case <-timer.C:
 		}
 	}
-	syscall.Kill(c.pid, syscall.SIGKILL)
+	_ = syscall.Kill(c.pid, syscall.SIGKILL)
 }
 
 // reap prefers what the stage reported: its own exit status cannot tell a
 // program that exited with 137 from one that was killed.
 func (c *staged) reap() status {
-	c.link.SetReadDeadline(time.Now().Add(time.Second))
+	_ = c.link.SetReadDeadline(time.Now().Add(time.Second))
 	last, err := c.next()
 	for err == nil && last.Event != stage.Ended {
 		last, err = c.next()
@@ -260,7 +262,7 @@ func (c *staged) reap() status {
 		// Whatever killed the stage has orphaned what it had adopted.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		KillTagged(ctx, c.tag)
+		_, _ = KillTagged(ctx, c.tag)
 	}
 	// Without a stage to tell, all that is known is that the tree was killed.
 	return status{exit: 128 + int(syscall.SIGKILL), signaled: true}

@@ -26,11 +26,12 @@ func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 }
 
 const insertLoop = `
-INSERT INTO loops (id, workspace_id, name, protocol, created_ms) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
 // EnsureLoop returns the loop's row, and creates it first, with its workspace,
-// if the workspace has none of that protocol and name.
+// if the workspace has none of that protocol and name. Its runs are then
+// numbered on from l.LastN.
 func (t *Tx) EnsureLoop(ctx context.Context, w loop.Workspace, l loop.Loop) (loop.Loop, error) {
 	had, err := t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)
 	if !errors.Is(err, loop.ErrNotFound) {
@@ -39,7 +40,7 @@ func (t *Tx) EnsureLoop(ctx context.Context, w loop.Workspace, l loop.Loop) (loo
 	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
 		return loop.Loop{}, fmt.Errorf("save workspace %s: %w", w.Root, err)
 	}
-	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, millis(t.now)); err != nil {
+	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, l.LastN, millis(t.now)); err != nil {
 		return loop.Loop{}, fmt.Errorf("save loop %s: %w", l.Name, err)
 	}
 	return t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)

@@ -134,8 +134,8 @@ func letGo() {
 	if err != nil {
 		return
 	}
-	unix.Dup3(null, 0, unix.O_CLOEXEC)
-	unix.Dup3(null, 1, unix.O_CLOEXEC)
+	_ = unix.Dup3(null, 0, unix.O_CLOEXEC)
+	_ = unix.Dup3(null, 1, unix.O_CLOEXEC)
 	unix.Close(null)
 }
 
@@ -151,8 +151,8 @@ func obey(kind Kind, main int) {
 			end(kind, lost)
 		case command[0] == Term:
 			// A stopped process acts on TERM only after CONT.
-			unix.Kill(-main, unix.SIGTERM)
-			unix.Kill(-main, unix.SIGCONT)
+			_ = unix.Kill(-main, unix.SIGTERM)
+			_ = unix.Kill(-main, unix.SIGCONT)
 		}
 	}
 }
@@ -210,12 +210,12 @@ func end(kind Kind, code int) {
 // report writes r to the link. Nobody is left to be told when that fails, and
 // the reader of the link notices its end.
 func report(r Report) {
-	unix.Write(LinkFD, r.encode())
+	_, _ = unix.Write(LinkFD, r.encode())
 }
 
 // refuse reports why the program did not run, and exits.
 func refuse(step Step, err error) {
-	errno, ok := err.(syscall.Errno)
+	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
 	if !ok {
 		errno = unix.EINVAL
 	}

@@ -17,7 +17,7 @@ type action [8]uintptr
 // move this one behind the expensive ones.
 func sigaction(sig syscall.Signal, set, old *action) {
 	const maskSize = 8
-	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), maskSize, 0, 0)
 }
 
@@ -33,7 +33,7 @@ func defaultSignals() {
 		}
 	}
 	var none unix.Sigset_t
-	unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
 }
 
 func ignore(signals ...syscall.Signal) {

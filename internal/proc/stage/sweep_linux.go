@@ -134,11 +134,11 @@ func Hunt(find func() []Process, stop func() bool) (killed int, clean bool) {
 		}
 		empty = 0
 		for _, id := range prey {
-			ok := id.Signal(unix.SIGKILL) != unix.EPERM
-			if ok && !done[id] {
+			_, denied := id.Signal(unix.SIGKILL)
+			if !denied && !done[id] {
 				killed++
 			}
-			done[id] = ok
+			done[id] = !denied
 		}
 		nap()
 	}
@@ -159,7 +159,7 @@ func freeze(find func() []Process, done map[ID]bool) []ID {
 			}
 			seen[p.ID], grew = true, true
 			frozen = append(frozen, p.ID)
-			p.Signal(unix.SIGSTOP)
+			_, _ = p.Signal(unix.SIGSTOP)
 		}
 		if !grew {
 			break
@@ -168,30 +168,34 @@ func freeze(find func() []Process, done map[ID]bool) []ID {
 	return frozen
 }
 
-// Signal sends sig to that very process: a reused pid gets ESRCH.
-func (id ID) Signal(sig syscall.Signal) error {
+// Signal sends sig to that very process, never to a later one with its pid. It
+// reports whether it was sent, and if not, whether this user may not do so.
+func (id ID) Signal(sig syscall.Signal) (sent, denied bool) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err == unix.ESRCH {
-		return err
+		return false, false
 	}
-	if err == nil {
+	stable := err == nil
+	if stable {
 		defer unix.Close(fd)
 	}
 	if now, ok := Look(id.PID); !ok || now.Start != id.Start {
-		return unix.ESRCH
+		return false, false
 	}
-	if err != nil {
+	if stable {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else {
 		// Old kernels and container filters have no pidfd; what remains is a
 		// window of microseconds between the look and the signal.
-		return unix.Kill(id.PID, sig)
+		err = unix.Kill(id.PID, sig)
 	}
-	return unix.PidfdSendSignal(fd, sig, nil, 0)
+	return err == nil, err == unix.EPERM
 }
 
 // nap gives killed processes a moment to go.
 func nap() {
 	const millisecond = 1e6
-	unix.Nanosleep(&unix.Timespec{Nsec: millisecond}, nil)
+	_ = unix.Nanosleep(&unix.Timespec{Nsec: millisecond}, nil)
 }
 
 // slurp reads as much of a file of /proc as fits into b.

@@ -11,8 +11,8 @@ const (
 	LinkFD  = 4 // a stream socket: commands come in, reports go out
 )
 
-// Term, written to the link, asks the stage to send SIGTERM to the program's
-// process group. When the link ends, the tree dies.
+// Term is the command that asks the stage, over the link, to send SIGTERM to the
+// program's process group. When the link ends, the tree dies.
 const Term = 'T'
 
 // Kind is the way in which a stage owns the tree below it.
