@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -182,16 +181,16 @@ func hits(t *testing.T, database string) []string {
 	if v := s.pawl("run", "PAWL_FAULTS=1", "PAWL_FAULT_TRACE="+trace); v == nil || v.Run.Outcome != loop.OutcomeProposed {
 		t.Fatalf("an undisturbed run = %+v, want proposed", v)
 	}
-	f, err := os.Open(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	var list []string
+	return readHits(t, trace)
+}
+
+func readHits(t *testing.T, trace string) (list []string) {
+	t.Helper()
 	seen := map[string]int{}
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		seen[sc.Text()]++
-		list = append(list, fmt.Sprintf("%s:%d", sc.Text(), seen[sc.Text()]))
+	for name := range strings.Lines(readFile(t, trace)) {
+		name = strings.TrimSpace(name)
+		seen[name]++
+		list = append(list, fmt.Sprintf("%s:%d", name, seen[name]))
 	}
 	return list
 }
@@ -212,6 +211,34 @@ func TestKilledAtAnyPointTheNextCommandPutsItRight(t *testing.T) {
 				t.Run(at, func(t *testing.T) { crashAt(t, newSite(t, shared), at) })
 			}
 		})
+	}
+}
+
+// The process that recovers may die as well, at any point.
+func TestKilledWhileItRecoversTheNextCommandPutsItRight(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"engine.act.after:1", "engine.effect.apply.after:1"} {
+		trace := filepath.Join(t.TempDir(), "trace")
+		s := newSite(t, "")
+		s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+first)
+		s.pawl("recover", "PAWL_FAULTS=1", "PAWL_FAULT_TRACE="+trace)
+		points := readHits(t, trace)
+		if len(points) < 8 {
+			t.Fatalf("recovery after %s hits only %v", first, points)
+		}
+		for _, at := range points {
+			t.Run(first+" then "+at, func(t *testing.T) {
+				s := newSite(t, "")
+				s.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+first)
+				if v := s.pawl("recover", "PAWL_FAULTS=1", "PAWL_CRASH_AT="+at); v != nil {
+					t.Fatalf("recovery was not killed: %+v", v)
+				}
+				s.checkRecovered(s.pawl("recover").Recovered)
+				s.nothingLeft()
+				s.checkRuns(s.pawl("run").Run)
+				s.nothingLeft()
+			})
+		}
 	}
 }
 

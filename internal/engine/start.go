@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -68,22 +67,19 @@ func (c *cycle) numberOn(ctx context.Context) error {
 }
 
 func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
-	if !c.numbered {
-		_, err := tx.LoopNamed(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
-		if errors.Is(err, loop.ErrNotFound) {
+	l, err := tx.LoopNamed(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
+	if errors.Is(err, loop.ErrNotFound) {
+		if !c.numbered {
 			return errNewLoop
 		}
+		l, err = tx.EnsureLoop(ctx, c.t.Workspace, c.t.Loop)
 	}
-	l, err := tx.EnsureLoop(ctx, c.t.Workspace, c.t.Loop)
 	if err != nil {
 		return err
 	}
 	c.t.Loop = l
 	if l.Paused {
 		return pausedFault(l.Name, "`pawl pause "+l.Name+"`")
-	}
-	if err := c.free(ctx, tx); err != nil {
-		return err
 	}
 	digest := c.def.Digest()
 	if digest != l.Definition {
@@ -102,17 +98,8 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
 		r.Key = r.ID
 	}
 	c.run, err = tx.FireClaimed(ctx, r, c.Self)
+	if held, ok := errors.AsType[*loop.HeldError](err); ok {
+		held.What = "run " + l.Name + strings.TrimPrefix(held.What, "run ")
+	}
 	return err
-}
-
-// free refuses to start beside a live run of the same loop.
-func (c *cycle) free(ctx context.Context, tx *store.Tx) error {
-	live, err := tx.Live(ctx, c.t.Loop.ID)
-	if errors.Is(err, loop.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return &loop.HeldError{What: fmt.Sprintf("run %s#%d", c.t.Loop.Name, live.N), Holder: live.Holder}
 }
