@@ -16,6 +16,7 @@ import (
 )
 
 func coldStart(b *testing.B) []row {
+	b.Helper()
 	bin := filepath.Join(b.TempDir(), "pawl")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "../../cmd/pawl")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -47,6 +48,7 @@ func coldStart(b *testing.B) []row {
 // quietRuns measures runs that find nothing to do: everything but the start of
 // the process, files written and synced.
 func quietRuns(b *testing.B) []row {
+	b.Helper()
 	s := newSite(b, 20, "", nil)
 	s.loop("waits", "L1", "agent: command\nretry_blocked_after: 1000000\nagent_command: 'echo \"{\\\"outcome\\\":\\\"blocked\\\",\\\"reason\\\":\\\"x\\\"}\" > \"$PAWL_REPORT\"'")
 	s.loop("looks", "L1", "agent: command\nagent_command: 'false'\nsense: 'true'")
@@ -74,13 +76,17 @@ func ratio(a, b time.Duration) string { return fmt.Sprintf("%.2f", float64(a)/fl
 
 const writes = "agent: command\nagent_command: 'date +%s%N > src/new.txt; echo \"{\\\"outcome\\\":\\\"done\\\"}\" > \"$PAWL_REPORT\"'"
 
-func wholeRunSmall(b *testing.B) []row { return wholeRun(b, 20, 21, "< 50 ms, < 1.50 ×") }
+func wholeRunSmall(b *testing.B) []row { b.Helper(); return wholeRun(b, 20, 21, "< 50 ms, < 1.50 ×") }
 
-func wholeRunLarge(b *testing.B) []row { return wholeRun(b, 50_000, 3, "< 250 ms (4 of 12)") }
+func wholeRunLarge(b *testing.B) []row {
+	b.Helper()
+	return wholeRun(b, 50_000, 3, "< 250 ms (4 of 12)")
+}
 
 // wholeRun measures a proposing run next to plain git making two worktrees,
 // committing in one and removing both.
 func wholeRun(b *testing.B, files, rounds int, target string) []row {
+	b.Helper()
 	var mu sync.Mutex
 	var events []loop.Event
 	s := newSite(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
@@ -144,6 +150,7 @@ func shareText(shares map[loop.Phase]time.Duration, rounds int) string {
 
 // runsPerSecond fires quiet runs of several loops at once, as a daemon would.
 func runsPerSecond(b *testing.B) []row {
+	b.Helper()
 	var rows []row
 	for _, db := range []struct{ name, url, target string }{
 		{"SQLite", "", "> 300/s"}, {"PostgreSQL", pgtest.URL(b), "> 1,000/s"},
@@ -155,6 +162,7 @@ func runsPerSecond(b *testing.B) []row {
 }
 
 func killSwitch(b *testing.B) []row {
+	b.Helper()
 	const loops = 100
 	s := newSite(b, 5, "", nil)
 	pids := b.TempDir()

@@ -32,6 +32,7 @@ func (idle) Begin(plan.Choice) ([]loop.Change, engine.Brief, error)     { return
 
 // noOps returns durable runs a second and commits of each.
 func noOps(b *testing.B, database string) (rate, commits float64) {
+	b.Helper()
 	const workers, each = 8, 100
 	s := newSite(b, 5, database, nil)
 	repo, err := git.Open(b.Context(), s.root)
@@ -90,6 +91,7 @@ func crashChild() int {
 // crashToResumed measures how long a new process needs to conclude a run whose
 // process was killed while its agent worked, the start of the store included.
 func crashToResumed(b *testing.B) []row {
+	b.Helper()
 	var took []time.Duration
 	for range 7 {
 		s := newSite(b, 20, "", nil)

@@ -63,15 +63,10 @@ func (r row) cells() [5]string { return [5]string{r.measure, r.value, r.target, 
 
 func dashes(n int) string { return strings.Repeat("-", n+2) }
 
-// median and p99 of durations; the slice is sorted in place.
+// median of durations; the slice is sorted in place.
 func median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
-}
-
-func p99(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)*99/100]
 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }

@@ -167,6 +167,7 @@ func (c *cycle) account(res agent.Result, started time.Time) {
 
 func acted(res agent.Result) string {
 	switch res.Ended {
+	case proc.Exited, proc.NotStarted:
 	case proc.TimedOut:
 		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
 	case proc.Signaled:
@@ -208,6 +209,6 @@ func (c *cycle) cleanUp(ctx context.Context) {
 	}
 	err := errors.Join(c.dropTrees(ctx), os.RemoveAll(c.runDir(c.run.ID)))
 	if err != nil {
-		c.Log.Warn("run files stay behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+		c.Log.WarnContext(ctx, "run files stay behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
 	}
 }

@@ -160,7 +160,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	if end := stopped(ctx); end != nil {
 		return *end, nil
 	}
-	c.Log.Error("run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
+	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
 	if f, ok := errors.AsType[*loop.Fault](diskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix

@@ -28,9 +28,11 @@ func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
 	if err := beforeOpen.Hit(ctx); err != nil {
 		return nil, err
 	}
-	if c.session, err = c.t.Protocol.Open(ctx, v); err != nil {
-		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}, nil
+	session, unusable := c.t.Protocol.Open(ctx, v)
+	if unusable != nil {
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: unusable.Error()}, nil
 	}
+	c.session = session
 	return nil, c.repair(ctx)
 }
 
@@ -51,6 +53,7 @@ func (c *cycle) base(ctx context.Context) error {
 // history reads files of commits; an empty revision is the run's base.
 type history struct{ c *cycle }
 
+// Show implements History.
 func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 	if rev == "" {
 		if err := h.c.base(ctx); err != nil {

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
 func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	for name, url := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "pawl.db") },
-		"postgres": func(t *testing.T) string { return pgtest.URL(t) },
+		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
+		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,7 @@ func (r *rig) worker(tier loop.Tier, more func(*loop.Definition)) engine.Target 
 
 // untilStopped is an agent that writes something and then waits to be stopped.
 func untilStopped(t *testing.T, started func()) func(context.Context, agent.Request) (agent.Result, error) {
+	t.Helper()
 	return func(ctx context.Context, req agent.Request) (agent.Result, error) {
 		write(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
 		started()

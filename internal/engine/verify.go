@@ -91,7 +91,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	defer func() {
 		if copied != nil {
 			if err := copied.Remove(context.WithoutCancel(ctx)); err != nil {
-				c.Log.Warn("gate tree stays behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+				c.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
 			}
 		}
 	}()

@@ -76,7 +76,7 @@ func TestNoPathOutsideTheTreeIsEverAllowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := s.Judge(name)
-		for _, p := range strings.Split(name, "/") {
+		for p := range strings.SplitSeq(name, "/") {
 			if v.Allowed && (p == ".." || p == ".git" || p == "" || p == ".") {
 				t.Fatalf("Judge(%q) allows it by %q", name, v.Rule)
 			}

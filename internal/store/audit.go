@@ -12,8 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const chainHead = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
-const insertLink = `INSERT INTO audit (chain, seq, at_ms, kind, run_id, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+const (
+	chainHead  = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
+	insertLink = `INSERT INTO audit (chain, seq, at_ms, kind, run_id, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+)
 
 // lockChain serialises writers of one chain on PostgreSQL; on SQLite every
 // write transaction is alone anyway.
@@ -53,7 +55,7 @@ const readChain = `SELECT chain, seq, at_ms, kind, run_id, body, prev, hash FROM
 
 // Chain returns the audit chain of a loop from its first entry.
 func (r *Reader) Chain(ctx context.Context, loopID string) ([]loop.Link, error) {
-	return collect(r, ctx, readChain, func(row interface{ Scan(...any) error }) (loop.Link, error) {
+	return collect(ctx, r, readChain, func(row interface{ Scan(...any) error }) (loop.Link, error) {
 		var l loop.Link
 		var at int64
 		err := row.Scan(&l.Chain, &l.Seq, &at, &l.Kind, &l.RunID, &l.Body, &l.Prev, &l.Hash)

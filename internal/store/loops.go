@@ -29,14 +29,10 @@ const insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
-// EnsureLoop returns the loop's row, and creates it first, with its workspace,
-// if the workspace has none of that protocol and name. Its runs are then
+// EnsureLoop creates the loop, with its workspace, if the workspace has none of
+// that protocol and name, and returns the row. The runs of a new one are
 // numbered on from l.LastN.
 func (t *Tx) EnsureLoop(ctx context.Context, w loop.Workspace, l loop.Loop) (loop.Loop, error) {
-	had, err := t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)
-	if !errors.Is(err, loop.ErrNotFound) {
-		return had, err
-	}
 	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
 		return loop.Loop{}, fmt.Errorf("save workspace %s: %w", w.Root, err)
 	}
@@ -61,7 +57,7 @@ const loopsOf = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 O
 
 // Loops lists the loops of a workspace by name.
 func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, error) {
-	return collect(r, ctx, loopsOf, scanLoop, workspace)
+	return collect(ctx, r, loopsOf, scanLoop, workspace)
 }
 
 const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
@@ -78,8 +74,10 @@ func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
 	return nil
 }
 
-const insertDefinition = `INSERT INTO definitions (digest, loop_id, body, created_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
-const pinDefinition = `UPDATE loops SET definition = $1 WHERE id = $2`
+const (
+	insertDefinition = `INSERT INTO definitions (digest, loop_id, body, created_ms) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+	pinDefinition    = `UPDATE loops SET definition = $1 WHERE id = $2`
+)
 
 // SaveDefinition records d under its digest and makes it the loop's newest.
 func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definition) error {
@@ -107,9 +105,9 @@ func (r *Reader) Definition(ctx context.Context, digest string) (d loop.Definiti
 	return d, decode("definition "+digest, body, &d)
 }
 
-// collect runs a query and scans each row. (A type parameter is the reason why
-// it is no method.)
-func collect[T any](r *Reader, ctx context.Context, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
+// collect runs a query and scans each row. It is no method because methods have
+// no type parameters.
+func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
 	rows, err := r.q.QueryContext(ctx, r.sql.of(query), args...)
 	if err != nil {
 		return nil, err

@@ -10,8 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const insertChange = `INSERT INTO changes (run_id, seq, loop_id, body) VALUES ($1, $2, $3, $4)`
-const lastChange = `SELECT coalesce(max(seq), 0) FROM changes WHERE run_id = $1`
+const (
+	insertChange = `INSERT INTO changes (run_id, seq, loop_id, body) VALUES ($1, $2, $3, $4)`
+	lastChange   = `SELECT coalesce(max(seq), 0) FROM changes WHERE run_id = $1`
+)
 
 // RecordChanges makes file changes durable before they are applied. They stay
 // pending until Applied.
@@ -39,7 +41,7 @@ const pendingChanges = `SELECT c.run_id, c.seq, c.body FROM changes c JOIN runs 
 // Pending lists the file changes of a loop that are not known to be applied,
 // in the order in which they must be.
 func (r *Reader) Pending(ctx context.Context, loopID string) ([]loop.PendingChange, error) {
-	return collect(r, ctx, pendingChanges, func(row interface{ Scan(...any) error }) (loop.PendingChange, error) {
+	return collect(ctx, r, pendingChanges, func(row interface{ Scan(...any) error }) (loop.PendingChange, error) {
 		var p loop.PendingChange
 		var body string
 		if err := row.Scan(&p.RunID, &p.Seq, &body); err != nil {
@@ -96,7 +98,7 @@ const effectsOf = `SELECT run_id, seq, kind, effect_key, args, state, result, er
 
 // Effects lists the effects of a run in the order in which they are applied.
 func (r *Reader) Effects(ctx context.Context, runID string) ([]loop.Effect, error) {
-	return collect(r, ctx, effectsOf, func(row interface{ Scan(...any) error }) (loop.Effect, error) {
+	return collect(ctx, r, effectsOf, func(row interface{ Scan(...any) error }) (loop.Effect, error) {
 		var e loop.Effect
 		var args, result string
 		if err := row.Scan(&e.RunID, &e.Seq, &e.Kind, &e.Key, &args, &e.State, &result, &e.Error); err != nil {

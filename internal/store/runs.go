@@ -33,12 +33,15 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	return r, err
 }
 
-const nextNumber = `UPDATE loops SET last_n = last_n + 1 WHERE id = $1 RETURNING last_n`
-const insertRun = `
+const (
+	nextNumber = `UPDATE loops SET last_n = last_n + 1 WHERE id = $1 RETURNING last_n`
+	insertRun  = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
                   holder, fence, lease_until_ms, started_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17
+WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
 ON CONFLICT (run_key) DO NOTHING`
+)
 
 // Fire inserts a queued run with the loop's next number. A key that fired
 // before is ErrDuplicateKey, and the transaction must not be committed.
@@ -48,7 +51,8 @@ func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 }
 
 // FireClaimed inserts a run that the caller holds from the start, with fence
-// 1: what Fire and Claim do, in one step.
+// 1: what Fire and Claim do, in one step. While another run of the loop is live
+// it is a *loop.HeldError, and the transaction must not be committed.
 func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
 	r.State, r.Phase, r.Holder, r.Fence = loop.RunRunning, loop.PhaseClaim, by, 1
 	r.Started = fromMillis(millis(t.now))
@@ -68,10 +72,22 @@ func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64)
 		return r, fmt.Errorf("fire %s: %w", r.Key, err)
 	}
 	if n == 0 {
-		return r, fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
+		return r, t.refusal(ctx, r)
 	}
 	r.Created, r.Readiness = fromMillis(millis(t.now)), fullReadiness
 	return r, nil
+}
+
+// refusal finds out why a run was not inserted.
+func (t *Tx) refusal(ctx context.Context, r loop.Run) error {
+	live, err := t.Live(ctx, r.LoopID)
+	if errors.Is(err, loop.ErrNotFound) {
+		return fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
+	}
+	if err != nil {
+		return err
+	}
+	return &loop.HeldError{What: fmt.Sprintf("run #%d", live.N), Holder: live.Holder}
 }
 
 // fullReadiness is what a run starts with, as the column's default says.
@@ -177,14 +193,14 @@ const recentRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 ORDER
 
 // Runs lists the newest runs of a loop, newest first.
 func (r *Reader) Runs(ctx context.Context, loopID string, limit int) ([]loop.Run, error) {
-	return collect(r, ctx, recentRuns, scanRun, loopID, limit)
+	return collect(ctx, r, recentRuns, scanRun, loopID, limit)
 }
 
 const unfinishedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state IN ('running', 'settling') ORDER BY created_ms, id`
 
 // Held lists all runs that somebody holds, in all workspaces.
 func (r *Reader) Held(ctx context.Context) ([]loop.Run, error) {
-	return collect(r, ctx, unfinishedRuns, scanRun)
+	return collect(ctx, r, unfinishedRuns, scanRun)
 }
 
 // RunTx writes what belongs to one run. It exists only for the holder whose

@@ -25,7 +25,7 @@ const stepsOf = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND st
 
 // Steps lists the steps of a loop that its memory still holds.
 func (r *Reader) Steps(ctx context.Context, loopID string) ([]loop.Step, error) {
-	return collect(r, ctx, stepsOf, scanStep, loopID)
+	return collect(ctx, r, stepsOf, scanStep, loopID)
 }
 
 const stepByKey = `SELECT ` + stepColumns + ` FROM steps WHERE loop_id = $1 AND step_key = $2`
@@ -88,7 +88,7 @@ const iterationsOf = `SELECT body FROM iterations WHERE run_id = $1 ORDER BY n`
 
 // Iterations lists the iterations of a run in order.
 func (r *Reader) Iterations(ctx context.Context, runID string) ([]loop.Iteration, error) {
-	return collect(r, ctx, iterationsOf, scanBody[loop.Iteration], runID)
+	return collect(ctx, r, iterationsOf, scanBody[loop.Iteration], runID)
 }
 
 const saveTurn = `
@@ -105,7 +105,7 @@ const turnsOf = `SELECT body FROM turns WHERE run_id = $1 ORDER BY n`
 
 // Turns lists the turns of a run in order.
 func (r *Reader) Turns(ctx context.Context, runID string) ([]loop.Turn, error) {
-	return collect(r, ctx, turnsOf, scanBody[loop.Turn], runID)
+	return collect(ctx, r, turnsOf, scanBody[loop.Turn], runID)
 }
 
 const insertEvents = `INSERT INTO events (run_id, seq, at_ms, phase, kind, body) VALUES `
@@ -141,7 +141,7 @@ const eventsAfter = `SELECT run_id, seq, at_ms, phase, kind, body FROM events WH
 
 // Events lists events of a run after a sequence number, oldest first.
 func (r *Reader) Events(ctx context.Context, runID string, after int64, limit int) ([]loop.Event, error) {
-	return collect(r, ctx, eventsAfter, func(row interface{ Scan(...any) error }) (loop.Event, error) {
+	return collect(ctx, r, eventsAfter, func(row interface{ Scan(...any) error }) (loop.Event, error) {
 		var e loop.Event
 		var at int64
 		err := row.Scan(&e.RunID, &e.Seq, &at, &e.Phase, &e.Kind, &e.Text)

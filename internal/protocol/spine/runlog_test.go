@@ -29,11 +29,12 @@ func goldenEntries() []Entry {
 }
 
 func TestLogLineWritesThePublishedShape(t *testing.T) {
-	got := LogHeader("ci-watch")
+	var got strings.Builder
+	got.WriteString(LogHeader("ci-watch"))
 	for _, e := range goldenEntries() {
-		got += LogLine(e)
+		got.WriteString(LogLine(e))
 	}
-	if diff := cmp.Diff(goldenLog, got); diff != "" {
+	if diff := cmp.Diff(goldenLog, got.String()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -24,9 +25,15 @@ const (
 // Dir is the folder of a loop's files, relative to the workspace.
 func Dir(name string) string { return path.Join(".loops", name) }
 
-// goalKey is the key of the step that is worked on when Priority is empty: the
-// goal itself. A loop without a sense command has no other way to look.
-const goalKey = "goal"
+// Keys of steps that are no items. Keys of items are in lower case, so that no
+// text in a list can pass for one of these.
+const (
+	// goalKey is worked on when Priority is empty: the goal itself. A loop
+	// without a sense command has no other way to look.
+	goalKey = "GOAL"
+	// requestKey begins the key of what a person asked for.
+	requestKey = "REQUEST: "
+)
 
 // logShown is how many lines of the run log an agent is shown.
 const logShown = 10
@@ -37,7 +44,7 @@ type Protocol struct{}
 // Open reads STATE.md and the end of run-log.md. A STATE.md that cannot be
 // read is put aside and rebuilt from the rows.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
-	s := &session{v: v, rows: map[string]loop.Step{}}
+	s := &session{v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
 	}
@@ -67,6 +74,7 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 type session struct {
 	v       engine.View
 	rows    map[string]loop.Step
+	left    map[string]loop.StepState // in which this run leaves the steps that it began
 	state   *State
 	before  string // STATE.md as it was read, or as a repair leaves it
 	missing bool
@@ -144,8 +152,6 @@ func (s *session) Sources() []engine.Source {
 	return []engine.Source{src}
 }
 
-const requestKey = "request: "
-
 // Candidates implements engine.Session: the request, then Priority from the
 // top, and the goal itself when there is neither.
 func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
@@ -194,6 +200,7 @@ func (s *session) step(key, title string) loop.Step {
 
 // Begin implements engine.Session. A spine loop writes nothing before it acts.
 func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
+	s.left[ch.Step.Key] = loop.StepClaimed
 	d := s.v.Definition
 	brief := engine.Brief{
 		Goal: d.Goal, Role: s.role, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title,
@@ -212,6 +219,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 
 // Record implements engine.Session: a gated tree goes on a branch of its own.
 func (s *session) Record(r engine.Result) ([]loop.Change, []loop.EffectRequest) {
+	s.left[r.Settlement.Step.Key] = r.Settlement.Step.State
 	if r.Proposal == nil {
 		return nil, nil
 	}
@@ -260,12 +268,31 @@ func (s *session) moveItems(sum engine.Summary) {
 		switch {
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome == loop.OutcomeDone:
 			s.state.Move(key, SectionNoise)
-		case it.Verdict == loop.VerdictPass && sum.Run.Outcome.Success():
+		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.Success() || proposed(sum, it)):
 			s.state.Move(key, SectionWatch) // A human looks at the branch or the report next.
-		case sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp:
+		case sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp || s.escalated(key):
 			s.state.Move(key, SectionWatch)
 		}
 	}
+}
+
+// proposed reports whether the tree of an iteration stands on a branch, however
+// its run ended after it.
+func proposed(sum engine.Summary, it loop.Iteration) bool {
+	return slices.ContainsFunc(sum.Effects, func(e loop.Effect) bool {
+		return e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgTree] == it.Tree
+	})
+}
+
+// escalated reports whether the run left an item that it worked on to a human,
+// also when another item made the run a success. A session that did not see
+// the run reads it in the row.
+func (s *session) escalated(key string) bool {
+	state, seen := s.left[key]
+	if !seen {
+		state = s.rows[key].State
+	}
+	return state == loop.StepEscalated
 }
 
 // gone drops the rows of items that stand in no list any more. What this run

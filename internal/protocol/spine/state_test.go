@@ -41,11 +41,11 @@ const collapsed = "# <loop-name> — STATE\n" +
 	"---\n" +
 	"_Source: .github/workflows/<loop>.yml · config: loop.config.yaml_\n"
 
-func parse(t testing.TB, text string) *State {
-	t.Helper()
+func parse(tb testing.TB, text string) *State {
+	tb.Helper()
 	s, err := ParseState(text)
 	if err != nil {
-		t.Fatalf("ParseState = %v, want a state, of\n%s", err, text)
+		tb.Fatalf("ParseState = %v, want a state, of\n%s", err, text)
 	}
 	return s
 }
