@@ -126,11 +126,12 @@ func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Chang
 	}
 	if c.session == nil {
 		v, err := c.look(ctx)
-		if err == nil {
-			c.session, err = c.t.Protocol.Open(ctx, v)
-		}
 		if err != nil {
 			c.note("the run is not written into the loop's memory: %s", err)
+			return nil
+		}
+		if end := c.open(ctx, v); end != nil {
+			c.note("the run is not written into the loop's memory: %s", end.detail)
 			return nil
 		}
 	}

@@ -131,8 +131,8 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	if err := c.applyPending(ctx); err != nil {
 		return nil, err
 	}
-	if c.session, err = c.t.Protocol.Open(ctx, v); err != nil {
-		c.note("the loop's memory cannot be opened: %s", err)
+	if end := c.open(ctx, v); end != nil {
+		c.note("the loop's memory cannot be opened: %s", end.detail)
 	}
 	if c.run.State == loop.RunSettling {
 		c.note("taken over from a dead process in %s", dead.Phase)

@@ -28,12 +28,20 @@ func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
 	if err := beforeOpen.Hit(ctx); err != nil {
 		return nil, err
 	}
-	session, unusable := c.t.Protocol.Open(ctx, v)
-	if unusable != nil {
-		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: unusable.Error()}, nil
+	if end := c.open(ctx, v); end != nil {
+		return end, nil
+	}
+	return nil, c.repair(ctx)
+}
+
+// open opens the protocol's memory, or says how a run ends that cannot.
+func (c *cycle) open(ctx context.Context, v View) *ending {
+	session, err := c.t.Protocol.Open(ctx, v)
+	if err != nil {
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
 	}
 	c.session = session
-	return nil, c.repair(ctx)
+	return nil
 }
 
 // base resolves what the run works on, the tip of its base branch, when it is
