@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent/command"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -95,6 +97,11 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
 			Fix: "use protocol spine",
 		}
+	case git.CheckRef("refs/heads/pawl/"+d.Name+"/1") != nil:
+		return &loop.Fault{
+			Exit: loop.ExitNotReady, What: fmt.Sprintf("run %q", d.Name), Why: "its name cannot be part of a branch's name",
+			Fix: "name the loop and its folder in lower-case words, digits and hyphens",
+		}
 	case d.Tier == loop.TierUnattended:
 		return &loop.Fault{
 			Exit: loop.ExitRefused, What: "run " + d.Name, Why: "tier L3 needs a sandbox, and this version has none",
@@ -159,7 +166,7 @@ func (s *Service) path() []string {
 // firstWord is the program of a command line as far as it can be told without
 // a shell: nothing for lines that begin with anything but a plain word.
 func firstWord(line string) string {
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		if name, _, ok := strings.Cut(w, "="); ok && isWord(name) {
 			continue // CI=1 npm test
 		}
@@ -172,9 +179,8 @@ func firstWord(line string) string {
 }
 
 func isWord(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+.", r))
-	})
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
+	return s != "" && strings.Trim(s, letters) == ""
 }
 
 // Start carries out a prepared run and blocks until it has ended.
@@ -183,7 +189,8 @@ func (s *Service) Start(ctx context.Context, p Plan) (RunView, error) {
 	if err != nil {
 		return RunView{}, err
 	}
-	return s.runView(ctx, run)
+	// Whoever interrupted the run wants to see how it ended.
+	return s.Run(context.WithoutCancel(ctx), run.ID)
 }
 
 // Recover concludes what dead processes left in this workspace. Every verb
@@ -209,6 +216,7 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 		return nil, err
 	}
 	var found []engine.Recovered
+	var errs []error
 	for _, l := range loops {
 		t := s.target(defs[l.ID])
 		if t.Loop = l; s.Protocols[l.Protocol] == nil {
@@ -217,11 +225,24 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 		t.Protocol = s.Protocols[l.Protocol]
 		rec, err := s.Engine.Recover(ctx, t)
 		if err != nil {
-			return found, fmt.Errorf("recover %s: %w", l.Name, err)
+			// One loop whose files cannot be written is no reason to leave the others.
+			errs = append(errs, recoverFault(l.Name, err))
 		}
 		if rec != nil {
 			found = append(found, *rec)
 		}
 	}
-	return found, s.Engine.Sweep(ctx, s.repo)
+	errs = append(errs, s.Engine.Sweep(ctx, s.repo))
+	return found, errors.Join(errs...)
+}
+
+// recoverFault says how a person can help where recovery cannot go on.
+func recoverFault(name string, err error) error {
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
+		return fmt.Errorf("recover %s: %w", name, err)
+	}
+	return &loop.Fault{
+		Exit: loop.ExitError, What: "recover " + name, Why: err.Error(), Err: err,
+		Fix: "put right what stands in the way; the next command goes on with it, and nothing is lost",
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -74,24 +74,28 @@ func Parse(data []byte) (Report, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return r, nil
 	}
-	if !utf8.Valid(data) {
-		return r, errors.New("the report is not UTF-8")
+	if at := invalid(data); at >= 0 {
+		return r, fmt.Errorf("the report is not UTF-8 at %s", position(data, at))
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&r); err != nil {
 		return Report{}, place(data, err)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Report{}, fmt.Errorf("the report goes on after its JSON object, at %s", position(data, dec.InputOffset()))
+	end := int(dec.InputOffset())
+	if rest := bytes.TrimLeft(data[end:], " \t\r\n"); len(rest) > 0 {
+		return Report{}, fmt.Errorf("the report goes on after its JSON object, at %s", position(data, len(data)-len(rest)))
 	}
-	return r, r.check()
+	if err := r.check(); err != nil {
+		return Report{}, err
+	}
+	return r, nil
 }
 
 func (r *Report) check() error {
 	switch r.Outcome {
 	case "", Done, Blocked, Failed, Quiet, Escalate:
 	default:
-		return fmt.Errorf("outcome %q is not one of done, blocked, failed, quiet, escalate", r.Outcome)
+		return fmt.Errorf("outcome %.*q is not one of done, blocked, failed, quiet, escalate", quoted, r.Outcome)
 	}
 	if r.Outcome == Blocked && strings.TrimSpace(r.Reason) == "" {
 		return errors.New("outcome blocked needs a reason: what does the step wait for?")
@@ -102,20 +106,57 @@ func (r *Report) check() error {
 	return nil
 }
 
-// place turns an error of the JSON reader into one that says where.
+// quoted is how much of a value is repeated in an error, in runes.
+const quoted = 40
+
+// place turns an error of the JSON reader into one that says where. The
+// reader's offsets count the byte at fault.
 func place(data []byte, err error) error {
 	if syn, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("the report is no JSON at %s: %w", position(data, syn.Offset), err)
+		return fmt.Errorf("the report is no JSON at %s: %w", position(data, int(syn.Offset)-1), err)
 	}
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("the report's field %q is a %s at %s, expected %s", typ.Field, typ.Value, position(data, typ.Offset), typ.Type)
+		what := "the report"
+		if typ.Field != "" {
+			what += fmt.Sprintf("'s field %q", typ.Field)
+		}
+		return fmt.Errorf("%s is a JSON %.*s at %s, expected %s", what, quoted, typ.Value, position(data, int(typ.Offset)-1), wanted(typ.Type))
 	}
 	return fmt.Errorf("the report is cut off after %d bytes: %w", len(data), err)
 }
 
-func position(data []byte, offset int64) string {
-	before := data[:min(max(offset, 0), int64(len(data)))]
+// wanted is a type in the words of whoever writes JSON.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// invalid is the offset of the first byte that is not UTF-8, -1 for none.
+func invalid(data []byte) int {
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// position is the place of the byte at an offset, as editors count it.
+func position(data []byte, at int) string {
+	before := data[:min(max(at, 0), len(data))]
 	line := 1 + bytes.Count(before, []byte("\n"))
-	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1)
-	return fmt.Sprintf("line %d column %d", line, max(1, column))
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fmt.Sprintf("line %d column %d", line, column)
 }

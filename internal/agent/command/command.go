@@ -39,18 +39,18 @@ func New(exec agent.Exec) *Driver { return &Driver{exec} }
 // it started are gone. The error is nil for any program that started.
 func (d *Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	var printed counter
+	out := io.MultiWriter(&printed, r.Output) // One writer, so that both streams stay in order.
 	res, err := d.exec.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", r.Command}, Dir: r.Dir, Env: r.Env, Stdin: strings.NewReader(r.Prompt),
-		Stdout: io.MultiWriter(&printed, r.Output), Stderr: io.MultiWriter(&printed, r.Output),
+		Argv: []string{"/bin/sh", "-c", r.Command}, Dir: r.Dir, Env: r.Env, Stdin: strings.NewReader(r.Prompt), Stdout: out, Stderr: out,
 		Timeout: r.Timeout, Grace: grace, Tag: r.Tag,
 	})
 	if err != nil {
 		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
 	}
 	return agent.Result{
-		Exit: res.Exit, Ended: res.Ended, Took: res.Took, Printed: printed.n.Load(),
+		Exit: res.Exit, Ended: res.Ended, Took: res.Took, Printed: int64(printed),
 		Usage: loop.Usage{
-			Input: tokens(int64(len(r.Prompt))), Output: tokens(printed.n.Load()), Source: loop.UsageEstimated,
+			Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated,
 		},
 	}, nil
 }

@@ -68,7 +68,10 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	if err := s.readPrompt(); err != nil {
 		return nil, err
 	}
-	return s, s.readLog()
+	if err := s.readLog(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 type session struct {

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// phaseTexts says in words what begins. Phases that are over before anybody
+// could read it have none.
+var phaseTexts = map[loop.Phase]string{
+	loop.PhaseSense:  "looking, without spending a token",
+	loop.PhaseAct:    "the agent takes a turn",
+	loop.PhaseGather: "taking what the agent changed",
+	loop.PhaseVerify: "judging it",
+	loop.PhaseEffect: "carrying out what was decided",
+}
+
+// eventText is an event in words; nothing for one that nobody has to read.
+func eventText(e loop.Event) string {
+	switch e.Kind {
+	case loop.EventPhase:
+		return phaseTexts[loop.Phase(e.Text)]
+	case engine.EventPrompt:
+		return fmt.Sprintf("prompt of %s bytes", number(int64(len(e.Text))))
+	case engine.EventConsidered:
+		return considered(e.Text)
+	case loop.EventOutput:
+		return "| " + strings.ReplaceAll(strings.TrimRight(clean(e.Text), "\n"), "\n", "\n| ")
+	case loop.EventGate:
+		return gateMark(e.Text) + " " + e.Text
+	case loop.EventOutcome:
+		return "run ends " + e.Text
+	}
+	return e.Text
+}
+
+// gateMark is the sign of a gate's verdict, which the engine writes as
+// "name: pass" or "name: fail (…)".
+func gateMark(text string) string {
+	if strings.HasSuffix(text, ": pass") {
+		return "✓"
+	}
+	return "✗"
+}
+
+// considered is a decision in words: each candidate with its reason, but not
+// more than a screen holds.
+func considered(body string) string {
+	var list []loop.Considered
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		return body
+	}
+	if len(list) == 0 {
+		return "there is nothing to do"
+	}
+	const shown = 8
+	var lines []string
+	for i, c := range list {
+		if i == shown {
+			lines = append(lines, fmt.Sprintf("and %d more", len(list)-shown))
+			break
+		}
+		mark := "–"
+		if c.Chosen {
+			mark = "→"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), joined(": ", string(c.Reason), excerpt(c.Detail, 100))))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stamped is a text with time and phase before each of its lines.
+func stamped(e loop.Event, layout, body string) []string {
+	if body == "" {
+		return nil
+	}
+	head := fmt.Sprintf("%s %-8s ", e.At.Local().Format(layout), e.Phase)
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimRight(clean(body), "\n"), "\n") {
+		lines = append(lines, head+line)
+	}
+	return lines
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+)
+
+func (a *app) cmdLs() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Short: "List the loops of the workspace", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.reading(cmd.Context(), func(s *control.Service) error {
+				rows, err := s.Loops(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printLoops(s.Root(), rows)
+			})
+		},
+	}
+}
+
+func (a *app) printLoops(root string, rows []control.LoopRow) error {
+	if a.json {
+		return a.printJSON(listOf("pawl.loops/v1", rows))
+	}
+	if len(rows) == 0 {
+		p := printer{w: a.Out}
+		p.line("%s has no loops yet.", clean(root))
+		p.line("  see one work:      pawl demo")
+		p.line("  without any file:  pawl run --until \"go test ./...\" --scope 'src/**' --agent-command 'my-agent'")
+		p.line("  or write           .loops/NAME/loop.config.yaml")
+		return p.err
+	}
+	table := [][]string{{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"}}
+	now := a.Now()
+	for _, row := range rows {
+		table = append(table, a.loopCells(row, now))
+	}
+	if err := a.columns(table); err != nil {
+		return err
+	}
+	return a.problems(rows)
+}
+
+func (a *app) loopCells(row control.LoopRow, now time.Time) []string {
+	run, when, tokens := "–", "–", "–"
+	if row.LastN > 0 {
+		run, when, tokens = "#"+strconv.FormatInt(row.LastN, 10), ago(now, row.LastRun), number(row.Tokens)
+	}
+	return []string{
+		cleanLine(row.Name), orDash(string(row.Tier)), a.loopState(row), run, orDash(a.style().outcome(row.Outcome)), when, tokens,
+	}
+}
+
+func (a *app) loopState(row control.LoopRow) string {
+	s := a.style()
+	switch row.State {
+	case "broken":
+		return s.red("✗ broken")
+	case "dead":
+		return s.red("✗ dead")
+	case "paused":
+		return s.yellow("‖ paused")
+	case "running":
+		return s.green("● running")
+	}
+	return row.State
+}
+
+// problems says below the table what cannot be run, and what is paused by which
+// switch.
+func (a *app) problems(rows []control.LoopRow) error {
+	p := printer{w: a.Out}
+	for _, row := range rows {
+		if row.Problem != "" {
+			p.line("%s: %s (pawl run %s says more)", cleanLine(row.Name), cleanLine(row.Problem), cleanLine(row.Name))
+		}
+		if row.Paused != "" {
+			p.line("%s is paused by %s (pawl resume %s)", cleanLine(row.Name), cleanLine(row.Paused), cleanLine(row.Name))
+		}
+	}
+	if p.err != nil {
+		return fmt.Errorf("print loops: %w", p.err)
+	}
+	return nil
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// list is the shape of every listing in JSON.
+type list struct {
+	Data any      `json:"data"`
+	Meta listMeta `json:"meta"`
+}
+
+type listMeta struct {
+	Schema string `json:"schema"`
+	Count  int    `json:"count"`
+}
+
+func listOf[T any](schema string, data []T) list {
+	if data == nil {
+		data = []T{}
+	}
+	return list{Data: data, Meta: listMeta{schema, len(data)}}
+}
+
+// printJSON prints one value, or what the jq expression makes of it.
+func (a *app) printJSON(value any) error {
+	if a.jq != "" {
+		return a.filter(value)
+	}
+	enc := json.NewEncoder(a.Out)
+	enc.SetEscapeHTML(false)
+	if a.Terminal {
+		enc.SetIndent("", "  ")
+	}
+	return enc.Encode(value)
+}
+
+func (a *app) filter(value any) error {
+	query, err := gojq.Parse(a.jq)
+	if err != nil {
+		return jqFault(a.jq, err)
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var input any
+	if err := json.Unmarshal(body, &input); err != nil {
+		return err
+	}
+	results := query.Run(input)
+	for {
+		v, ok := results.Next()
+		if !ok {
+			return nil
+		}
+		if err, failed := v.(error); failed {
+			return jqFault(a.jq, err)
+		}
+		if err := a.printResult(v); err != nil {
+			return err
+		}
+	}
+}
+
+// printResult prints texts without quotes, as scripts want them.
+func (a *app) printResult(v any) error {
+	if s, ok := v.(string); ok {
+		_, err := fmt.Fprintln(a.Out, clean(s))
+		return err
+	}
+	body, err := gojq.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.Out.Write(append(body, '\n'))
+	return err
+}
+
+func jqFault(expression string, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitUsage, What: "--jq " + quote(expression), Why: err.Error(), Err: err,
+		Fix: "test it on the output of --json",
+	}
+}
+
+// style decorates text. The zero style leaves it as it is.
+type style struct{ on bool }
+
+func (a *app) style() style { return style{a.colored()} }
+
+func (s style) bold(text string) string   { return s.with("1", text) }
+func (s style) dim(text string) string    { return s.with("2", text) }
+func (s style) red(text string) string    { return s.with("31", text) }
+func (s style) green(text string) string  { return s.with("32", text) }
+func (s style) yellow(text string) string { return s.with("33", text) }
+
+func (s style) with(code, text string) string {
+	if !s.on || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// outcome is a mark, so that no state is told by colour alone, and the word.
+func (s style) outcome(o loop.Outcome) string {
+	switch {
+	case o == "":
+		return ""
+	case o == loop.OutcomeQuiet:
+		return "– " + string(o)
+	case o.Success():
+		return s.green("✓ " + string(o))
+	case o.Meaning().Exit == loop.ExitWaiting, o == loop.OutcomePaused:
+		return s.yellow("! " + string(o))
+	}
+	return s.red("✗ " + string(o))
+}
+
+// columns prints rows under each other. The first row is the heading.
+func (a *app) columns(rows [][]string) error {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], visible(cell))
+		}
+	}
+	var b bytes.Buffer
+	for n, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-visible(cell)+2))
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if n == 0 {
+			text = a.style().dim(text)
+		}
+		b.WriteString(text + "\n")
+	}
+	_, err := b.WriteTo(a.Out)
+	return err
+}
+
+// visible is the width of a text that may carry our own decorations.
+func visible(text string) int { return utf8.RuneCountInString(clean(text)) }
+
+// printer writes lines and remembers the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// field is a label with a text under which further lines are aligned; nothing
+// for an empty text.
+func (p *printer) field(by, label, text string) {
+	if strings.TrimSpace(text) != "" {
+		p.line("%s%-9s %s", by, label, indented(text, by+strings.Repeat(" ", 10)))
+	}
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+type runOptions struct {
+	control.RunRequest
+	dryRun bool
+}
+
+func (a *app) cmdRun() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Long: `Run a loop once, in the foreground and live.
+
+With --until no file is needed: the agent repairs until the command passes, on a branch of its own.`,
+		Example: `  pawl run keep-tests-green
+  pawl run ci-watch --request "look at the flaky test" --iterations 2
+  pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.fill(cmd, args); err != nil {
+				return err
+			}
+			if o.dryRun {
+				return a.dryRun(cmd.Context(), o.RunRequest)
+			}
+			return a.run(cmd.Context(), o.RunRequest)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Request, "request", "", "what you ask for in this run")
+	f.StringVar(&o.Until, "until", "", "repair until this `command` passes")
+	f.StringArrayVar(&o.Scope, "scope", nil, "with --until: a `glob` of what may be changed (repeat it)")
+	f.IntVar(&o.Overrides.MaxIterations, "iterations", 0, "at most `n` iterations")
+	f.StringVar(&o.Overrides.Agent, "agent", "", "another agent")
+	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
+	f.StringVar(&o.Overrides.Model, "model", "", "another model")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
+	return cmd
+}
+
+func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		o.Loop = args[0]
+	}
+	switch {
+	case o.Loop == "" && o.Until == "":
+		return usage(cmd, "which loop? Name one, or give --until")
+	case o.Loop != "" && o.Until != "":
+		return usage(cmd, "both a loop and --until are given")
+	case o.Loop != "" && len(o.Scope) > 0:
+		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
+	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
+		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
+	case cmd.Flags().Changed("until") && strings.TrimSpace(o.Until) == "":
+		return usage(cmd, "--until is empty: write the command that has to pass")
+	}
+	return nil
+}
+
+// run carries out one run and prints its account. A run that did not succeed
+// is an error that carries the view.
+func (a *app) run(ctx context.Context, req control.RunRequest) error {
+	defer unheard()()
+	show := &lateWatcher{}
+	return a.writing(ctx, show.see, func(s *control.Service) error {
+		p, err := s.Prepare(ctx, req)
+		if err != nil {
+			return err
+		}
+		intent, err := intentOf(ctx, s, p, req)
+		if err != nil {
+			return err
+		}
+		a.warn(intent)
+		if !a.json && intent.Paused == "" {
+			_ = a.announce(intent) // A run does not depend on whether somebody reads about it.
+		}
+		show.watcher = a.watch(intent.Limits.Iterations)
+		a.running.Store(true)
+		view, err := s.Start(ctx, p)
+		a.running.Store(false)
+		show.close()
+		if err != nil {
+			return err
+		}
+		return a.account(view)
+	})
+}
+
+// lateWatcher is known when the store is opened and begins to show when the
+// run starts.
+type lateWatcher struct{ watcher }
+
+func (l *lateWatcher) see(e loop.Event) {
+	if l.watcher != nil {
+		l.watcher.see(e)
+	}
+}
+
+// warn prints on standard error what a person should know before it runs.
+func (a *app) warn(i intent) {
+	for _, w := range i.Warnings {
+		_, _ = fmt.Fprintf(a.Err, "pawl: warning: %s\n", indented(w, "  "))
+	}
+	if i.Dirty {
+		_, _ = fmt.Fprintf(a.Err, "pawl: the checkout has uncommitted work, which this run does not see: it starts from commit %s\n", shortHash(i.Base.Commit))
+	}
+}
+
+// announce says what is about to act, and on what.
+func (a *app) announce(i intent) error {
+	p := printer{w: a.Out}
+	p.line("%s · %s · base %s", a.style().bold(cleanLine(i.Loop)), i.Tier, i.Base)
+	p.field("  ", "goal", i.Goal)
+	p.field("  ", "agent", i.agent())
+	p.field("  ", "gates", joined(" · ", i.Gates.Verify, i.Gates.Guard))
+	p.field("  ", "sandbox", sandbox(i.Sandbox))
+	return p.err
+}
+
+// account is what stands at the end of a run.
+func (a *app) account(v control.RunView) error {
+	if a.json {
+		if err := a.printJSON(v); err != nil {
+			return err
+		}
+	} else if err := a.closing(v); err != nil {
+		return err
+	}
+	if v.Outcome.Success() {
+		return nil
+	}
+	return &endedError{v}
+}
+
+func (a *app) closing(v control.RunView) error {
+	p := printer{w: a.Out}
+	p.line("")
+	p.line("%s  %s", a.style().result(v.Outcome, v.Reason, v.State), a.style().bold(runName(v)))
+	if v.Outcome.Success() {
+		p.field("  ", "why", v.Detail)
+	}
+	p.field("  ", "says", v.Summary)
+	if v.Branch != "" {
+		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+		p.field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", runName(v), shortHash(v.Base), v.Branch))
+		p.field("  ", "take", "git merge "+v.Branch)
+	}
+	p.field("  ", "kept in", v.Snapshot)
+	p.field("  ", "trace", "pawl trace "+runName(v))
+	p.field("  ", "tokens", tokens(v.Tokens))
+	p.field("  ", "time", spent(v.MS))
+	p.field("  ", "sandbox", sandbox(v.Sandbox))
+	return p.err
+}

@@ -1,0 +1,262 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // bumps the version of a store
+
+	"github.com/pawl-run/pawl/internal/cli"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"pawl": func() { os.Exit(cli.Main()) }})
+}
+
+// TestScripts runs the manual: every command, and every kind of bad input, with
+// real repositories, real processes and the real Main.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	cache := goEnv(t, "GOCACHE")
+	binary, err := exec.LookPath("pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: false,
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Vars = append(env.Vars, "PAWL_HOME="+filepath.Join(env.WorkDir, "pawl"), "HOME="+home, "GOCACHE="+cache, "PAWL="+binary,
+				"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=s@example.com",
+				"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=s@example.com", "USER=somebody", "LANG=C.UTF-8")
+			return os.MkdirAll(home, 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
+			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
+	})
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// cmdRepo makes the named folder a repository with one commit of what is in it,
+// on branch main, and goes there.
+func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
+		ts.Check(ts.Exec("git", append([]string{"-C", dir}, args...)...))
+	}
+	ts.Check(ts.Chdir(dir))
+}
+
+// cmdLoop writes a definition: loop NAME TIER AGENT [KEY VALUE]…, with gates
+// that pass unless a key replaces them.
+func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
+	name, tier, agent := args[0], args[1], args[2]
+	keys := [][2]string{
+		{"name", name},
+		{"pattern", "custom"},
+		{"tier", tier},
+		{"cadence", "1h"},
+		{"goal", "keep things right and nothing else"},
+		{"scope", "src/**"},
+		{"verify", "test -d src"},
+		{"guard", "test -f README.md"},
+		{"permission_mode", "auto"},
+		{"worktree", "true"},
+		{"escalation", "what is not clear"},
+		{"budget_tokens", "100000"},
+		{"kill_switch", ".loops/PAUSED exists"},
+		{"land_via", "human"},
+		{"agent", "command"},
+		{"agent_command", agent},
+	}
+	var b strings.Builder
+	for _, kv := range keys {
+		value := kv[1]
+		for i := 3; i+1 < len(args); i += 2 {
+			if args[i] == kv[0] {
+				value = args[i+1]
+				args[i] = ""
+			}
+		}
+		if value != "-" {
+			fmt.Fprintf(&b, "%s: %s\n", kv[0], value)
+		}
+	}
+	for i := 3; i+1 < len(args); i += 2 {
+		if args[i] != "" {
+			fmt.Fprintf(&b, "%s: %s\n", args[i], args[i+1])
+		}
+	}
+	file := ts.MkAbs(filepath.Join(".loops", name, "loop.config.yaml"))
+	ts.Check(os.MkdirAll(filepath.Dir(file), 0o755))
+	ts.Check(os.WriteFile(file, []byte(b.String()), 0o644))
+}
+
+// cmdExits runs a program and compares its exit status.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var ended *exec.ExitError
+		if !errors.As(err, &ended) {
+			ts.Fatalf("%v", err)
+		}
+		got = ended.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+const patience = 20 * time.Second
+
+// until polls, because nobody knows how busy the machine is.
+func until(ts *testscript.TestScript, what string, true func() bool) {
+	for end := time.Now().Add(patience); !true(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+// cmdWaitFor waits until a file exists and is not empty.
+func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, "file "+args[0], func() bool {
+		info, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil && info.Size() > 0
+	})
+}
+
+// cmdGone holds if the process whose marker is in the file has ended. The file
+// holds a word that stands on the process's command line, because inside a PID
+// namespace a process does not know its own id.
+func cmdGone(ts *testscript.TestScript, _ bool, args []string) {
+	for word := range strings.FieldsSeq(ts.ReadFile(args[0])) {
+		if pids := withWord(word); len(pids) > 0 {
+			ts.Fatalf("process %v (%s) still lives", pids, word)
+		}
+	}
+}
+
+func withWord(word string) (pids []int) {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if strings.Contains(string(line), word) && syscall.Kill(pid, 0) == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// cmdLines compares the number of lines of a file that are no comments.
+func cmdLines(ts *testscript.TestScript, _ bool, args []string) {
+	n := 0
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	if want := args[1]; strconv.Itoa(n) != want {
+		ts.Fatalf("%s has %d lines, want %s", args[0], n, want)
+	}
+}
+
+// cmdContains looks for a text as it is: in a file, or in the last stdout or
+// stderr. With ! it must not be there.
+func cmdContains(ts *testscript.TestScript, neg bool, args []string) {
+	if strings.Contains(ts.ReadFile(args[0]), args[1]) == neg {
+		ts.Fatalf("%s: %q: there is %v\n%s", args[0], args[1], neg, ts.ReadFile(args[0]))
+	}
+}
+
+// userState is everything of a repository that belongs to the user.
+func userState(ts *testscript.TestScript) string {
+	var b strings.Builder
+	index, err := os.ReadFile(ts.MkAbs(".git/index"))
+	ts.Check(err)
+	fmt.Fprintf(&b, "index %x\n", sha256.Sum256(index))
+	for _, args := range [][]string{
+		{"rev-parse", "HEAD"},
+		{"symbolic-ref", "-q", "HEAD"},
+		{"stash", "list"},
+		{"--no-optional-locks", "status", "--porcelain"},
+		{"for-each-ref", "refs/heads/main", "refs/tags"},
+		{"config", "--list", "--local"},
+		{"worktree", "list"},
+	} {
+		cmd := exec.CommandContext(context.Background(), "git", args...)
+		cmd.Dir = ts.MkAbs(".")
+		out, _ := cmd.CombinedOutput() // A detached HEAD has no name.
+		fmt.Fprintf(&b, "%v\n%s\n", args, out)
+	}
+	return b.String()
+}
+
+// cmdRemember and cmdSame compare what belongs to the user before and after.
+func cmdRemember(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Setenv("REMEMBERED", userState(ts))
+}
+
+func cmdSame(ts *testscript.TestScript, _ bool, _ []string) {
+	if before, now := ts.Getenv("REMEMBERED"), userState(ts); before != now {
+		ts.Fatalf("the user's repository has changed\nbefore:\n%s\nnow:\n%s", before, now)
+	}
+}
+
+// cmdSchema pretends that a newer pawl has migrated the store.
+func cmdSchema(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.ExecContext(context.Background(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES ("+args[1]+", 1)")
+	ts.Check(err)
+	ts.Check(db.Close())
+}
+
+// cmdFlood writes a file of that many bytes of noise without structure.
+func cmdFlood(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat("noise \x01 ", n/8)), 0o644))
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func (a *app) cmdShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reading(cmd.Context(), func(s *control.Service) error {
+				if isRun(args[0]) {
+					view, err := s.Run(cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					return a.printRun(view)
+				}
+				row, err := s.Show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printLoop(row)
+			})
+		},
+	}
+}
+
+// isRun tells a run from a loop: a loop's name has no number sign.
+func isRun(ref string) bool { return strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") }
+
+func (a *app) printLoop(row control.LoopRow) error {
+	if a.json {
+		return a.printJSON(row)
+	}
+	p := printer{w: a.Out}
+	p.line("%s · %s · %s", a.style().bold(cleanLine(row.Name)), orDash(string(row.Tier)), a.loopState(row))
+	p.field("  ", "problem", row.Problem)
+	p.field("  ", "paused", row.Paused)
+	p.field("  ", "goal", row.Goal)
+	p.field("  ", "protocol", row.Protocol)
+	p.field("  ", "cadence", row.Cadence)
+	p.field("  ", "scope", strings.Join(row.Scope, ", "))
+	p.field("  ", "verify", row.Verify)
+	p.field("  ", "guard", row.Guard)
+	p.field("  ", "agent", row.Agent)
+	if row.LastN > 0 {
+		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", string(row.Outcome), string(row.Reason)),
+			ago(a.Now(), row.LastRun)))
+		p.field("  ", "branch", row.Branch)
+	}
+	if len(row.Steps) > 0 {
+		p.line("  steps")
+	}
+	for _, step := range row.Steps {
+		p.line("    %-13s %s%s", step.State, cleanLine(step.Title), stepNotes(step))
+	}
+	return p.err
+}
+
+func stepNotes(s loop.Step) string {
+	notes := ""
+	if s.Attempts > 0 {
+		notes += fmt.Sprintf(" · %d attempts", s.Attempts)
+	}
+	if s.Streak > 0 {
+		notes += fmt.Sprintf(" · %s failed %d times on the same tree", s.StreakGate, s.Streak)
+	}
+	if s.WaitsFor != "" {
+		notes += " · waits for " + cleanLine(s.WaitsFor)
+	}
+	return notes
+}
+
+func (a *app) printRun(v control.RunView) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	p := printer{w: a.Out}
+	a.runHead(&p, v)
+	for _, it := range v.Iterations {
+		p.line("  iteration %d · %s · %s", it.N, verdict(a.style(), it), excerpt(it.Step, 80))
+	}
+	p.field("  ", "next", control.Next(v))
+	return p.err
+}
+
+// runHead is the account of a run that every command prints alike.
+func (a *app) runHead(p *printer, v control.RunView) {
+	p.line("%s · %s", a.style().bold(runName(v)), a.style().result(v.Outcome, v.Reason, v.State))
+	p.field("  ", "why", v.Detail)
+	p.field("  ", "says", v.Summary)
+	p.field("  ", "request", v.Request)
+	p.field("  ", "id", v.ID)
+	p.field("  ", "base", shortHash(v.Base))
+	if v.Branch != "" {
+		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+	}
+	p.field("  ", "kept in", v.Snapshot)
+	p.field("  ", "approval", v.Approval)
+	if v.Overrides != (loop.Overrides{}) {
+		p.field("  ", "overrides", overrides(v.Overrides))
+	}
+	p.field("  ", "when", ago(a.Now(), v.Started))
+	p.field("  ", "tokens", tokens(v.Tokens))
+	p.field("  ", "time", spent(v.MS))
+	p.field("  ", "sandbox", sandbox(v.Sandbox))
+}
+
+func overrides(o loop.Overrides) string {
+	var parts []string
+	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}} {
+		if part.value != "" {
+			parts = append(parts, part.name+": "+part.value)
+		}
+	}
+	if o.MaxIterations > 0 {
+		parts = append(parts, fmt.Sprintf("max_iterations: %d", o.MaxIterations))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// verdict is the judgement of an iteration with its reason.
+func verdict(s style, it control.IterationView) string {
+	text := string(it.Verdict)
+	if it.Reason != "" {
+		text += " (" + string(it.Reason) + ")"
+	}
+	switch it.Verdict {
+	case loop.VerdictPass:
+		return s.green("✓ " + text)
+	case loop.VerdictFail:
+		return s.red("✗ " + text)
+	case loop.VerdictPending:
+		return s.yellow("! " + text)
+	case loop.VerdictIntended:
+	}
+	return "… " + text
+}

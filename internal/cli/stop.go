@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+)
+
+func (a *app) cmdStop() *cobra.Command {
+	return &cobra.Command{
+		Use: "stop RUN", Short: "End one run and keep its work", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Long: `Ask the process that holds a run to end it, and wait until it has. The work of the run is kept under
+refs/pawl/snapshots; the loop may run again. A run that has ended already is left as it is.
+
+A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+				view, err := s.Stop(cmd.Context(), args[0], "pawl stop")
+				if err != nil {
+					return err
+				}
+				return a.printRun(view)
+			})
+		},
+	}
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// target is what pause, resume and kill are about: one loop, or all of them if
+// somebody said so.
+type target struct {
+	loop string
+	all  bool
+}
+
+func (t *target) fill(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 1 && t.all:
+		return usage(cmd, "both a loop and --all are given")
+	case len(args) == 0 && !t.all:
+		return usage(cmd, "which loop? Nothing is done to all of them unless --all says so")
+	case len(args) == 1:
+		t.loop = args[0]
+	default:
+		t.loop = control.All
+	}
+	return nil
+}
+
+// switching makes one of the three commands.
+func (a *app) switching(name, short, long string, do func(context.Context, target) error) *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := t.fill(cmd, args); err != nil {
+				return err
+			}
+			return do(cmd.Context(), t)
+		},
+	}
+	cmd.Flags().BoolVar(&t.all, "all", false, "every loop of the workspace")
+	return cmd
+}
+
+func (a *app) cmdPause() *cobra.Command {
+	return a.switching("pause", "Set the kill switch of a loop, or of all",
+		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
+		func(ctx context.Context, t target) error {
+			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Pause(ctx, t.loop) })
+		})
+}
+
+func (a *app) cmdKill() *cobra.Command {
+	return a.switching("kill", "Set the kill switch and wait until nothing runs any more",
+		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
+		func(ctx context.Context, t target) error {
+			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Kill(ctx, t.loop) })
+		})
+}
+
+func (a *app) cmdResume() *cobra.Command {
+	return a.switching("resume", "Clear the kill switch of a loop, or of all",
+		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
+		func(ctx context.Context, t target) error {
+			return a.writing(ctx, nil, func(s *control.Service) error {
+				sw, err := s.Resume(ctx, t.loop)
+				if err != nil {
+					return err
+				}
+				return a.printSwitch(sw)
+			})
+		})
+}
+
+// stopping sets a switch. Setting one comes before everything else, and works
+// without a store: what keeps it from being recorded is said and is no error.
+func (a *app) stopping(ctx context.Context, do func(*control.Service) (control.Switched, error)) error {
+	o, err := a.options()
+	if err != nil {
+		return err
+	}
+	var sw control.Switched
+	err = a.with(ctx, o, func(s *control.Service) (err error) {
+		if sw, err = do(s); err != nil {
+			return err
+		}
+		a.recover(ctx, s)
+		return nil
+	})
+	if err != nil && sw.Schema == "" {
+		sw, err = a.withoutStore(ctx, do, err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.printSwitch(sw)
+}
+
+// withoutStore sets the file alone, which every engine obeys.
+func (a *app) withoutStore(
+	ctx context.Context, do func(*control.Service) (control.Switched, error), cause error,
+) (control.Switched, error) {
+	bare := control.Deps{Now: a.Now, Environ: a.Environ, Alive: func(loop.Holder) bool { return true }}
+	s, err := control.New(ctx, bare, a.dir())
+	if err != nil {
+		return control.Switched{}, err
+	}
+	sw, err := do(s)
+	if err != nil {
+		return sw, errors.Join(cause, err)
+	}
+	_, _ = fmt.Fprintf(a.Err, "pawl: the switch is set by its file alone, which every run obeys; the store cannot be used: %s\n", cleanLine(cause.Error()))
+	return sw, nil
+}
+
+func (a *app) printSwitch(sw control.Switched) error {
+	if a.json {
+		return a.printJSON(sw)
+	}
+	who := firstOf(sw.Loop, "every loop")
+	p := printer{w: a.Out}
+	switch {
+	case sw.Paused && sw.Was:
+		p.line("‖ %s is paused already by %s", cleanLine(who), cleanLine(sw.Switch))
+	case sw.Paused:
+		p.line("‖ %s is paused by %s", cleanLine(who), cleanLine(sw.Switch))
+	default:
+		p.line("✓ %s may run: %s is cleared", cleanLine(who), cleanLine(sw.Switch))
+	}
+	if len(sw.Stopped) > 0 {
+		p.line("  stopped: %s", cleanLine(strings.Join(sw.Stopped, ", ")))
+	}
+	return p.err
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// watcher shows the events of a run while it lives.
+type watcher interface {
+	see(loop.Event)
+	// close stops showing. Nothing is written afterwards.
+	close()
+}
+
+// watch picks the watcher that suits whoever reads.
+func (a *app) watch(iterations int) watcher {
+	switch {
+	case a.json:
+		return silent{}
+	case a.Terminal && a.variable("TERM") != "dumb" && a.variable("ACCESSIBLE") == "":
+		return newLive(a.Out, a.style(), a.Width, a.Now, iterations)
+	}
+	return &lineByLine{w: a.Out}
+}
+
+// silent shows nothing: standard output belongs to JSON.
+type silent struct{}
+
+func (silent) see(loop.Event) {}
+func (silent) close()         {}
+
+// lineByLine prints plain lines, for files, pipes and screen readers.
+type lineByLine struct {
+	mu     sync.Mutex
+	w      io.Writer
+	closed bool
+}
+
+func (l *lineByLine) see(e loop.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	for _, line := range stamped(e, time.TimeOnly, eventText(e)) {
+		_, _ = fmt.Fprintln(l.w, line)
+	}
+}
+
+func (l *lineByLine) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+// fiveSteps are the phases that people see.
+var fiveSteps = []loop.Phase{loop.PhaseSense, loop.PhaseDecide, loop.PhaseAct, loop.PhaseGather, loop.PhaseVerify}
+
+// live keeps one line at the bottom of a terminal up to date, and prints what
+// stays above it.
+type live struct {
+	w     io.Writer
+	style style
+	width func() int
+	now   func() time.Time
+
+	mu         sync.Mutex
+	phase      loop.Phase
+	started    time.Time
+	iteration  int
+	iterations int
+	bytes      int64 // of prompts and output, for the estimate
+	turn       int
+	drawn      bool
+	done       chan struct{}
+	drawing    sync.WaitGroup
+}
+
+// frame is how often the line is drawn.
+const frame = 100 * time.Millisecond
+
+func newLive(w io.Writer, s style, width func() int, now func() time.Time, iterations int) *live {
+	l := &live{w: w, style: s, width: width, now: now, iterations: iterations, started: now(), done: make(chan struct{})}
+	l.drawing.Go(l.animate)
+	return l
+}
+
+func (l *live) animate() {
+	tick := time.NewTicker(frame)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-tick.C:
+			l.mu.Lock()
+			l.turn++
+			l.draw()
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *live) see(e loop.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(e)
+	if text := l.text(e); text != "" {
+		l.erase()
+		_, _ = fmt.Fprintln(l.w, text)
+	}
+	l.draw()
+}
+
+// note keeps what the line shows.
+func (l *live) note(e loop.Event) {
+	switch e.Kind {
+	case loop.EventPhase:
+		l.phase = loop.Phase(e.Text)
+		if l.phase == loop.PhaseAct {
+			l.iteration++
+		}
+	case engine.EventPrompt:
+		l.bytes += int64(len(e.Text))
+	case loop.EventOutput:
+		if e.Phase == loop.PhaseAct {
+			l.bytes += int64(len(e.Text))
+		}
+	}
+}
+
+// text is what stays on the screen of an event.
+func (l *live) text(e loop.Event) string {
+	body := strings.TrimRight(clean(eventText(e)), "\n")
+	switch e.Kind {
+	case loop.EventPhase, engine.EventPrompt, loop.EventOutcome:
+		return ""
+	case loop.EventOutput:
+		var lines []string
+		for line := range strings.SplitSeq(body, "\n") {
+			lines = append(lines, l.style.dim("  "+line))
+		}
+		return strings.Join(lines, "\n")
+	case loop.EventGate:
+		if gateMark(e.Text) == "✓" {
+			return "  " + l.style.green(body)
+		}
+		return "  " + l.style.red(body)
+	}
+	return "  " + strings.ReplaceAll(body, "\n", "\n  ")
+}
+
+func (l *live) erase() {
+	if l.drawn {
+		_, _ = io.WriteString(l.w, "\r\x1b[2K")
+		l.drawn = false
+	}
+}
+
+func (l *live) draw() {
+	_, _ = io.WriteString(l.w, "\r\x1b[2K"+l.strip())
+	l.drawn = true
+}
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+// bytesPerToken is the rule of thumb by which tokens are estimated while
+// nothing is known of them; the account after the run is what counts.
+const bytesPerToken = 4
+
+// strip is the line: the five steps, time, iteration, tokens. It is cut to the
+// width of the terminal, because a line that wraps cannot be drawn again.
+func (l *live) strip() string {
+	var steps []string
+	for _, p := range fiveSteps {
+		steps = append(steps, l.step(p))
+	}
+	facts := elapsed(l.now().Sub(l.started))
+	if l.iteration > 0 {
+		facts += fmt.Sprintf(" · iter %d/%d", l.iteration, l.iterations)
+	}
+	if l.bytes > 0 {
+		facts += fmt.Sprintf(" · ~%s tok", number(l.bytes/bytesPerToken))
+	}
+	return cut(fmt.Sprintf("%s %s  %s", spinner[l.turn%len(spinner)], strings.Join(steps, " · "), facts), l.width()-1)
+}
+
+// elapsed is a time that changes often enough to show that something lives.
+func elapsed(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Truncate(time.Second).String()
+}
+
+// step marks a step as over, at work, or to come.
+func (l *live) step(p loop.Phase) string {
+	switch {
+	case p == l.phase:
+		return "[" + string(p) + "]"
+	case p.Before(l.phase):
+		return "✓" + string(p)
+	}
+	return string(p)
+}
+
+// cut shortens a text without decorations to a number of columns.
+func cut(text string, columns int) string {
+	if runes := []rune(text); len(runes) > columns {
+		return string(runes[:max(0, columns)])
+	}
+	return text
+}
+
+func (l *live) close() {
+	close(l.done)
+	l.drawing.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.erase()
+}
