@@ -104,9 +104,6 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Request, error) {
 	n := len(c.its)
 	dir := c.runDir(c.run.ID)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return agent.Request{}, err
-	}
 	prompt := c.prompt(step, brief)
 	promptFile := filepath.Join(dir, fmt.Sprintf("prompt-%d.md", n))
 	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -131,7 +130,7 @@ func missingGate(gates []loop.GateResult) bool {
 
 // proposal is the effect that puts the gated tree on a branch of its own.
 func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
-	branch := branchOf(c.t.Loop.Name, strconv.FormatInt(c.run.N, 10))
+	branch := branchOf(c.t.Loop.Name, c.number())
 	if c.items > 1 {
 		branch += fmt.Sprintf("-%d", c.items)
 	}

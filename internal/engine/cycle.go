@@ -139,6 +139,7 @@ func (c *cycle) enter(phase loop.Phase) {
 	c.mu.Lock()
 	c.phase = phase
 	c.mu.Unlock()
+	c.mark(phase)
 	c.emit(loop.EventPhase, string(phase))
 }
 

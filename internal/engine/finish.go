@@ -18,6 +18,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	if err := c.secure(ctx); err != nil {
 		return err
 	}
+	c.judgeOpen(end)
 	c.release()
 	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
@@ -99,6 +100,19 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	}
 	c.enterQuietly(loop.PhaseSleep)
 	return nil
+}
+
+// judgeOpen gives an iteration that the end of the run cut off a verdict: it
+// did not pass.
+func (c *cycle) judgeOpen(end ending) {
+	for i, it := range c.its {
+		if it.Verdict != loop.VerdictIntended {
+			continue
+		}
+		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.Now()
+		c.its[i] = it
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
+	}
 }
 
 // readinessStep is how much a run that ends badly takes from the readiness.

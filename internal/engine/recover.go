@@ -118,6 +118,7 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	ctx, stop := c.watchLease(ctx)
 	defer stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
+	dead.Phase = c.marked(dead)
 	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase}
 	var err error
 	if rec.Killed, err = c.Survive(ctx, Tag(c.run.ID)); err != nil {
@@ -158,13 +159,6 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
 			return fmt.Errorf("adopt the tree of run %s: %w", c.run.ID, err)
 		}
 		c.tree = tree
-	}
-	for _, it := range c.its {
-		if it.Verdict == loop.VerdictIntended {
-			it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, loop.ReasonHolderDied, why, c.Now()
-			c.its[it.N-1] = it
-			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
-		}
 	}
 	for key, s := range c.steps {
 		if s.RunID == c.run.ID {

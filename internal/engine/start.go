@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,9 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(e.runDir(c.run.ID), 0o700); err != nil {
+		return c, err
 	}
 	c.phase = loop.PhaseTrigger
 	c.emit(loop.EventPhase, string(loop.PhaseTrigger))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
@@ -120,12 +121,25 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 }
 
 // snapshotRef is where the work of a run is kept that is on no branch.
-func snapshotRef(name string, n int64) string { return fmt.Sprintf("%s%s/%d", snapshotPrefix, name, n) }
+func (c *cycle) snapshotRef() string { return snapshotPrefix + c.t.Loop.Name + "/" + c.number() }
 
 const snapshotPrefix = "refs/pawl/snapshots/"
 
 // branchOf is the name of a proposed branch.
 func branchOf(name, number string) string { return "pawl/" + name + "/" + number }
+
+// number is the run's number as refs have it. Checkouts that share their refs
+// count their runs apart, so there it carries the end of the run's id.
+func (c *cycle) number() string {
+	n := strconv.FormatInt(c.run.N, 10)
+	if c.t.Repo.Shared() {
+		n += "-" + c.run.ID[max(0, len(c.run.ID)-refTail):]
+	}
+	return n
+}
+
+// refTail is how much of a run's id tells refs apart.
+const refTail = 6
 
 // keep puts whatever is in the tree now under a snapshot ref, unless nothing
 // changed or this very state is on its way to a branch.
@@ -139,7 +153,7 @@ func (c *cycle) keep(ctx context.Context) error {
 // keepCandidate puts the last candidate under the snapshot ref: a branch was to
 // hold it and does not.
 func (c *cycle) keepCandidate(ctx context.Context) error {
-	ref, commit := snapshotRef(c.t.Loop.Name, c.run.N), c.current().Candidate
+	ref, commit := c.snapshotRef(), c.current().Candidate
 	err := c.t.Repo.UpdateRef(ctx, ref, commit, "")
 	if errors.Is(err, git.ErrRefMoved) {
 		at, _, lookErr := c.t.Repo.Ref(ctx, ref)
@@ -155,7 +169,7 @@ func (c *cycle) keepCandidate(ctx context.Context) error {
 }
 
 func (c *cycle) snapshot(ctx context.Context, tree *workspace.Tree) error {
-	ref := snapshotRef(c.t.Loop.Name, c.run.N)
+	ref := c.snapshotRef()
 	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", c.t.Loop.Name, c.run.N)
 	snap, err := tree.Snapshot(ctx, ref, msg, c.Now())
 	if err != nil {

@@ -5,17 +5,37 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// pinned is a protocol that works on its goal until a command passes.
+type pinned struct{ boardSession }
+
+func (pinned) Open(_ context.Context, v engine.View) (engine.Session, error) {
+	return &pinned{boardSession{v: v}}, nil
+}
+
+func (p *pinned) Sources() []engine.Source {
+	return []engine.Source{{Name: "until", Command: p.v.Definition.Sense, Quiet: engine.QuietOnPass}}
+}
+
+func (p *pinned) Candidates(engine.Sensed, time.Time) []plan.Candidate {
+	return []plan.Candidate{{Step: p.row("goal", loop.StepWork)}}
+}
+
+func until(command, name string, scope []string) loop.Definition {
+	return loop.Definition{Name: name, Tier: loop.TierAssisted, Scope: scope, Sense: command, Verify: command, AgentCommand: "x"}
+}
+
 func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
-		def := spec.Until("grep -q three src/a.txt || { echo 'a.txt lacks three'; exit 7; }", "u", []string{"src/**"})
+		def := until("grep -q three src/a.txt || { echo 'a.txt lacks three'; exit 7; }", "u", []string{"src/**"})
 		var prompts []string
 		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 			prompts = append(prompts, req.Prompt)
@@ -27,7 +47,7 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 			return says(t, req, `{"outcome":"done","summary":"put it right"}`)
 		}
 		status := runGit(t, r.root, "status", "--porcelain")
-		run := r.run(r.target("u", spec.Protocol{}, def), engine.Firing{})
+		run := r.run(r.target("u", pinned{}, def), engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed || run.Branch != "pawl/u/1" || run.Commit == "" {
 			t.Fatalf("run = %s %s %q %q, want proposed on pawl/u/1", run.Outcome, run.Reason, run.Detail, run.Branch)
 		}
@@ -63,7 +83,7 @@ func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
 			t.Error("an agent was started")
 			return agent.Result{}, nil
 		}
-		run := r.run(r.target("u", spec.Protocol{}, spec.Until("true", "u", []string{"src/**"})), engine.Firing{})
+		run := r.run(r.target("u", pinned{}, until("true", "u", []string{"src/**"})), engine.Firing{})
 		if run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonSensedNothing || run.Usage.Charged() != 0 {
 			t.Errorf("run = %s %s %+v, want quiet without a token", run.Outcome, run.Reason, run.Usage)
 		}
@@ -78,7 +98,7 @@ func TestABranchOfThatNameIsNeverMovedAndTheWorkIsKept(t *testing.T) {
 			write(t, filepath.Join(req.Dir, "src/a.txt"), "three\n")
 			return says(t, req, `{"outcome":"done"}`)
 		}
-		run := r.run(r.target("u", spec.Protocol{}, spec.Until("grep -q three src/a.txt", "u", []string{"src/**"})), engine.Firing{})
+		run := r.run(r.target("u", pinned{}, until("grep -q three src/a.txt", "u", []string{"src/**"})), engine.Firing{})
 		if run.Outcome != loop.OutcomeFailed || run.Reason != loop.ReasonEffectFailed || run.Branch != "" {
 			t.Fatalf("run = %s %s branch %q, want failed by its effect", run.Outcome, run.Reason, run.Branch)
 		}
@@ -95,7 +115,7 @@ func TestNumbersGoOnAfterTheStoreWasLost(t *testing.T) {
 	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
 	runGit(t, r.root, "branch", "pawl/u/7")
 	runGit(t, r.root, "update-ref", "refs/pawl/snapshots/u/9", "HEAD")
-	if run := r.run(r.target("u", spec.Protocol{}, spec.Until("true", "u", []string{"src/**"})), engine.Firing{}); run.N != 10 {
+	if run := r.run(r.target("u", pinned{}, until("true", "u", []string{"src/**"})), engine.Firing{}); run.N != 10 {
 		t.Errorf("run is #%d, want #10: branches and snapshots up to #9 are there", run.N)
 	}
 }

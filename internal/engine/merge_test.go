@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// drawText draws texts of few different lines, so that many are alike, with
+// and without a last line feed.
+var drawText = rapid.Custom(func(t *rapid.T) string {
+	lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "- (none yet)\n", "a\r\n"}), 0, 8).Draw(t, "lines")
+	return strings.Join(lines, "") + rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "last")
+})
+
+func TestAMergeWithOneChangeIsThatChange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, x := drawText.Draw(t, "base"), drawText.Draw(t, "x")
+		if got := merge(b, b, x); got != x {
+			t.Fatalf("merge(b, b, x) = %q, want %q", got, x)
+		}
+		if got := merge(b, x, b); got != x {
+			t.Fatalf("merge(b, x, b) = %q, want %q", got, x)
+		}
+		if got := merge(b, x, x); got != x {
+			t.Fatalf("merge(b, x, x) = %q, want %q", got, x)
+		}
+	})
+}
+
+func TestMergingAgainChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, o, th := drawText.Draw(t, "base"), drawText.Draw(t, "ours"), drawText.Draw(t, "theirs")
+		once := merge(b, o, th)
+		if twice := merge(b, o, once); twice != once {
+			t.Fatalf("merge(%q, %q, %q) = %q, and merged again %q", b, o, th, once, twice)
+		}
+	})
+}
+
+// hunk replaces lines of a base by new ones.
+type hunk struct {
+	at, end int
+	lines   []string
+}
+
+// drawHunks draws changes of a base of n lines, each at least one untouched
+// line away from the one before it. Whose it is alternates at random.
+func drawHunks(t *rapid.T, n int) (ours, theirs []hunk) {
+	for at := 0; at <= n; {
+		at += rapid.IntRange(0, 3).Draw(t, "gap")
+		if at > n {
+			break
+		}
+		who, to := "theirs", &theirs
+		if rapid.Bool().Draw(t, "ours") {
+			who, to = "ours", &ours
+		}
+		h := hunk{at: at, end: min(n, at+rapid.IntRange(0, 2).Draw(t, "deleted"))}
+		for i := range rapid.IntRange(0, 2).Draw(t, "inserted") {
+			h.lines = append(h.lines, fmt.Sprintf("%s at %d, line %d\n", who, at, i))
+		}
+		*to = append(*to, h)
+		at = h.end + 1
+	}
+	return ours, theirs
+}
+
+func changed(base []string, hunks []hunk) string {
+	var out strings.Builder
+	at := 0
+	for _, h := range hunks {
+		out.WriteString(strings.Join(base[at:h.at], "") + strings.Join(h.lines, ""))
+		at = h.end
+	}
+	return out.String() + strings.Join(base[at:], "")
+}
+
+func TestChangesThatDoNotTouchAreBothKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var base []string
+		for i := range rapid.IntRange(0, 15).Draw(t, "lines") {
+			base = append(base, fmt.Sprintf("line %d\n", i))
+		}
+		ours, theirs := drawHunks(t, len(base))
+		both := append(slices.Clone(ours), theirs...)
+		slices.SortFunc(both, func(a, b hunk) int { return a.at - b.at })
+		got := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		if diff := cmp.Diff(changed(base, both), got); diff != "" {
+			t.Fatalf("merged (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNoLineThatAPersonWroteIsEverLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var base []string
+		for i := range rapid.IntRange(0, 10).Draw(t, "lines") {
+			base = append(base, fmt.Sprintf("line %d\n", i))
+		}
+		ours, _ := drawHunks(t, len(base))
+		theirs, more := drawHunks(t, len(base)) // At the same places as often as not.
+		theirs = append(theirs, more...)
+		slices.SortFunc(theirs, func(a, b hunk) int { return a.at - b.at })
+		got := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		at := 0
+		for _, h := range theirs {
+			for _, line := range h.lines {
+				found := strings.Index(got[at:], line)
+				if found < 0 {
+					t.Fatalf("%q is gone, or elsewhere:\n%s", line, got)
+				}
+				at += found
+			}
+			for _, line := range base[h.at:h.end] {
+				if strings.Contains(got, line) {
+					t.Fatalf("%q was deleted and is back:\n%s", line, got)
+				}
+			}
+		}
+	})
+}
+
+func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
+	const base = "# x — STATE\n_Updated: 1_\n\n## Priority\n- one\n- two\n\n## Watch\n- (none yet)\n"
+	edit := func(text string, oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(text) }
+	for name, c := range map[string]struct{ ours, theirs, want string }{
+		"the header and an item that a person added": {
+			edit(base, "_Updated: 1_", "_Updated: 2_"), edit(base, "- two\n", "- two\n- three\n"),
+			edit(base, "_Updated: 1_", "_Updated: 2_", "- two\n", "- two\n- three\n"),
+		},
+		"an item that moves and a note of a person": {
+			edit(base, "- two\n", "", "- (none yet)\n", "- two\n"), edit(base, "# x — STATE\n", "# x — STATE\nMind the gap.\n"),
+			edit(base, "- two\n", "", "- (none yet)\n", "- two\n", "# x — STATE\n", "# x — STATE\nMind the gap.\n"),
+		},
+		"the same line, differently": {
+			edit(base, "- one", "- [P2] one"), edit(base, "- one", "- one, urgent"), edit(base, "- one", "- one, urgent"),
+		},
+		"the same line, alike": {
+			edit(base, "- one", "- [P2] one"), edit(base, "- one", "- [P2] one", "- two", "- too"), edit(base, "- one", "- [P2] one", "- two", "- too"),
+		},
+		"a line that a person deleted": {edit(base, "- one", "- [P2] one"), edit(base, "- one\n", ""), edit(base, "- one\n", "")},
+		"a line next to a person's": {
+			edit(base, "- one", "- [P2] one"), edit(base, "- two", "- too"), edit(base, "- two", "- too"),
+		},
+		"a file that a person emptied": {edit(base, "- one", "- [P2] one"), "", ""},
+		"other line ends": {
+			edit(base, "_Updated: 1_", "_Updated: 2_"), strings.ReplaceAll(base, "\n", "\r\n"), strings.ReplaceAll(base, "\n", "\r\n"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, merge(base, c.ours, c.theirs)); diff != "" {
+				t.Errorf("merged (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
