@@ -121,9 +121,16 @@ func ticks(from time.Time, minutes int, loc *time.Location) []tick {
 // fires walks the ticks: a wildcard expression fires whenever the clock shows
 // a match; any other fires for each reading that is shown for the first time,
 // and at the first minute after readings that the clock jumped over.
-func (o *oracle) fires(all []tick) []time.Time {
+func (o *oracle) fires(all []tick, loc *time.Location) []time.Time {
 	var fired []time.Time
-	seen := all[0].wall
+	// A reading may have been shown before the first tick: the clock was put
+	// back less than a day ago.
+	var seen time.Time
+	for _, before := range ticks(all[0].at.Add(-24*time.Hour), 24*60+1, loc) {
+		if before.wall.After(seen) {
+			seen = before.wall
+		}
+	}
 	for _, now := range all[1:] {
 		if o.wildcard {
 			if o.matches(now.wall) {
