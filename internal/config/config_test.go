@@ -39,31 +39,38 @@ func TestAFlagGoesBeforeTheEnvironmentBeforeTheDefault(t *testing.T) {
 			config.Settings{Home: env, Database: "postgres://env/db"},
 		},
 		"a database beside the home of the flag": {
-			config.Settings{Home: flag}, []string{"PAWL_HOME=" + env},
+			config.Settings{Home: flag},
+			[]string{"PAWL_HOME=" + env},
 			config.Settings{Home: flag, Database: filepath.Join(flag, "pawl.db")},
 		},
 		"a database beside the home of the environment": {
-			config.Settings{}, []string{"PAWL_HOME=" + env},
+			config.Settings{},
+			[]string{"PAWL_HOME=" + env},
 			config.Settings{Home: env, Database: filepath.Join(env, "pawl.db")},
 		},
 		"the state folder of the environment": {
-			config.Settings{}, []string{"XDG_STATE_HOME=" + state, "HOME=" + home},
+			config.Settings{},
+			[]string{"XDG_STATE_HOME=" + state, "HOME=" + home},
 			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db")},
 		},
 		"a variable that is set to nothing is not set": {
-			config.Settings{}, []string{"PAWL_HOME=", "PAWL_DATABASE=", "XDG_STATE_HOME=" + state},
+			config.Settings{},
+			[]string{"PAWL_HOME=", "PAWL_DATABASE=", "XDG_STATE_HOME=" + state},
 			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db")},
 		},
 		"a variable whose name only begins alike": {
-			config.Settings{}, []string{"PAWL_HOMES=" + env, "XPAWL_HOME=" + env, "PAWL_HOME", "XDG_STATE_HOME=" + state},
+			config.Settings{},
+			[]string{"PAWL_HOMES=" + env, "XPAWL_HOME=" + env, "PAWL_HOME", "XDG_STATE_HOME=" + state},
 			config.Settings{Home: filepath.Join(state, "pawl"), Database: filepath.Join(state, "pawl", "pawl.db")},
 		},
 		"a value with an equals sign": {
-			config.Settings{}, []string{"PAWL_HOME=" + env, "PAWL_DATABASE=postgres://h/db?sslmode=off"},
+			config.Settings{},
+			[]string{"PAWL_HOME=" + env, "PAWL_DATABASE=postgres://h/db?sslmode=off"},
 			config.Settings{Home: env, Database: "postgres://h/db?sslmode=off"},
 		},
 		"a home with dots is made plain": {
-			config.Settings{Home: flag + "/../x/."}, nil,
+			config.Settings{Home: flag + "/../x/."},
+			nil,
 			config.Settings{Home: at(t, "x"), Database: at(t, "x", "pawl.db")},
 		},
 	} {

@@ -169,12 +169,14 @@ func TestApplyingTwiceChangesNothingAndLookingSettlesIt(t *testing.T) {
 }
 
 func TestABranchOfSomebodyElseIsAnErrorAndStaysWhereItIs(t *testing.T) {
-	for name, at := range map[string]func(*bench, *testing.T) string{
-		"at the base": func(b *bench, _ *testing.T) string { return b.parent },
-		"at a commit of the same tree": func(b *bench, t *testing.T) string {
+	for name, at := range map[string]func(*testing.T, *bench) string{
+		"at the base": func(_ *testing.T, b *bench) string { return b.parent },
+		"at a commit of the same tree": func(t *testing.T, b *bench) string {
+			t.Helper()
 			return plainGit(t, b.dir, "commit-tree", b.gated, "-p", b.parent, "-m", "put it right")
 		},
-		"at what an earlier request made": func(b *bench, t *testing.T) string {
+		"at what an earlier request made": func(t *testing.T, b *bench) string {
+			t.Helper()
 			commit := b.apply(t, b.request(effect.ArgBranch, "other", effect.ArgWhen, "2026-09-03T08:20:01Z"))
 			plainGit(t, b.dir, "branch", "-D", "other")
 			return commit
@@ -182,7 +184,7 @@ func TestABranchOfSomebodyElseIsAnErrorAndStaysWhereItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			plainGit(t, b.dir, "update-ref", "refs/heads/pawl/fix/1", at(b, t))
+			plainGit(t, b.dir, "update-ref", "refs/heads/pawl/fix/1", at(t, b))
 			before := b.refs(t)
 			if _, err := b.propose.Apply(t.Context(), b.request()); !errors.Is(err, git.ErrRefMoved) {
 				t.Errorf("Apply = %v, want a moved ref", err)

@@ -104,6 +104,9 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Request, error) {
 	n := len(c.its)
 	dir := c.runDir(c.run.ID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return agent.Request{}, err
+	}
 	prompt := c.prompt(step, brief)
 	promptFile := filepath.Join(dir, fmt.Sprintf("prompt-%d.md", n))
 	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
@@ -201,10 +204,15 @@ func (c *cycle) environ(more []string) []string {
 // cleanUp removes what only a live run needs. What was in the tree is in the
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
+	c.closeMarks()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		return // Recover needs it.
 	}
-	err := errors.Join(c.dropTrees(ctx), os.RemoveAll(c.runDir(c.run.ID)))
+	var err error
+	if c.copied {
+		err = errors.Join(c.dropTrees(ctx), os.RemoveAll(c.runDir(c.run.ID)))
+	}
+	err = errors.Join(err, c.dropMarks())
 	if err != nil {
 		c.Log.WarnContext(ctx, "run files stay behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
 	}

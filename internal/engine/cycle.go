@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type cycle struct {
 	ignores  []*git.Ignores
 	tree     *workspace.Tree // the agent's copy, kept between iterations
 	treeBase string          // commit that the copy was made from
+	copied   bool            // there is or was a copy
 	restored string          // snapshot ref that the copy goes on from, if any
 	kept     string          // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
@@ -47,6 +49,8 @@ type cycle struct {
 	staged  []write              // join the next commit
 	pending []loop.PendingChange // recorded, not yet applied
 	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
+
+	marks *os.File // where the phase is marked for whoever finds this run dead
 
 	mu     sync.Mutex
 	phase  loop.Phase
@@ -80,6 +84,16 @@ func commitPoints(side string) map[loop.Phase]*fault.Point {
 // commit writes staged parts, the given parts and all events so far in one
 // transaction that only the holder of the run's fence can make.
 func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) error {
+	return c.commitBy(ctx, phase, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		return tx.Enter(ctx, c.run, phase)
+	}, parts...)
+}
+
+// guard is the first statement of a transaction, which only the holder of the
+// fence can make.
+type guard func(context.Context, *store.Tx) (*store.RunTx, error)
+
+func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts ...write) error {
 	if err := beforeCommit[phase].Hit(ctx); err != nil {
 		return err
 	}
@@ -88,7 +102,7 @@ func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.Store.Update(ctx, func(tx *store.Tx) error {
-		rt, err := tx.Enter(ctx, c.run, phase)
+		rt, err := by(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -86,10 +86,12 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		c.worked++
 	}
 	it := *c.current()
-	err = c.commit(ctx, loop.PhaseDecide,
+	saved := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		return tx.Save(ctx, c.run, loop.PhaseDecide)
+	}
+	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		func(ctx context.Context, rt *store.RunTx) error { return rt.Save(ctx, c.run) },
 		c.recordChanges(changes))
 	if err != nil {
 		return brief, err

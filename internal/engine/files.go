@@ -139,9 +139,12 @@ func replace(ctx context.Context, root *os.Root, name, content string) error {
 	if err := beforeWrite.Hit(ctx); err != nil {
 		return err
 	}
-	// The name is always the same, so that a left-over of a crash is used
-	// again and not added to.
+	// The name is always the same, so that a left-over of a crash is not added
+	// to. It goes first: a link of that name would be written through.
 	tmp := filepath.Join(filepath.FromSlash(dir), "."+filepath.Base(name)+".pawl-tmp")
+	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := writeSynced(ctx, root, tmp, content); err != nil {
 		return errors.Join(err, root.Remove(tmp))
 	}
@@ -158,7 +161,7 @@ func replace(ctx context.Context, root *os.Root, name, content string) error {
 }
 
 func writeSynced(ctx context.Context, root *os.Root, name, content string) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|openFlags, 0o644)
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o644)
 	if err != nil {
 		return err
 	}
@@ -192,6 +195,10 @@ func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change)
 	}
 	if err := beforeAppend.Hit(ctx); err != nil {
 		return err
+	}
+	// A root follows links that stay inside of it, whatever the flags say.
+	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return fmt.Errorf("%s is not a regular file", name)
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|openFlags, 0o644)
 	if err != nil {

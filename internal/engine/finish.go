@@ -31,8 +31,9 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	}
 	c.spent()
 	run := c.run
-	err := c.commit(ctx, loop.PhaseConclude,
-		func(ctx context.Context, rt *store.RunTx) error { return rt.Settle(ctx, run, true) })
+	err := c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		return tx.Settle(ctx, run, loop.PhaseConclude, true)
+	})
 	if err != nil {
 		return err
 	}
@@ -79,14 +80,14 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	c.spent()
 	changes := c.closing(ctx, effects)
 	c.emit(loop.EventOutcome, outcomeText(c.run))
-	run, from := c.run, c.run.State
-	err := c.commit(ctx, phase,
-		func(ctx context.Context, rt *store.RunTx) error {
-			if from == loop.RunSettling {
-				return rt.End(ctx, run)
-			}
-			return rt.Settle(ctx, run, false)
-		},
+	run := c.run
+	ended := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		if run.State == loop.RunSettling {
+			return tx.End(ctx, run, phase)
+		}
+		return tx.Settle(ctx, run, phase, false)
+	}
+	err := c.commitBy(ctx, phase, ended,
 		c.recordChanges(changes),
 		func(ctx context.Context, rt *store.RunTx) error {
 			return rt.Link(ctx, run.LoopID, "run", run.ID, auditOf(run))

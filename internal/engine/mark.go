@@ -1,27 +1,61 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // The row of a run knows the phase of the last transaction. Where its process
-// really stands is marked in a file beside its prompts, which survives the
-// process and costs no transaction. It is a help for people: nothing is
-// decided by it, and so errors do not matter.
+// really stands is marked in a file, which survives the process and costs no
+// transaction. It is a help for people: nothing is decided by it, and so errors
+// do not matter.
+
+const markSuffix = ".phase"
+
+func (e *Engine) markFile(runID string) string { return e.runDir(runID) + markSuffix }
+
+// markWidth is more than the longest phase, so that a mark overwrites the one
+// before it.
+const markWidth = 16
 
 func (c *cycle) mark(phase loop.Phase) {
-	_ = os.WriteFile(filepath.Join(c.runDir(c.run.ID), "phase"), []byte(phase), 0o600)
+	_, _ = c.marks.WriteAt(fmt.Appendf(nil, "%-*s", markWidth, phase), 0)
+}
+
+func (c *cycle) openMarks() {
+	name := c.markFile(c.run.ID)
+	if os.MkdirAll(filepath.Dir(name), 0o700) == nil {
+		c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	}
+}
+
+func (c *cycle) closeMarks() {
+	_ = c.marks.Close()
+	c.marks = nil
+}
+
+// dropMarks removes the file of a run that has ended.
+func (c *cycle) dropMarks() error {
+	err := os.Remove(c.markFile(c.run.ID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // marked is the phase in which a process died: what it marked, or what its last
 // transaction said.
 func (e *Engine) marked(r loop.Run) loop.Phase {
-	file, err := readBounded(filepath.Join(e.runDir(r.ID), "phase"), 64)
-	if phase := loop.Phase(file.Content); err == nil && slices.Contains(loop.Phases, phase) {
+	file, err := readBounded(e.markFile(r.ID), markWidth)
+	phase := loop.Phase(strings.TrimSpace(file.Content))
+	if err == nil && slices.Contains(loop.Phases, phase) {
 		return phase
 	}
 	return r.Phase

@@ -82,5 +82,7 @@ func data(b *strings.Builder, word, label, text string) {
 	if len(text) > blockText {
 		text = strings.ToValidUTF8(text[:blockText/2], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-blockText/2:], "")
 	}
-	fmt.Fprintf(b, "\n## %s\n<<DATA %s\n%s\nDATA %s\n", label, word, strings.TrimRight(text, "\n"), word)
+	// Programs in the run know its id, and so the word.
+	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), word, "[…]")
+	fmt.Fprintf(b, "\n## %s\n<<DATA %s\n%s\nDATA %s\n", label, word, text, word)
 }

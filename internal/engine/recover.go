@@ -124,7 +124,8 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	if rec.Killed, err = c.Survive(ctx, Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
-	c.t.Definition = c.def
+	c.t.Definition, c.copied = c.def, true
+	c.openMarks()
 	v, err := c.look(ctx)
 	if err != nil {
 		return nil, err
@@ -201,7 +202,8 @@ func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
 		return err
 	}
 	for _, d := range dirs {
-		if err := e.ifEnded(ctx, d.Name(), func() error { return os.RemoveAll(e.runDir(d.Name())) }); err != nil {
+		id := strings.TrimSuffix(d.Name(), markSuffix)
+		if err := e.ifEnded(ctx, id, func() error { return os.RemoveAll(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
 			return err
 		}
 	}

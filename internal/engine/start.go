@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 
@@ -39,9 +38,7 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(e.runDir(c.run.ID), 0o700); err != nil {
-		return c, err
-	}
+	c.openMarks()
 	c.phase = loop.PhaseTrigger
 	c.emit(loop.EventPhase, string(loop.PhaseTrigger))
 	c.enter(loop.PhaseClaim)
@@ -71,12 +68,14 @@ func (c *cycle) numberOn(ctx context.Context) error {
 }
 
 func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
-	l, err := tx.LoopNamed(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
-	if errors.Is(err, loop.ErrNotFound) {
-		if !c.numbered {
-			return errNewLoop
+	if c.numbered {
+		if err := tx.AddLoop(ctx, c.t.Workspace, c.t.Loop); err != nil {
+			return err
 		}
-		l, err = tx.EnsureLoop(ctx, c.t.Workspace, c.t.Loop)
+	}
+	l, err := tx.Number(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
+	if errors.Is(err, loop.ErrNotFound) {
+		return errNewLoop
 	}
 	if err != nil {
 		return err
@@ -95,7 +94,7 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
 		}
 	}
 	r := loop.Run{
-		ID: c.NewID("run"), LoopID: l.ID, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
+		ID: c.NewID("run"), LoopID: l.ID, N: l.LastN, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
 		Sandbox: c.def.Sandbox, Approval: c.f.Approval,
 	}
 	if r.Key = c.f.Key; r.Key == "" {

@@ -30,7 +30,7 @@ var (
 // name is no change of it: build output, installed packages.
 func (c *cycle) trees(ctx context.Context, purpose string) *workspace.Trees {
 	ignores := c.t.Repo.Ignores(ctx, filepath.Join(c.treesDir(), treeName(c.run.ID, purpose)))
-	c.ignores = append(c.ignores, ignores)
+	c.ignores, c.copied = append(c.ignores, ignores), true
 	return workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{Skip: ignores.Ignored})
 }
 

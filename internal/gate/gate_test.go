@@ -129,6 +129,17 @@ func TestAGateThatIsCanceledHasNotPassed(t *testing.T) {
 	}
 }
 
+func TestAGateThatDidNotEndByItselfHasNotPassedWhateverItsStatus(t *testing.T) {
+	for ended, pass := range map[proc.Ended]bool{
+		proc.Exited: true, proc.Signaled: false, proc.TimedOut: false, proc.Canceled: false, proc.NotStarted: false,
+	} {
+		g, err := gate.Run(t.Context(), execFunc(func() (proc.Result, error) { return proc.Result{Exit: 0, Ended: ended}, nil }), command(t, "true"))
+		if err != nil || g.Pass != pass {
+			t.Errorf("%s with status 0: %+v, %v; want pass %v", ended, g, err, pass)
+		}
+	}
+}
+
 func TestAGateThatCannotBeStartedIsAnErrorThatNamesIt(t *testing.T) {
 	for name, change := range map[string]func(*gate.Command){
 		"its folder is gone":           func(c *gate.Command) { c.Dir = filepath.Join(c.Dir, "gone") },

@@ -89,7 +89,8 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 		"nothing is there": {snapshot(), map[string]loop.Reason{}, loop.ReasonNoCandidates},
 		"the first open step is chosen and the next outranked": {
 			snapshot(open("a", "b")...),
-			map[string]loop.Reason{"a": loop.ReasonChosen, "b": loop.ReasonOutranked}, loop.ReasonChosen,
+			map[string]loop.Reason{"a": loop.ReasonChosen, "b": loop.ReasonOutranked},
+			loop.ReasonChosen,
 		},
 		"every state that cannot be worked on says so": {
 			snapshot(work("done", loop.StepDone), work("dropped", loop.StepDropped), work("waiting", loop.StepWaiting),
@@ -99,11 +100,13 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 			map[string]loop.Reason{
 				"done": loop.ReasonStepDone, "dropped": loop.ReasonStepDone, "waiting": loop.ReasonStepWaiting, "escalated": loop.ReasonStepEscalated,
 				"odd": loop.ReasonNotEligible, "blocked": loop.ReasonStepBackoff, "claimed": loop.ReasonStepClaimed,
-			}, loop.ReasonAllDropped,
+			},
+			loop.ReasonAllDropped,
 		},
 		"the protocol's own rule drops a step whatever its state": {
 			snapshot(with(work("a", loop.StepOpen), func(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonNotEligible, "it stands in Watch" })),
-			map[string]loop.Reason{"a": loop.ReasonNotEligible}, loop.ReasonAllDropped,
+			map[string]loop.Reason{"a": loop.ReasonNotEligible},
+			loop.ReasonAllDropped,
 		},
 		"a step that this run is through with is not tried again": {
 			func() plan.Snapshot {
@@ -111,7 +114,8 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 				s.Settled = map[string]bool{"a": true}
 				return s
 			}(),
-			map[string]loop.Reason{"a": loop.ReasonTriedThisRun, "b": loop.ReasonChosen}, loop.ReasonChosen,
+			map[string]loop.Reason{"a": loop.ReasonTriedThisRun, "b": loop.ReasonChosen},
+			loop.ReasonChosen,
 		},
 		"sensing nothing drops all, dropped by another rule or not": {
 			func() plan.Snapshot {
@@ -122,7 +126,8 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 			}(),
 			map[string]loop.Reason{
 				"a": loop.ReasonSensedNothing, "b": loop.ReasonSensedNothing, "c": loop.ReasonSensedNothing, "d": loop.ReasonSensedNothing,
-			}, loop.ReasonSensedNothing,
+			},
+			loop.ReasonSensedNothing,
 		},
 		"the items are finished":          {limited(func(s *plan.Snapshot) { s.Items = 9 }), limit(loop.ReasonMaxItems), loop.ReasonMaxItems},
 		"the iterations are used":         {limited(func(s *plan.Snapshot) { s.Iterations = 9 }), limit(loop.ReasonMaxIterations), loop.ReasonMaxIterations},

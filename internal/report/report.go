@@ -127,18 +127,10 @@ func place(data []byte, err error) error {
 
 // wanted is a type in the words of whoever writes JSON.
 func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int:
-		return "a whole number"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "a list"
-	default:
-		return "an object"
+	words := map[reflect.Kind]string{
+		reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.String: "a string", reflect.Slice: "a list", reflect.Struct: "an object",
 	}
+	return words[t.Kind()]
 }
 
 // invalid is the offset of the first byte that is not UTF-8, -1 for none.

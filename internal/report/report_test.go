@@ -12,8 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/report"
 )
 
-func ready(n int) *int { return &n }
-
 func TestAReportIsReadWhole(t *testing.T) {
 	text := `{
   "outcome": "done", "summary": "put it right", "reason": "because", "no_change": true, "item": "pr=31", "items": ["a", "b"],
@@ -23,7 +21,7 @@ func TestAReportIsReadWhole(t *testing.T) {
 `
 	want := report.Report{
 		Outcome: report.Done, Summary: "put it right", Reason: "because", NoChange: true, Item: "pr=31", Items: []string{"a", "b"},
-		State: &report.State{Priority: []string{"[P1] x"}, Watch: []string{}}, Readiness: ready(95), Pitfalls: []string{"p"},
+		State: &report.State{Priority: []string{"[P1] x"}, Watch: []string{}}, Readiness: new(95), Pitfalls: []string{"p"},
 		Memory: []string{"m"}, Messages: []report.Message{{To: "@ann", Kind: "note", Content: "hello"}}, Handoff: "go on there",
 	}
 	got, err := report.Parse([]byte(text))
@@ -228,7 +226,7 @@ func TestAReportThatIsWrittenIsReadBackTheSame(t *testing.T) {
 			r.State = &report.State{Priority: list.Draw(t, "priority"), Watch: list.Draw(t, "watch"), Noise: list.Draw(t, "noise")}
 		}
 		if rapid.Bool().Draw(t, "is sure") {
-			r.Readiness = ready(rapid.IntRange(0, 100).Draw(t, "readiness"))
+			r.Readiness = new(rapid.IntRange(0, 100).Draw(t, "readiness"))
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "messages") {
 			r.Messages = append(r.Messages, report.Message{To: rapid.String().Draw(t, "to"), Kind: "note", Content: rapid.String().Draw(t, "content")})

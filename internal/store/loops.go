@@ -29,24 +29,39 @@ const insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
-// EnsureLoop creates the loop, with its workspace, if the workspace has none of
-// that protocol and name, and returns the row. The runs of a new one are
-// numbered on from l.LastN.
-func (t *Tx) EnsureLoop(ctx context.Context, w loop.Workspace, l loop.Loop) (loop.Loop, error) {
+// AddLoop creates the loop, with its workspace, unless the workspace has one of
+// that protocol and name. The runs of a new one are numbered on from l.LastN.
+func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
-		return loop.Loop{}, fmt.Errorf("save workspace %s: %w", w.Root, err)
+		return fmt.Errorf("save workspace %s: %w", w.Root, err)
 	}
 	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, l.LastN, millis(t.now)); err != nil {
-		return loop.Loop{}, fmt.Errorf("save loop %s: %w", l.Name, err)
+		return fmt.Errorf("save loop %s: %w", l.Name, err)
 	}
-	return t.LoopNamed(ctx, l.WorkspaceID, l.Protocol, l.Name)
+	return nil
+}
+
+const numberRun = `
+UPDATE loops SET last_n = last_n + 1 WHERE workspace_id = $1 AND protocol = $2 AND name = $3
+RETURNING ` + loopColumns
+
+// Number gives the loop's next run its number, LastN of the row that it
+// returns, and locks the row: numbers have no gaps, because a firing that fails
+// gives its number back with the transaction. A loop that does not exist is
+// ErrNotFound.
+func (t *Tx) Number(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
+	return oneLoop(name, t.row(ctx, numberRun, workspace, protocol, name))
 }
 
 const loopNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND protocol = $2 AND name = $3`
 
 // LoopNamed finds a loop by its protocol and name, or returns ErrNotFound.
 func (r *Reader) LoopNamed(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
-	l, err := scanLoop(r.row(ctx, loopNamed, workspace, protocol, name))
+	return oneLoop(name, r.row(ctx, loopNamed, workspace, protocol, name))
+}
+
+func oneLoop(name string, row *sql.Row) (loop.Loop, error) {
+	l, err := scanLoop(row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, fmt.Errorf("loop %s: %w", name, loop.ErrNotFound)
 	}

@@ -60,7 +60,10 @@ func seed(t *testing.T, s *store.Store, name string) loop.Loop {
 	t.Helper()
 	var l loop.Loop
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-		l, err = tx.EnsureLoop(ctx, loop.Workspace{ID: "ws", Root: "/repo"}, loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: loop.ProtocolSpine})
+		err = tx.AddLoop(ctx, loop.Workspace{ID: "ws", Root: "/repo"}, loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: loop.ProtocolSpine})
+		if err == nil {
+			l, err = tx.LoopNamed(ctx, "ws", loop.ProtocolSpine, name)
+		}
 		return err
 	})
 	return l
@@ -70,7 +73,10 @@ func seed(t *testing.T, s *store.Store, name string) loop.Loop {
 func fire(t *testing.T, s *store.Store, l loop.Loop, key string, by loop.Holder) (run loop.Run) {
 	t.Helper()
 	update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-		run, err = tx.Fire(ctx, loop.Run{ID: "run_" + l.Name + key, LoopID: l.ID, Key: l.Name + key, Trigger: "manual", Definition: "d"})
+		if l, err = tx.Number(ctx, "ws", l.Protocol, l.Name); err != nil {
+			return err
+		}
+		run, err = tx.Fire(ctx, loop.Run{ID: "run_" + l.Name + key, LoopID: l.ID, N: l.LastN, Key: l.Name + key, Trigger: "manual", Definition: "d"})
 		if err != nil || by == (loop.Holder{}) {
 			return err
 		}
@@ -106,8 +112,8 @@ func look[T any](t *testing.T, s *store.Store, fn func(context.Context, *store.R
 func settle(t *testing.T, s *store.Store, r loop.Run, o loop.Outcome) {
 	t.Helper()
 	r.Outcome = o
-	err := held(t.Context(), s, r, func(rt *store.RunTx) error { return rt.Settle(t.Context(), r, false) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	update(t, s, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Settle(ctx, r, loop.PhaseConclude, false)
+		return err
+	})
 }

@@ -83,7 +83,11 @@ func TestARunAndItsWakeUpHintAreOneTransaction(t *testing.T) {
 		l, boom := seed(t, s, "ci"), errors.New("boom")
 		both := func(key string, end error) error {
 			return s.Update(t.Context(), func(tx *store.Tx) error {
-				run, err := tx.Fire(t.Context(), loop.Run{ID: key, LoopID: l.ID, Key: key, Trigger: "cadence", Definition: "d"})
+				l, err := tx.Number(t.Context(), "ws", l.Protocol, l.Name)
+				if err != nil {
+					return err
+				}
+				run, err := tx.Fire(t.Context(), loop.Run{ID: key, LoopID: l.ID, N: l.LastN, Key: key, Trigger: "cadence", Definition: "d"})
 				if err != nil {
 					return err
 				}

@@ -43,8 +43,9 @@ WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND st
 ON CONFLICT (run_key) DO NOTHING`
 )
 
-// Fire inserts a queued run with the loop's next number. A key that fired
-// before is ErrDuplicateKey, and the transaction must not be committed.
+// Fire inserts a queued run with number r.N, which Number gave in the same
+// transaction. A key that fired before is ErrDuplicateKey, and the transaction
+// must not be committed.
 func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 	r.State, r.Phase = loop.RunQueued, loop.PhaseTrigger
 	return t.insert(ctx, r, "", 0)
@@ -59,13 +60,7 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 	return t.insert(ctx, r, encode(by), Lease.Milliseconds())
 }
 
-// insert numbers and writes the run. The loop's row stays locked by the
-// increment, so numbers have no gaps: a firing that fails gives its number back
-// with the transaction.
 func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
-	if err := t.row(ctx, nextNumber, r.LoopID).Scan(&r.N); err != nil {
-		return r, fmt.Errorf("number a run of %s: %w", r.LoopID, err)
-	}
 	n, err := t.exec(ctx, insertRun, r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started))
 	if err != nil {
@@ -204,77 +199,77 @@ func (r *Reader) Held(ctx context.Context) ([]loop.Run, error) {
 }
 
 // RunTx writes what belongs to one run. It exists only for the holder whose
-// fence is the newest.
+// fence is the newest: Enter, Save, Settle and End make it, each by a statement
+// that a stale fence does not match.
 type RunTx struct {
 	*Tx
 	run loop.Run
 }
 
-// enterPhase is the guard of every write to a run: a stale fence matches no row.
 const enterPhase = `
 UPDATE runs SET phase = $1, lease_until_ms = {now} + $2
 WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')`
 
-// Enter records the phase and returns the handle for writing to the run, or
-// ErrLeaseLost if another worker has it now.
+// Enter records the phase, prolongs the lease and returns the handle for
+// writing to the run, or ErrLeaseLost if another worker has it now.
 func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
 	n, err := t.exec(ctx, enterPhase, string(phase), Lease.Milliseconds(), r.ID, r.Fence)
-	if err != nil {
-		return nil, fmt.Errorf("enter %s of run %s: %w", phase, r.ID, err)
-	}
-	if n == 0 {
-		return nil, fmt.Errorf("enter %s of run %s: %w", phase, r.ID, loop.ErrLeaseLost)
-	}
 	r.Phase = phase
-	return &RunTx{Tx: t, run: r}, nil
+	return t.held("enter", r, n, err)
 }
 
 const saveRun = `
 UPDATE runs
 SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, base_tree = $6, branch = $7, commit_hash = $8, snapshot = $9,
        approval = $10, sandbox = $11, readiness = $12, usage = $13, total_us = $14, agent_us = $15, gates_us = $16,
-       state = $17, outcome = $18, ended_ms = $19, holder = CASE $17 WHEN 'ended' THEN '' ELSE holder END,
-       lease_until_ms = CASE $17 WHEN 'ended' THEN 0 ELSE lease_until_ms END
-WHERE  id = $20 AND fence = $21 AND state = $22`
+       phase = $17, state = $18, outcome = $19, ended_ms = $20, holder = CASE $18 WHEN 'ended' THEN '' ELSE holder END,
+       lease_until_ms = CASE $18 WHEN 'ended' THEN 0 ELSE {now} + $21 END
+WHERE  id = $22 AND fence = $23 AND state = $24`
 
-// Save records the facts of a running or settling run that its phases found
-// out. State, phase and outcome stay what they are.
-func (t *RunTx) Save(ctx context.Context, r loop.Run) error {
-	return t.save(ctx, r, t.run.State, t.run.State, t.run.Outcome)
+// Save is Enter for a run whose phases have found out facts: it records them.
+// State and outcome stay what they are.
+func (t *Tx) Save(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
+	return t.save(ctx, r, phase, r.State, r.State)
 }
 
-// Settle saves the run with its outcome. It ends the run at once unless
+// Settle saves a running run with its outcome. It ends the run at once unless
 // effects are outstanding, which then keep it settling.
-func (t *RunTx) Settle(ctx context.Context, r loop.Run, outstanding bool) error {
+func (t *Tx) Settle(ctx context.Context, r loop.Run, phase loop.Phase, outstanding bool) (*RunTx, error) {
 	to := loop.RunEnded
 	if outstanding {
 		to = loop.RunSettling
 	}
-	return t.move(ctx, r, loop.RunRunning, to)
+	return t.save(ctx, r, phase, loop.RunRunning, to)
 }
 
 // End saves and ends a settling run: nothing is outstanding any more. The
 // outcome may have changed with what the effects did.
-func (t *RunTx) End(ctx context.Context, r loop.Run) error {
-	return t.move(ctx, r, loop.RunSettling, loop.RunEnded)
+func (t *Tx) End(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
+	return t.save(ctx, r, phase, loop.RunSettling, loop.RunEnded)
 }
 
-func (t *RunTx) move(ctx context.Context, r loop.Run, from, to loop.RunState) error {
-	if !slices.Contains(loop.Sources("run", to), from) {
-		return fmt.Errorf("run %s: %s may not become %s", t.run.ID, from, to)
+func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to loop.RunState) (*RunTx, error) {
+	if from != to && !slices.Contains(loop.Sources("run", to), from) {
+		return nil, fmt.Errorf("run %s: %s may not become %s", r.ID, from, to)
 	}
-	return t.save(ctx, r, from, to, r.Outcome)
-}
-
-func (t *RunTx) save(ctx context.Context, r loop.Run, from, to loop.RunState, outcome loop.Outcome) error {
 	var ended int64
 	if to == loop.RunEnded {
 		ended = millis(t.now)
 	}
 	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
 		r.Approval, r.Sandbox, r.Readiness, encode(r.Usage), micros(r.Spent.Total), micros(r.Spent.Agent), micros(r.Spent.Gates),
-		string(to), string(outcome), ended, t.run.ID, t.run.Fence, string(from))
-	return t.guarded("save", n, err)
+		string(phase), string(to), string(r.Outcome), ended, Lease.Milliseconds(), r.ID, r.Fence, string(from))
+	r.Phase, r.State = phase, to
+	return t.held("save", r, n, err)
+}
+
+// held makes the handle if the guarding statement matched the row.
+func (t *Tx) held(doing string, r loop.Run, n int64, err error) (*RunTx, error) {
+	rt := &RunTx{Tx: t, run: r}
+	if err := rt.guarded(doing, n, err); err != nil {
+		return nil, err
+	}
+	return rt, nil
 }
 
 func (t *RunTx) guarded(doing string, n int64, err error) error {

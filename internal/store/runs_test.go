@@ -22,10 +22,10 @@ func TestARunComesBackAsItWasSaved(t *testing.T) {
 		run.Sandbox, run.Readiness = "none", 80
 		run.Usage = loop.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Source: loop.UsageMetered}
 		run.Spent = loop.Spent{Total: 3 * time.Second, Agent: 2 * time.Second, Gates: 1500 * time.Microsecond}
-		err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Save(t.Context(), run) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Save(ctx, run, loop.PhaseAct)
+			return err
+		})
 		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, run.ID) })
 		run.Phase, run.LeaseUntil = loop.PhaseAct, got.LeaseUntil
 		if d := cmp.Diff(run, got); d != "" {
@@ -42,7 +42,10 @@ func TestAKeyFiresOnceAndUsesUpNoNumber(t *testing.T) {
 		l := seed(t, s, "ci")
 		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
 		err := s.Update(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.FireClaimed(t.Context(), loop.Run{ID: "other", LoopID: l.ID, Key: "ci-1", Trigger: "manual"}, bob)
+			l, err := tx.Number(t.Context(), "ws", l.Protocol, l.Name)
+			if err == nil {
+				_, err = tx.FireClaimed(t.Context(), loop.Run{ID: "other", LoopID: l.ID, N: l.LastN, Key: "ci-1", Trigger: "manual"}, bob)
+			}
 			return err
 		})
 		if !errors.Is(err, loop.ErrDuplicateKey) {
@@ -119,7 +122,10 @@ func TestALiveLeaseIsNotTakenAndADeadHoldersIs(t *testing.T) {
 		if err != nil || got.Fence != run.Fence+1 || got.Holder != bob {
 			t.Fatalf("claim of a dead holder's run = %+v, %v", got, err)
 		}
-		err = held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.Save(t.Context(), run) })
+		err = s.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Save(t.Context(), run, loop.PhaseAct)
+			return err
+		})
 		if !errors.Is(err, loop.ErrLeaseLost) {
 			t.Errorf("write with the old fence = %v, want ErrLeaseLost", err)
 		}
@@ -157,13 +163,19 @@ func TestTheHolderSeesThatItIsAskedToStop(t *testing.T) {
 func TestTheDatabaseRefusesStatesThatTheTableDoesNotList(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
-		end := func(rt *store.RunTx) error { return rt.End(t.Context(), run) }
-		if err := held(t.Context(), s, run, end); err == nil {
+		end := func(tx *store.Tx) error {
+			_, err := tx.End(t.Context(), run, loop.PhaseSleep)
+			return err
+		}
+		if err := s.Update(t.Context(), end); !errors.Is(err, loop.ErrLeaseLost) {
 			t.Error("a running run was ended without being concluded")
 		}
 		settle(t, s, run, loop.OutcomeDone)
-		again := func(rt *store.RunTx) error { return rt.Settle(t.Context(), run, false) }
-		if err := held(t.Context(), s, run, again); !errors.Is(err, loop.ErrLeaseLost) {
+		again := func(tx *store.Tx) error {
+			_, err := tx.Settle(t.Context(), run, loop.PhaseConclude, false)
+			return err
+		}
+		if err := s.Update(t.Context(), again); !errors.Is(err, loop.ErrLeaseLost) {
 			t.Errorf("a second outcome = %v, want ErrLeaseLost", err)
 		}
 		got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) { return r.Run(ctx, run.ID) })
@@ -177,7 +189,7 @@ func TestNothingOfAFailedTransactionRemains(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l, boom := seed(t, s, "ci"), errors.New("boom")
 		err := s.Update(t.Context(), func(tx *store.Tx) error {
-			if _, err := tx.Fire(t.Context(), loop.Run{ID: "r", LoopID: l.ID, Key: "k", Trigger: "manual"}); err != nil {
+			if _, err := tx.Fire(t.Context(), loop.Run{ID: "r", LoopID: l.ID, N: 1, Key: "k", Trigger: "manual"}); err != nil {
 				return err
 			}
 			return boom

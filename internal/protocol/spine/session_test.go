@@ -115,7 +115,8 @@ func TestWhatARunMayWorkOnAndInWhichOrder(t *testing.T) {
 	}{
 		"Priority in the order of its tags": {
 			listing("[P2] two\nnone\n[P1] one\nlast\n[P2] two again", "", ""), "",
-			[]string{"one", "two", "two again", "none", "last"}, nil,
+			[]string{"one", "two", "two again", "none", "last"},
+			nil,
 		},
 		"the request before all": {listing("[P1] one", "", ""), "fix the docs", []string{"fix the docs", "one"}, nil},
 		"the request alone":      {listing("", "", ""), " fix\nthe docs ", []string{"fix the docs"}, nil},
