@@ -114,11 +114,14 @@ func edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error
 	if err != nil {
 		return err
 	}
+	if now.TooBig {
+		return fmt.Errorf("it has grown over %d bytes: %w", MaxFile, fs.ErrExist)
+	}
 	content := ch.Content
-	if now.Exists && now.Content != ch.Before && !now.TooBig {
+	if now.Exists && now.Content != ch.Before {
 		content = merge(ch.Before, ch.Content, now.Content)
 	}
-	if now.Exists && now.Content == content && !now.TooBig {
+	if now.Exists && now.Content == content {
 		return nil
 	}
 	return replace(ctx, root, name, content)

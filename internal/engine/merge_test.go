@@ -171,3 +171,12 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 		})
 	}
 }
+
+func TestAMovedLineStaysWhereItWasWhenItsNewPlaceIsTaken(t *testing.T) {
+	const base = "## Priority\n- one\n- two\n\n## Watch\n- (none yet)\n"
+	const ours = "## Priority\n- two\n\n## Watch\n- one\n"
+	const theirs = "## Priority\n- one\n- two\n\n## Watch\n- by hand\n"
+	if got := merge(base, ours, theirs); got != theirs {
+		t.Errorf("merged = %q, want the person's text with both items", got)
+	}
+}

@@ -48,7 +48,7 @@ func (c *cycle) prompt(step loop.Step, brief Brief) string {
 		data(&b, word, m.Label, m.Text)
 	}
 	if step.Feedback != "" {
-		data(&b, word, fmt.Sprintf("The last attempt (number %d) ended so; do it differently", step.Attempts), step.Feedback)
+		data(&b, word, "The last attempt ended so; do it differently", step.Feedback)
 	}
 	fmt.Fprintf(&b, "\n# Limits\niteration %d of %d of this run", len(c.its), c.def.MaxIterations)
 	if c.def.BudgetTokens > 0 {

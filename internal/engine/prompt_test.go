@@ -49,7 +49,7 @@ func TestAPromptSaysEverythingInOrder(t *testing.T) {
 		"# Goal\nkeep the build green\n", "# Role\nYou are careful.\n", "# Rules\n", "src/**, docs/**", "- Hand over instead of doing: secrets\n",
 		"# How to work and report\n", "PAWL_REPORT", "# This step\nmake the build green again\n",
 		"# What the user asks for in this run\nmind the docs\n", "## Sensed by sense, exit status 1\n<<DATA ", "2 tests fail\nDATA ",
-		"## STATE.md\n<<DATA ", "## The last attempt (number 2)", "verify says no\nDATA ", "# Limits\niteration 1 of 3 of this run\n",
+		"## STATE.md\n<<DATA ", "## The last attempt ended so; do it differently", "verify says no\nDATA ", "# Limits\niteration 1 of 3 of this run\n",
 	} {
 		found := strings.Index(got[at:], part)
 		if found < 0 {

@@ -161,6 +161,9 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
 		}
 		c.tree = tree
 	}
+	if err := c.outstanding(ctx); err != nil {
+		return err
+	}
 	for key, s := range c.steps {
 		if s.RunID == c.run.ID {
 			s.Attempts++
@@ -169,6 +172,16 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
 		}
 	}
 	return c.finish(ctx, ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonHolderDied, detail: why})
+}
+
+// outstanding counts the effects that the dead process had asked for: an earlier
+// item of the run had passed, and what passed goes its way.
+func (c *cycle) outstanding(ctx context.Context) error {
+	return c.Store.View(ctx, func(r *store.Reader) error {
+		effects, err := r.Effects(ctx, c.run.ID)
+		c.requested = len(effects)
+		return err
+	})
 }
 
 // finishFiles writes what the ended runs of a loop left unwritten.

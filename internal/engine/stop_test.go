@@ -224,3 +224,63 @@ func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
 		t.Errorf("acted = %q, want it to say that the agent was stopped", its[0].Acted)
 	}
 }
+
+func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
+		r.deps.Alive = func(h loop.Holder) bool { return h != thief }
+		r.engine = engine.New(r.deps)
+		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
+			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,
+		})
+		stolen := untilStopped(t, func() {
+			err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+				live, err := tx.Live(t.Context(), "lp_w")
+				if err != nil {
+					return err
+				}
+				_, _, err = tx.Claim(t.Context(), live.ID, live.Fence, thief, live.Holder)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+			if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
+				return stolen(ctx, req)
+			}
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Fatalf("run = %v, want a lost lease", err)
+		}
+		rec, err := r.engine.Recover(t.Context(), target)
+		if err != nil || rec == nil {
+			t.Fatalf("recover = %+v, %v", rec, err)
+		}
+		if rec.Run.Outcome != loop.OutcomeInterrupted || rec.Run.State != loop.RunEnded || rec.Run.Branch != "pawl/w/1" {
+			t.Errorf("recovered run = %s %s on %q", rec.Run.State, rec.Run.Outcome, rec.Run.Branch)
+		}
+		if got := runGit(t, r.root, "show", "pawl/w/1:src/a.txt"); got != "first" {
+			t.Errorf("proposed a.txt = %q", got)
+		}
+		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
+			t.Errorf("kept a.txt = %q", got)
+		}
+	})
+}
+
+func TestTextThatNoDatabaseCanStoreIsStoredAllTheSame(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			return says(t, req, `{"outcome":"blocked","reason":"a\u0000b","summary":"c\u0000d","item":"k=\u0000"}`)
+		}
+		target := r.worker(loop.TierReport, nil)
+		run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual", Request: "e\x00\xff"})
+		if err != nil || run.Outcome != loop.OutcomeBlocked {
+			t.Errorf("run = %s %q, %v", run.Outcome, run.Detail, err)
+		}
+	})
+}

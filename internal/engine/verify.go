@@ -43,7 +43,7 @@ func (c *cycle) verify(ctx context.Context, w work) (plan.Attempt, error) {
 
 // judgeClaim settles attempts that no gate has to look at.
 func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
-	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: "agent", Tree: w.candidate.Tree}
+	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
 	said := or(w.report.Reason, w.report.Summary)
 	timedOut := w.turn.Ended == proc.TimedOut
 	switch claim := w.claim(); {
@@ -70,7 +70,7 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case len(w.changed) == 0 && c.replying():
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
 	case len(w.changed) == 0 && !w.report.NoChange:
-		a.Reason = loop.ReasonNoChanges
+		a.Reason, a.Gate = loop.ReasonNoChanges, "changes"
 		a.Words = "done was claimed, but nothing changed and the report does not say no_change"
 	default:
 		return a, false

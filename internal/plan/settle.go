@@ -10,10 +10,14 @@ import (
 type Attempt struct {
 	Verdict loop.Verdict
 	Reason  loop.Reason // why the verdict is what it is
-	Gate    string      // what failed: a gate's name, or "agent"; empty on a pass
+	Gate    string      // what failed: a gate's name, or Agent; empty on a pass
 	Tree    string      // hash of the candidate tree
 	Words   string      // what a later attempt should know
 }
+
+// Agent stands for a gate where the agent itself failed: it ended badly, or said
+// so. Such attempts do not count towards giving up, because no gate failed.
+const Agent = "agent"
 
 // Settlement is what becomes of the step and of the run.
 type Settlement struct {
@@ -59,15 +63,23 @@ func (s *Settlement) blocked(run int64, r Rules) {
 	}
 }
 
-func (s *Settlement) failed(a Attempt, run int64, r Rules) {
+// count keeps the streak of one gate on one tree.
+func (s *Settlement) count(a Attempt) {
+	if a.Gate == Agent {
+		return
+	}
 	if s.Step.StreakGate != a.Gate || s.Step.StreakTree != a.Tree {
 		s.Step.Streak = 0
 	}
 	s.Step.StreakGate, s.Step.StreakTree = a.Gate, a.Tree
 	s.Step.Streak++
+}
+
+func (s *Settlement) failed(a Attempt, run int64, r Rules) {
+	s.count(a)
 	s.Step.State, s.Step.BlockedAt, s.Outcome = loop.StepFailed, run, loop.OutcomeFailed
 	s.Halt = r.OnFailure == "halt"
-	if s.Step.Streak >= r.GiveUpAfter {
+	if a.Gate != Agent && s.Step.Streak >= r.GiveUpAfter {
 		s.Step.State, s.Outcome, s.Reason = loop.StepEscalated, loop.OutcomeGaveUp, loop.ReasonGiveUp
 		s.Detail = fmt.Sprintf("%s failed %d times in a row on the same tree: %s", a.Gate, s.Step.Streak, a.Words)
 		return

@@ -90,7 +90,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 	if e.Result == nil {
 		e.Result = map[string]string{}
 	}
-	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), text(e.Error), t.run.ID, e.Seq, string(from))
+	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), e.Error, t.run.ID, e.Seq, string(from))
 	return t.guarded("save effect of", n, err)
 }
 
@@ -158,7 +158,7 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, a loop.Answer) error
 	if a.Yes {
 		to = loop.ApprovalApproved
 	}
-	n, err := t.exec(ctx, answerApproval, string(to), text(a.By), text(a.Note), id)
+	n, err := t.exec(ctx, answerApproval, string(to), a.By, a.Note, id)
 	if err != nil {
 		return fmt.Errorf("answer approval %s: %w", id, err)
 	}

@@ -90,7 +90,14 @@ func (t *Tx) SQLite() *sql.Tx { return t.native.sqlite }
 // transaction, nil on SQLite.
 func (t *Tx) Postgres() pgx.Tx { return t.native.postgres }
 
+// exec runs a statement that writes. Every text is made storable on both
+// databases: PostgreSQL refuses NUL and invalid UTF-8.
 func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	for i, arg := range args {
+		if s, ok := arg.(string); ok {
+			args[i] = text(s)
+		}
+	}
 	res, err := t.q.ExecContext(ctx, t.sql.of(query), args...)
 	if err != nil {
 		return 0, err

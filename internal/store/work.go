@@ -59,7 +59,7 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 		s.RunID = t.run.ID
 	}
 	n, err := t.exec(ctx, saveStep, s.ID, s.LoopID, s.Key, string(s.Kind), s.Title, string(s.State), s.Attempts, s.StreakGate, s.StreakTree,
-		s.Streak, s.BlockedAt, s.WaitsFor, s.Snapshot, text(s.Feedback), s.RunID, millis(t.now), t.run.ID)
+		s.Streak, s.BlockedAt, s.WaitsFor, s.Snapshot, s.Feedback, s.RunID, millis(t.now), t.run.ID)
 	return t.guarded("save step of", n, err)
 }
 
@@ -128,7 +128,7 @@ func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
 				q.WriteByte(',')
 			}
 			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d,$%d)", 6*i+1, 6*i+2, 6*i+3, 6*i+4, 6*i+5, 6*i+6)
-			args = append(args, t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, text(e.Text))
+			args = append(args, t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, e.Text)
 		}
 		if _, err := t.exec(ctx, q.String(), args...); err != nil {
 			return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
@@ -166,8 +166,7 @@ func scanBody[T any](row interface{ Scan(...any) error }) (v T, err error) {
 	return v, decode(fmt.Sprintf("%T", v), body, &v)
 }
 
-// text makes s storable on both databases: PostgreSQL refuses NUL and
-// invalid UTF-8.
+// text puts a replacement character for what not every database can store.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

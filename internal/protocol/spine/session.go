@@ -195,7 +195,11 @@ func (s *session) step(key, title string) loop.Step {
 	row.Title = title
 	switch row.State {
 	case loop.StepDone, loop.StepDropped, loop.StepEscalated:
-		row.State, row.Attempts, row.Streak, row.StreakGate, row.StreakTree = loop.StepOpen, 0, 0, "", ""
+		fresh := loop.Step{ID: row.ID, LoopID: row.LoopID, Key: row.Key, Kind: row.Kind, Title: title, State: loop.StepOpen}
+		if row.State == loop.StepEscalated {
+			fresh.Feedback = row.Feedback // A human put it back, and what had failed is still worth reading.
+		}
+		return fresh
 	case loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting:
 	}
 	return row
@@ -307,12 +311,13 @@ func (s *session) gone(sum engine.Summary) []loop.Change {
 			kept[it.Key] = true
 		}
 	}
+	worked := map[string]bool{}
 	for _, it := range sum.Iterations {
-		kept[Key(it.Step)] = true
+		worked[it.StepID] = true
 	}
 	var changes []loop.Change
 	for _, row := range s.v.Steps {
-		if !kept[row.Key] && loop.May("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
+		if !kept[row.Key] && !worked[row.ID] && loop.May("step", row.State, loop.StepDropped) {
 			row.State = loop.StepDropped
 			changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
 		}

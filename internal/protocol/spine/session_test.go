@@ -157,8 +157,9 @@ func TestAnItemGoesOnFromItsRow(t *testing.T) {
 		ID: "st_1", Key: "one", Kind: loop.StepWork, Title: "ONE", Attempts: 2, Streak: 2, StreakGate: "verify", StreakTree: "t1",
 		BlockedAt: 57, WaitsFor: "ap_1", Feedback: "verify says no",
 	}
-	afresh := row
-	afresh.State, afresh.Attempts, afresh.Streak, afresh.StreakGate, afresh.StreakTree = loop.StepOpen, 0, 0, "", ""
+	afresh := loop.Step{ID: "st_1", Key: "one", Kind: loop.StepWork, State: loop.StepOpen}
+	again := afresh
+	again.Feedback = row.Feedback
 	as := func(state loop.StepState) loop.Step {
 		s := row
 		s.State = state
@@ -170,7 +171,7 @@ func TestAnItemGoesOnFromItsRow(t *testing.T) {
 		"blocked":                              {as(loop.StepBlocked), as(loop.StepBlocked)},
 		"failed":                               {as(loop.StepFailed), as(loop.StepFailed)},
 		"waiting":                              {as(loop.StepWaiting), as(loop.StepWaiting)},
-		"escalated, and a human moved it back": {as(loop.StepEscalated), afresh},
+		"escalated, and a human moved it back": {as(loop.StepEscalated), again},
 		"done, and it is there again":          {as(loop.StepDone), afresh},
 		"dropped, and it is there again":       {as(loop.StepDropped), afresh},
 	} {
