@@ -311,13 +311,12 @@ func (s *session) gone(sum engine.Summary) []loop.Change {
 			kept[it.Key] = true
 		}
 	}
-	worked := map[string]bool{}
 	for _, it := range sum.Iterations {
-		worked[it.StepID] = true
+		kept[Key(it.Step)] = true
 	}
 	var changes []loop.Change
 	for _, row := range s.v.Steps {
-		if !kept[row.Key] && !worked[row.ID] && loop.May("step", row.State, loop.StepDropped) {
+		if !kept[row.Key] && loop.May("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
 			row.State = loop.StepDropped
 			changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
 		}
