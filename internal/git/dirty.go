@@ -75,7 +75,7 @@ func (r *Repo) changedFile(e indexEntry) (bool, error) {
 		return false, nil
 	}
 	id, _, err := r.HashFile(path, e.Mode, info.Size())
-	return err != nil || id != e.ID, nil
+	return err != nil || id != e.ID, nil //nolint:nilerr // A tracked file that cannot be read is a change.
 }
 
 // stagedWork compares the index with HEAD. Both are sorted alike.

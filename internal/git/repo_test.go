@@ -153,7 +153,7 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 		"a changed file":      {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "other"}) }, true},
 		"same size, new text": {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "y"}) }, true},
 		"a removed file":      {func(t *testing.T, d string) { os.Remove(filepath.Join(d, "f")) }, true},
-		"a touched file":      {func(t *testing.T, d string) { os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
+		"a touched file":      {func(t *testing.T, d string) { _ = os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
 		"a staged new file": {func(t *testing.T, d string) {
 			writeFiles(t, d, map[string]string{"n": ""})
 			plainGit(t, d, "add", "n")

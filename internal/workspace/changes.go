@@ -101,7 +101,7 @@ func (s *scan) folder(rel string, info fs.FileInfo) error {
 	if err != nil {
 		s.blind = append(s.blind, rel+"/")
 		s.problem(rel, RuleUnread)
-		return nil
+		return nil //nolint:nilerr // The problem says it; the rest of the tree is still to be walked.
 	}
 	for _, e := range entries {
 		name := e.Name()
@@ -182,7 +182,7 @@ func (s *scan) leaf(path string, place int, known bool, info fs.FileInfo) {
 		return
 	}
 	change := git.FileChange{Path: path, Mode: modeOf(info), From: s.host(path)}
-	rule := Rule("")
+	var rule Rule
 	switch {
 	case change.Mode == 0:
 		rule = RuleSpecial

@@ -71,6 +71,7 @@ func TestACandidateIsWhatPlainGitWouldCommit(t *testing.T) {
 }
 
 func roundTrip(t *testing.T, rt *rapid.T, dir string, repo *git.Repo, trees *Trees, name string) {
+	t.Helper()
 	for range rapid.IntRange(1, 8).Draw(rt, "before") {
 		edit(rt, dir)
 	}
@@ -105,6 +106,7 @@ func roundTrip(t *testing.T, rt *rapid.T, dir string, repo *git.Repo, trees *Tre
 
 // plainTree is what `git add -A && git write-tree` says about a directory.
 func plainTree(t *testing.T, rt *rapid.T, repo, dir string) string {
+	t.Helper()
 	args := []string{"--git-dir=" + filepath.Join(repo, ".git"), "--work-tree=" + dir}
 	plainGit(t, rt, dir, append(args, "add", "-A")...)
 	return plainGit(t, rt, dir, append(args, "write-tree")...)
@@ -112,6 +114,7 @@ func plainTree(t *testing.T, rt *rapid.T, repo, dir string) string {
 
 // wantAdopted checks that a tree whose marks are lost says the same.
 func wantAdopted(t *testing.T, rt *rapid.T, trees *Trees, name, rev string, want []git.FileChange) {
+	t.Helper()
 	adopted, err := trees.Adopt(t.Context(), name, rev)
 	must(rt, err)
 	got, _, err := adopted.Changes(t.Context())

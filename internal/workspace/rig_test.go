@@ -33,6 +33,7 @@ func must(t failer, err error) {
 
 // plainGit runs git as a user would, with nobody's personal configuration.
 func plainGit(t *testing.T, f failer, dir string, args ...string) string {
+	t.Helper()
 	f.Helper()
 	var out, stderr bytes.Buffer
 	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
