@@ -33,7 +33,7 @@ func (idle) Begin(plan.Choice) ([]loop.Change, engine.Brief, error)     { return
 // noOps returns durable runs a second and commits of each.
 func noOps(b *testing.B, database string) (rate, commits float64) {
 	b.Helper()
-	const workers, each = 8, 100
+	const workers, each = 8, 300
 	s := newSite(b, 5, database, nil)
 	repo, err := git.Open(b.Context(), s.root)
 	s.must(err)

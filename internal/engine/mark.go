@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// The row of a run knows the phase of the last transaction. Where its process
-// really stands is marked in a file, which survives the process and costs no
-// transaction. It is a help for people: nothing is decided by it, and so errors
-// do not matter.
+// The row of a run knows the phase of the last transaction. From its first copy
+// on, which is when a run begins to take time, where its process really stands
+// is marked in a file: that survives the process and costs no transaction. It
+// is a help for people, nothing is decided by it, and so errors do not matter.
 
 const markSuffix = ".phase"
 
@@ -31,9 +31,11 @@ func (c *cycle) mark(phase loop.Phase) {
 
 func (c *cycle) openMarks() {
 	name := c.markFile(c.run.ID)
-	if os.MkdirAll(filepath.Dir(name), 0o700) == nil {
-		c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if c.marks != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
+		return
 	}
+	c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	c.mark(c.phase)
 }
 
 func (c *cycle) closeMarks() {
@@ -43,6 +45,9 @@ func (c *cycle) closeMarks() {
 
 // dropMarks removes the file of a run that has ended.
 func (c *cycle) dropMarks() error {
+	if !c.copied {
+		return nil
+	}
 	err := os.Remove(c.markFile(c.run.ID))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -38,7 +38,6 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.openMarks()
 	c.phase = loop.PhaseTrigger
 	c.emit(loop.EventPhase, string(loop.PhaseTrigger))
 	c.enter(loop.PhaseClaim)

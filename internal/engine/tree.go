@@ -39,6 +39,7 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.tree != nil {
 		return nil
 	}
+	c.openMarks()
 	if err := c.base(ctx); err != nil {
 		return err
 	}

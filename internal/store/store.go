@@ -161,7 +161,12 @@ func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
 
 // View runs fn on one consistent view of the rows. fn must not keep the Reader.
 func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
-	tx, err := s.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	// A read transaction of SQLite is one snapshot; PostgreSQL has to be asked.
+	o := &sql.TxOptions{ReadOnly: true}
+	if s.pool != nil {
+		o.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := s.r.BeginTx(ctx, o)
 	if err != nil {
 		return s.trouble("begin", err)
 	}
