@@ -71,6 +71,14 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 		if err := store.VerifyChain(r.chain("lp_u")); err != nil {
 			t.Error(err)
 		}
+		var turns []loop.Turn
+		r.view(func(rd *store.Reader) (err error) {
+			turns, err = rd.Turns(t.Context(), run.ID)
+			return err
+		})
+		if len(turns) != 2 || turns[1].Iteration != 2 || turns[1].Purpose != "act" || turns[1].Usage.Output != 10 {
+			t.Errorf("turns = %+v, want two", turns)
+		}
 		if run.Usage.Charged() != 220 || run.Usage.Source != loop.UsageReported {
 			t.Errorf("usage = %+v", run.Usage)
 		}

@@ -191,13 +191,6 @@ func (r *Reader) Runs(ctx context.Context, loopID string, limit int) ([]loop.Run
 	return collect(ctx, r, recentRuns, scanRun, loopID, limit)
 }
 
-const unfinishedRuns = `SELECT ` + runColumns + ` FROM runs WHERE state IN ('running', 'settling') ORDER BY created_ms, id`
-
-// Held lists all runs that somebody holds, in all workspaces.
-func (r *Reader) Held(ctx context.Context) ([]loop.Run, error) {
-	return collect(ctx, r, unfinishedRuns, scanRun)
-}
-
 // RunTx writes what belongs to one run. It exists only for the holder whose
 // fence is the newest: Enter, Save, Settle and End make it, each by a statement
 // that a stale fence does not match.

@@ -53,11 +53,9 @@ type dialect struct {
 	now  string // expression: the database's time in Unix milliseconds
 }
 
-// sqlNow stands in queries for the database's own time: leases of several
-// machines are compared by one clock.
-const sqlNow = "{now}"
-
-func (d dialect) of(query string) string { return strings.ReplaceAll(query, sqlNow, d.now) }
+// of fills in {now}, the database's own time: leases of several machines are
+// compared by one clock.
+func (d dialect) of(query string) string { return strings.ReplaceAll(query, "{now}", d.now) }
 
 // Reader reads rows in one consistent view.
 type Reader struct {

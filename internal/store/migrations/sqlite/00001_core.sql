@@ -65,7 +65,6 @@ CREATE TABLE runs (
   CHECK ((state IN ('running', 'settling')) = (holder <> ''))
 ) STRICT;
 CREATE UNIQUE INDEX runs_one_live ON runs (loop_id) WHERE state IN ('running', 'settling');
-CREATE INDEX runs_unfinished ON runs (state) WHERE state <> 'ended';
 
 CREATE TABLE steps (
   id          TEXT PRIMARY KEY,
