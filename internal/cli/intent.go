@@ -62,16 +62,18 @@ func intentOf(ctx context.Context, s *control.Service, p control.Plan, req contr
 	if err != nil {
 		return intent{}, err
 	}
-	dirty, err := s.Repo().Dirty(ctx)
+	warnings := append([]string{}, p.Warnings...)
+	// The memory of loops is always on its way; it is no work that a run misses.
+	dirty, err := s.Repo().Dirty(ctx, ".loops")
 	if err != nil {
-		return intent{}, err
+		warnings = append(warnings, "cannot tell whether the checkout has uncommitted work, which a run does not see: "+err.Error())
 	}
 	return intent{
 		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: firstOf(d.Agent, "command"),
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: req.Request, Base: intentBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: intentGates{d.Verify, d.Guard}, Env: d.Env,
 		Limits:  intentLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: firstOf(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name), Warnings: append([]string{}, p.Warnings...),
+		Sandbox: firstOf(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name), Warnings: warnings,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const maxIndex = 512 << 20
@@ -17,8 +18,10 @@ const maxIndex = 512 << 20
 // as changed if an end-of-line conversion or filter stands between it and its
 // blob. It only tells people what a run will not see; nothing is decided by it.
 //
-// The index is read here and not by git, so nothing is refreshed or started.
-func (r *Repo) Dirty(ctx context.Context) (bool, error) {
+// Files below the folder except, slash separated and relative to the top, do
+// not count; empty counts everything. The index is read here and not by git, so
+// nothing is refreshed or started.
+func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 	index, err := r.readIndex()
 	if err != nil {
 		return false, fmt.Errorf("compare checkout %s: %w", r.Root, err)
@@ -26,6 +29,9 @@ func (r *Repo) Dirty(ctx context.Context) (bool, error) {
 	for i, e := range index {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return false, context.Cause(ctx)
+		}
+		if except != "" && strings.HasPrefix(e.Path, except+"/") {
+			continue
 		}
 		if changed, err := r.changedFile(e); changed || err != nil {
 			return changed, err

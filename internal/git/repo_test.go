@@ -43,7 +43,7 @@ func TestOpenWorksInALinkedWorktree(t *testing.T) {
 	if err != nil || c.Tree != b.Tree {
 		t.Errorf("candidate = %+v, %v, want the same tree", c, err)
 	}
-	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
+	if dirty, err := r.Dirty(t.Context(), ""); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
 		_, err := r.Base(t.Context(), branch)
 		wantFault(t, err, loop.ExitNotFound, "commit something first")
 	}
-	if dirty, err := r.Dirty(t.Context()); dirty || err != nil {
+	if dirty, err := r.Dirty(t.Context(), ""); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 				plainGit(t, dir, "update-index", "--index-version", version)
 				c.change(t, dir)
 				before := readFile(t, filepath.Join(dir, ".git", "index"))
-				got, err := open(t, dir).Dirty(t.Context())
+				got, err := open(t, dir).Dirty(t.Context(), "")
 				if got != c.want || err != nil {
 					t.Errorf("Dirty = %v, %v, want %v", got, err, c.want)
 				}
@@ -186,10 +186,24 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 	}
 }
 
+func TestWorkBelowAFolderCanBeLeftOut(t *testing.T) {
+	dir := newRepo(t, map[string]string{".loops/x/STATE.md": "1", ".loopsy": "1", "f": "x"})
+	writeFiles(t, dir, map[string]string{".loops/x/STATE.md": "2"})
+	for except, want := range map[string]bool{"": true, ".loops": false} {
+		if got, err := open(t, dir).Dirty(t.Context(), except); got != want || err != nil {
+			t.Errorf("Dirty except %q = %v, %v, want %v", except, got, err, want)
+		}
+	}
+	writeFiles(t, dir, map[string]string{".loopsy": "2"})
+	if got, err := open(t, dir).Dirty(t.Context(), ".loops"); !got || err != nil {
+		t.Errorf("Dirty beside the folder = %v, %v, want true", got, err)
+	}
+}
+
 func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
 	dir := newRepo(t, map[string]string{"f": "x"})
 	plainGit(t, dir, "update-index", "--split-index")
-	if _, err := open(t, dir).Dirty(t.Context()); err == nil || !strings.Contains(err.Error(), "index") {
+	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
 	}
 }
