@@ -52,7 +52,7 @@ func (a *app) printLoop(row control.LoopRow) error {
 	p.field("  ", "guard", row.Guard)
 	p.field("  ", "agent", row.Agent)
 	if row.LastN > 0 {
-		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", string(row.Outcome), string(row.Reason)),
+		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", firstOf(string(row.Outcome), row.State), string(row.Reason)),
 			ago(a.Now(), row.LastRun)))
 		p.field("  ", "branch", row.Branch)
 	}
