@@ -26,7 +26,7 @@ type LoopRow struct {
 	Tier       loop.Tier    `json:"tier,omitempty"`
 	Cadence    string       `json:"cadence,omitempty"`
 	Goal       string       `json:"goal,omitempty"`
-	State      string       `json:"state"` // never_run, idle, running, dead, paused, broken
+	State      string       `json:"state"` // never_run, idle, queued, running, dead, paused, broken
 	Paused     string       `json:"paused,omitempty"`
 	Problem    string       `json:"problem,omitempty"` // why the definition cannot be run
 	LastN      int64        `json:"last_n"`
@@ -117,7 +117,7 @@ func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*
 func (s *Service) newest(row *LoopRow, run loop.Run) {
 	row.last = &run
 	row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.Charged()
-	row.LastRun = &run.Started
+	row.LastRun = timeOrNil(run.Started)
 	if row.State != "broken" {
 		row.State = s.liveness(run)
 	}
@@ -156,7 +156,9 @@ func (s *Service) defined() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list loops: %w", err)
+		return nil, &loop.Fault{
+			Exit: loop.ExitUnreadable, What: "list loops", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
+		}
 	}
 	var names []string
 	for _, e := range entries {

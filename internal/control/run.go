@@ -166,11 +166,15 @@ func (s *Service) path() []string {
 // firstWord is the program of a command line as far as it can be told without
 // a shell: nothing for lines that begin with anything but a plain word.
 func firstWord(line string) string {
-	for w := range strings.FieldsSeq(line) {
-		if name, _, ok := strings.Cut(w, "="); ok && isWord(name) {
+	words := strings.Fields(line)
+	for i, w := range words {
+		if name, value, ok := strings.Cut(w, "="); ok && isWord(name) {
+			if strings.ContainsAny(value, "'\"\\`$(") {
+				return "" // The value may hold spaces, so that the next word is a part of it.
+			}
 			continue // CI=1 npm test
 		}
-		if !isWord(w) {
+		if !isWord(w) || i+1 < len(words) && words[i+1][0] == '(' {
 			return ""
 		}
 		return w

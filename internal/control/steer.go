@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -35,19 +36,45 @@ func (s *Service) Pause(ctx context.Context, name string) (Switched, error) {
 		return sw, err
 	}
 	sw.Paused = true
-	path := filepath.Join(s.ws.Root, sw.Switch)
-	if _, err := os.Lstat(path); err == nil {
-		sw.Was = true
-		return sw, nil
+	if sw.Was, err = s.set(sw.Switch); err != nil || sw.Was {
+		return sw, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return sw, fmt.Errorf("pause: %w", err)
+	return sw, s.record(ctx, sw.Loop, true)
+}
+
+// set makes the file of a switch, and reports whether it stood before. It
+// never writes through a link that leads out of the workspace.
+func (s *Service) set(rel string) (was bool, err error) {
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil {
+		return true, nil
 	}
-	text := "paused by `pawl pause` at " + s.Now().UTC().Format(time.RFC3339) + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		return sw, fmt.Errorf("pause: %w", err)
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return false, switchFault("pause", rel, err)
 	}
-	return sw, s.record(ctx, name, true)
+	defer func() { _ = root.Close() }()
+	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return false, switchFault("pause", rel, err)
+	}
+	file, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, switchFault("pause", rel, err)
+	}
+	// Existence is all that counts: a disk that is full keeps no switch from being set.
+	_, _ = fmt.Fprintf(file, "paused by `pawl pause` at %s\n", s.Now().UTC().Format(time.RFC3339))
+	_ = file.Close()
+	return false, nil
+}
+
+// switchFault says how a person can help where a switch cannot be moved.
+func switchFault(verb, rel string, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitError, What: verb + " by " + rel, Why: err.Error(), Err: err,
+		Fix: "see that .loops is a folder of this workspace and no link out of it, and that you may write there",
+	}
 }
 
 // Resume clears the kill switch of one loop, or of all: the one in .loops and
@@ -57,30 +84,77 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	if err != nil {
 		return sw, err
 	}
-	paths := []string{sw.Switch}
-	if name == All {
-		names, err := s.defined()
-		if err != nil {
-			return sw, err
-		}
-		for _, n := range names {
-			paths = append(paths, filepath.Join(".loops", n, engine.PausedFile))
-		}
-	}
-	sw.Was = true
-	for _, p := range paths {
-		err := os.RemoveAll(filepath.Join(s.ws.Root, p))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return sw, fmt.Errorf("resume: %w", err)
-		}
-	}
-	if err := s.record(ctx, name, false); err != nil {
+	before, err := s.anyPaused(ctx, sw.Loop)
+	if err != nil {
 		return sw, err
 	}
-	if still := engine.Switch(s.ws.Root, name); still != "" {
+	paths := []string{sw.Switch}
+	if name == All {
+		if paths, err = s.switchFiles(); err != nil {
+			return sw, err
+		}
+	}
+	for _, p := range paths {
+		if err := s.clear(p); err != nil {
+			return sw, err
+		}
+	}
+	if err := s.record(ctx, sw.Loop, false); err != nil {
+		return sw, err
+	}
+	if still := engine.Switch(s.ws.Root, sw.Loop); still != "" {
 		sw.Paused, sw.Switch = true, still
 	}
+	sw.Was = before == sw.Paused
 	return sw, nil
+}
+
+// anyPaused reports whether a switch keeps the loop, or any loop, from running.
+func (s *Service) anyPaused(ctx context.Context, name string) (bool, error) {
+	rows, err := s.Loops(ctx)
+	paused := func(row LoopRow) bool { return row.Paused != "" && (name == All || row.Name == name) }
+	return engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(rows, paused), err
+}
+
+// switchFiles lists where kill switches of the workspace may stand: also in
+// folders that hold no definition, because pausing a loop of the store makes one.
+func (s *Service) switchFiles() ([]string, error) {
+	paths := []string{filepath.Join(".loops", engine.PausedFile)}
+	entries, err := os.ReadDir(filepath.Join(s.ws.Root, ".loops"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, switchFault("resume", ".loops", err)
+	}
+	for _, e := range entries {
+		rel := filepath.Join(".loops", e.Name(), engine.PausedFile)
+		if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil || e.IsDir() {
+			paths = append(paths, rel)
+		}
+	}
+	return paths, nil
+}
+
+// clear removes a switch and nothing else: no content of a folder of that
+// name, and nothing outside of the workspace.
+func (s *Service) clear(rel string) error {
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return switchFault("resume", rel, err)
+	}
+	defer func() { _ = root.Close() }()
+	err = root.Remove(rel)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if info, statErr := root.Lstat(rel); statErr == nil && info.IsDir() {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "resume by " + rel, Why: "it is a folder that is not empty", Err: err,
+			Fix: "move away what is in it; it is not removed with the switch",
+		}
+	}
+	return switchFault("resume", rel, err)
 }
 
 func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) {
@@ -132,8 +206,10 @@ func (s *Service) record(ctx context.Context, name string, paused bool) error {
 // stopWait is how long Kill and Stop wait for holders to end their runs.
 const stopWait = 10 * time.Second
 
-// Kill pauses a loop, or all, and waits until no run of it is live.
+// Kill pauses a loop, or all, and waits until no run of it is live. It names
+// the runs that ended by it.
 func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
+	since := s.Now().Truncate(time.Millisecond)
 	sw, err := s.Pause(ctx, name)
 	if err != nil {
 		return sw, err
@@ -143,13 +219,20 @@ func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
 		return sw, err
 	}
 	for _, row := range rows {
-		if row.State != "running" || name != All && row.Name != sw.Loop {
+		if row.last == nil || name != All && row.Name != sw.Loop {
 			continue
 		}
-		if err := s.waitEnded(ctx, row.last.ID); err != nil {
-			return sw, err
+		// The definition of a live run may have been broken since, so that the
+		// state of the row does not tell.
+		live := s.liveness(*row.last) == "running"
+		if live {
+			if err := s.waitEnded(ctx, row.last.ID); err != nil {
+				return sw, err
+			}
 		}
-		sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", row.Name, row.LastN))
+		if live || row.Outcome == loop.OutcomePaused && !row.last.Ended.Before(since) {
+			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", row.Name, row.LastN))
+		}
 	}
 	return sw, nil
 }
@@ -179,6 +262,7 @@ func (s *Service) Stop(ctx context.Context, ref, why string) (RunView, error) {
 // waitEnded polls until a run has ended. A holder on this host that dies
 // meanwhile leaves the run to Recover, which the caller has run before.
 func (s *Service) waitEnded(ctx context.Context, id string) error {
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -194,6 +278,9 @@ func (s *Service) waitEnded(ctx context.Context, id string) error {
 		}
 		select {
 		case <-ctx.Done():
+			if err := context.Cause(caller); err != nil {
+				return fmt.Errorf("wait for run #%d: %w", run.N, err)
+			}
 			return &loop.HeldError{What: fmt.Sprintf("run #%d did not stop within %s and", run.N, stopWait), Holder: run.Holder}
 		case <-tick.C:
 		}

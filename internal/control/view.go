@@ -120,7 +120,7 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 func iterationView(it loop.Iteration) IterationView {
 	v := IterationView{
 		N: it.N, Step: it.Step, Sensed: it.Sensed, Decided: it.Decided, Acted: it.Acted, Feedback: it.Feedback, Verdict: it.Verdict,
-		Reason: it.Reason, Tokens: it.Usage.Charged(), Tree: it.Tree, Changed: it.Changed, Considered: it.Considered, Gates: []GateView{},
+		Reason: it.Reason, Tokens: it.Usage.Charged(), Tree: it.Tree, Changed: listed(it.Changed), Considered: listed(it.Considered), Gates: []GateView{},
 	}
 	if !it.Ended.IsZero() {
 		v.MS = ms(it.Ended.Sub(it.Started))
@@ -139,6 +139,14 @@ func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name,
 		}
 	}
 	return "", "", err
+}
+
+// listed is a list that prints as one, also when it is empty.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

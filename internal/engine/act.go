@@ -112,18 +112,20 @@ func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Reque
 	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
 		return agent.Request{}, err
 	}
-	timeout := c.def.MaxStepTimeout
-	if left := c.def.MaxWallClock - c.Now().Sub(c.started); left < timeout {
-		timeout = max(left, time.Second)
-	}
 	return agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: timeout, Tag: Tag(c.run.ID),
+		Purpose: purpose(step), Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
 		Env: c.environ([]string{
 			"PAWL_ITERATION=" + fmt.Sprint(n), "PAWL_STEP=" + step.ID + " " + step.Title,
 			"PAWL_PROMPT=" + promptFile, "PAWL_REPORT=" + c.reportFile(n),
 		}),
 		Output: out,
 	}, nil
+}
+
+// within is a time limit that does not reach beyond the run's own, but for a
+// second in which a program can say something.
+func (c *cycle) within(limit time.Duration) time.Duration {
+	return min(limit, max(time.Second, c.def.MaxWallClock-c.Now().Sub(c.started)))
 }
 
 // purpose is what a turn on a step is for.
@@ -206,7 +208,10 @@ func (c *cycle) environ(more []string) []string {
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
-		return // Recover needs it.
+		if c.tree != nil {
+			_ = c.tree.ignores.Close()
+		}
+		return // Recover needs the rest.
 	}
 	var err error
 	if c.copied {

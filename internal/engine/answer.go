@@ -63,12 +63,19 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (Observation, err
 	if err := c.makeTree(ctx); err != nil {
 		return o, err
 	}
+	// What the command does must be found again if this process dies.
+	saved := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		return tx.Save(ctx, c.run, loop.PhaseSense)
+	}
+	if err := c.commitBy(ctx, loop.PhaseSense, saved); err != nil {
+		return o, err
+	}
 	if err := beforeApproved.Hit(ctx); err != nil {
 		return o, err
 	}
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := c.Exec.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.def.MaxStepTimeout, Tag: Tag(c.run.ID),
+		Argv: a.Action.Argv, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, fmt.Errorf("run the approved command: %w", err)

@@ -30,7 +30,7 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(approvalTime),
 	}
 	a.Hash = a.Binding()
-	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, c.run.Snapshot, ""
+	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, or(c.run.Snapshot, step.Snapshot), ""
 	step.Attempts++
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, now

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 // cycle is one run on its way. The goroutine that drives it owns everything
@@ -21,6 +19,7 @@ type cycle struct {
 	t       Target
 	f       Firing
 	run     loop.Run
+	id      loop.Run        // what of run never changes: id, loop, fence; for the watcher
 	def     loop.Definition // as pinned by the run: overrides applied
 	session Session
 	sensed  Sensed
@@ -35,15 +34,15 @@ type cycle struct {
 	worked   int // iterations on work; replies do not count
 	success  loop.Outcome
 
-	ignores  []*git.Ignores
-	tree     *workspace.Tree // the agent's copy, kept between iterations
-	treeBase string          // commit that the copy was made from
-	copied   bool            // there is or was a copy
-	restored string          // snapshot ref that the copy goes on from, if any
-	kept     string          // tree that an effect is about to put on a branch; a snapshot of it is not needed
+	tree     *copied // the agent's copy, kept between iterations
+	treeBase string  // commit that the copy was made from
+	copied   bool    // there is or was a copy
+	restored string  // snapshot ref that the copy goes on from, if any
+	kept     string  // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
 	numbered  bool // refs of an earlier store have been looked for
 	requested int  // effects asked for
+	halt      bool // the loop is paused when the run ends
 	assessed  bool // the agent said how ready the loop is
 
 	staged  []write              // join the next commit
@@ -74,7 +73,7 @@ var beforeCommit, afterCommit = commitPoints("before"), commitPoints("after")
 func commitPoints(side string) map[loop.Phase]*fault.Point {
 	points := map[loop.Phase]*fault.Point{}
 	for _, p := range []loop.Phase{
-		loop.PhaseRehydrate, loop.PhaseDecide, loop.PhaseGather, loop.PhaseConclude, loop.PhaseEffect, loop.PhaseSleep,
+		loop.PhaseRehydrate, loop.PhaseSense, loop.PhaseDecide, loop.PhaseGather, loop.PhaseConclude, loop.PhaseEffect, loop.PhaseSleep,
 	} {
 		points[p] = fault.New("engine." + string(p) + ".commit." + side)
 	}
@@ -136,7 +135,7 @@ func (c *cycle) flush(ctx context.Context) error {
 		return nil
 	}
 	err := c.Store.Update(ctx, func(tx *store.Tx) error {
-		rt, err := tx.Enter(ctx, c.run, c.phase)
+		rt, err := tx.Enter(ctx, c.id, c.phase)
 		if err != nil {
 			return err
 		}
@@ -160,10 +159,12 @@ func (c *cycle) enter(phase loop.Phase) {
 // emit records an event. It may be called by any goroutine.
 func (c *cycle) emit(kind, text string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.seq++
-	ev := loop.Event{RunID: c.run.ID, Seq: c.seq, At: c.Now(), Phase: c.phase, Kind: kind, Text: text}
+	ev := loop.Event{RunID: c.id.ID, Seq: c.seq, At: c.Now(), Phase: c.phase, Kind: kind, Text: text}
 	c.events = append(c.events, ev)
+	c.mu.Unlock()
+	// Whoever watches may be slow or stuck; the lease and the kill switch must
+	// not wait for that.
 	if c.Live != nil {
 		c.Live(ev)
 	}

@@ -60,11 +60,15 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 		if found.Applied {
 			return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 		}
-	} else {
-		if end := c.paused(); end != nil {
-			return c.outcomeOf(e, e.State, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %s", end.detail))
-		}
-		from := e.State
+	}
+	end, err := c.pausedAnywhere(ctx)
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		return c.outcomeOf(e, e.State, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %s", end.detail))
+	}
+	if from := e.State; from != loop.EffectApplying {
 		e.State = loop.EffectApplying
 		intent := *e
 		err := c.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
@@ -136,7 +140,7 @@ func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 		return nil
 	}
 	c.run.Branch = ""
-	return c.keepCandidate(ctx)
+	return c.keepCandidate(ctx, e.Args[effect.ArgTree])
 }
 
 // passed lists the keys of the steps that this run finished.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -65,6 +66,7 @@ type Deps struct {
 // loops.
 type Engine struct {
 	Deps
+	driving sync.Map // ids of the runs that this engine is carrying on
 }
 
 // New makes an engine.
@@ -72,7 +74,7 @@ func New(d Deps) *Engine {
 	if d.WatchGap == 0 {
 		d.WatchGap = 100 * time.Millisecond
 	}
-	return &Engine{d}
+	return &Engine{Deps: d}
 }
 
 // Target is a loop together with what is needed to run it.
@@ -112,6 +114,8 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 
 // drive takes a claimed run to its end.
 func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
+	c.driving.Store(c.run.ID, true)
+	defer c.driving.Delete(c.run.ID)
 	ctx, stop := c.watch(ctx)
 	defer stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()

@@ -70,28 +70,8 @@ var (
 	afterAppend  = fault.New("engine.file.append.after")
 )
 
-// applyPending writes recorded file changes into the workspace. Every change
-// can be applied again after a crash: what is there already is left alone.
-func (c *cycle) applyPending(ctx context.Context) error {
-	if len(c.pending) == 0 {
-		return nil
-	}
-	root, err := os.OpenRoot(c.t.Workspace.Root)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	for len(c.pending) > 0 {
-		p := c.pending[0]
-		if err := apply(ctx, root, p.Change); err != nil {
-			return fmt.Errorf("write %s: %w", p.Path, diskFault(err))
-		}
-		c.applied = append(c.applied, p)
-		c.pending = c.pending[1:]
-	}
-	return nil
-}
-
+// apply writes one change. Every change can be applied again after a crash:
+// what is there already is left alone.
 func apply(ctx context.Context, root *os.Root, ch loop.Change) error {
 	name := filepath.FromSlash(ch.Path)
 	switch ch.Kind {

@@ -74,11 +74,16 @@ func applied(t *testing.T, root string, changes ...loop.Change) error {
 
 // writeUnder applies changes as a run does, under the faults of ctx.
 func appliedUnder(ctx context.Context, root string, changes ...loop.Change) error {
-	c := &cycle{t: Target{Workspace: loop.Workspace{Root: root}}}
+	home, err := os.MkdirTemp("", "pawl-home-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	c := &cycle{Engine: New(Deps{Home: home}), t: Target{Workspace: loop.Workspace{Root: root}, Loop: loop.Loop{ID: "lp_1"}}}
 	for i, ch := range changes {
 		c.pending = append(c.pending, loop.PendingChange{RunID: "run_1", Seq: i + 1, Change: ch})
 	}
-	err := c.applyPending(ctx)
+	err = c.applyPending(ctx)
 	if len(c.applied)+len(c.pending) != len(changes) || err == nil && len(c.pending) > 0 {
 		return errors.Join(err, errors.New("a change is neither applied nor pending"))
 	}
@@ -237,7 +242,7 @@ func TestChangesAreAppliedInOrderUpToTheOneThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cycle{t: Target{Workspace: loop.Workspace{Root: root}}}
+	c := &cycle{Engine: New(Deps{Home: t.TempDir()}), t: Target{Workspace: loop.Workspace{Root: root}, Loop: loop.Loop{ID: "lp_1"}}}
 	for i, ch := range []loop.Change{edits("one\n", "two\n"), appends("line 1"), edits("two\n", "three\n")} {
 		c.pending = append(c.pending, loop.PendingChange{Seq: i + 1, Change: ch})
 	}

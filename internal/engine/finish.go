@@ -22,10 +22,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.release()
 	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
-	if end.halt {
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
-		c.note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
-	}
+	c.halt = end.halt
 	if c.requested == 0 {
 		return c.end(ctx, loop.PhaseConclude, nil)
 	}
@@ -79,6 +76,10 @@ func (c *cycle) settle(ctx context.Context) error {
 func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
 	changes := c.closing(ctx, effects)
+	if c.halt {
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
+		c.note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
+	}
 	c.emit(loop.EventOutcome, outcomeText(c.run))
 	run := c.run
 	ended := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {

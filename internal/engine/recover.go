@@ -45,10 +45,11 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !e.dead(live) {
+	dead, ok := e.dead(live)
+	if !ok {
 		return nil, nil
 	}
-	c, err := e.seize(ctx, t, live)
+	c, err := e.seize(ctx, t, live, dead)
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return nil, nil // Another process recovers it at this moment.
 	}
@@ -58,29 +59,32 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	return c.concludeDead(ctx, live)
 }
 
-// dead reports whether the run's holder can be proven not to write any more.
-func (e *Engine) dead(r loop.Run) bool {
-	if r.Holder == e.Self {
-		return false
+// dead returns the holder if it can be proven not to write any more, or nobody
+// if its lease may have lapsed: Claim compares that by the database's clock.
+func (e *Engine) dead(r loop.Run) (loop.Holder, bool) {
+	switch {
+	case r.Holder == e.Self:
+		_, driving := e.driving.Load(r.ID)
+		return r.Holder, !driving
+	case !e.Alive(r.Holder):
+		return r.Holder, true
 	}
-	if r.Holder.Node == e.Self.Node {
-		return !e.Alive(r.Holder)
-	}
-	return false // The lease decides; Claim compares it by the database's clock.
+	return loop.Holder{}, e.Now().After(r.LeaseUntil)
 }
 
 // seize takes the run from its dead holder and rebuilds what is known of it.
-func (e *Engine) seize(ctx context.Context, t Target, dead loop.Run) (*cycle, error) {
+func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (*cycle, error) {
 	c := &cycle{
 		Engine: e, t: t, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
 	}
 	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		c.run, _, err = tx.Claim(ctx, dead.ID, dead.Fence, e.Self, dead.Holder)
+		c.run, _, err = tx.Claim(ctx, seen.ID, seen.Fence, e.Self, dead)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
 	if err := afterSeize.Hit(ctx); err != nil {
 		return nil, err
 	}
@@ -152,14 +156,10 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
 	why := fmt.Sprintf("process %d died in %s", dead.Holder.PID, dead.Phase)
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
-		tree, err := c.trees(ctx, purposeAct).Adopt(ctx, treeName(c.run.ID, purposeAct), c.run.BaseCommit)
-		if errors.Is(err, loop.ErrNotFound) {
-			tree, err = nil, nil // It died before the copy was made, or after it was removed.
+		var err error
+		if c.tree, err = c.adopt(ctx, c.t.Repo, c.run.ID, c.run.BaseCommit); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("adopt the tree of run %s: %w", c.run.ID, err)
-		}
-		c.tree = tree
 	}
 	if err := c.outstanding(ctx); err != nil {
 		return err
@@ -184,18 +184,6 @@ func (c *cycle) outstanding(ctx context.Context) error {
 	})
 }
 
-// finishFiles writes what the ended runs of a loop left unwritten.
-func (e *Engine) finishFiles(ctx context.Context, t Target, pending []loop.PendingChange) error {
-	if len(pending) == 0 {
-		return nil
-	}
-	c := &cycle{Engine: e, t: t, pending: pending}
-	if err := c.applyPending(ctx); err != nil {
-		return err
-	}
-	return e.Store.Update(ctx, func(tx *store.Tx) error { return tx.Applied(ctx, c.applied) })
-}
-
 // Sweep removes folders of runs that have ended, left by processes that died
 // while they cleaned up.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
@@ -206,7 +194,10 @@ func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
 	}
 	for _, name := range names {
 		id, _, _ := strings.Cut(name, "-")
-		if err := e.ifEnded(ctx, id, func() error { return trees.Remove(ctx, name) }); err != nil {
+		err := e.ifEnded(ctx, id, func(run loop.Run) error {
+			return errors.Join(e.rescue(ctx, repo, run, name), trees.Remove(ctx, name))
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -216,7 +207,7 @@ func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
 	}
 	for _, d := range dirs {
 		id := strings.TrimSuffix(d.Name(), markSuffix)
-		if err := e.ifEnded(ctx, id, func() error { return os.RemoveAll(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
+		if err := e.ifEnded(ctx, id, func(loop.Run) error { return os.RemoveAll(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
 			return err
 		}
 	}
@@ -225,7 +216,7 @@ func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
 
 // ifEnded calls fn if the run has ended. A run that the store does not know is
 // somebody else's.
-func (e *Engine) ifEnded(ctx context.Context, runID string, fn func() error) error {
+func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) error) error {
 	var run loop.Run
 	err := e.Store.View(ctx, func(r *store.Reader) (err error) {
 		run, err = r.Run(ctx, runID)
@@ -237,5 +228,23 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func() error) err
 	case err != nil:
 		return err
 	}
-	return fn()
+	return fn(run)
+}
+
+// rescue keeps the work in a tree whose run was ended by a process that could
+// not see it: one with another home.
+func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
+	if name != treeName(run.ID, purposeAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
+		return nil
+	}
+	tree, err := e.adopt(ctx, repo, run.ID, run.BaseCommit)
+	if err != nil || tree == nil {
+		return err
+	}
+	ref := snapshotPrefix + "rescued/" + run.ID
+	_, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
+	if errors.Is(err, workspace.ErrIncomplete) {
+		_, err = tree.Keep("kept-" + run.ID)
+	}
+	return errors.Join(err, tree.ignores.Close())
 }

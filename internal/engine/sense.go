@@ -59,7 +59,7 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := c.Exec.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail,
-		Timeout: senseTimeout, Tag: Tag(c.run.ID),
+		Timeout: c.within(senseTimeout), Tag: Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)

@@ -38,7 +38,7 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.phase = loop.PhaseTrigger
+	c.phase, c.id = loop.PhaseTrigger, loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
 	c.emit(loop.EventPhase, string(loop.PhaseTrigger))
 	c.enter(loop.PhaseClaim)
 	return c, afterClaim.Hit(ctx)

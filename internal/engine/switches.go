@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // PausedFile is the name of the kill switch: in .loops it stops every loop of
@@ -47,6 +48,26 @@ func (c *cycle) paused() *ending {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
+}
+
+// storeSwitch is how a run ends whose loop was paused in the store, perhaps
+// from a node that does not have this checkout.
+var storeSwitch = ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "`pawl pause`"}
+
+// pausedAnywhere looks at the files and at the store's switch.
+func (c *cycle) pausedAnywhere(ctx context.Context) (*ending, error) {
+	if end := c.paused(); end != nil {
+		return end, nil
+	}
+	var set bool
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		_, _, set, err = r.Asked(ctx, c.run.ID)
+		return err
+	})
+	if err != nil || !set {
+		return nil, err
+	}
+	return &storeSwitch, nil
 }
 
 func pausedFault(name, sw string) error {

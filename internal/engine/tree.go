@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
@@ -25,14 +25,6 @@ var (
 	afterTree  = fault.New("engine.tree.made.after")
 	beforeDrop = fault.New("engine.tree.drop.before")
 )
-
-// trees are the copies that this run works in. What the ignore rules of a copy
-// name is no change of it: build output, installed packages.
-func (c *cycle) trees(ctx context.Context, purpose string) *workspace.Trees {
-	ignores := c.t.Repo.Ignores(ctx, filepath.Join(c.treesDir(), treeName(c.run.ID, purpose)))
-	c.ignores, c.copied = append(c.ignores, ignores), true
-	return workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{Skip: ignores.Ignored})
-}
 
 // makeTree makes the run's copy if it has none yet.
 func (c *cycle) makeTree(ctx context.Context) error {
@@ -54,23 +46,6 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	return afterTree.Hit(ctx)
 }
 
-// copyOf makes a copy of a commit. One of the same purpose that could not be
-// removed before goes first.
-func (c *cycle) copyOf(ctx context.Context, purpose, commit string) (*workspace.Tree, error) {
-	trees, name := c.trees(ctx, purpose), treeName(c.run.ID, purpose)
-	tree, err := trees.Make(ctx, name, commit)
-	if errors.Is(err, fs.ErrExist) {
-		if err := trees.Remove(ctx, name); err != nil {
-			return nil, err
-		}
-		tree, err = trees.Make(ctx, name, commit)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("copy %s: %w", short(commit), err)
-	}
-	return tree, nil
-}
-
 // cleanTree makes the copy anew if a sense command wrote into it.
 func (c *cycle) cleanTree(ctx context.Context) error {
 	changes, problems, err := c.tree.Changes(ctx)
@@ -87,7 +62,7 @@ func (c *cycle) dropTree(ctx context.Context) error {
 	if err := beforeDrop.Hit(ctx); err != nil {
 		return err
 	}
-	err := c.tree.Remove(ctx)
+	err := c.tree.remove(ctx)
 	c.tree = nil
 	return err
 }
@@ -134,52 +109,79 @@ func branchOf(name, number string) string { return "pawl/" + name + "/" + number
 func (c *cycle) number() string {
 	n := strconv.FormatInt(c.run.N, 10)
 	if c.t.Repo.Shared() {
-		n += "-" + c.run.ID[max(0, len(c.run.ID)-refTail):]
+		n += "-" + tail(c.run.ID)
 	}
 	return n
 }
 
-// refTail is how much of a run's id tells refs apart.
-const refTail = 6
+// tail is the part of a run's id that tells refs apart.
+func tail(runID string) string { return runID[max(0, len(runID)-6):] }
 
 // keep puts whatever is in the tree now under a snapshot ref, unless nothing
-// changed or this very state is on its way to a branch.
+// changed.
 func (c *cycle) keep(ctx context.Context) error {
 	if c.tree == nil {
 		return nil
 	}
-	return c.snapshot(ctx, c.tree)
-}
-
-// keepCandidate puts the last candidate under the snapshot ref: a branch was to
-// hold it and does not.
-func (c *cycle) keepCandidate(ctx context.Context) error {
-	ref, commit := c.snapshotRef(), c.current().Candidate
-	err := c.t.Repo.UpdateRef(ctx, ref, commit, "")
-	if errors.Is(err, git.ErrRefMoved) {
-		at, _, lookErr := c.t.Repo.Ref(ctx, ref)
-		if lookErr == nil && at == commit {
-			err = nil // Kept by the process that died.
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err)
-	}
-	c.run.Snapshot = ref
-	return nil
-}
-
-func (c *cycle) snapshot(ctx context.Context, tree *workspace.Tree) error {
-	ref := c.snapshotRef()
 	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", c.t.Loop.Name, c.run.N)
-	snap, err := tree.Snapshot(ctx, ref, msg, c.Now())
-	if err != nil {
-		return fmt.Errorf("keep the tree of run %s: %w", c.run.ID, err)
-	}
-	if snap != "" {
+	ref, err := snapshot(ctx, c.tree, c.snapshotRef(), c.run.ID, msg, c.Now())
+	if ref != "" {
 		c.run.Snapshot = ref
 	}
-	return nil
+	if errors.Is(err, workspace.ErrIncomplete) {
+		return c.setAside(err)
+	}
+	return err
+}
+
+// snapshot keeps a tree under the ref, or under one of its own if somebody
+// else's work is there. It returns "" if there is nothing to keep.
+func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now time.Time) (string, error) {
+	commit, err := tree.Snapshot(ctx, ref, msg, now)
+	if errors.Is(err, git.ErrRefMoved) {
+		ref += "-" + tail(runID)
+		commit, err = tree.Snapshot(ctx, ref, msg, now)
+	}
+	if commit == "" {
+		ref = ""
+	}
+	return ref, err
+}
+
+// setAside keeps a tree that is too large for a snapshot as it is, under a name
+// that nothing removes.
+func (c *cycle) setAside(why error) error {
+	to, err := c.tree.Keep("kept-" + c.run.ID)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	c.note("%s; the whole tree stays in %s", why, to)
+	err = c.tree.ignores.Close()
+	c.tree = nil
+	return err
+}
+
+// keepCandidate puts the candidate of a tree under the snapshot ref: a branch
+// was to hold it and does not.
+func (c *cycle) keepCandidate(ctx context.Context, tree string) error {
+	i := slices.IndexFunc(c.its, func(it loop.Iteration) bool { return it.Tree == tree && it.Candidate != "" })
+	if i < 0 {
+		return nil // An effect of the protocol's own.
+	}
+	for _, ref := range []string{c.snapshotRef(), c.snapshotRef() + "-" + tail(c.run.ID)} {
+		err := c.t.Repo.UpdateRef(ctx, ref, c.its[i].Candidate, "")
+		if at, _, lookErr := c.t.Repo.Ref(ctx, ref); errors.Is(err, git.ErrRefMoved) && lookErr == nil && at == c.its[i].Candidate {
+			err = nil // Kept by the process that died.
+		}
+		if err == nil {
+			c.run.Snapshot = or(c.run.Snapshot, ref)
+			return nil
+		}
+		if !errors.Is(err, git.ErrRefMoved) {
+			return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err)
+		}
+	}
+	return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, git.ErrRefMoved)
 }
 
 // candidate writes what the agent changed as a commit on the run's base, on no
@@ -193,19 +195,12 @@ func (c *cycle) candidate(ctx context.Context, changes []git.FileChange) (git.Ca
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }
 
-// dropTrees removes all copies of the run, and ends what watched over them.
+// dropTrees removes all copies of the run.
 func (c *cycle) dropTrees(ctx context.Context) error {
-	var errs []error
-	for _, ig := range c.ignores {
-		errs = append(errs, ig.Close())
-	}
-	c.ignores, c.tree = nil, nil
-	if err := beforeDrop.Hit(ctx); err != nil {
-		return err
-	}
+	err := c.dropTree(ctx)
 	trees := workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{})
 	for _, purpose := range []string{purposeAct, purposeGate} {
-		errs = append(errs, trees.Remove(ctx, treeName(c.run.ID, purpose)))
+		err = errors.Join(err, trees.Remove(ctx, treeName(c.run.ID, purpose)))
 	}
-	return errors.Join(errs...)
+	return err
 }

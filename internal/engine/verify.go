@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
-	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 // gateTimeout bounds one gate; a gate that is stopped by it has failed.
@@ -87,10 +86,10 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	var copied *workspace.Tree
+	var last *copied
 	defer func() {
-		if copied != nil {
-			if err := copied.Remove(context.WithoutCancel(ctx)); err != nil {
+		if last != nil {
+			if err := last.remove(context.WithoutCancel(ctx)); err != nil {
 				c.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
 			}
 		}
@@ -105,10 +104,10 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		}
 		ran++
 		var err error
-		if copied, err = c.gateTree(ctx, copied, w.candidate.Commit); err != nil {
+		if last, err = c.gateTree(ctx, last, w.candidate.Commit); err != nil {
 			return a, err
 		}
-		res, err := c.runGate(ctx, g.name, g.line, copied.Dir)
+		res, err := c.runGate(ctx, g.name, g.line, last.Dir)
 		if err != nil {
 			return a, err
 		}
@@ -128,7 +127,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 
 // gateTree returns a clean copy of the candidate: the one at hand, unless a
 // gate wrote into it.
-func (c *cycle) gateTree(ctx context.Context, had *workspace.Tree, commit string) (*workspace.Tree, error) {
+func (c *cycle) gateTree(ctx context.Context, had *copied, commit string) (*copied, error) {
 	if had != nil {
 		changes, problems, err := had.Changes(ctx)
 		if err != nil {
@@ -137,7 +136,7 @@ func (c *cycle) gateTree(ctx context.Context, had *workspace.Tree, commit string
 		if len(changes)+len(problems) == 0 {
 			return had, nil
 		}
-		if err := had.Remove(ctx); err != nil {
+		if err := had.remove(ctx); err != nil {
 			return had, err
 		}
 	}
@@ -148,7 +147,7 @@ func (c *cycle) runGate(ctx context.Context, name, line, dir string) (loop.GateR
 	out := &outputEvents{c: c, left: outputCap}
 	res, err := gate.Run(ctx, c.Exec, gate.Command{
 		Name: name, Line: line, Dir: dir, Env: c.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", len(c.its))}),
-		Tag: Tag(c.run.ID), Timeout: gateTimeout, Output: out,
+		Tag: Tag(c.run.ID), Timeout: c.within(gateTimeout), Output: out,
 	})
 	out.end()
 	if err != nil {

@@ -103,20 +103,22 @@ func (w *watcher) hold(ctx context.Context) string {
 // asked reads the cancel column, and extends the lease when a third of it is
 // over.
 func (w *watcher) asked(ctx context.Context) (why string, err error) {
-	run := w.c.run.ID
+	run := w.c.id.ID
 	if w.since(w.extended) < store.Lease/3 {
 		err = w.c.Store.View(ctx, func(r *store.Reader) error {
-			var fence int64
-			why, fence, err = r.Canceled(ctx, run)
-			if err == nil && fence != w.c.run.Fence {
+			cancel, fence, paused, err := r.Asked(ctx, run)
+			if err == nil && fence != w.c.id.Fence {
 				return loop.ErrLeaseLost
+			}
+			if why = cancel; paused {
+				w.cancel(&stopError{storeSwitch})
 			}
 			return err
 		})
 		return why, err
 	}
 	err = w.c.Store.Update(ctx, func(tx *store.Tx) error {
-		why, err = tx.Extend(ctx, run, w.c.run.Fence)
+		why, err = tx.Extend(ctx, run, w.c.id.Fence)
 		return err
 	})
 	if err == nil {

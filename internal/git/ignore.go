@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +16,14 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Ignores answers whether a path is ignored by the .gitignore files of one
-// directory and the repository's info/exclude, through one long-lived git
-// process that is started with the first question. It is for one goroutine.
+// Ignores answers whether a path is ignored by a set of .gitignore files and
+// the repository's info/exclude, through one long-lived git process that is
+// started with the first question. It is for one goroutine.
 type Ignores struct {
 	ctx  context.Context
 	repo *Repo
 	dir  string
+	fill func(dir string) error
 
 	once  sync.Once
 	err   error
@@ -30,21 +32,26 @@ type Ignores struct {
 	close func() error
 }
 
-// Ignores prepares questions about dir, a copy of a tree that lies outside of
-// the checkout. Rules that an agent wrote into dir count too: whether it may
-// change those files is not decided here.
-func (r *Repo) Ignores(ctx context.Context, dir string) *Ignores {
-	return &Ignores{ctx: ctx, repo: r, dir: dir}
+// Ignores prepares questions that are answered by the .gitignore files below
+// dir, a directory of its own, into which fill puts them before the first
+// question. What an agent writes into its tree is no rule.
+func (r *Repo) Ignores(ctx context.Context, dir string, fill func(dir string) error) *Ignores {
+	return &Ignores{ctx: ctx, repo: r, dir: dir, fill: fill}
 }
 
-// Ignored reports whether a path relative to the directory is ignored. After
-// an error nothing is, and Close returns the error.
+// Ignored reports whether a path is ignored. Rules never are: a new .gitignore
+// is always seen. After an error nothing is, and Close returns the error.
 func (g *Ignores) Ignored(path string, dir bool) bool {
+	if filepath.Base(path) == ".gitignore" {
+		return false
+	}
 	g.once.Do(g.start)
 	if g.err != nil {
 		return false
 	}
 	if dir {
+		// Rules for directories match only what is one.
+		_ = os.MkdirAll(filepath.Join(g.dir, filepath.FromSlash(path)), 0o700)
 		path += "/"
 	}
 	if _, err := io.WriteString(g.in, path+"\x00"); err != nil {
@@ -66,6 +73,10 @@ func (g *Ignores) Ignored(path string, dir bool) bool {
 }
 
 func (g *Ignores) start() {
+	if err := errors.Join(os.MkdirAll(g.dir, 0o700), g.fill(g.dir)); err != nil {
+		g.err = fmt.Errorf("put the ignore rules into %s: %w", g.dir, err)
+		return
+	}
 	childIn, in, err := os.Pipe()
 	if err != nil {
 		g.err = fmt.Errorf("start git check-ignore: %w", err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestIgnoredPathsAreToldByTheRulesOfTheDirectory(t *testing.T) {
+func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 	top := t.TempDir()
 	run := func(args ...string) {
 		t.Helper()
@@ -22,21 +22,20 @@ func TestIgnoredPathsAreToldByTheRulesOfTheDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := t.TempDir()
-	for name, content := range map[string]string{
-		".gitignore": "node_modules/\n*.log\n!keep.log\n", "sub/.gitignore": "out\n", "sub/a": "", "node_modules/x": "",
-	} {
-		path := filepath.Join(copied, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+	ask := repo.Ignores(t.Context(), filepath.Join(t.TempDir(), "rules"), func(dir string) error {
+		for name, content := range map[string]string{".gitignore": "node_modules/\n*.log\n!keep.log\n", "sub/.gitignore": "out\n*\n!a\n"} {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				return err
+			}
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ask := repo.Ignores(t.Context(), copied)
+		return nil
+	})
 	for path, want := range map[string]bool{
-		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "has space and\nnewline.log": true,
+		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "sub/.gitignore": false, "deep/node_modules/": true, "node_modules": false, "has space and\nnewline.log": true,
 	} {
 		dir := path[len(path)-1] == '/'
 		name := path

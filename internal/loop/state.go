@@ -91,6 +91,7 @@ var Transitions = []Transition{
 	{"effect", "", "requested", "conclude asks for it"},
 	{"effect", "requested", "applying", "the outbox starts it, kill switch read first"},
 	{"effect", "requested", "refused", "the kill switch is set"},
+	{"effect", "applying", "refused", "looking found that it did not happen, and the kill switch is set"},
 	{"effect", "applying", "done", "applied, or found applied by looking"},
 	{"effect", "applying", "failed", "it did not happen, and looking proves it"},
 	{"effect", "applying", "requested", "looking found that it did not happen: try again"},

@@ -146,13 +146,13 @@ func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
 	return n == 1, nil
 }
 
-const canceled = `SELECT cancel, fence FROM runs WHERE id = $1`
+const asked = `SELECT r.cancel, r.fence, l.paused FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
 
-// Canceled returns the cancel column and the fence of a run: what its holder
-// watches while an agent works.
-func (r *Reader) Canceled(ctx context.Context, id string) (why string, fence int64, err error) {
-	err = r.row(ctx, canceled, id).Scan(&why, &fence)
-	return why, fence, err
+// Asked returns what its holder watches while an agent works: why the run is to
+// stop, its fence, and whether the loop's switch in the store is set.
+func (r *Reader) Asked(ctx context.Context, id string) (cancel string, fence int64, paused bool, err error) {
+	err = r.row(ctx, asked, id).Scan(&cancel, &fence, &paused)
+	return cancel, fence, paused, err
 }
 
 const runByID = `SELECT ` + runColumns + ` FROM runs WHERE id = $1`

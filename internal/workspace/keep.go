@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,14 +20,18 @@ const snapshotPrefix = "refs/pawl/snapshots/"
 // which must lie below refs/pawl/snapshots/ and not exist. Problems are left
 // out and named in the message. If nothing differs from the base it returns ""
 // and sets nothing. A ref that holds exactly this content already is accepted,
-// so that it can be repeated after a crash; its commit is returned.
+// so that it can be repeated after a crash; its commit is returned. Content over
+// the limits is ErrIncomplete, beside the commit of the rest.
 func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time) (commit string, err error) {
 	if !strings.HasPrefix(ref, snapshotPrefix) {
 		return "", fmt.Errorf("snapshot tree %s: ref %s is not below %s", t.Name, ref, snapshotPrefix)
 	}
 	changes, problems, err := t.Changes(ctx)
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return "", err
+	}
+	if len(changes) == 0 {
+		return "", t.incomplete(problems)
 	}
 	draft := git.Draft{Base: t.Base, Changes: changes, Message: leftOut(message, problems), When: when}
 	if t.Base == "" {
@@ -39,7 +44,45 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 	if err != nil {
 		return "", fmt.Errorf("snapshot tree %s: %w", t.Name, err)
 	}
-	return commit, nil
+	return commit, t.incomplete(problems)
+}
+
+func (t *Tree) incomplete(problems []Problem) error {
+	for _, p := range problems {
+		if p.Rule == RuleTooMuch || p.Rule == RuleTooLarge {
+			return fmt.Errorf("snapshot tree %s: %q is %s: %w", t.Name, p.Path, p.Rule, ErrIncomplete)
+		}
+	}
+	return nil
+}
+
+// ErrIncomplete means that a snapshot was made and that content over the limits
+// is not in it: the directory should be kept.
+var ErrIncomplete = errors.New("the snapshot is incomplete")
+
+// Keep gives the directory another name below the same root, under which
+// nothing removes it, and returns its path.
+func (t *Tree) Keep(name string) (string, error) {
+	to, err := t.trees.path(name)
+	if err == nil {
+		err = os.Rename(t.Dir, to)
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep tree %s: %w", t.Name, err)
+	}
+	return to, nil
+}
+
+// Named lists the regular files of the tree that the copy was made from whose
+// last path element is name.
+func (t *Tree) Named(name string) []git.Entry {
+	var list []git.Entry
+	for i, p := range t.paths {
+		if m := t.marks[i]; path.Base(p) == name && (m.mode == git.ModeFile || m.mode == git.ModeExec) {
+			list = append(list, git.Entry{Path: p, Mode: m.mode, ID: m.id})
+		}
+	}
+	return list
 }
 
 func (t *Tree) keep(ctx context.Context, ref, commit string) (string, error) {

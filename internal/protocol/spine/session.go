@@ -130,6 +130,7 @@ func (s *session) readLog() error {
 	}
 	lines := strings.Split(strings.TrimRight(file.Content, "\n"), "\n")
 	s.log = strings.Join(lines[max(0, len(lines)-logShown):], "\n")
+	s.healLog(file.Content)
 	return nil
 }
 
@@ -242,16 +243,10 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 		Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Missing: s.missing, Content: s.state.String(),
 	}}
 	changes = append(changes, s.gone(sum)...)
-	m := sum.Run.Outcome.Meaning()
-	if m.Action == "" {
+	if sum.Run.Outcome.Meaning().Action == "" {
 		return changes
 	}
-	line := LogLine(Entry{
-		At: sum.Now, Run: sum.Run.N, Action: m.Action, Subject: subject(sum.Run), Outcome: m.Log, Tokens: sum.Run.Usage.Charged(),
-	})
-	return append(changes, loop.Change{
-		Kind: loop.ChangeAppend, Path: s.path(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
-	})
+	return append(changes, s.logLine(sum.Run, sum.Now))
 }
 
 func subject(r loop.Run) string {

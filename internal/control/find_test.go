@@ -1,0 +1,230 @@
+package control
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	r.met("tidy")
+	_, err := r.find(t.Context(), "tidy")
+	wantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "say which: spec:tidy or spine:tidy")
+	for _, protocol := range []string{loop.ProtocolSpec, loop.ProtocolSpine} {
+		row, err := r.find(t.Context(), protocol+":tidy")
+		if err != nil || row.Protocol != protocol || row.Name != "tidy" {
+			t.Errorf("find %s:tidy = %s:%s, %v", protocol, row.Protocol, row.Name, err)
+		}
+	}
+	if v, err := r.Run(t.Context(), "spec:tidy#1"); err != nil || v.Protocol != loop.ProtocolSpec || v.N != 1 {
+		t.Errorf("run spec:tidy#1 = %s %d, %v", v.Protocol, v.N, err)
+	}
+	_, err = r.Run(t.Context(), "spine:tidy")
+	wantFault(t, err, loop.ExitNotFound, "loop spine:tidy has no runs yet", "", "pawl run spine:tidy")
+}
+
+func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
+	r := newRig(t)
+	_, err := r.find(t.Context(), "nobody")
+	wantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root(), "", "write .loops/nobody/loop.config.yaml")
+	r.define("one", findsNone)
+	r.define("two", findsNone)
+	write(t, r.Root(), ".loops/notes/README.md", "no loop")
+	_, err = r.find(t.Context(), "nobody")
+	wantFault(t, err, loop.ExitNotFound, `"nobody"`, "", "it has: one, two")
+	if !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("%v is not ErrNotFound", err)
+	}
+}
+
+func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	r.define("fresh", findsNone)
+	first, second := r.run(RunRequest{Loop: "tidy"}), r.run(RunRequest{Loop: "tidy"})
+	for ref, want := range map[string]string{
+		first.ID: first.ID, "tidy#1": first.ID, "tidy#2": second.ID, "tidy": second.ID, "spine:tidy": second.ID, "spine:tidy#1": first.ID,
+	} {
+		if run, err := r.runOf(t.Context(), ref); err != nil || run.ID != want {
+			t.Errorf("run %s = %s, %v, want %s", ref, run.ID, err, want)
+		}
+	}
+	for name, c := range map[string]struct {
+		ref, what, fix string
+		exit           int
+	}{
+		"an id that no run has":      {"run_none", "there is no run run_none", "`pawl runs` lists them", loop.ExitNotFound},
+		"a number that no run has":   {"tidy#3", "there is no run tidy#3", "`pawl runs` lists them", loop.ExitNotFound},
+		"a number below the first":   {"tidy#-1", "there is no run tidy#-1", "`pawl runs` lists them", loop.ExitNotFound},
+		"a number that is none":      {"tidy#x", `"tidy#x" is no run`, "write LOOP#NUMBER, for example tidy#3", loop.ExitUsage},
+		"an empty number":            {"tidy#", `"tidy#" is no run`, "tidy#3", loop.ExitUsage},
+		"a number that is too large": {"tidy#99999999999999999999", "is no run", "tidy#3", loop.ExitUsage},
+		"a loop without runs":        {"fresh", "loop fresh has no runs yet", "start one: pawl run fresh", loop.ExitNotFound},
+		"a number of such a loop":    {"fresh#1", "there is no run fresh#1", "`pawl runs` lists them", loop.ExitNotFound},
+		"no loop":                    {"nobody#1", `there is no loop "nobody"`, "it has: fresh, tidy", loop.ExitNotFound},
+		"a number alone":             {"#1", `there is no loop ""`, "it has: fresh, tidy", loop.ExitNotFound},
+		"nothing":                    {"", `there is no loop ""`, "it has: fresh, tidy", loop.ExitNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.Run(t.Context(), c.ref)
+			wantFault(t, err, c.exit, c.what, "", c.fix)
+		})
+	}
+}
+
+func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"fresh", "ran", "busy", "lost", "due", "held", "stopped"} {
+		r.define(name, findsNone)
+	}
+	r.define("wrong", findsNone, "tier", "L9")
+	r.run(RunRequest{Loop: "ran"})
+	r.run(RunRequest{Loop: "stopped"})
+	r.fire("busy", r.self)
+	r.fire("lost", r.dead())
+	r.fire("due", loop.Holder{})
+	write(t, r.Root(), ".loops/held/PAUSED", "")
+	if _, err := r.Pause(t.Context(), "stopped"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(r.Root(), ".loops/stopped/PAUSED")); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := r.Loops(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"fresh": "never_run", "ran": "idle", "busy": "running", "lost": "dead", "due": "queued", "held": "paused", "stopped": "paused", "wrong": "broken",
+	}
+	var names []string
+	for _, row := range rows {
+		names = append(names, row.Name)
+		if row.State != want[row.Name] {
+			t.Errorf("%s is %s, want %s", row.Name, row.State, want[row.Name])
+		}
+		if held := row.Held != nil; held != slices.Contains([]string{"busy", "lost"}, row.Name) {
+			t.Errorf("%s is held: %v", row.Name, held)
+		}
+		if ran := row.LastRun != nil; ran != slices.Contains([]string{"ran", "stopped", "busy", "lost"}, row.Name) {
+			t.Errorf("%s has started: %v", row.Name, row.LastRun)
+		}
+	}
+	if !slices.IsSorted(names) || len(names) != len(want) {
+		t.Errorf("listed are %q, want all by name", names)
+	}
+	if row := r.row("held"); row.Paused != ".loops/held/PAUSED" {
+		t.Errorf("held is paused by %q", row.Paused)
+	}
+	if row := r.row("stopped"); row.Paused != "pawl pause" {
+		t.Errorf("stopped is paused by %q, want the store's switch", row.Paused)
+	}
+	if row := r.row("wrong"); !strings.Contains(row.Problem, "wrong is not ready to run") {
+		t.Errorf("problem = %q", row.Problem)
+	}
+}
+
+func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	r.define("kept", findsNone)
+	r.run(RunRequest{Loop: "tidy"})
+	if err := os.RemoveAll(filepath.Join(r.Root(), ".loops/tidy")); err != nil {
+		t.Fatal(err)
+	}
+	if row := r.row("tidy"); row.State != "idle" || row.Goal != "keep things right" || row.LastN != 1 || row.Outcome != loop.OutcomeQuiet {
+		t.Errorf("row = %+v", row)
+	}
+	_, err := r.Prepare(t.Context(), RunRequest{Loop: "tidy"})
+	wantFault(t, err, loop.ExitNotFound, `there is no loop "tidy"`, "", "it has: kept")
+}
+
+func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	s := r.without()
+	rows, err := s.Loops(t.Context())
+	if err != nil || len(rows) != 1 || rows[0].State != "never_run" {
+		t.Errorf("loops = %+v, %v", rows, err)
+	}
+	if row, err := s.Show(t.Context(), "tidy"); err != nil || row.Schema != "pawl.loop/v1" {
+		t.Errorf("show = %+v, %v", row, err)
+	}
+	for _, name := range []string{"", "tidy"} {
+		if views, err := s.Runs(t.Context(), name, 5); err != nil || views == nil || len(views) > 0 {
+			t.Errorf("runs of %q = %v, %v, want an empty list", name, views, err)
+		}
+	}
+	if found, err := s.Recover(t.Context()); !absent(err) || found != nil {
+		t.Errorf("recover = %v, %v", found, err)
+	}
+	if err := s.VerifyAudit(t.Context(), "tidy"); err != nil {
+		t.Errorf("audit = %v", err)
+	}
+	_, err = s.Run(t.Context(), "run_1")
+	wantFault(t, err, loop.ExitNotFound, "there is no run run_1", "", "pawl runs")
+}
+
+func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
+	r := newRig(t)
+	r.define("a", findsNone)
+	r.define("b", findsNone)
+	for _, name := range []string{"a", "b", "a"} {
+		r.run(RunRequest{Loop: name})
+	}
+	for name, c := range map[string]struct {
+		loop  string
+		limit int
+		want  []string
+	}{
+		"all":         {"", 9, []string{"a#2", "b#1", "a#1"}},
+		"the newest":  {"", 2, []string{"a#2", "b#1"}},
+		"of one loop": {"a", 9, []string{"a#2", "a#1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			views, err := r.Runs(t.Context(), c.loop, c.limit)
+			var got []string
+			for _, v := range views {
+				got = append(got, refOf(v))
+			}
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("runs = %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+	_, err := r.Runs(t.Context(), "nobody", 1)
+	wantFault(t, err, loop.ExitNotFound, "nobody", "", "it has: a, b")
+}
+
+func TestTwoClonesAreTwoWorkspaces(t *testing.T) {
+	r, other := newRig(t), newRepo(t)
+	s, err := New(t.Context(), r.Deps, other)
+	if err != nil || s.ws.ID == r.ws.ID {
+		t.Fatalf("both are %s (%v)", r.ws.ID, err)
+	}
+	r.define("tidy", findsNone)
+	r.run(RunRequest{Loop: "tidy"})
+	if rows, err := s.Loops(t.Context()); err != nil || len(rows) != 0 {
+		t.Errorf("the other workspace has %+v, %v", rows, err)
+	}
+}
+
+func TestAFolderOutsideOfAnyRepositoryIsRefused(t *testing.T) {
+	_, err := New(t.Context(), Deps{}, t.TempDir())
+	wantFault(t, err, loop.ExitNotFound, "is not in a git repository", "", "git init")
+}
+
+func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
+	r := newRig(t)
+	s, err := New(t.Context(), r.Deps, filepath.Join(r.Root(), "src"))
+	if err != nil || s.Root() != r.Root() || s.Repo().Root != r.Root() || s.ws.ID != r.ws.ID {
+		t.Errorf("from src it is %+v, %v", s, err)
+	}
+}

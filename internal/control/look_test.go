@@ -1,0 +1,268 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// object is what v prints as.
+func object(t *testing.T, v any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o map[string]any
+	if err := json.Unmarshal(data, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func keysOf(v any) string {
+	o, _ := v.(map[string]any)
+	return strings.Join(slices.Sorted(maps.Keys(o)), " ")
+}
+
+func first(v any) any {
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", writesTwo, "verify", "grep -q two src/a.txt")
+	v := r.run(RunRequest{Loop: "tidy"})
+	if v.Outcome != loop.OutcomeProposed {
+		t.Fatalf("run = %s %q", v.Outcome, v.Detail)
+	}
+	o := object(t, v)
+	iteration := first(o["iterations"])
+	it, _ := iteration.(map[string]any)
+	for name, c := range map[string]struct {
+		got  any
+		want []string
+	}{
+		"a run": {o, strings.Fields("approval base branch commit cost_usd definition detail ended id iterations loop ms n outcome overrides " +
+			"phase protocol readiness reason sandbox schema snapshot started state summary tokens trigger")},
+		"an iteration": {iteration, strings.Fields("acted changed considered decided feedback gates ms n reason sensed step tokens tree verdict")},
+		"a gate":       {first(it["gates"]), strings.Fields("evidence exit kind ms name pass")},
+		"tokens":       {o["tokens"], strings.Fields("cache_read cache_write input output source")},
+		"time":         {o["ms"], strings.Fields("agent gates overhead total")},
+	} {
+		if got, want := keysOf(c.got), strings.Join(c.want, " "); got != want {
+			t.Errorf("%s has the keys\n%s, want\n%s", name, got, want)
+		}
+	}
+	if o["schema"] != "pawl.run/v1" || o["loop"] != "tidy" || o["n"] != 1.0 || o["state"] != "ended" || o["sandbox"] != "none" || o["cost_usd"] != nil {
+		t.Errorf("run = %v", o)
+	}
+	m := v.MS
+	if math.Abs(m.Overhead-(m.Total-m.Agent-m.Gates)) > 1e-6 || m.Agent <= 0 || m.Gates <= 0 || m.Overhead <= 0 {
+		t.Errorf("ms = %+v, want overhead to be total without agent and gates", m)
+	}
+	if v.Tokens.Source != loop.UsageEstimated || v.Tokens.Input == 0 || v.Iterations[0].Tokens == 0 {
+		t.Errorf("tokens = %+v, want an estimate that is marked and not zero", v.Tokens)
+	}
+	if diff := cmp.Diff([]string{"src/a.txt"}, v.Iterations[0].Changed); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	v := r.run(RunRequest{Loop: "tidy"})
+	it, _ := first(object(t, v)["iterations"]).(map[string]any)
+	if it == nil {
+		t.Fatalf("run %s has no iteration", v.Outcome)
+	}
+	for _, key := range []string{"changed", "considered", "gates"} {
+		if _, ok := it[key].([]any); !ok {
+			t.Errorf("%s = %v, want a list", key, it[key])
+		}
+	}
+	// A goal that is met needs no iteration.
+	r.met("u")
+	if v, err := r.Run(t.Context(), "u"); err != nil || object(t, v)["iterations"] == nil {
+		t.Errorf("iterations = %v, %v", v.Iterations, err)
+	}
+}
+
+func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
+	r := newRig(t)
+	for name, c := range map[string]struct {
+		by    loop.Holder
+		state string
+		more  bool
+	}{
+		"lost": {r.dead(), "dead", false}, "busy": {r.self, "running", true}, "due": {loop.Holder{}, "queued", true},
+	} {
+		run := r.fire(name, c.by)
+		if v, err := r.Run(t.Context(), run.ID); err != nil || v.State != c.state {
+			t.Errorf("%s is %s, %v, want %s", name, v.State, err, c.state)
+		}
+		if _, more, err := r.Events(t.Context(), run.ID, 0, 10); err != nil || more != c.more {
+			t.Errorf("%s can get more: %v, %v, want %v", name, more, err, c.more)
+		}
+	}
+}
+
+func TestEventsComeInPagesAndTheLastSaysThatItIs(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	id := r.run(RunRequest{Loop: "tidy"}).ID
+	all, more, err := r.Events(t.Context(), id, 0, 10_000)
+	if err != nil || more || len(all) < 5 {
+		t.Fatalf("%d events, more %v, %v", len(all), more, err)
+	}
+	for _, size := range []int{1, 2, len(all) - 1, len(all), len(all) + 1} {
+		var paged []loop.Event
+		var after int64
+		for {
+			page, more, err := r.Events(t.Context(), id, after, size)
+			if err != nil || len(page) > size {
+				t.Fatalf("page of %d = %d events, %v", size, len(page), err)
+			}
+			paged = append(paged, page...)
+			if !more {
+				break
+			}
+			if len(page) == 0 {
+				t.Fatalf("pages of %d never end", size)
+			}
+			after = page[len(page)-1].Seq
+		}
+		if diff := cmp.Diff(all, paged); diff != "" {
+			t.Errorf("pages of %d (-all +paged):\n%s", size, diff)
+		}
+	}
+	if _, _, err := r.Events(t.Context(), "run_none", 0, 10); !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("events of no run = %v", err)
+	}
+}
+
+// decides needs a second iteration, because the first does not pass.
+const decides = `n=two; grep -q "lacks three" "$PAWL_PROMPT" && n=three; echo $n >src/a.txt; printf '{"outcome":"done"}' >"$PAWL_REPORT"`
+
+func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
+	r := newRig(t)
+	r.define("fix", decides, "verify", "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }")
+	v := r.run(RunRequest{Loop: "fix"})
+	w, err := r.Why(t.Context(), "fix#1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Schema != "pawl.why/v1" || w.Run != "fix#1" || w.ID != v.ID || w.Outcome != loop.OutcomeProposed || w.Exit != 0 {
+		t.Errorf("why = %+v", w)
+	}
+	if len(w.Attempts) != 2 || w.Attempts[0].Verdict != loop.VerdictFail || w.Attempts[0].Reason != loop.ReasonGateFailed ||
+		!strings.Contains(w.Attempts[0].Feedback, "a.txt lacks three") || w.Attempts[1].Verdict != loop.VerdictPass {
+		t.Errorf("attempts = %+v", w.Attempts)
+	}
+	if len(w.Decisions) < 2 {
+		t.Fatalf("decisions = %+v, want one for each iteration", w.Decisions)
+	}
+	for i, d := range w.Decisions {
+		if d.N != i+1 || len(d.Considered) == 0 {
+			t.Errorf("decision %d = %+v, want its candidates", i+1, d)
+		}
+		for _, c := range d.Considered {
+			if c.Reason == "" || c.Step == "" || c.Chosen != (c.Reason == loop.ReasonChosen) {
+				t.Errorf("decision %d: %+v, want the step, and the rule for it", d.N, c)
+			}
+		}
+	}
+	if want := "look at it: git diff " + v.Base[:12] + " pawl/fix/1; take it: git merge pawl/fix/1"; w.Next != want {
+		t.Errorf("next = %q, want %q", w.Next, want)
+	}
+	o := object(t, w)
+	if got, want := keysOf(o), "attempts decisions detail exit id next outcome reason run schema"; got != want {
+		t.Errorf("keys = %s, want %s", got, want)
+	}
+}
+
+func TestWhyOfARunThatDecidedNothingHasEmptyLists(t *testing.T) {
+	r := newRig(t)
+	r.met("u")
+	w, err := r.Why(t.Context(), "u")
+	if err != nil || w.Decisions == nil || w.Attempts == nil || len(w.Attempts) != 0 || w.Next != "" || w.Outcome != loop.OutcomeQuiet {
+		t.Errorf("why = %+v, %v", w, err)
+	}
+	_, err = r.Why(t.Context(), "u#9")
+	wantFault(t, err, loop.ExitNotFound, "there is no run u#9", "", "pawl runs")
+}
+
+func TestNextIsWhatAPersonCanDo(t *testing.T) {
+	const base = "0123456789abcdef0123"
+	for name, c := range map[string]struct {
+		view RunView
+		want string
+	}{
+		"its process died":          {RunView{State: "dead"}, "the next `pawl run tidy` concludes it and keeps its work"},
+		"a proposal":                {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
+		"paused":                    {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
+		"work that is kept":         {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; git checkout -b rescue refs/x"},
+		"quiet":                     {RunView{Outcome: loop.OutcomeQuiet}, ""},
+		"reported":                  {RunView{Outcome: loop.OutcomeReported}, ""},
+		"done":                      {RunView{Outcome: loop.OutcomeDone}, ""},
+		"failed with nothing left":  {RunView{Outcome: loop.OutcomeFailed}, "pawl trace tidy#3"},
+		"a base that is not a hash": {RunView{Outcome: loop.OutcomeProposed, Base: "ab", Branch: "b"}, "look at it: git diff ab b; take it: git merge b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.view.Loop, c.view.N = "tidy", 3
+			if got := Next(c.view); got != c.want {
+				t.Errorf("next = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
+	r := newRig(t)
+	r.define("good", writesTwo)
+	r.define("bad", writesTwo, "verify", "false", "max_iterations", "1")
+	r.define("none", findsNone)
+	proposed, kept := r.run(RunRequest{Loop: "good"}), r.run(RunRequest{Loop: "bad"})
+	if proposed.Commit == "" || kept.Commit != "" || kept.Snapshot == "" {
+		t.Fatalf("runs = %s %q, %s %q", proposed.Outcome, proposed.Commit, kept.Outcome, kept.Snapshot)
+	}
+	for _, ref := range []string{"good", "bad#1"} {
+		patch, err := r.Diff(t.Context(), ref)
+		if err != nil || !strings.Contains(string(patch), "-one\n+two\n") {
+			t.Errorf("diff %s = %q, %v", ref, patch, err)
+		}
+	}
+	r.run(RunRequest{Loop: "none"})
+	if patch, err := r.Diff(t.Context(), "none"); err != nil || len(patch) != 0 {
+		t.Errorf("diff of nothing = %q, %v", patch, err)
+	}
+	// Policy may have removed what was kept.
+	runGit(t, r.Root(), "update-ref", "-d", kept.Snapshot)
+	if patch, err := r.Diff(t.Context(), "bad"); err != nil || len(patch) != 0 {
+		t.Errorf("diff of a snapshot that is gone = %q, %v", patch, err)
+	}
+	_, err := r.Diff(t.Context(), "nobody")
+	wantFault(t, err, loop.ExitNotFound, "nobody", "", "it has: bad, good, none")
+}
+
+func TestShowHasTheStepsOfALoop(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", writesTwo)
+	r.run(RunRequest{Loop: "tidy"})
+	row, err := r.Show(t.Context(), "tidy")
+	if err != nil || row.Schema != "pawl.loop/v1" || len(row.Steps) != 1 || row.Steps[0].Attempts != 1 {
+		t.Errorf("show = %+v, %v", row, err)
+	}
+}

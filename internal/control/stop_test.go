@@ -1,0 +1,114 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
+	for name, target := range map[string]string{"one loop": "slow", "all": All} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.define("idle", findsNone)
+			r.run(RunRequest{Loop: "idle"})
+			ended := r.live("slow")
+			if row := r.row("slow"); row.State != "running" || row.Held == nil {
+				t.Errorf("slow is %s", row.State)
+			}
+			sw, err := r.Kill(t.Context(), target)
+			if err != nil || !sw.Paused || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
+				t.Errorf("kill = %+v, %v", sw, err)
+			}
+			v, err := r.Run(t.Context(), "slow")
+			if err != nil || v.State != "ended" || v.Outcome != loop.OutcomePaused || v.Snapshot == "" {
+				t.Errorf("run = %s %s %q, %v, want its work kept", v.State, v.Outcome, v.Snapshot, err)
+			}
+			<-ended
+			again, err := r.Kill(t.Context(), target)
+			if err != nil || !again.Was || len(again.Stopped) != 0 {
+				t.Errorf("again = %+v, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
+	r := newRig(t)
+	ended := r.live("slow")
+	write(t, r.Root(), ".loops/slow/loop.config.yaml", "tier: L9\n")
+	if row := r.row("slow"); row.State != "broken" {
+		t.Errorf("slow is %s", row.State)
+	}
+	sw, err := r.Kill(t.Context(), "slow")
+	if err != nil || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
+		t.Errorf("kill = %+v, %v", sw, err)
+	}
+	if v, err := r.Run(t.Context(), "slow"); err != nil || v.State != "ended" {
+		t.Errorf("run = %s, %v", v.State, err)
+	}
+	<-ended
+}
+
+func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
+	r := newRig(t)
+	ended := r.live("slow")
+	v, err := r.Stop(t.Context(), "slow", "ann wants it")
+	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted || v.Reason != loop.ReasonStopped || v.Detail != "ann wants it" {
+		t.Errorf("stopped = %s %s %s %q, %v", v.State, v.Outcome, v.Reason, v.Detail, err)
+	}
+	if w := <-ended; w.ID != v.ID || w.Outcome != v.Outcome {
+		t.Errorf("whoever ran it saw %s %s", w.ID, w.Outcome)
+	}
+	if patch, err := r.Diff(t.Context(), "slow"); err != nil || !strings.Contains(string(patch), "+half") {
+		t.Errorf("kept is %q, %v", patch, err)
+	}
+	r.define("slow", findsNone)
+	if v := r.run(RunRequest{Loop: "slow"}); v.N != 2 || v.Outcome != loop.OutcomeQuiet {
+		t.Errorf("next = %s %s", refOf(v), v.Outcome)
+	}
+}
+
+func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", writesTwo)
+	want := r.run(RunRequest{Loop: "tidy"})
+	got, err := r.Stop(t.Context(), "tidy#1", "too late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stop changed it (-before +after):\n%s", diff)
+	}
+	_, err = r.Stop(t.Context(), "tidy#2", "")
+	wantFault(t, err, loop.ExitNotFound, "there is no run tidy#2", "", "pawl runs")
+}
+
+func TestStoppingARunWhoseHolderDiedDoesNotWait(t *testing.T) {
+	r := newRig(t)
+	r.fire("lost", r.dead())
+	v, err := r.Stop(t.Context(), "lost", "ann wants it")
+	if err != nil || v.State != "dead" {
+		t.Errorf("stopped = %s, %v", v.State, err)
+	}
+}
+
+func TestWaitingForAHolderEndsWithItsCaller(t *testing.T) {
+	r := newRig(t)
+	run := r.fire("busy", r.self)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := r.Stop(ctx, "busy", "ann wants it")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stop = %v, want the caller's deadline", err)
+	}
+	if v, err := r.Run(t.Context(), run.ID); err != nil || v.Run.Cancel != "ann wants it" {
+		t.Errorf("asked for %q, %v", v.Run.Cancel, err)
+	}
+}

@@ -1,0 +1,43 @@
+package spine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// healLog adds lines of runs that could not write their own, because the log
+// could not be opened at that time. A log that holds no run at all was emptied
+// by somebody, and stays so.
+func (s *session) healLog(text string) {
+	entries, _ := ParseLog(text)
+	if len(entries) == 0 {
+		return
+	}
+	last := slices.MaxFunc(entries, func(a, b Entry) int { return int(a.Run - b.Run) }).Run
+	var repair engine.Repair
+	for _, run := range slices.Backward(s.v.Recent) {
+		if run.N <= last || run.State != loop.RunEnded || run.Outcome.Meaning().Action == "" {
+			continue
+		}
+		repair.Changes = append(repair.Changes, s.logLine(run, run.Ended))
+		repair.Note += fmt.Sprintf(" #%d", run.N)
+	}
+	if len(repair.Changes) > 0 {
+		repair.Note = LogFile + " lacked the lines of runs" + repair.Note
+		s.repairs = append(s.repairs, repair)
+	}
+}
+
+// logLine is the change that appends a run's line to the log.
+func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
+	m := run.Outcome.Meaning()
+	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: subject(run), Outcome: m.Log, Tokens: run.Usage.Charged()})
+	return loop.Change{
+		Kind: loop.ChangeAppend, Path: s.path(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
+	}
+}
