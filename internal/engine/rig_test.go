@@ -216,3 +216,19 @@ func (r *rig) chain(id string) (links []loop.Link) {
 	})
 	return links
 }
+
+// steal makes somebody else the holder of the loop's live run.
+func (r *rig) steal(loopID string, thief loop.Holder) {
+	r.t.Helper()
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		live, err := tx.Live(r.t.Context(), loopID)
+		if err != nil {
+			return err
+		}
+		_, _, err = tx.Claim(r.t.Context(), live.ID, live.Fence, thief, live.Holder)
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}

@@ -153,19 +153,7 @@ func TestTwoRunsOfOneLoopAtOnceTheSecondIsToldWhoHoldsIt(t *testing.T) {
 func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		thief := loop.Holder{PID: 1, Node: "elsewhere"}
-		r.agent = untilStopped(t, func() {
-			err := r.store.Update(t.Context(), func(tx *store.Tx) error {
-				live, err := tx.Live(t.Context(), "lp_w")
-				if err != nil {
-					return err
-				}
-				_, _, err = tx.Claim(t.Context(), live.ID, live.Fence, thief, live.Holder)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
+		r.agent = untilStopped(t, func() { r.steal("lp_w", thief) })
 		run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
 		if !errors.Is(err, loop.ErrLeaseLost) {
 			t.Fatalf("run = %v, want ErrLeaseLost", err)
@@ -233,19 +221,7 @@ func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
 		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
 			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,
 		})
-		stolen := untilStopped(t, func() {
-			err := r.store.Update(t.Context(), func(tx *store.Tx) error {
-				live, err := tx.Live(t.Context(), "lp_w")
-				if err != nil {
-					return err
-				}
-				_, _, err = tx.Claim(t.Context(), live.ID, live.Fence, thief, live.Holder)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
+		stolen := untilStopped(t, func() { r.steal("lp_w", thief) })
 		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
 			if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
 				return stolen(ctx, req)

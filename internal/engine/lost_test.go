@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// one makes a rig on SQLite.
+func one(t *testing.T) *rig {
+	t.Helper()
+	return newRig(t, filepath.Join(t.TempDir(), "p.db"))
+}
+
+func TestAStoppedRunKeepsItsWorkAndNotWhatIsIgnored(t *testing.T) {
+	r := one(t)
+	write(t, filepath.Join(r.root, ".gitignore"), "node_modules/\n*.env\n")
+	runGit(t, r.root, "add", "-A")
+	runGit(t, r.root, "commit", "-qm", "rules")
+	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+		for i := range 300 {
+			write(t, filepath.Join(req.Dir, "node_modules", fmt.Sprint(i), "x.js"), "x")
+		}
+		write(t, filepath.Join(req.Dir, "secret.env"), "KEY=1")
+		return untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })(ctx, req)
+	}
+	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+	if run.Outcome != loop.OutcomePaused {
+		t.Fatalf("run = %s %q", run.Outcome, run.Detail)
+	}
+	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Snapshot); files != "src/a.txt" {
+		t.Errorf("the snapshot differs in %q, want src/a.txt alone", files)
+	}
+}
+
+func TestRulesThatAnAgentWritesHideNothing(t *testing.T) {
+	t.Run("a new file of rules is a change like any other", func(t *testing.T) {
+		r := one(t)
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/.gitignore"), "*\n")
+			write(t, filepath.Join(req.Dir, "src/b.txt"), "hidden?\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+		if run.Outcome != loop.OutcomeRefused || !strings.Contains(run.Detail, "src/.gitignore") {
+			t.Errorf("run = %s %q, want refused for src/.gitignore", run.Outcome, run.Detail)
+		}
+		if got := runGit(t, r.root, "show", run.Snapshot+":src/b.txt"); got != "hidden?" {
+			t.Errorf("kept b.txt = %q", got)
+		}
+	})
+	t.Run("rules of an earlier iteration are forgotten", func(t *testing.T) {
+		r := one(t)
+		n := 0
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			if n++; n == 1 {
+				write(t, filepath.Join(req.Dir, "src/.gitignore"), "*.gen\n")
+				write(t, filepath.Join(req.Dir, "src/a.gen"), "1\n")
+				return says(t, req, `{"outcome":"failed","reason":"once more"}`)
+			}
+			if err := os.Remove(filepath.Join(req.Dir, "src/.gitignore")); err != nil {
+				t.Error(err)
+			}
+			write(t, filepath.Join(req.Dir, "src/z.gen"), "2\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.Scope = []string{"src/**", "**/.gitignore"} })
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed {
+			t.Fatalf("run = %s %q", run.Outcome, run.Detail)
+		}
+		if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/a.gen\nsrc/z.gen" {
+			t.Errorf("proposed files = %q, want both", files)
+		}
+	})
+}
+
+func TestASwitchDuringALaterItemEndsTheRunAndKeepsBothWorks(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
+			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,
+		})
+		stopping := untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
+		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+			if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
+				return stopping(ctx, req)
+			}
+			write(t, filepath.Join(req.Dir, "src/first.txt"), "first\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomePaused || run.State != loop.RunEnded || run.Branch != "" {
+			t.Fatalf("run = %s %s on %q, want paused and ended", run.State, run.Outcome, run.Branch)
+		}
+		kept := runGit(t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/snapshots")
+		found := ""
+		for _, ref := range strings.Fields(kept) {
+			found += runGit(t, r.root, "ls-tree", "-r", "--name-only", ref) + runGit(t, r.root, "show", ref+":src/a.txt")
+		}
+		if !strings.Contains(found, "src/first.txt") || !strings.Contains(found, "half") {
+			t.Errorf("kept in %q: %q, want the work of both items", kept, found)
+		}
+	})
+}
+
+func TestASnapshotRefThatIsTakenBlocksNothing(t *testing.T) {
+	r := one(t)
+	r.agent = untilStopped(t, func() {
+		runGit(t, r.root, "update-ref", "refs/pawl/snapshots/w/1", "main")
+		write(t, filepath.Join(r.root, ".loops/w/PAUSED"), "")
+	})
+	run := r.run(r.worker(loop.TierAssisted, nil), engine.Firing{})
+	if run.State != loop.RunEnded || run.Snapshot == "" || run.Snapshot == "refs/pawl/snapshots/w/1" {
+		t.Fatalf("run = %s, kept in %q", run.State, run.Snapshot)
+	}
+	if got := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); got != "half" {
+		t.Errorf("kept a.txt = %q", got)
+	}
+}
+
+func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		plan, err := fault.Parse("engine.effect.apply.before=EIO")
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := r.worker(loop.TierAssisted, nil)
+		if _, err := r.engine.Run(fault.With(t.Context(), plan), target, engine.Firing{Trigger: "manual"}); err == nil {
+			t.Fatal("the effect did not fail")
+		}
+		write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+		rec, err := r.engine.Recover(t.Context(), target)
+		if err != nil || rec == nil {
+			t.Fatalf("recover = %+v, %v: a run that this process does not carry on any more is dead", rec, err)
+		}
+		if rec.Run.Outcome != loop.OutcomePaused || rec.Run.State != loop.RunEnded {
+			t.Errorf("recovered run = %s %s %q, want paused", rec.Run.State, rec.Run.Outcome, rec.Run.Detail)
+		}
+		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+			t.Errorf("a branch was made: %s", refs)
+		}
+		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "two" {
+			t.Errorf("kept a.txt = %q", got)
+		}
+	})
+}
+
+func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
+	r := one(t)
+	thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
+	r.deps.Alive = func(h loop.Holder) bool { return h != thief }
+	r.engine = engine.New(r.deps)
+	target := r.worker(loop.TierAssisted, nil)
+	r.agent = untilStopped(t, func() { r.steal("lp_w", thief) })
+	if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); err == nil {
+		t.Fatal("the lease was not lost")
+	}
+	elsewhere := r.deps
+	elsewhere.Home = t.TempDir()
+	rec, err := engine.New(elsewhere).Recover(t.Context(), target)
+	if err != nil || rec == nil || rec.Run.Snapshot != "" {
+		t.Fatalf("recover from another home = %+v, %v", rec, err)
+	}
+	if err := r.engine.Sweep(t.Context(), r.repo); err != nil {
+		t.Fatal(err)
+	}
+	if got := runGit(t, r.root, "show", "refs/pawl/snapshots/rescued/"+rec.Run.ID+":src/a.txt"); got != "half" {
+		t.Errorf("rescued a.txt = %q", got)
+	}
+	if left, _ := os.ReadDir(filepath.Join(r.home, "trees")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
