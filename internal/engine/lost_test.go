@@ -101,12 +101,12 @@ func TestASwitchDuringALaterItemEndsTheRunAndKeepsBothWorks(t *testing.T) {
 			t.Fatalf("run = %s %s on %q, want paused and ended", run.State, run.Outcome, run.Branch)
 		}
 		kept := runGit(t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/snapshots")
-		found := ""
-		for _, ref := range strings.Fields(kept) {
-			found += runGit(t, r.root, "ls-tree", "-r", "--name-only", ref) + runGit(t, r.root, "show", ref+":src/a.txt")
+		var found strings.Builder
+		for ref := range strings.FieldsSeq(kept) {
+			found.WriteString(runGit(t, r.root, "ls-tree", "-r", "--name-only", ref) + runGit(t, r.root, "show", ref+":src/a.txt"))
 		}
-		if !strings.Contains(found, "src/first.txt") || !strings.Contains(found, "half") {
-			t.Errorf("kept in %q: %q, want the work of both items", kept, found)
+		if !strings.Contains(found.String(), "src/first.txt") || !strings.Contains(found.String(), "half") {
+			t.Errorf("kept in %q: %q, want the work of both items", kept, found.String())
 		}
 	})
 }

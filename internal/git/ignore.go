@@ -49,10 +49,15 @@ func (g *Ignores) Ignored(path string, dir bool) bool {
 	if g.err != nil {
 		return false
 	}
-	if dir {
-		// Rules for directories match only what is one.
-		_ = os.MkdirAll(filepath.Join(g.dir, filepath.FromSlash(path)), 0o700)
+	// Rules for directories match only what is one.
+	switch there := filepath.Join(g.dir, filepath.FromSlash(path)); {
+	case dir:
+		_ = os.MkdirAll(there, 0o700)
 		path += "/"
+	default:
+		if info, err := os.Lstat(there); err == nil && info.IsDir() {
+			_ = os.RemoveAll(there) // It was one when it was asked about before.
+		}
 	}
 	if _, err := io.WriteString(g.in, path+"\x00"); err != nil {
 		g.err = fmt.Errorf("ask git about %q: %w", path, err)

@@ -35,7 +35,7 @@ func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 		return nil
 	})
 	for path, want := range map[string]bool{
-		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "sub/.gitignore": false, "deep/node_modules/": true, "node_modules": false, "has space and\nnewline.log": true,
+		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "sub/.gitignore": false, "deep/node_modules/": true, "has space and\nnewline.log": true,
 	} {
 		dir := path[len(path)-1] == '/'
 		name := path
@@ -45,6 +45,9 @@ func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 		if got := ask.Ignored(name, dir); got != want {
 			t.Errorf("Ignored(%q) = %v, want %v", path, got, want)
 		}
+	}
+	if ask.Ignored("node_modules", false) {
+		t.Error("a file with the name of an ignored directory is ignored")
 	}
 	if err := ask.Close(); err != nil {
 		t.Errorf("Close = %v", err)
