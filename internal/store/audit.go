@@ -19,12 +19,13 @@ const (
 
 // lockChain serialises writers of one chain on PostgreSQL; on SQLite every
 // write transaction is alone anyway.
-const lockChain = `UPDATE loops SET last_n = last_n WHERE id = $1`
+const lockChain = `SELECT last_n FROM loops WHERE id = $1 FOR UPDATE`
 
 // Link appends an entry to the audit chain of a loop.
 func (t *Tx) Link(ctx context.Context, loopID, kind, runID string, body any) error {
 	if t.native.postgres != nil {
-		if _, err := t.exec(ctx, lockChain, loopID); err != nil {
+		var n int64
+		if err := t.row(ctx, lockChain, loopID).Scan(&n); err != nil {
 			return fmt.Errorf("lock audit chain of %s: %w", loopID, err)
 		}
 	}
