@@ -296,6 +296,7 @@ func crashAt(t *testing.T, s *site, at string) {
 	s.nothingLeft()
 	last := s.pawl("run")
 	s.checkRuns(last.Run)
+	s.checkReported(at, v.Recovered)
 	s.nothingLeft()
 	if now := s.git("rev-parse", "HEAD", "main") + s.git("stash", "list"); now != before {
 		t.Errorf("HEAD, main or stash moved: %s, was %s", now, before)
@@ -317,6 +318,22 @@ func (s *site) checkRecovered(list []string) {
 			if got := s.git("show", f[3]+":src/a.txt"); got != "two" && got != "three" {
 				s.t.Errorf("%s keeps a.txt = %q", f[3], got)
 			}
+		}
+	}
+}
+
+// checkReported holds that a run which was cut off is named by the command that
+// concluded it, with the phase in which its process died.
+func (s *site) checkReported(at string, reported []string) {
+	s.t.Helper()
+	first := readFile(s.t, filepath.Join(s.root, ".loops/fix/run-log.md"))
+	if strings.Contains(first, "run#1  ") && strings.Contains(first, "outcome=interrupted") && len(reported) != 1 {
+		s.t.Errorf("a run was interrupted and recovery reports %v", reported)
+	}
+	area := strings.Split(at, ".")[1]
+	if strings.HasPrefix(at, "engine.") && (area == "act" || area == "gather" || area == "verify") {
+		if want := "fix#1 " + area + " interrupted "; len(reported) != 1 || !strings.HasPrefix(reported[0], want) {
+			s.t.Errorf("recovery reports %q, want %q", reported, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -182,4 +183,25 @@ func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 	if left, _ := os.ReadDir(filepath.Join(r.home, "trees")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+func TestARunOfANodeThatIsGoneIsRecoveredWhenItsLeaseHasLapsed(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		gone := loop.Holder{PID: 7, Node: "another node"}
+		r.deps.Alive = func(loop.Holder) bool { return true } // As far as this host can tell.
+		r.engine = engine.New(r.deps)
+		target := r.worker(loop.TierAssisted, nil)
+		r.agent = untilStopped(t, func() { r.steal("lp_w", gone) })
+		if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Fatalf("run = %v, want a lost lease", err)
+		}
+		if rec, err := r.engine.Recover(t.Context(), target); rec != nil || err != nil {
+			t.Fatalf("a lease that lasts was taken: %+v, %v", rec, err)
+		}
+		r.lapse("lp_w")
+		rec, err := r.engine.Recover(t.Context(), target)
+		if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted || rec.Run.Snapshot == "" {
+			t.Fatalf("recover = %+v, %v, want the run interrupted and its work kept", rec, err)
+		}
+	})
 }

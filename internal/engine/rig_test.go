@@ -232,3 +232,20 @@ func (r *rig) steal(loopID string, thief loop.Holder) {
 		r.t.Error(err)
 	}
 }
+
+// lapse puts the lease of the loop's live run into the past.
+func (r *rig) lapse(loopID string) {
+	r.t.Helper()
+	const past = `UPDATE runs SET lease_until_ms = 1 WHERE loop_id = $1 AND state = 'running'`
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		if pg := tx.Postgres(); pg != nil {
+			_, err := pg.Exec(r.t.Context(), past, loopID)
+			return err
+		}
+		_, err := tx.SQLite().ExecContext(r.t.Context(), past, loopID)
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}
