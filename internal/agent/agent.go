@@ -41,10 +41,9 @@ type Ask struct {
 
 // Result is what a turn came to.
 type Result struct {
-	Exit    int
-	Ended   proc.Ended
-	Took    time.Duration // lifetime of the process
-	Printed int64         // bytes of output
-	Usage   loop.Usage
-	Asks    []Ask
+	Exit  int
+	Ended proc.Ended
+	Took  time.Duration // lifetime of the process
+	Usage loop.Usage
+	Asks  []Ask
 }

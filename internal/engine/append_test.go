@@ -189,7 +189,7 @@ func TestABrokenFileIsPutAsideAndMadeAnewInOneGo(t *testing.T) {
 	root := folder(t, map[string]string{statePath: "broken"})
 	changes := []loop.Change{
 		{Kind: loop.ChangeAside, Path: statePath, Before: "broken", Content: "STATE.md.broken-1"},
-		{Kind: loop.ChangeEdit, Path: statePath, Missing: true, Content: "new\n"},
+		{Kind: loop.ChangeEdit, Path: statePath, Content: "new\n"},
 	}
 	for range 2 {
 		if err := applied(t, root, changes...); err != nil {

@@ -1,10 +1,5 @@
 package loop
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
-
 // ChangeKind says what a protocol asks the engine to do with its memory.
 type ChangeKind string
 
@@ -21,8 +16,7 @@ const (
 type Change struct {
 	Kind    ChangeKind `json:"kind"`
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
-	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from
-	Missing bool       `json:"missing,omitempty"` // edit: there was no file
+	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from, empty if there was no file
 	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name
 	Step    *Step      `json:"step,omitempty"`
 }
@@ -32,13 +26,6 @@ type PendingChange struct {
 	RunID string
 	Seq   int
 	Change
-}
-
-// ContentDigest is the SHA-256 of a file's content in hex, the identity by
-// which edits are guarded.
-func ContentDigest(content string) string {
-	sum := sha256.Sum256([]byte(content))
-	return hex.EncodeToString(sum[:])
 }
 
 // EffectRequest asks for something that leaves the workspace or moves a

@@ -44,7 +44,6 @@ const (
 	ReasonReportMalformed Reason = "report_malformed"
 	ReasonSenseFailed     Reason = "sense_failed"
 	ReasonScope           Reason = "scope"
-	ReasonSandbox         Reason = "sandbox"
 	ReasonApproval        Reason = "approval_asked"
 	ReasonKillSwitch      Reason = "kill_switch"
 	ReasonStopped         Reason = "stopped"

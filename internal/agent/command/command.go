@@ -48,7 +48,7 @@ func (d *Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error
 		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
 	}
 	return agent.Result{
-		Exit: res.Exit, Ended: res.Ended, Took: res.Took, Printed: int64(printed),
+		Exit: res.Exit, Ended: res.Ended, Took: res.Took,
 		Usage: loop.Usage{
 			Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated,
 		},

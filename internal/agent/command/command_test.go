@@ -74,7 +74,7 @@ func TestThePromptComesOnStandardInputWholeAndEnds(t *testing.T) {
 			if out.String() != prompt {
 				t.Errorf("the agent read %d bytes, want the %d of the prompt", len(out.String()), len(prompt))
 			}
-			if res.Exit != 0 || res.Ended != proc.Exited || res.Printed != int64(len(prompt)) {
+			if res.Exit != 0 || res.Ended != proc.Exited || res.Usage.Output != 1+int64(len(prompt))/4 {
 				t.Errorf("result = %+v", res)
 			}
 		})
@@ -100,7 +100,7 @@ func TestOutputIsPassedOnWhileTheAgentWorks(t *testing.T) {
 		}
 	}
 	res := turn(t, r)
-	if res.Ended != proc.Exited || out.String() != "one\ntwo\n" || res.Printed != 8 {
+	if res.Ended != proc.Exited || out.String() != "one\ntwo\n" || res.Usage.Output != 3 {
 		t.Errorf("result = %+v, output %q; want both streams, the first line at once", res, out)
 	}
 }

@@ -338,7 +338,7 @@ func byPath(changes []loop.Change) map[string]string {
 			all["row "+ch.Step.Key] = string(ch.Step.State)
 			continue
 		}
-		all[fmt.Sprintf("%s %s", ch.Kind, ch.Path)] = fmt.Sprintf("%v %s %s", ch.Missing, ch.Before, ch.Content)
+		all[fmt.Sprintf("%s %s", ch.Kind, ch.Path)] = fmt.Sprintf("%s %s", ch.Before, ch.Content)
 	}
 	return all
 }

@@ -52,7 +52,7 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.before, s.missing = file.Content, !file.Exists
+	s.before = file.Content
 	switch {
 	case !file.Exists && len(v.Recent) == 0:
 		s.state = NewState(v.Loop.Name, "pawl")
@@ -80,7 +80,6 @@ type session struct {
 	left    map[string]loop.StepState // in which this run leaves the steps that it began
 	state   *State
 	before  string // STATE.md as it was read, or as a repair leaves it
-	missing bool
 	log     string // the last lines of run-log.md
 	role    string // run.md
 	repairs []engine.Repair
@@ -117,10 +116,10 @@ func (s *session) rebuild(why string, first ...loop.Change) {
 	}
 	text := s.state.String()
 	s.repairs = append(s.repairs, engine.Repair{
-		Changes: append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Missing: true, Content: text}),
+		Changes: append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Content: text}),
 		Note:    fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
 	})
-	s.before, s.missing = text, false
+	s.before = text
 }
 
 func (s *session) readLog() error {
@@ -240,7 +239,7 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 	s.moveItems(sum)
 	s.state.SetHeader(sum.Now, sum.Run.N, sum.Run.Readiness)
 	changes := []loop.Change{{
-		Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Missing: s.missing, Content: s.state.String(),
+		Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Content: s.state.String(),
 	}}
 	changes = append(changes, s.gone(sum)...)
 	if sum.Run.Outcome.Meaning().Action == "" {

@@ -289,7 +289,7 @@ func TestAFreshLoopHasTheTemplateForMemory(t *testing.T) {
 	state := NewState("ci-watch", "pawl")
 	state.SetHeader(noon, 1, 100)
 	want := []loop.Change{
-		{Kind: loop.ChangeEdit, Path: statePath, Missing: true, Content: state.String()},
+		{Kind: loop.ChangeEdit, Path: statePath, Content: state.String()},
 		{Kind: loop.ChangeAppend, Path: logPath, Before: LogHeader("ci-watch"), Content: "2026-09-03T12:00:00Z  run#1  action=reported  -  outcome=reported  tokens=3"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -315,7 +315,7 @@ func TestFilesThatOnlyLookOddAreNotBroken(t *testing.T) {
 				t.Fatalf("recovered = %+v", r)
 			}
 			edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet, Readiness: 95}, Now: noon})[0]
-			if edit.Before != text || edit.Missing {
+			if edit.Before != text {
 				t.Errorf("the edit begins from %q, want what was read", edit.Before)
 			}
 			after := parse(t, edit.Content)
@@ -370,7 +370,7 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 			if len(repairs) != 1 || !strings.Contains(repairs[0].Note, c.why) || !strings.Contains(repairs[0].Note, "rebuilt from the store with 6 items") {
 				t.Fatalf("repairs = %+v, want one that says %q and how much came back", repairs, c.why)
 			}
-			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Missing: true, Content: rebuilt.String()}}
+			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Content: rebuilt.String()}}
 			if c.aside {
 				want = append([]loop.Change{{Kind: loop.ChangeAside, Path: statePath, Before: c.before, Content: old}}, want...)
 			}
@@ -385,7 +385,7 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 				t.Errorf("candidates (-want +got):\n%s", diff)
 			}
 			edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet}, Now: noon})[0]
-			if edit.Before != rebuilt.String() || edit.Missing {
+			if edit.Before != rebuilt.String() {
 				t.Errorf("the account begins from %q, want what the repair wrote", edit.Before)
 			}
 		})
