@@ -44,6 +44,7 @@ var table = []row{
 	},
 	{level: 0, name: "redact", what: "streaming redactor"},
 	{level: 0, name: "price", what: "prices as dated data", pure: true},
+	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
 
 	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", pure: true},
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
@@ -68,6 +69,7 @@ var table = []row{
 	{level: 2, name: "agent/*", what: "one driver each", may: []string{"agent"}},
 	{level: 2, name: "meter", what: "egress proxy"},
 	{level: 2, name: "notify", what: "messages to people"},
+	{level: 2, name: "probe", what: "what a machine and a repository offer: programs, agents, commands that test"},
 
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},

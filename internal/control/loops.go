@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -187,7 +188,7 @@ func (s *Service) load(name string) (loop.Definition, []string, error) {
 	}
 	for _, f := range findings {
 		text := f.Render(rel, source)
-		if f.Severity == definition.SeverityError {
+		if f.Severity == readiness.SeverityError {
 			problems = append(problems, text)
 			continue
 		}

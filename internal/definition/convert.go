@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
@@ -27,7 +28,7 @@ var (
 // values, for loop.Definition.WithDefaults to fill.
 //
 // The findings are in the order of the file, those about missing keys first.
-func (d *Document) Definition(dirName string) (loop.Definition, []Finding) {
+func (d *Document) Definition(dirName string) (loop.Definition, []readiness.Finding) {
 	c := &converter{doc: d}
 	c.identity(dirName)
 	c.task()
@@ -35,7 +36,7 @@ func (d *Document) Definition(dirName string) (loop.Definition, []Finding) {
 	c.limits()
 	c.notYet()
 	c.unknown()
-	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+	slices.SortStableFunc(c.findings, func(a, b readiness.Finding) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
@@ -48,16 +49,16 @@ func (d *Document) Definition(dirName string) (loop.Definition, []Finding) {
 type converter struct {
 	doc      *Document
 	def      loop.Definition
-	findings []Finding
+	findings []readiness.Finding
 }
 
 func (c *converter) identity(dirName string) {
 	c.def.Name = c.required("name", "missing or placeholder; write the name of the loop's directory")
 	if c.def.Name != "" && dirName != "" && c.def.Name != dirName {
-		c.fail("name", "%s is not the name of the directory, %s", quote(c.def.Name), quote(dirName))
+		c.fail("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
 	}
 	if c.def.Name != "" && !kebab(c.def.Name) {
-		c.warn("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", quote(c.def.Name))
+		c.warn("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
 	c.def.Pattern = c.advised("pattern", "missing or placeholder; write a pattern of the catalogue or custom")
 	if tier, _ := c.doc.Scalar("tier"); loop.Tier(tier.Text).Known() {
@@ -75,7 +76,7 @@ func (c *converter) cadence() {
 		return
 	}
 	if _, err := schedule.ParseFor(text, c.def.Name); err != nil {
-		c.fail("cadence", "%s", printable(err.Error()))
+		c.fail("cadence", "%s", readiness.Printable(err.Error()))
 		return
 	}
 	c.def.Cadence = text
@@ -105,7 +106,7 @@ func (c *converter) judges() {
 	case mode.Text == "":
 		c.fail("permission_mode", "missing; %s", choices(permissionModes))
 	case !slices.Contains(permissionModes, mode.Text):
-		c.fail("permission_mode", "invalid (%s); %s", quote(mode.Text), choices(permissionModes))
+		c.fail("permission_mode", "invalid (%s); %s", readiness.Quote(mode.Text), choices(permissionModes))
 	default:
 		c.def.PermissionMode = mode.Text
 	}
@@ -146,7 +147,7 @@ func (c *converter) budget() {
 	}
 	n, err := positive(text, 1<<50)
 	if err != nil {
-		c.fail("budget_tokens", "missing or non-numeric (%s): %s", quote(text), err)
+		c.fail("budget_tokens", "missing or non-numeric (%s): %s", readiness.Quote(text), err)
 	}
 	c.def.BudgetTokens = n
 }
@@ -166,7 +167,7 @@ func read[T any](c *converter, key string, parse func(string) (T, error)) T {
 	}
 	value, err := parse(text)
 	if err != nil {
-		c.fail(key, "%s: %s", quote(text), err)
+		c.fail(key, "%s: %s", readiness.Quote(text), err)
 		return zero
 	}
 	return value
@@ -175,7 +176,7 @@ func read[T any](c *converter, key string, parse func(string) (T, error)) T {
 func (c *converter) oneOf(key string, allowed []string) string {
 	text := c.optional(key)
 	if text != "" && !slices.Contains(allowed, text) {
-		c.fail(key, "%s is unknown; %s", quote(text), choices(allowed))
+		c.fail(key, "%s is unknown; %s", readiness.Quote(text), choices(allowed))
 		return ""
 	}
 	return text
@@ -183,7 +184,7 @@ func (c *converter) oneOf(key string, allowed []string) string {
 
 // required is the text of a key without which nothing runs.
 func (c *converter) required(key, problem string) string {
-	if v, _ := c.doc.Scalar(key); filled(v.Text) {
+	if v, _ := c.doc.Scalar(key); readiness.Filled(v.Text) {
 		return v.Text
 	}
 	c.fail(key, "%s", problem)
@@ -192,7 +193,7 @@ func (c *converter) required(key, problem string) string {
 
 // advised is the text of a key that should be there.
 func (c *converter) advised(key, problem string) string {
-	if v, _ := c.doc.Scalar(key); filled(v.Text) {
+	if v, _ := c.doc.Scalar(key); readiness.Filled(v.Text) {
 		return v.Text
 	}
 	c.warn(key, "%s", problem)
@@ -207,8 +208,8 @@ func (c *converter) optional(key string) string {
 	switch {
 	case e != nil && e.block:
 		c.fail(key, "expected one value, found a list or nested keys")
-	case ok && Placeholder(v.Text):
-		c.fail(key, "unfilled placeholder (%s); write a value or remove the key", quote(v.Text))
+	case ok && readiness.Placeholder(v.Text):
+		c.fail(key, "unfilled placeholder (%s); write a value or remove the key", readiness.Quote(v.Text))
 	case ok && strings.TrimSpace(v.Text) != "":
 		return v.Text
 	}
@@ -219,32 +220,32 @@ func (c *converter) optional(key string) string {
 // there for the day on which the loop is promoted.
 func (c *converter) spare(key string) string {
 	v, _ := c.doc.Scalar(key)
-	if Placeholder(v.Text) {
-		c.warn(key, "unfilled placeholder (%s); not needed below L2", quote(v.Text))
+	if readiness.Placeholder(v.Text) {
+		c.warn(key, "unfilled placeholder (%s); not needed below L2", readiness.Quote(v.Text))
 		return ""
 	}
 	return c.optional(key)
 }
 
 func (c *converter) fail(key, format string, args ...any) {
-	c.report(SeverityError, key, fmt.Sprintf(format, args...))
+	c.report(readiness.SeverityError, key, fmt.Sprintf(format, args...))
 }
 
 func (c *converter) warn(key, format string, args ...any) {
-	c.report(SeverityWarning, key, fmt.Sprintf(format, args...))
+	c.report(readiness.SeverityWarning, key, fmt.Sprintf(format, args...))
 }
 
 // report places a finding at the key's value, or where the file begins.
 func (c *converter) report(severity, key, message string) {
-	v := Value{Line: 1, Column: 1}
+	v := readiness.Value{Line: 1, Column: 1}
 	if found, _ := c.doc.Scalar(key); found.Line > 0 {
 		v = found
 	}
 	c.reportAt(severity, key, key+": "+message, v)
 }
 
-func (c *converter) reportAt(severity, key, message string, v Value) {
-	c.findings = append(c.findings, Finding{
+func (c *converter) reportAt(severity, key, message string, v readiness.Value) {
+	c.findings = append(c.findings, readiness.Finding{
 		Severity: severity, Key: key, Message: message, Line: v.Line, Column: v.Column,
 	})
 }
@@ -264,5 +265,5 @@ func butIs(text string) string {
 	if text == "" {
 		return "; it is missing"
 	}
-	return ", and is " + quote(text)
+	return ", and is " + readiness.Quote(text)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // scope reads the globs that the loop may touch. Each must be a bounded part
@@ -16,10 +18,10 @@ func (c *converter) scope() []string {
 	}
 	return c.globs("scope", items, func(pattern string) string {
 		switch {
-		case Placeholder(pattern):
-			return "unfilled placeholder (" + quote(pattern) + "); write a glob like src/**"
+		case readiness.Placeholder(pattern):
+			return "unfilled placeholder (" + readiness.Quote(pattern) + "); write a glob like src/**"
 		case unbounded(pattern):
-			return "unbounded (" + quote(pattern) + "); name a directory or a kind of file, like src/** or **/*.go"
+			return "unbounded (" + readiness.Quote(pattern) + "); name a directory or a kind of file, like src/** or **/*.go"
 		}
 		return ""
 	})
@@ -29,8 +31,8 @@ func (c *converter) scope() []string {
 func (c *converter) patterns(key string) []string {
 	return c.globs(key, c.list(key), func(pattern string) string {
 		switch {
-		case Placeholder(pattern):
-			return "unfilled placeholder (" + quote(pattern) + "); write a glob or remove the item"
+		case readiness.Placeholder(pattern):
+			return "unfilled placeholder (" + readiness.Quote(pattern) + "); write a glob or remove the item"
 		case pattern == "":
 			return "an empty item; write a glob or remove it"
 		}
@@ -38,7 +40,7 @@ func (c *converter) patterns(key string) []string {
 	})
 }
 
-func (c *converter) globs(key string, items []Value, problem func(string) string) []string {
+func (c *converter) globs(key string, items []readiness.Value, problem func(string) string) []string {
 	if len(items) > maxPatterns {
 		c.fail(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
 		return nil
@@ -47,12 +49,12 @@ func (c *converter) globs(key string, items []Value, problem func(string) string
 	for _, item := range items {
 		if len(item.Text) <= maxPatternBytes {
 			if p := problem(item.Text); p != "" {
-				c.reportAt(SeverityError, key, key+": "+p, item)
+				c.reportAt(readiness.SeverityError, key, key+": "+p, item)
 				continue
 			}
 		}
 		if p := patternProblem(item.Text); p != "" {
-			c.reportAt(SeverityError, key, fmt.Sprintf("%s: %s: %s", key, quote(item.Text), p), item)
+			c.reportAt(readiness.SeverityError, key, fmt.Sprintf("%s: %s: %s", key, readiness.Quote(item.Text), p), item)
 			continue
 		}
 		good = append(good, item.Text)
@@ -68,7 +70,7 @@ func (c *converter) env() []string {
 	var names []string
 	for _, item := range c.list("env") {
 		if !variableName(item.Text) {
-			c.reportAt(SeverityError, "env", "env: "+quote(item.Text)+
+			c.reportAt(readiness.SeverityError, "env", "env: "+readiness.Quote(item.Text)+
 				" is not the name of a variable; write names only, like [CI, GOFLAGS]", item)
 			continue
 		}
@@ -85,7 +87,7 @@ func variableName(text string) bool {
 }
 
 // list is the items of an optional list; nested keys are no list.
-func (c *converter) list(key string) []Value {
+func (c *converter) list(key string) []readiness.Value {
 	items := c.doc.List(key)
 	if e := c.doc.entry(key); e != nil && e.block && len(items) == 0 {
 		c.fail(key, "expected a list, found nested keys; write - item lines or [a, b]")
@@ -114,18 +116,18 @@ func (c *converter) notYet() {
 // repeated ones.
 func (c *converter) unknown() {
 	for _, key := range c.doc.Keys() {
-		at := Value{Line: key.Line, Column: key.Column}
-		name := strings.Trim(quote(key.Name), "'")
+		at := readiness.Value{Line: key.Line, Column: key.Column}
+		name := strings.Trim(readiness.Quote(key.Name), "'")
 		switch {
 		case key.Repeated:
-			c.reportAt(SeverityWarning, key.Name, name+": stands above already; the first counts", at)
+			c.reportAt(readiness.SeverityWarning, key.Name, name+": stands above already; the first counts", at)
 		case slices.Contains(knownKeys, key.Name):
 		default:
 			message := name + ": unknown key"
 			if similar := similarKey(key.Name); similar != "" {
 				message += "; did you mean " + similar + "?"
 			}
-			c.reportAt(SeverityWarning, key.Name, message, at)
+			c.reportAt(readiness.SeverityWarning, key.Name, message, at)
 		}
 	}
 }

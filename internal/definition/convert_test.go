@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // configA is a complete L1 definition, configB a complete L2 one.
@@ -31,7 +32,7 @@ land_via: human
 `
 
 // convert gives the definition and its findings as "error KEY" or "warning KEY".
-func convert(t *testing.T, text string) (loop.Definition, []Finding, []string) {
+func convert(t *testing.T, text string) (loop.Definition, []readiness.Finding, []string) {
 	t.Helper()
 	def, findings := parse(t, text).Definition("keep-green")
 	var short []string
@@ -233,7 +234,7 @@ func TestNoSandboxIsRefusedAtL3(t *testing.T) {
 
 func TestARepeatedKeyIsNamed(t *testing.T) {
 	def, findings, _ := convert(t, configA+"goal: another\n")
-	if def.Goal == "another" || len(findings) != 1 || findings[0].Severity != SeverityWarning || findings[0].Line != 12 {
+	if def.Goal == "another" || len(findings) != 1 || findings[0].Severity != readiness.SeverityWarning || findings[0].Line != 12 {
 		t.Errorf("goal %q, findings %+v; want the first goal and a warning in line 12", def.Goal, findings)
 	}
 }
@@ -264,5 +265,16 @@ func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
 		if _, findings, _ := convert(t, configA+line+"\n"); len(findings) > 0 {
 			t.Errorf("%s gives %+v, want nothing: it changes nothing", line, findings)
 		}
+	}
+}
+
+func TestAFindingOfARealFileIsRenderedInPlace(t *testing.T) {
+	source := with(configA, "max_items", " many")
+	_, findings, _ := convert(t, source)
+	want := `loop.config.yaml:12:12: max_items: 'many': expected a whole number in digits, like 3
+max_items: many
+           ^`
+	if got := findings[0].Render("loop.config.yaml", []byte(source)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // Limits of what is read. Beyond them a file is refused, whatever it says.
@@ -38,9 +39,9 @@ type Document struct {
 // entry is one occurrence of a top-level key.
 type entry struct {
 	key    Key
-	scalar Value   // where the value begins, even if it has no text
-	items  []Value // the value as a list
-	block  bool    // a block collection, which has no text
+	scalar readiness.Value   // where the value begins, even if it has no text
+	items  []readiness.Value // the value as a list
+	block  bool              // a block collection, which has no text
 }
 
 // Key is one occurrence of a top-level key. Lines and columns count from 1, and
@@ -50,14 +51,6 @@ type Key struct {
 	Line     int
 	Column   int
 	Repeated bool // the key stands above already, and that one counts
-}
-
-// Value is the text of a scalar or of a list item, exactly as written: null,
-// yes and 1e3 are those letters.
-type Value struct {
-	Text   string
-	Line   int
-	Column int
 }
 
 // Parse reads a definition; name stands in errors. The error is a *loop.Fault
@@ -102,7 +95,7 @@ func (d *Document) index(name string) error {
 			key.Repeated = true
 			if d.Notice == "" {
 				d.Notice = fmt.Sprintf("%s: %s stands in line %d and again in line %d; the first counts",
-					name, quote(key.Name), d.entries[at].key.Line, key.Line)
+					name, readiness.Quote(key.Name), d.entries[at].key.Line, key.Line)
 			}
 			continue
 		}
@@ -124,17 +117,17 @@ func plainKey(name string) bool {
 // Scalar is the text of a key's first occurrence. It reports false if the key
 // is absent, which includes an empty value and a block collection; the Value
 // then still says where the value would stand, or is zero without the key.
-func (d *Document) Scalar(key string) (Value, bool) {
+func (d *Document) Scalar(key string) (readiness.Value, bool) {
 	e := d.entry(key)
 	if e == nil {
-		return Value{}, false
+		return readiness.Value{}, false
 	}
 	return e.scalar, e.scalar.Text != ""
 }
 
 // List is the items of a key's first occurrence. A single value is a list of
 // one; an item may be empty. It is nil if there are none.
-func (d *Document) List(key string) []Value {
+func (d *Document) List(key string) []readiness.Value {
 	e := d.entry(key)
 	if e == nil {
 		return nil

@@ -3,6 +3,8 @@ package definition
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // tokenKeys are compared as written; a comment glued to their value is cut off.
@@ -32,7 +34,7 @@ func readKey(src source, i int) *entry {
 	text, skipped := lineScalar(rest, tokenKeys[name])
 	e := entry{key: Key{Name: name, Line: i + 1, Column: 1}}
 	column := utf8.RuneCountInString(name) + 2 + utf8.RuneCountInString(rest[:skipped])
-	e.scalar = Value{Text: text, Line: i + 1, Column: column}
+	e.scalar = readiness.Value{Text: text, Line: i + 1, Column: column}
 	if text != "" || skipped < len(rest) && strings.ContainsRune(`"'`, rune(rest[skipped])) {
 		e.items = append(e.items, e.scalar)
 	}
@@ -101,15 +103,15 @@ func startsText(line string) bool {
 	return line != "" && line[0] != ' ' && line[0] != '\t'
 }
 
-func listItem(line string, number int) (Value, bool) {
+func listItem(line string, number int) (readiness.Value, bool) {
 	trimmed := strings.TrimLeft(line, " \t")
 	rest, ok := strings.CutPrefix(trimmed, "-")
 	if !ok || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
-		return Value{}, false
+		return readiness.Value{}, false
 	}
 	text, skipped := lineScalar(rest, false)
 	before := line[:len(line)-len(rest)+skipped]
-	return Value{Text: text, Line: number, Column: utf8.RuneCountInString(before) + 1}, true
+	return readiness.Value{Text: text, Line: number, Column: utf8.RuneCountInString(before) + 1}, true
 }
 
 // lineScalar is the value in the rest of a line: comment removed, trimmed, one

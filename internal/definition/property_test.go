@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // lines of every kind that the reader has to cope with.
@@ -93,7 +95,7 @@ func checkPlaces(t rapid.TB, text string, doc *Document) {
 		if !plainKey(e.key.Name) {
 			continue
 		}
-		for _, v := range append([]Value{e.scalar}, e.items...) {
+		for _, v := range append([]readiness.Value{e.scalar}, e.items...) {
 			if v.Line < 1 || v.Column < 1 || v.Line > len(src.lines) {
 				t.Fatalf("%q: %s stands at %d:%d", text, e.key.Name, v.Line, v.Column)
 			}

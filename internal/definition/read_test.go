@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 func parse(tb testing.TB, text string) *Document {
@@ -21,7 +22,7 @@ func parse(tb testing.TB, text string) *Document {
 	return doc
 }
 
-func texts(values []Value) []string {
+func texts(values []readiness.Value) []string {
 	var all []string
 	for _, v := range values {
 		all = append(all, v.Text)
@@ -206,18 +207,18 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 	for _, bad := range []string{"", "stray: prose: line\n"} {
 		text := "# é\nname:  x\nscope:\n  - ä\n  - \"ö\"\nflow: [é, b]\nnone:\n" + bad
 		doc := parse(t, text)
-		for key, want := range map[string]Value{
-			"name": {"x", 2, 8}, "flow": {"[é, b]", 6, 7},
+		for key, want := range map[string]readiness.Value{
+			"name": {Text: "x", Line: 2, Column: 8}, "flow": {Text: "[é, b]", Line: 6, Column: 7},
 		} {
 			if got, _ := doc.Scalar(key); got != want {
 				t.Errorf("%s = %+v, want %+v", key, got, want)
 			}
 		}
-		want := []Value{{"ä", 4, 5}, {"ö", 5, 5}}
+		want := []readiness.Value{{Text: "ä", Line: 4, Column: 5}, {Text: "ö", Line: 5, Column: 5}}
 		if diff := cmp.Diff(want, doc.List("scope")); diff != "" {
 			t.Errorf("scope (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]Value{{"é", 6, 8}, {"b", 6, 11}}, doc.List("flow")); diff != "" {
+		if diff := cmp.Diff([]readiness.Value{{Text: "é", Line: 6, Column: 8}, {Text: "b", Line: 6, Column: 11}}, doc.List("flow")); diff != "" {
 			t.Errorf("flow (-want +got):\n%s", diff)
 		}
 		if got, ok := doc.Scalar("none"); ok || got.Line != 7 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // treeReader turns the syntax tree of the first YAML document into entries. It
@@ -147,14 +149,14 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 		e.scalar.Line, e.scalar.Column = e.key.Line, e.key.Column
 	}
 	if _, list := pair.Value.(*ast.SequenceNode); !list && (e.scalar.Text != "" || quoted(pair.Value)) {
-		e.items = []Value{e.scalar}
+		e.items = []readiness.Value{e.scalar}
 	}
 	return e
 }
 
 // collection is the source text of a flow collection, and no text for a block
 // collection.
-func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token) (v Value, block bool) {
+func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token) (v readiness.Value, block bool) {
 	if !flow || start == nil || end == nil {
 		return at(first(node), ""), true
 	}
@@ -173,7 +175,7 @@ func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token
 
 // item is one element of a list. What is not a scalar is taken as it stands in
 // its line, in a flow list up to the next comma.
-func (r treeReader) item(node ast.Node, inFlow bool) Value {
+func (r treeReader) item(node ast.Node, inFlow bool) readiness.Value {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
 		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
@@ -197,10 +199,10 @@ func (r treeReader) item(node ast.Node, inFlow bool) Value {
 }
 
 // scalar is the text of a scalar node, as written and not as typed.
-func (r treeReader) scalar(node ast.Node) Value {
+func (r treeReader) scalar(node ast.Node) readiness.Value {
 	switch node := node.(type) {
 	case nil:
-		return Value{}
+		return readiness.Value{}
 	case *ast.LiteralNode:
 		return at(node.Start, strings.TrimRight(node.Value.Value, "\n"))
 	case *ast.StringNode:
@@ -235,7 +237,7 @@ func (r treeReader) colon(key Key) int {
 
 // begin places a value at the first character behind its key or its dash, in
 // that line or a later one. The parser is often a little off.
-func (r treeReader) begin(v Value, line, column int) Value {
+func (r treeReader) begin(v readiness.Value, line, column int) readiness.Value {
 	for ; v.Text != "" && line <= len(r.src.lines); line++ {
 		rest := r.src.from(line, column)
 		text := strings.TrimLeft(rest, " \t")
@@ -251,7 +253,7 @@ func (r treeReader) begin(v Value, line, column int) Value {
 // settle corrects the column of a value. The parser counts white space before
 // a value as part of it after a tab, and white space behind a number as if it
 // stood before it.
-func (r treeReader) settle(v Value, quoted bool) Value {
+func (r treeReader) settle(v readiness.Value, quoted bool) readiness.Value {
 	rest := r.src.from(v.Line, v.Column)
 	word, _, _ := strings.Cut(v.Text, " ")
 	if quoted || strings.HasPrefix(rest, word) {
@@ -280,12 +282,12 @@ func first(node ast.Node) *token.Token {
 	return node.GetToken()
 }
 
-func at(t *token.Token, text string) Value {
+func at(t *token.Token, text string) readiness.Value {
 	text = show(text)
 	if t == nil || t.Position == nil {
-		return Value{Text: text}
+		return readiness.Value{Text: text}
 	}
-	return Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
+	return readiness.Value{Text: text, Line: t.Position.Line, Column: t.Position.Column}
 }
 
 // closed is text up to the bracket that is its nth character, or later: the

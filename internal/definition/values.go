@@ -6,32 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
-
-// Placeholder reports whether a value still has a <fill: …> in it: an angle
-// bracket directly before a letter, and a closing one later. A comparison such
-// as p95 < 3 ms is none.
-func Placeholder(text string) bool {
-	for {
-		at := strings.IndexAny(text, "<‹")
-		if at < 0 {
-			return false
-		}
-		_, size := utf8.DecodeRuneInString(text[at:])
-		text = text[at+size:]
-		if r, _ := utf8.DecodeRuneInString(text); unicode.IsLetter(r) {
-			return strings.ContainsAny(text, ">›")
-		}
-	}
-}
-
-// filled reports whether a person has written something. White space alone is
-// nothing: as a gate it would be a command that always passes.
-func filled(text string) bool {
-	return strings.TrimSpace(text) != "" && !Placeholder(text)
-}
 
 func digitsOnly(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""

@@ -1,11 +1,26 @@
-package definition
+// Package readiness judges a loop before it runs: whether its definition is
+// complete, whether it would run, and what it would cost.
+//
+// It does no I/O and reads no clock: it is given a definition's values as they
+// were written, prices, and how often the loop fires.
+package readiness
 
 import (
 	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
+
+// Value is the text of a scalar or of a list item, exactly as written: null,
+// yes and 1e3 are those letters. Line and Column count from 1, and columns
+// count characters; they are 0 for a key that is absent.
+type Value struct {
+	Text   string
+	Line   int
+	Column int
+}
 
 // Severities of a Finding.
 const (
@@ -36,7 +51,7 @@ func (f Finding) Render(path string, source []byte) string {
 	if !ok {
 		return head
 	}
-	runes := []rune(printable(line))
+	runes := []rune(Printable(line))
 	at := min(max(f.Column-1, 0), len(runes))
 	if from := at - excerptWidth/2; len(runes) > excerptWidth && from > 0 {
 		runes = append([]rune("…"), runes[from:]...)
@@ -74,8 +89,8 @@ func indent(text []rune) string {
 	return b.String()
 }
 
-// printable replaces what a terminal might obey, one character for one.
-func printable(text string) string {
+// Printable replaces what a terminal might obey, one character for one.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {
 			return r
@@ -84,12 +99,35 @@ func printable(text string) string {
 	}, text)
 }
 
-// quote shows a value from the file within a message: one line, bounded.
-func quote(text string) string {
+// Quote shows a value from the file within a message: one line, bounded.
+func Quote(text string) string {
 	const most = 60
-	text = strings.ReplaceAll(printable(text), "\t", " ")
+	text = strings.ReplaceAll(Printable(text), "\t", " ")
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}
 	return "'" + text + "'"
+}
+
+// Placeholder reports whether a value still has a <fill: …> in it: an angle
+// bracket directly before a letter, and a closing one later. A comparison such
+// as p95 < 3 ms is none.
+func Placeholder(text string) bool {
+	for {
+		at := strings.IndexAny(text, "<‹")
+		if at < 0 {
+			return false
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		text = text[at+size:]
+		if r, _ := utf8.DecodeRuneInString(text); unicode.IsLetter(r) {
+			return strings.ContainsAny(text, ">›")
+		}
+	}
+}
+
+// Filled reports whether a person has written something. White space alone is
+// nothing: as a gate it would be a command that always passes.
+func Filled(text string) bool {
+	return strings.TrimSpace(text) != "" && !Placeholder(text)
 }

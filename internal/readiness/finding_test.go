@@ -1,4 +1,4 @@
-package definition
+package readiness
 
 import (
 	"strings"
@@ -61,16 +61,5 @@ func TestFindingsPointAtTheirPlace(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAFindingOfARealFileIsRenderedInPlace(t *testing.T) {
-	source := with(configA, "max_items", " many")
-	_, findings, _ := convert(t, source)
-	want := `loop.config.yaml:12:12: max_items: 'many': expected a whole number in digits, like 3
-max_items: many
-           ^`
-	if got := findings[0].Render("loop.config.yaml", []byte(source)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
