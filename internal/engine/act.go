@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -122,12 +121,6 @@ func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Reque
 	}, nil
 }
 
-// within is a time limit that does not reach beyond the run's own, but for a
-// second in which a program can say something.
-func (c *cycle) within(limit time.Duration) time.Duration {
-	return min(limit, max(time.Second, c.def.MaxWallClock-c.Now().Sub(c.started)))
-}
-
 // purpose is what a turn on a step is for.
 func purpose(step loop.Step) string {
 	if step.Kind == loop.StepReply {
@@ -182,26 +175,6 @@ func acted(res agent.Result) string {
 
 // outputCap is how much of a turn's output becomes events; the rest is counted.
 const outputCap = 1 << 20
-
-// environ is the complete environment of agents, gates and sense commands: a
-// few variables without which programs do not run, what the definition allows,
-// and what pawl says. Nothing else is passed on.
-func (c *cycle) environ(more []string) []string {
-	allowed := append([]string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"}, c.def.Env...)
-	var env []string
-	for _, name := range allowed {
-		for _, kv := range c.Environ {
-			if strings.HasPrefix(kv, name+"=") {
-				env = append(env, kv)
-			}
-		}
-	}
-	env = append(env, Tag(c.run.ID), "PAWL_LOOP="+c.t.Loop.Name,
-		// The copy lies in no repository; without this git would look for one
-		// in the folders above.
-		"GIT_CEILING_DIRECTORIES="+c.treesDir())
-	return append(env, more...)
-}
 
 // cleanUp removes what only a live run needs. What was in the tree is in the
 // object store by now, or conclude would have failed.

@@ -64,12 +64,17 @@ func writeRules(ctx context.Context, repo *git.Repo, tree *workspace.Tree, dir s
 	return nil
 }
 
-// copyOf makes a copy of a commit. One of the same purpose that could not be
-// removed before goes first.
+// copyOf makes a copy of a commit for the run.
 func (c *cycle) copyOf(ctx context.Context, purpose, commit string) (*copied, error) {
 	c.copied = true
-	trees, k := c.copies(ctx, c.t.Repo, c.run.ID, purpose)
-	name := treeName(c.run.ID, purpose)
+	return c.site().copyOf(ctx, purpose, commit)
+}
+
+// copyOf makes a copy of a commit. One of the same purpose that could not be
+// removed before goes first.
+func (s site) copyOf(ctx context.Context, purpose, commit string) (*copied, error) {
+	trees, k := s.copies(ctx, s.repo, s.id, purpose)
+	name := treeName(s.id, purpose)
 	tree, err := trees.Make(ctx, name, commit)
 	if errors.Is(err, fs.ErrExist) {
 		if err := trees.Remove(ctx, name); err != nil {

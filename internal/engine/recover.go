@@ -185,8 +185,12 @@ func (c *cycle) outstanding(ctx context.Context) error {
 }
 
 // Sweep removes folders of runs that have ended, left by processes that died
-// while they cleaned up.
+// while they cleaned up, and those of tries whose process died.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
+	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo))
+}
+
+func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	trees := workspace.New(e.treesDir(), repo, workspace.Limits{})
 	names, err := trees.Left()
 	if err != nil {

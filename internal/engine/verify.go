@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -86,48 +88,81 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	var last *copied
-	defer func() {
-		if last != nil {
-			if err := last.remove(context.WithoutCancel(ctx)); err != nil {
-				c.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
-			}
-		}
-	}()
-	ran := 0
-	for _, g := range []struct {
-		name, line string
-		fail       loop.Reason
-	}{{"verify", c.def.Verify, loop.ReasonGateFailed}, {"guard", c.def.Guard, loop.ReasonGuardFailed}} {
-		if g.line == "" {
-			continue
-		}
-		ran++
-		var err error
-		if last, err = c.gateTree(ctx, last, w.candidate.Commit); err != nil {
-			return a, err
-		}
-		res, err := c.runGate(ctx, g.name, g.line, last.Dir)
-		if err != nil {
-			return a, err
-		}
-		if !res.Pass {
+	err := c.site().judge(ctx, w.candidate.Commit, func(g check, dir string) (more bool, err error) {
+		res, err := c.runGate(ctx, g, dir)
+		if err == nil && !res.Pass {
 			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.fail, g.name, gate.Feedback(res)
-			return a, nil
 		}
-	}
+		return res.Pass, err
+	})
 	switch {
-	case ran == 0:
+	case err != nil || a.Verdict == loop.VerdictFail:
+	case len(checksOf(c.def)) == 0:
 		a.Reason = loop.ReasonNoGate
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
 	}
-	return a, nil
+	return a, err
 }
 
-// gateTree returns a clean copy of the candidate: the one at hand, unless a
-// gate wrote into it.
-func (c *cycle) gateTree(ctx context.Context, had *copied, commit string) (*copied, error) {
+// runGate runs one gate of the run and books what it said.
+func (c *cycle) runGate(ctx context.Context, g check, dir string) (loop.GateResult, error) {
+	out := &outputEvents{c: c, left: outputCap}
+	res, err := c.site().runGate(ctx, g, dir, len(c.its), out)
+	out.end()
+	if err != nil {
+		return res, err
+	}
+	it := c.current()
+	it.Gates = append(it.Gates, res)
+	c.run.Spent.Gates += res.Took
+	verdict := "pass"
+	if !res.Pass {
+		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
+	}
+	c.emit(loop.EventGate, g.name+": "+verdict)
+	return res, nil
+}
+
+// check is one gate of a definition.
+type check struct {
+	name, line string
+	fail       loop.Reason
+}
+
+// checksOf lists the gates that a definition has, in the order in which they
+// run.
+func checksOf(d loop.Definition) []check {
+	all := []check{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
+	return slices.DeleteFunc(all, func(g check) bool { return g.line == "" })
+}
+
+// judge calls run for each gate of the definition, with the folder of a clean
+// copy of the commit, for as long as run asks for more. No copy is left behind.
+func (s site) judge(ctx context.Context, commit string, run func(g check, dir string) (more bool, err error)) error {
+	var last *copied
+	defer func() {
+		if last != nil {
+			if err := last.remove(context.WithoutCancel(ctx)); err != nil {
+				s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.id), slog.String("error", err.Error()))
+			}
+		}
+	}()
+	for _, g := range checksOf(s.def) {
+		var err error
+		if last, err = s.gateTree(ctx, last, commit); err != nil {
+			return err
+		}
+		if more, err := run(g, last.Dir); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// gateTree returns a clean copy of the commit: the one at hand, unless a gate
+// wrote into it.
+func (s site) gateTree(ctx context.Context, had *copied, commit string) (*copied, error) {
 	if had != nil {
 		changes, problems, err := had.Changes(ctx)
 		if err != nil {
@@ -140,26 +175,12 @@ func (c *cycle) gateTree(ctx context.Context, had *copied, commit string) (*copi
 			return had, err
 		}
 	}
-	return c.copyOf(ctx, purposeGate, commit)
+	return s.copyOf(ctx, purposeGate, commit)
 }
 
-func (c *cycle) runGate(ctx context.Context, name, line, dir string) (loop.GateResult, error) {
-	out := &outputEvents{c: c, left: outputCap}
-	res, err := gate.Run(ctx, c.Exec, gate.Command{
-		Name: name, Line: line, Dir: dir, Env: c.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", len(c.its))}),
-		Tag: Tag(c.run.ID), Timeout: c.within(gateTimeout), Output: out,
+func (s site) runGate(ctx context.Context, g check, dir string, iteration int, out io.Writer) (loop.GateResult, error) {
+	return gate.Run(ctx, s.Exec, gate.Command{
+		Name: g.name, Line: g.line, Dir: dir, Env: s.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", iteration)}),
+		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out,
 	})
-	out.end()
-	if err != nil {
-		return res, err
-	}
-	it := c.current()
-	it.Gates = append(it.Gates, res)
-	c.run.Spent.Gates += res.Took
-	verdict := "pass"
-	if !res.Pass {
-		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
-	}
-	c.emit(loop.EventGate, name+": "+verdict)
-	return res, nil
 }

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+// TryGates runs the gates of the target's definition as a run would, on the
+// tip of its base instead of an agent's work, and returns what each of them
+// said: also the guard when verify failed. Out gets what they print, as they
+// print it; nil discards it. A definition without gates has no results.
+//
+// It is no run. It takes no number and no lease, asks no kill switch, and
+// writes to no store and no checkout: Deps.Store may be nil. Any number of
+// tries and runs may go on at once.
+//
+// It blocks until the gates have ended; when ctx ends, the results so far come
+// beside its cause. A base that does not exist is the *loop.Fault that a run
+// would get.
+func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
+	def := t.Definition.WithDefaults()
+	base, err := t.Repo.Base(ctx, def.Base)
+	if err != nil {
+		return nil, err
+	}
+	claim, err := e.claimTry()
+	if err != nil {
+		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
+	}
+	defer e.endTry(context.WithoutCancel(ctx), t.Repo, claim)
+	s := site{e, claim.id, t.Loop.Name, t.Repo, def, e.Now()}
+	var results []loop.GateResult
+	err = s.judge(ctx, base.Commit, func(g check, dir string) (more bool, err error) {
+		res, err := s.runGate(ctx, g, dir, 1, out)
+		if err == nil {
+			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.
+		}
+		if err != nil {
+			return false, err
+		}
+		results = append(results, res)
+		return true, nil
+	})
+	if err != nil {
+		return results, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
+	}
+	return results, nil
+}
+
+// A try has no row that tells whether somebody carries it on. Its lock does:
+// the system drops it when the process ends, however that happens.
+
+const (
+	tryKind    = "try"
+	lockSuffix = ".lock"
+)
+
+func isTry(id string) bool { return strings.HasPrefix(id, tryKind+"_") }
+
+// tryClaim is a try that this process carries on, or cleans up.
+type tryClaim struct {
+	id   string
+	lock *os.File
+}
+
+// claimTry takes a new id, and locks it before anything else bears it.
+func (e *Engine) claimTry() (tryClaim, error) {
+	for {
+		c, err := e.lockTry(e.NewID(tryKind))
+		if err != nil || c.lock != nil {
+			return c, err
+		}
+	}
+}
+
+// lockTry locks a try, also one without a file. The lock is nil if another
+// process has it.
+func (e *Engine) lockTry(id string) (tryClaim, error) {
+	name := e.runDir(id) + lockSuffix
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return tryClaim{}, err
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|openFlags, 0o600)
+	if err != nil {
+		return tryClaim{}, err
+	}
+	got, err := tryLock(file)
+	if err == nil && got && stands(file, name) {
+		return tryClaim{id, file}, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("lock %s: %w", name, err)
+	}
+	return tryClaim{id: id}, errors.Join(err, file.Close())
+}
+
+// stands reports whether the name still means the open file: whoever had its
+// lock before has removed it otherwise.
+func stands(file *os.File, name string) bool {
+	open, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(name)
+	return err == nil && os.SameFile(open, named)
+}
+
+// endTry removes what bears the id. What cannot be removed is left to Sweep.
+func (e *Engine) endTry(ctx context.Context, repo *git.Repo, c tryClaim) {
+	if err := e.dropTry(ctx, workspace.New(e.treesDir(), repo, workspace.Limits{}), c); err != nil {
+		e.Log.WarnContext(ctx, "files of a try stay behind", slog.String("try", c.id), slog.String("error", err.Error()))
+	}
+}
+
+// dropTry lets go of the lock last, so that nobody else clears up meanwhile.
+func (e *Engine) dropTry(ctx context.Context, trees *workspace.Trees, c tryClaim) error {
+	return errors.Join(
+		trees.Remove(ctx, treeName(c.id, purposeGate)), os.RemoveAll(e.runDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
+	)
+}
+
+// sweepTries removes what tries left whose process died, and ends what
+// survived it.
+func (e *Engine) sweepTries(ctx context.Context, repo *git.Repo) error {
+	trees := workspace.New(e.treesDir(), repo, workspace.Limits{})
+	ids, err := e.tries(trees)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c, err := e.lockTry(id)
+		if err != nil {
+			return err
+		}
+		if c.lock == nil {
+			continue // It is carried on, or another process sweeps it.
+		}
+		if _, err := e.Survive(ctx, Tag(id)); err != nil {
+			return errors.Join(err, c.lock.Close())
+		}
+		if err := e.dropTry(ctx, trees, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tries lists the ids of all tries that have left anything, live ones
+// included. A power cut may have kept a copy and lost its lock.
+func (e *Engine) tries(trees *workspace.Trees) ([]string, error) {
+	names, err := trees.Left()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(filepath.Join(e.Home, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), lockSuffix))
+	}
+	var ids []string
+	for _, name := range names {
+		if id, _, _ := strings.Cut(name, "-"); isTry(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
