@@ -23,7 +23,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
+func TestMain(m *testing.M) {
+	if home := os.Getenv(tryEnv); home != "" {
+		os.Exit(tryForEver(home))
+	}
+	os.Exit(pgtest.Main(m, "fsync=off"))
+}
 
 // onBoth runs a test on both databases.
 func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
