@@ -70,7 +70,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	db := stdlib.OpenDBFromPool(pool)
 	return &Store{
 		w: db, r: db, pool: pool, now: o.Now,
-		sql: dialect{name: "PostgreSQL store", now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"},
+		sql: dialect{name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"},
 	}, nil
 }
 
@@ -90,7 +90,7 @@ func connectSQLite(o Options) (*Store, error) {
 	r.SetMaxIdleConns(2)
 	s := &Store{
 		w: r, r: r, now: o.Now,
-		sql: dialect{name: "store " + o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"},
+		sql: dialect{name: "store " + o.Database, place: o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"},
 	}
 	if o.ReadOnly {
 		return s, nil

@@ -191,6 +191,13 @@ func (r *Reader) Runs(ctx context.Context, loopID string, limit int) ([]loop.Run
 	return collect(ctx, r, recentRuns, scanRun, loopID, limit)
 }
 
+const endedRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND state = 'ended' ORDER BY n DESC LIMIT $2`
+
+// Ended lists the newest runs of a loop that have ended, newest first.
+func (r *Reader) Ended(ctx context.Context, loopID string, limit int) ([]loop.Run, error) {
+	return collect(ctx, r, endedRuns, scanRun, loopID, limit)
+}
+
 // RunTx writes what belongs to one run. It exists only for the holder whose
 // fence is the newest: Enter, Save, Settle and End make it, each by a statement
 // that a stale fence does not match.

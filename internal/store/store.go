@@ -49,8 +49,9 @@ type querier interface {
 
 // dialect holds the few places where the two databases differ.
 type dialect struct {
-	name string
-	now  string // expression: the database's time in Unix milliseconds
+	name  string
+	place string // path, or address without the password
+	now   string // expression: the database's time in Unix milliseconds
 }
 
 // of fills in {now}, the database's own time: leases of several machines are
