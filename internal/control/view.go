@@ -126,9 +126,13 @@ func iterationView(it loop.Iteration) IterationView {
 		v.MS = ms(it.Ended.Sub(it.Started))
 	}
 	for _, g := range it.Gates {
-		v.Gates = append(v.Gates, GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took)})
+		v.Gates = append(v.Gates, gateView(g))
 	}
 	return v
+}
+
+func gateView(g loop.GateResult) GateView {
+	return GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took)}
 }
 
 func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {

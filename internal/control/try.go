@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/gate"
+)
+
+// GateTry is what one gate says of the base, before any agent has worked.
+type GateTry struct {
+	GateView
+	Missing bool `json:"missing"` // its program is not there, or cannot be executed
+}
+
+// Gates tries the gates of a loop on the tip of its base, as its next run
+// would, and blocks until they have ended. Out gets what they print; nil
+// discards it. A loop without gates has an empty list; when ctx ends, what is
+// known so far comes beside the error.
+//
+// It is no run: the store is not written, and need not exist. Agent and
+// sandbox of the loop may be such that no run could start.
+func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]GateTry, error) {
+	if s.Engine == nil {
+		return nil, fmt.Errorf("try the gates of %s: %w", name, errNoEngine)
+	}
+	var p Plan
+	def, err := s.definitionFor(ctx, RunRequest{Loop: name}, &p)
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.Engine.TryGates(ctx, s.target(def), out)
+	tries := []GateTry{}
+	for _, g := range results {
+		tries = append(tries, GateTry{GateView: gateView(g), Missing: gate.Missing(g)})
+	}
+	return tries, err
+}
+
+// errNoEngine means that the service was made without the part that starts
+// programs.
+var errNoEngine = errors.New("this service only reads")

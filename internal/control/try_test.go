@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
+	r := newRig(t)
+	r.define("bare", "true", "tier", "L1", "verify", "", "guard", "")
+	r.define("broken", "nope-1", "agent", "", "agent_command", "", "verify", "exec 2>/dev/null; nope-2", "guard", "cat README.md")
+	r.define("good", "true", "verify", "grep -q one src/a.txt", "guard", "echo checked; : >junk")
+	r.met("u")
+	for name, c := range map[string]struct {
+		loop string
+		want []GateTry
+		out  string
+	}{
+		"both pass": {"good", []GateTry{
+			{GateView: GateView{Name: "verify", Kind: "command", Pass: true}},
+			{GateView: GateView{Name: "guard", Kind: "command", Pass: true, Evidence: "checked"}},
+		}, "checked\n"},
+		"no program, no agent": {"broken", []GateTry{
+			{GateView: GateView{Name: "verify", Kind: "command", Exit: 127}, Missing: true},
+			{GateView: GateView{Name: "guard", Kind: "command", Pass: true, Evidence: "hello"}},
+		}, "hello\n"},
+		"no gate":             {"bare", []GateTry{}, ""},
+		"a loop of the store": {"u", []GateTry{{GateView: GateView{Name: "verify", Kind: "command", Pass: true}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, commits := runGit(t, r.Root(), "status", "--porcelain", "--untracked-files=all"), r.Store.Commits()
+			var out strings.Builder
+			got, err := r.Gates(t.Context(), c.loop, &out)
+			if err != nil || out.String() != c.out {
+				t.Errorf("printed %q, %v, want %q", out.String(), err, c.out)
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(GateView{}, "MS")); diff != "" {
+				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+			for _, g := range got {
+				if keys := keysOf(object(t, g)); g.MS <= 0 || keys != "evidence exit kind missing ms name pass" {
+					t.Errorf("%s took %v ms, has the keys %s", g.Name, g.MS, keys)
+				}
+			}
+			if now := runGit(t, r.Root(), "status", "--porcelain", "--untracked-files=all"); now != status || r.Store.Commits() != commits {
+				t.Errorf("%d commits to the store, checkout:\n%s", r.Store.Commits()-commits, now)
+			}
+		})
+	}
+	if rows, err := r.Loops(t.Context()); err != nil || rows[0].LastN+rows[1].LastN+rows[2].LastN != 0 {
+		t.Errorf("a try got a number: %+v, %v", rows, err)
+	}
+}
+
+func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
+	r := newRig(t)
+	r.define("astray", "true", "base", "mian")
+	r.define("wrong", "true", "tier", "L9")
+	for name, c := range map[string]struct {
+		loop           string
+		exit           int
+		what, why, fix string
+	}{
+		"an unknown loop":            {"nobody", loop.ExitNotFound, `"nobody"`, "", "it has: astray, wrong"},
+		"a branch that is not there": {"astray", loop.ExitNotFound, `there is no branch "mian"`, "", "use one of: main"},
+		"a definition with an error": {"wrong", loop.ExitNotReady, "wrong is not ready to run", "must be L1, L2 or L3", "correct .loops/wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := r.Gates(t.Context(), c.loop, nil)
+			wantFault(t, err, c.exit, c.what, c.why, c.fix)
+			if len(got) > 0 {
+				t.Errorf("gates = %+v", got)
+			}
+		})
+	}
+	if _, err := r.without().Gates(t.Context(), "astray", nil); err == nil || !strings.Contains(err.Error(), "only reads") {
+		t.Errorf("without an engine = %v", err)
+	}
+}
+
+func TestATryOfGatesThatIsCanceledSaysWhatItKnows(t *testing.T) {
+	r := newRig(t)
+	r.define("slow", "true", "guard", "echo started; sleep 60")
+	lost := errors.New("somebody pressed a key")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	got, err := r.Gates(ctx, "slow", writerFunc(func(p []byte) (int, error) { cancel(lost); return len(p), nil }))
+	if !errors.Is(err, lost) || len(got) != 1 || got[0].Name != "verify" || !got[0].Pass {
+		t.Errorf("gates = %+v, %v", got, err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
