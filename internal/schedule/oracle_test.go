@@ -90,7 +90,12 @@ func oracleNumber(i int, text string) int {
 
 // matches takes a clock reading as a time in UTC.
 func (o *oracle) matches(wall time.Time) bool {
-	if !o.sets[0][wall.Minute()] || !o.sets[1][wall.Hour()] || !o.sets[3][int(wall.Month())] {
+	return o.sets[0][wall.Minute()] && o.sets[1][wall.Hour()] && o.matchesDay(wall)
+}
+
+// matchesDay takes any clock reading of the day.
+func (o *oracle) matchesDay(wall time.Time) bool {
+	if !o.sets[3][int(wall.Month())] {
 		return false
 	}
 	weekday := int(wall.Weekday())
