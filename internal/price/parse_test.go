@@ -1,0 +1,200 @@
+package price
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const example = `{"_as_of": "2026-09", "_source": "an invoice", "_comment": [1],
+ "models": {
+  "claude-haiku-4-5": {"input_per_mtok": 0.8, "output_per_mtok": 4, "currency": "USD"},
+  "local": {"input_per_mtok": 0, "output_per_mtok": 0, "min_prefix_tokens": 0},
+  "_note": 3,
+  "other": {"input_per_mtok": 2e0, "output_per_mtok": 3.5}},
+ "_pattern_defaults": {
+  "ci-watch": {"input": 70000, "output": 9000.0, "subagents": 3, "why": ""},
+  "mine": {"input": 5e3},
+  "_custom": {"input": "never read"}}}`
+
+func TestParseReadsATable(t *testing.T) {
+	n := func(n int64) *int64 { return &n }
+	want := Table{
+		AsOf: "2026-09", Source: "an invoice",
+		Models: []Model{
+			{"claude-haiku-4-5", 0.8, 4, 4096},
+			{"local", 0, 0, 0},
+			{"other", 2, 3.5, 1024},
+		},
+		Patterns: map[string]Tokens{
+			"ci-watch": {n(70_000), n(9_000), n(3)},
+			"mine":     {Input: n(5_000)},
+		},
+	}
+	for name, text := range map[string]string{"as it is": example, "with a byte-order mark": "\ufeff" + example} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse("p.json", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATableNeedsOnlyModels(t *testing.T) {
+	got, err := Parse("p.json", []byte(`{"models": {"m": {"input_per_mtok": -0.0, "output_per_mtok": 1}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Table{Source: "p.json", Models: []Model{{"m", 0, 1, 1024}}, Patterns: map[string]Tokens{}}
+	if diff := cmp.Diff(want, got); diff != "" || math.Signbit(got.Models[0].Input) {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParseNamesThePlace(t *testing.T) {
+	model := func(text string) string { return `{"models": {"m": ` + text + `}}` }
+	with := func(text string) string {
+		return `{"models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}}, ` + text + `}`
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"an empty file":        {"", "line 1, column 1: not JSON: unexpected end of JSON input"},
+		"a cut file":           {"{\n \"ä\": [", "line 2, column 7: not JSON: unexpected end of JSON input"},
+		"a comma too many":     {"{\n \"ä\": 1,\n}", "line 3, column 1: not JSON: invalid character '}' looking for beginning of object key string"},
+		"two tables":           {"{}{}", "line 1, column 3: not JSON: invalid character '{' after top-level value"},
+		"a list":               {"[]", "not an object {…}"},
+		"null":                 {"null", "not an object {…}"},
+		"no models":            {"{}", `no models: write "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5}}`},
+		"only notes in models": {`{"models": {"_a": 1}}`, `no models: write "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5}}`},
+		"models as a list":     {`{"models": []}`, "models: not an object {…}"},
+		"models as null":       {`{"models": null}`, "models: not an object {…}"},
+		"Models in capitals":   {`{"Models": {}}`, `no models: write "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5}}`},
+		"a model as a number":  {model("3"), "models: m: not an object {…}"},
+		"a model without a name": {
+			`{"models": {"": {"input_per_mtok": 1, "output_per_mtok": 5}}}`,
+			`models: "": a model needs a name`,
+		},
+		"no price of input": {model(`{"output_per_mtok": 5}`), "models: m: input_per_mtok: missing; write US dollars per million tokens"},
+		"no price of output": {
+			model(`{"input_per_mtok": 5, "Output_per_mtok": 5}`),
+			"models: m: output_per_mtok: missing; write US dollars per million tokens",
+		},
+		"a price as text": {
+			model(`{"input_per_mtok": "1", "output_per_mtok": 5}`),
+			"models: m: input_per_mtok: not a number from 0 up; write US dollars per million tokens",
+		},
+		"a negative price": {
+			model(`{"input_per_mtok": 1, "output_per_mtok": -5}`),
+			"models: m: output_per_mtok: not a number from 0 up; write US dollars per million tokens",
+		},
+		"a price that no number holds": {
+			model(`{"input_per_mtok": 1e999, "output_per_mtok": 5}`),
+			"models: m: input_per_mtok: not a number from 0 up; write US dollars per million tokens",
+		},
+		"a price of null": {
+			model(`{"input_per_mtok": null, "output_per_mtok": 5}`),
+			"models: m: input_per_mtok: not a number from 0 up; write US dollars per million tokens",
+		},
+		"not a number":             {model(`{"input_per_mtok": NaN}`), "line 1, column 37: not JSON: invalid character 'N' looking for beginning of value"},
+		"a price twice":            {model(`{"input_per_mtok": 1, "input_per_mtok": 2}`), "models: m: input_per_mtok: there twice"},
+		"a model twice":            {`{"models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}, "m": {}}}`, "models: m: there twice"},
+		"half a token of a prefix": {model(`{"min_prefix_tokens": 0.5}`), "models: m: min_prefix_tokens: not a whole number from 0 up"},
+		"a date in words":          {with(`"_as_of": "June 2026"`), "_as_of: not a date; write YYYY-MM, like 2026-06"},
+		"a month that is none":     {with(`"_as_of": "2026-13"`), "_as_of: not a date; write YYYY-MM, like 2026-06"},
+		"a date as a number":       {with(`"_as_of": 2026`), "_as_of: not a text"},
+		"a source as null":         {with(`"_source": null`), "_source: not a text"},
+		"patterns as a list":       {with(`"_pattern_defaults": []`), "_pattern_defaults: not an object {…}"},
+		"a pattern as a number":    {with(`"_pattern_defaults": {"p": 1}`), "_pattern_defaults: p: not an object {…}"},
+		"tokens as text":           {with(`"_pattern_defaults": {"p": {"input": "1"}}`), "_pattern_defaults: p: input: not a whole number from 0 up"},
+		"negative tokens":          {with(`"_pattern_defaults": {"p": {"output": -1}}`), "_pattern_defaults: p: output: not a whole number from 0 up"},
+		"too many tokens":          {with(`"_pattern_defaults": {"p": {"input": 1e16}}`), "_pattern_defaults: p: input: not a whole number from 0 up"},
+		"subagents of null":        {with(`"_pattern_defaults": {"p": {"subagents": null}}`), "_pattern_defaults: p: subagents: not a whole number from 0 up"},
+		"a name that moves the cursor": {
+			`{"models": {"m\u001b[2J": 3}}`,
+			`models: "m\x1b[2J": not an object {…}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse("p.json", []byte(c.text))
+			if err == nil {
+				t.Fatalf("Parse = %v, want an error", got)
+			}
+			if diff := cmp.Diff("prices p.json: "+c.want, err.Error()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(Table{}, got); diff != "" {
+				t.Errorf("a table comes with the error: %s", diff)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		string(builtIn), example, "", "{", "null", `{"models": {}}`, `{"models": {"m": {"input_per_mtok": 1e999}}}`,
+		`{"_as_of": "2026-06-01", "models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}}}`,
+		`{"models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}}, "_pattern_defaults": {"p": {"input": -1}}}`,
+		`{"models": {"\ud800": {"input_per_mtok": 1, "output_per_mtok": 5}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := Parse("p", data)
+		if err != nil {
+			if len(table.Models) != 0 || !strings.HasPrefix(err.Error(), "prices p: ") {
+				t.Fatalf("%q gives %v and %v", data, table, err)
+			}
+			return
+		}
+		if len(table.Models) == 0 || table.Source == "" {
+			t.Fatalf("%q gives %v", data, table)
+		}
+		for _, m := range table.Models {
+			if m.ID == "" || !(m.Input >= 0 && m.Input <= math.MaxFloat64) || !(m.Output >= 0 && m.Output <= math.MaxFloat64) || m.MinPrefix < 0 {
+				t.Fatalf("%q gives %+v", data, m)
+			}
+			if got, ok := table.Over(BuiltIn()).Model(m.ID); !ok || got != m {
+				t.Fatalf("%q over the built-in table gives %+v, want %+v", data, got, m)
+			}
+		}
+		again, err := Parse("p", written(t, table))
+		slices.SortFunc(table.Models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
+		if diff := cmp.Diff(table, again); err != nil || diff != "" {
+			t.Fatalf("%q is not read again as itself: %v\n%s", data, err, diff)
+		}
+	})
+}
+
+// written is a table in the format that Parse reads, with its models by name.
+func written(t *testing.T, table Table) []byte {
+	t.Helper()
+	models := map[string]Model{}
+	for _, m := range table.Models {
+		models[m.ID] = m
+	}
+	patterns := map[string]map[string]int64{}
+	for name, tokens := range table.Patterns {
+		patterns[name] = map[string]int64{}
+		for key, n := range map[string]*int64{"input": tokens.Input, "output": tokens.Output, "subagents": tokens.Subagents} {
+			if n != nil {
+				patterns[name][key] = *n
+			}
+		}
+	}
+	file := map[string]any{"models": models, "_pattern_defaults": patterns, "_source": table.Source}
+	if table.AsOf != "" {
+		file["_as_of"] = table.AsOf
+	}
+	body, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
