@@ -1,0 +1,89 @@
+package readiness
+
+import (
+	"strconv"
+	"strings"
+)
+
+// CostData is a Cost as JSON has it, schema pawl.estimate/v1: money in US
+// dollars, rounded from the exact value of the double.
+type CostData struct {
+	Pattern        string       `json:"pattern"`
+	Model          string       `json:"model"`
+	Cadence        string       `json:"cadence"`
+	RunsPerDay     float64      `json:"runs_per_day"`
+	TokensPerRun   int64        `json:"tokens_per_run"`
+	InputTokens    int64        `json:"input_tokens"`
+	OutputTokens   int64        `json:"output_tokens"`
+	Subagents      int64        `json:"subagents"`
+	CostPerRun     float64      `json:"cost_per_run"`
+	CostPerDay     float64      `json:"cost_per_day"`
+	Days           int          `json:"days"`
+	CostPerHorizon float64      `json:"cost_per_horizon"`
+	Caching        *CachingData `json:"caching,omitempty"` // absent without a cache
+}
+
+// CachingData is a Caching as JSON has it. Either there is a reason, or there
+// are a TTL and money.
+type CachingData struct {
+	Beneficial     bool     `json:"beneficial"`
+	TTL            string   `json:"ttl,omitempty"`
+	Reason         string   `json:"reason,omitempty"`
+	PrefixTokens   int64    `json:"prefix_tokens"`
+	CostPerDay     *float64 `json:"cost_per_day,omitempty"`
+	CostPerHorizon *float64 `json:"cost_per_horizon,omitempty"`
+	SavingsPct     *float64 `json:"savings_pct,omitempty"`
+}
+
+// Data rounds the cost for JSON.
+func (c Cost) Data() CostData {
+	d := CostData{
+		Pattern: c.Pattern, Model: c.Model, Cadence: c.Cadence,
+		RunsPerDay:   rounded(c.RunsPerDay, 3),
+		TokensPerRun: c.TokensPerRun, InputTokens: c.Input, OutputTokens: c.Output, Subagents: c.Subagents,
+		CostPerRun: rounded(c.PerRun, 6),
+		CostPerDay: rounded(c.PerDay, 4),
+		Days:       c.Days, CostPerHorizon: rounded(c.PerHorizon, 2),
+	}
+	if c.Caching != nil {
+		d.Caching = c.Caching.data()
+	}
+	return d
+}
+
+func (k *Caching) data() *CachingData {
+	d := &CachingData{Beneficial: k.Beneficial, TTL: k.TTL, Reason: k.Reason, PrefixTokens: k.Prefix}
+	if k.Beneficial {
+		d.CostPerDay = new(rounded(k.PerDay, 4))
+		d.CostPerHorizon = new(rounded(k.PerHorizon, 2))
+		d.SavingsPct = new(rounded(100*k.Savings, 1))
+	}
+	return d
+}
+
+// rounded is the double nearest to x written with so many decimals, which must
+// be finite.
+func rounded(x float64, decimals int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
+	if err != nil {
+		return x
+	}
+	return r + 0 // A 0 never has a sign.
+}
+
+// Money writes a finite amount for people, without a currency sign: four
+// decimals below 1, else two and a comma between the thousands.
+func Money(x float64) string {
+	if x < 1 {
+		return strconv.FormatFloat(x, 'f', 4, 64)
+	}
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(x, 'f', 2, 64), ".")
+	var b strings.Builder
+	for i, digit := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String() + "." + cents
+}

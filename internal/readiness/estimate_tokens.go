@@ -1,0 +1,144 @@
+package readiness
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/price"
+)
+
+// mostTokens is the largest number of tokens that a float64 holds exactly.
+const mostTokens = 1 << 53
+
+// resolve decides how many tokens a run uses: each number is the one that was
+// given, else the one of the price table, else the one of the catalogue.
+func resolve(t price.Table, w Workload) (pattern.Tokens, error) {
+	usual := price.Tokens{}
+	if w.Input == nil || w.Output == nil {
+		var err error
+		if usual, err = usually(t, w.Pattern); err != nil {
+			return pattern.Tokens{}, err
+		}
+	}
+	input, output := cmp.Or(w.Input, usual.Input), cmp.Or(w.Output, usual.Output)
+	one := int64(1)
+	subagents := cmp.Or(w.Subagents, usual.Subagents, &one)
+	for _, n := range []struct {
+		option, key string
+		tokens      *int64
+	}{{"--input-tokens", "input", input}, {"--output-tokens", "output", output}, {"--subagents", "subagents", subagents}} {
+		switch {
+		case n.tokens == nil:
+			return pattern.Tokens{}, fmt.Errorf("--pattern: the price table has no %s for %s; add it there, or give %s",
+				n.key, Quote(w.Pattern), n.option)
+		case *n.tokens < 0:
+			return pattern.Tokens{}, fmt.Errorf("%s: %d is negative; give a number from 0 up", n.option, *n.tokens)
+		}
+	}
+	if (float64(*input)+float64(*output))*float64(max(*subagents, 1)) > mostTokens {
+		return pattern.Tokens{}, errors.New("--input-tokens, --output-tokens, --subagents: more tokens in a run than can be counted; " +
+			"give smaller numbers")
+	}
+	return pattern.Tokens{Input: *input, Output: *output, Subagents: *subagents}, nil
+}
+
+// usually is what a run of a pattern uses as far as anything says.
+func usually(t price.Table, name string) (price.Tokens, error) {
+	given, inTable := t.Patterns[name]
+	known, inCatalogue := pattern.Find(name)
+	switch {
+	case !inTable && !inCatalogue:
+		return price.Tokens{}, unknownPattern(t, name)
+	case !inCatalogue:
+		return given, nil
+	}
+	return price.Tokens{
+		Input:     cmp.Or(given.Input, &known.Tokens.Input),
+		Output:    cmp.Or(given.Output, &known.Tokens.Output),
+		Subagents: cmp.Or(given.Subagents, &known.Tokens.Subagents),
+	}, nil
+}
+
+func unknownPattern(t price.Table, name string) error {
+	names := pattern.Names()
+	for _, more := range slices.Sorted(maps.Keys(t.Patterns)) {
+		if !slices.Contains(names, more) {
+			names = append(names, more)
+		}
+	}
+	return fmt.Errorf("--pattern: %s is unknown; %sgive one of %s, or both --input-tokens and --output-tokens",
+		Quote(name), orSuggest(name, names), listed(names))
+}
+
+func unknownModel(t price.Table, id string) error {
+	var ids []string
+	for _, m := range t.Models {
+		ids = append(ids, m.ID)
+	}
+	if ids == nil {
+		return fmt.Errorf("--model: %s has no price, the table is empty; give --pricing with a table that has it", Quote(id))
+	}
+	return fmt.Errorf("--model: %s has no price; %sgive one of %s, or --pricing with a table that has it",
+		Quote(id), orSuggest(id, ids), listed(ids))
+}
+
+func listed(names []string) string { return Printable(strings.Join(names, ", ")) }
+
+func orSuggest(text string, names []string) string {
+	if name := meant(text, names); name != "" {
+		return "did you mean " + Printable(name) + "? Or "
+	}
+	return ""
+}
+
+// meant is the name that a person most likely meant, or nothing: the one with
+// the fewest slips, else the first that contains the text.
+func meant(text string, names []string) string {
+	text = strings.ToLower(text)
+	best, fewest := "", 3
+	for _, name := range names {
+		// A short word is near many others.
+		if n := slips(text, name); n < fewest && n <= len(name)/3 {
+			best, fewest = name, n
+		}
+	}
+	if best != "" || len(text) < 3 {
+		return best
+	}
+	i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, text) })
+	if i < 0 {
+		return ""
+	}
+	return names[i]
+}
+
+// slips counts insertions, deletions, replacements and swaps of neighbours in
+// the beginnings of two words.
+func slips(a, b string) int {
+	a, b = a[:min(64, len(a))], b[:min(64, len(b))]
+	var before, above []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, above, row = above, row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			change := 1
+			if a[i] == b[j] {
+				change = 0
+			}
+			row[j+1] = min(above[j]+change, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
