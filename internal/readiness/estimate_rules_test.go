@@ -164,6 +164,10 @@ func TestWhatCannotBeEstimated(t *testing.T) {
 			"--pattern: 'ci-wacht' is unknown; did you mean ci-watch? Or give one of " + patterns +
 				", or both --input-tokens and --output-tokens",
 		},
+		"a short word is near nothing": {
+			func(w *Workload) { w.Pattern = "zzn" },
+			"--pattern: 'zzn' is unknown; give one of " + patterns + ", or both --input-tokens and --output-tokens",
+		},
 		"an unknown pattern with one number": {
 			func(w *Workload) { w.Pattern, w.Input = "\x1b[2J", new(int64(1)) },
 			"--pattern: '\ufffd[2J' is unknown; give one of " + patterns + ", or both --input-tokens and --output-tokens",
@@ -337,4 +341,12 @@ func TestPercentilesAreTheSmallestThatCoverTheirShare(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAnEmptyTableHasNoModelToOffer(t *testing.T) {
+	_, err := Estimate(price.Table{}, usualWorkload())
+	want := "--model: 'claude-haiku-4-5' has no price, the table is empty; give --pricing with a table that has it"
+	if err == nil || err.Error() != want {
+		t.Errorf("Estimate = %v, want %s", err, want)
+	}
 }
