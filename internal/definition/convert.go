@@ -8,12 +8,11 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
-	"github.com/pawl-run/pawl/internal/schedule"
 )
 
 // Values that keys may have.
 var (
-	permissionModes = []string{"plan", "dontAsk", "auto", "acceptEdits", "bypassPermissions"}
+	permissionModes = readiness.PermissionModes()
 	blockedPolicies = []string{"log_and_skip", "escalate", "retry_next_cycle", "halt"}
 	failurePolicies = []string{"log_skip_continue", "escalate_and_skip", "retry_once", "halt"}
 	sandboxTiers    = []string{"full", "landlock", "seatbelt", "external", "none"}
@@ -27,67 +26,71 @@ var (
 // finding is an error the definition must not be run. Absent keys leave zero
 // values, for loop.Definition.WithDefaults to fill.
 //
-// The findings are in the order of the file, those about missing keys first.
+// The findings are those of readiness.Check and those that only a run minds;
+// where an error stands, a warning about the same value is left out. They are in
+// the order of the file, those about missing keys first.
 func (d *Document) Definition(dirName string) (loop.Definition, []readiness.Finding) {
-	c := &converter{doc: d}
+	c := d.convert(dirName)
+	all := slices.Concat(c.verdict.Findings, c.more)
+	findings := slices.DeleteFunc(slices.Clone(all), func(f readiness.Finding) bool {
+		return f.Kind == readiness.KindCheck && f.Severity == readiness.SeverityWarning && refused(all, f)
+	})
+	slices.SortStableFunc(findings, byPlace)
+	return c.def, findings
+}
+
+// converter collects the definition and what is wrong with it beside what
+// readiness.Check finds.
+type converter struct {
+	doc     *Document
+	config  readiness.Config
+	verdict readiness.Verdict
+	def     loop.Definition
+	more    []readiness.Finding
+}
+
+func (d *Document) convert(dirName string) *converter {
+	config := d.Config()
+	c := &converter{doc: d, config: config, verdict: readiness.Check(config)}
 	c.identity(dirName)
 	c.task()
 	c.judges()
 	c.limits()
 	c.notYet()
 	c.unknown()
-	slices.SortStableFunc(c.findings, func(a, b readiness.Finding) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
-	return c.def, c.findings
+	return c
 }
 
-// converter collects the definition and what is wrong with it.
-type converter struct {
-	doc      *Document
-	def      loop.Definition
-	findings []readiness.Finding
+// refused reports whether there is an error about the value of a finding.
+func refused(all []readiness.Finding, f readiness.Finding) bool {
+	return slices.ContainsFunc(all, func(other readiness.Finding) bool {
+		return other.Severity == readiness.SeverityError && other.Key == f.Key && byPlace(other, f) == 0
+	})
 }
 
 func (c *converter) identity(dirName string) {
-	c.def.Name = c.required("name", "missing or placeholder; write the name of the loop's directory")
+	c.def.Name = written(c.config.Name)
 	if c.def.Name != "" && dirName != "" && c.def.Name != dirName {
 		c.fail("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
 	}
 	if c.def.Name != "" && !kebab(c.def.Name) {
 		c.warn("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
-	c.def.Pattern = c.advised("pattern", "missing or placeholder; write a pattern of the catalogue or custom")
-	if tier, _ := c.doc.Scalar("tier"); loop.Tier(tier.Text).Known() {
-		c.def.Tier = loop.Tier(tier.Text)
-	} else {
-		c.fail("tier", "must be L1, L2 or L3%s", butIs(tier.Text))
+	c.def.Pattern = written(c.config.Pattern)
+	if tier := loop.Tier(c.config.Tier.Text); tier.Known() {
+		c.def.Tier = tier
 	}
 	c.def.Protocol = c.oneOf("protocol", protocols)
-	c.cadence()
-}
-
-func (c *converter) cadence() {
-	text := c.advised("cadence", "missing or placeholder; write how often it fires, like 1h or 0 9 * * 1-5")
-	if text == "" {
-		return
+	if c.config.CadenceProblem == "" {
+		c.def.Cadence = written(c.config.Cadence)
 	}
-	if _, err := schedule.ParseFor(text, c.def.Name); err != nil {
-		c.fail("cadence", "%s", readiness.Printable(err.Error()))
-		return
-	}
-	c.def.Cadence = text
 }
 
 // task reads what the loop does and where.
 func (c *converter) task() {
-	c.def.Goal = c.required("goal", "missing or placeholder; write what the loop does and what it must not do")
-	c.def.Escalation = c.required("escalation", "undefined or placeholder; write what is handed to a human")
-	c.def.KillSwitch = c.required("kill_switch",
-		"undefined or placeholder; write the stop signal, like .loops/NAME/PAUSED exists")
+	c.def.Goal = written(c.config.Goal)
+	c.def.Escalation = written(c.config.Escalation)
+	c.def.KillSwitch = written(c.config.KillSwitch)
 	c.def.Scope = c.scope()
 	c.def.Protect = c.patterns("protect")
 	c.def.Sense = c.optional("sense")
@@ -98,25 +101,14 @@ func (c *converter) task() {
 	c.def.Env = c.env()
 }
 
-// judges reads what stands between the agent and the branch. From L2 on, work
-// that nothing judges is refused.
+// judges reads what stands between the agent and the branch.
 func (c *converter) judges() {
-	mode, _ := c.doc.Scalar("permission_mode")
-	switch {
-	case mode.Text == "":
-		c.fail("permission_mode", "missing; %s", choices(permissionModes))
-	case !slices.Contains(permissionModes, mode.Text):
-		c.fail("permission_mode", "invalid (%s); %s", readiness.Quote(mode.Text), choices(permissionModes))
-	default:
-		c.def.PermissionMode = mode.Text
+	if mode := c.config.PermissionMode.Text; slices.Contains(permissionModes, mode) {
+		c.def.PermissionMode = mode
 	}
 	if c.def.Tier == loop.TierAssisted || c.def.Tier == loop.TierUnattended {
-		c.def.Verify = c.required("verify", "no gate command; write the command that judges the work, like go test ./...")
-		c.def.Guard = c.required("guard", "no must-always-pass command; write the full suite or the type check")
-		c.def.LandVia = c.advised("land_via", "undefined; write who lands what wins: human, pr or a name")
-		if worktree, _ := c.doc.Scalar("worktree"); worktree.Text != "true" {
-			c.fail("worktree", "must be true at %s%s", c.def.Tier, butIs(worktree.Text))
-		}
+		c.def.Verify, c.def.Guard = written(c.config.Verify), written(c.config.Guard)
+		c.def.LandVia = written(c.config.LandVia)
 	} else {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spare("verify"), c.spare("guard"), c.spare("land_via")
 	}
@@ -138,18 +130,27 @@ func (c *converter) limits() {
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }
 
-// budget warns of a budget that was never written and refuses one that was
-// written and cannot be kept.
+// budget refuses one that was written and cannot be kept.
 func (c *converter) budget() {
-	text := c.advised("budget_tokens", "missing; write the most output tokens of one run, like 200000")
+	text := written(c.config.BudgetTokens)
 	if text == "" {
 		return
 	}
 	n, err := positive(text, 1<<50)
-	if err != nil {
-		c.fail("budget_tokens", "missing or non-numeric (%s): %s", readiness.Quote(text), err)
+	switch {
+	case err == nil:
+		c.def.BudgetTokens = n
+	case digitsOnly(text):
+		c.fail("budget_tokens", "%s: %s", readiness.Quote(text), err)
+	default:
+		c.fail("budget_tokens", "%s; a run refuses what it cannot count", c.checked("budget_tokens"))
 	}
-	c.def.BudgetTokens = n
+}
+
+// checked is what the check says about a key, without the key.
+func (c *converter) checked(key string) string {
+	i := slices.IndexFunc(c.verdict.Findings, func(f readiness.Finding) bool { return f.Key == key })
+	return strings.TrimPrefix(c.verdict.Findings[i].Message, key+": ")
 }
 
 func (c *converter) count(key string) int {
@@ -180,24 +181,6 @@ func (c *converter) oneOf(key string, allowed []string) string {
 		return ""
 	}
 	return text
-}
-
-// required is the text of a key without which nothing runs.
-func (c *converter) required(key, problem string) string {
-	if v, _ := c.doc.Scalar(key); readiness.Filled(v.Text) {
-		return v.Text
-	}
-	c.fail(key, "%s", problem)
-	return ""
-}
-
-// advised is the text of a key that should be there.
-func (c *converter) advised(key, problem string) string {
-	if v, _ := c.doc.Scalar(key); readiness.Filled(v.Text) {
-		return v.Text
-	}
-	c.warn(key, "%s", problem)
-	return ""
 }
 
 // optional is the text of a key that may be absent. A value that was begun and
@@ -245,8 +228,8 @@ func (c *converter) report(severity, key, message string) {
 }
 
 func (c *converter) reportAt(severity, key, message string, v readiness.Value) {
-	c.findings = append(c.findings, readiness.Finding{
-		Severity: severity, Key: key, Message: message, Line: v.Line, Column: v.Column,
+	c.more = append(c.more, readiness.Finding{
+		Kind: kind(severity, key), Severity: severity, Key: key, Message: message, Line: v.Line, Column: v.Column,
 	})
 }
 
@@ -260,10 +243,3 @@ func kebab(name string) bool {
 }
 
 func choices(allowed []string) string { return "write one of " + strings.Join(allowed, ", ") }
-
-func butIs(text string) string {
-	if text == "" {
-		return "; it is missing"
-	}
-	return ", and is " + readiness.Quote(text)
-}

@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,60 +8,64 @@ import (
 )
 
 // scope reads the globs that the loop may touch. Each must be a bounded part
-// of the tree.
+// of the tree, however that is written. What the check has said of the first
+// bad item is not said again.
 func (c *converter) scope() []string {
-	items := c.doc.List("scope")
-	if len(items) == 0 {
-		c.fail("scope", "missing; write the globs that the loop may touch, like src/**")
-		return nil
-	}
-	return c.globs("scope", items, func(pattern string) string {
+	checked := false
+	return c.globs("scope", c.config.Scope, func(item readiness.Value) bool {
+		problem := readiness.ScopeProblem(item.Text)
 		switch {
-		case readiness.Placeholder(pattern):
-			return "unfilled placeholder (" + readiness.Quote(pattern) + "); write a glob like src/**"
-		case unbounded(pattern):
-			return "unbounded (" + readiness.Quote(pattern) + "); name a directory or a kind of file, like src/** or **/*.go"
+		case problem != "" && !checked:
+			checked = true
+		case problem != "":
+			c.failAt("scope", item, problem)
+		case len(item.Text) <= maxPatternBytes && unbounded(item.Text):
+			c.failAt("scope", item, readiness.Quote(item.Text)+
+				" is the whole tree; name a directory or a kind of file, like src/** or **/*.go")
+		default:
+			return true
 		}
-		return ""
+		return false
 	})
 }
 
 // patterns reads an optional list of globs, which may be as wide as it likes.
 func (c *converter) patterns(key string) []string {
-	return c.globs(key, c.list(key), func(pattern string) string {
+	return c.globs(key, c.list(key), func(item readiness.Value) bool {
 		switch {
-		case readiness.Placeholder(pattern):
-			return "unfilled placeholder (" + readiness.Quote(pattern) + "); write a glob or remove the item"
-		case pattern == "":
-			return "an empty item; write a glob or remove it"
+		case readiness.Placeholder(item.Text):
+			c.failAt(key, item, "unfilled placeholder ("+readiness.Quote(item.Text)+"); write a glob or remove the item")
+		case item.Text == "":
+			c.failAt(key, item, "an empty item; write a glob or remove it")
+		default:
+			return true
 		}
-		return ""
+		return false
 	})
 }
 
-func (c *converter) globs(key string, items []readiness.Value, problem func(string) string) []string {
+// globs keeps the items that allowed says nothing against and that are globs.
+func (c *converter) globs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
 	if len(items) > maxPatterns {
 		c.fail(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
 		return nil
 	}
-	good := make([]string, 0, len(items))
+	var good []string
 	for _, item := range items {
-		if len(item.Text) <= maxPatternBytes {
-			if p := problem(item.Text); p != "" {
-				c.reportAt(readiness.SeverityError, key, key+": "+p, item)
-				continue
-			}
+		if !allowed(item) {
+			continue
 		}
 		if p := patternProblem(item.Text); p != "" {
-			c.reportAt(readiness.SeverityError, key, fmt.Sprintf("%s: %s: %s", key, readiness.Quote(item.Text), p), item)
+			c.failAt(key, item, readiness.Quote(item.Text)+": "+p)
 			continue
 		}
 		good = append(good, item.Text)
 	}
-	if len(good) == 0 {
-		return nil
-	}
 	return good
+}
+
+func (c *converter) failAt(key string, item readiness.Value, problem string) {
+	c.reportAt(readiness.SeverityError, key, key+": "+problem, item)
 }
 
 // env reads names of environment variables. Their values are never in a file.
@@ -70,8 +73,7 @@ func (c *converter) env() []string {
 	var names []string
 	for _, item := range c.list("env") {
 		if !variableName(item.Text) {
-			c.reportAt(readiness.SeverityError, "env", "env: "+readiness.Quote(item.Text)+
-				" is not the name of a variable; write names only, like [CI, GOFLAGS]", item)
+			c.failAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like [CI, GOFLAGS]")
 			continue
 		}
 		names = append(names, item.Text)

@@ -227,6 +227,7 @@ func TestOnlyATierIsMissingEverythingElse(t *testing.T) {
 
 func TestNoSandboxIsRefusedAtL3(t *testing.T) {
 	l3 := with(with(with(configB, "tier", " L3"), "permission_mode", " bypassPermissions"), "sandbox", " none")
+	l3 = with(l3, "escalation", " anything that does not fit its container")
 	if _, _, short := convert(t, l3); !cmp.Equal(short, []string{"error sandbox"}) {
 		t.Errorf("findings %v, want one error about the sandbox", short)
 	}

@@ -28,10 +28,29 @@ const (
 	SeverityWarning = "warning" // it can, and something is missing or without effect
 )
 
+// Kind says what a finding means for the readiness of a loop.
+type Kind int
+
+// Kinds of a Finding.
+const (
+	KindCheck   Kind = iota // made by Check, whose Verdict counts it
+	KindOwn                 // an error in one of pawl's own keys: the loop is not ready
+	KindUnknown             // a key that nobody reads: under --strict the loop is not ready
+	KindNote                // no say in readiness; if it is an error, a run refuses the loop all the same
+)
+
+// Blocks reports whether such a finding makes a loop not ready that its Verdict
+// holds for ready.
+func (k Kind) Blocks(strict bool) bool {
+	return k == KindOwn || k == KindUnknown && strict
+}
+
 // Finding is one thing that is wrong with a definition. Message is one line
-// that begins with the key and a colon and says the fix. Line and Column count
-// from 1; a key that is missing is reported at the start of the file.
+// that begins with the key it is about, says what is wrong and the fix. Line
+// and Column count from 1; a key that is missing is reported at the start of
+// the file.
 type Finding struct {
+	Kind     Kind
 	Severity string
 	Key      string
 	Message  string

@@ -1,0 +1,76 @@
+package definition
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+// Config is what the document says for the keys of the format, for
+// readiness.Check and readiness.Doctor.
+func (d *Document) Config() readiness.Config {
+	c := readiness.Config{
+		Name: d.value("name"), Pattern: d.value("pattern"), Tier: d.value("tier"), Cadence: d.value("cadence"),
+		Goal: d.value("goal"), Escalation: d.value("escalation"), KillSwitch: d.value("kill_switch"),
+		BudgetTokens: d.value("budget_tokens"), PermissionMode: d.value("permission_mode"), Verify: d.value("verify"),
+		Guard: d.value("guard"), Worktree: d.value("worktree"), LandVia: d.value("land_via"),
+		Scope: d.List("scope"), ScopeAt: d.value("scope"),
+	}
+	if text := written(c.Cadence); text != "" {
+		if _, err := schedule.ParseFor(text, written(c.Name)); err != nil {
+			c.CadenceProblem = err.Error()
+		}
+	}
+	return c
+}
+
+// Check judges the document without running it. The verdict is about the keys
+// of the format. The second list is everything else, in the order of the file,
+// and does not change the score; the Kind of each finding says what it does
+// change:
+//
+//   - KindOwn: an error in one of pawl's own keys, which is wrong or which this
+//     version refuses. The loop is not ready.
+//   - KindUnknown: a key that nobody reads, with what was probably meant. Under
+//     --strict the loop is not ready.
+//   - KindNote: no say in readiness. A repeated key, a key without effect, and
+//     as errors what only a run refuses in the keys of the format, like a scope
+//     of the whole tree.
+//
+// The name of the directory is not compared, and of a list of bad items in scope
+// the verdict has the first.
+func (d *Document) Check() (readiness.Verdict, []readiness.Finding) {
+	c := d.convert("")
+	slices.SortStableFunc(c.more, byPlace)
+	return c.verdict, c.more
+}
+
+func (d *Document) value(key string) readiness.Value {
+	v, _ := d.Scalar(key)
+	return v
+}
+
+// written is the text that a person has written, not a placeholder.
+func written(v readiness.Value) string {
+	if !readiness.Filled(v.Text) {
+		return ""
+	}
+	return v.Text
+}
+
+// kind says what a finding outside the check means for readiness.
+func kind(severity, key string) readiness.Kind {
+	switch {
+	case !slices.Contains(knownKeys, key):
+		return readiness.KindUnknown
+	case severity == readiness.SeverityError && !slices.Contains(seedKeys, key):
+		return readiness.KindOwn
+	}
+	return readiness.KindNote
+}
+
+func byPlace(a, b readiness.Finding) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+}

@@ -1,0 +1,122 @@
+package readiness
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Config is what a definition says for the keys of the format, as written. The
+// zero Value is a key that is absent.
+type Config struct {
+	Name, Pattern, Tier, Cadence, Goal, Escalation, KillSwitch     Value
+	BudgetTokens, PermissionMode, Verify, Guard, Worktree, LandVia Value
+
+	Scope   []Value
+	ScopeAt Value // where the list stands or would stand; its text is not read
+
+	CadenceProblem string // why a filled cadence cannot fire; empty: it can
+}
+
+// Verdict is what Check found. The zero Verdict has a score of 0 and is ready
+// at a minimum of 0 only.
+type Verdict struct {
+	Findings []Finding // in the order of the checks
+	Passed   int       // checks
+	Total    int       // checks that apply to the tier
+	Errors   int       // findings of each severity
+	Warnings int
+	Tier     string // as written, "unknown" when it is absent
+}
+
+// Check judges how complete a definition is. Each check that applies weighs the
+// same. A cadence that cannot fire is an error beside them: it changes no score
+// and makes the loop not ready.
+func Check(c Config) Verdict {
+	v := Verdict{Tier: c.Tier.Text}
+	if v.Tier == "" {
+		v.Tier = "unknown"
+	}
+	for i := range checks {
+		check := &checks[i]
+		if !check.applies(loop.Tier(c.Tier.Text)) {
+			continue
+		}
+		v.Total++
+		if f := check.find(&c); f.Message == "" {
+			v.Passed++
+		} else {
+			v.add(check.severity, f)
+		}
+		if check.number == cadenceCheck && Filled(c.Cadence.Text) && c.CadenceProblem != "" {
+			v.add(SeverityError, about("cadence", c.Cadence, Printable(c.CadenceProblem)))
+		}
+	}
+	return v
+}
+
+func (v *Verdict) add(severity string, f Finding) {
+	f.Severity = severity
+	v.Findings = append(v.Findings, f)
+	if severity == SeverityError {
+		v.Errors++
+	} else {
+		v.Warnings++
+	}
+}
+
+// Score is the part of the checks that passed, in whole percent, rounded down.
+func (v Verdict) Score() int {
+	if v.Total == 0 {
+		return 0
+	}
+	return 100 * v.Passed / v.Total
+}
+
+// Ready reports whether the loop may be started: no error, a score of at least
+// least percent and, if strict, no warning.
+func (v Verdict) Ready(least int, strict bool) bool {
+	return v.Errors == 0 && v.Score() >= least && !(strict && v.Warnings > 0)
+}
+
+// PermissionModes lists the modes that a definition may have. The caller owns
+// the list.
+func PermissionModes() []string { return slices.Clone(permissionModes) }
+
+var permissionModes = []string{"plan", "dontAsk", "auto", "acceptEdits", "bypassPermissions"}
+
+// modesOf lists the modes that fit each tier.
+var modesOf = map[loop.Tier][]string{
+	loop.TierReport:     {"plan", "dontAsk"},
+	loop.TierAssisted:   {"dontAsk", "auto", "acceptEdits"},
+	loop.TierUnattended: {"bypassPermissions"},
+}
+
+// ScopeProblem says what is wrong with an item of a scope and the fix, or
+// nothing. It knows the shortest ways to write the whole tree, and not all of
+// them.
+func ScopeProblem(item string) string {
+	switch {
+	case Placeholder(item):
+		return "unfilled placeholder (" + Quote(item) + "); write a glob like src/**"
+	case slices.Contains([]string{"*", "**", ".", "./", "/", ""}, item):
+		return "unbounded (" + Quote(item) + "); name a directory or a kind of file, like src/** or **/*.go"
+	}
+	return ""
+}
+
+// isolated reports whether a definition says that it runs where it can do no
+// harm.
+func isolated(c *Config) bool {
+	texts := []string{c.Escalation.Text}
+	for _, item := range c.Scope {
+		texts = append(texts, item.Text)
+	}
+	text := strings.ToLower(strings.Join(texts, "\n"))
+	return slices.ContainsFunc([]string{"container", "isolat", "sandbox"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
+}
+
+func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -1,0 +1,140 @@
+package readiness
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// States of a Row.
+const (
+	StateOK   = "ok"
+	StateWarn = "warn" // the loop runs, and something will not be as it says
+	StateBad  = "bad"  // the loop will not run as it says
+)
+
+// Row is one thing that a loop needs in order to run, and whether it is so.
+// Detail and Fix are each one line. Fix is the change to make, empty if there
+// is none.
+type Row struct {
+	State  string
+	Check  string
+	Detail string
+	Fix    string
+}
+
+// Doctor makes the rows that need nothing but the definition. perRun is what
+// all agents of one run of its pattern usually use, in tokens; known is false
+// if the pattern is not in the catalogue. It is stricter than Check about
+// isolation on purpose.
+func Doctor(c Config, perRun int64, known bool) []Row {
+	rows := []Row{modeRow(c)}
+	if c.Tier.Text == string(loop.TierUnattended) && c.PermissionMode.Text == "bypassPermissions" {
+		rows = append(rows, isolationRow(c))
+	}
+	if known && digits(c.BudgetTokens.Text) {
+		rows = append(rows, budgetRow(c.BudgetTokens.Text, perRun))
+	}
+	return rows
+}
+
+// modeRow asks only whether the mode can work without a person; Check says
+// whether it is a valid one.
+func modeRow(c Config) Row {
+	mode := c.PermissionMode.Text
+	row := Row{State: StateOK, Check: "permission_mode", Detail: Quote(mode)}
+	if mode != "" && mode != "default" {
+		return row
+	}
+	row.State, row.Detail = StateBad, "missing; the agent would ask, and nobody is there"
+	if mode != "" {
+		row.Detail = "'default' is interactive; the agent would ask, and nobody is there"
+	}
+	row.Fix = "set permission_mode: dontAsk"
+	if c.Tier.Text == string(loop.TierUnattended) {
+		row.Fix = "set permission_mode: bypassPermissions"
+	}
+	return row
+}
+
+func isolationRow(c Config) Row {
+	if isolated(&c) {
+		return Row{State: StateOK, Check: "isolation", Detail: "declared in escalation or scope"}
+	}
+	return Row{
+		State: StateBad, Check: "isolation", Detail: "bypassPermissions at L3, and no isolation is declared",
+		Fix: `add to escalation "runs only in a container", and see to it that it does`,
+	}
+}
+
+func budgetRow(budget string, perRun int64) Row {
+	// A number too large for 64 bits is read as the largest.
+	n, _ := strconv.ParseInt(budget, 10, 64)
+	need := strconv.FormatInt(perRun, 10)
+	if n >= perRun {
+		return Row{State: StateOK, Check: "budget", Detail: Quote(budget) + " covers " + need + " tokens/run"}
+	}
+	return Row{
+		State: StateBad, Check: "budget", Detail: Quote(budget) + " is less than " + need + " tokens/run of the pattern",
+		Fix: "set budget_tokens: " + need,
+	}
+}
+
+// GateProgram is the program that a verify or guard command starts: its first
+// word that contains no =, without its quotes. The word is empty if there is
+// none. Commands that are empty or still to be filled in are skipped.
+func GateProgram(command string) (word string, skip bool) {
+	if !Filled(command) {
+		return "", true
+	}
+	for command != "" {
+		word, command = cutWord(command)
+		if word != "" && !strings.Contains(word, "=") {
+			return word, false
+		}
+	}
+	return "", false
+}
+
+// cutWord takes the first word off a command. White space within quotes is part
+// of a word; a quote that is not closed is a character.
+func cutWord(command string) (word, rest string) {
+	command = strings.TrimSpace(command)
+	var b strings.Builder
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; c {
+		case ' ', '\t', '\n', '\r':
+			return b.String(), command[i:]
+		case '"', '\'':
+			if length := strings.IndexByte(command[i+1:], c); length >= 0 {
+				b.WriteString(command[i+1 : i+1+length])
+				i += length + 1
+				continue
+			}
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// SwitchDir is the directory in which a kill switch would appear: the parent of
+// the first word of its text that has a slash before its end and is no
+// address. It reports false if there is no such word.
+func SwitchDir(killSwitch string) (dir string, ok bool) {
+	if !Filled(killSwitch) {
+		return "", false
+	}
+	for word := range strings.FieldsSeq(killSwitch) {
+		word = strings.Trim(word, "\"'`()[]{},;:!?")
+		word = strings.TrimRight(strings.TrimSuffix(word, "."), "/")
+		if strings.Contains(word, "://") || !strings.Contains(word, "/") {
+			continue
+		}
+		return path.Dir(word), true
+	}
+	return "", false
+}
