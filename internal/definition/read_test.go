@@ -81,6 +81,7 @@ func TestScalarsAreReadAsWritten(t *testing.T) {
 		"a tab between words":                    {"goal: a\tb \t c\t# d", "a\tb \t c", false},
 		"a tab before and behind the value":      {"goal:\tx\t", "x", false},
 		"a tab in a flow list":                   {"goal: [a\tb,\tc]", "[a\tb,\tc]", false},
+		"a tab before a bracket in a text":       {"goal: don't {\t[", "don't {\t[", true},
 		"a tab in the second line":               {"goal: a\n  b\tc", "a b\tc", false},
 		"a byte-order mark":                      {"\ufeffgoal: x", "x", false},
 		"carriage returns":                       {"goal: x\r\ntier: L1\r\n", "x", false},

@@ -68,6 +68,9 @@ func (r treeReader) complete(entries []entry) error {
 		if e.block && len(e.items) > 0 && r.dashesBelow(e) != len(e.items) {
 			return fmt.Errorf("not valid YAML (line %d: a list item inside another value)", e.key.Line)
 		}
+		if line := r.src.loses(e); line > 0 {
+			return fmt.Errorf("not valid YAML (line %d: a tab that YAML drops)", line)
+		}
 		if v := e.scalar; v.Line > e.key.Line && v.Column <= e.key.Column && !e.block {
 			return fmt.Errorf("not valid YAML (line %d: text without a key)", v.Line)
 		}

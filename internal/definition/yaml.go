@@ -8,6 +8,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // Limits of what is given to the YAML parser, whose time grows with the square
@@ -148,6 +150,10 @@ func hide(src source) string {
 }
 
 func hideInLine(b *strings.Builder, line, next string) {
+	if !strings.ContainsAny(line, "\t!&*") {
+		b.WriteString(line)
+		return
+	}
 	body := bodyStart(line)
 	for i := 0; i < len(line); {
 		if line[i] == ' ' || line[i] == '\t' {
@@ -244,4 +250,23 @@ func show(text string) string {
 		return text
 	}
 	return shown.Replace(text)
+}
+
+// loses is the line of a plain value from which the parser has dropped a tab
+// that hide did not keep, or 0.
+func (s source) loses(e entry) int {
+	if !strings.Contains(s.text, "\t") {
+		return 0
+	}
+	for _, v := range append([]readiness.Value{e.scalar}, e.items...) {
+		written := s.from(v.Line, v.Column)
+		if written == "" || strings.ContainsAny(written[:1], "\"'|>[{") || strings.HasPrefix(written, v.Text) {
+			continue
+		}
+		// The text of several lines begins with the first.
+		if !strings.HasPrefix(v.Text, strings.TrimRight(written, " \t")) {
+			return v.Line
+		}
+	}
+	return 0
 }
