@@ -118,18 +118,19 @@ func (c *converter) notYet() {
 // repeated ones.
 func (c *converter) unknown() {
 	for _, key := range c.doc.Keys() {
-		at := readiness.Value{Line: key.Line, Column: key.Column}
-		name := strings.Trim(readiness.Quote(key.Name), "'")
+		problem := "unknown key"
 		switch {
 		case key.Repeated:
-			c.reportAt(readiness.SeverityWarning, key.Name, name+": stands above already; the first counts", at)
+			problem = "stands above already; the first counts"
 		case slices.Contains(knownKeys, key.Name):
+			continue
 		default:
-			message := name + ": unknown key"
 			if similar := similarKey(key.Name); similar != "" {
-				message += "; did you mean " + similar + "?"
+				problem += "; did you mean " + similar + "?"
 			}
-			c.reportAt(readiness.SeverityWarning, key.Name, message, at)
 		}
+		name := strings.Trim(readiness.Quote(key.Name), "'")
+		at := readiness.Value{Line: key.Line, Column: key.Column}
+		c.reportAt(readiness.SeverityWarning, key.Name, name+": "+problem, at)
 	}
 }

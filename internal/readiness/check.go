@@ -19,6 +19,10 @@ type Config struct {
 	CadenceProblem string // why a filled cadence cannot fire; empty: it can
 }
 
+// LeastScore is the score from which on a loop is ready, unless its operator
+// asks for another.
+const LeastScore = 70
+
 // Verdict is what Check found. The zero Verdict has a score of 0 and is ready
 // at a minimum of 0 only.
 type Verdict struct {
@@ -77,7 +81,7 @@ func (v Verdict) Score() int {
 // Ready reports whether the loop may be started: no error, a score of at least
 // least percent and, if strict, no warning.
 func (v Verdict) Ready(least int, strict bool) bool {
-	return v.Errors == 0 && v.Score() >= least && !(strict && v.Warnings > 0)
+	return v.Errors == 0 && v.Score() >= least && (!strict || v.Warnings == 0)
 }
 
 // PermissionModes lists the modes that a definition may have. The caller owns
