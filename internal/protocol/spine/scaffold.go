@@ -1,0 +1,325 @@
+package spine
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+// Blank says what a new loop is. Only Name is required. What is empty comes
+// from the pattern of the catalogue; a pattern that is not there, like custom,
+// leaves placeholders, with which no loop runs.
+type Blank struct {
+	Name    string    // lower-case words and digits, joined by single hyphens
+	Pattern string    // empty: custom
+	Tier    loop.Tier // empty: L1
+	Cadence string    // an interval in m, h or d, or five cron fields; empty: 1h
+	Now     time.Time // stands in STATE.md
+
+	Goal, Escalation     string
+	Scope                []string
+	Verify, Guard, Setup string // commands; below L2 the first two, and always setup, become comments
+	LandVia              string // empty: fleet-ops; below L2 a comment
+	Sense                string // command; empty: none
+	Agent, AgentCommand  string // empty: a comment says how to name one
+	Env                  []string
+}
+
+// File is one file of a loop's folder.
+type File struct {
+	Name string
+	Body []byte
+}
+
+// Scaffold makes the four files of a new loop, in the order in which they
+// should be written: the definition comes last, because it makes the folder a
+// loop. The same Blank gives the same bytes. Every refusal is a *loop.Fault
+// with exit status 2; one of them is that a value could not be written so that
+// readers give exactly it back.
+func Scaffold(b Blank) ([]File, error) {
+	s, err := newSheet(b)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.render("loop.config.yaml.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prove(config); err != nil {
+		return nil, err
+	}
+	prompt, err := s.render("run.md.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	state := NewState(s.Name, "pawl")
+	state.SetHeader(s.Now, 0, 100)
+	return []File{
+		{StateFile, []byte(state.String())},
+		{LogFile, []byte(LogHeader(s.Name))},
+		{PromptFile, prompt},
+		{ConfigFile, config},
+	}, nil
+}
+
+// sheet is what the templates are filled from.
+type sheet struct {
+	Blank
+	Folder     string
+	Mode       string // permission mode
+	Budget     int64  // output tokens of a run
+	KillSwitch string
+	Gated      bool // L2 and above
+	Alone      bool // L3
+
+	said map[string][]string // what was written as the value of each key
+}
+
+// What a human has yet to write.
+const (
+	blankGoal       = "<one sentence: what the loop does and what it must not do>"
+	blankScope      = "<fill: globs that the loop may touch, like src/**>"
+	blankEscalation = "<fill: what is handed to a human instead of done>"
+	blankVerify     = "<fill: the command that judges the work, like go test ./...>"
+	blankGuard      = "<fill: the command that must always pass, like go vet ./...>"
+)
+
+// alone is what every loop without people around it has to hand over.
+const alone = ", anything that cannot be done inside its isolated sandbox"
+
+func newSheet(b Blank) (*sheet, error) {
+	b.Pattern, b.Tier, b.Cadence = cmp.Or(b.Pattern, pattern.Custom), cmp.Or(b.Tier, loop.TierReport), cmp.Or(b.Cadence, "1h")
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	s := &sheet{
+		Blank: b, Folder: Dir(b.Name), Mode: "dontAsk", KillSwitch: Dir(b.Name) + "/PAUSED exists, OR the loop-pause label is set",
+		Gated: b.Tier != loop.TierReport, Alone: b.Tier == loop.TierUnattended, said: map[string][]string{},
+	}
+	if s.Alone {
+		s.Mode = "bypassPermissions"
+	}
+	p, known := pattern.Find(b.Pattern)
+	if !known {
+		p, _ = pattern.Find(pattern.Custom)
+	}
+	s.seed(p)
+	return s, nil
+}
+
+// seed fills what the request leaves open with the words of a pattern.
+func (s *sheet) seed(p pattern.Pattern) {
+	if s.Alone && p.Escalation != "" {
+		p.Escalation += alone
+	}
+	s.Goal = cmp.Or(s.Goal, p.Goal, blankGoal)
+	s.Escalation = cmp.Or(s.Escalation, p.Escalation, blankEscalation)
+	s.Verify = cmp.Or(s.Verify, p.Verify, blankVerify)
+	s.Guard = cmp.Or(s.Guard, p.Guard, blankGuard)
+	s.LandVia = cmp.Or(s.LandVia, "fleet-ops")
+	s.Budget = p.Budget
+	if len(s.Scope) == 0 {
+		s.Scope = []string{cmp.Or(p.Scope, blankScope)}
+	}
+}
+
+var (
+	kebabCase = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	cadences  = regexp.MustCompile(`^([0-9]+[mhd]|[0-9 */,-]+)$`)
+)
+
+// check refuses what cannot be a new loop, and what looks different from what
+// it is.
+func (b Blank) check() error {
+	switch {
+	case !kebabCase.MatchString(b.Name):
+		return unusable("name", b.Name, "a name is lower-case words and digits joined by single hyphens", "write it like ci-watch")
+	case !kebabCase.MatchString(b.Pattern):
+		return unusable("pattern", b.Pattern, "a pattern is lower-case words joined by single hyphens",
+			"use one of: "+strings.Join(pattern.Names(), ", "))
+	case !b.Tier.Known():
+		return unusable("tier", string(b.Tier), "it is none of the three", "use L1, L2 or L3; every loop starts at L1")
+	case !cadences.MatchString(b.Cadence):
+		return unusable("cadence", b.Cadence, "it is neither an interval nor five cron fields of digits, spaces and * / , -",
+			"write it like 10m, 6h, 1d or 0 9 * * 1-5")
+	}
+	if _, err := schedule.ParseFor(b.Cadence, b.Name); err != nil {
+		return unusable("cadence", b.Cadence, err.Error(), "write it like 10m, 6h, 1d or 0 9 * * 1-5")
+	}
+	for _, v := range b.texts() {
+		if r, ok := unwritable(v.text); ok {
+			return unusable(v.key, v.text, fmt.Sprintf("it holds %s, which readers drop or hide", r), "write it without")
+		}
+	}
+	return nil
+}
+
+func unusable(key, value, why, fix string) error {
+	return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%s %s cannot be used", key, readiness.Quote(value)), Why: why, Fix: fix}
+}
+
+type keyed struct{ key, text string }
+
+// texts lists the free text of the request.
+func (b Blank) texts() []keyed {
+	list := []keyed{
+		{"goal", b.Goal},
+		{"escalation", b.Escalation},
+		{"verify", b.Verify},
+		{"guard", b.Guard},
+		{"setup", b.Setup},
+		{"land_via", b.LandVia},
+		{"sense", b.Sense},
+		{"agent", b.Agent},
+		{"agent_command", b.AgentCommand},
+	}
+	for _, glob := range b.Scope {
+		list = append(list, keyed{"scope", glob})
+	}
+	for _, name := range b.Env {
+		list = append(list, keyed{"env", name})
+	}
+	return list
+}
+
+// unwritable finds what some readers take for the end of a line, drop, or show
+// in another order. Emoji are joined by characters that are not seen either.
+func unwritable(text string) (string, bool) {
+	for at, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[at:], "\uFFFD"):
+			return "bytes that are not UTF-8", true
+		case r == '\n', r == '\u200c', r == '\u200d', unicode.IsGraphic(r):
+		default:
+			return fmt.Sprintf("the character %U", r), true
+		}
+	}
+	return "", false
+}
+
+//go:embed templates/*.tmpl
+var templates embed.FS
+
+func (s *sheet) render(name string) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{
+		"entry": s.entry, "bare": s.bare, "list": s.list, "later": later,
+	}).ParseFS(templates, "templates/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, s)
+	return b.Bytes(), err
+}
+
+func (s *sheet) entry(key, value string) string {
+	s.said[key] = []string{value}
+	return key + ": " + yamlText(value)
+}
+
+// bare is an entry whose value is a word of YAML and not a text.
+func (s *sheet) bare(key string, value any) string {
+	text := fmt.Sprint(value)
+	s.said[key] = []string{text}
+	return key + ": " + text
+}
+
+// list writes one item a line. Items that only YAML can quote are written into
+// one line, which readers of lines give to a reader of YAML.
+func (s *sheet) list(key string, items []string) string {
+	s.said[key] = items
+	lines, flow := key+":", make([]string, len(items))
+	inLine := false
+	for i, item := range items {
+		text, ok := lineText(item)
+		inLine = inLine || !ok
+		lines += "\n  - " + text
+		flow[i] = escaped(item)
+	}
+	if inLine {
+		return key + ": [" + strings.Join(flow, ", ") + "]"
+	}
+	return lines
+}
+
+// later is an entry that waits behind comment marks, on each of its lines.
+func later(key, value string) string {
+	return "# " + strings.ReplaceAll(key+": "+yamlText(value), "\n", "\n# ")
+}
+
+// yamlText writes a value so that a reader of YAML and a reader of lines give
+// exactly it back: in a line where that can be, else as a block.
+func yamlText(value string) string {
+	if text, ok := lineText(value); ok {
+		return text
+	}
+	return "|-\n  " + strings.ReplaceAll(value, "\n", "\n  ")
+}
+
+// bareText is what no reader takes for anything but text.
+var bareText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
+
+// typed are the words that readers of YAML take for something else than text.
+var typed = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}
+
+// lineText is a value without quotes or in those that need no escapes, which
+// readers of lines do not know. It reports false for one that has both kinds.
+func lineText(value string) (string, bool) {
+	_, notFloat := strconv.ParseFloat(value, 64)
+	_, notInt := strconv.ParseInt(value, 0, 64)
+	switch {
+	case strings.Contains(value, "\n"):
+		return "", false
+	case bareText.MatchString(value) && notFloat != nil && notInt != nil && !slices.Contains(typed, strings.ToLower(value)):
+		return value, true
+	case !strings.ContainsAny(value, `"\`):
+		return `"` + value + `"`, true
+	case !strings.Contains(value, "'"):
+		return "'" + value + "'", true
+	}
+	return "", false
+}
+
+var flowEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func escaped(value string) string { return `"` + flowEscapes.Replace(value) + `"` }
+
+// prove reads the definition back. One that says anything else than what was
+// asked for must not be written.
+func (s *sheet) prove(config []byte) error {
+	doc, err := definition.Parse(ConfigFile, config)
+	if err != nil {
+		return err
+	}
+	if doc.Notice != "" {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Why: doc.Notice, Fix: "use shorter and simpler values"}
+	}
+	for _, key := range doc.Keys() {
+		var got []string
+		for _, v := range doc.List(key.Name) {
+			got = append(got, v.Text)
+		}
+		if want := s.said[key.Name]; !slices.Equal(got, want) {
+			return unusable(key.Name, strings.Join(want, " "), "readers would not give back exactly this text", "write it in one line, with one kind of quotes")
+		}
+	}
+	if got, want := len(doc.Keys()), len(s.said); got != want {
+		return fmt.Errorf("write the definition of %s: %d keys instead of %d", s.Name, got, want)
+	}
+	return nil
+}
