@@ -435,7 +435,9 @@ func TestEveryTextOfOneLineIsGivenBackExactly(t *testing.T) {
 
 func TestEveryTextIsGivenBackExactlyOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := drawBlank(t, rapid.OneOf(drawHard(true), rapid.String().Filter(func(s string) bool { return s != "" })))
+		b := drawBlank(t, rapid.Just("x"))
+		odd := rapid.OneOf(drawHard(true), rapid.String().Filter(func(s string) bool { return s != "" }))
+		b.Goal, b.Setup, b.Scope = odd.Draw(t, "odd goal"), odd.Draw(t, "odd setup"), append(b.Scope, odd.Draw(t, "odd scope"))
 		if files, err := Scaffold(b); err == nil {
 			checkExact(t, b, string(files[3].Body))
 		} else if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitUsage {
@@ -461,7 +463,7 @@ func FuzzScaffold(f *testing.F) {
 		case err == nil:
 			checkExact(t, b, string(files[3].Body))
 		case goal == strings.TrimSpace(goal) && !strings.Contains(goal, "\n") && len(goal) < 1000:
-			if _, hidden := unwritable(goal + setup); !hidden && !strings.ContainsAny(goal, "[{") {
+			if _, hidden := unwritable(goal + "\n" + setup); !hidden && !strings.ContainsAny(goal, "[{") {
 				t.Fatalf("%q is refused: %v", goal, err)
 			}
 		}
