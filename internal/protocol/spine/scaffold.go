@@ -303,11 +303,14 @@ func escaped(value string) string { return `"` + flowEscapes.Replace(value) + `"
 // asked for must not be written.
 func (s *sheet) prove(config []byte) error {
 	doc, err := definition.Parse(ConfigFile, config)
-	if err != nil {
-		return err
-	}
-	if doc.Notice != "" {
-		return &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Why: doc.Notice, Fix: "use shorter and simpler values"}
+	refused := &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Err: err, Fix: "use shorter and simpler values"}
+	switch {
+	case err != nil:
+		refused.Why = err.Error()
+		return refused
+	case doc.Notice != "":
+		refused.Why = doc.Notice
+		return refused
 	}
 	for _, key := range doc.Keys() {
 		var got []string

@@ -348,6 +348,7 @@ func TestWhatCannotBeANewLoopIsRefused(t *testing.T) {
 		"a sense that is no text":                    {func(b *Blank) { b.Sense = "\xff" }, "sense", "UTF-8"},
 		"a goal that ends in a line":                 {func(b *Blank) { b.Goal = "a\n" }, "goal", "exactly this text"},
 		"a gate with both quotes and a space behind": {func(b *Blank) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
+		"a goal that nests":                          {func(b *Blank) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},
 		"a goal like a book":                         {func(b *Blank) { b.Goal = strings.Repeat("a ", 5000) }, "write the definition of x", "8192 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
