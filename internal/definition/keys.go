@@ -6,55 +6,47 @@ import (
 )
 
 // seedKeys are the keys of the format, in the order of its table.
-var seedKeys = []string{
-	"name", "pattern", "tier", "cadence", "goal", "scope", "verify", "guard", "permission_mode", "worktree",
-	"escalation", "budget_tokens", "kill_switch", "land_via",
-}
+var seedKeys = named(func(f Field) bool { return f.Format })
 
 // ownKeys are the optional keys beside them that have an effect.
-var ownKeys = []string{
-	"agent", "agent_command", "model", "protocol", "sense", "base", "protect", "max_iterations", "max_step_timeout",
-	"max_wall_clock", "max_items", "give_up_after", "on_blocked", "on_failure", "retry_blocked_after", "sandbox", "env",
-}
+var ownKeys = named(func(f Field) bool { return !f.Format && f.NotYet == "" })
 
 // NotYet lists the keys that are defined and that this version does not
 // honour. Definition never ignores one silently: it refuses those whose absence
 // would change what a run may do or how it is judged, and warns of the others.
-var NotYet = []string{
-	"invariants", "reviewer", "reviewer_agent", "reviewer_model", "setup", "budget_usd_day", "budget_tokens_day", "on",
-	"autoland", "human_gate", "stop_lines", "commit_state", "include_dirty", "provider", "base_url", "auth", "network",
-	"priority", "timezone", "catch_up", "jitter",
-}
+var NotYet = named(func(f Field) bool { return f.NotYet != "" })
 
 // harmlessNotYet are those of NotYet without which a run is no freer: they say
 // when a loop runs and who helps.
-var harmlessNotYet = []string{
-	"priority", "timezone", "catch_up", "jitter", "on", "autoland", "reviewer_agent", "reviewer_model",
-}
+var harmlessNotYet = named(func(f Field) bool { return f.NotYet == NoEffect })
 
 // notYetDefaults are values that say what happens anyway.
-var notYetDefaults = map[string]string{
-	"commit_state": "false", "include_dirty": "false", "human_gate": "propose", "autoland": "none", "reviewer": "none",
-	"invariants": "none", "stop_lines": "none", "on": "none", "budget_usd_day": "none", "budget_tokens_day": "none",
-	"timezone": "UTC", "catch_up": "one", "jitter": "0",
-}
+var notYetDefaults = defaultsOf(NotYet)
 
 var knownKeys = slices.Concat(seedKeys, ownKeys, NotYet)
 
-// similarKey is the known key that an unknown one was probably meant to be, or
-// nothing.
-func similarKey(name string) string {
-	name = strings.ReplaceAll(snake(name), "-", "_")
-	best, nearest := "", 3
-	for _, known := range knownKeys {
-		// A short word is near many others.
-		most := min(2, len(known)/3)
-		if d := distance(name, known, most); d <= most && d < nearest {
-			best, nearest = known, d
+// named lists the keys for which a rule holds, in the table's order.
+func named(holds func(Field) bool) []string {
+	var names []string
+	for _, f := range fields {
+		if holds(f) {
+			names = append(names, f.Name)
 		}
 	}
-	return best
+	return names
 }
+
+func defaultsOf(names []string) map[string]string {
+	defaults := map[string]string{}
+	for _, f := range fields {
+		if f.Default != "" && slices.Contains(names, f.Name) {
+			defaults[f.Name] = f.Default
+		}
+	}
+	return defaults
+}
+
+func similarKey(name string) string { return Similar(name) }
 
 // snake writes killSwitch and KillSwitch as kill_switch.
 func snake(name string) string {

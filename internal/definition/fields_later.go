@@ -1,0 +1,136 @@
+package definition
+
+// laterFields are the keys that are defined and that this version does not
+// honour. A Default here is the value that says what happens anyway, so that it
+// may stand in a file.
+var laterFields = []Field{
+	{
+		Name: "invariants", Kind: KindList, Default: "none", NotYet: Refused,
+		Meaning: "Conditions on the result that must hold, beside the gates.",
+		More:    "Expressions that yield true or false, like diff.files <= 3. Until then write them as a command in guard.",
+		Example: `["diff.files <= 3"]`,
+	},
+	{
+		Name: "reviewer", Kind: KindText, Default: "none", NotYet: Refused,
+		Meaning: "The criteria by which another model judges the result.",
+		More:    "A model other than the maker's answers PASS or FAIL; reviewer_agent and reviewer_model say which.",
+		Example: `"The change is minimal and explains itself."`,
+	},
+	{
+		Name: "reviewer_agent", Kind: KindText, Absent: "none", NotYet: NoEffect,
+		Meaning: "Who reviews: a driver or an entry of the roster.",
+		More:    "Used together with reviewer: the cheap model makes, the expensive one judges.",
+		Example: "critic",
+	},
+	{
+		Name: "reviewer_model", Kind: KindText, Absent: "none", NotYet: NoEffect,
+		Meaning: "The model that reviews.",
+		More:    "Used together with reviewer. It should be another model than the one that made the change.",
+		Example: "claude-opus-4-8",
+	},
+	{
+		Name: "setup", Kind: KindCommand, Absent: "detected", NotYet: Refused,
+		Meaning: "The command that prepares dependencies.",
+		More:    "Run once for each state of the lockfiles, before agent and gates. Until then write it before the gate: npm ci && npm test.",
+		Example: "npm ci",
+	},
+	{
+		Name: "budget_usd_day", Kind: KindAmount, Default: "none", NotYet: Refused,
+		Meaning: "The most US dollars that the loop may spend in a day.",
+		More:    "Until then budget_tokens bounds one run, and cadence says how many there are in a day.",
+		Example: "2.50",
+	},
+	{
+		Name: "budget_tokens_day", Kind: KindCount, Default: "none", NotYet: Refused,
+		Meaning: "The most tokens that the loop may use in a day.",
+		More:    "Until then budget_tokens bounds one run, and cadence says how many there are in a day.",
+		Example: "2000000",
+	},
+	{
+		Name: "on", Kind: KindList, Default: "none", NotYet: NoEffect,
+		Meaning: "Events that fire the loop, beside its cadence.",
+		More: "file:GLOB, ref:REF, webhook:NAME, loop:NAME=OUTCOME or cmd:COMMAND. A YAML reader of version 1.1 takes the bare " +
+			"key for a truth value; pawl does not.",
+		Example: `["ref:refs/heads/main"]`,
+	},
+	{
+		Name: "autoland", Kind: KindList, Values: []string{"green-pr", "lockfile-patch", "draft", "label", "comment"},
+		Default: "none", NotYet: NoEffect,
+		Meaning: "Classes of results that may land without a human.",
+		More:    "Nothing lands by itself in this version. Forced pushes, deploys and deletions never do.",
+		Example: "[draft, comment]",
+	},
+	{
+		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
+		Meaning: "What an approval does with the result.",
+		More:    "This version proposes a branch and does nothing further with it, which propose says.",
+		Example: "propose",
+	},
+	{
+		Name: "stop_lines", Kind: KindList, Default: "none", NotYet: Refused,
+		Meaning: "Conditions at which the loop halts at once.",
+		More:    "Until then on_failure: halt, give_up_after and the kill switch stop a loop.",
+		Example: `["errors >= 5"]`,
+	},
+	{
+		Name: "commit_state", Kind: KindFlag, Default: "false", NotYet: Refused,
+		Meaning: "Whether the loop's memory is committed.",
+		More:    "STATE.md and run-log.md are written into the checkout and left to you to commit.",
+		Example: "true",
+	},
+	{
+		Name: "include_dirty", Kind: KindFlag, Default: "false", NotYet: Refused,
+		Meaning: "Whether uncommitted work is a part of what a run starts from.",
+		More:    "A run starts from the tip of base; commit what it should see.",
+		Example: "true",
+	},
+	{
+		Name: "provider", Kind: KindText, Absent: "the driver's", NotYet: Refused,
+		Meaning: "Who serves the model.",
+		More:    "Until then configure it in the agent's program, and name the variables that it needs in env.",
+		Example: "bedrock",
+	},
+	{
+		Name: "base_url", Kind: KindText, Absent: "the vendor's", NotYet: Refused,
+		Meaning: "Where requests to the model are forwarded to.",
+		More:    "Until then configure it in the agent's program, and name the variables that it needs in env.",
+		Example: "https://llm.example.com/v1",
+	},
+	{
+		Name: "auth", Kind: KindEnum, Values: []string{"inject", "lend"}, Absent: "detected", NotYet: Refused,
+		Meaning: "How the agent gets its credential for the model.",
+		More: "inject keeps the key outside of the agent's reach and meters tokens; lend gives a subscription's login to it. Until " +
+			"then the agent uses the login that it finds below HOME, or a variable named in env.",
+		Example: "inject",
+	},
+	{
+		Name: "network", Kind: KindList, Absent: "not limited by this version", NotYet: Refused,
+		Meaning: "Hosts that the agent may reach beside its model.",
+		More:    "This version confines nothing, so it does not promise to. Run pawl in a container to limit the network.",
+		Example: "[docs.example.com]",
+	},
+	{
+		Name: "priority", Kind: KindCount, Absent: "the pattern's", NotYet: NoEffect,
+		Meaning: "Which loop goes first where scopes overlap; higher is sooner.",
+		More:    "The lower one defers to its next tick. It neither queues nor waits.",
+		Example: "10",
+	},
+	{
+		Name: "timezone", Kind: KindText, Default: "UTC", NotYet: NoEffect,
+		Meaning: "The zone in which a cron cadence is read.",
+		More:    "A name of the time zone database. Intervals do not depend on it.",
+		Example: "Europe/Berlin",
+	},
+	{
+		Name: "catch_up", Kind: KindEnum, Values: []string{"one"}, Open: true, Default: "one", NotYet: NoEffect,
+		Meaning: "How many runs make up for those that were missed.",
+		More:    "one coalesces all missed runs into a single one.",
+		Example: "one",
+	},
+	{
+		Name: "jitter", Kind: KindDuration, Default: "0", NotYet: NoEffect,
+		Meaning: "By how much a start may be put off, so that loops spread.",
+		More:    "Written like max_step_timeout. The cron field H spreads loops without it.",
+		Example: "2m",
+	},
+}
