@@ -111,7 +111,7 @@ var formatFields = []Field{
 	},
 	{
 		Name: "land_via", Format: true, Required: RequiredAdvised, Kind: KindEnum, Values: []string{"human", "pr"}, Open: true,
-		Default: "human",
+		Absent:  "human",
 		Meaning: "Who gates and lands winning branches.",
 		More: "human leaves the proposed branch to a person; pr means a pull request after approval; any other name is who the " +
 			"branch is announced to, and pawl lands nothing. This version proposes a branch and does no more. Advised from L2 " +

@@ -88,7 +88,7 @@ var ownFields = []Field{
 	},
 	{
 		Name: "give_up_after", Kind: KindCount, Default: "3",
-		Meaning: "How often one gate may fail on the same tree before a human is asked.",
+		Meaning: "How often a gate may fail on one tree before a human is asked.",
 		More: "The same gate has failed so often in a row, and the agent's changes were the same each time: the step is " +
 			"escalated and the run ends gave_up. Another gate or another tree starts the count anew; it is kept across runs.",
 		Example: "3",

@@ -1,0 +1,125 @@
+package definition
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// explainWidth is the widest line that Explain and ExplainAll print, in
+// characters; only an example may be longer.
+const explainWidth = 100
+
+// Explain says in plain text, without colours, what there is to know about a
+// key. It ends with a newline. The error for an unknown key is a *loop.Fault
+// with exit status 3 that says what was probably meant.
+func Explain(key string) (string, error) {
+	f, ok := Lookup(key)
+	if !ok {
+		return "", unknownKey(key)
+	}
+	var b strings.Builder
+	b.WriteString(f.Name + "\n")
+	for _, row := range f.facts() {
+		fmt.Fprintf(&b, "  %-9s%s\n", row[0], strings.Join(wrap(row[1], explainWidth-11), "\n"+strings.Repeat(" ", 11)))
+	}
+	for _, paragraph := range []string{f.Meaning, f.More} {
+		b.WriteString("\n" + strings.Join(wrap(paragraph, explainWidth), "\n") + "\n")
+	}
+	b.WriteString("\nExample:\n  " + f.Line() + "\n")
+	return b.String(), nil
+}
+
+func unknownKey(key string) error {
+	fix := "pawl explain lists the keys"
+	if similar := Similar(key); similar != "" {
+		fix = "did you mean " + similar + "? " + fix
+	}
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: "explain " + readiness.Quote(key), Why: "there is no such key", Fix: fix,
+		Err: loop.ErrNotFound,
+	}
+}
+
+// facts are the rows at the head of an explanation.
+func (f Field) facts() [][2]string {
+	rows := [][2]string{{"needed", f.needed()}, {"kind", f.kind()}}
+	if len(f.Values) > 0 {
+		values := strings.Join(f.Values, ", ")
+		if f.Open {
+			values += ", or another"
+		}
+		rows = append(rows, [2]string{"values", values})
+	}
+	if fallback := f.Fallback(); fallback != "" {
+		rows = append(rows, [2]string{"default", fallback})
+	}
+	switch f.NotYet {
+	case Refused:
+		rows = append(rows, [2]string{"now", "not supported by this version yet: " + f.only()})
+	case NoEffect:
+		rows = append(rows, [2]string{"now", "without effect in this version"})
+	}
+	return rows
+}
+
+func (f Field) needed() string {
+	switch f.Required {
+	case RequiredAlways:
+		return "yes"
+	case RequiredFromL2:
+		return "yes, from tier L2 on"
+	case RequiredAdvised:
+		return "recommended: without it pawl check warns"
+	}
+	return "no"
+}
+
+// kind is how the value is written, in words.
+func (f Field) kind() string {
+	words := map[Kind]string{
+		KindText: "text", KindCommand: "a command, run by /bin/sh -c", KindEnum: "one of the values",
+		KindCadence: "an interval like 10m, 6h or 1d, or five cron fields", KindGlobs: "a list of globs, or one",
+		KindList: "a list, or one item", KindCount: "a whole number from 1, in digits", KindAmount: "US dollars",
+		KindDuration: "a duration like 90s, 10m, 1h30m, 2d or 1w", KindFlag: "true or false",
+	}
+	return words[f.Kind]
+}
+
+// ExplainAll is one line for each key, with a line of headings, and ends with a
+// newline.
+func ExplainAll() string {
+	var b strings.Builder
+	row := func(name, mark, meaning string) { fmt.Fprintf(&b, "%-19s  %-11s  %s\n", name, mark, meaning) }
+	row("KEY", "NEEDED", "MEANING")
+	for _, f := range fields {
+		mark := f.Required
+		if f.NotYet != "" {
+			mark = f.NotYet
+		}
+		row(f.Name, mark, f.Meaning)
+	}
+	return b.String()
+}
+
+// wrap breaks a text at its spaces into lines of at most width characters; a
+// longer word stands alone.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
