@@ -1,0 +1,240 @@
+package definition
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Patterns of values that are texts. They use only what every dialect of
+// regular expressions has.
+const (
+	somethingPattern = `\S`
+	countPattern     = `^0*[1-9][0-9]*$`
+	durationPattern  = `^([0-9]{1,3}w)?([0-9]{1,3}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
+	variablePattern  = `^[A-Za-z_][A-Za-z0-9_]*$`
+
+	wholeTreePattern  = `^(\.|[*?]*)(/(\.|[*?]*))*$`
+	outOfScopePattern = `^[!/\\]|(^|[/\\])\.\.([/\\]|$)`
+)
+
+// looseTypes are the types that a YAML reader may give to a text without quotes:
+// pawl takes the letters.
+var looseTypes = []string{"string", "number", "boolean"}
+
+// config is the schema of loop.config.yaml. It refuses nothing that Definition
+// takes without a finding, with two exceptions that an editor should point out:
+// a key without a value, for which pawl takes the default, and a flow collection
+// where a text is due, which pawl takes for the text that it is.
+func config() schema {
+	s := schema{
+		Draft: "http://json-schema.org/draft-07/schema#", ID: "https://pawl.run/schema/config.v1.json",
+		Title: "pawl loop definition",
+		Description: "The definition of a loop, .loops/NAME/loop.config.yaml: flat YAML, owned by people. Unknown keys are kept. " +
+			"pawl explain KEY says more about each.",
+		Type: "object",
+	}
+	example := map[string]any{}
+	for _, f := range fields {
+		s.Properties = append(s.Properties, property{f.Name, f.schema()})
+		if f.Required == RequiredAlways {
+			s.Required = append(s.Required, f.Name)
+		}
+		if f.Format {
+			example[f.Name] = f.value(f.Example)
+		}
+	}
+	s.AllOf = []schema{fromL2(), atL3()}
+	s.Examples = []any{example}
+	return s
+}
+
+// tiers is the condition that a definition has one of them.
+func tiers(all ...loop.Tier) *schema {
+	var names []any
+	for _, t := range all {
+		names = append(names, string(t))
+	}
+	return &schema{Properties: properties{{"tier", schema{Enum: names}}}, Required: []string{"tier"}}
+}
+
+// fromL2 is what must be there where an agent changes files.
+func fromL2() schema {
+	then := &schema{}
+	for _, f := range fields {
+		if f.Required != RequiredFromL2 {
+			continue
+		}
+		must := schema{Pattern: somethingPattern}
+		if f.Kind == KindFlag {
+			// The second form is the text in quotes, which editors need not offer.
+			must = schema{AnyOf: []schema{{Const: true}, {Type: "string", Pattern: "^true$"}}}
+		}
+		then.Properties = append(then.Properties, property{f.Name, must})
+		then.Required = append(then.Required, f.Name)
+	}
+	return schema{If: tiers(loop.TierAssisted, loop.TierUnattended), Then: then}
+}
+
+func atL3() schema {
+	none := schema{Not: &schema{Const: "none"}}
+	return schema{If: tiers(loop.TierUnattended), Then: &schema{Properties: properties{{"sandbox", none}}}}
+}
+
+// schema is what a value of the key may be, for editors to check and complete.
+func (f Field) schema() schema {
+	s := f.shape()
+	s.Description = f.Meaning
+	if fallback := f.Fallback(); fallback != "" {
+		s.Description += " Default: " + fallback + "."
+	}
+	if f.Default != "" {
+		s.Default = f.value(f.Default)
+	}
+	switch f.NotYet {
+	case Refused:
+		s.Description += " Not supported by this version yet: " + f.only() + "."
+	case NoEffect:
+		s.Description += " Without effect in this version."
+		s.Examples = []any{f.value(f.Example)}
+	default:
+		s.Examples = []any{f.value(f.Example)}
+	}
+	return s
+}
+
+// only says what a file may have for a key that is refused.
+func (f Field) only() string {
+	if f.Default == "" {
+		return "remove the key"
+	}
+	return "only " + f.Default + " is accepted"
+}
+
+func (f Field) shape() schema {
+	if f.NotYet == Refused {
+		return f.refused()
+	}
+	s := f.written()
+	if f.NotYet == NoEffect {
+		// Nothing is refused; what is known is there to be offered.
+		return schema{AnyOf: []schema{s, {}}}
+	}
+	return s
+}
+
+// refused accepts the default and nothing.
+func (f Field) refused() schema {
+	nothing := schema{Type: "array", MaxItems: new(int)}
+	if f.Default == "" {
+		return nothing
+	}
+	only := []schema{{Const: f.value(f.Default)}}
+	if _, isText := only[0].Const.(string); !isText {
+		only = append(only, schema{Type: "string", Pattern: "^" + f.Default + "$"})
+	}
+	return schema{AnyOf: append(only, nothing)}
+}
+
+// written is the form of a value by its kind.
+func (f Field) written() schema {
+	switch f.Kind {
+	case KindEnum:
+		return f.enum()
+	case KindCount:
+		return schema{Type: []string{"integer", "string"}, Minimum: 1, Maximum: f.most(), Pattern: countPattern}
+	case KindDuration:
+		return schema{Type: "string", Pattern: durationPattern}
+	case KindGlobs, KindList:
+		return f.list()
+	case KindCadence:
+		return schema{Type: "string", Pattern: somethingPattern}
+	case KindText, KindCommand, KindAmount, KindFlag:
+	}
+	if f.Required == RequiredAlways {
+		return schema{Type: looseTypes, Pattern: somethingPattern}
+	}
+	return schema{Type: looseTypes}
+}
+
+func (f Field) most() int64 {
+	if f.Name == "budget_tokens" {
+		return mostTokens
+	}
+	return mostInt
+}
+
+// mostTokens is the largest budget that is read.
+const mostTokens = 1 << 50
+
+func (f Field) enum() schema {
+	known := schema{Enum: literals(f.Values)}
+	if f.Open {
+		return schema{AnyOf: []schema{known, {Type: looseTypes, Pattern: somethingPattern}}}
+	}
+	return known
+}
+
+// list is several items or one alone.
+func (f Field) list() schema {
+	item := schema{Type: looseTypes}
+	switch {
+	case f.Name == "scope":
+		item = schema{Type: looseTypes, Pattern: somethingPattern, Not: &schema{AnyOf: []schema{
+			{Type: "string", Pattern: wholeTreePattern}, {Type: "string", Pattern: outOfScopePattern},
+		}}}
+	case f.Name == "env":
+		item = schema{Type: []string{"string", "boolean"}, Pattern: variablePattern}
+	case f.Kind == KindGlobs:
+		item = schema{Type: looseTypes, Not: &schema{Type: "string", Pattern: outOfScopePattern}}
+	case f.Values != nil:
+		item = schema{Enum: literals(f.Values)}
+	}
+	many := schema{Type: "array", Items: &item}
+	if f.Required == RequiredAlways {
+		many.MinItems = 1
+	}
+	if f.Kind == KindGlobs {
+		many.MaxItems = new(maxPatterns)
+	}
+	return schema{AnyOf: []schema{many, item}}
+}
+
+func literals(all []string) []any {
+	var list []any
+	for _, text := range all {
+		list = append(list, text)
+	}
+	return list
+}
+
+// value is what a YAML reader makes of a value of the key. The table is written
+// in this package, so that what cannot be read is a mistake of it.
+func (f Field) value(text string) any {
+	doc, err := Parse("table of keys", []byte(f.Name+": "+text+"\n"))
+	if err != nil {
+		panic(fmt.Sprintf("definition: value of %s: %v", f.Name, err))
+	}
+	scalar, _ := doc.Scalar(f.Name)
+	switch f.Kind {
+	case KindGlobs, KindList:
+		if text[0] != '[' {
+			return text // A word that stands for the absence of a list.
+		}
+		list := []any{}
+		for _, item := range doc.List(f.Name) {
+			list = append(list, item.Text)
+		}
+		return list
+	case KindFlag:
+		return scalar.Text == "true"
+	case KindCount, KindAmount, KindDuration:
+		if n, err := strconv.ParseFloat(scalar.Text, 64); err == nil && !math.IsInf(n, 0) {
+			return n
+		}
+	case KindText, KindCommand, KindEnum, KindCadence:
+	}
+	return scalar.Text
+}
