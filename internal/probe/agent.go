@@ -1,0 +1,143 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Agent is one of the command-line agents that pawl drives, whether it is
+// installed or not.
+type Agent struct {
+	Name    string // claude codex gemini opencode qwen goose
+	Path    string // empty: it is not installed
+	Version string
+	Login   Login
+	How     string // the variable or file that Login comes from, or why it is unknown
+	Problem string // what a person should know, several separated by semicolons
+	Fix     string // for each part of Problem
+}
+
+// Login says whether an agent has something to identify itself with. That the
+// vendor would accept it is not known without a network.
+type Login string
+
+// The answers.
+const (
+	LoginYes     Login = "yes"
+	LoginNo      Login = "no"
+	LoginUnknown Login = "unknown"
+)
+
+// kind is what pawl knows about one agent.
+type kind struct {
+	name    string
+	module  string // at npm
+	tried   string // the version that pawl was tried with
+	keys    []string
+	files   []credential
+	traces  []string // files that say that it was set up, perhaps with a keychain
+	darwin  bool     // only macOS has a keychain for it
+	signIn  string
+	withKey string // the variable to name in advice
+}
+
+// kinds, in the order in which agents are offered.
+var kinds = []kind{
+	{
+		name: "claude", module: "@anthropic-ai/claude-code", tried: "2.1.329",
+		keys:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+		files:  []credential{{env: "CLAUDE_CONFIG_DIR", home: ".claude", name: ".credentials.json", judge: claudeLogin}},
+		traces: []string{".claude.json"}, darwin: true, signIn: "run claude and type /login", withKey: "ANTHROPIC_API_KEY",
+	},
+	{
+		name: "codex", module: "@openai/codex", tried: "0.169.0",
+		keys:   []string{"CODEX_API_KEY", "OPENAI_API_KEY"},
+		files:  []credential{{env: "CODEX_HOME", home: ".codex", name: "auth.json", judge: codexLogin}},
+		traces: []string{".codex/config.toml"}, signIn: "codex login", withKey: "OPENAI_API_KEY",
+	},
+	{
+		name: "gemini", module: "@google/gemini-cli", tried: "0.61.0",
+		keys:   []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
+		files:  []credential{{home: ".gemini", name: "oauth_creds.json", judge: googleLogin}, {home: ".gemini", name: ".env", judge: keyFile}},
+		traces: []string{".gemini/google_accounts.json", ".gemini/settings.json"}, signIn: "run gemini and choose a login", withKey: "GEMINI_API_KEY",
+	},
+	{
+		name: "opencode", module: "opencode-ai", tried: "1.18.33",
+		keys:   []string{"OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"},
+		files:  []credential{{env: "XDG_DATA_HOME", home: ".local/share", name: "opencode/auth.json", judge: anyEntry}},
+		traces: []string{".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"}, signIn: "opencode auth login", withKey: "ANTHROPIC_API_KEY",
+	},
+	{
+		name: "qwen", module: "@qwen-code/qwen-code", tried: "0.24.4",
+		keys:   []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"},
+		files:  []credential{{home: ".qwen", name: "oauth_creds.json", judge: googleLogin}, {home: ".qwen", name: ".env", judge: keyFile}},
+		traces: []string{".qwen/settings.json"}, signIn: "run qwen and type /auth", withKey: "OPENAI_API_KEY",
+	},
+	{
+		name: "goose", module: "@aaif/goose", tried: "1.34.0",
+		keys:   []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"},
+		files:  []credential{{env: "XDG_CONFIG_HOME", home: ".config", name: "goose/secrets.yaml", judge: notEmpty}},
+		traces: []string{".config/goose/config.yaml"}, signIn: "goose configure", withKey: "OPENAI_API_KEY",
+	},
+}
+
+// Agents looks for all agents at once, and returns one entry each, in the same
+// order every time. It blocks for at most half a minute.
+func (p Prober) Agents(ctx context.Context) []Agent {
+	all := make([]Agent, len(kinds))
+	var wait sync.WaitGroup
+	for i, k := range kinds {
+		wait.Go(func() { all[i] = p.agent(ctx, k) })
+	}
+	wait.Wait()
+	return all
+}
+
+func (p Prober) agent(ctx context.Context, k kind) Agent {
+	a := Agent{Name: k.name, Path: p.search(k.name)}
+	a.Login, a.How = p.login(k)
+	if a.Path == "" {
+		a.note(k.name+" is not in PATH", k.install())
+		return a
+	}
+	prog := Program{Word: k.name, Path: a.Path}
+	p.ask(ctx, &prog, question{
+		dir: p.neutral(), argv: []string{a.Path, "--version"}, limit: askAgents, shim: p.shim(a.Path),
+	})
+	a.Version = prog.Version
+	if prog.Problem != "" {
+		a.note(prog.Problem, prog.Fix)
+	}
+	if older(a.Version, k.tried) {
+		a.note("version "+a.Version+" is older than "+k.tried+", with which pawl was tried; npm under Node 20 installs an old one without a word",
+			k.install()+" under Node 24")
+	}
+	if a.Login == LoginNo {
+		a.note("no login: "+a.How, k.signIn+", or set "+k.withKey)
+	}
+	return a
+}
+
+func (k kind) install() string { return "npm install -g " + k.module + "@latest" }
+
+// note adds one thing that a person should know.
+func (a *Agent) note(problem, fix string) {
+	a.Problem = strings.TrimPrefix(a.Problem+"; "+problem, "; ")
+	a.Fix = strings.TrimPrefix(a.Fix+"; "+fix, "; ")
+}
+
+// in makes a path below a directory that a variable may name.
+func (p Prober) in(env, home, name string) string {
+	if env != "" {
+		if dir := p.variable(env); filepath.IsAbs(dir) {
+			return filepath.Join(dir, filepath.FromSlash(name))
+		}
+	}
+	if p.Home == "" {
+		return ""
+	}
+	return filepath.Join(p.Home, filepath.FromSlash(cmp.Or(home, ".")), filepath.FromSlash(name))
+}

@@ -1,0 +1,92 @@
+package probe
+
+import (
+	"slices"
+	"strings"
+)
+
+// command makes a command of the place. Its first word is the program that it
+// needs. Lines are constants and quoted names: nothing else that a repository
+// contains reaches a shell.
+func (p *place) command(line, from string) *Command {
+	word, _, _ := strings.Cut(strings.TrimPrefix(line, "CI=true "), " ")
+	c := &Command{Line: line, From: p.from(from), Needs: []Need{{Dir: p.dir, Word: word}}}
+	if p.dir != "." {
+		c.Line = "(cd " + quoted(p.dir) + " && " + line + ")"
+	}
+	return c
+}
+
+// when is command, or nil if the condition does not hold.
+func (p *place) when(ok bool, line, from string) *Command {
+	if !ok {
+		return nil
+	}
+	return p.command(line, from)
+}
+
+// from puts the directory before a reason that begins with a file name.
+func (p *place) from(why string) string {
+	if p.dir == "." {
+		return why
+	}
+	return p.dir + "/" + why
+}
+
+// stack begins a stack of the place, named and found by its manifest.
+func (p *place) stack(family, name, manifest string) *found {
+	return &found{family: family, Stack: Stack{Name: name, Dir: p.dir, Manifest: p.path(manifest)}}
+}
+
+// lockfile is the path of the first of the names that there is, or empty.
+func (p *place) lockfile(names ...string) string {
+	if name := p.first(names...); name != "" {
+		return p.path(name)
+	}
+	return ""
+}
+
+// quoted makes one word of the shell out of any text.
+func quoted(word string) string {
+	if strings.HasPrefix(word, "-") {
+		word = "./" + word
+	}
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// special reports whether a shell might see more than itself in a character.
+func special(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("._/-+@:,", r)
+}
+
+// join chains commands so that each runs only if those before it succeeded.
+// Nil and repeated commands are left out.
+func join(commands ...*Command) Command {
+	var lines, froms []string
+	var needs []Need
+	for _, c := range commands {
+		if c == nil || slices.Contains(lines, c.Line) {
+			continue
+		}
+		lines, froms, needs = append(lines, c.Line), append(froms, c.From), append(needs, c.Needs...)
+	}
+	return Command{Line: strings.Join(lines, " && "), From: strings.Join(unique(froms), ", "), Needs: unique(needs)}
+}
+
+// unique keeps the first of equal elements.
+func unique[T comparable](list []T) []T {
+	var all []T
+	for _, e := range list {
+		if !slices.Contains(all, e) {
+			all = append(all, e)
+		}
+	}
+	return all
+}

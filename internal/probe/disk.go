@@ -1,0 +1,33 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Disk is how many bytes a user without privileges may still write where path
+// lies, or will lie: of a path that is not there the nearest directory above it
+// counts. The error matches errors.ErrUnsupported on systems that cannot say.
+func (p Prober) Disk(path string) (free uint64, err error) {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return 0, fmt.Errorf("measure free space at %s: %w", path, err)
+	}
+	for {
+		_, err = os.Stat(dir)
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	if err == nil {
+		free, err = freeBytes(dir)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("measure free space at %s: %w", path, err)
+	}
+	return free, nil
+}

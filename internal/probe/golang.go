@@ -1,0 +1,87 @@
+package probe
+
+import "strings"
+
+// goStack is a module, or a workspace of modules.
+func goStack(p *place) *found {
+	if p.has("go.work") {
+		return goWorkspace(p)
+	}
+	if _, ok := p.read("go.mod"); !ok {
+		return nil
+	}
+	f := p.stack("go", "go", "go.mod")
+	f.Lockfile = p.lockfile("go.sum")
+	goCommands(p, f, "./...", "go.mod")
+	return f
+}
+
+// goWorkspace names each module, because ./... means those of one module only.
+func goWorkspace(p *place) *found {
+	data, ok := p.read("go.work")
+	if !ok {
+		return nil
+	}
+	var patterns []string
+	for _, dir := range usedModules(string(data)) {
+		patterns = append(patterns, quoted(strings.TrimSuffix(dir, "/")+"/..."))
+	}
+	if len(patterns) == 0 {
+		p.problem(p.path("go.work"), "it uses no module")
+		return nil
+	}
+	f := p.stack("go", "go", "go.work")
+	f.covers = true
+	f.Lockfile = p.lockfile("go.work.sum", "go.sum")
+	goCommands(p, f, strings.Join(patterns, " "), "go.work")
+	return f
+}
+
+func goCommands(p *place, f *found, patterns, from string) {
+	f.Test = p.command("go test "+patterns, from)
+	f.Typecheck = p.command("go vet "+patterns, from)
+	f.Build = p.command("go build "+patterns, from)
+	f.Setup = p.when(f.Lockfile != "" && !p.hasDir("vendor"), "go mod download", from)
+	if config := p.first(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"); config != "" {
+		f.Lint = p.command("golangci-lint run "+patterns, config)
+		if patterns == "./..." {
+			f.Lint = p.command("golangci-lint run", config)
+		}
+	}
+}
+
+// usedModules lists the directories of go.work that lie below it.
+func usedModules(text string) []string {
+	var all []string
+	block := false
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "//")
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+		case words[0] == ")":
+			block = false
+		case words[0] == "use" && len(words) == 2 && words[1] == "(":
+			block = true
+		case words[0] == "use" && len(words) == 2:
+			all = append(all, words[1])
+		case block && len(words) == 1:
+			all = append(all, words[0])
+		}
+	}
+	return below(all)
+}
+
+// below keeps the paths that begin with a dot and do not leave the directory,
+// in the form that the go command wants.
+func below(dirs []string) []string {
+	var kept []string
+	for _, dir := range dirs {
+		dir = strings.Trim(dir, "\"`")
+		local := dir == "." || strings.HasPrefix(dir, "./")
+		if local && plain(dir) && !strings.Contains(dir, "..") {
+			kept = append(kept, dir)
+		}
+	}
+	return kept
+}

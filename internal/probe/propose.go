@@ -1,0 +1,133 @@
+package probe
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Proposal is what a first loop that keeps tests green would be made of. A
+// command with an empty line means that the repository names none, and an empty
+// Scope that nothing looks like source; a person has to say it then.
+type Proposal struct {
+	Verify Command // the tests
+	Guard  Command // the tests, then what judges without running the code
+	Setup  Command // installs what these need
+	Scope  []string
+}
+
+// Proposal chooses among the stacks: a target that tests everything where there
+// are several stacks, the tool itself where there is one.
+func (r Repo) Proposal() Proposal {
+	judges, tools := r.judges()
+	var tests, checks, setups []*Command
+	for _, s := range judges {
+		tests = append(tests, s.Test)
+		checks = append(checks, s.Typecheck, s.Lint)
+	}
+	if !slices.ContainsFunc(checks, present) {
+		for _, s := range tools {
+			checks = append(checks, s.Typecheck, s.Lint)
+		}
+	}
+	for _, s := range judges {
+		if present(s.Test) || present(s.Typecheck) || present(s.Lint) {
+			setups = append(setups, s.Setup)
+		}
+	}
+	if !slices.ContainsFunc(setups, present) {
+		for _, s := range tools {
+			setups = append(setups, s.Setup)
+		}
+	}
+	return Proposal{
+		Verify: join(tests...), Guard: join(append(tests, checks...)...), Setup: join(setups...),
+		Scope: slices.Clone(r.Sources),
+	}
+}
+
+func present(c *Command) bool { return c != nil }
+
+// judges are the stacks whose commands are proposed; tools are those of all
+// languages.
+func (r Repo) judges() (judges, tools []Stack) {
+	var target *Stack
+	tested := false
+	for i, s := range r.Stacks {
+		switch {
+		case !slices.Contains(runners, s.Name):
+			tools = append(tools, s)
+			tested = tested || s.Test != nil
+		case target == nil && s.Dir == "." && s.Test != nil:
+			target = &r.Stacks[i]
+		}
+	}
+	if target != nil && (len(tools) > 1 || !tested) {
+		return []Stack{*target}, tools
+	}
+	return tools, tools
+}
+
+// usual are the names of directories that hold source wherever they appear.
+var usual = []string{
+	"src", "lib", "libs", "internal", "cmd", "pkg", "app", "apps", "packages", "crates", "components", "services",
+	"modules", "server", "client", "web", "api", "core",
+}
+
+// beside are directories with code that judges or serves the project.
+var beside = []string{
+	"test", "tests", "Tests", "spec", "specs", "e2e", "__tests__", "scripts", "script", "tools", "tool", "hack", "ci", "bench", "benchmarks",
+	"migrations", "config", "public", "static", "assets",
+}
+
+// sourceSuffixes are those of files that people write.
+var sourceSuffixes = []string{
+	".go", ".py", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".vue", ".svelte", ".rs", ".java", ".kt", ".kts", ".scala", ".groovy",
+	".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".fs", ".vb", ".rb", ".php", ".ex", ".exs", ".erl", ".swift", ".dart", ".zig", ".lua", ".sql",
+}
+
+const maxSources = 20
+
+// sources lists globs of the directories at the root that hold source, and of
+// the files at the root where the language keeps them there.
+func sources(folders []folder) []string {
+	if len(folders) == 0 {
+		return nil
+	}
+	var dirs []string
+	for name := range folders[0].names {
+		if folders[0].hasDir(name) && isSource(folders, name) {
+			dirs = append(dirs, name+"/**")
+		}
+	}
+	slices.Sort(dirs)
+	all := append(rootGlobs(folders[0], len(dirs) > 0), dirs...)
+	return all[:min(len(all), maxSources)]
+}
+
+// rootGlobs covers files at the root. Beside source directories only those of
+// Go count: others are configuration there.
+func rootGlobs(root folder, hasDirs bool) []string {
+	suffixes := sourceSuffixes
+	if hasDirs {
+		suffixes = []string{".go"}
+	}
+	var all []string
+	for _, name := range root.matching(suffixes...) {
+		all = append(all, "*"+path.Ext(name))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func isSource(folders []folder, name string) bool {
+	if name[0] == '.' || slices.Contains(skipped, name) || slices.Contains(beside, name) || !plain(name) || strings.ContainsAny(name, `*?[]{}\!`) {
+		return false
+	}
+	for _, f := range folders {
+		if (f.dir == name || contains(name, f.dir)) && len(f.matching(sourceSuffixes...)) > 0 {
+			return true
+		}
+	}
+	return slices.Contains(usual, name)
+}

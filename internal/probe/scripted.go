@@ -1,0 +1,68 @@
+package probe
+
+import "encoding/json"
+
+func phpStack(p *place) *found {
+	var composer struct {
+		Scripts map[string]json.RawMessage `json:"scripts"`
+		Require map[string]string          `json:"require"`
+		Dev     map[string]string          `json:"require-dev"`
+	}
+	if !p.decode("composer.json", &composer) {
+		return nil
+	}
+	f := p.stack("php", "composer", "composer.json")
+	f.Lockfile = p.lockfile("composer.lock")
+	f.Setup = p.command("composer install --no-interaction", "composer.json")
+	config := p.first("phpunit.xml", "phpunit.xml.dist")
+	switch {
+	case composer.Scripts["test"] != nil:
+		f.Test = p.command("composer test", "composer.json scripts.test")
+	case config != "":
+		f.Test = p.command("vendor/bin/phpunit", config)
+	case composer.Dev["phpunit/phpunit"] != "":
+		f.Test = p.command("vendor/bin/phpunit", "composer.json require-dev")
+	}
+	if config := p.first("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"); config != "" {
+		f.Typecheck = p.command("vendor/bin/phpstan analyse --no-progress", config)
+	}
+	f.Lint = p.when(composer.Scripts["lint"] != nil, "composer lint", "composer.json scripts.lint")
+	return f
+}
+
+func rubyStack(p *place) *found {
+	data, ok := p.read("Gemfile")
+	if !ok {
+		return nil
+	}
+	f := p.stack("ruby", "bundler", "Gemfile")
+	f.Lockfile = p.lockfile("Gemfile.lock")
+	f.Setup = p.command("bundle install", "Gemfile")
+	switch {
+	case p.has(".rspec"):
+		f.Test = p.command("bundle exec rspec", ".rspec")
+	case p.hasDir("spec"):
+		f.Test = p.command("bundle exec rspec", "the spec directory")
+	case p.hasDir("test") && p.hasDir("config") && gem(data, "rails"):
+		f.Test = p.command("bundle exec rails test", "Gemfile")
+	case p.hasDir("test") && p.has("Rakefile"):
+		f.Test = p.command("bundle exec rake test", "Rakefile")
+	}
+	f.Lint = p.when(p.has(".rubocop.yml"), "bundle exec rubocop", ".rubocop.yml")
+	return f
+}
+
+func elixirStack(p *place) *found {
+	if _, ok := p.read("mix.exs"); !ok {
+		return nil
+	}
+	f := p.stack("elixir", "mix", "mix.exs")
+	f.covers = p.hasDir("apps")
+	f.Lockfile = p.lockfile("mix.lock")
+	f.Setup = p.command("mix deps.get", "mix.exs")
+	f.Test = p.command("mix test", "mix.exs")
+	f.Lint = p.when(p.has(".formatter.exs"), "mix format --check-formatted", ".formatter.exs")
+	f.Typecheck = p.command("mix compile --warnings-as-errors", "mix.exs")
+	f.Build = p.command("mix compile", "mix.exs")
+	return f
+}

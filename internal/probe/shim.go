@@ -1,0 +1,214 @@
+package probe
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// shim is a manager of versions that puts a file before each program it
+// manages, which chooses the real one when it is run.
+type shim struct {
+	name   string
+	env    string   // names its directory
+	home   string   // its directory below that of the user
+	sub    string   // where the shims lie in it
+	marks  []string // in a script that is a shim of it, wherever it lies
+	target string   // what a link that is a shim of it leads to
+	manual string   // the fix if the answer names none; WORD is replaced
+
+	managed bool // it can be asked what a word stands for
+}
+
+var shims = []shim{
+	{name: "pyenv", env: "PYENV_ROOT", home: ".pyenv", sub: "shims", marks: []string{`pyenv" exec`, "pyenv exec"}, manual: "pyenv install 3 && pyenv local 3", managed: true},
+	{name: "rbenv", env: "RBENV_ROOT", home: ".rbenv", sub: "shims", marks: []string{`rbenv" exec`, "rbenv exec"}, manual: "rbenv install", managed: true},
+	{name: "nodenv", env: "NODENV_ROOT", home: ".nodenv", sub: "shims", marks: []string{`nodenv" exec`, "nodenv exec"}, manual: "nodenv install", managed: true},
+	{name: "goenv", env: "GOENV_ROOT", home: ".goenv", sub: "shims", marks: []string{`goenv" exec`, "goenv exec"}, manual: "goenv install", managed: true},
+	{name: "asdf", env: "ASDF_DATA_DIR", home: ".asdf", sub: "shims", marks: []string{`asdf" exec`, "asdf exec"}, manual: "asdf install", managed: true},
+	{name: "mise", env: "MISE_DATA_DIR", home: ".local/share/mise", sub: "shims", marks: []string{"mise exec", "mise x "}, target: "mise", manual: "mise install", managed: true},
+	{name: "volta", env: "VOLTA_HOME", home: ".volta", sub: "bin", target: "volta-shim", manual: "volta install WORD", managed: true},
+	{name: "proto", env: "PROTO_HOME", home: ".proto", sub: "shims", target: "proto-shim", manual: "proto install WORD", managed: true},
+	{name: "rustup", env: "CARGO_HOME", home: ".cargo", target: "rustup", manual: "rustup default stable", managed: true},
+	{name: "corepack", marks: []string{"corepack.cjs", "corepack/dist/"}, manual: "corepack install"},
+}
+
+// shim is the manager behind a file, or nil.
+func (p Prober) shim(path string) *shim {
+	link, _ := os.Readlink(path)
+	head := scriptHead(path)
+	for i := range shims {
+		s := &shims[i]
+		if s.owns(p, path) || s.isTarget(path, link) {
+			return s
+		}
+		for _, mark := range s.marks {
+			if strings.Contains(head, mark) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// owns reports whether a file lies in the directory of the manager's shims.
+func (s *shim) owns(p Prober, path string) bool {
+	if s.sub == "" || filepath.Base(path) == s.name {
+		return false
+	}
+	for _, root := range s.roots(p) {
+		if filepath.Dir(path) == filepath.Join(root, s.sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTarget reports whether a file is the manager's own program under another
+// name, by a link of either sort.
+func (s *shim) isTarget(path, link string) bool {
+	if s.target == "" || filepath.Base(path) == s.target {
+		return false
+	}
+	if filepath.Base(link) == s.target {
+		return true
+	}
+	own, err := os.Stat(filepath.Join(filepath.Dir(path), s.target))
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(own, info)
+}
+
+// roots are the directories in which the manager may live.
+func (s *shim) roots(p Prober) []string {
+	var all []string
+	if s.env != "" {
+		if root := p.variable(s.env); filepath.IsAbs(root) {
+			all = append(all, root)
+		}
+	}
+	if s.home != "" && p.Home != "" {
+		all = append(all, filepath.Join(p.Home, filepath.FromSlash(s.home)))
+	}
+	return all
+}
+
+// scriptHead is the beginning of a script, and of nothing else.
+func scriptHead(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	head, err := io.ReadAll(io.LimitReader(file, 2<<10))
+	if err != nil || !strings.HasPrefix(string(head), "#!") {
+		return ""
+	}
+	return string(head)
+}
+
+// askManager asks what a shim stands for in dir, and so runs nothing that might
+// load the project.
+func (p Prober) askManager(ctx context.Context, prog *Program, dir string, s *shim) {
+	manager := p.manager(s, prog.Path)
+	if manager == "" {
+		prog.Problem = prog.Word + " is a shim of " + s.name + ", which is not there itself"
+		prog.Fix = "install " + s.name + ", or put its directory into PATH"
+		return
+	}
+	verb := "which"
+	if s.name == "proto" {
+		verb = "bin"
+	}
+	p.ask(ctx, prog, question{dir: dir, argv: []string{manager, verb, prog.Word}, limit: askTools, shim: s})
+	// What was answered is the path of the program, in which a version may stand.
+	prog.Version = ""
+}
+
+// manager finds the program of a manager: in PATH, where it installs itself, or
+// beside the shim.
+func (p Prober) manager(s *shim, path string) string {
+	if found := p.search(s.name); found != "" {
+		return found
+	}
+	dirs := []string{filepath.Dir(path)}
+	for _, root := range s.roots(p) {
+		dirs = append(dirs, filepath.Join(root, "bin"), root)
+	}
+	if link, err := filepath.EvalSymlinks(path); err == nil {
+		dirs = append(dirs, filepath.Dir(link))
+	}
+	for _, dir := range dirs {
+		if found := filepath.Join(dir, s.name); executable(found) == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+// What managers say when they have nothing to run. Only plain characters are
+// taken from an answer, for a person may paste what is made of it, and it may
+// repeat what stands in a file of the project.
+var (
+	missingVersion = regexp.MustCompile("version [`'\"]([A-Za-z0-9][A-Za-z0-9._-]*)[`'\"]? is not installed")
+	otherVersions  = regexp.MustCompile(`(?m)command exists in these \S+ versions:\n\s+([A-Za-z0-9][A-Za-z0-9._-]*)`)
+	asdfChoices    = regexp.MustCompile(`one of the following versions in your config file.*\n([a-z0-9-]+ [A-Za-z0-9][A-Za-z0-9._-]*)`)
+	toolchain      = regexp.MustCompile(`toolchain '([A-Za-z0-9][A-Za-z0-9._-]*)' is not installed`)
+	advised        = regexp.MustCompile(`(?:asdf (?:install|set|global)|mise (?:use|install)|volta (?:install|pin)|` +
+		`rustup (?:default|toolchain install|component add)|proto (?:install|use|pin)) [A-Za-z0-9][A-Za-z0-9@._-]*(?: [A-Za-z0-9][A-Za-z0-9@._-]*)?`)
+)
+
+// fix is the command that gives a shim something to stand for.
+func (s *shim) fix(word, said string) string {
+	if m := missingVersion.FindStringSubmatch(said); m != nil {
+		return s.name + " install " + m[1]
+	}
+	if m := otherVersions.FindStringSubmatch(said); m != nil {
+		return s.name + " local " + m[1]
+	}
+	if m := asdfChoices.FindStringSubmatch(said); m != nil {
+		return "add the line " + m[1] + " to .tool-versions"
+	}
+	if m := advised.FindString(strings.ReplaceAll(said, " -g ", " ")); m != "" {
+		return m
+	}
+	if m := toolchain.FindStringSubmatch(said); m != nil {
+		return "rustup toolchain install " + m[1]
+	}
+	if s.name == "pyenv" && !strings.HasPrefix(word, "py") && !strings.HasPrefix(word, "pip") {
+		return "python -m pip install " + quoted(word) + " && pyenv rehash"
+	}
+	return strings.ReplaceAll(s.manual, "WORD", word)
+}
+
+// firstLine is what an answer says first, without progress, colours and
+// control characters.
+func firstLine(said string) string {
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(strings.Map(printable, escapes.ReplaceAllString(line, "")))
+		if line == "" || strings.HasPrefix(line, "info:") || strings.HasPrefix(line, "warning:") {
+			continue
+		}
+		const most = 200
+		if runes := []rune(line); len(runes) > most {
+			line = string(runes[:most]) + "…"
+		}
+		return line
+	}
+	return ""
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return -1
+}

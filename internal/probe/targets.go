@@ -1,0 +1,183 @@
+package probe
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Runners are the programs that only start others. Where a repository has
+// several stacks, their test target is the one that knows about all of them.
+var runners = []string{"make", "just", "task"}
+
+// gem reports whether a Gemfile asks for a gem.
+func gem(data []byte, name string) bool {
+	return bytes.Contains(data, []byte("gem '"+name+"'")) || bytes.Contains(data, []byte(`gem "`+name+`"`))
+}
+
+func makeStack(p *place) *found {
+	name := p.first("GNUmakefile", "makefile", "Makefile")
+	data, ok := p.read(name)
+	if !ok {
+		return nil
+	}
+	targets, phony := makeTargets(string(data))
+	// Make looks at the directory of that name instead of running the recipe.
+	targets = slices.DeleteFunc(targets, func(t string) bool {
+		idle := p.names[t] != 0 && p.hasDir(t) && !slices.Contains(phony, t)
+		if idle && t == "test" {
+			p.problem(p.path(name), "target test never runs, because there is a directory test and it is not .PHONY")
+		}
+		return idle
+	})
+	return runner(p, "make", name, targets)
+}
+
+func justStack(p *place) *found {
+	name := p.first("justfile", "Justfile", ".justfile")
+	data, ok := p.read(name)
+	if !ok {
+		return nil
+	}
+	return runner(p, "just", name, justRecipes(string(data)))
+}
+
+func taskStack(p *place) *found {
+	name := p.first("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
+	data, ok := p.read(name)
+	if !ok {
+		return nil
+	}
+	return runner(p, "task", name, taskNames(string(data)))
+}
+
+// runner is the stack of a file with targets, if one of them is of use. Below
+// the root only one that tests is.
+func runner(p *place, program, file string, targets []string) *found {
+	pick := func(names ...string) *Command {
+		for _, name := range names {
+			if slices.Contains(targets, name) {
+				return p.command(program+" "+name, file+" "+name)
+			}
+		}
+		return nil
+	}
+	f := p.stack(program, program, file)
+	f.covers = true
+	f.Setup = pick("setup", "deps", "bootstrap")
+	f.Test = pick("test", "tests", "check")
+	f.Lint = pick("lint")
+	f.Typecheck = pick("typecheck", "type-check", "types")
+	f.Build = pick("build")
+	useful := f.Test != nil || p.dir == "." && (f.Lint != nil || f.Typecheck != nil || f.Build != nil || f.Setup != nil)
+	if !useful {
+		return nil
+	}
+	return f
+}
+
+// makeTargets lists the explicit targets of a makefile that have a name without
+// variables and patterns, and those that are declared phony.
+func makeTargets(text string) (targets, phony []string) {
+	define := false
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line, _, _ = strings.Cut(strings.TrimRight(line, "\r\n"), "#")
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || line[0] == '\t':
+			continue
+		case words[0] == "define":
+			define = true
+		case words[0] == "endef":
+			define = false
+		}
+		if define {
+			continue
+		}
+		left, right, ok := strings.Cut(line, ":")
+		if !ok || assigns(left, right) {
+			continue
+		}
+		names := strings.Fields(left)
+		if slices.Equal(names, []string{".PHONY"}) {
+			phony = append(phony, strings.Fields(right)...)
+			continue
+		}
+		targets = append(targets, slices.DeleteFunc(names, unusable)...)
+	}
+	return targets, phony
+}
+
+// assigns reports whether a line with a colon sets a variable, of its own or of
+// a target, and so is no rule.
+func assigns(left, right string) bool {
+	value, _, _ := strings.Cut(right, ";")
+	value = strings.TrimPrefix(strings.TrimPrefix(value, ":"), ":")
+	return strings.Contains(left, "=") || strings.Contains(value, "=")
+}
+
+func unusable(target string) bool {
+	return strings.HasPrefix(target, ".") || strings.ContainsAny(target, "%$(){}=")
+}
+
+var (
+	justRecipe = regexp.MustCompile(`^@?([A-Za-z][A-Za-z0-9_-]*)((?:\s+[^:=\s]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s:"']+))?)*)\s*:(?:[^=]|$)`)
+	justAlias  = regexp.MustCompile(`^alias\s+([A-Za-z][A-Za-z0-9_-]*)\s*:=`)
+)
+
+// justRecipes lists the recipes that need no argument.
+func justRecipes(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if match := justAlias.FindStringSubmatch(line); match != nil {
+			all = append(all, match[1])
+		}
+		if match := justRecipe.FindStringSubmatch(line); match != nil && optional(match[2]) {
+			all = append(all, match[1])
+		}
+	}
+	return all
+}
+
+// optional reports whether all parameters of a recipe have a default or may be
+// absent.
+func optional(parameters string) bool {
+	for word := range strings.FieldsSeq(parameters) {
+		if !strings.HasPrefix(word, "*") && !strings.Contains(word, "=") {
+			return false
+		}
+	}
+	return true
+}
+
+var taskName = regexp.MustCompile(`^(\s+)["']?([A-Za-z0-9][A-Za-z0-9_.-]*)["']?:(?:\s|$)`)
+
+// taskNames lists the keys directly below tasks. It reads lines and no YAML:
+// the names that matter are plain, and a file from anywhere expands nothing.
+func taskNames(text string) []string {
+	var all []string
+	inside, indent := false, ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \r\n")
+		switch {
+		case line == "" || strings.HasPrefix(strings.TrimSpace(line), "#"):
+			continue
+		case line[0] != ' ':
+			inside, indent = line == "tasks:", ""
+			continue
+		}
+		match := taskName.FindStringSubmatch(line)
+		if !inside || match == nil {
+			continue
+		}
+		if indent == "" {
+			indent = match[1]
+		}
+		if match[1] == indent {
+			all = append(all, match[2])
+		}
+	}
+	return all
+}
