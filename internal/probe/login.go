@@ -172,7 +172,7 @@ func anyEntry(data []byte, _ time.Time) state {
 	return valid
 }
 
-var keyLine = regexp.MustCompile(`(?m)^\s*(?:export\s+)?[A-Z_]+_API_KEY\s*=\s*["']?[^\s"'#]`)
+var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?[A-Z_]+_API_KEY[ \t]*=[ \t]*["']?[^\s"'#]`)
 
 // keyFile is a list of variables, one of which is a key.
 func keyFile(data []byte, _ time.Time) state {

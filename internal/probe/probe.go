@@ -86,7 +86,10 @@ func Repository(root fs.FS) Repo {
 	folders := s.folders()
 	var all []*found
 	for _, f := range folders {
-		all = s.detect(&place{survey: &s, folder: f}, all)
+		if all = s.detect(&place{survey: &s, folder: f}, all); len(all) == maxStacks {
+			s.problem(f.path(""), "what follows was not looked at: there are more stacks than can be proposed")
+			break
+		}
 	}
 	repo := Repo{Sources: sources(folders), Problems: s.problems}
 	for _, f := range all {
@@ -112,11 +115,9 @@ func (s *survey) detect(p *place, all []*found) []*found {
 			}
 			continue
 		}
-		if len(all) == maxStacks {
-			s.problem(p.path(""), "not looked at: the repository has more stacks than can be proposed")
-			return all
+		if all = append(all, f); len(all) == maxStacks {
+			break
 		}
-		all = append(all, f)
 	}
 	return all
 }

@@ -56,11 +56,13 @@ func (p Prober) Program(ctx context.Context, dir, word string) Program {
 	if prog.Problem != "" {
 		return prog
 	}
-	if strings.ContainsRune(word, '/') || inside(dir, prog.Path) {
+	shim := p.shim(prog.Path)
+	// The home of a user may be the project; the shims in it are no part of that.
+	own := inside(dir, prog.Path) && (shim == nil || !shim.owns(p, prog.Path))
+	if strings.ContainsRune(word, '/') || own {
 		prog.OK = true
 		return prog
 	}
-	shim := p.shim(prog.Path)
 	tool, isTool := tools[word]
 	q := question{argv: append([]string{prog.Path}, tool.args...), limit: askTools, shim: shim}
 	switch {

@@ -20,25 +20,17 @@ type Proposal struct {
 // are several stacks, the tool itself where there is one.
 func (r Repo) Proposal() Proposal {
 	judges, tools := r.judges()
-	var tests, checks, setups []*Command
+	var tests []*Command
 	for _, s := range judges {
 		tests = append(tests, s.Test)
-		checks = append(checks, s.Typecheck, s.Lint)
 	}
-	if !slices.ContainsFunc(checks, present) {
-		for _, s := range tools {
-			checks = append(checks, s.Typecheck, s.Lint)
-		}
+	checks := checksOf(judges)
+	if len(checks) == 0 {
+		checks = checksOf(tools)
 	}
-	for _, s := range judges {
-		if present(s.Test) || present(s.Typecheck) || present(s.Lint) {
-			setups = append(setups, s.Setup)
-		}
-	}
-	if !slices.ContainsFunc(setups, present) {
-		for _, s := range tools {
-			setups = append(setups, s.Setup)
-		}
+	setups := setupsOf(judges)
+	if len(setups) == 0 {
+		setups = setupsOf(tools)
 	}
 	return Proposal{
 		Verify: join(tests...), Guard: join(append(tests, checks...)...), Setup: join(setups...),
@@ -46,7 +38,28 @@ func (r Repo) Proposal() Proposal {
 	}
 }
 
-func present(c *Command) bool { return c != nil }
+// checksOf are the commands that judge without running the code.
+func checksOf(stacks []Stack) []*Command {
+	var all []*Command
+	for _, s := range stacks {
+		all = append(all, s.Typecheck, s.Lint)
+	}
+	return slices.DeleteFunc(all, isNil)
+}
+
+// setupsOf are the commands that prepare for others: a stack that judges
+// nothing needs no dependencies.
+func setupsOf(stacks []Stack) []*Command {
+	var all []*Command
+	for _, s := range stacks {
+		if s.Test != nil || s.Typecheck != nil || s.Lint != nil {
+			all = append(all, s.Setup)
+		}
+	}
+	return slices.DeleteFunc(all, isNil)
+}
+
+func isNil(c *Command) bool { return c == nil }
 
 // judges are the stacks whose commands are proposed; tools are those of all
 // languages.

@@ -159,6 +159,7 @@ var (
 	missingVersion = regexp.MustCompile("version [`'\"]([A-Za-z0-9][A-Za-z0-9._-]*)[`'\"]? is not installed")
 	otherVersions  = regexp.MustCompile(`(?m)command exists in these \S+ versions:\n\s+([A-Za-z0-9][A-Za-z0-9._-]*)`)
 	asdfChoices    = regexp.MustCompile(`one of the following versions in your config file.*\n([a-z0-9-]+ [A-Za-z0-9][A-Za-z0-9._-]*)`)
+	ofPython       = regexp.MustCompile(`^(?:python|pip)[0-9.]*$`)
 	toolchain      = regexp.MustCompile(`toolchain '([A-Za-z0-9][A-Za-z0-9._-]*)' is not installed`)
 	advised        = regexp.MustCompile(`(?:asdf (?:install|set|global)|mise (?:use|install)|volta (?:install|pin)|` +
 		`rustup (?:default|toolchain install|component add)|proto (?:install|use|pin)) [A-Za-z0-9][A-Za-z0-9@._-]*(?: [A-Za-z0-9][A-Za-z0-9@._-]*)?`)
@@ -181,7 +182,7 @@ func (s *shim) fix(word, said string) string {
 	if m := toolchain.FindStringSubmatch(said); m != nil {
 		return "rustup toolchain install " + m[1]
 	}
-	if s.name == "pyenv" && !strings.HasPrefix(word, "py") && !strings.HasPrefix(word, "pip") {
+	if s.name == "pyenv" && !ofPython.MatchString(word) {
 		return "python -m pip install " + quoted(word) + " && pyenv rehash"
 	}
 	return strings.ReplaceAll(s.manual, "WORD", word)
