@@ -7,7 +7,10 @@ func goStack(p *place) *found {
 	if p.has("go.work") {
 		return goWorkspace(p)
 	}
-	if _, ok := p.read("go.mod"); !ok {
+	// A module below the root that only lists tools has nothing to test, and go
+	// fails where nothing matches.
+	idle := p.dir != "." && len(p.matching(".go")) == 0 && len(p.below()) == 0
+	if _, ok := p.read("go.mod"); !ok || idle {
 		return nil
 	}
 	f := p.stack("go", "go", "go.mod")

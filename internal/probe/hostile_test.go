@@ -124,7 +124,7 @@ func TestASurveyIsBoundedHoweverLargeTheRepository(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 40 {
 		for j := range 20 {
-			files[fmt.Sprintf("d%02d/e%02d/go.mod", i, j)] = &fstest.MapFile{Data: []byte("module x\n")}
+			files[fmt.Sprintf("d%02d/e%02d/Cargo.toml", i, j)] = &fstest.MapFile{Data: []byte("[package]\n")}
 		}
 	}
 	for i := range maxEntries + 10 {

@@ -109,6 +109,17 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 				typecheck: go vet ./...
 				build: go build ./...`,
 		},
+		"a module that only lists tools is no stack": {
+			files: tree{"go.mod": "module x\n", "tools/go.mod": "module tools\n", "tools/go.sum": "", "api/go.mod": "module api\n", "api/api.go": ""},
+			want: `go . go.mod
+				test: go test ./...
+				typecheck: go vet ./...
+				build: go build ./...
+			go api api/go.mod
+				test: (cd api && go test ./...)
+				typecheck: (cd api && go vet ./...)
+				build: (cd api && go build ./...)`,
+		},
 		"a Go workspace names its modules and covers them": {
 			files: tree{"go.work": "go 1.26\nuse ./a\nuse (\n\t./b c // note\n\t./tools/d // why\n\t../out\n)\n", "a/go.mod": "module a", "tools/d/go.mod": "module d"},
 			want: `go . go.work
