@@ -97,3 +97,34 @@ func TestAProposalKeepsReasonsAndNeedsOfAllItsParts(t *testing.T) {
 		t.Errorf("guard (-want +got)\n%s", diff)
 	}
 }
+
+func TestACommandSaysWhyAndWhatItNeeds(t *testing.T) {
+	repo := surveyed(t, tree{"web/package.json": `{"scripts":{"test":"react-scripts test"}}`})
+	want := &Command{
+		Line: "(cd web && CI=true npm test)", From: "web/package.json scripts.test",
+		Needs: []Need{{Dir: "web", Word: "npm"}},
+	}
+	if diff := cmp.Diff(want, repo.Stacks[0].Test); diff != "" {
+		t.Errorf("test (-want +got)\n%s", diff)
+	}
+}
+
+func TestTheFileForAgentsIsFoundByTheCommonNameFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		files tree
+		want  string
+	}{
+		"none":              {files: tree{"README.md": ""}},
+		"both":              {files: tree{"CLAUDE.md": "", "AGENTS.md": ""}, want: "AGENTS.md"},
+		"of one agent":      {files: tree{"GEMINI.md": ""}, want: "GEMINI.md"},
+		"of Copilot":        {files: tree{".github/copilot-instructions.md": ""}, want: ".github/copilot-instructions.md"},
+		"not at the root":   {files: tree{"docs/AGENTS.md": ""}},
+		"a directory is no": {files: tree{"AGENTS.md/x": "", "CLAUDE.md": ""}, want: "CLAUDE.md"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := surveyed(t, c.files).AgentsFile; got != c.want {
+				t.Errorf("file %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,89 +1,12 @@
 package probe
 
 import (
-	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
-
-// tree is a repository: the text of each file by its path.
-type tree map[string]string
-
-// onDisk writes the tree and opens it as a caller should.
-func (files tree) onDisk(t *testing.T) fs.FS {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return opened(t, dir)
-}
-
-func opened(t *testing.T, dir string) fs.FS {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = root.Close() })
-	return root.FS()
-}
-
-func (files tree) inMemory() fs.FS {
-	all := fstest.MapFS{}
-	for name, text := range files {
-		all[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
-	}
-	return all
-}
-
-// plus is the tree with other files.
-func (files tree) plus(more tree) tree {
-	all := maps.Clone(files)
-	maps.Copy(all, more)
-	return all
-}
-
-// surveyed looks at the tree on disk, and at the same tree in memory, which
-// must look the same.
-func surveyed(t *testing.T, files tree) Repo {
-	t.Helper()
-	repo := Repository(files.onDisk(t))
-	if diff := cmp.Diff(repo, Repository(files.inMemory())); diff != "" {
-		t.Errorf("the disk and memory disagree (-disk +memory)\n%s", diff)
-	}
-	return repo
-}
-
-// drawn is a stack as one line per fact.
-func drawn(stacks []Stack) []string {
-	var all []string
-	for _, s := range stacks {
-		all = append(all, strings.Join(strings.Fields(strings.Join([]string{s.Name, s.Dir, s.Manifest, s.Lockfile}, " ")), " "))
-		for _, c := range []struct {
-			name string
-			*Command
-		}{{"setup", s.Setup}, {"test", s.Test}, {"lint", s.Lint}, {"typecheck", s.Typecheck}, {"build", s.Build}} {
-			if c.Command != nil {
-				all = append(all, "  "+c.name+": "+c.Line)
-			}
-		}
-	}
-	return all
-}
 
 const viteScripts = `"scripts": {"test": "vitest run", "lint": "eslint .", "typecheck": "tsc -b", "build": "vite build"}, "devDependencies": {"typescript": "5"}`
 
@@ -413,37 +336,6 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 			}
 			if len(repo.Problems) > 0 {
 				t.Errorf("problems %v, want none", repo.Problems)
-			}
-		})
-	}
-}
-
-func TestACommandSaysWhyAndWhatItNeeds(t *testing.T) {
-	repo := surveyed(t, tree{"web/package.json": `{"scripts":{"test":"react-scripts test"}}`})
-	want := &Command{
-		Line: "(cd web && CI=true npm test)", From: "web/package.json scripts.test",
-		Needs: []Need{{Dir: "web", Word: "npm"}},
-	}
-	if diff := cmp.Diff(want, repo.Stacks[0].Test); diff != "" {
-		t.Errorf("test (-want +got)\n%s", diff)
-	}
-}
-
-func TestTheFileForAgentsIsFoundByTheCommonNameFirst(t *testing.T) {
-	for name, c := range map[string]struct {
-		files tree
-		want  string
-	}{
-		"none":              {files: tree{"README.md": ""}},
-		"both":              {files: tree{"CLAUDE.md": "", "AGENTS.md": ""}, want: "AGENTS.md"},
-		"of one agent":      {files: tree{"GEMINI.md": ""}, want: "GEMINI.md"},
-		"of Copilot":        {files: tree{".github/copilot-instructions.md": ""}, want: ".github/copilot-instructions.md"},
-		"not at the root":   {files: tree{"docs/AGENTS.md": ""}},
-		"a directory is no": {files: tree{"AGENTS.md/x": "", "CLAUDE.md": ""}, want: "CLAUDE.md"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := surveyed(t, c.files).AgentsFile; got != c.want {
-				t.Errorf("file %q, want %q", got, c.want)
 			}
 		})
 	}
