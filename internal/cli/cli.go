@@ -134,7 +134,7 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
 	cmd.AddCommand(
-		a.cmdDemo(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
+		a.cmdDemo(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
 		a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdVersion(), helpExitStatus(),
 	)
 	return cmd

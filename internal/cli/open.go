@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // checkFlags judges the flags that all commands share.
@@ -141,3 +143,8 @@ func recovery(r engine.Recovered) string {
 }
 
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
+
+// prober looks at this machine through the environment of this process.
+func (a *app) prober() probe.Prober {
+	return probe.Prober{Exec: proc.Plain{}, Environ: a.Environ, Home: a.variable("HOME"), Now: a.Now()}
+}

@@ -2,10 +2,7 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +48,7 @@ type LoopRow struct {
 // that have runs.
 func (s *Service) Loops(ctx context.Context) ([]LoopRow, error) {
 	rows := map[string]*LoopRow{}
-	names, err := s.defined()
+	names, err := definedIn(s.ws.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -150,26 +147,6 @@ func (s *Service) switches(row *LoopRow) {
 	}
 }
 
-// defined lists the folders of .loops that hold a definition.
-func (s *Service) defined() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(s.ws.Root, ".loops"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, &loop.Fault{
-			Exit: loop.ExitUnreadable, What: "list loops", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
-		}
-	}
-	var names []string
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(s.ws.Root, ".loops", e.Name(), spine.ConfigFile)); err == nil {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}
-
 // load reads a spine loop's definition. Findings that do not keep it from
 // running come back beside it.
 func (s *Service) load(name string) (loop.Definition, []string, error) {
@@ -210,7 +187,7 @@ func (s *Service) noLoop(name string) error {
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, s.ws.Root), Err: loop.ErrNotFound,
 		Fix: "write " + filepath.Join(".loops", name, spine.ConfigFile) + ", or try `pawl run --until \"CMD\"`, which needs no file",
 	}
-	if names, err := s.defined(); err == nil && len(names) > 0 {
+	if names, err := definedIn(s.ws.Root); err == nil && len(names) > 0 {
 		f.Fix = "it has: " + strings.Join(names, ", ")
 	}
 	return f

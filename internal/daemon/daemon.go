@@ -37,6 +37,8 @@ type Options struct {
 	Log      *slog.Logger
 	Live     func(loop.Event) // sees every event of runs in this process; may be nil
 	ReadOnly bool             // for verbs that only read: nothing is created or migrated
+	Gates    bool             // gates can be tried, also if ReadOnly
+	NoStore  bool             // with ReadOnly: go without the store, which cannot be used
 }
 
 // Daemon is the joined parts. Close it.
@@ -52,20 +54,15 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 		Now: sys.Now, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}}
-	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: sys.Now})
-	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
-		return d, nil
-	}
-	if err != nil {
+	if err := d.openStore(ctx, o, sys.Now); err != nil {
 		return nil, err
 	}
-	d.store, d.deps.Store = s, s
-	if o.ReadOnly {
+	if o.ReadOnly && !o.Gates {
 		return d, nil
 	}
 	exec := proc.Tree{}
 	d.deps.Engine = engine.New(engine.Deps{
-		Store: s, Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Exec: exec,
+		Store: d.store, Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Exec: exec,
 		Drivers: map[string]engine.Driver{command.Name: command.New(exec)},
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(r)}
@@ -73,6 +70,20 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 		Self: self(), Alive: alive, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})
 	return d, nil
+}
+
+// openStore opens the store. A reader does without one that nobody has made
+// yet.
+func (d *Daemon) openStore(ctx context.Context, o Options, now func() time.Time) error {
+	if o.NoStore {
+		return nil
+	}
+	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now})
+	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
+		return nil
+	}
+	d.store, d.deps.Store = s, s
+	return err
 }
 
 // Control returns the verbs for the repository that contains dir.

@@ -60,8 +60,8 @@ func written(v readiness.Value) string {
 	return v.Text
 }
 
-// kind says what a finding outside the check means for readiness.
-func kind(severity, key string) readiness.Kind {
+// kindOf says what a finding outside the check means for readiness.
+func kindOf(severity, key string) readiness.Kind {
 	switch {
 	case !slices.Contains(knownKeys, key):
 		return readiness.KindUnknown

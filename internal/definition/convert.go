@@ -12,13 +12,11 @@ import (
 
 // Values that keys may have.
 var (
-	permissionModes = readiness.PermissionModes()
-	blockedPolicies = []string{"log_and_skip", "escalate", "retry_next_cycle", "halt"}
-	failurePolicies = []string{"log_skip_continue", "escalate_and_skip", "retry_once", "halt"}
-	sandboxTiers    = []string{"full", "landlock", "seatbelt", "external", "none"}
-	protocols       = []string{
-		loop.ProtocolSpine, loop.ProtocolSpec, loop.ProtocolBoot, loop.ProtocolTasks, loop.ProtocolBoard,
-	}
+	permissionModes = valuesOf("permission_mode")
+	blockedPolicies = valuesOf("on_blocked")
+	failurePolicies = valuesOf("on_failure")
+	sandboxTiers    = valuesOf("sandbox")
+	protocols       = valuesOf("protocol")
 )
 
 // Definition converts the document. dirName is the name of the directory that
@@ -136,7 +134,7 @@ func (c *converter) budget() {
 	if text == "" {
 		return
 	}
-	n, err := positive(text, 1<<50)
+	n, err := positive(text, mostTokens)
 	switch {
 	case err == nil:
 		c.def.BudgetTokens = n
@@ -229,7 +227,7 @@ func (c *converter) report(severity, key, message string) {
 
 func (c *converter) reportAt(severity, key, message string, v readiness.Value) {
 	c.more = append(c.more, readiness.Finding{
-		Kind: kind(severity, key), Severity: severity, Key: key, Message: message, Line: v.Line, Column: v.Column,
+		Kind: kindOf(severity, key), Severity: severity, Key: key, Message: message, Line: v.Line, Column: v.Column,
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed schema/*.json
-var written embed.FS
+var schemas embed.FS
 
 // configSchema is the one schema that is drawn from the table of keys.
 const configSchema = "config"
@@ -32,7 +32,7 @@ func Schema(name string) ([]byte, error) {
 	case name == configSchema:
 		return indented(config())
 	case slices.Contains(SchemaNames(), name):
-		return written.ReadFile("schema/" + name + ".json")
+		return schemas.ReadFile("schema/" + name + ".json")
 	}
 	return nil, &loop.Fault{
 		Exit: loop.ExitNotFound, What: "print schema " + readiness.Quote(name), Why: "there is no such schema",

@@ -112,7 +112,7 @@ func TestEverySchemaIsOfDraft07AndSaysWhatItIs(t *testing.T) {
 }
 
 func TestEverySchemaThatIsWrittenHasAName(t *testing.T) {
-	files, err := written.ReadDir("schema")
+	files, err := schemas.ReadDir("schema")
 	if err != nil {
 		t.Fatal(err)
 	}

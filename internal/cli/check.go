@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+type checkOptions struct {
+	min    string
+	least  int
+	strict bool
+}
+
+func (a *app) cmdCheck() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: between(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Long: `Score a definition, or every definition of the workspace: 16 checks of equal weight. It needs no repository.
+
+Standard output has the findings, one per line; the score and the places stand on standard error. A loop is
+ready if it has no error, a score of at least --min and, with --strict, no warning and no unknown key.`,
+		Example: "  pawl check\n  pawl check ci-watch --strict\n  pawl check .loops/ci-watch/loop.config.yaml --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.fill(cmd); err != nil {
+				return err
+			}
+			all, err := control.Definitions(a.dir(), strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return a.check(all, o)
+		},
+	}
+	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(readiness.LeastScore), "the least `score` of a loop that is ready")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "warnings and unknown keys make a loop not ready")
+	return cmd
+}
+
+// fill reads --min, which is digits and nothing else.
+func (o *checkOptions) fill(cmd *cobra.Command) error {
+	n, err := strconv.ParseUint(o.min, 10, 31)
+	if err != nil {
+		return usage(cmd, "--min "+quote(o.min)+": write a number in digits, like 70")
+	}
+	o.least = int(n)
+	return nil
+}
+
+// check judges all that was found. What cannot be read is said, and keeps
+// nobody from reading about the others.
+func (a *app) check(all []control.Found, o checkOptions) error {
+	var checked []control.Checked
+	var worst error
+	for _, f := range all {
+		c, err := control.Check(f)
+		switch {
+		case err != nil && len(all) == 1:
+			return err
+		case err != nil:
+			a.explain(err, loop.ExitUnreadable)
+			worst = firstError(worst, err)
+		default:
+			checked = append(checked, c)
+		}
+	}
+	if a.json {
+		if err := a.printJSON(checkJSON(checked, o)); err != nil {
+			return err
+		}
+	} else {
+		for _, c := range checked {
+			a.findings(c, len(all) > 1)
+			a.panel(c, o)
+		}
+	}
+	return firstError(worst, notReady(checked, o))
+}
+
+func firstError(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// findings prints one line each. Where nobody would read them on one screen
+// with the panel, the places are left to the panel.
+func (a *app) findings(c control.Checked, several bool) {
+	s := a.style()
+	for _, f := range c.Findings() {
+		severity := fmt.Sprintf("%-7s", strings.ToUpper(f.Severity))
+		if f.Severity == readiness.SeverityError {
+			severity = s.red(severity)
+		} else {
+			severity = s.yellow(severity)
+		}
+		message := cleanLine(f.Message)
+		if several {
+			message += "  (" + cleanLine(c.Name) + ")"
+		}
+		_, _ = fmt.Fprintf(a.Out, "%s %s\n", severity, message)
+		if a.Terminal {
+			_, _ = fmt.Fprintf(a.Out, "%s\n", s.dim("        "+place(c, f)))
+		}
+	}
+}
+
+// place is where a finding stands, and its line with a caret.
+func place(c control.Checked, f readiness.Finding) string {
+	text := f.Render(c.Shown, c.Source)
+	head, rest, _ := strings.Cut(text, "\n")
+	where := strings.TrimSuffix(head, ": "+f.Message)
+	return indented(joined("\n", where, rest), "        ")
+}
+
+// panel prints the score and what has no say in it on standard error.
+func (a *app) panel(c control.Checked, o checkOptions) {
+	p := printer{w: a.Err}
+	if c.Notice != "" {
+		p.line("note: %s", cleanLine(c.Notice))
+	}
+	if !a.Terminal {
+		for _, f := range c.Findings() {
+			p.line("%s", indented(f.Render(c.Shown, c.Source), "  "))
+		}
+	}
+	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
+		p.line("note: %s", indented(f.Render(c.Shown, c.Source), "  "))
+	}
+	verdict := "ready"
+	if !c.Ready(o.least, o.strict) {
+		verdict = "not ready"
+	}
+	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  %d errors  %d warnings  %s",
+		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
+		c.Errors(), c.Verdict.Warnings, verdict)
+}
+
+// notReady is the error that makes a command exit with 10, or nothing.
+func notReady(checked []control.Checked, o checkOptions) error {
+	var names []string
+	for _, c := range checked {
+		if !c.Ready(o.least, o.strict) {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	are := "is"
+	if len(names) > 1 {
+		are = "are"
+	}
+	return &loop.Fault{
+		Exit: loop.ExitNotReady, What: fmt.Sprintf("%s %s not ready", strings.Join(names, ", "), are),
+		Fix: "correct what the lines above name; pawl explain KEY says what a key means",
+	}
+}
+
+type checkReport struct {
+	Data []findingJSON `json:"data"`
+	Meta checkMeta     `json:"meta"`
+}
+
+type findingJSON struct {
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Key      string `json:"key,omitempty"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+}
+
+type checkMeta struct {
+	Count    int           `json:"count"`
+	Errors   int           `json:"errors"`
+	Warnings int           `json:"warnings"`
+	Score    int           `json:"score"` // the lowest
+	Min      int           `json:"min"`
+	Ready    bool          `json:"ready"` // all of them
+	Tier     string        `json:"tier,omitempty"`
+	Unknown  []findingJSON `json:"unknown,omitempty"`
+	Notes    []findingJSON `json:"notes,omitempty"`
+	Loops    []checkedLoop `json:"loops,omitempty"` // only if there are several
+	Schema   string        `json:"schema"`
+}
+
+type checkedLoop struct {
+	Loop     string `json:"loop"`
+	File     string `json:"file"`
+	Tier     string `json:"tier"`
+	Score    int    `json:"score"`
+	Errors   int    `json:"errors"`
+	Warnings int    `json:"warnings"`
+	Ready    bool   `json:"ready"`
+}
+
+func checkJSON(checked []control.Checked, o checkOptions) checkReport {
+	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: true, Score: 100, Schema: "pawl.check/v1"}}
+	for _, c := range checked {
+		r.Data = append(r.Data, findingsJSON(c, c.Findings())...)
+		r.Meta.Unknown = append(r.Meta.Unknown, findingsJSON(c, c.Unknown())...)
+		r.Meta.Notes = append(r.Meta.Notes, findingsJSON(c, c.Notes())...)
+		one := checkedLoop{c.Name, c.Shown, c.Verdict.Tier, c.Verdict.Score(), c.Errors(), c.Verdict.Warnings, c.Ready(o.least, o.strict)}
+		r.Meta.Errors += one.Errors
+		r.Meta.Warnings += one.Warnings
+		r.Meta.Score = min(r.Meta.Score, one.Score)
+		r.Meta.Ready = r.Meta.Ready && one.Ready
+		r.Meta.Loops = append(r.Meta.Loops, one)
+	}
+	r.Meta.Count = len(r.Data)
+	if len(checked) == 1 {
+		r.Meta.Tier, r.Meta.Loops = checked[0].Verdict.Tier, nil
+	}
+	return r
+}
+
+func findingsJSON(c control.Checked, findings []readiness.Finding) []findingJSON {
+	var list []findingJSON
+	for _, f := range findings {
+		list = append(list, findingJSON{f.Severity, f.Message, f.Key, c.Shown, f.Line, f.Column})
+	}
+	return list
+}

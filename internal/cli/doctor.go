@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+type doctorOptions struct {
+	live, offline, quiet bool
+}
+
+func (a *app) cmdDoctor() *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use: "doctor [LOOP|PATH]", Short: "Say whether a loop will run on this machine", Args: between(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Long: `Say whether a loop, or every loop of the workspace, will run: one row each for what it needs, with the fix.
+
+Without --live only the definition is looked at, and nothing is started. With --live agents, programs behind shims,
+store, clock and disk are looked at too, and the gates are tried on the base, so that a broken one is known before
+an agent is paid. Exits with 10 if any row is bad.`,
+		Example: "  pawl doctor\n  pawl doctor ci-watch --live",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.live && o.offline {
+				return usage(cmd, "both --live and --offline are given")
+			}
+			return a.doctor(cmd.Context(), strings.Join(args, ""), o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.live, "live", false, "look at this machine and try the gates")
+	f.BoolVar(&o.offline, "offline", false, "look at the definition only, which is the default")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only what is not ok")
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
+	checked, err := a.fitFor(arg, o)
+	if err != nil {
+		return err
+	}
+	var rows []control.DoctorRow
+	see := func(more []control.DoctorRow) {
+		rows = append(rows, more...)
+		if !a.json {
+			a.doctorRows(more, len(checked) > 1, o)
+		}
+	}
+	for _, c := range checked {
+		see(control.Offline(c))
+	}
+	if o.live {
+		err := a.examining(ctx, func(d control.Doctor) {
+			see(d.Machine(ctx))
+			for _, c := range checked {
+				see(d.Loop(ctx, c))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.diagnosis(checked, rows, o)
+}
+
+// fitFor reads what is to be examined. A machine can be examined without any
+// loop.
+func (a *app) fitFor(arg string, o doctorOptions) ([]control.Checked, error) {
+	all, err := control.Definitions(a.dir(), arg)
+	if errors.Is(err, loop.ErrNotFound) && arg == "" && o.live {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var checked []control.Checked
+	for _, f := range all {
+		c, err := control.Check(f)
+		if err != nil {
+			return nil, err
+		}
+		checked = append(checked, c)
+	}
+	return checked, nil
+}
+
+// examining makes what looks at the machine. A store that cannot be used and a
+// folder that is no repository are findings, not failures.
+func (a *app) examining(ctx context.Context, fn func(control.Doctor)) error {
+	o, err := a.options()
+	if err != nil {
+		return err
+	}
+	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Output: a.gateOutput()}
+	o.ReadOnly, o.Gates = true, true
+	made, err := daemon.New(ctx, o)
+	if err != nil {
+		d.Store = err
+		o.NoStore = true
+		if made, err = daemon.New(ctx, o); err != nil {
+			return err
+		}
+	}
+	if d.Service, d.Reason = made.Control(ctx, a.dir()); d.Reason != nil {
+		d.Service = nil
+	} else {
+		d.Dir = d.Service.Root()
+	}
+	fn(d)
+	return errors.Join(ctx.Err(), made.Close())
+}
+
+// gateOutput is where people see what gates print while they are tried.
+func (a *app) gateOutput() io.Writer {
+	if a.json || !a.Terminal || os.Getenv("PAWL_DEBUG") == "" {
+		return nil
+	}
+	return a.Err
+}
+
+func (a *app) doctorRows(rows []control.DoctorRow, several bool, o doctorOptions) {
+	s := a.style()
+	for _, r := range rows {
+		if o.quiet && r.State == readiness.StateOK {
+			continue
+		}
+		state := r.State
+		switch state {
+		case readiness.StateOK:
+			state = s.green(state)
+		case readiness.StateWarn:
+			state = s.yellow(state)
+		default:
+			state = s.red(state)
+		}
+		check, detail := cleanLine(r.Check), cleanLine(r.Detail)
+		if several && r.Loop != "" {
+			check = cleanLine(r.Loop) + ": " + check
+		}
+		if r.Fix != "" {
+			detail += "; fix: " + cleanLine(r.Fix)
+		}
+		_, _ = fmt.Fprintf(a.Out, "%s\t%s\t%s\n", state, check, detail)
+	}
+}
+
+type doctorReport struct {
+	Data []control.DoctorRow `json:"data"`
+	Meta doctorMeta          `json:"meta"`
+}
+
+type doctorMeta struct {
+	Mode    string `json:"mode"`
+	OK      int    `json:"ok"`
+	Warn    int    `json:"warn"`
+	Bad     int    `json:"bad"`
+	WillRun bool   `json:"will_run"`
+	Tier    string `json:"tier,omitempty"` // of one loop
+	Schema  string `json:"schema"`
+}
+
+// diagnosis sums up on standard error, or in JSON, and decides the exit status.
+func (a *app) diagnosis(checked []control.Checked, rows []control.DoctorRow, o doctorOptions) error {
+	m := doctorMeta{Mode: "offline", Schema: "pawl.doctor/v1"}
+	if o.live {
+		m.Mode = "live"
+	}
+	if len(checked) == 1 {
+		m.Tier = checked[0].Verdict.Tier
+	}
+	for _, r := range rows {
+		switch r.State {
+		case readiness.StateOK:
+			m.OK++
+		case readiness.StateWarn:
+			m.Warn++
+		default:
+			m.Bad++
+		}
+	}
+	m.WillRun = m.Bad == 0
+	if a.json {
+		if rows == nil {
+			rows = []control.DoctorRow{}
+		}
+		if err := a.printJSON(doctorReport{rows, m}); err != nil {
+			return err
+		}
+	} else {
+		_, _ = fmt.Fprintf(a.Err, "%d ok, %d warn, %d bad (%s)\n", m.OK, m.Warn, m.Bad, m.Mode)
+	}
+	if m.WillRun {
+		return nil
+	}
+	return &loop.Fault{Exit: loop.ExitNotReady, What: "this will not run as it stands", Fix: "each bad row above says its fix"}
+}

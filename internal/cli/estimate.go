@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+type estimateOptions struct {
+	readiness.Workload
+	input, output, subagents int64
+	pricing                  string
+	listModels               bool
+}
+
+func (a *app) cmdEstimate() *cobra.Command {
+	o := estimateOptions{Workload: readiness.Workload{
+		Pattern: readiness.DefaultPattern, Model: readiness.DefaultModel, Cadence: readiness.DefaultCadence,
+		Days: readiness.DefaultDays, PrefixFraction: readiness.DefaultPrefixFraction, TTL: readiness.DefaultTTL,
+	}}
+	cmd := &cobra.Command{
+		Use: "estimate [LOOP|PATH]", Short: "Say what a loop will cost before it is scheduled", Args: between(0, 1),
+		ValidArgsFunction: a.completeDefinitions,
+		Long: `Say what a loop will cost: runs per day × tokens per run × price, with and without caching. It needs no repository.
+
+With a LOOP, pattern, cadence and model come from its definition, and what its runs really used stands beside the
+estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides them, --pricing replaces them.`,
+		Example: "  pawl estimate --pattern ci-watch --cadence 5m --model claude-sonnet-4-6\n  pawl estimate ci-watch\n  pawl estimate --list-models",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.estimate(cmd, args, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Pattern, "pattern", o.Pattern, "a `pattern` of the catalogue")
+	f.StringVar(&o.Cadence, "cadence", o.Cadence, "how often it fires: 10m, 6h, 1d or five cron fields")
+	f.StringVar(&o.Model, "model", o.Model, "the `model`")
+	f.IntVar(&o.Days, "days", o.Days, "the horizon")
+	f.Float64Var(&o.RunsPerDay, "runs-per-day", 0, "instead of what the cadence says")
+	f.Int64Var(&o.input, "input-tokens", 0, "input tokens of one run, instead of the pattern's")
+	f.Int64Var(&o.output, "output-tokens", 0, "output tokens of one run, instead of the pattern's")
+	f.Int64Var(&o.subagents, "subagents", 0, "agents that work in one run, instead of the pattern's")
+	f.Float64Var(&o.PrefixFraction, "cache-prefix-frac", o.PrefixFraction, "the part of the input that stays the same, 0 to 1")
+	f.StringVar(&o.TTL, "cache-ttl", o.TTL, "how long a cached prefix is kept: auto, 5m or 1h")
+	f.BoolVar(&o.NoCache, "no-cache", false, "without caching")
+	f.StringVar(&o.pricing, "pricing", "", "a `file` of prices instead of pawl's")
+	f.BoolVar(&o.listModels, "list-models", false, "list the models and their prices")
+	complete(cmd, "pattern", completePatterns())
+	complete(cmd, "model", a.completeModels)
+	complete(cmd, "cache-ttl", among("auto", "5m", "1h"))
+	return cmd
+}
+
+func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	table, err := a.prices("")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, m := range table.Models {
+		names = append(names, m.ID)
+	}
+	return among(names...)(cmd, args, prefix)
+}
+
+// prices is the table that counts.
+func (a *app) prices(file string) (price.Table, error) {
+	o, err := a.options()
+	if err != nil {
+		return price.Table{}, err
+	}
+	if file != "" && !filepath.IsAbs(file) {
+		file = filepath.Join(a.Dir, file)
+	}
+	return control.Prices(o.Settings.Home, file)
+}
+
+// estimate looks at the file of prices before anything else.
+func (a *app) estimate(cmd *cobra.Command, args []string, o estimateOptions) error {
+	table, err := a.prices(o.pricing)
+	if err != nil {
+		return err
+	}
+	if o.listModels {
+		return a.listModels(table)
+	}
+	name := ""
+	if len(args) == 1 {
+		if name, err = a.workloadOf(cmd, args[0], &o.Workload); err != nil {
+			return err
+		}
+	}
+	if err := o.fill(cmd); err != nil {
+		return err
+	}
+	cost, err := readiness.Estimate(table, o.Workload)
+	if err != nil {
+		return estimateFault(err)
+	}
+	return a.printCost(table, cost, a.actuals(cmd.Context(), name, cost))
+}
+
+// workloadOf takes from a definition what no flag says.
+func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) (name string, err error) {
+	all, err := control.Definitions(a.dir(), arg)
+	if err != nil {
+		return "", err
+	}
+	c, err := control.Check(all[0])
+	if err != nil {
+		return "", err
+	}
+	for _, k := range []struct {
+		flag, text string
+		into       *string
+	}{{"pattern", c.Config.Pattern.Text, &w.Pattern}, {"cadence", c.Config.Cadence.Text, &w.Cadence}, {"model", c.Definition.Model, &w.Model}} {
+		if !cmd.Flags().Changed(k.flag) && readiness.Filled(k.text) {
+			*k.into = k.text
+		}
+	}
+	return c.Name, nil
+}
+
+// fill turns flags that were given into overrides, and the cadence into runs
+// per day.
+func (o *estimateOptions) fill(cmd *cobra.Command) error {
+	for _, k := range []struct {
+		flag  string
+		value *int64
+		into  **int64
+	}{{"input-tokens", &o.input, &o.Input}, {"output-tokens", &o.output, &o.Output}, {"subagents", &o.subagents, &o.Subagents}} {
+		if cmd.Flags().Changed(k.flag) {
+			*k.into = k.value
+		}
+	}
+	if cmd.Flags().Changed("runs-per-day") {
+		return nil
+	}
+	c, err := schedule.Parse(o.Cadence)
+	if err != nil {
+		return estimateFault(fmt.Errorf("--cadence: %w", err))
+	}
+	o.RunsPerDay = c.PerDay()
+	return nil
+}
+
+func estimateFault(err error) error {
+	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err, Fix: "pawl estimate --help lists the options"}
+}
+
+// mostActuals is how many runs an estimate is compared with.
+const mostActuals = 200
+
+// actuals compares with the past, where there is one. Without a repository, a
+// store or a run there is none, which is no error.
+func (a *app) actuals(ctx context.Context, name string, cost readiness.Cost) *readiness.Actuals {
+	if name == "" {
+		return nil
+	}
+	var totals []int64
+	err := a.reading(ctx, func(s *control.Service) error {
+		past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, mostActuals)
+		for _, run := range past.Runs {
+			if run.Tokens > 0 {
+				totals = append(totals, run.Tokens)
+			}
+		}
+		return err
+	})
+	if err != nil || len(totals) == 0 {
+		return nil
+	}
+	compared := readiness.Compare(totals, cost.TokensPerRun)
+	return &compared
+}
+
+func (a *app) printCost(t price.Table, c readiness.Cost, past *readiness.Actuals) error {
+	if a.json {
+		return a.printJSON(costReport{costData{c.Data(), actualJSON(past)}, costMeta{t.AsOf, t.Source, "pawl.estimate/v1"}})
+	}
+	p := printer{w: a.Out}
+	row := func(label, text string) { p.line("%-13s %s", label, text) }
+	row("pattern:", c.Pattern)
+	row("model:", c.Model)
+	row("cadence:", fmt.Sprintf("%s  (%g runs/day)", c.Cadence, c.Data().RunsPerDay))
+	row("tokens/run:", strconv.FormatInt(c.TokensPerRun, 10))
+	row("cost/run:", readiness.Money(c.PerRun))
+	row("cost/day:", readiness.Money(c.PerDay))
+	row(fmt.Sprintf("cost/%dd:", c.Days), readiness.Money(c.PerHorizon))
+	if k := c.Caching; k != nil && k.Beneficial {
+		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", readiness.Money(k.PerHorizon), k.TTL, 100*k.Savings))
+	}
+	if past != nil {
+		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %d runs  (%.2f × the estimate)", past.P50, past.P95, past.Runs, past.Ratio))
+	}
+	_, _ = fmt.Fprintf(a.Err, "prices as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
+	if k := c.Caching; k != nil && !k.Beneficial {
+		_, _ = fmt.Fprintf(a.Err, "caching: not beneficial, %s\n", k.Reason)
+	}
+	if past != nil && past.Drifted {
+		_, _ = fmt.Fprintf(a.Err, "drift: the newest runs use %.1f × as many tokens as the oldest; the loop does more than it was scoped for\n", past.Drift)
+	}
+	return p.err
+}
+
+type costReport struct {
+	Data costData `json:"data"`
+	Meta costMeta `json:"meta"`
+}
+
+type costData struct {
+	readiness.CostData
+	Actual *actualData `json:"actual,omitempty"` // absent without runs that used tokens
+}
+
+// actualData is a readiness.Actuals as JSON has it.
+type actualData struct {
+	Runs       int     `json:"runs"`
+	P50        int64   `json:"p50_tokens"`
+	P95        int64   `json:"p95_tokens"`
+	OfEstimate float64 `json:"of_estimate"`
+	Drift      float64 `json:"drift"`
+	Drifted    bool    `json:"drifted"`
+}
+
+func actualJSON(past *readiness.Actuals) *actualData {
+	if past == nil {
+		return nil
+	}
+	return &actualData{past.Runs, past.P50, past.P95, past.Ratio, past.Drift, past.Drifted}
+}
+
+type costMeta struct {
+	AsOf   string `json:"as_of"`
+	Source string `json:"source,omitempty"`
+	Schema string `json:"schema"`
+}
+
+func (a *app) listModels(t price.Table) error {
+	if a.json {
+		return a.printJSON(struct {
+			Data []price.Model `json:"data"`
+			Meta costMeta      `json:"meta"`
+		}{t.Models, costMeta{t.AsOf, t.Source, "pawl.pricing/v1"}})
+	}
+	table := [][]string{{"MODEL", "INPUT/MTOK", "OUTPUT/MTOK", "CACHED FROM"}}
+	for _, m := range t.Models {
+		table = append(table, []string{
+			cleanLine(m.ID), readiness.Money(m.Input), readiness.Money(m.Output), strconv.FormatInt(m.MinPrefix, 10) + " tokens",
+		})
+	}
+	if err := a.columns(table); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.Err, "prices as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
+	return err
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/pattern"
+)
+
+func (a *app) cmdNew() *cobra.Command {
+	var r control.ScaffoldRequest
+	var name, tier string
+	cmd := &cobra.Command{
+		Use: "new NAME", Short: "Make a new loop from a pattern", Args: between(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
+		Long: `Make the folder of a new loop: its definition, STATE.md, run-log.md and run.md. It needs no repository.
+
+The path of the definition stands on standard output. Start every loop at L1, which only reports.
+
+` + patternList(),
+		Example: "  pawl new ci-watch --pattern ci-watch --cadence 15m\n  pawl new docs --pattern freshness --dry-run",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && name != "" && args[0] != name {
+				return usage(cmd, "two names are given: "+quote(args[0])+" and --name "+quote(name))
+			}
+			if r.Name = name; len(args) == 1 {
+				r.Name = args[0]
+			}
+			if r.Name == "" {
+				return usage(cmd, "pawl new needs an argument: NAME")
+			}
+			r.Tier, r.Work, r.Now = loop.Tier(tier), a.dir(), a.Now()
+			made, err := control.Scaffold(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			return a.printScaffolded(made)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "the name, instead of the argument")
+	f.StringVar(&r.Pattern, "pattern", pattern.Custom, "a `pattern` of the catalogue")
+	f.StringVar(&tier, "tier", "L1", "L1 reports, L2 proposes a branch, L3 lands what it may")
+	f.StringVar(&r.Cadence, "cadence", "1h", "how often it fires: 10m, 6h, 1d or five cron fields")
+	f.StringVar(&r.Dir, "dir", ".loops", "the `folder` of loops")
+	f.BoolVar(&r.DryRun, "dry-run", false, "print the definition and write nothing")
+	f.BoolVar(&r.Force, "force", false, "write over the four files in a folder that is not empty")
+	complete(cmd, "pattern", completePatterns())
+	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
+	complete(cmd, "cadence", among("10m", "1h", "6h", "1d", "0 9 * * 1-5"))
+	return cmd
+}
+
+// complete offers words for a flag.
+func complete(cmd *cobra.Command, flag string, words completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, words); err != nil {
+		panic("cli: complete --" + flag + ": " + err.Error()) // The flag is named beside it.
+	}
+}
+
+func patternList() string {
+	var b strings.Builder
+	b.WriteString("The patterns:\n")
+	for _, p := range pattern.All() {
+		fmt.Fprintf(&b, "\n  %-17s %s", p.Name, p.Does)
+	}
+	return b.String()
+}
+
+func (a *app) printScaffolded(made control.Scaffolded) error {
+	if a.json {
+		return a.printJSON(made)
+	}
+	p := printer{w: a.Out}
+	p.line("%s", clean(made.Path))
+	if !made.Written {
+		p.line("%s", strings.TrimRight(clean(made.Config()), "\n"))
+	}
+	if made.Note != "" {
+		_, _ = fmt.Fprintf(a.Err, "note: %s\n", indented(made.Note, "  "))
+	}
+	return p.err
+}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// Checked is a definition that was read and judged. It needs no repository and
+// no store.
+type Checked struct {
+	Found
+	Source  []byte // as it stands on disk
+	Notice  string // why it was not read as the YAML that it looks like; usually empty
+	Config  readiness.Config
+	Verdict readiness.Verdict
+	More    []readiness.Finding // outside the score
+
+	Definition loop.Definition // as far as the findings let it be read
+	Setup      string          // command that prepares dependencies, which this version does not run
+}
+
+// Check reads and judges a definition. The error is a *loop.Fault with exit
+// status 3 or 4.
+func Check(f Found) (Checked, error) {
+	doc, source, err := definition.Load(f.Path)
+	if err != nil {
+		return Checked{}, err
+	}
+	c := Checked{Found: f, Source: source, Notice: doc.Notice, Config: doc.Config()}
+	c.Verdict, c.More = doc.Check()
+	c.Definition, _ = doc.Definition(f.Name)
+	setup, _ := doc.Scalar("setup")
+	c.Setup = setup.Text
+	return c, nil
+}
+
+// Findings lists what is wrong: what the checks found, and then the errors in
+// pawl's own keys.
+func (c Checked) Findings() []readiness.Finding { return slices.Concat(c.Verdict.Findings, c.Own()) }
+
+// Own lists the errors in pawl's own keys, which a score cannot outweigh.
+func (c Checked) Own() []readiness.Finding { return c.of(readiness.KindOwn) }
+
+// Unknown lists keys that nobody reads.
+func (c Checked) Unknown() []readiness.Finding { return c.of(readiness.KindUnknown) }
+
+// Notes lists what a person should know and what has no say.
+func (c Checked) Notes() []readiness.Finding { return c.of(readiness.KindNote) }
+
+func (c Checked) of(kind readiness.Kind) []readiness.Finding {
+	var list []readiness.Finding
+	for _, f := range c.More {
+		if f.Kind == kind {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Errors counts all that keeps the loop from running.
+func (c Checked) Errors() int { return c.Verdict.Errors + len(c.Own()) }
+
+// Ready reports whether the loop may be started: no error anywhere, a score of
+// at least least and, if strict, no warning and no unknown key.
+func (c Checked) Ready(least int, strict bool) bool {
+	blocks := func(f readiness.Finding) bool { return f.Kind.Blocks(strict) }
+	return c.Verdict.Ready(least, strict) && !slices.ContainsFunc(c.More, blocks)
+}

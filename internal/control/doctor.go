@@ -1,0 +1,248 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// DoctorRow is one thing that a loop needs, and whether it is so.
+type DoctorRow struct {
+	Loop   string `json:"loop,omitempty"` // empty: of the machine
+	State  string `json:"state"`          // ok, warn, bad
+	Check  string `json:"check"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // the change to make
+}
+
+// Offline makes the rows that need nothing but the definition.
+func Offline(c Checked) []DoctorRow {
+	p, known := pattern.Find(c.Config.Pattern.Text)
+	var rows []DoctorRow
+	for _, r := range readiness.Doctor(c.Config, p.Tokens.PerRun(), known) {
+		rows = append(rows, DoctorRow{c.Name, r.State, r.Check, r.Detail, r.Fix})
+	}
+	return rows
+}
+
+// Doctor looks at the machine and tries what a run would need. It writes
+// nothing to a store or a checkout.
+type Doctor struct {
+	Service *Service // of the repository; nil outside of one
+	Reason  error    // why there is no Service
+	Store   error    // why the store cannot be used; nil if it can, or is not there yet
+	Probe   probe.Prober
+	Dir     string    // where programs and relative paths are looked for
+	Home    string    // pawl's home
+	Output  io.Writer // gets what gates print; nil discards it
+}
+
+// Loop makes the rows of one loop, gates tried on its base included. It blocks
+// until they have ended.
+func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
+	var rows []DoctorRow
+	add := func(state, check, detail, fix string) {
+		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
+	}
+	d.agent(ctx, c.Definition, add)
+	d.git(ctx, c.Definition.Tier, add)
+	d.gatePrograms(ctx, c, add)
+	d.killSwitch(c, add)
+	d.sandbox(c.Definition, add)
+	d.gates(ctx, c, add)
+	return rows
+}
+
+// adder takes one row.
+type adder func(state, check, detail, fix string)
+
+// agent is about the program that acts, and its row has the driver's name.
+func (d Doctor) agent(ctx context.Context, def loop.Definition, add adder) {
+	switch {
+	case def.AgentCommand != "":
+		word, skip := readiness.GateProgram(def.AgentCommand)
+		if skip || word == "" {
+			return
+		}
+		d.program(ctx, "command", "agent_command", word, add)
+	case def.Agent == "" || def.Agent == "command":
+		add(readiness.StateWarn, "agent", "the definition names no program that acts", `write agent: command and agent_command: "PROGRAM …", or let pawl init propose one`)
+	default:
+		for _, a := range d.Probe.Agents(ctx) {
+			if a.Name == def.Agent {
+				add(agentRow(a))
+				return
+			}
+		}
+		add(readiness.StateWarn, def.Agent, "pawl knows no agent of this name", "write one of those that pawl init finds, or agent: command")
+	}
+}
+
+// agentRow describes an agent that pawl knows.
+func agentRow(a probe.Agent) (state, check, detail, fix string) {
+	if a.Path == "" {
+		return readiness.StateWarn, a.Name, "not on PATH", a.Fix
+	}
+	detail = strings.TrimSpace(a.Version + " at " + a.Path + ", login: " + string(a.Login))
+	if a.How != "" {
+		detail += " (" + a.How + ")"
+	}
+	if a.Problem != "" {
+		return readiness.StateWarn, a.Name, detail + "; " + a.Problem, a.Fix
+	}
+	return readiness.StateOK, a.Name, detail, ""
+}
+
+func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
+	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
+	p := d.Probe.Program(ctx, d.Dir, "git")
+	switch {
+	case !p.OK && writes:
+		add(readiness.StateBad, "git", p.Problem, p.Fix)
+	case !p.OK:
+		add(readiness.StateWarn, "git", p.Problem, p.Fix)
+	default:
+		add(readiness.StateOK, "git", strings.TrimSpace(p.Version+" at "+p.Path), "")
+	}
+	if !p.OK || !writes {
+		return
+	}
+	if d.Service == nil {
+		add(readiness.StateWarn, "worktree", fmt.Sprint(d.Reason), "run it in a repository with a commit: git init, then git commit")
+		return
+	}
+	res, err := d.Probe.Exec.Run(ctx, proc.Spec{
+		Argv: []string{p.Path, "-c", "core.fsmonitor=false", "worktree", "list"}, Dir: d.Service.Root(), Env: d.Probe.Environ, Timeout: 10 * time.Second,
+	})
+	if err != nil || res.Exit != 0 {
+		add(readiness.StateWarn, "worktree", fmt.Sprintf("git worktree list ended with exit status %d", res.Exit), "git worktree prune, and see what git worktree list says")
+		return
+	}
+	add(readiness.StateOK, "worktree", "git worktree list answers", "")
+}
+
+// gatePrograms resolves the first word of each gate, as the shell would.
+func (d Doctor) gatePrograms(ctx context.Context, c Checked, add adder) {
+	for _, g := range []struct{ key, line string }{
+		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
+	} {
+		if word, skip := readiness.GateProgram(g.line); !skip && word != "" {
+			d.program(ctx, g.key, g.key, word, add)
+		}
+	}
+}
+
+// program adds the row of one word of a command. Words of the shell itself are
+// no programs and are there.
+func (d Doctor) program(ctx context.Context, check, key, word string, add adder) {
+	p := d.Probe.Program(ctx, d.Dir, word)
+	switch {
+	case p.OK:
+		detail := strings.TrimSpace(p.Word + " " + p.Version)
+		if p.Path != "" && p.Path != word {
+			detail += " at " + p.Path
+		}
+		if p.Shim != "" {
+			detail += " (" + p.Shim + ")"
+		}
+		add(readiness.StateOK, check, detail, "")
+	case d.builtIn(ctx, word):
+		add(readiness.StateOK, check, word+" is a word of the shell", "")
+	default:
+		fix := p.Fix
+		if fix == "" {
+			fix = "install " + word + ", or correct " + key
+		}
+		add(readiness.StateBad, check, word+": "+p.Problem, fix)
+	}
+}
+
+func (d Doctor) builtIn(ctx context.Context, word string) bool {
+	if strings.ContainsRune(word, '/') {
+		return false
+	}
+	res, err := d.Probe.Exec.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", `command -v -- "$1" >/dev/null`, "sh", strings.TrimLeft(word, "(")}, Dir: d.Dir, Timeout: 10 * time.Second,
+	})
+	return err == nil && res.Exit == 0 || word == "!" || word == "("
+}
+
+// killSwitch looks for the folder in which the sentinel would appear.
+func (d Doctor) killSwitch(c Checked, add adder) {
+	if !readiness.Filled(c.Config.KillSwitch.Text) {
+		return
+	}
+	dir, ok := readiness.SwitchDir(c.Config.KillSwitch.Text)
+	if !ok {
+		add(readiness.StateWarn, "kill_switch", "it names no path; .loops/PAUSED and .loops/"+c.Name+"/PAUSED always count",
+			"write the path of the file that stops the loop, like .loops/"+c.Name+"/PAUSED exists")
+		return
+	}
+	at := dir
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(d.Dir, at)
+	}
+	if isDir(at) {
+		add(readiness.StateOK, "kill_switch", dir+" is there", "")
+		return
+	}
+	add(readiness.StateWarn, "kill_switch", "there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
+}
+
+// sandbox says what confines a run of the definition, which in this version is
+// nothing.
+func (d Doctor) sandbox(def loop.Definition, add adder) {
+	switch {
+	case def.Tier == loop.TierUnattended:
+		add(readiness.StateBad, "sandbox", "tier L3 needs a sandbox, and this version has none", "set tier: L2")
+	case def.Sandbox == "external":
+		add(readiness.StateOK, "sandbox", "external: whatever pawl itself runs in", "")
+	case def.Sandbox != "" && def.Sandbox != "none":
+		add(readiness.StateBad, "sandbox", fmt.Sprintf("%s is asked for, and this version has none", def.Sandbox), "set sandbox: none")
+	default:
+		add(readiness.StateWarn, "sandbox", "none: agents and gates run with your rights, in copies outside of the checkout", "run pawl inside a container or a machine of its own, and set sandbox: external")
+	}
+}
+
+// gates tries the gates on the tip of the base, so that one that is broken is
+// known before an agent is paid.
+func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
+	if d.Service == nil || c.Definition.Verify == "" && c.Definition.Guard == "" {
+		return
+	}
+	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
+	if err != nil {
+		add(readiness.StateWarn, "gates", "not tried: "+firstLine(err.Error()), "pawl check "+c.Name+" says what has to be corrected first")
+		return
+	}
+	red := false
+	for _, g := range tries {
+		check := g.Name + " on base"
+		switch {
+		case g.Pass:
+			add(readiness.StateOK, check, fmt.Sprintf("passes in %.0f ms", g.MS), "")
+		case g.Missing:
+			add(readiness.StateBad, check, fmt.Sprintf("cannot be run (exit status %d): %s", g.Exit, lastLine(g.Evidence)), "install its program, or correct "+g.Name)
+		case g.Name == "guard" && !red:
+			add(readiness.StateBad, check, fmt.Sprintf("fails (exit status %d): %s", g.Exit, lastLine(g.Evidence)), "repair the base, or correct guard: it has to pass always")
+		default:
+			red = true
+			add(readiness.StateWarn, check, fmt.Sprintf("fails (exit status %d): %s", g.Exit, lastLine(g.Evidence)),
+				"right for a loop that is to repair it; else repair the base, or correct "+g.Name)
+		}
+	}
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
