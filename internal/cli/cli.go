@@ -32,6 +32,7 @@ type Env struct {
 	Dir      string   // working directory
 	Program  string   // how this pawl is called: by its name, or by its path if PATH means another or none
 	Terminal bool     // Out is a terminal
+	Answers  bool     // In is a terminal: somebody may answer
 	Width    func() int
 	Now      func() time.Time
 	// Exit ends the process at once, for the second interrupt.
@@ -48,7 +49,7 @@ func Main() int {
 	out := int(os.Stdout.Fd())
 	return Run(context.Background(), Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Args: os.Args[1:], Environ: os.Environ(), Dir: dir, Program: program(),
-		Terminal: term.IsTerminal(out), Width: func() int { return width(out) }, Now: time.Now, Exit: os.Exit,
+		Terminal: term.IsTerminal(out), Answers: term.IsTerminal(int(os.Stdin.Fd())), Width: func() int { return width(out) }, Now: time.Now, Exit: os.Exit,
 	})
 }
 
@@ -134,7 +135,7 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
 	cmd.AddCommand(
-		a.cmdDemo(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
+		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
 		a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdVersion(), helpExitStatus(),
 	)
 	return cmd

@@ -29,11 +29,19 @@ const insertLoop = `
 INSERT INTO loops (id, workspace_id, name, protocol, last_n, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT DO NOTHING`
 
+// AddWorkspace registers a workspace. One that is registered stays as it is.
+func (t *Tx) AddWorkspace(ctx context.Context, w loop.Workspace) error {
+	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
+		return fmt.Errorf("save workspace %s: %w", w.Root, err)
+	}
+	return nil
+}
+
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
 // that protocol and name. The runs of a new one are numbered on from l.LastN.
 func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
-	if _, err := t.exec(ctx, saveWorkspace, w.ID, w.Root, millis(t.now)); err != nil {
-		return fmt.Errorf("save workspace %s: %w", w.Root, err)
+	if err := t.AddWorkspace(ctx, w); err != nil {
+		return err
 	}
 	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, l.LastN, millis(t.now)); err != nil {
 		return fmt.Errorf("save loop %s: %w", l.Name, err)

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+type initOptions struct {
+	control.ScaffoldRequest
+	tier     string
+	yes      bool
+	noLoop   bool
+	agentsMD bool
+}
+
+func (a *app) cmdInit() *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use: "init", Short: "Find out what a repository needs, and propose a first loop", Args: exactly(0),
+		Long: `Look at the repository and the machine, register the repository as a workspace and propose a first loop with
+what it would cost: test, lint, type-check and set-up commands, toolchains behind shims, installed agents and their
+logins. Every question is also a flag. Nothing is written before you said yes, or --yes did.`,
+		Example: "  pawl init\n  pawl init --yes --tier L2 --agent claude\n  pawl init --yes --verify 'make test' --scope 'src/**' --agent-command 'my-agent'",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.yes, "yes", false, "take the proposal, ask nothing")
+	f.BoolVar(&o.noLoop, "no-loop", false, "register the workspace only")
+	f.BoolVar(&o.agentsMD, "agents-md", false, "add a section about pawl to AGENTS.md")
+	f.BoolVar(&o.Force, "force", false, "write over the four files of a loop that is there")
+	f.StringVar(&o.Name, "name", "", "`name` of the loop (default: keep-tests-green)")
+	f.StringVar(&o.Pattern, "pattern", "", "a `pattern` of the catalogue (default: ci-watch)")
+	f.StringVar(&o.tier, "tier", "", "L1 reports, L2 proposes a branch (default: L1)")
+	f.StringVar(&o.Cadence, "cadence", "", "how often it fires (default: 1h)")
+	f.StringVar(&o.Goal, "goal", "", "what it does and must not do, one `sentence`")
+	f.StringArrayVar(&o.Scope, "scope", nil, "a `glob` that it may touch (repeat it)")
+	f.StringVar(&o.Sense, "sense", "", "`command` that looks for work without a token")
+	f.StringVar(&o.Verify, "verify", "", "the gate `command`")
+	f.StringVar(&o.Guard, "guard", "", "the `command` that must always pass")
+	f.StringVar(&o.Setup, "setup", "", "`command` that installs what they need")
+	f.StringVar(&o.Agent, "agent", "", "claude, codex, gemini, opencode, qwen, goose or command")
+	f.StringVar(&o.AgentCommand, "agent-command", "", "the program that acts, run by the shell")
+	f.StringArrayVar(&o.Env, "env", nil, "`name` of a variable that agent and gates get (repeat it)")
+	complete(cmd, "pattern", completePatterns())
+	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
+	complete(cmd, "agent", among("claude", "codex", "gemini", "opencode", "qwen", "goose", "command"))
+	return cmd
+}
+
+// initiation is what init found, proposes and did, schema pawl.init/v1.
+type initiation struct {
+	Schema   string              `json:"schema"`
+	Survey   control.Survey      `json:"survey"`
+	Loop     *control.Scaffolded `json:"loop"` // null with --no-loop
+	Estimate *readiness.CostData `json:"estimate,omitempty"`
+	Missing  []string            `json:"missing"` // what a person has to say before the loop is ready
+	Written  bool                `json:"written"`
+}
+
+func (a *app) init(ctx context.Context, o initOptions) error {
+	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
+	var survey control.Survey
+	err := a.reading(ctx, func(s *control.Service) (err error) {
+		survey, err = s.Survey(ctx, a.prober())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	o.Work = survey.Root
+	if !a.json {
+		a.printSurvey(survey)
+	}
+	if !o.noLoop {
+		o.ScaffoldRequest = survey.Complete(o.ScaffoldRequest)
+		if !o.yes && a.asks() {
+			a.ask(&o)
+		}
+	}
+	plan, err := a.planned(ctx, survey, o)
+	if err != nil {
+		return err
+	}
+	if !a.json {
+		a.printPlan(plan, o)
+	}
+	if !o.yes && !(a.asks() && a.confirm("Write this?")) {
+		return a.left(plan)
+	}
+	return a.initiate(ctx, plan, o)
+}
+
+// planned is the proposal, checked like a real one and not written.
+func (a *app) planned(ctx context.Context, survey control.Survey, o initOptions) (initiation, error) {
+	plan := initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
+	if o.noLoop {
+		return plan, nil
+	}
+	if len(o.Scope) == 0 {
+		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
+	}
+	if o.Verify == "" && o.Tier != loop.TierReport {
+		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
+	}
+	if o.AgentCommand == "" {
+		plan.Missing = append(plan.Missing, "agent: none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again")
+	}
+	dry := o.ScaffoldRequest
+	dry.DryRun = true
+	made, err := control.Scaffold(ctx, dry)
+	if err != nil {
+		return plan, err
+	}
+	plan.Loop = &made
+	settings, err := a.options()
+	if err != nil {
+		return plan, err
+	}
+	cost, err := control.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
+	if err != nil {
+		return plan, err
+	}
+	data := cost.Data()
+	plan.Estimate = &data
+	return plan, nil
+}
+
+// left says that nothing was written, and how it would be.
+func (a *app) left(plan initiation) error {
+	if a.json {
+		return a.printJSON(plan)
+	}
+	_, _ = fmt.Fprintln(a.Err, "nothing was written; pawl init --yes writes it")
+	return nil
+}
+
+// initiate writes what was agreed to.
+func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) error {
+	return a.writing(ctx, nil, func(s *control.Service) error {
+		if err := s.Register(ctx); err != nil {
+			return err
+		}
+		if !o.noLoop {
+			made, err := control.Scaffold(ctx, o.ScaffoldRequest)
+			if err != nil {
+				return err
+			}
+			plan.Loop = &made
+		}
+		added := false
+		if o.agentsMD {
+			var err error
+			if added, err = s.AddAgentsSection(); err != nil {
+				return err
+			}
+		}
+		if plan.Written = true; a.json {
+			return a.printJSON(plan)
+		}
+		return a.written(plan, o, added)
+	})
+}
+
+func (a *app) written(plan initiation, o initOptions, added bool) error {
+	p := printer{w: a.Out}
+	p.line("")
+	p.line("registered  %s", clean(plan.Survey.Root))
+	if added {
+		p.line("added       a section about pawl to AGENTS.md")
+	}
+	if plan.Loop == nil {
+		return p.err
+	}
+	for _, f := range plan.Loop.Files {
+		p.line("wrote       %s", clean(f.Path))
+	}
+	p.line("")
+	p.line("next:  pawl check %s            is the definition complete?", o.Name)
+	p.line("       pawl doctor %s --live    will it run here, and do its gates pass on the base?", o.Name)
+	p.line("       pawl run %s              one run, live", o.Name)
+	return p.err
+}
+
+// asks reports whether there is somebody to answer.
+func (a *app) asks() bool { return a.Answers && a.Terminal && !a.json }
+
+// ask goes through the questions. An empty answer keeps what stands in
+// brackets.
+func (a *app) ask(o *initOptions) {
+	in := bufio.NewReader(a.In)
+	tier := string(o.Tier)
+	scope := strings.Join(o.Scope, " ")
+	for _, q := range []struct {
+		what string
+		at   *string
+	}{
+		{"name of the loop", &o.Name}, {"tier (L1 reports, L2 proposes a branch)", &tier}, {"how often", &o.Cadence}, {"goal", &o.Goal},
+		{"scope, globs with spaces between", &scope}, {"verify, the gate", &o.Verify}, {"guard, must always pass", &o.Guard},
+		{"agent command", &o.AgentCommand},
+	} {
+		_, _ = fmt.Fprintf(a.Out, "%s [%s]: ", q.what, cleanLine(*q.at))
+		line, err := in.ReadString('\n')
+		if text := strings.TrimSpace(line); text != "" {
+			*q.at = text
+		}
+		if err != nil {
+			break
+		}
+	}
+	o.Tier, o.Scope = loop.Tier(tier), strings.Fields(scope)
+	a.In = in
+}
+
+// confirm asks for a yes. Anything else is a no.
+func (a *app) confirm(question string) bool {
+	_, _ = fmt.Fprintf(a.Out, "%s [y/N] ", question)
+	line, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return false
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Names and texts of the first loop that is proposed.
+const (
+	firstLoop = "keep-tests-green"
+	firstGoal = "Keep the tests green: when one fails, find the cause and repair the code with the smallest change; " +
+		"never touch tests, CI configuration, deploys or secrets."
+)
+
+// headless are the commands with which installed agents take a prompt and
+// change files without asking. Agents without a driver are started by these.
+var headless = map[string]string{
+	"claude":   "claude -p --permission-mode acceptEdits",
+	"codex":    "codex exec --skip-git-repo-check -s workspace-write -",
+	"gemini":   `gemini --approval-mode auto_edit -p "$(cat "$PAWL_PROMPT")"`,
+	"opencode": "opencode run",
+	"qwen":     `qwen --approval-mode auto-edit -p "$(cat "$PAWL_PROMPT")"`,
+	"goose":    `goose run --no-session --with-builtin developer -i "$PAWL_PROMPT"`,
+}
+
+// Complete fills in what a person has not said about a first loop from what
+// was found. What is found nowhere stays empty.
+func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
+	set := func(at *string, text string) {
+		if *at == "" {
+			*at = text
+		}
+	}
+	set(&r.Name, firstLoop)
+	set(&r.Pattern, "ci-watch")
+	set(&r.Cadence, readiness.DefaultCadence)
+	if r.Tier == "" {
+		r.Tier = loop.TierReport
+	}
+	if r.Name == firstLoop {
+		set(&r.Goal, firstGoal)
+	}
+	set(&r.Verify, v.proposal.Verify.Line)
+	set(&r.Guard, v.proposal.Guard.Line)
+	set(&r.Setup, v.proposal.Setup.Line)
+	set(&r.LandVia, "human")
+	set(&r.Sense, senseOf(r.Verify))
+	if r.Scope == nil {
+		r.Scope = v.proposal.Scope
+	}
+	if r.AgentCommand == "" && (r.Agent == "" || headless[r.Agent] != "") {
+		v.choose(&r)
+	}
+	if r.AgentCommand != "" && r.Agent == "" {
+		r.Agent = "command"
+	}
+	return r
+}
+
+// senseOf wakes a loop only while a command fails, and shows what it printed.
+func senseOf(command string) string {
+	if command == "" {
+		return ""
+	}
+	return "out=$( { " + command + "; } 2>&1 ) || printf '%s\\n' \"$out\""
+}
+
+// choose takes the agent that is named, or else the first that is installed,
+// one with a login before others.
+func (v Survey) choose(r *ScaffoldRequest) {
+	best := -1
+	for i, a := range v.Agents {
+		switch {
+		case r.Agent != "" && a.Name != r.Agent:
+		case best < 0, a.Login == probe.LoginYes && v.Agents[best].Login != probe.LoginYes:
+			best = i
+		}
+	}
+	name := r.Agent
+	if best >= 0 {
+		name = v.Agents[best].Name
+	}
+	if line := headless[name]; line != "" {
+		r.Agent, r.AgentCommand = "command", line
+	}
+	if best >= 0 && r.Env == nil && isVariable(v.Agents[best].How) {
+		r.Env = []string{v.Agents[best].How}
+	}
+}
+
+// isVariable tells the name of a key's variable from the path of a file.
+func isVariable(how string) bool {
+	return how != "" && strings.Trim(how, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// EstimateFor is what the loop would cost with the default model.
+func EstimateFor(home string, r ScaffoldRequest) (readiness.Cost, error) {
+	table, err := Prices(home, "")
+	if err != nil {
+		return readiness.Cost{}, err
+	}
+	cadence, err := schedule.ParseFor(r.Cadence, r.Name)
+	if err != nil {
+		return readiness.Cost{}, fmt.Errorf("cadence: %w", err)
+	}
+	name := r.Pattern
+	if _, ok := pattern.Find(name); !ok {
+		name = pattern.Custom
+	}
+	return readiness.Estimate(table, readiness.Workload{
+		Pattern: name, Model: readiness.DefaultModel, Cadence: r.Cadence, RunsPerDay: cadence.PerDay(),
+		Days: readiness.DefaultDays, PrefixFraction: readiness.DefaultPrefixFraction, TTL: readiness.DefaultTTL,
+	})
+}
+
+// Register records the workspace. Doing it twice is harmless.
+func (s *Service) Register(ctx context.Context) error {
+	return s.Store.Update(ctx, func(tx *store.Tx) error { return tx.AddWorkspace(ctx, s.ws) })
+}
+
+// AgentsSection is what AGENTS.md should tell agents about pawl.
+const AgentsSection = `## pawl
+
+- Loops live in ` + "`.loops/`" + `. ` + "`loop.config.yaml`" + ` belongs to people; never change anything below ` + "`.loops/`" + `.
+- In a run you work on a copy. Change only what the loop's ` + "`scope`" + ` names; leave git alone, pawl commits.
+- Tests, lockfiles, CI and build configuration judge your work. Changes to them are refused unless the scope names them.
+- Do one step, then stop. pawl runs the gates itself; saying that they pass changes nothing.
+- Write your report as JSON to the file in ` + "`$PAWL_REPORT`" + `: outcome (done, blocked, failed, quiet, escalate) and a summary.
+- What needs a person is escalated, not done.
+`
+
+// agentsFile is the file that agents of all kinds read.
+const agentsFile = "AGENTS.md"
+
+// AddAgentsSection appends AgentsSection to AGENTS.md, which is made if it is
+// not there. It reports false if the section is there already.
+func (s *Service) AddAgentsSection() (bool, error) {
+	root, err := os.OpenRoot(s.Root())
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	text, err := root.ReadFile(agentsFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, &loop.Fault{
+			Exit: loop.ExitError, What: "add a section to " + filepath.Join(s.Root(), agentsFile), Why: err.Error(), Err: err,
+			Fix: "put a regular file there, or add the section by hand: pawl init without --agents-md prints it",
+		}
+	}
+	if strings.Contains("\n"+string(text), "\n## pawl\n") {
+		return false, nil
+	}
+	f, err := root.OpenFile(agentsFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return false, err
+	}
+	lead := ""
+	switch {
+	case len(text) == 0:
+	case !strings.HasSuffix(string(text), "\n"):
+		lead = "\n\n"
+	default:
+		lead = "\n"
+	}
+	_, err = f.WriteString(lead + AgentsSection)
+	return err == nil, errors.Join(err, f.Close())
+}
