@@ -139,7 +139,7 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 	if !c.Ready(o.least, o.strict) {
 		verdict = "not ready"
 	}
-	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  %d errors  %d warnings  %s",
+	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
 		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
 		c.Errors(), c.Verdict.Warnings, verdict)
 }

@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -112,6 +113,7 @@ type app struct {
 	color     string
 
 	running atomic.Bool // a run of this process is live
+	typed   *bufio.Reader
 }
 
 func (a *app) root() *cobra.Command {
@@ -135,7 +137,7 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
 	cmd.AddCommand(
-		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
+		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdConfig(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
 		a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdVersion(), helpExitStatus(),
 	)
 	return cmd

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -190,13 +188,9 @@ func (a *app) written(plan initiation, o initOptions, added bool) error {
 	return p.err
 }
 
-// asks reports whether there is somebody to answer.
-func (a *app) asks() bool { return a.Answers && a.Terminal && !a.json }
-
 // ask goes through the questions. An empty answer keeps what stands in
 // brackets.
 func (a *app) ask(o *initOptions) {
-	in := bufio.NewReader(a.In)
 	tier := string(o.Tier)
 	scope := strings.Join(o.Scope, " ")
 	for _, q := range []struct {
@@ -207,26 +201,13 @@ func (a *app) ask(o *initOptions) {
 		{"scope, globs with spaces between", &scope}, {"verify, the gate", &o.Verify}, {"guard, must always pass", &o.Guard},
 		{"agent command", &o.AgentCommand},
 	} {
-		_, _ = fmt.Fprintf(a.Out, "%s [%s]: ", q.what, cleanLine(*q.at))
-		line, err := in.ReadString('\n')
-		if text := strings.TrimSpace(line); text != "" {
-			*q.at = text
+		answer, ok := a.answer(q.what + " [" + cleanLine(*q.at) + "]: ")
+		if answer != "" {
+			*q.at = answer
 		}
-		if err != nil {
+		if !ok {
 			break
 		}
 	}
 	o.Tier, o.Scope = loop.Tier(tier), strings.Fields(scope)
-	a.In = in
-}
-
-// confirm asks for a yes. Anything else is a no.
-func (a *app) confirm(question string) bool {
-	_, _ = fmt.Fprintf(a.Out, "%s [y/N] ", question)
-	line, err := bufio.NewReader(a.In).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return false
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }

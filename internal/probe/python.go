@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -184,6 +185,8 @@ func (py *python) test(f *found) {
 		f.Test = py.command("nox", "noxfile.py")
 	case py.has("manage.py"):
 		f.Test = py.command(runner+"python manage.py test", "manage.py")
+	case py.unittests() != "":
+		f.Test = py.command(runner+"python -m unittest discover "+py.discovery(), py.unittests())
 	case py.hasDir("tests") || py.hasDir("test"):
 		f.Test = py.command(py.run+"pytest", "the tests directory")
 	case py.testFile() != "":
@@ -229,6 +232,55 @@ func (py *python) poetryHas(name string) bool {
 		}
 	}
 	return poetry.Dependencies[name] != nil || poetry.Dev[name] != nil
+}
+
+// unittests is a file of the tests directory that is written for unittest, if
+// none there is written for pytest.
+func (py *python) unittests() string {
+	dir := py.testDir()
+	entries, err := fs.ReadDir(py.root, py.path(dir))
+	if dir == "" || err != nil || len(entries) > maxEntries {
+		return ""
+	}
+	found := ""
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "test") || !strings.HasSuffix(e.Name(), ".py") {
+			continue
+		}
+		text, err := readFile(py.root, py.path(dir+"/"+e.Name()))
+		switch {
+		case err != nil:
+		case importsPytest.Match(text):
+			return ""
+		case importsUnittest.Match(text):
+			found = dir + "/" + e.Name()
+		}
+	}
+	return found
+}
+
+var (
+	importsPytest   = regexp.MustCompile(`(?m)^\s*(import|from)\s+pytest\b`)
+	importsUnittest = regexp.MustCompile(`(?m)^\s*(import|from)\s+unittest\b`)
+)
+
+// discovery are the arguments with which unittest finds the tests directory.
+// A directory that is a package is imported from above it.
+func (py *python) discovery() string {
+	dir := py.testDir()
+	if _, err := fs.Stat(py.root, py.path(dir+"/__init__.py")); err == nil {
+		return "-s " + dir + " -t ."
+	}
+	return "-s " + dir
+}
+
+func (py *python) testDir() string {
+	for _, dir := range []string{"tests", "test"} {
+		if py.hasDir(dir) {
+			return dir
+		}
+	}
+	return ""
 }
 
 func (py *python) testFile() string {

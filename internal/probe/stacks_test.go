@@ -208,6 +208,21 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 			want: `pip . setup.py
 				test: python -m unittest`,
 		},
+		"a tests directory written for unittest": {
+			files: tree{"setup.py": "", "tests/test_x.py": "import unittest\n", "tests/test_y.py": "x = 1\n"},
+			want: `pip . setup.py
+				test: python -m unittest discover -s tests`,
+		},
+		"a package of tests written for unittest": {
+			files: tree{"setup.py": "", "tests/__init__.py": "", "tests/test_x.py": "from unittest import TestCase\n"},
+			want: `pip . setup.py
+				test: python -m unittest discover -s tests -t .`,
+		},
+		"unittest beside pytest means pytest, which runs both": {
+			files: tree{"setup.py": "", "tests/test_x.py": "import unittest\n", "tests/test_y.py": "import pytest\n"},
+			want: `pip . setup.py
+				test: python -m pytest`,
+		},
 		"tox where nothing says pytest": {
 			files: tree{"tox.ini": "[tox]\n", "tests/test_x.py": ""},
 			want: `pip . tox.ini
