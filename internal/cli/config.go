@@ -51,9 +51,9 @@ func (a *app) edit(ctx context.Context, f control.Found) error {
 			return d.Remove()
 		}
 		wrong := a.judge(d)
-		switch answer := a.verdict(wrong); {
-		case answer == "e":
-		case answer == "s":
+		switch a.verdict(wrong) {
+		case "e":
+		case "s":
 			if err := d.Save(); err != nil {
 				return err
 			}

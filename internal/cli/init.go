@@ -78,6 +78,11 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	if !a.json {
 		a.printSurvey(survey)
 	}
+	if there := survey.Existing(o.ScaffoldRequest); there != "" && !o.noLoop {
+		// Who says init twice wants no second loop.
+		o.noLoop = true
+		_, _ = fmt.Fprintf(a.Err, "the loop %s is there already; --name makes another, --force writes over it\n", there)
+	}
 	if !o.noLoop {
 		o.ScaffoldRequest = survey.Complete(o.ScaffoldRequest)
 		if !o.yes && a.asks() {
@@ -91,7 +96,7 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	if !a.json {
 		a.printPlan(plan, o)
 	}
-	if !o.yes && !(a.asks() && a.confirm("Write this?")) {
+	if agreed := o.yes || a.asks() && a.confirm("Write this?"); !agreed {
 		return a.left(plan)
 	}
 	return a.initiate(ctx, plan, o)
@@ -197,8 +202,13 @@ func (a *app) ask(o *initOptions) {
 		what string
 		at   *string
 	}{
-		{"name of the loop", &o.Name}, {"tier (L1 reports, L2 proposes a branch)", &tier}, {"how often", &o.Cadence}, {"goal", &o.Goal},
-		{"scope, globs with spaces between", &scope}, {"verify, the gate", &o.Verify}, {"guard, must always pass", &o.Guard},
+		{"name of the loop", &o.Name},
+		{"tier (L1 reports, L2 proposes a branch)", &tier},
+		{"how often", &o.Cadence},
+		{"goal", &o.Goal},
+		{"scope, globs with spaces between", &scope},
+		{"verify, the gate", &o.Verify},
+		{"guard, must always pass", &o.Guard},
 		{"agent command", &o.AgentCommand},
 	} {
 		answer, ok := a.answer(q.what + " [" + cleanLine(*q.at) + "]: ")

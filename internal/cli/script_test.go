@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			env.Vars = append(env.Vars, "PAWL_HOME="+filepath.Join(env.WorkDir, "pawl"), "HOME="+home, "GOCACHE="+cache, "PAWL="+binary,
 				"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=s@example.com",
 				"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=s@example.com", "USER=somebody", "LANG=C.UTF-8")
+			env.Vars = append(env.Vars, toolchains()...)
 			return os.MkdirAll(home, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -52,12 +53,37 @@ func TestScripts(t *testing.T) {
 			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "cargo", "python":
+				return answers(cond), nil
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
 	})
+}
+
+// toolchains are variables by which shims find what they stand for, although
+// HOME is the script's own.
+func toolchains() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var vars []string
+	for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "PYENV_ROOT": ".pyenv"} {
+		if _, err := os.Stat(filepath.Join(home, dir)); err == nil && os.Getenv(name) == "" {
+			vars = append(vars, name+"="+filepath.Join(home, dir))
+		}
+	}
+	return vars
+}
+
+// answers reports whether a program is installed and, if it is a shim, stands
+// for something.
+func answers(program string) bool {
+	return exec.Command(program, "--version").Run() == nil
 }
 
 func goEnv(t *testing.T, name string) string {

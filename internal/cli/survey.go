@@ -73,8 +73,14 @@ func (a *app) printPlan(plan initiation, o initOptions) {
 	p.line("")
 	p.line("%s  %s, every %s", s.bold("proposed: "+cleanLine(o.Name)), o.Tier, cleanLine(o.Cadence))
 	for _, row := range []struct{ label, text string }{
-		{"goal", o.Goal}, {"scope", strings.Join(o.Scope, " ")}, {"sense", o.Sense}, {"verify", o.Verify}, {"guard", o.Guard},
-		{"setup", o.Setup}, {"agent", o.AgentCommand}, {"env", strings.Join(o.Env, " ")},
+		{"goal", o.Goal},
+		{"scope", strings.Join(o.Scope, " ")},
+		{"sense", o.Sense},
+		{"verify", o.Verify},
+		{"guard", o.Guard},
+		{"setup", o.Setup},
+		{"agent", o.AgentCommand},
+		{"env", strings.Join(o.Env, " ")},
 	} {
 		p.field("  ", row.label, row.text)
 	}

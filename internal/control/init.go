@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -66,6 +67,18 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 		r.Agent = "command"
 	}
 	return r
+}
+
+// Existing is the name of the loop that would be proposed and that is there
+// already, unless the request names one itself or is to write over it.
+func (v Survey) Existing(r ScaffoldRequest) string {
+	if r.Name != "" || r.Force {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", firstLoop, spine.ConfigFile)); err != nil {
+		return ""
+	}
+	return firstLoop
 }
 
 // senseOf wakes a loop only while a command fails, and shows what it printed.
