@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -50,7 +51,8 @@ func readKey(src source, i int) *entry {
 // YAML reader, one key at a time: one bad line elsewhere must not change what
 // they say.
 func rescue(src source, i int, e entry) entry {
-	if e.scalar.Text == "" || !strings.ContainsRune("|>[", rune(e.scalar.Text[0])) || len(src.text) > maxTreeBytes {
+	written := src.from(e.scalar.Line, e.scalar.Column)
+	if !rescuable(written) || len(src.text) > maxTreeBytes {
 		return e
 	}
 	end := i + 1
@@ -61,10 +63,68 @@ func rescue(src source, i int, e entry) entry {
 	part.text = strings.Join(part.lines, "\n")
 	alone, err := readTree(part)
 	if err != nil || len(alone) != 1 || alone[0].key.Name != e.key.Name {
+		if items := flowItems(e.scalar); items != nil {
+			e.items = items
+		}
 		return e
 	}
 	alone[0].shift(i)
 	return alone[0]
+}
+
+// blockHeader is what stands before a block scalar. Other text that begins with
+// such a character, like > 90 percent or ||, is a value of its own.
+var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
+
+func rescuable(written string) bool {
+	return strings.HasPrefix(written, "[") || blockHeader.MatchString(written)
+}
+
+// flowItems splits a flow list of one line that no YAML reader takes because a
+// glob in it begins with a star: [*] is as unbounded as ["*"]. It is nil if the
+// value is none. Commas in braces or quotes separate nothing.
+func flowItems(list readiness.Value) []readiness.Value {
+	inner, opens := strings.CutPrefix(list.Text, "[")
+	inner, closes := strings.CutSuffix(inner, "]")
+	if !opens || !closes || strings.ContainsAny(inner, "[]") {
+		return nil
+	}
+	var items []readiness.Value
+	column := list.Column + 1
+	for _, part := range splitFlow(inner) {
+		text, skipped := lineScalar(part, false)
+		items = append(items, readiness.Value{Text: text, Line: list.Line, Column: column + utf8.RuneCountInString(part[:skipped])})
+		column += utf8.RuneCountInString(part) + 1
+	}
+	if last := len(items) - 1; last > 0 && items[last].Text == "" {
+		return items[:last] // A comma may stand behind the last item.
+	}
+	return items
+}
+
+// splitFlow splits at the commas that stand in no quotes and no braces.
+func splitFlow(inner string) []string {
+	var parts []string
+	start, level := 0, 0
+	quote := byte(0)
+	for i := range len(inner) {
+		switch c := inner[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{':
+			level++
+		case c == '}':
+			level--
+		case c == ',' && level <= 0:
+			parts = append(parts, inner[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, inner[start:])
 }
 
 // shift moves an entry down by some lines.

@@ -68,6 +68,9 @@ func (r treeReader) complete(entries []entry) error {
 		if e.block && len(e.items) > 0 && r.dashesBelow(e) != len(e.items) {
 			return fmt.Errorf("not valid YAML (line %d: a list item inside another value)", e.key.Line)
 		}
+		if text := strings.TrimLeft(r.src.from(e.key.Line, r.colon(e.key)+1), " \t"); strings.IndexAny(text, "|>") == 0 && !blockHeader.MatchString(text) {
+			return fmt.Errorf("not valid YAML (line %d: text behind the mark of a block)", e.key.Line)
+		}
 		if line := r.src.loses(e); line > 0 {
 			return fmt.Errorf("not valid YAML (line %d: a tab that YAML drops)", line)
 		}
