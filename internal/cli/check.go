@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +49,10 @@ ready if it has no error, a score of at least --min and, with --strict, no warni
 // fill reads --min, which is digits and nothing else.
 func (o *checkOptions) fill(cmd *cobra.Command) error {
 	n, err := strconv.ParseUint(o.min, 10, 31)
+	// Digits are a score, even if no loop can have one so high.
+	if errors.Is(err, strconv.ErrRange) {
+		n, err = math.MaxInt32, nil
+	}
 	if err != nil {
 		return usage(cmd, "--min "+quote(o.min)+": write a number in digits, like 70")
 	}
@@ -72,6 +78,9 @@ func (a *app) check(all []control.Found, o checkOptions) error {
 		}
 	}
 	if a.json {
+		for _, c := range checked {
+			a.asides(c)
+		}
 		if err := a.printJSON(checkJSON(checked, o)); err != nil {
 			return err
 		}
@@ -124,17 +133,13 @@ func place(c control.Checked, f readiness.Finding) string {
 // panel prints the score and what has no say in it on standard error.
 func (a *app) panel(c control.Checked, o checkOptions) {
 	p := printer{w: a.Err}
-	if c.Notice != "" {
-		p.line("note: %s", cleanLine(c.Notice))
-	}
+	a.notice(c)
 	if !a.Terminal {
 		for _, f := range c.Findings() {
 			p.line("%s", indented(f.Render(c.Shown, c.Source), "  "))
 		}
 	}
-	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
-		p.line("note: %s", indented(f.Render(c.Shown, c.Source), "  "))
-	}
+	a.notes(c)
 	verdict := "ready"
 	if !c.Ready(o.least, o.strict) {
 		verdict = "not ready"
@@ -142,6 +147,27 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
 		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
 		c.Errors(), c.Verdict.Warnings, verdict)
+}
+
+// asides is what a person should know beside the findings, whatever form these
+// have.
+func (a *app) asides(c control.Checked) {
+	a.notice(c)
+	a.notes(c)
+}
+
+// notice says that a definition was not read as the YAML that it looks like.
+func (a *app) notice(c control.Checked) {
+	if c.Notice != "" {
+		_, _ = fmt.Fprintf(a.Err, "note: %s\n", cleanLine(c.Notice))
+	}
+}
+
+// notes names keys that nobody reads, and what else has no say in the score.
+func (a *app) notes(c control.Checked) {
+	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
+		_, _ = fmt.Fprintf(a.Err, "note: %s\n", indented(f.Render(c.Shown, c.Source), "  "))
+	}
 }
 
 // notReady is the error that makes a command exit with 10, or nothing.

@@ -89,6 +89,7 @@ func (a *app) fitFor(arg string, o doctorOptions) ([]control.Checked, error) {
 		if err != nil {
 			return nil, err
 		}
+		a.notice(c)
 		checked = append(checked, c)
 	}
 	return checked, nil

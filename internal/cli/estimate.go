@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -36,6 +38,9 @@ With a LOOP, pattern, cadence and model come from its definition, and what its r
 estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides them, --pricing replaces them.`,
 		Example: "  pawl estimate --pattern ci-watch --cadence 5m --model claude-sonnet-4-6\n  pawl estimate ci-watch\n  pawl estimate --list-models",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains([]string{readiness.TTLAuto, readiness.TTL5m, readiness.TTL1h}, o.TTL) {
+				return usage(cmd, "--cache-ttl "+quote(o.TTL)+": write auto, 5m or 1h")
+			}
 			return a.estimate(cmd, args, o)
 		},
 	}
@@ -118,6 +123,7 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 	if err != nil {
 		return "", err
 	}
+	a.notice(c)
 	for _, k := range []struct {
 		flag, text string
 		into       *string
@@ -128,6 +134,10 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 	}
 	return c.Name, nil
 }
+
+// plainCadence is what every reader of the format can count. A definition may
+// say more, like 1d12h.
+var plainCadence = regexp.MustCompile(`^([0-9]+[mhd]|\S+([ \t]+\S+){4})$`)
 
 // fill turns flags that were given into overrides, and the cadence into runs
 // per day.
@@ -143,6 +153,10 @@ func (o *estimateOptions) fill(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("runs-per-day") {
 		return nil
+	}
+	if cmd.Flags().Changed("cadence") && !plainCadence.MatchString(o.Cadence) {
+		return estimateFault(fmt.Errorf("--cadence: %s is neither an interval in m, h or d nor five cron fields; write it like 10m, 6h, 1d or 0 9 * * 1-5",
+			readiness.Quote(o.Cadence)))
 	}
 	c, err := schedule.Parse(o.Cadence)
 	if err != nil {
@@ -190,7 +204,7 @@ func (a *app) printCost(t price.Table, c readiness.Cost, past *readiness.Actuals
 	row := func(label, text string) { p.line("%-13s %s", label, text) }
 	row("pattern:", c.Pattern)
 	row("model:", c.Model)
-	row("cadence:", fmt.Sprintf("%s  (%g runs/day)", c.Cadence, c.Data().RunsPerDay))
+	row("cadence:", fmt.Sprintf("%s  (%.6g runs/day)", c.Cadence, c.RunsPerDay)) // C's %g, six digits.
 	row("tokens/run:", strconv.FormatInt(c.TokensPerRun, 10))
 	row("cost/run:", readiness.Money(c.PerRun))
 	row("cost/day:", readiness.Money(c.PerDay))

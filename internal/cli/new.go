@@ -32,6 +32,11 @@ The path of the definition stands on standard output. Start every loop at L1, wh
 			if r.Name == "" {
 				return usage(cmd, "pawl new needs an argument: NAME")
 			}
+			for _, flag := range []string{"pattern", "tier", "cadence", "dir"} {
+				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+					return usage(cmd, "--"+flag+" is empty; leave it away for the default")
+				}
+			}
 			r.Tier, r.Work, r.Now = loop.Tier(tier), a.dir(), a.Now()
 			made, err := control.Scaffold(cmd.Context(), r)
 			if err != nil {
