@@ -116,3 +116,21 @@ func TestNoticesStandOnStandardErrorBesideJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyIsExplainedInWordsOfOneCase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	got := say(t, dir, "explain", "tier", "--json")
+	var keys map[string]any
+	if err := json.Unmarshal([]byte(got.out), &keys); err != nil {
+		t.Fatalf("%v: %s", err, got.out)
+	}
+	for key := range keys {
+		if key != strings.ToLower(key) {
+			t.Errorf("key %q is not in lower case", key)
+		}
+	}
+	if keys["name"] != "tier" || keys["schema"] != "pawl.key/v1" {
+		t.Errorf("explain tier printed %s", got.out)
+	}
+}
