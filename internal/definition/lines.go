@@ -56,14 +56,14 @@ func rescue(src source, i int, e entry) entry {
 		return e
 	}
 	end := i + 1
-	for end < len(src.lines) && !startsText(src.lines[end]) {
+	for end < len(src.lines) && (!startsText(src.lines[end]) || src.lines[end][0] == ']') {
 		end++
 	}
 	part := source{lines: src.lines[i:end], ascii: src.ascii}
 	part.text = strings.Join(part.lines, "\n")
 	alone, err := readTree(part)
 	if err != nil || len(alone) != 1 || alone[0].key.Name != e.key.Name {
-		if items := flowItems(e.scalar); items != nil {
+		if items := flowItems(e.scalar, part.lines[1:]); items != nil {
 			e.items = items
 		}
 		return e
@@ -80,11 +80,18 @@ func rescuable(written string) bool {
 	return strings.HasPrefix(written, "[") || blockHeader.MatchString(written)
 }
 
-// flowItems splits a flow list of one line that no YAML reader takes because a
-// glob in it begins with a star: [*] is as unbounded as ["*"]. It is nil if the
-// value is none. Commas in braces or quotes separate nothing.
-func flowItems(list readiness.Value) []readiness.Value {
-	inner, opens := strings.CutPrefix(list.Text, "[")
+// flowItems splits a flow list that no YAML reader takes because a glob in it
+// begins with a star: [*] is as unbounded as ["*"]. It may go on in the lines
+// below. It is nil if the value is none. Commas in braces or quotes separate
+// nothing.
+func flowItems(list readiness.Value, below []string) []readiness.Value {
+	parts := []string{list.Text}
+	for _, line := range below {
+		if text := strings.Trim(line[:commentStart(line, false)], " \t"); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	inner, opens := strings.CutPrefix(strings.Join(parts, " "), "[")
 	inner, closes := strings.CutSuffix(inner, "]")
 	if !opens || !closes || strings.ContainsAny(inner, "[]") {
 		return nil
@@ -93,7 +100,11 @@ func flowItems(list readiness.Value) []readiness.Value {
 	column := list.Column + 1
 	for _, part := range splitFlow(inner) {
 		text, skipped := lineScalar(part, false)
-		items = append(items, readiness.Value{Text: text, Line: list.Line, Column: column + utf8.RuneCountInString(part[:skipped])})
+		item := readiness.Value{Text: text, Line: list.Line, Column: column + utf8.RuneCountInString(part[:skipped])}
+		if !strings.HasSuffix(list.Text, "]") {
+			item.Column = list.Column // The lines were joined, so only the list has a place.
+		}
+		items = append(items, item)
 		column += utf8.RuneCountInString(part) + 1
 	}
 	if last := len(items) - 1; last > 0 && items[last].Text == "" {

@@ -171,6 +171,7 @@ func TestListsAreReadAsWritten(t *testing.T) {
 		"a flow list in a bad file":          {"tier:L1\nscope: [\"*\", b]\n", []string{"*", "b"}, true},
 		"a long flow list in a bad file":     {"tier:L1\nscope: [a,\n  b]\nname: x\n", []string{"a", "b"}, true},
 		"stars in a flow list":               {"scope: [*, src/**] # c\ntier: L1\n", []string{"*", "src/**"}, true},
+		"a star in a flow list over lines":   {"scope: [ # c\n  src/**, # d\n\n  *,\n]\ntier: L1\n", []string{"src/**", "*"}, true},
 		"two stars alone in a flow list":     {"scope: [ ** ]\n", []string{"**"}, true},
 		"stars beside quotes and braces":     {"scope: [**/*.{go,md}, \"a,b\", '*',]\n", []string{"**/*.{go,md}", "a,b", "*"}, true},
 		"a dash without a space is no item":  {"tier:L1\nscope:\n - a\n -b\n", []string{"a"}, true},
