@@ -8,18 +8,18 @@ import (
 // Field is what there is to know about one key of a definition. Every list of
 // keys, the schema, the page of keys and what explain prints are drawn from it.
 type Field struct {
-	Name     string
-	Format   bool     // a key of the published format, not pawl's own
-	Required string   // one of the Required constants; empty: may be absent
-	Kind     Kind     // how the value is written
-	Values   []string // that the key may have, or that are known if it is Open
-	Open     bool     // other values than Values are allowed
-	Default  string   // value that applies when the key is absent, as one would write it
-	Absent   string   // in words, what applies when no value says it; used if Default is empty
-	Meaning  string   // one sentence
-	More     string   // a paragraph: what the key interacts with, units, traps
-	Example  string   // value as it stands in a file behind the key's colon
-	NotYet   string   // one of Refused and NoEffect; empty: the key is honoured
+	Name     string   `json:"name"`
+	Format   bool     `json:"format"`             // a key of the published format, not pawl's own
+	Required string   `json:"required,omitempty"` // one of the Required constants; empty: may be absent
+	Kind     Kind     `json:"kind"`               // how the value is written
+	Values   []string `json:"values,omitempty"`   // that the key may have, or that are known if it is Open
+	Open     bool     `json:"open,omitempty"`     // other values than Values are allowed
+	Default  string   `json:"default,omitempty"`  // value that applies when the key is absent, as one would write it
+	Absent   string   `json:"absent,omitempty"`   // in words, what applies when no value says it; used if Default is empty
+	Meaning  string   `json:"meaning"`            // one sentence
+	More     string   `json:"more"`               // a paragraph: what the key interacts with, units, traps
+	Example  string   `json:"example"`            // value as it stands in a file behind the key's colon
+	NotYet   string   `json:"not_yet,omitempty"`  // one of Refused and NoEffect; empty: the key is honoured
 }
 
 // Whether a key must be there. Definition reports an error if one that is
