@@ -109,6 +109,9 @@ func noDefinition(dir, root, arg string) error {
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
 		Fix: "make it: pawl new " + filepath.Base(arg),
 	}
+	if filepath.Base(arg) != arg {
+		f.Why = "there is nothing at this path"
+	}
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
