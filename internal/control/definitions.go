@@ -103,6 +103,15 @@ func found(dir, path string) Found {
 	return f
 }
 
+// root is the folder that .loops stands in, to which the paths of a definition
+// are relative, or else where there is none.
+func (f Found) root(otherwise string) string {
+	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
+		return filepath.Dir(loops)
+	}
+	return otherwise
+}
+
 func noDefinition(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,

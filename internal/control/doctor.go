@@ -49,6 +49,9 @@ type Doctor struct {
 // Loop makes the rows of one loop, gates tried on its base included. It blocks
 // until they have ended.
 func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
+	if d.Service == nil {
+		d.Dir = c.root(d.Dir)
+	}
 	var rows []DoctorRow
 	add := func(state, check, detail, fix string) {
 		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
