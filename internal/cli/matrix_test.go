@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -58,12 +59,18 @@ func scaffoldAll(t *testing.T) []scaffolded {
 // pawl runs one command in a folder that is no repository.
 func pawl(t *testing.T, dir string, args ...string) (status int, out []byte) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	status = cli.Run(t.Context(), cli.Env{
-		In: strings.NewReader(""), Out: &stdout, Err: &stderr, Args: args, Environ: []string{"HOME=" + dir, "PAWL_HOME=" + dir + "/pawl"},
+	var stdout bytes.Buffer
+	env := outside(dir, args)
+	env.Out = &stdout
+	return cli.Run(t.Context(), env), stdout.Bytes()
+}
+
+// outside is a process in a folder that is no repository.
+func outside(dir string, args []string) cli.Env {
+	return cli.Env{
+		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args, Environ: []string{"HOME=" + dir, "PAWL_HOME=" + dir + "/pawl"},
 		Dir: dir, Program: "pawl", Width: func() int { return 80 }, Now: time.Now, Exit: func(int) {},
-	})
-	return status, stdout.Bytes()
+	}
 }
 
 func TestEveryPatternStartsReadyToReport(t *testing.T) {
@@ -177,4 +184,35 @@ func (s scaffolded) cell() string {
 		text += ", doctor refuses"
 	}
 	return text
+}
+
+// TestTheReadmeShowsWhatTheCommandsPrint runs its session again.
+func TestTheReadmeShowsWhatTheCommandsPrint(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, begins := strings.Cut(string(page), "```console\n")
+	session, _, ends := strings.Cut(rest, "```\n")
+	if !begins || !ends {
+		t.Fatal("README.md has lost its session")
+	}
+	dir := t.TempDir()
+	var got bytes.Buffer
+	for line := range strings.Lines(session) {
+		command, is := strings.CutPrefix(line, "$ pawl ")
+		if !is {
+			continue
+		}
+		got.WriteString(line)
+		env := outside(dir, strings.Fields(command))
+		env.Out, env.Err = &got, &got
+		if status := cli.Run(t.Context(), env); status != 0 {
+			t.Errorf("%s exits with %d", strings.TrimSpace(line), status)
+		}
+	}
+	if diff := cmp.Diff(session, got.String()); diff != "" {
+		t.Errorf("the session of README.md is stale (-document +now)\n%s", diff)
+	}
 }
