@@ -147,9 +147,9 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 	if !c.Ready(o.least, o.strict) {
 		verdict = "not ready"
 	}
-	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  %s  %s  %s",
+	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
 		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
-		count(c.Errors(), "error"), count(c.Verdict.Warnings, "warning"), verdict)
+		c.Errors(), c.Verdict.Warnings, verdict)
 }
 
 // notReady is the error that makes a command exit with 10, or nothing.
