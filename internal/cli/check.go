@@ -60,28 +60,17 @@ func (o *checkOptions) fill(cmd *cobra.Command) error {
 	return nil
 }
 
-// check judges all that was found. What cannot be read is said, and keeps
-// nobody from reading about the others.
+// check judges all that was found.
 func (a *app) check(all []control.Found, o checkOptions) error {
-	var checked []control.Checked
-	var worst error
-	for _, f := range all {
-		c, err := control.Check(f)
-		switch {
-		case err != nil && len(all) == 1:
-			return err
-		case err != nil:
-			a.explain(err, loop.ExitUnreadable)
-			worst = firstError(worst, err)
-		default:
-			checked = append(checked, c)
-		}
+	checked, unread, err := a.readAll(all)
+	if err != nil {
+		return err
 	}
 	if a.json {
 		for _, c := range checked {
 			a.asides(c)
 		}
-		if err := a.printJSON(checkJSON(checked, o)); err != nil {
+		if err := a.printJSON(checkJSON(checked, unread, o)); err != nil {
 			return err
 		}
 	} else {
@@ -90,14 +79,33 @@ func (a *app) check(all []control.Found, o checkOptions) error {
 			a.panel(c, o)
 		}
 	}
-	return firstError(worst, notReady(checked, o))
+	if unread > 0 {
+		return unreadable(unread)
+	}
+	return notReady(checked, o)
 }
 
-func firstError(first, second error) error {
-	if first != nil {
-		return first
+// readAll reads what was found. A single one that cannot be read is the error;
+// among several it is explained and counted, and keeps nobody from reading
+// about the others.
+func (a *app) readAll(all []control.Found) (checked []control.Checked, unread int, err error) {
+	for _, f := range all {
+		c, err := control.Check(f)
+		switch {
+		case err != nil && len(all) == 1:
+			return nil, 0, err
+		case err != nil:
+			a.explain(err, loop.ExitUnreadable)
+			unread++
+		default:
+			checked = append(checked, c)
+		}
 	}
-	return second
+	return checked, unread, nil
+}
+
+func unreadable(n int) error {
+	return &loop.Fault{Exit: loop.ExitUnreadable, What: count(n, "definition") + " cannot be read", Fix: "correct what is named above"}
 }
 
 // findings prints one line each. Where nobody would read them on one screen
@@ -216,6 +224,7 @@ type checkMeta struct {
 	Unknown  []findingJSON `json:"unknown,omitempty"`
 	Notes    []findingJSON `json:"notes,omitempty"`
 	Loops    []checkedLoop `json:"loops,omitempty"` // only if there are several
+	Unread   int           `json:"unreadable,omitempty"`
 	Schema   string        `json:"schema"`
 }
 
@@ -229,8 +238,12 @@ type checkedLoop struct {
 	Ready    bool   `json:"ready"`
 }
 
-func checkJSON(checked []control.Checked, o checkOptions) checkReport {
-	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: true, Score: 100, Schema: "pawl.check/v1"}}
+// checkJSON sums up. What could not be read has no score, and is not ready.
+func checkJSON(checked []control.Checked, unread int, o checkOptions) checkReport {
+	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: unread == 0, Score: 100, Unread: unread, Schema: "pawl.check/v1"}}
+	if len(checked) == 0 {
+		r.Meta.Score = 0
+	}
 	for _, c := range checked {
 		r.Data = append(r.Data, findingsJSON(c, c.Findings())...)
 		r.Meta.Unknown = append(r.Meta.Unknown, findingsJSON(c, c.Unknown())...)
@@ -243,7 +256,7 @@ func checkJSON(checked []control.Checked, o checkOptions) checkReport {
 		r.Meta.Loops = append(r.Meta.Loops, one)
 	}
 	r.Meta.Count = len(r.Data)
-	if len(checked) == 1 {
+	if len(checked) == 1 && unread == 0 {
 		r.Meta.Tier, r.Meta.Loops = checked[0].Verdict.Tier, nil
 	}
 	return r

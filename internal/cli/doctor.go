@@ -45,7 +45,11 @@ an agent is paid. Exits with 10 if any row is bad.`,
 }
 
 func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
-	checked, err := a.fitFor(arg, o)
+	all, err := a.fitFor(arg, o)
+	if err != nil {
+		return err
+	}
+	checked, unread, err := a.readAll(all)
 	if err != nil {
 		return err
 	}
@@ -53,10 +57,11 @@ func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
 	see := func(more []control.DoctorRow) {
 		rows = append(rows, more...)
 		if !a.json {
-			a.doctorRows(more, len(checked) > 1, o)
+			a.doctorRows(more, len(all) > 1, o)
 		}
 	}
 	for _, c := range checked {
+		a.notice(c)
 		see(control.Offline(c))
 	}
 	if o.live {
@@ -70,29 +75,17 @@ func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
 			return err
 		}
 	}
-	return a.diagnosis(checked, rows, o)
+	return a.diagnosis(checked, unread, rows, o)
 }
 
-// fitFor reads what is to be examined. A machine can be examined without any
+// fitFor finds what is to be examined. A machine can be examined without any
 // loop.
-func (a *app) fitFor(arg string, o doctorOptions) ([]control.Checked, error) {
+func (a *app) fitFor(arg string, o doctorOptions) ([]control.Found, error) {
 	all, err := control.Definitions(a.dir(), arg)
 	if errors.Is(err, loop.ErrNotFound) && arg == "" && o.live {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var checked []control.Checked
-	for _, f := range all {
-		c, err := control.Check(f)
-		if err != nil {
-			return nil, err
-		}
-		a.notice(c)
-		checked = append(checked, c)
-	}
-	return checked, nil
+	return all, err
 }
 
 // examining makes what looks at the machine. A store that cannot be used and a
@@ -167,16 +160,17 @@ type doctorMeta struct {
 	Bad     int    `json:"bad"`
 	WillRun bool   `json:"will_run"`
 	Tier    string `json:"tier,omitempty"` // of one loop
+	Unread  int    `json:"unreadable,omitempty"`
 	Schema  string `json:"schema"`
 }
 
 // diagnosis sums up on standard error, or in JSON, and decides the exit status.
-func (a *app) diagnosis(checked []control.Checked, rows []control.DoctorRow, o doctorOptions) error {
-	m := doctorMeta{Mode: "offline", Schema: "pawl.doctor/v1"}
+func (a *app) diagnosis(checked []control.Checked, unread int, rows []control.DoctorRow, o doctorOptions) error {
+	m := doctorMeta{Mode: "offline", Unread: unread, Schema: "pawl.doctor/v1"}
 	if o.live {
 		m.Mode = "live"
 	}
-	if len(checked) == 1 {
+	if len(checked) == 1 && unread == 0 {
 		m.Tier = checked[0].Verdict.Tier
 	}
 	for _, r := range rows {
@@ -189,7 +183,7 @@ func (a *app) diagnosis(checked []control.Checked, rows []control.DoctorRow, o d
 			m.Bad++
 		}
 	}
-	m.WillRun = m.Bad == 0
+	m.WillRun = m.Bad == 0 && unread == 0
 	if a.json {
 		if rows == nil {
 			rows = []control.DoctorRow{}
@@ -200,7 +194,10 @@ func (a *app) diagnosis(checked []control.Checked, rows []control.DoctorRow, o d
 	} else {
 		_, _ = fmt.Fprintf(a.Err, "%d ok, %d warn, %d bad (%s)\n", m.OK, m.Warn, m.Bad, m.Mode)
 	}
-	if m.WillRun {
+	switch {
+	case unread > 0:
+		return unreadable(unread)
+	case m.WillRun:
 		return nil
 	}
 	return &loop.Fault{Exit: loop.ExitNotReady, What: "this will not run as it stands", Fix: "each bad row above says its fix"}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -103,7 +104,7 @@ func (a *app) estimate(cmd *cobra.Command, args []string, o estimateOptions) err
 			return err
 		}
 	}
-	if err := o.fill(cmd); err != nil {
+	if err := o.fill(cmd, name); err != nil {
 		return err
 	}
 	cost, err := readiness.Estimate(table, o.Workload)
@@ -140,8 +141,8 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 var plainCadence = regexp.MustCompile(`^([0-9]+[mhd]|\S+([ \t]+\S+){4})$`)
 
 // fill turns flags that were given into overrides, and the cadence into runs
-// per day.
-func (o *estimateOptions) fill(cmd *cobra.Command) error {
+// per day. The cadence is that of the named loop unless a flag says another.
+func (o *estimateOptions) fill(cmd *cobra.Command, name string) error {
 	for _, k := range []struct {
 		flag  string
 		value *int64
@@ -160,7 +161,11 @@ func (o *estimateOptions) fill(cmd *cobra.Command) error {
 	}
 	c, err := schedule.Parse(o.Cadence)
 	if err != nil {
-		return estimateFault(fmt.Errorf("--cadence: %w", err))
+		from := "--cadence"
+		if name != "" && !cmd.Flags().Changed("cadence") {
+			from = "cadence of " + name
+		}
+		return estimateFault(fmt.Errorf("%s: %w", from, err))
 	}
 	o.RunsPerDay = c.PerDay()
 	return nil
@@ -213,7 +218,7 @@ func (a *app) printCost(t price.Table, c readiness.Cost, past *readiness.Actuals
 		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", readiness.Money(k.PerHorizon), k.TTL, 100*k.Savings))
 	}
 	if past != nil {
-		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %d runs  (%.2f × the estimate)", past.P50, past.P95, past.Runs, past.Ratio))
+		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %s  (%.2f × the estimate)", past.P50, past.P95, count(past.Runs, "run"), past.Ratio))
 	}
 	_, _ = fmt.Fprintf(a.Err, "prices as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
 	if k := c.Caching; k != nil && !k.Beneficial {
@@ -249,8 +254,11 @@ func actualJSON(past *readiness.Actuals) *actualData {
 	if past == nil {
 		return nil
 	}
-	return &actualData{past.Runs, past.P50, past.P95, past.Ratio, past.Drift, past.Drifted}
+	return &actualData{past.Runs, past.P50, past.P95, decimals(past.Ratio), decimals(past.Drift), past.Drifted}
 }
+
+// decimals keeps four of them.
+func decimals(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 type costMeta struct {
 	AsOf   string `json:"as_of"`

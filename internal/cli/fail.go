@@ -139,4 +139,12 @@ func joined(by string, parts ...string) string {
 	return strings.Join(there, by)
 }
 
+// count is a number and what is counted, as people say it.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 func quote(s string) string { return strconv.Quote(clean(s)) }

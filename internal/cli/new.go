@@ -23,6 +23,11 @@ The path of the definition stands on standard output. Start every loop at L1, wh
 ` + patternList(),
 		Example: "  pawl new ci-watch --pattern ci-watch --cadence 15m\n  pawl new docs --pattern freshness --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, flag := range []string{"name", "pattern", "tier", "cadence", "dir"} {
+				if f := cmd.Flag(flag); f.Changed && f.Value.String() == "" {
+					return usage(cmd, "--"+flag+" is given and empty")
+				}
+			}
 			if len(args) == 1 && name != "" && args[0] != name {
 				return usage(cmd, "two names are given: "+quote(args[0])+" and --name "+quote(name))
 			}

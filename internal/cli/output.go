@@ -36,12 +36,32 @@ func (a *app) printJSON(value any) error {
 	if a.jq != "" {
 		return a.filter(value)
 	}
-	enc := json.NewEncoder(a.Out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if a.Terminal {
 		enc.SetIndent("", "  ")
 	}
-	return enc.Encode(value)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	_, err := a.Out.Write(inert(b.Bytes()))
+	return err
+}
+
+// inert writes in hexadecimal what a terminal would obey and what JSON lets
+// stand in texts. The value stays the same.
+func inert(body []byte) []byte {
+	var b bytes.Buffer
+	for i, r := range string(body) {
+		if r != '\n' && obeyed(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		_, size := utf8.DecodeRune(body[i:])
+		b.Write(body[i : i+size])
+	}
+	return b.Bytes()
 }
 
 func (a *app) filter(value any) error {
@@ -82,7 +102,7 @@ func (a *app) printResult(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.Out.Write(append(body, '\n'))
+	_, err = a.Out.Write(append(inert(body), '\n'))
 	return err
 }
 

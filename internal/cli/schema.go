@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"strings"
 
@@ -21,6 +22,9 @@ The formats: ` + strings.Join(names, ", ") + `.`,
 			body, err := definition.Schema(args[0])
 			if err != nil {
 				return err
+			}
+			if a.jq != "" {
+				return a.printJSON(json.RawMessage(body))
 			}
 			_, err = a.Out.Write(body)
 			return err

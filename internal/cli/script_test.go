@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
+			"json": cmdJSON,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -234,6 +236,13 @@ func cmdLines(ts *testscript.TestScript, _ bool, args []string) {
 func cmdContains(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Contains(ts.ReadFile(args[0]), args[1]) == neg {
 		ts.Fatalf("%s: %q: there is %v\n%s", args[0], args[1], neg, ts.ReadFile(args[0]))
+	}
+}
+
+// cmdJSON holds if a file, or the last stdout or stderr, is one JSON value.
+func cmdJSON(ts *testscript.TestScript, _ bool, args []string) {
+	if text := ts.ReadFile(args[0]); !json.Valid([]byte(text)) {
+		ts.Fatalf("%s is no JSON:\n%s", args[0], text)
 	}
 }
 

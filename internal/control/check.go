@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -29,7 +30,7 @@ func Check(f Found) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	c := Checked{Found: f, Source: source, Notice: doc.Notice, Config: doc.Config()}
+	c := Checked{Found: f, Source: source, Notice: strings.Replace(doc.Notice, f.Path, f.Shown, 1), Config: doc.Config()}
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
 	setup, _ := doc.Scalar("setup")

@@ -103,11 +103,23 @@ func found(dir, path string) Found {
 	return f
 }
 
+// root is the folder that .loops stands in, to which the paths of a definition
+// are relative, or else where there is none.
+func (f Found) root(otherwise string) string {
+	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
+		return filepath.Dir(loops)
+	}
+	return otherwise
+}
+
 func noDefinition(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
 		Fix: "make it: pawl new " + filepath.Base(arg),
+	}
+	if filepath.Base(arg) != arg {
+		f.Why = "there is nothing at this path"
 	}
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
 		f.Why = "the folder holds no " + spine.ConfigFile

@@ -49,6 +49,9 @@ type Doctor struct {
 // Loop makes the rows of one loop, gates tried on its base included. It blocks
 // until they have ended.
 func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
+	if d.Service == nil {
+		d.Dir = c.root(d.Dir)
+	}
 	var rows []DoctorRow
 	add := func(state, check, detail, fix string) {
 		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
@@ -162,7 +165,11 @@ func (d Doctor) program(ctx context.Context, check, key, word string, add adder)
 		if fix == "" {
 			fix = "install " + word + ", or correct " + key
 		}
-		add(readiness.StateBad, check, word+": "+p.Problem, fix)
+		problem := p.Problem
+		if !strings.Contains(problem, word) {
+			problem = word + ": " + problem
+		}
+		add(readiness.StateBad, check, problem, fix)
 	}
 }
 
@@ -219,6 +226,7 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 	if d.Service == nil || c.Definition.Verify == "" && c.Definition.Guard == "" {
 		return
 	}
+	defer unmade(d.Home)()
 	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
 	if err != nil {
 		add(readiness.StateWarn, "gates", "not tried: "+firstLine(err.Error()), "pawl check "+c.Name+" says what has to be corrected first")
@@ -231,15 +239,24 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 		case g.Pass:
 			add(readiness.StateOK, check, fmt.Sprintf("passes in %.0f ms", g.MS), "")
 		case g.Missing:
-			add(readiness.StateBad, check, fmt.Sprintf("cannot be run (exit status %d): %s", g.Exit, lastLine(g.Evidence)), "install its program, or correct "+g.Name)
+			add(readiness.StateBad, check, ended("cannot be run", g), "install its program, or correct "+g.Name)
 		case g.Name == "guard" && !red:
-			add(readiness.StateBad, check, fmt.Sprintf("fails (exit status %d): %s", g.Exit, lastLine(g.Evidence)), "repair the base, or correct guard: it has to pass always")
+			add(readiness.StateBad, check, ended("fails", g), "repair the base, or correct guard: it has to pass always")
 		default:
 			red = true
-			add(readiness.StateWarn, check, fmt.Sprintf("fails (exit status %d): %s", g.Exit, lastLine(g.Evidence)),
+			add(readiness.StateWarn, check, ended("fails", g),
 				"right for a loop that is to repair it; else repair the base, or correct "+g.Name)
 		}
 	}
+}
+
+// ended says how a gate ended, with the last that it printed.
+func ended(how string, g GateTry) string {
+	text := fmt.Sprintf("%s (exit status %d)", how, g.Exit)
+	if last := lastLine(g.Evidence); last != "" {
+		text += ": " + last
+	}
+	return text
 }
 
 func lastLine(text string) string {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/gate"
 )
@@ -42,3 +45,26 @@ func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]Gate
 // errNoEngine means that the service was made without the part that starts
 // programs.
 var errNoEngine = errors.New("this service only reads")
+
+// unmade returns what takes pawl's home away again if it is not there now and
+// holds nothing but the empty folders of a try then: who only looks leaves no
+// home behind.
+func unmade(home string) func() {
+	folders := absentFolders(home)
+	if len(folders) == 0 {
+		return func() {}
+	}
+	own := []string{"runs", "trees"}
+	return func() {
+		entries, err := os.ReadDir(home)
+		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(own, e.Name()) }) {
+			return
+		}
+		for _, name := range own {
+			_ = os.Remove(filepath.Join(home, name)) // Stays if somebody else has put something into it.
+		}
+		for _, dir := range folders {
+			_ = os.Remove(dir)
+		}
+	}
+}
