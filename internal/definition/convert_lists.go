@@ -125,7 +125,7 @@ func (c *converter) unknown() {
 		case slices.Contains(knownKeys, key.Name):
 			continue
 		default:
-			if similar := similarKey(key.Name); similar != "" {
+			if similar := Similar(key.Name); similar != "" {
 				problem += "; did you mean " + similar + "?"
 			}
 		}

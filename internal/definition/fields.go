@@ -2,7 +2,8 @@ package definition
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // Field is what there is to know about one key of a definition. Every list of
@@ -84,18 +85,7 @@ func (f Field) Line() string { return f.Name + ": " + f.Example }
 
 // Similar is the known key that an unknown one was probably meant to be, or
 // nothing. A known key is similar to itself.
-func Similar(name string) string {
-	name = strings.ReplaceAll(snake(name), "-", "_")
-	best, nearest := "", 3
-	for _, known := range knownKeys {
-		// A short word is near many others.
-		most := min(2, len(known)/3)
-		if d := distance(name, known, most); d <= most && d < nearest {
-			best, nearest = known, d
-		}
-	}
-	return best
-}
+func Similar(name string) string { return readiness.Nearest(name, knownKeys) }
 
 // valuesOf are the values of a key that has a fixed set of them. A name that
 // is not in the table is a mistake of this package.

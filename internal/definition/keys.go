@@ -1,9 +1,6 @@
 package definition
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // seedKeys are the keys of the format, in the order of its table.
 var seedKeys = named(func(f Field) bool { return f.Format })
@@ -44,49 +41,4 @@ func defaultsOf(names []string) map[string]string {
 		}
 	}
 	return defaults
-}
-
-func similarKey(name string) string { return Similar(name) }
-
-// snake writes killSwitch and KillSwitch as kill_switch.
-func snake(name string) string {
-	var b strings.Builder
-	for i, c := range []byte(name) {
-		if 'A' <= c && c <= 'Z' {
-			if i > 0 && 'a' <= name[i-1] && name[i-1] <= 'z' {
-				b.WriteByte('_')
-			}
-			c += 'a' - 'A'
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
-// distance counts insertions, deletions, replacements and swaps of neighbours
-// between two names; above most it may give any larger number.
-func distance(a, b string, most int) int {
-	if gap := len(a) - len(b); gap > most || -gap > most {
-		return most + 1
-	}
-	var before, above []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, above, row = above, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(above[j]+cost, above[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

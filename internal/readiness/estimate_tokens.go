@@ -96,49 +96,15 @@ func orSuggest(text string, names []string) string {
 	return ""
 }
 
-// meant is the name that a person most likely meant, or nothing: the one with
-// the fewest slips, else the first that contains the text.
+// meant is the name that a person most likely meant, or nothing: the nearest,
+// else the first that contains the text.
 func meant(text string, names []string) string {
-	text = strings.ToLower(text)
-	best, fewest := "", 3
-	for _, name := range names {
-		// A short word is near many others.
-		if n := slips(text, name); n < fewest && n <= len(name)/3 {
-			best, fewest = name, n
-		}
+	if near := Nearest(text, names); near != "" || len(text) < 3 {
+		return near
 	}
-	if best != "" || len(text) < 3 {
-		return best
-	}
-	i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, text) })
+	i := slices.IndexFunc(names, func(name string) bool { return strings.Contains(name, strings.ToLower(text)) })
 	if i < 0 {
 		return ""
 	}
 	return names[i]
-}
-
-// slips counts insertions, deletions, replacements and swaps of neighbours in
-// the beginnings of two words.
-func slips(a, b string) int {
-	a, b = a[:min(64, len(a))], b[:min(64, len(b))]
-	var before, above []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, above, row = above, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			change := 1
-			if a[i] == b[j] {
-				change = 0
-			}
-			row[j+1] = min(above[j]+change, above[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }
