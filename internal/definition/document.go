@@ -65,7 +65,11 @@ func Parse(name string, data []byte) (*Document, error) {
 	if src.bomb() {
 		return nil, tooDeep(name)
 	}
-	entries, treeErr := readTree(src)
+	var treeErr error
+	entries, flat := readFlat(src)
+	if !flat {
+		entries, treeErr = readTree(src)
+	}
 	switch {
 	case errors.Is(treeErr, errTooDeep):
 		return nil, tooDeep(name)

@@ -1,0 +1,263 @@
+package definition
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// checkFlat compares the two readers on a text. Whatever the flat reader takes,
+// the tree reader must take too, and must give the same entries: the rest of a
+// Document follows from them. It reports whether the flat reader took it.
+func checkFlat(t rapid.TB, text string) bool {
+	t.Helper()
+	src := newSource([]byte(text))
+	if len(text) > MaxBytes || src.bomb() {
+		return false
+	}
+	flat, ok := readFlat(src)
+	if !ok {
+		return false
+	}
+	tree, err := readTree(src)
+	if err != nil {
+		t.Fatalf("%q is flat, but the tree reader says: %v", text, err)
+	}
+	if !reflect.DeepEqual(tree, flat) {
+		t.Fatalf("%q (-tree +flat):\n%s", text, cmp.Diff(tree, flat, cmp.AllowUnexported(entry{})))
+	}
+	return true
+}
+
+// Pieces of flat definitions, and of what looks like one but is not.
+var (
+	flatKeys = []string{
+		"name", "tier", "goal", "scope", "verify", "budget_tokens", "worktree", "on", "null", "true", "_", "y", "x_y", "a",
+	}
+	notFlatKeys = []string{
+		"Name", "kill-switch", "a1", `"q"`, "'q'", "<<", "~", "? a", "- a", "", "é", strings.Repeat("k", 65),
+	}
+	notFlatColons = []string{":", " : ", ":\t", " "}
+	flatValues    = []string{
+		"x", "L2", "200000", "1_000", "0x1F", "0o7", "1e3", "1.5", ".5", ".inf", ".nan", "null", "Null", "true", "no", "2024-01-01",
+		"12:30", "1:2:3", "12 30", "007", "a", "0", "go test ./...", "go vet ./... && go build ./...", "a && b & c ! *.go *x", "a | b > c",
+		"don't", "it's 'x'", "a, b", "a [b] {c}", "fix#7", "a # c", "a:b", "a :b", "http://x/y?z=1", `a\b`, "a  b", `"x"`, `"a # b"`,
+		`"a: b"`, `" a "`, `"it's"`, `"*/15 8-18 * * 1-5"`, "'a # b'", `'"'`, "'!x &y *z'", `"a: !"`,
+	}
+	flatLists = []string{
+		`["a", "b"]`, "[a, b]", "[src/**, docs/*.md]",
+		`[ "a" , b ]`, "[a,b]", `["a]", b]`, "[1, 2.5, 0x1]", "[1 , 2 ]",
+	}
+	// Most of these are not flat.
+	notFlatValues = []string{
+		"+1", "~", "1 #", "-1", "-x", "--", "---", "...", "..", ".", "cat <<EOF", "a <<", "L1#x", "a #c", "a: b", "a:", "a ::", `a\`,
+		`"  "`, `""`, `"a\tb"`, `"a" b`, `"a"#c`, `"a" # c`, `"a`, `"[a]"`, `"a: &b"`, `"- x"`, `"---"`, `"%"`, `"@"`, "'x'", "''", "'it''s'", `'a\b'`, "'a' b",
+		"[a,]", "[]", "[ ]", "[,a]", "[a b]", "[a:b]", "[a: b]", "[a#b]", `["a,b", 'c']`, `["*"]`, "[*]", "[null, ~]", "[a] b", "[a] # c", "[a]#c", "[[a]]",
+		"[a", `["!x", " &y"]`, `[ 'a  b' ]`, "[-a]", "[a-b, -]", "[...]", "[.inf, .5]", "[$A, /b]", `["" , a]`, `["é", a]`, "[é, a]", `["a"b]`, `["a" b]`,
+		"|", ">-", "| # c", "||", "@x", "%d", "`x`", "&a", "&a x", "*a", "!t", "!t x", "?", "? x", "-", "- x", "{a: b}", "]", "}", ",", ":", "#", "# c",
+		"(a)", "$X", "/bin/sh", "_x", "=", "= x", "^a", "é", "aé", "a – b", `"ü – ö"`,
+		"a\u00a0b", "a\u0085b", "a\u2028b", "a\ufeffb", "a\ufdd1b", "a\x00b", "a\x7fb", "a\tb", "\ta",
+	}
+	flatTails    = []string{"", "", "", " ", "   ", " # c", "  # - x: y"}
+	notFlatTails = []string{"#c", " #", "\t", "\t# c", "\r", " \\"}
+	flatLines    = []string{
+		"", "", " ", "   ", "# c", "#", "  # c", "   # - x", "# a: b", "#\\", "# é", "# yaml-language-server: $schema=https://x/y.json",
+	}
+	notFlatLines = []string{
+		"\t", "\t# c",
+		"---", "...", "%YAML 1.2", "text", "  text", "  a: b", "]", "\ufeff", "- x", "-", " -", "  -  ", "  - - x", "  -\tx", "  -x", "   - x",
+	}
+)
+
+// flatDraw draws texts of flat lines, among them as many odd ones as it is told.
+type flatDraw struct {
+	t   *rapid.T
+	odd int // in a hundred
+}
+
+func drawNearlyFlat(t *rapid.T) string {
+	d := flatDraw{t, rapid.SampledFrom([]int{0, 3, 10, 30}).Draw(t, "odd")}
+	var b strings.Builder
+	for range rapid.IntRange(1, 6).Draw(t, "entries") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			b.WriteString(d.one(flatLines, notFlatLines))
+		case 1:
+			d.list(&b)
+		default:
+			b.WriteString(d.key() + d.value(slices.Concat(flatValues, flatLists)) + d.tail())
+		}
+		b.WriteString(d.one([]string{"\n", "\n\n", "\r\n"}, []string{" "}))
+	}
+	if rapid.Bool().Draw(t, "no last line end") {
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	return b.String()
+}
+
+func (d flatDraw) list(b *strings.Builder) {
+	b.WriteString(strings.TrimSuffix(d.key(), " ") + d.tail())
+	indent := rapid.SampledFrom([]string{"", " ", "  ", "    "}).Draw(d.t, "indent")
+	for range rapid.IntRange(1, 4).Draw(d.t, "items") {
+		if rapid.IntRange(0, 4).Draw(d.t, "between") == 0 {
+			b.WriteString("\n" + d.one(flatLines, notFlatLines))
+		}
+		b.WriteString("\n" + indent + d.one([]string{"- ", "-  "}, []string{"-", "-\t", " - ", "- - "}) + d.value(flatValues) + d.tail())
+	}
+}
+
+func (d flatDraw) key() string {
+	return d.one(flatKeys, notFlatKeys) + d.one([]string{": ", ":   "}, notFlatColons)
+}
+
+func (d flatDraw) tail() string { return d.one(flatTails, notFlatTails) }
+
+func (d flatDraw) value(usual []string) string {
+	own := rapid.StringOfN(rapid.RuneFrom([]rune(`ab01 .,:#-_*&!'"[]{}<>|\%/$~?+=é`)), 0, 10, -1)
+	if rapid.IntRange(0, 19).Draw(d.t, "quoted") == 19 {
+		return d.one([]string{`"`, "'"}, []string{""}) + own.Draw(d.t, "value") + d.one([]string{`"`, "'"}, []string{""})
+	}
+	if rapid.IntRange(0, 19).Draw(d.t, "begun") == 19 {
+		return d.one([]string{"a", "1", ".", "/", "$", "_"}, []string{""}) + own.Draw(d.t, "value")
+	}
+	return d.one(usual, notFlatValues)
+}
+
+// one is one of the usual strings, or an odd one.
+func (d flatDraw) one(usual, odd []string) string {
+	if rapid.IntRange(0, 99).Draw(d.t, "even") >= 100-d.odd {
+		return rapid.SampledFrom(odd).Draw(d.t, "odd one")
+	}
+	return rapid.SampledFrom(usual).Draw(d.t, "usual")
+}
+
+func TestWhatIsFlatIsReadLikeATree(t *testing.T) {
+	taken, all := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		all++
+		if checkFlat(t, drawNearlyFlat(t)) {
+			taken++
+		}
+	})
+	if taken*10 < all {
+		t.Errorf("%d of %d texts are flat: the draws prove too little", taken, all)
+	}
+	t.Logf("%d of %d texts are flat", taken, all)
+}
+
+// Each value alone, so that none hides behind another that is not flat.
+func TestEachFlatValueIsReadLikeATree(t *testing.T) {
+	taken := 0
+	for _, value := range slices.Concat(flatValues, flatLists, notFlatValues) {
+		for _, tail := range slices.Concat(flatTails, notFlatTails) {
+			for _, around := range [][2]string{
+				{"", ""}, {"", "\n"}, {"# c\n", "\n# c\n"}, {"\n", "\n\nname: y\n"}, {"a: b\n", "\n  # c\nname: y\n"}, {"a: 'b'\n", "\n- x\n"}, {"s:\n  - x\n", "\n    \nname: y"},
+			} {
+				for _, before := range []string{"goal: ", "goal:   ", "tier: ", "s:\n- ", "s: # c\n  - ", "s:\n  -   ", "s:\n\n# c\n  - q\n  # c\n  - ", "s:\n # c\n    - 1 \n\n    - "} {
+					if checkFlat(t, around[0]+before+value+tail+around[1]) {
+						taken++
+					}
+				}
+			}
+		}
+	}
+	if taken < 5000 {
+		t.Errorf("only %d texts are flat", taken)
+	}
+	t.Logf("%d texts are flat", taken)
+}
+
+func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
+	for name, text := range map[string]string{
+		"nothing":                        "",
+		"only comments":                  "# c\n",
+		"a tab":                          "goal: a\tb\n",
+		"a control character":            "goal: a\x01b\n",
+		"a character of the parser's":    "goal: a\ufdd0b\n",
+		"no space after the colon":       "goal:x\n",
+		"a space before the colon":       "goal : x\n",
+		"a key in quotes":                "\"goal\": x\n",
+		"a key with a capital":           "Goal: x\n",
+		"a key below another":            "goal: a\n  more: b\n",
+		"a value over lines":             "goal: a\n  b\n",
+		"a block":                        "goal: |\n  a\n",
+		"an anchor":                      "goal: &a x\n",
+		"an alias":                       "goal: *a\n",
+		"a tag":                          "goal: !x y\n",
+		"a flow mapping":                 "goal: {a: b}\n",
+		"a second colon":                 "goal: Fix: it\n",
+		"a colon at the end":             "goal: a:\n",
+		"an escape":                      `goal: "a\tb"`,
+		"a doubled quote":                "goal: 'it''s'\n",
+		"text behind quotes":             `goal: "a" b`,
+		"an open quote":                  "goal: \"a\n",
+		"an empty value":                 "goal:\nname: x\n",
+		"an empty value at the end":      "name: x\ngoal:\n",
+		"empty quotes":                   "goal: \"\"\n",
+		"a glued comment":                "tier: L1#first\n",
+		"an empty item":                  "scope:\n  -\n  - a\n",
+		"a list in a list":               "scope:\n  - - a\n",
+		"items that are not in a column": "scope:\n  - a\n - b\n",
+		"an item below a value":          "scope: a\n  - b\n",
+		"an item without a key":          "- a\n",
+		"an empty flow list":             "scope: []\n",
+		"a comma behind the last item":   "scope: [a,]\n",
+		"a star in a flow list":          "scope: [*]\n",
+		"a flow list over lines":         "scope: [a,\n  b]\n",
+		"a flow list in another":         "scope: [[a]]\n",
+		"text behind a flow list":        "goal: [wip] fix\n",
+		"a document's start":             "---\ngoal: x\n",
+		"a document's end":               "goal: x\n...\n",
+		"a directive":                    "%YAML 1.2\n---\ngoal: x\n",
+		"prose":                          "goal: x\nprose\n",
+		"too long a line":                "goal: x\n# " + long + "\n",
+		"too long a text":                "goal: x\n" + strings.Repeat("# c\n", maxTreeBytes/4),
+		"too many empty lines":           "goal: x\n" + strings.Repeat("\n", maxBlank+1) + "name: y\n",
+		"too many items":                 "scope:\n" + strings.Repeat("- a\n", maxItems+1),
+		"too many flow items":            strings.Repeat("scope: [a"+strings.Repeat(",a", 500)+"]\n", 4),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if entries, ok := readFlat(newSource([]byte(text))); ok {
+				t.Errorf("%q was read as %+v", text, entries)
+			}
+		})
+	}
+}
+
+func TestTheFlatReaderTakesWhatIsAtItsLimits(t *testing.T) {
+	for name, text := range map[string]string{
+		"the longest line":      "goal: x\n# " + strings.Repeat("x", maxLine-2) + "\n",
+		"the longest text":      "goal: x\n" + strings.Repeat("# c\n", maxTreeBytes/4-2),
+		"the most empty lines":  "goal: x\n" + strings.Repeat("\n", maxBlank) + "name: y\n",
+		"the most items":        "scope:\n" + strings.Repeat("- a\n", maxItems),
+		"the most flow items":   strings.Repeat("scope: [a"+strings.Repeat(",a", maxItems/4-1)+"]\n", 4),
+		"a mark at the start":   "\ufeffgoal: x\n",
+		"carriage returns":      "goal: x\r\nscope:\r\n  - a\r\n",
+		"the same key again":    "goal: x\ngoal: y\n",
+		"comments of all kinds": "# c\ngoal: x # c\n  # c\nscope: # c\n# c\n  - a # c\n  # c\n\n  - b\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !checkFlat(t, text) {
+				t.Errorf("%.60q was left to the tree reader", text)
+			}
+		})
+	}
+}
+
+func FuzzFlat(f *testing.F) {
+	for _, value := range slices.Concat(flatValues, flatLists, notFlatValues) {
+		f.Add("name: x\ngoal: " + value + " # c\nscope:\n  - " + value + "\n\n# c\n  - y")
+	}
+	for _, line := range slices.Concat(flatLines, notFlatLines, oddLines) {
+		f.Add("name: x\n" + line + "\ntier: L2\nscope:\n" + line + "\n  - a\n" + line + "\n  - b\n")
+	}
+	f.Add(realistic)
+	f.Add(configA)
+	f.Add(configB)
+	f.Fuzz(func(t *testing.T, text string) { checkFlat(t, text) })
+}
