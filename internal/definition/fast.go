@@ -53,8 +53,6 @@ func (r *flatReader) line(line string, number int) bool {
 		return true
 	case body[0] == '-':
 		return r.item(body[1:], len(line)-len(body), number)
-	case len(body) < len(line):
-		return false
 	}
 	return !r.open() && r.key(line, number)
 }
@@ -65,7 +63,7 @@ func (r *flatReader) open() bool {
 	return n > 0 && r.entries[n-1].block && len(r.entries[n-1].items) == 0
 }
 
-// key reads a line that begins with a key.
+// key reads a line that begins with a key, at its first byte.
 func (r *flatReader) key(line string, number int) bool {
 	name := line[:flatName(line)]
 	if name == "" || len(name) == len(line) || line[len(name)] != ':' {
@@ -183,10 +181,6 @@ func flatPlain(value string) int {
 			continue
 		case ':':
 			if i+1 == len(value) || value[i+1] == ' ' {
-				return 0
-			}
-		case '<':
-			if value[i-1] == '<' {
 				return 0
 			}
 		case '#':

@@ -54,7 +54,7 @@ var (
 	}
 	// Most of these are not flat.
 	notFlatValues = []string{
-		"+1", "~", "1 #", "-1", "-x", "--", "---", "...", "..", ".", "cat <<EOF", "a <<", "L1#x", "a #c", "a: b", "a:", "a ::", `a\`,
+		"+1", "~", "1 #", "-1", "-x", "--", "---", "...", "..", ".", "cat <<EOF", "a <<", "a << :x", "a <<:", "a <<: b", "$ <<:b", "L1#x", "a #c", "a: b", "a:", "a ::", `a\`,
 		`"  "`, `""`, `"a\tb"`, `"a" b`, `"a"#c`, `"a" # c`, `"a`, `"[a]"`, `"a: &b"`, `"- x"`, `"---"`, `"%"`, `"@"`, "'x'", "''", "'it''s'", `'a\b'`, "'a' b",
 		"[a,]", "[]", "[ ]", "[,a]", "[a b]", "[a:b]", "[a: b]", "[a#b]", `["a,b", 'c']`, `["*"]`, "[*]", "[null, ~]", "[a] b", "[a] # c", "[a]#c", "[[a]]",
 		"[a", `["!x", " &y"]`, `[ 'a  b' ]`, "[-a]", "[a-b, -]", "[...]", "[.inf, .5]", "[$A, /b]", `["" , a]`, `["é", a]`, "[é, a]", `["a"b]`, `["a" b]`,
@@ -178,6 +178,11 @@ func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
 		"only comments":                  "# c\n",
 		"a tab":                          "goal: a\tb\n",
 		"a control character":            "goal: a\x01b\n",
+		"a deleted character":            "goal: a\x7fb\n",
+		"a key behind a space":           " goal: x\n",
+		"a comment glued to quotes":      "goal: \"a\"#c\n",
+		"a comment glued to a list":      "goal: [a]#c\n",
+		"a comment glued to a colon":     "scope:#c\n  - a\n",
 		"a character of the parser's":    "goal: a\ufdd0b\n",
 		"no space after the colon":       "goal:x\n",
 		"a space before the colon":       "goal : x\n",
@@ -239,6 +244,7 @@ func TestTheFlatReaderTakesWhatIsAtItsLimits(t *testing.T) {
 		"a mark at the start":   "\ufeffgoal: x\n",
 		"carriage returns":      "goal: x\r\nscope:\r\n  - a\r\n",
 		"the same key again":    "goal: x\ngoal: y\n",
+		"a here document":       "verify: cat <<EOF\n",
 		"comments of all kinds": "# c\ngoal: x # c\n  # c\nscope: # c\n# c\n  - a # c\n  # c\n\n  - b\n",
 	} {
 		t.Run(name, func(t *testing.T) {
