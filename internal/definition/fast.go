@@ -48,10 +48,10 @@ func (r *flatReader) line(line string, number int) bool {
 		return r.blank <= maxBlank
 	}
 	r.blank = 0
-	switch {
-	case body[0] == '#':
+	switch body[0] {
+	case '#':
 		return true
-	case body[0] == '-':
+	case '-':
 		return r.item(body[1:], len(line)-len(body), number)
 	}
 	return !r.open() && r.key(line, number)
