@@ -9,10 +9,25 @@ import (
 
 // Action is what a human is asked to allow, exactly.
 type Action struct {
-	Kind string   `json:"kind"` // command, land, push …
+	Kind string   `json:"kind"` // one of the Action constants
 	Argv []string `json:"argv,omitempty"`
 	Why  string   `json:"why,omitempty"`
+
+	// What a landing moves.
+	Branch string `json:"branch,omitempty"` // the proposed branch, without refs/heads/
+	Commit string `json:"commit,omitempty"` // at which it stands
+	Base   string `json:"base,omitempty"`   // the branch that is advanced, without refs/heads/
+	Onto   string `json:"onto,omitempty"`   // the commit that the base must stand at
+	Merge  bool   `json:"merge,omitempty"`  // with a merge commit instead of a fast-forward
+	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to
 }
+
+// Kinds of actions.
+const (
+	ActionCommand     = "command"      // the runtime runs Argv
+	ActionLand        = "land"         // Base is advanced to the gated tree of Branch
+	ActionPullRequest = "pull_request" // Branch is pushed to Remote and a pull request is opened
+)
 
 // Approval is a human's one-time, hash-bound, expiring yes or no.
 type Approval struct {
@@ -26,6 +41,7 @@ type Approval struct {
 	Hash       string        `json:"hash"` // binds action, tree and definition
 	State      ApprovalState `json:"state"`
 	By         string        `json:"by,omitempty"`
+	From       string        `json:"from,omitempty"` // the surface it was answered on: cli, api, …
 	Note       string        `json:"note,omitempty"`
 	Expires    time.Time     `json:"expires"`
 	Created    time.Time     `json:"created"`
@@ -47,5 +63,6 @@ func (a Approval) Binding() string {
 type Answer struct {
 	Yes  bool
 	By   string
+	From string // the surface: cli, api, …
 	Note string
 }

@@ -80,6 +80,29 @@ type GateResult struct {
 	Exit     int           `json:"exit"`
 	Evidence string        `json:"evidence"` // bounded tail of what it printed
 	Took     time.Duration `json:"took"`
+
+	Tests *TestCounts `json:"tests,omitempty"` // what its output proves to have run; nil if nothing in it could be counted
+	Base  *TestCounts `json:"base,omitempty"`  // the same gate on the base, where it was counted
+	Note  string      `json:"note,omitempty"`  // why only the exit status counted, or why it failed in spite of it
+	Tries []Try       `json:"tries,omitempty"` // every try, if the definition allows more than one
+}
+
+// TestCounts is how many tests a gate's output proves to have run.
+type TestCounts struct {
+	Format  string `json:"format"` // go, junit, tap, node, pytest, unittest, cargo
+	Passed  int    `json:"passed"`
+	Failed  int    `json:"failed"`
+	Skipped int    `json:"skipped"`
+}
+
+// Ran is how many tests were really carried out. A skipped one was not.
+func (c TestCounts) Ran() int { return c.Passed + c.Failed }
+
+// Try is one try of a gate that a definition holds for flaky.
+type Try struct {
+	Pass bool          `json:"pass"`
+	Exit int           `json:"exit"`
+	Took time.Duration `json:"took"`
 }
 
 // Considered says why a candidate step was chosen or dropped.
