@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -193,4 +194,12 @@ func isHex(s string) bool {
 		}
 	}
 	return true
+}
+
+// exitStatus is the status of a git command that ended by itself, else 0.
+func exitStatus(err error) int {
+	if c, ok := errors.AsType[*commandError](err); ok && c.ended == proc.Exited {
+		return c.exit
+	}
+	return 0
 }

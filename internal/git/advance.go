@@ -1,0 +1,196 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// The places at which landing can be interrupted.
+var (
+	beforeJournal = fault.New("git.advance.journal.before")
+	afterJournal  = fault.New("git.advance.journal.after")
+	beforeMove    = fault.New("git.advance.ref.before")
+	afterMove     = fault.New("git.advance.ref.after")
+	beforeFile    = fault.New("git.advance.file.before")
+	afterFile     = fault.New("git.advance.file.after")
+	beforeIndex   = fault.New("git.advance.index.before")
+	afterIndex    = fault.New("git.advance.index.after")
+)
+
+// Advance is a branch that moves forward, and the checkout with it if that is
+// the branch checked out here.
+type Advance struct {
+	Branch string // short name
+	Onto   string // the commit at which the branch must be
+	Commit string // the commit at which it is to be, a descendant of Onto
+	From   string // what a person would merge by hand, for the fix; empty means Commit
+}
+
+func (a Advance) ref() string { return headPrefix + a.Branch }
+
+// Advance moves the branch by compare-and-swap. ErrRefMoved means that it was
+// neither at Onto nor at Commit. If the branch is checked out here, the files
+// that differ between the two commits are written byte for byte, no filter
+// runs, and the index is told. A file among them that is not exactly what Onto
+// holds, a branch that is checked out in another worktree, an unfinished merge
+// and the like are a *loop.Fault, and nothing is changed.
+//
+// The ref moves first. If the process ends after that, the next Advance of any
+// branch finishes those paths that still are what they were at Onto and leaves
+// all others as it finds them; repeating the same Advance does that and nothing
+// else. One Advance runs at a time in a checkout.
+func (r *Repo) Advance(ctx context.Context, a Advance) error {
+	if err := r.checkAdvance(a); err != nil {
+		return err
+	}
+	j, err := r.openJournal(a)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	if err := r.resume(ctx, j); err != nil {
+		return err
+	}
+	tip, _, err := r.Ref(ctx, a.ref())
+	if err != nil || tip == a.Commit {
+		return err
+	}
+	if tip != a.Onto {
+		return fmt.Errorf("advance %s: %w: it is %s and not %s", a.Branch, ErrRefMoved, orNothing(tip), a.Onto)
+	}
+	return r.advance(ctx, j, a)
+}
+
+// Unfinished reports whether an Advance of this checkout ended after its ref
+// moved and before its files did, and which.
+func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
+	a, ok := r.readJournal()
+	if !ok {
+		return Advance{}, false, nil
+	}
+	tip, _, err := r.Ref(ctx, a.ref())
+	return a, err == nil && tip == a.Commit, err
+}
+
+// Contains reports whether commit is tip or one of its ancestors.
+func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
+	for _, id := range []string{tip, commit} {
+		if err := r.checkID(id); err != nil {
+			return false, fmt.Errorf("compare history: %w", err)
+		}
+	}
+	_, err := r.git(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
+	if exitStatus(err) == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare history of %s with %s: %w", tip, commit, err)
+	}
+	return true, nil
+}
+
+func (r *Repo) checkAdvance(a Advance) error {
+	if err := CheckRef(a.ref()); err != nil {
+		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	for _, id := range []string{a.Onto, a.Commit} {
+		if err := r.checkID(id); err != nil {
+			return fmt.Errorf("advance %s: %w", a.Branch, err)
+		}
+	}
+	return nil
+}
+
+// advance does the work: look at everything, then move the ref, then the rest.
+func (r *Repo) advance(ctx context.Context, j *journal, a Advance) error {
+	forward, err := r.Contains(ctx, a.Commit, a.Onto)
+	if err != nil {
+		return err
+	}
+	if !forward {
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: fmt.Sprintf("%s cannot be advanced to %s", a.Branch, a.Commit),
+			Why: "it would lose commits: " + a.Onto + " is not in its history", Fix: "make the change again on top of " + a.Branch,
+		}
+	}
+	if err := r.checkedOutElsewhere(a); err != nil {
+		return err
+	}
+	head, err := r.head(ctx)
+	if err != nil {
+		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	if head != a.ref() {
+		return r.moveBranch(ctx, a)
+	}
+	t, err := r.takeOver(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.clean(ctx); err != nil {
+		return err
+	}
+	if err := j.write(ctx, a); err != nil {
+		return err
+	}
+	if err := r.moveBranch(ctx, a); err != nil {
+		if errors.Is(err, ErrRefMoved) {
+			err = errors.Join(err, j.clear())
+		}
+		return err
+	}
+	return t.finish(ctx, j)
+}
+
+// moveBranch passes both points also when git fails: only looking tells what
+// the ref is then.
+func (r *Repo) moveBranch(ctx context.Context, a Advance) error {
+	if err := beforeMove.Hit(ctx); err != nil {
+		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	if err := r.UpdateRef(ctx, a.ref(), a.Commit, a.Onto); err != nil {
+		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	if err := afterMove.Hit(ctx); err != nil {
+		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	return nil
+}
+
+// resume finishes what an earlier process began. A journal whose branch is not
+// at its commit is of an Advance that never moved its ref, or that somebody
+// has built on since.
+func (r *Repo) resume(ctx context.Context, j *journal) error {
+	a, ok, err := r.Unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := r.head(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok || head != a.ref() {
+		return j.clear()
+	}
+	t, err := r.takeOver(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return t.finish(ctx, j)
+}
+
+// head returns the full name of the ref that is checked out here, or nothing.
+func (r *Repo) head(ctx context.Context) (string, error) {
+	out, err := r.git(ctx, nil, "symbolic-ref", "-q", "HEAD")
+	if exitStatus(err) == 1 {
+		return "", nil
+	}
+	return strings.TrimSuffix(string(out), "\n"), err
+}

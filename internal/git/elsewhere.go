@@ -1,0 +1,101 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// unfinishedWork are files of a git directory that exist while a person is in
+// the middle of something that a moved branch would disturb.
+var unfinishedWork = map[string]string{
+	"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert",
+	"rebase-merge": "rebase", "rebase-apply": "rebase",
+}
+
+// checkedOutElsewhere refuses a branch that another worktree has checked out
+// or rebases, and one that this checkout is in the middle of something with.
+// The files of the git directory are read here because git has no one answer.
+func (r *Repo) checkedOutElsewhere(a Advance) error {
+	dirs := []string{r.CommonDir}
+	admins, err := os.ReadDir(filepath.Join(r.CommonDir, "worktrees"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("advance %s: list worktrees: %w", a.Branch, err)
+	}
+	for _, admin := range admins {
+		dirs = append(dirs, filepath.Join(r.CommonDir, "worktrees", admin.Name()))
+	}
+	for _, dir := range dirs {
+		if dir == r.GitDir || !holds(dir, a.ref()) || dir == r.CommonDir && r.bare() {
+			continue
+		}
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: fmt.Sprintf("%s is checked out in another worktree, %s", a.Branch, checkoutOf(dir, r.CommonDir)),
+			Why: "its files would no longer match its branch",
+			Fix: "switch that worktree to another branch, or `git worktree prune` if it is gone; then land again",
+		}
+	}
+	for name, what := range unfinishedWork {
+		if _, err := os.Lstat(filepath.Join(r.GitDir, name)); err == nil {
+			return &loop.Fault{
+				Exit: loop.ExitRefused, What: fmt.Sprintf("%s is in the middle of a %s", r.Root, what),
+				Why: "a branch that moves now would disturb it", Fix: fmt.Sprintf("finish it or `git %s --abort`, then land again", what),
+			}
+		}
+	}
+	return nil
+}
+
+// bare reports whether the shared git directory is nobody's checkout.
+func (r *Repo) bare() bool {
+	data, err := readHazard(filepath.Join(r.CommonDir, "config"))
+	if err != nil {
+		return false
+	}
+	settings, _ := parseConfig(data)
+	bare := false
+	for _, s := range settings {
+		if s.key == "core.bare" {
+			bare = isTrue(s.value)
+		}
+	}
+	return bare
+}
+
+// isTrue reads a boolean of git's: a key without a value is true.
+func isTrue(value string) bool {
+	switch strings.ToLower(value) {
+	case "false", "no", "off", "0":
+		return false
+	}
+	return true
+}
+
+// holds reports whether the checkout of an administrative directory is on ref,
+// or will return to it when its rebase ends.
+func holds(dir, ref string) bool {
+	for _, name := range []string{"HEAD", "rebase-merge/head-name", "rebase-apply/head-name"} {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err == nil && strings.TrimSpace(strings.TrimPrefix(string(text), "ref:")) == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// checkoutOf names the directory that an administrative directory belongs to.
+func checkoutOf(dir, common string) string {
+	if dir == common {
+		return filepath.Dir(common)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "gitdir"))
+	if err != nil {
+		return filepath.Base(dir)
+	}
+	return filepath.Dir(resolve(dir, strings.TrimSpace(string(text))))
+}

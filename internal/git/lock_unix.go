@@ -1,0 +1,17 @@
+//go:build unix
+
+package git
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile locks an open file until it is closed, and does not wait.
+func lockFile(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// isNotDir reports whether a part of a path is no directory.
+func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

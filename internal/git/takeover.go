@@ -1,0 +1,235 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// takeover is a checkout on its way from one commit to another.
+type takeover struct {
+	repo    *Repo
+	a       Advance
+	root    *os.Root
+	touches []touch
+	gone    map[string]bool // paths that are deleted
+	index   map[string]indexEntry
+}
+
+// takeOver looks at both commits, the index and the checkout; it changes
+// nothing. Close it.
+func (r *Repo) takeOver(ctx context.Context, a Advance) (*takeover, error) {
+	t := &takeover{repo: r, a: a, gone: map[string]bool{}, index: map[string]indexEntry{}}
+	var err error
+	if t.touches, err = r.touched(ctx, a.Onto, a.Commit); err != nil {
+		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	for _, one := range t.touches {
+		t.gone[one.path] = one.now.ID == ""
+	}
+	index, err := r.readIndex()
+	if errors.Is(err, errIndex) {
+		return nil, t.refusal("the index of "+r.Root+" cannot be updated", err.Error())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("advance %s: read index: %w", a.Branch, err)
+	}
+	for _, e := range index {
+		if old, ok := t.index[e.Path]; !ok || e.stage > old.stage {
+			t.index[e.Path] = e
+		}
+	}
+	if t.root, err = os.OpenRoot(r.Root); err != nil {
+		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	return t, nil
+}
+
+func (t *takeover) close() { t.root.Close() }
+
+// refusal is what a person is told when the checkout cannot follow.
+func (t *takeover) refusal(what, why string) error {
+	from := t.a.From
+	if from == "" {
+		from = t.a.Commit
+	}
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: what, Why: why,
+		Fix: "commit or stash what is there and land again, or land it by hand with `git merge --ff-only " + from + "`",
+	}
+}
+
+// clean refuses a checkout in which any touched path is not exactly what Onto
+// holds.
+func (t *takeover) clean(ctx context.Context) error {
+	if err := t.unlocked(); err != nil {
+		return err
+	}
+	var dirty []string
+	for i, one := range t.touches {
+		if i%256 == 0 && ctx.Err() != nil {
+			return fmt.Errorf("advance %s: %w", t.a.Branch, context.Cause(ctx))
+		}
+		if one.old.Mode == ModeGitlink || one.now.Mode == ModeGitlink {
+			return t.refusal(fmt.Sprintf("%q is a submodule", one.path), "pawl does not move submodules")
+		}
+		if !t.staged(one) || !t.vacant(one) {
+			dirty = append(dirty, one.path)
+		}
+	}
+	if len(dirty) == 0 {
+		return nil
+	}
+	return t.refusal(
+		fmt.Sprintf("%s is checked out in %s, and landing would overwrite what is there", t.a.Branch, t.repo.Root),
+		"not as in "+t.a.Onto[:12]+": "+someOf(dirty))
+}
+
+// unlocked refuses while another git command changes the index.
+func (t *takeover) unlocked() error {
+	lock := filepath.Join(t.repo.GitDir, "index.lock")
+	if _, err := os.Lstat(lock); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "the index of " + t.repo.Root + " is locked",
+		Why: "another git command works there, or ended without cleaning up",
+		Fix: "wait until it is done and land again; if no git runs, remove " + lock,
+	}
+}
+
+// someOf quotes the first few of many paths.
+func someOf(paths []string) string {
+	const most = 10
+	var b strings.Builder
+	for i, p := range paths[:min(most, len(paths))] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.200q", p)
+	}
+	if more := len(paths) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
+}
+
+// staged reports whether the index holds for a path what Onto does, and
+// nothing that the new path would push out.
+func (t *takeover) staged(one touch) bool {
+	if !t.indexed(one.path, one.old) {
+		return false
+	}
+	if one.old.ID != "" || one.now.ID == "" {
+		return true
+	}
+	for dir := path.Dir(one.path); dir != "."; dir = path.Dir(dir) {
+		if _, ok := t.index[dir]; ok && !t.gone[dir] {
+			return false
+		}
+	}
+	for p := range t.index {
+		if strings.HasPrefix(p, one.path+"/") && !t.gone[p] {
+			return false
+		}
+	}
+	return true
+}
+
+// indexed reports whether the index holds exactly this entry; one without an
+// id must not be there.
+func (t *takeover) indexed(path string, want Entry) bool {
+	e, ok := t.index[path]
+	if want.ID == "" {
+		return !ok
+	}
+	return ok && e.stage == 0 && !e.skip && !e.intent && e.ID == want.ID && plainMode(e.Mode) == want.Mode
+}
+
+// vacant reports whether the file of a path is what Onto holds. Where Onto
+// holds nothing there may be what this Advance deletes.
+func (t *takeover) vacant(one touch) bool {
+	if one.old.ID != "" {
+		return t.onDisk(one.path, one.old)
+	}
+	info, blocker, err := t.look(one.path)
+	switch {
+	case blocker != "":
+		return t.gone[blocker]
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil || !info.IsDir():
+		return false
+	}
+	return t.emptied(one.path)
+}
+
+// look finds what is at a path without following any link. blocker is the part
+// of the path that is there and is no directory.
+func (t *takeover) look(name string) (info fs.FileInfo, blocker string, err error) {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err = t.root.Lstat(name[:i]); err != nil {
+			return nil, "", err
+		}
+		if !info.IsDir() {
+			return nil, name[:i], nil
+		}
+	}
+	info, err = t.root.Lstat(name)
+	return info, "", err
+}
+
+// onDisk reports whether the file of a path is byte for byte this entry, with
+// its mode. An entry without an id must not be there.
+func (t *takeover) onDisk(name string, want Entry) bool {
+	info, blocker, err := t.look(name)
+	if want.ID == "" {
+		return blocker != "" || errors.Is(err, fs.ErrNotExist)
+	}
+	if err != nil || blocker != "" {
+		return false
+	}
+	switch mode := info.Mode(); {
+	case want.Mode == ModeSymlink:
+		if mode.Type() != fs.ModeSymlink {
+			return false
+		}
+	case !mode.IsRegular():
+		return false
+	case runtime.GOOS != "windows" && (mode&0o100 != 0) != (want.Mode == ModeExec):
+		return false
+	}
+	id, _, err := t.repo.HashFile(filepath.Join(t.repo.Root, filepath.FromSlash(name)), want.Mode, info.Size())
+	return err == nil && id == want.ID
+}
+
+// emptied reports whether a directory will be gone when everything that this
+// Advance deletes is.
+func (t *takeover) emptied(dir string) bool {
+	below := func(p string) bool {
+		for gone, is := range t.gone {
+			if is && strings.HasPrefix(gone, p+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	err := fs.WalkDir(t.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !t.gone[p] || d.IsDir() && !below(p) {
+			return errors.Join(err, fs.ErrExist)
+		}
+		return nil
+	})
+	return err == nil
+}
