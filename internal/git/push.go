@@ -1,0 +1,176 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+var (
+	beforePush = fault.New("git.push.before")
+	afterPush  = fault.New("git.push.after")
+)
+
+// remoteName stands for the address in the scratch configuration, so that the
+// address is in no argument list.
+const remoteName = "pawl-remote"
+
+// Push is one commit that becomes the tip of one remote branch.
+type Push struct {
+	To     Remote
+	Commit string
+	Ref    string // full name of the remote branch
+	Under  string // what Ref must begin with; empty means refs/heads/pawl/
+}
+
+// Push sends a commit. It never forces, deletes, or sends tags, other branches
+// or submodules. ErrRefMoved means that the branch is there and not an ancestor
+// of the commit. Git works in a scratch directory that only borrows the
+// objects: configuration and hooks of the repository play no part, those of
+// the user do, but for hooks. Sending a commit that is there already does
+// nothing.
+func (r *Repo) Push(ctx context.Context, p Push) error {
+	if err := r.checkPush(p); err != nil {
+		return fmt.Errorf("push %s: %w", p.Ref, err)
+	}
+	if err := beforePush.Hit(ctx); err != nil {
+		return fmt.Errorf("push %s: %w", p.Ref, err)
+	}
+	_, err := r.contact(ctx, p.To, "-c", "push.pushOption=", "-c", "push.useForceIfIncludes=false",
+		"push", "--porcelain", "--atomic", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--quiet",
+		remoteName, p.Commit+":"+p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := afterPush.Hit(ctx); err != nil {
+		return fmt.Errorf("push %s: %w", p.Ref, err)
+	}
+	return nil
+}
+
+func (r *Repo) checkPush(p Push) error {
+	under := p.Under
+	if under == "" {
+		under = headPrefix + "pawl/"
+	}
+	if err := CheckRef(p.Ref); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(p.Ref, headPrefix) || !strings.HasPrefix(p.Ref, under) {
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: fmt.Sprintf("%q is not pushed to", p.Ref),
+			Why: "it is not below " + under, Fix: "push to a branch below " + under,
+		}
+	}
+	return r.checkID(p.Commit)
+}
+
+// contact runs one command that talks to a remote. What git says about a
+// failure is freed of the address's secrets.
+func (r *Repo) contact(ctx context.Context, to Remote, args ...string) ([]byte, error) {
+	transports, err := to.transports()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.scratch(to.URL)
+	if err != nil {
+		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
+	}
+	defer os.RemoveAll(dir)
+	there := *r
+	there.GitDir, there.once = dir, to.environ(dir, transports)
+	out := &bounded{limit: maxOutput}
+	if err := there.pipe(ctx, nil, out, nil, args...); err != nil {
+		return nil, unreached(to, err, out.String())
+	}
+	return out.Bytes(), nil
+}
+
+// scratch makes a git directory with an empty configuration but for the
+// address, and with the repository's objects.
+func (r *Repo) scratch(address string) (string, error) {
+	dir, err := os.MkdirTemp("", "pawl-remote-")
+	if err != nil {
+		return "", err
+	}
+	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+	if r.Format != SHA1 {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + r.Format + "\n"
+	}
+	config += fmt.Sprintf("[remote %q]\n\turl = \"%s\"\n", remoteName, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address))
+	objects := filepath.Join(r.CommonDir, "objects")
+	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "objects/info/alternates": objects + "\n"}
+	// Without it git would miss the parents of a shallow clone's last commits.
+	shallow, err := os.ReadFile(filepath.Join(r.CommonDir, "shallow"))
+	if err == nil {
+		files["shallow"] = string(shallow)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if strings.Contains(objects, "\n") {
+		err = errors.Join(err, fmt.Errorf("the path %q cannot be written into a list of object stores", objects))
+	}
+	for _, sub := range []string{"objects/info", "refs"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(dir, sub), 0o700))
+	}
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+// unreached says why a remote did not do what it was asked.
+func unreached(to Remote, err error, out string) error {
+	failed, ok := errors.AsType[*commandError](err)
+	if !ok {
+		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
+	}
+	why := withoutSecrets(to.URL, failed.stderr)
+	if strings.Contains(out, "[rejected]") && !strings.Contains(out, "[remote rejected]") {
+		return fmt.Errorf("push to %s: %w: its branch holds other commits", SafeURL(to.URL), ErrRefMoved)
+	}
+	if strings.Contains(out, "[remote rejected]") {
+		why = withoutSecrets(to.URL, out)
+	}
+	return &loop.Fault{
+		Exit: loop.ExitError, What: "the remote " + SafeURL(to.URL) + " refused, or cannot be reached",
+		Why: firstLines(why), Fix: "see that `git ls-remote` of that address works without a prompt, and that you may push there",
+	}
+}
+
+// withoutSecrets removes the secrets of an address from what git printed, also
+// where git printed them decoded.
+func withoutSecrets(address, text string) string {
+	text = strings.ReplaceAll(text, address, SafeURL(address))
+	if u, err := url.Parse(address); err == nil && u.User != nil && u.Scheme != "ssh" {
+		password, _ := u.User.Password()
+		for _, secret := range []string{u.User.String(), password, url.QueryEscape(password), u.User.Username()} {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "***")
+			}
+		}
+	}
+	return text
+}
+
+// firstLines bounds a message and takes the escapes out of it.
+func firstLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && len(lines) < 4 {
+			lines = append(lines, printable(line))
+		}
+	}
+	return strings.Join(lines, "; ")
+}

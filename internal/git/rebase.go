@@ -1,0 +1,269 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Replay is one change that is to be made again on top of another commit.
+type Replay struct {
+	Base    string // what the change was made to; empty means the first parent of Commit
+	Commit  string // what it led to
+	Onto    string // what it is to be made to
+	Message string // of the new commit; empty means that of Commit
+	When    time.Time
+}
+
+// Rebase makes the change from Base to Commit again on Onto, by a three-way
+// merge of trees and lines that uses no checkout, index, ref, attribute or
+// merge driver. Renames are not followed: a file that one side changed and the
+// other renamed is in conflict. Every path in conflict is listed, sorted, and
+// then there is no candidate; nothing is written to refs either way. A change
+// that Onto holds already gives a candidate with the tree of Onto.
+func (r *Repo) Rebase(ctx context.Context, p Replay) (c Candidate, conflicts []string, err error) {
+	c, conflicts, err = r.rebase(ctx, p)
+	if err != nil {
+		return Candidate{}, nil, fmt.Errorf("rebase %s onto %s: %w", p.Commit, p.Onto, err)
+	}
+	return c, conflicts, nil
+}
+
+func (r *Repo) rebase(ctx context.Context, p Replay) (Candidate, []string, error) {
+	if err := r.fillReplay(ctx, &p); err != nil {
+		return Candidate{}, nil, err
+	}
+	touches, err := r.touched(ctx, p.Base, p.Commit)
+	if err != nil {
+		return Candidate{}, nil, err
+	}
+	onto, err := r.List(ctx, p.Onto)
+	if err != nil {
+		return Candidate{}, nil, err
+	}
+	m := newMerge(r, onto)
+	for _, t := range touches {
+		m.plan(t)
+	}
+	m.collisions()
+	defer func() { _ = os.RemoveAll(m.scratch) }()
+	if err := m.contents(ctx); err != nil {
+		return Candidate{}, nil, err
+	}
+	if len(m.conflicts) > 0 {
+		return Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
+	}
+	c, err := r.Candidate(ctx, Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When})
+	return c, nil, err
+}
+
+// fillReplay replaces what is empty by what it means.
+func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
+	for _, id := range []string{p.Commit, p.Onto} {
+		if err := r.checkID(id); err != nil {
+			return err
+		}
+	}
+	if p.Base == "" {
+		parent, err := r.Parent(ctx, p.Commit)
+		if err != nil {
+			return err
+		}
+		p.Base = parent.Commit
+	}
+	if p.Message != "" {
+		return nil
+	}
+	body, err := r.git(ctx, nil, "cat-file", "commit", p.Commit)
+	_, message, _ := bytes.Cut(body, []byte("\n\n"))
+	p.Message = string(message)
+	return err
+}
+
+// merge is the change that is made again, as far as it is decided.
+type merge struct {
+	repo      *Repo
+	onto      map[string]Entry
+	changes   []FileChange
+	both      []threeWay
+	conflicts map[string]bool
+	scratch   string // holds merged contents until the candidate is written
+}
+
+// threeWay is a file whose content changed on both sides.
+type threeWay struct {
+	path            string
+	base, ours, now Entry
+}
+
+func newMerge(r *Repo, onto []Entry) *merge {
+	m := &merge{repo: r, onto: make(map[string]Entry, len(onto)), conflicts: map[string]bool{}}
+	for _, e := range onto {
+		e.Mode, e.Size = plainMode(e.Mode), 0
+		m.onto[e.Path] = e
+	}
+	return m
+}
+
+// plan decides one path, as far as the trees alone can.
+func (m *merge) plan(t touch) {
+	ours := m.onto[t.path]
+	switch {
+	case ours == t.now:
+	case ours == t.old && t.now.ID == "":
+		m.changes = append(m.changes, FileChange{Path: t.path, Delete: true})
+	case ours == t.old:
+		m.changes = append(m.changes, FileChange{Path: t.path, Mode: t.now.Mode, ID: t.now.ID})
+	case isRegular(t.old) && isRegular(ours) && isRegular(t.now):
+		m.both = append(m.both, threeWay{path: t.path, base: t.old, ours: ours, now: t.now})
+	default:
+		m.conflicts[t.path] = true
+	}
+}
+
+func isRegular(e Entry) bool { return e.Mode == ModeFile || e.Mode == ModeExec }
+
+// collisions finds files that would stand where Onto has a directory, or below
+// one of its files.
+func (m *merge) collisions() {
+	dirs := map[string]bool{}
+	after := maps.Clone(m.onto)
+	for _, c := range m.changes {
+		if c.Delete {
+			delete(after, c.Path)
+			continue
+		}
+		after[c.Path] = Entry{}
+	}
+	for p := range after {
+		for i := range len(p) {
+			if p[i] == '/' {
+				dirs[p[:i]] = true
+			}
+		}
+	}
+	for _, c := range m.changes {
+		if c.Delete {
+			continue
+		}
+		if dirs[c.Path] {
+			m.conflicts[c.Path] = true
+		}
+		for i := range len(c.Path) {
+			if _, file := after[c.Path[:i]]; c.Path[i] == '/' && file {
+				m.conflicts[c.Path] = true
+			}
+		}
+	}
+}
+
+// contents merges the files that changed on both sides, line by line.
+func (m *merge) contents(ctx context.Context) (err error) {
+	if len(m.both) == 0 {
+		return nil
+	}
+	if m.scratch, err = os.MkdirTemp("", "pawl-merge-"); err != nil {
+		return err
+	}
+	blobs, err := m.repo.Blobs(ctx)
+	if err != nil {
+		return err
+	}
+	for i, f := range m.both {
+		if err = m.content(ctx, blobs, i, f); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, blobs.Close())
+}
+
+func (m *merge) content(ctx context.Context, blobs *Blobs, i int, f threeWay) error {
+	change := FileChange{Path: f.path, Mode: merged3(f.base.Mode, f.ours.Mode, f.now.Mode)}
+	if id := merged3(f.base.ID, f.ours.ID, f.now.ID); id != "" {
+		change.ID = id
+		m.changes = append(m.changes, change)
+		return nil
+	}
+	dir := filepath.Join(m.scratch, fmt.Sprint(i))
+	text, err := m.spread(blobs, dir, f)
+	if err != nil {
+		return err
+	}
+	if !text {
+		m.conflicts[f.path] = true
+		return nil
+	}
+	change.From = filepath.Join(dir, "ours")
+	clean, err := m.mergeFile(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if !clean {
+		m.conflicts[f.path] = true
+		return nil
+	}
+	m.changes = append(m.changes, change)
+	return nil
+}
+
+// merged3 is the side that changed, or the zero value if both did, each in
+// another way.
+func merged3[T comparable](base, ours, now T) T {
+	switch {
+	case ours == base || ours == now:
+		return now
+	case now == base:
+		return ours
+	}
+	var none T
+	return none
+}
+
+// spread writes the three contents into dir. It reports false if one of them
+// is binary or too large to be merged by lines.
+func (m *merge) spread(blobs *Blobs, dir string, f threeWay) (text bool, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return false, err
+	}
+	names, text := []string{"base", "ours", "now"}, true
+	err = blobs.Each([]string{f.base.ID, f.ours.ID, f.now.ID}, func(i int, size int64, content io.Reader) error {
+		if size > MaxBlob {
+			text = false
+			return nil
+		}
+		data := make([]byte, size)
+		if _, err := io.ReadFull(content, data); err != nil {
+			return err
+		}
+		if bytes.IndexByte(data, 0) >= 0 {
+			text = false
+		}
+		return os.WriteFile(filepath.Join(dir, names[i]), data, 0o600)
+	})
+	return text, err
+}
+
+// mergeFile merges into the file ours. Git is told of no repository, so that
+// there is no configuration.
+func (m *merge) mergeFile(ctx context.Context, dir string) (clean bool, err error) {
+	outside := *m.repo
+	outside.GitDir = dir
+	outside.once = slices.DeleteFunc(slices.Clone(m.repo.once), func(kv string) bool {
+		return strings.HasPrefix(kv, "GIT_DIR=") || strings.HasPrefix(kv, "GIT_COMMON_DIR=") || strings.HasPrefix(kv, "GIT_WORK_TREE=")
+	})
+	outside.once = append(outside.once, "GIT_CEILING_DIRECTORIES="+m.scratch)
+	_, err = outside.git(ctx, nil, "merge-file", "--quiet", "ours", "base", "now")
+	// The status is the number of conflicts, or 255 if git could not merge.
+	if n := exitStatus(err); n > 0 && n < 255 {
+		return false, nil
+	}
+	return err == nil, err
+}
