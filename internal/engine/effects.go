@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/effect"
@@ -72,6 +73,9 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 		e.State = loop.EffectApplying
 		intent := *e
 		err := c.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
+		if errors.Is(err, loop.ErrPaused) { // Since the switches were read.
+			return c.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
+		}
 		if err != nil {
 			return err
 		}

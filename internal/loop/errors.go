@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
@@ -20,7 +21,32 @@ var (
 
 	// ErrAnswered means that an approval is no longer open.
 	ErrAnswered = errors.New("approval is not open")
+
+	// ErrPaused means that the loop's switch in the store is set. Nothing may
+	// leave the workspace for this loop until somebody clears it.
+	ErrPaused = errors.New("the loop is paused")
 )
+
+// AnsweredError means that an approval cannot be answered any more. Approval
+// says how it was answered, by whom, from where and when. It is ErrAnswered.
+type AnsweredError struct{ Approval Approval }
+
+func (e *AnsweredError) Error() string {
+	a := e.Approval
+	at := a.Answered.UTC().Format(time.RFC3339)
+	switch a.State {
+	case ApprovalApproved, ApprovalRejected:
+		said := map[ApprovalState]string{ApprovalApproved: "yes", ApprovalRejected: "no"}[a.State]
+		return fmt.Sprintf("%s said %s from %s at %s", orDefault(a.By, "somebody"), said, orDefault(a.From, "an unknown surface"), at)
+	case ApprovalVoid:
+		return fmt.Sprintf("it became void at %s: %s", at, orDefault(a.Note, "no reason was given"))
+	case ApprovalOpen, ApprovalExpired:
+	}
+	return "its time ran out at " + a.Expires.UTC().Format(time.RFC3339)
+}
+
+// Is makes every AnsweredError an ErrAnswered.
+func (e *AnsweredError) Is(target error) bool { return target == ErrAnswered }
 
 // HeldError means that another live process has what the caller wanted.
 type HeldError struct {

@@ -23,13 +23,24 @@ const (
 	EventOutcome = "outcome" // how the run ended
 )
 
+// Kinds of links.
+const (
+	LinkRun        = "run"        // how a run ended
+	LinkEffect     = "effect"     // how an effect ended
+	LinkApproval   = "approval"   // asked for, answered, void, expired
+	LinkDefinition = "definition" // the definition is another one
+	LinkKill       = "kill"       // the kill switch was set or cleared
+	LinkLog        = "log"        // a run log was written anew
+	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
+)
+
 // Link is one entry of an audit chain. Hash covers all other fields and the
 // hash of the entry before it.
 type Link struct {
-	Chain string    `json:"chain"` // loop id
+	Chain string    `json:"chain"` // loop id, or workspace id for what belongs to no loop
 	Seq   int64     `json:"seq"`   // from 1, without gaps
 	At    time.Time `json:"at"`
-	Kind  string    `json:"kind"` // run, effect, approval, definition, kill
+	Kind  string    `json:"kind"` // one of the Link constants
 	RunID string    `json:"run_id,omitempty"`
 	Body  string    `json:"body"` // JSON
 	Prev  string    `json:"prev"`

@@ -12,33 +12,48 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
+// extendChain gives the next entry its number and what it follows, and makes
+// other writers of the chain wait for the end of the transaction.
+const extendChain = `
+INSERT INTO chains (id, links, head) VALUES ($1, 1, '')
+ON CONFLICT (id) DO UPDATE SET links = chains.links + 1
+RETURNING links, head`
+
 const (
-	chainHead  = `SELECT seq, hash FROM audit WHERE chain = $1 ORDER BY seq DESC LIMIT 1`
 	insertLink = `INSERT INTO audit (chain, seq, at_ms, kind, run_id, body, prev, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	moveHead   = `UPDATE chains SET head = $1 WHERE id = $2`
 )
 
-// lockChain serialises writers of one chain on PostgreSQL; on SQLite every
-// write transaction is alone anyway.
-const lockChain = `SELECT last_n FROM loops WHERE id = $1 FOR UPDATE`
-
-// Link appends an entry to the audit chain of a loop.
-func (t *Tx) Link(ctx context.Context, loopID, kind, runID string, body any) error {
-	if t.native.postgres != nil {
-		var n int64
-		if err := t.row(ctx, lockChain, loopID).Scan(&n); err != nil {
-			return fmt.Errorf("lock audit chain of %s: %w", loopID, err)
-		}
+// Link appends an entry to an audit chain: that of a loop by its id, or that of
+// a workspace for what belongs to none of its loops.
+func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) error {
+	l := loop.Link{Chain: chain, At: fromMillis(millis(t.now)), Kind: kind, RunID: runID, Body: encode(body)}
+	if err := t.row(ctx, extendChain, chain).Scan(&l.Seq, &l.Prev); err != nil {
+		return fmt.Errorf("extend audit chain %s: %w", chain, err)
 	}
-	l := loop.Link{Chain: loopID, At: fromMillis(millis(t.now)), Kind: kind, RunID: runID, Body: encode(body)}
-	if err := t.row(ctx, chainHead, loopID).Scan(&l.Seq, &l.Prev); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("read audit chain of %s: %w", loopID, err)
-	}
-	l.Seq++
 	l.Hash = linkHash(l)
 	if _, err := t.exec(ctx, insertLink, l.Chain, l.Seq, millis(l.At), l.Kind, l.RunID, l.Body, l.Prev, l.Hash); err != nil {
-		return fmt.Errorf("append to audit chain of %s: %w", loopID, err)
+		return fmt.Errorf("append to audit chain %s: %w", chain, err)
+	}
+	if _, err := t.exec(ctx, moveHead, l.Hash, chain); err != nil {
+		return fmt.Errorf("move the head of audit chain %s: %w", chain, err)
 	}
 	return nil
+}
+
+// Link is that of Tx. The entry of the run itself also holds the lines that
+// this transaction appends to the loop's files, so that they can be compared
+// and written again byte for byte.
+func (t *RunTx) Link(ctx context.Context, chain, kind, runID string, body any) error {
+	if kind == loop.LinkRun && len(t.appended) > 0 {
+		var fields map[string]json.RawMessage
+		if err := decode("link of run "+runID, encode(body), &fields); err != nil {
+			return err
+		}
+		fields["appended"] = json.RawMessage(encode(t.appended))
+		body = fields
+	}
+	return t.Tx.Link(ctx, chain, kind, runID, body)
 }
 
 // linkHash covers every field of the entry but the hash itself. Fields are
@@ -65,20 +80,79 @@ func (r *Reader) Chain(ctx context.Context, loopID string) ([]loop.Link, error) 
 	}, loopID)
 }
 
+const readHead = `SELECT links, head FROM chains WHERE id = $1`
+
+// Head is where an audit chain ends, as it is kept apart from the entries. The
+// zero Head is that of an empty chain.
+type Head struct {
+	Links int64
+	Hash  string
+}
+
+// ChainHead returns where a chain ends. A chain that nobody began has the zero
+// Head.
+func (r *Reader) ChainHead(ctx context.Context, chain string) (h Head, err error) {
+	err = r.row(ctx, readHead, chain).Scan(&h.Links, &h.Hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return h, err
+}
+
+// BreakError is the first place at which an audit chain does not hold.
+type BreakError struct {
+	Chain string
+	Seq   int64  // of the entry
+	What  string // what is wrong with it
+	Found *loop.Link
+}
+
+func (e *BreakError) Error() string {
+	return fmt.Sprintf("audit chain %s: entry %d %s", e.Chain, e.Seq, e.What)
+}
+
 // VerifyChain finds the first entry that was changed, removed or put in
-// another place, and says which. An empty chain is intact.
+// another place, and says which by a *BreakError. An empty chain is intact. It
+// does not see that entries at the end are gone: Head.Verify does.
 func VerifyChain(links []loop.Link) error {
 	prev := ""
 	for i, l := range links {
+		n := int64(i + 1)
 		switch {
-		case l.Seq != int64(i+1):
-			return fmt.Errorf("audit chain %s: entry %d is missing, %d follows", l.Chain, i+1, l.Seq)
+		case l.Seq != n:
+			return &BreakError{l.Chain, n, fmt.Sprintf("is missing, %d follows", l.Seq), &l}
 		case l.Prev != prev:
-			return fmt.Errorf("audit chain %s: entry %d does not follow entry %d", l.Chain, l.Seq, i)
+			return &BreakError{l.Chain, n, fmt.Sprintf("does not follow entry %d", i), &l}
 		case l.Hash != linkHash(l):
-			return fmt.Errorf("audit chain %s: entry %d was changed", l.Chain, l.Seq)
+			return &BreakError{l.Chain, n, "was changed", &l}
 		}
 		prev = l.Hash
 	}
 	return nil
+}
+
+// Verify compares the end of a chain with its head. The error is a *BreakError.
+func (h Head) Verify(chain string, links []loop.Link) error {
+	n := int64(len(links))
+	switch {
+	case n < h.Links:
+		return &BreakError{chain, n + 1, fmt.Sprintf("and all behind it are missing: there were %d", h.Links), nil}
+	case n > h.Links:
+		return &BreakError{chain, h.Links + 1, fmt.Sprintf("stands behind the end: there were %d", h.Links), &links[h.Links]}
+	case n > 0 && links[n-1].Hash != h.Hash:
+		return &BreakError{chain, n, "is not the one that the chain ended with", &links[n-1]}
+	}
+	return nil
+}
+
+const runEnds = `SELECT id, n, state, outcome FROM runs WHERE loop_id = $1 ORDER BY n`
+
+// RunEnds lists what the audit of a loop compares its chain with: all runs of
+// the loop by number, of which only ID, LoopID, N, State and Outcome are set.
+func (r *Reader) RunEnds(ctx context.Context, loopID string) ([]loop.Run, error) {
+	return collect(ctx, r, runEnds, func(row interface{ Scan(...any) error }) (loop.Run, error) {
+		run := loop.Run{LoopID: loopID}
+		err := row.Scan(&run.ID, &run.N, &run.State, &run.Outcome)
+		return run, err
+	}, loopID)
 }

@@ -26,7 +26,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Options says which database to open and how.
 type Options struct {
@@ -70,7 +70,10 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	db := stdlib.OpenDBFromPool(pool)
 	return &Store{
 		w: db, r: db, pool: pool, now: o.Now,
-		sql: dialect{name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"},
+		sql: dialect{
+			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE",
+			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+		},
 	}, nil
 }
 

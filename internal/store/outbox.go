@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +29,9 @@ func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loo
 		seq++
 		if _, err := t.exec(ctx, insertChange, t.run.ID, seq, t.run.LoopID, encode(c)); err != nil {
 			return nil, fmt.Errorf("record change of %s: %w", c.Path, err)
+		}
+		if c.Kind == loop.ChangeAppend {
+			t.appended = append(t.appended, line{c.Path, c.Content})
 		}
 		pending = append(pending, loop.PendingChange{RunID: t.run.ID, Seq: seq, Change: c})
 	}
@@ -80,12 +82,27 @@ func (t *RunTx) RequestEffect(ctx context.Context, e loop.EffectRequest) error {
 	return nil
 }
 
+// loopPaused makes a change of the switch wait for the end of the transaction,
+// so that nothing begins after the switch was set.
+const loopPaused = `SELECT paused FROM loops WHERE id = $1{share}`
+
 const moveEffect = `UPDATE effects SET state = $1, result = $2, error = $3 WHERE run_id = $4 AND seq = $5 AND state = $6`
 
-// SaveEffect moves an effect from the state it was read in to e.State.
+// SaveEffect moves an effect from the state it was read in to e.State. None
+// begins to be applied while the loop's switch in the store is set: that is
+// loop.ErrPaused, and nothing is written.
 func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Effect) error {
 	if !slices.Contains(loop.Sources("effect", e.State), from) {
 		return fmt.Errorf("effect %s: %s may not become %s", e.Key, from, e.State)
+	}
+	if e.State == loop.EffectApplying {
+		var paused bool
+		if err := t.row(ctx, loopPaused, t.run.LoopID).Scan(&paused); err != nil {
+			return fmt.Errorf("read the switch of loop %s: %w", t.run.LoopID, err)
+		}
+		if paused {
+			return fmt.Errorf("apply %s: %w", e.Key, loop.ErrPaused)
+		}
 	}
 	if e.Result == nil {
 		e.Result = map[string]string{}
@@ -106,64 +123,4 @@ func (r *Reader) Effects(ctx context.Context, runID string) ([]loop.Effect, erro
 		}
 		return e, errors.Join(decode("effect", args, &e.Args), decode("effect", result, &e.Result))
 	}, runID)
-}
-
-const approvalColumns = `body, state, answered_by, note, answered_ms`
-
-func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err error) {
-	var body, by, note string
-	var state loop.ApprovalState
-	var answered int64
-	if err := row.Scan(&body, &state, &by, &note, &answered); err != nil {
-		return a, err
-	}
-	if err := decode("approval", body, &a); err != nil {
-		return a, err
-	}
-	a.State, a.By, a.Note, a.Answered = state, by, note, fromMillis(answered)
-	return a, nil
-}
-
-const insertApproval = `
-INSERT INTO approvals (id, loop_id, run_id, step_id, state, body, expires_ms, created_ms) VALUES ($1, $2, $3, $4, 'open', $5, $6, $7)`
-
-// AskApproval records an open approval.
-func (t *RunTx) AskApproval(ctx context.Context, a loop.Approval) error {
-	if _, err := t.exec(ctx, insertApproval, a.ID, a.LoopID, a.RunID, a.StepID, encode(a), millis(a.Expires), millis(t.now)); err != nil {
-		return fmt.Errorf("ask approval %s: %w", a.ID, err)
-	}
-	return nil
-}
-
-const approvalByID = `SELECT ` + approvalColumns + ` FROM approvals WHERE id = $1`
-
-// Approval returns one approval, or ErrNotFound.
-func (r *Reader) Approval(ctx context.Context, id string) (loop.Approval, error) {
-	a, err := scanApproval(r.row(ctx, approvalByID, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, fmt.Errorf("approval %s: %w", id, loop.ErrNotFound)
-	}
-	return a, err
-}
-
-// answerApproval changes only an open row whose time has not run out: of many
-// answers at once one wins.
-const answerApproval = `
-UPDATE approvals SET state = $1, answered_by = $2, note = $3, answered_ms = {now} WHERE id = $4 AND state = 'open' AND expires_ms > {now}`
-
-// AnswerApproval records a human's answer. An approval that is not open, or
-// whose time is over, is ErrAnswered; the row says who was first.
-func (t *Tx) AnswerApproval(ctx context.Context, id string, a loop.Answer) error {
-	to := loop.ApprovalRejected
-	if a.Yes {
-		to = loop.ApprovalApproved
-	}
-	n, err := t.exec(ctx, answerApproval, string(to), a.By, a.Note, id)
-	if err != nil {
-		return fmt.Errorf("answer approval %s: %w", id, err)
-	}
-	if n == 0 {
-		return fmt.Errorf("answer approval %s: %w", id, loop.ErrAnswered)
-	}
-	return nil
 }

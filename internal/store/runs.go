@@ -203,7 +203,14 @@ func (r *Reader) Ended(ctx context.Context, loopID string, limit int) ([]loop.Ru
 // that a stale fence does not match.
 type RunTx struct {
 	*Tx
-	run loop.Run
+	run      loop.Run
+	appended []line // to files, in this transaction
+}
+
+// line is one that a change appends to a file of the loop.
+type line struct {
+	Path string `json:"path"`
+	Line string `json:"line"`
 }
 
 const enterPhase = `

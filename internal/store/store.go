@@ -52,11 +52,14 @@ type dialect struct {
 	name  string
 	place string // path, or address without the password
 	now   string // expression: the database's time in Unix milliseconds
+	share string // clause: rows that are read do not change before the transaction ends
 }
 
-// of fills in {now}, the database's own time: leases of several machines are
-// compared by one clock.
-func (d dialect) of(query string) string { return strings.ReplaceAll(query, "{now}", d.now) }
+// of fills in {now}, the database's own time, because leases of several
+// machines are compared by one clock, and {share}.
+func (d dialect) of(query string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(query, "{now}", d.now), "{share}", d.share)
+}
 
 // Reader reads rows in one consistent view.
 type Reader struct {

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const approvalColumns = `body, state, answered_by, answered_from, note, answered_ms`
+
+func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err error) {
+	var body, by, from, note string
+	var state loop.ApprovalState
+	var answered int64
+	if err := row.Scan(&body, &state, &by, &from, &note, &answered); err != nil {
+		return a, err
+	}
+	if err := decode("approval", body, &a); err != nil {
+		return a, err
+	}
+	a.State, a.By, a.From, a.Note, a.Answered = state, by, from, note, fromMillis(answered)
+	return a, nil
+}
+
+const insertApproval = `
+INSERT INTO approvals (id, loop_id, run_id, step_id, kind, state, body, expires_ms, created_ms) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7, $8)`
+
+// AskApproval records an open approval.
+func (t *RunTx) AskApproval(ctx context.Context, a loop.Approval) error {
+	_, err := t.exec(ctx, insertApproval, a.ID, a.LoopID, a.RunID, a.StepID, a.Action.Kind, encode(a), millis(a.Expires), millis(t.now))
+	if err != nil {
+		return fmt.Errorf("ask approval %s: %w", a.ID, err)
+	}
+	return nil
+}
+
+const approvalByID = `SELECT ` + approvalColumns + ` FROM approvals WHERE id = $1`
+
+// Approval returns one approval, or ErrNotFound.
+func (r *Reader) Approval(ctx context.Context, id string) (loop.Approval, error) {
+	a, err := scanApproval(r.row(ctx, approvalByID, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, fmt.Errorf("approval %s: %w", id, loop.ErrNotFound)
+	}
+	return a, err
+}
+
+const approvalsIn = `
+SELECT ` + approvalColumns + `
+FROM   approvals a JOIN loops l ON l.id = a.loop_id
+WHERE  (a.loop_id = $1 OR l.workspace_id = $1){among}
+ORDER  BY a.created_ms DESC, a.id DESC`
+
+// Approvals lists the approvals of a loop or of a workspace, by its id, that
+// are in one of the states, newest first. No state means every state. An open
+// one may have run out: compare its Expires, or call ExpireApprovals before.
+func (r *Reader) Approvals(ctx context.Context, in string, states ...loop.ApprovalState) ([]loop.Approval, error) {
+	query, args := among(approvalsIn, "state", []any{in}, states)
+	return collect(ctx, r, query, scanApproval, args...)
+}
+
+// among fills in {among}: the column holds one of the values, if there are any.
+func among[T ~string](query, column string, args []any, values []T) (string, []any) {
+	var marks []string
+	for _, v := range values {
+		args = append(args, string(v))
+		marks = append(marks, fmt.Sprintf("$%d", len(args)))
+	}
+	clause := ""
+	if len(marks) > 0 {
+		clause = " AND " + column + " IN (" + strings.Join(marks, ", ") + ")"
+	}
+	return strings.ReplaceAll(query, "{among}", clause), args
+}
+
+// answerApproval changes only an open row whose time has not run out: of many
+// answers at once one wins.
+const answerApproval = `
+UPDATE approvals SET state = $1, answered_by = $2, answered_from = $3, note = $4, answered_ms = {now}
+WHERE  id = $5 AND state = 'open' AND expires_ms > {now}`
+
+// AnswerApproval records a human's answer. An approval that is not open, or
+// whose time is over, is a *loop.Fault that exits with 16 and says who was
+// first; its cause is a *loop.AnsweredError. One that does not exist is
+// ErrNotFound.
+func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) error {
+	to := loop.ApprovalRejected
+	if answer.Yes {
+		to = loop.ApprovalApproved
+	}
+	n, err := t.exec(ctx, answerApproval, string(to), answer.By, answer.From, answer.Note, id)
+	if err != nil {
+		return fmt.Errorf("answer approval %s: %w", id, err)
+	}
+	if n == 1 {
+		return nil
+	}
+	a, err := t.Approval(ctx, id)
+	if err != nil {
+		return fmt.Errorf("answer approval %s: %w", id, err)
+	}
+	answered := &loop.AnsweredError{Approval: a}
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "answer approval " + id, Why: answered.Error(), Err: answered,
+		Fix: "nothing is left to answer; `pawl show " + a.RunID + "` says what it was about",
+	}
+}
+
+const voidApprovals = `
+UPDATE approvals SET state = 'void', note = $1, answered_ms = {now}
+WHERE  loop_id = $2 AND id <> $3 AND state = 'open'{among}
+RETURNING ` + approvalColumns
+
+// VoidApprovals makes the open approvals of a loop void, all but one, because
+// of what why says, and returns them. With kinds, those of other kinds stay
+// open. Each is a link in the loop's audit chain.
+func (t *Tx) VoidApprovals(ctx context.Context, loopID, except, why string, kinds ...string) ([]loop.Approval, error) {
+	query, args := among(voidApprovals, "kind", []any{text(why), loopID, except}, kinds)
+	list, err := t.closeApprovals(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("void approvals of %s: %w", loopID, err)
+	}
+	return list, nil
+}
+
+const expireApprovals = `
+UPDATE approvals SET state = 'expired', answered_ms = {now}
+WHERE  state = 'open' AND expires_ms <= {now}
+RETURNING ` + approvalColumns
+
+// ExpireApprovals closes every open approval of the store whose time has run
+// out by the database's clock, and returns them. Each is a link in the audit
+// chain of its loop.
+func (t *Tx) ExpireApprovals(ctx context.Context) ([]loop.Approval, error) {
+	list, err := t.closeApprovals(ctx, expireApprovals)
+	if err != nil {
+		return nil, fmt.Errorf("expire approvals: %w", err)
+	}
+	return list, nil
+}
+
+func (t *Tx) closeApprovals(ctx context.Context, query string, args ...any) ([]loop.Approval, error) {
+	list, err := collect(ctx, &t.Reader, query, scanApproval, args...)
+	if err != nil {
+		return nil, err
+	}
+	// Whoever takes the locks of several chains takes them in one order.
+	slices.SortFunc(list, func(a, b loop.Approval) int { return cmp.Or(cmp.Compare(a.LoopID, b.LoopID), cmp.Compare(a.ID, b.ID)) })
+	for _, a := range list {
+		body := map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "why": a.Note}
+		if err := t.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, body); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

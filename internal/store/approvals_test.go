@@ -1,0 +1,248 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ask opens an approval of a run.
+func ask(t *testing.T, s *store.Store, run loop.Run, id, kind string, left time.Duration) {
+	t.Helper()
+	a := loop.Approval{
+		ID: id, LoopID: run.LoopID, RunID: run.ID, StepID: "st", Action: loop.Action{Kind: kind}, State: loop.ApprovalOpen, Expires: time.Now().Add(left),
+	}
+	a.Hash = a.Binding()
+	if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.AskApproval(t.Context(), a) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func answer(ctx context.Context, s *store.Store, id string, a loop.Answer) error {
+	return s.Update(ctx, func(tx *store.Tx) error { return tx.AnswerApproval(ctx, id, a) })
+}
+
+func TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		const people = 1000
+		ask(t, s, fire(t, s, seed(t, s, "ci"), "-1", alice), "ap", loop.ActionLand, time.Hour)
+		errs := make([]error, people)
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for i := range people {
+			all.Go(func() {
+				<-start
+				errs[i] = answer(t.Context(), s, "ap", loop.Answer{Yes: i%2 == 0, By: fmt.Sprintf("person %d", i), From: "cli", Note: "so be it"})
+			})
+		}
+		close(start)
+		all.Wait()
+		winner := -1
+		for i, err := range errs {
+			if err == nil {
+				if winner >= 0 {
+					t.Fatalf("%d and %d both won", winner, i)
+				}
+				winner = i
+			}
+		}
+		if winner < 0 {
+			t.Fatalf("nobody won: %v", errs[0])
+		}
+		state := loop.ApprovalRejected
+		if winner%2 == 0 {
+			state = loop.ApprovalApproved
+		}
+		for i, err := range errs {
+			if i == winner {
+				continue
+			}
+			f, fault := errors.AsType[*loop.Fault](err)
+			e, ok := errors.AsType[*loop.AnsweredError](err)
+			if !fault || !ok || f.Exit != loop.ExitHeld || !errors.Is(err, loop.ErrAnswered) {
+				t.Fatalf("answer %d = %v, want a fault that exits with 16 and an AnsweredError", i, err)
+			}
+			a := e.Approval
+			if a.By != fmt.Sprintf("person %d", winner) || a.State != state || a.From != "cli" || a.Answered.IsZero() || !strings.Contains(f.Why, a.By+" said") {
+				t.Fatalf("answer %d says %q of %+v, want person %d", i, f.Why, a, winner)
+			}
+		}
+	})
+}
+
+func TestARefusedAnswerSaysWhyTheApprovalIsNotOpen(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		ask(t, s, run, "void", loop.ActionLand, time.Hour)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.VoidApprovals(ctx, run.LoopID, "", "run #2 proposes anew")
+			return err
+		})
+		ask(t, s, run, "late", loop.ActionLand, -time.Second)
+		ask(t, s, run, "no", loop.ActionLand, time.Hour)
+		if err := answer(t.Context(), s, "no", loop.Answer{By: "ann", From: "api"}); err != nil {
+			t.Fatal(err)
+		}
+		for id, says := range map[string]string{"void": "void", "late": "its time ran out at", "no": "ann said no from api at"} {
+			err := answer(t.Context(), s, id, loop.Answer{Yes: true, By: "ben"})
+			if e, ok := errors.AsType[*loop.AnsweredError](err); !ok || !strings.Contains(e.Error(), says) {
+				t.Errorf("%s: %v, want %q", id, err, says)
+			}
+		}
+		if err := answer(t.Context(), s, "none", loop.Answer{}); !errors.Is(err, loop.ErrNotFound) {
+			t.Errorf("an approval that does not exist: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestApprovalsAreListedByLoopAndByWorkspaceNewestFirst(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		ci, other := fire(t, s, seed(t, s, "ci"), "-1", alice), fire(t, s, seed(t, s, "other"), "-1", alice)
+		for i, run := range []loop.Run{ci, ci, other} {
+			ask(t, s, run, fmt.Sprintf("ap%d", i), loop.ActionLand, time.Hour)
+		}
+		if err := answer(t.Context(), s, "ap0", loop.Answer{Yes: true}); err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			in     string
+			states []loop.ApprovalState
+			want   []string
+		}{
+			"all of a loop":              {ci.LoopID, nil, []string{"ap1", "ap0"}},
+			"all of the workspace":       {"ws", nil, []string{"ap2", "ap1", "ap0"}},
+			"open ones":                  {"ws", []loop.ApprovalState{loop.ApprovalOpen}, []string{"ap2", "ap1"}},
+			"of several states":          {ci.LoopID, []loop.ApprovalState{loop.ApprovalOpen, loop.ApprovalApproved}, []string{"ap1", "ap0"}},
+			"of a state that none is in": {"ws", []loop.ApprovalState{loop.ApprovalVoid}, nil},
+			"of another workspace":       {"elsewhere", nil, nil},
+		} {
+			list := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Approval, error) {
+				return r.Approvals(ctx, c.in, c.states...)
+			})
+			var got []string
+			for _, a := range list {
+				got = append(got, a.ID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+func TestANewerApprovalMakesOlderOnesOfItsKindVoid(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		for id, kind := range map[string]string{"old": loop.ActionLand, "new": loop.ActionLand, "command": loop.ActionCommand} {
+			ask(t, s, run, id, kind, time.Hour)
+		}
+		other := fire(t, s, seed(t, s, "other"), "-1", alice)
+		ask(t, s, other, "elsewhere", loop.ActionLand, time.Hour)
+		var voided []loop.Approval
+		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+			voided, err = tx.VoidApprovals(ctx, run.LoopID, "new", "superseded by run #2", loop.ActionLand, loop.ActionPullRequest)
+			return err
+		})
+		if len(voided) != 1 || voided[0].ID != "old" || voided[0].State != loop.ApprovalVoid || voided[0].Note != "superseded by run #2" {
+			t.Errorf("voided = %+v, want the old one with its reason", voided)
+		}
+		open := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Approval, error) {
+			return r.Approvals(ctx, "ws", loop.ApprovalOpen)
+		})
+		if len(open) != 3 {
+			t.Errorf("%d are open, want 3: %+v", len(open), open)
+		}
+		if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 1 {
+			t.Errorf("links = %v, want one of the approval", got)
+		}
+	})
+}
+
+func TestApprovalsThatNobodyAnsweredExpireOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		ci, other := fire(t, s, seed(t, s, "ci"), "-1", alice), fire(t, s, seed(t, s, "other"), "-1", alice)
+		ask(t, s, other, "late1", loop.ActionLand, -time.Second)
+		ask(t, s, ci, "late2", loop.ActionCommand, -time.Second)
+		ask(t, s, ci, "open", loop.ActionLand, time.Hour)
+		var mu sync.Mutex
+		var got []string
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				err := s.Update(t.Context(), func(tx *store.Tx) error {
+					list, err := tx.ExpireApprovals(t.Context())
+					mu.Lock()
+					defer mu.Unlock()
+					for _, a := range list {
+						got = append(got, a.ID+" "+string(a.State))
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if len(got) != 2 {
+			t.Errorf("expired = %v, want each of the two once", got)
+		}
+		for _, run := range []loop.Run{ci, other} {
+			if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 1 {
+				t.Errorf("links of %s = %v, want one of its approval", run.LoopID, got)
+			}
+		}
+	})
+}
+
+func TestNoEffectBeginsWhileTheLoopIsPausedInTheStore(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		err := held(t.Context(), s, run, func(rt *store.RunTx) error {
+			return rt.RequestEffect(t.Context(), loop.EffectRequest{Kind: "land", Key: "land/1"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		move := func(from, to loop.EffectState) error {
+			return held(t.Context(), s, run, func(rt *store.RunTx) error {
+				return rt.SaveEffect(t.Context(), from, loop.Effect{RunID: run.ID, Seq: 1, Key: "land/1", State: to})
+			})
+		}
+		pause := func(on bool) {
+			t.Helper()
+			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Pause(ctx, run.LoopID, on) })
+		}
+		pause(true)
+		if err := move(loop.EffectRequested, loop.EffectApplying); !errors.Is(err, loop.ErrPaused) {
+			t.Fatalf("apply while paused = %v, want ErrPaused", err)
+		}
+		pause(false)
+		if err := move(loop.EffectRequested, loop.EffectApplying); err != nil {
+			t.Fatalf("apply after it was cleared: %v", err)
+		}
+		pause(true)
+		if err := move(loop.EffectApplying, loop.EffectDone); err != nil {
+			t.Errorf("what has happened cannot be recorded while paused: %v", err)
+		}
+	})
+}
+
+// kinds counts the links of a chain.
+func kinds(t *testing.T, s *store.Store, chain string) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	for _, l := range look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, chain) }) {
+		n[l.Kind]++
+	}
+	return n
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const readCounts = `SELECT body FROM test_counts WHERE tree = $1 AND gate = $2`
+
+// TestCounts returns how many tests a gate ran on a base tree. Gate is the
+// digest of the gate's line, which the caller makes. What was not counted yet
+// is ErrNotFound.
+func (r *Reader) TestCounts(ctx context.Context, tree, gate string) (c loop.TestCounts, err error) {
+	var body string
+	switch err := r.row(ctx, readCounts, tree, gate).Scan(&body); {
+	case errors.Is(err, sql.ErrNoRows):
+		return c, fmt.Errorf("test counts of tree %s: %w", tree, loop.ErrNotFound)
+	case err != nil:
+		return c, fmt.Errorf("read test counts of tree %s: %w", tree, err)
+	}
+	return c, decode("test counts of tree "+tree, body, &c)
+}
+
+const saveCounts = `
+INSERT INTO test_counts (tree, gate, body, created_ms) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tree, gate) DO UPDATE SET body = excluded.body, created_ms = excluded.created_ms`
+
+// SaveTestCounts records what a gate counted on a base tree. The newest count
+// of the same tree and gate stands.
+func (t *Tx) SaveTestCounts(ctx context.Context, tree, gate string, c loop.TestCounts) error {
+	if _, err := t.exec(ctx, saveCounts, tree, gate, encode(c), millis(t.now)); err != nil {
+		return fmt.Errorf("save test counts of tree %s: %w", tree, err)
+	}
+	return nil
+}
+
+const readFingerprint = `SELECT git_fingerprint, git_hazards FROM workspaces WHERE id = $1`
+
+// GitFingerprint returns what was recorded of a workspace's git configuration,
+// as it was given to SaveGitFingerprint; empty texts if nothing was, or if the
+// workspace is not registered.
+func (r *Reader) GitFingerprint(ctx context.Context, workspace string) (fingerprint, hazards string, err error) {
+	err = r.row(ctx, readFingerprint, workspace).Scan(&fingerprint, &hazards)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return fingerprint, hazards, err
+}
+
+const saveFingerprint = `UPDATE workspaces SET git_fingerprint = $1, git_hazards = $2 WHERE id = $3`
+
+// SaveGitFingerprint records the git configuration that a workspace was
+// accepted with. A workspace that is not registered is ErrNotFound.
+func (t *Tx) SaveGitFingerprint(ctx context.Context, workspace, fingerprint, hazards string) error {
+	n, err := t.exec(ctx, saveFingerprint, fingerprint, hazards, workspace)
+	if err == nil && n == 0 {
+		err = loop.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("save the git fingerprint of workspace %s: %w", workspace, err)
+	}
+	return nil
+}
