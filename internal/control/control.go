@@ -28,6 +28,7 @@ type Deps struct {
 	Engine    *engine.Engine // nil for a service that only reads
 	Protocols map[string]engine.Protocol
 	Now       func() time.Time
+	NewID     func(prefix string) string
 	Environ   []string
 	// Alive reports whether the process behind a holder still lives.
 	Alive func(loop.Holder) bool

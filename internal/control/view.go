@@ -68,6 +68,11 @@ type GateView struct {
 	Exit     int     `json:"exit"`
 	Evidence string  `json:"evidence"`
 	MS       float64 `json:"ms"`
+
+	Tests *loop.TestCounts `json:"tests,omitempty"` // what its output proves to have run
+	Base  *loop.TestCounts `json:"base,omitempty"`  // the same on the base
+	Note  string           `json:"note,omitempty"`
+	Tries []loop.Try       `json:"tries,omitempty"`
 }
 
 // TokenView is the usage of a run.
@@ -132,7 +137,7 @@ func iterationView(it loop.Iteration) IterationView {
 }
 
 func gateView(g loop.GateResult) GateView {
-	return GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took)}
+	return GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took), g.Tests, g.Base, g.Note, g.Tries}
 }
 
 func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {

@@ -51,7 +51,7 @@ type Daemon struct {
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	var sys clock.System
 	d := &Daemon{deps: control.Deps{
-		Now: sys.Now, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
+		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}}
 	if err := d.openStore(ctx, o, sys.Now); err != nil {
@@ -62,10 +62,10 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	}
 	exec := proc.Tree{}
 	d.deps.Engine = engine.New(engine.Deps{
-		Store: d.store, Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Exec: exec,
+		Store: d.store, Now: sys.Now, NewID: d.deps.NewID, Exec: exec,
 		Drivers: map[string]engine.Driver{command.Name: command.New(exec)},
 		Effects: func(r *git.Repo) map[string]engine.Effect {
-			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(r)}
+			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r)}
 		},
 		Self: self(), Alive: alive, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// approvalTime is how long an approval waits for an answer.
-const approvalTime = 7 * 24 * time.Hour
+// ApprovalTime is how long an approval waits for an answer.
+const ApprovalTime = 7 * 24 * time.Hour
 
 // ask records that the agent wants something that only a human may allow. The
 // run ends: nothing that waits holds a worker, a lease or a tree. The step is
@@ -26,8 +26,8 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	it := c.current()
 	now := c.Now()
 	a := loop.Approval{
-		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: "command", Argv: ask.Argv, Why: ask.Why},
-		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(approvalTime),
+		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: loop.ActionCommand, Argv: ask.Argv, Why: ask.Why},
+		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
 	a.Hash = a.Binding()
 	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, or(c.run.Snapshot, step.Snapshot), ""

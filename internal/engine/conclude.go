@@ -141,7 +141,7 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 		Kind: effect.KindPropose, Key: c.run.ID + "/" + branch,
 		Args: map[string]string{
 			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
-			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339),
+			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339), effect.ArgBase: c.baseBranch,
 		},
 	}
 }
@@ -150,12 +150,7 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 // kept in a snapshot, and nothing of it goes anywhere.
 func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	const shown = 20
-	list := w.refused
-	if len(list) > shown {
-		list = append(list[:shown:shown], fmt.Sprintf("and %d more", len(w.refused)-shown))
-	}
-	words := "changes outside of what the definition allows: " + strings.Join(list, "; ")
+	words := refusedText(w.refused)
 	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: loop.ReasonScope, Gate: "scope", Tree: w.candidate.Tree, Words: words}
 	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
@@ -163,4 +158,18 @@ func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, er
 	c.settled[step.Key] = true
 	c.record(s, w, a)
 	return &ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: words}, nil
+}
+
+// refusedText names the paths that may not be changed, with their rules.
+func refusedText(refused []string) string {
+	return "changes outside of what the definition allows: " + quoteList(refused)
+}
+
+// quoteList puts a list on one line, and counts what would make it too long.
+func quoteList(list []string) string {
+	const shown = 20
+	if len(list) > shown {
+		list = append(list[:shown:shown], fmt.Sprintf("and %d more", len(list)-shown))
+	}
+	return strings.Join(list, "; ")
 }

@@ -36,9 +36,12 @@ type cycle struct {
 
 	tree     *copied // the agent's copy, kept between iterations
 	treeBase string  // commit that the copy was made from
-	copied   bool    // there is or was a copy
-	restored string  // snapshot ref that the copy goes on from, if any
-	kept     string  // tree that an effect is about to put on a branch; a snapshot of it is not needed
+
+	baseBranch string      // that the base is the tip of; empty if HEAD is detached
+	refusal    *loop.Fault // why a guardrail refused an effect
+	copied     bool        // there is or was a copy
+	restored   string      // snapshot ref that the copy goes on from, if any
+	kept       string      // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
 	numbered  bool // refs of an earlier store have been looked for
 	requested int  // effects asked for

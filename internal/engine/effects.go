@@ -94,6 +94,10 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 	if found, lookErr := kind.Look(ctx, *e); lookErr == nil && found.Applied {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 	}
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
+		c.refusal = f
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, err)
+	}
 	return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
 }
 
@@ -118,8 +122,11 @@ func (c *cycle) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[
 
 // took copies what an effect did into the run.
 func (c *cycle) took(e loop.Effect) {
-	if e.Kind == effect.KindPropose {
+	switch e.Kind {
+	case effect.KindPropose:
 		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
+	case effect.KindLand:
+		c.run.Commit = e.Result[effect.ResultCommit]
 	}
 	c.note("%s: done", e.Kind)
 }
@@ -132,6 +139,10 @@ func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 		c.run.Outcome, c.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
 	}
 	c.run.Detail = fmt.Sprintf("%s: %s", e.Key, e.Error)
+	if f := c.refusal; f != nil {
+		c.run.Outcome, c.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
+		c.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Fix)
+	}
 	for _, key := range c.passed() {
 		s := c.steps[key]
 		if s.State != loop.StepDone {

@@ -93,6 +93,7 @@ type Firing struct {
 	Request   string
 	Overrides loop.Overrides
 	Approval  string // id of the approval whose answer fires the run
+	Rebase    string // id of the void approval whose proposal is to be made again, because its base moved
 }
 
 // Run fires one run of the target and takes it through the cycle. It blocks
@@ -138,7 +139,13 @@ type ending struct {
 
 // work goes through the phases from the kill switch to the last verdict.
 func (c *cycle) work(ctx context.Context) (ending, error) {
-	for _, phase := range []func(context.Context) (*ending, error){c.killSwitch, c.rehydrate, c.sense} {
+	if end, err := c.killSwitch(ctx); err != nil || end != nil {
+		return deref(end), err
+	}
+	if end, ours, err := c.landing(ctx); err != nil || ours {
+		return end, err
+	}
+	for _, phase := range []func(context.Context) (*ending, error){c.rehydrate, c.sense} {
 		if end, err := phase(ctx); err != nil || end != nil {
 			return deref(end), err
 		}

@@ -75,6 +75,7 @@ func (c *cycle) settle(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
+	c.askLanding(effects)
 	changes := c.closing(ctx, effects)
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })

@@ -54,7 +54,7 @@ func (c *cycle) base(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.run.BaseCommit, c.run.BaseTree = b.Commit, b.Tree
+	c.run.BaseCommit, c.run.BaseTree, c.baseBranch = b.Commit, b.Tree, b.Branch
 	return nil
 }
 

@@ -106,36 +106,63 @@ func (r *Repo) checkAdvance(a Advance) error {
 	return nil
 }
 
-// advance does the work: look at everything, then move the ref, then the rest.
-func (r *Repo) advance(ctx context.Context, j *journal, a Advance) error {
-	forward, err := r.Contains(ctx, a.Commit, a.Onto)
-	if err != nil {
+// CanAdvance says why Advance would refuse this now, by the same rules, and
+// changes nothing. The ref itself is not compared.
+func (r *Repo) CanAdvance(ctx context.Context, a Advance) error {
+	if err := r.checkAdvance(a); err != nil {
 		return err
 	}
+	t, err := r.ready(ctx, a)
+	if t != nil {
+		t.close()
+	}
+	return err
+}
+
+// ready looks at everything that could stand against an Advance. It returns
+// the checkout that has to come along, locked, or nil if there is none.
+func (r *Repo) ready(ctx context.Context, a Advance) (*takeover, error) {
+	forward, err := r.Contains(ctx, a.Commit, a.Onto)
+	if err != nil {
+		return nil, err
+	}
 	if !forward {
-		return &loop.Fault{
+		return nil, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("%s cannot be advanced to %s", a.Branch, a.Commit),
 			Why: "it would lose commits: " + a.Onto + " is not in its history", Fix: "make the change again on top of " + a.Branch,
 		}
 	}
 	if err := r.checkedOutElsewhere(a); err != nil {
-		return err
+		return nil, err
 	}
 	head, err := r.head(ctx)
 	if err != nil {
-		return fmt.Errorf("advance %s: %w", a.Branch, err)
+		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	if head != a.ref() {
-		return r.moveBranch(ctx, a)
+		return nil, nil
 	}
 	t, err := r.takeOver(ctx, a)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.clean(ctx); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// advance does the work: look at everything, then move the ref, then the rest.
+func (r *Repo) advance(ctx context.Context, j *journal, a Advance) error {
+	t, err := r.ready(ctx, a)
+	if err != nil {
 		return err
+	}
+	if t == nil {
+		return r.moveBranch(ctx, a)
 	}
 	defer t.close()
-	if err := t.clean(ctx); err != nil {
-		return err
-	}
 	if err := j.write(ctx, a); err != nil {
 		return err
 	}

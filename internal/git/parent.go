@@ -39,3 +39,15 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
+
+// TreeOf returns the tree of a commit, both by their full object names.
+func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
+	if err := r.checkID(commit); err != nil {
+		return "", fmt.Errorf("tree of %s: %w", commit, err)
+	}
+	out, err := r.git(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")
+	if err != nil {
+		return "", fmt.Errorf("tree of %s: %w", commit, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

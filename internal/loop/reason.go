@@ -52,5 +52,10 @@ const (
 	ReasonMemory          Reason = "memory_unusable" // the protocol could not open its files
 	ReasonInternal        Reason = "internal_error"
 	ReasonEffectFailed    Reason = "effect_failed"
-	ReasonNoChange        Reason = "no_change" // the report declared that nothing had to change
+	ReasonApproved        Reason = "approved"        // a human said yes
+	ReasonLanding         Reason = "landing_refused" // the checkout or the branch does not allow it now
+	ReasonConflict        Reason = "conflict"        // the base moved, and the change does not fit on it
+	ReasonGitConfig       Reason = "git_config"      // what git would execute changed since the workspace was registered
+	ReasonSecret          Reason = "secret"          // the candidate holds one
+	ReasonNoChange        Reason = "no_change"       // the report declared that nothing had to change
 )

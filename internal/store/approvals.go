@@ -32,7 +32,7 @@ const insertApproval = `
 INSERT INTO approvals (id, loop_id, run_id, step_id, kind, state, body, expires_ms, created_ms) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7, $8)`
 
 // AskApproval records an open approval.
-func (t *RunTx) AskApproval(ctx context.Context, a loop.Approval) error {
+func (t *Tx) AskApproval(ctx context.Context, a loop.Approval) error {
 	_, err := t.exec(ctx, insertApproval, a.ID, a.LoopID, a.RunID, a.StepID, a.Action.Kind, encode(a), millis(a.Expires), millis(t.now))
 	if err != nil {
 		return fmt.Errorf("ask approval %s: %w", a.ID, err)
@@ -127,6 +127,19 @@ func (t *Tx) VoidApprovals(ctx context.Context, loopID, except, why string, kind
 		return nil, fmt.Errorf("void approvals of %s: %w", loopID, err)
 	}
 	return list, nil
+}
+
+const voidApproval = `
+UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $2 AND state = 'open' RETURNING ` + approvalColumns
+
+// VoidApproval makes one open approval void, because of what why says, as a
+// link in the loop's audit chain. It reports false if it was not open.
+func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
+	list, err := t.closeApprovals(ctx, voidApproval, text(why), id)
+	if err != nil {
+		return false, fmt.Errorf("void approval %s: %w", id, err)
+	}
+	return len(list) == 1, nil
 }
 
 const expireApprovals = `

@@ -1,0 +1,222 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ApprovalView is a question to a human, schema pawl.approval/v1: what exactly
+// will happen on a yes, and what is known about it.
+type ApprovalView struct {
+	Schema   string             `json:"schema"`
+	ID       string             `json:"id"`
+	Loop     string             `json:"loop"`
+	Run      string             `json:"run"` // LOOP#N
+	State    loop.ApprovalState `json:"state"`
+	Action   loop.Action        `json:"action"`
+	Does     string             `json:"does"` // the action in words
+	Tree     string             `json:"tree"`
+	Hash     string             `json:"hash"` // binds action, tree and definition
+	Gates    []GateView         `json:"gates"`
+	Files    int                `json:"files"` // of the change
+	Added    int                `json:"added"` // lines
+	Removed  int                `json:"removed"`
+	Stale    string             `json:"stale,omitempty"` // why a yes would not do what is shown
+	Created  time.Time          `json:"created"`
+	Expires  time.Time          `json:"expires"`
+	Answered *time.Time         `json:"answered,omitempty"`
+	By       string             `json:"by,omitempty"`
+	From     string             `json:"from,omitempty"`
+	Note     string             `json:"note,omitempty"`
+
+	approval loop.Approval
+	run      loop.Run
+}
+
+// Approvals lists the questions of the workspace, or of one loop, newest
+// first: those that are open, or all.
+func (s *Service) Approvals(ctx context.Context, name string, all bool) ([]ApprovalView, error) {
+	in := s.ws.ID
+	if name != "" {
+		row, err := s.find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		in = loopID(s.ws.ID, row.Protocol, row.Name)
+	}
+	var states []loop.ApprovalState
+	if !all {
+		states = []loop.ApprovalState{loop.ApprovalOpen}
+	}
+	var list []loop.Approval
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		list, err = r.Approvals(ctx, in, states...)
+		return err
+	})
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	views := []ApprovalView{}
+	for _, a := range list {
+		v, err := s.approvalView(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if !all && v.State != loop.ApprovalOpen {
+			continue // Its time has run out.
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// Approval finds a question by its id, or by the run that asked it.
+func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error) {
+	id := ref
+	if !strings.HasPrefix(ref, "ap_") {
+		run, err := s.runOf(ctx, ref)
+		if err != nil {
+			return ApprovalView{}, err
+		}
+		if id = run.Approval; id == "" {
+			return ApprovalView{}, &loop.Fault{
+				Exit: loop.ExitNotFound, What: "run " + ref + " asked for no approval", Err: loop.ErrNotFound, Fix: "pawl approvals lists those that are open",
+			}
+		}
+	}
+	var a loop.Approval
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		a, err = r.Approval(ctx, id)
+		return err
+	})
+	if absent(err) {
+		return ApprovalView{}, noApproval(ref)
+	}
+	if err != nil {
+		return ApprovalView{}, err
+	}
+	return s.approvalView(ctx, a)
+}
+
+func noApproval(ref string) error {
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound, Fix: "pawl approvals lists those that are open",
+	}
+}
+
+func (s *Service) approvalView(ctx context.Context, a loop.Approval) (ApprovalView, error) {
+	v := ApprovalView{
+		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: inWords(a), Tree: a.Tree, Hash: a.Hash, Gates: []GateView{},
+		Created: a.Created, Expires: a.Expires, Answered: timeOrNil(a.Answered), By: a.By, From: a.From, Note: a.Note, approval: a,
+	}
+	if a.State == loop.ApprovalOpen && !s.Now().Before(a.Expires) {
+		v.State = loop.ApprovalExpired
+	}
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		if v.run, err = r.Run(ctx, a.RunID); err != nil {
+			return err
+		}
+		return s.gatesOf(ctx, r, a, &v)
+	})
+	if err != nil {
+		return v, err
+	}
+	if run, err := s.runView(ctx, v.run); err == nil {
+		v.Loop, v.Run = run.Loop, fmt.Sprintf("%s#%d", run.Loop, run.N)
+	}
+	if a.Action.Commit != "" {
+		v.Files, v.Added, v.Removed, err = s.repo.DiffStat(ctx, a.Action.Onto, a.Action.Commit)
+		if err != nil {
+			v.Stale = "the proposed commit is gone: " + firstLine(err.Error())
+		}
+	}
+	if v.State == loop.ApprovalOpen && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
+		if why, err := s.stale(ctx, v); err == nil {
+			v.Stale = why
+		}
+	}
+	return v, nil
+}
+
+// gatesOf finds what the gates said of the tree in question.
+func (s *Service) gatesOf(ctx context.Context, r *store.Reader, a loop.Approval, v *ApprovalView) error {
+	its, err := r.Iterations(ctx, a.RunID)
+	for _, it := range its {
+		if it.Tree != a.Tree {
+			continue
+		}
+		v.Gates = nil
+		for _, g := range it.Gates {
+			v.Gates = append(v.Gates, gateView(g))
+		}
+	}
+	return err
+}
+
+// inWords says what exactly a yes does.
+func inWords(a loop.Approval) string {
+	act := a.Action
+	switch act.Kind {
+	case loop.ActionLand:
+		how := "fast-forwards"
+		if act.Merge {
+			how = "merges"
+		}
+		return fmt.Sprintf("%s %s from %s to %s (%s)", how, act.Base, shortHash(act.Onto), act.Branch, shortHash(act.Commit))
+	case loop.ActionPullRequest:
+		return fmt.Sprintf("pushes %s (%s) to %s and opens a pull request for %s", act.Branch, shortHash(act.Commit), act.Remote, act.Base)
+	}
+	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
+}
+
+func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
+
+// stale says why a yes could not do what was shown: something moved since.
+func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
+	act := v.Action
+	tip, ok, err := s.repo.Ref(ctx, "refs/heads/"+act.Branch)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "branch " + act.Branch + " is gone", nil
+	case tip != act.Commit:
+		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, shortHash(tip)), nil
+	}
+	def, err := s.effective(ctx, v)
+	if err != nil {
+		return "the definition cannot be read: " + firstLine(err.Error()), nil //nolint:nilerr // It is the answer.
+	}
+	if def.Digest() != v.approval.Definition {
+		return "the definition was changed after the question was asked", nil
+	}
+	return "", nil
+}
+
+// effective is the definition as the run that asked would have it now.
+func (s *Service) effective(ctx context.Context, v ApprovalView) (loop.Definition, error) {
+	var p Plan
+	def, err := s.definitionFor(ctx, RunRequest{Loop: v.Loop}, &p)
+	return v.run.Overrides.Apply(def).WithDefaults(), err
+}
+
+// open refuses an approval that cannot be answered any more, and says who was
+// first.
+func (v ApprovalView) open() error {
+	if v.State == loop.ApprovalOpen {
+		return nil
+	}
+	a := v.approval
+	a.State = v.State
+	answered := &loop.AnsweredError{Approval: a}
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "answer approval " + v.ID, Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
+		Fix: "nothing is left to answer; pawl show " + v.Run + " says what it was about",
+	}
+}

@@ -1,0 +1,262 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Approve says yes to a question and carries it out by a run of its own, which
+// it returns. An answer counts once. What cannot be done now (the kill switch
+// is set, the checkout has work on the same files) is refused before the
+// answer is used up; a question that no longer means what it said is made
+// void. A base that moved gives a new proposal, gated there, and a new
+// question.
+func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunView, error) {
+	v, err := s.Approval(ctx, ref)
+	if err != nil {
+		return RunView{}, err
+	}
+	if err := v.open(); err != nil {
+		return RunView{}, err
+	}
+	plan, err := s.answerable(ctx, v)
+	if err != nil {
+		return RunView{}, err
+	}
+	if v.Action.Kind != loop.ActionCommand {
+		again, err := s.settled(ctx, v)
+		if err != nil {
+			return RunView{}, err
+		}
+		if again {
+			plan.Firing = engine.Firing{Trigger: "approval", Key: "rebase/" + v.ID, Rebase: v.ID, Overrides: v.run.Overrides}
+			return s.Start(ctx, plan)
+		}
+	}
+	by.Yes = true
+	_, firing, err := s.Engine.Answer(ctx, v.ID, by)
+	if err != nil {
+		return RunView{}, err
+	}
+	firing.Overrides = v.run.Overrides
+	plan.Firing = firing
+	return s.Start(ctx, plan)
+}
+
+// answerable is the run that an answer fires, if nothing stands before it.
+func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) {
+	var p Plan
+	def, err := s.definitionFor(ctx, RunRequest{Loop: v.Loop}, &p)
+	if err != nil {
+		return p, err
+	}
+	p.Target = s.target(def)
+	row, err := s.find(ctx, v.Loop)
+	if err != nil {
+		return p, err
+	}
+	if row.Paused != "" {
+		return p, &loop.Fault{
+			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: "pawl resume " + v.Loop + ", then approve again",
+		}
+	}
+	return p, nil
+}
+
+// settled makes a question void that no longer means what it said, and reports
+// whether its proposal has to be made again on a base that moved. It refuses
+// what the checkout does not allow now, with the question still open.
+func (s *Service) settled(ctx context.Context, v ApprovalView) (again bool, err error) {
+	if v.Stale != "" {
+		return false, s.void(ctx, v, v.Stale)
+	}
+	act := v.Action
+	tip, ok, err := s.repo.Ref(ctx, "refs/heads/"+act.Base)
+	switch {
+	case err != nil:
+		return false, err
+	case !ok:
+		return false, s.void(ctx, v, "branch "+act.Base+" is gone")
+	}
+	if tip != act.Onto {
+		return s.moved(ctx, v, tip)
+	}
+	if act.Kind != loop.ActionLand {
+		return false, nil
+	}
+	return false, s.repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: act.Onto, Commit: act.Commit, From: act.Branch})
+}
+
+// moved tells a base that already has the change from one that has to be
+// gated with it.
+func (s *Service) moved(ctx context.Context, v ApprovalView, tip string) (again bool, err error) {
+	held, err := s.repo.Contains(ctx, tip, v.Action.Commit)
+	if err != nil {
+		return false, err
+	}
+	if held {
+		return false, s.void(ctx, v, v.Action.Base+" holds "+v.Action.Branch+" already")
+	}
+	why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", v.Action.Base, shortHash(tip))
+	return true, s.close(ctx, v, why)
+}
+
+// void closes a question and returns why it was not done.
+func (s *Service) void(ctx context.Context, v ApprovalView, why string) error {
+	f := &loop.Fault{
+		Exit: loop.ExitRefused, What: "approve " + v.ID, Why: why + "; the approval is void and nothing was done",
+		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
+	}
+	return errors.Join(s.close(ctx, v, why), f)
+}
+
+func (s *Service) close(ctx context.Context, v ApprovalView, why string) error {
+	return s.Store.Update(ctx, func(tx *store.Tx) error {
+		closed, err := tx.VoidApproval(ctx, v.ID, why)
+		if err == nil && !closed {
+			err = v.open()
+		}
+		return err
+	})
+}
+
+// Reject says no. The branch stays; nothing lands.
+func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (ApprovalView, error) {
+	v, err := s.Approval(ctx, ref)
+	if err != nil {
+		return v, err
+	}
+	if err := v.open(); err != nil {
+		return v, err
+	}
+	by.Yes = false
+	_, firing, err := s.Engine.Answer(ctx, v.ID, by)
+	if err != nil {
+		return v, err
+	}
+	if v.Action.Kind == loop.ActionCommand {
+		// The step waits for the answer, and is taken up with it.
+		plan, err := s.answerable(ctx, v)
+		if err != nil {
+			return v, err
+		}
+		firing.Overrides = v.run.Overrides
+		plan.Firing = firing
+		if _, err := s.Start(ctx, plan); err != nil {
+			return v, err
+		}
+	}
+	return s.Approval(ctx, v.ID)
+}
+
+// LandRequest says how a proposal is landed by hand.
+type LandRequest struct {
+	Merge bool // with a merge commit
+	Via   string
+}
+
+// Land is Ask and Approve in one for a person who needs no question: the
+// newest proposal of a run, bound to exactly what is there now.
+func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.Answer) (RunView, error) {
+	run, err := s.runOf(ctx, ref)
+	if err != nil {
+		return RunView{}, err
+	}
+	a, err := s.landing(ctx, run, r)
+	if err != nil {
+		return RunView{}, err
+	}
+	err = s.Store.Update(ctx, func(tx *store.Tx) error {
+		if _, err := tx.VoidApprovals(ctx, a.LoopID, "", "landed by hand instead", loop.ActionLand, loop.ActionPullRequest); err != nil {
+			return err
+		}
+		if err := tx.AskApproval(ctx, a); err != nil {
+			return err
+		}
+		return tx.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind})
+	})
+	if err != nil {
+		return RunView{}, err
+	}
+	return s.Approve(ctx, a.ID, by)
+}
+
+// landing is the question about the proposal of a run.
+func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loop.Approval, error) {
+	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
+			Fix: "pawl runs shows which runs ended proposed",
+		}
+	}
+	v := ApprovalView{run: run}
+	if view, err := s.runView(ctx, run); err == nil {
+		v.Loop, v.Run = view.Loop, fmt.Sprintf("%s#%d", view.Loop, view.N)
+	}
+	def, err := s.effective(ctx, v)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	if def.Digest() != run.Definition {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + v.Run, Why: "the definition was changed after its gates ran", Fix: "run the loop again",
+		}
+	}
+	base, err := s.repo.Base(ctx, def.Base)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	if base.Branch == "" {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + v.Run, Why: "no branch is checked out, so there is none to land on", Fix: "check one out, or name one as base in the definition",
+		}
+	}
+	tree, err := s.repo.TreeOf(ctx, run.Commit)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	if err := s.gated(ctx, run, tree); err != nil {
+		return loop.Approval{}, err
+	}
+	kind, remote := loop.ActionLand, ""
+	if r.Via == "pr" {
+		kind, remote = loop.ActionPullRequest, "origin"
+	}
+	now := s.Now()
+	a := loop.Approval{
+		ID: s.NewID("ap"), LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(), State: loop.ApprovalOpen,
+		Action: loop.Action{
+			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote,
+		},
+		Created: now, Expires: now.Add(engine.ApprovalTime),
+	}
+	a.Hash = a.Binding()
+	return a, nil
+}
+
+// gated refuses a tree that no gate of the run passed.
+func (s *Service) gated(ctx context.Context, run loop.Run, tree string) error {
+	var its []loop.Iteration
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		its, err = r.Iterations(ctx, run.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, it := range its {
+		if it.Tree == tree && it.Verdict == loop.VerdictPass {
+			return nil
+		}
+	}
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: "land " + run.Branch, Why: "its commit holds another tree than the one that the gates passed",
+		Fix: "run the loop again; what stands on the branch now was never judged",
+	}
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// approval reads the approval with the given id.
+func (c *cycle) approval(ctx context.Context, id string) (a loop.Approval, err error) {
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
+		a, err = r.Approval(ctx, id)
+		return err
+	})
+	return a, err
+}
+
+// landing is the way of a run that an answer about a landing fired: no agent
+// acts in it. It reports false for every other run.
+func (c *cycle) landing(ctx context.Context) (ending, bool, error) {
+	switch {
+	case c.f.Rebase != "":
+		end, err := c.rebase(ctx)
+		return end, true, err
+	case c.f.Approval == "":
+		return ending{}, false, nil
+	}
+	a, err := c.approval(ctx, c.f.Approval)
+	if err != nil || a.Action.Kind == loop.ActionCommand {
+		return ending{}, err != nil, err
+	}
+	if a.State != loop.ApprovalApproved {
+		return ending{}, true, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
+	}
+	if a.Hash != a.Binding() || a.Definition != c.run.Definition {
+		return ending{
+			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
+			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",
+		}, true, nil
+	}
+	return c.requestLanding(a), true, nil
+}
+
+// requestLanding asks for the effects that the human allowed, and no others.
+func (c *cycle) requestLanding(a loop.Approval) ending {
+	act := a.Action
+	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
+	for _, e := range landingEffects(a, c.Now()) {
+		c.requested++
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+	}
+	if act.Kind == loop.ActionPullRequest {
+		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}
+	}
+	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}
+}
+
+// landingEffects are what an approved action consists of.
+func landingEffects(a loop.Approval, now time.Time) []loop.EffectRequest {
+	args := map[string]string{
+		effect.ArgBranch: a.Action.Branch, effect.ArgCommit: a.Action.Commit, effect.ArgBase: a.Action.Base, effect.ArgOnto: a.Action.Onto,
+		effect.ArgTree: a.Tree, effect.ArgWhen: now.UTC().Format(time.RFC3339),
+	}
+	if a.Action.Kind == loop.ActionPullRequest {
+		return pullRequestEffects(a, args)
+	}
+	if a.Action.Merge {
+		args[effect.ArgMerge] = "true"
+		args[effect.ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
+	}
+	return []loop.EffectRequest{{Kind: effect.KindLand, Key: a.ID + "/land", Args: args}}
+}
+
+// approvalFor is the question that a finished proposal asks a human, or nil if
+// there is none: nothing was proposed, or somebody else lands.
+func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
+	i := -1
+	for n, e := range effects {
+		if e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgBase] != "" {
+			i = n // The newest holds what the earlier ones do.
+		}
+	}
+	kind := loop.ActionLand
+	switch c.def.LandVia {
+	case "", "human":
+	case "pr":
+		kind = loop.ActionPullRequest
+	default:
+		return nil
+	}
+	if i < 0 || c.run.Outcome != loop.OutcomeProposed {
+		return nil
+	}
+	e, now := effects[i], c.Now()
+	a := &loop.Approval{
+		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
+		Action: loop.Action{
+			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
+			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind),
+		},
+		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
+	}
+	a.Hash = a.Binding()
+	return a
+}
+
+func remoteOf(kind string) string {
+	if kind == loop.ActionPullRequest {
+		return "origin"
+	}
+	return ""
+}
+
+// stepOfTree is the id of the step whose iteration made a tree.
+func (c *cycle) stepOfTree(tree string) string {
+	for _, it := range slices.Backward(c.its) {
+		if it.Tree == tree {
+			return it.StepID
+		}
+	}
+	return ""
+}
+
+// askLanding stages the question and makes those of older proposals void.
+func (c *cycle) askLanding(effects []loop.Effect) {
+	a := c.approvalFor(effects)
+	if a == nil {
+		return
+	}
+	c.run.Approval = a.ID
+	c.note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error {
+			_, err := rt.VoidApprovals(ctx, a.LoopID, a.ID, "superseded by "+a.Action.Branch, loop.ActionLand, loop.ActionPullRequest)
+			return err
+		},
+		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, *a) },
+		func(ctx context.Context, rt *store.RunTx) error {
+			return rt.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, approvalLink(*a))
+		},
+	)
+}
+
+// approvalLink is what the audit chain says of an approval.
+func approvalLink(a loop.Approval) map[string]string {
+	return map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind}
+}
+
+// rebase makes the change of a proposal again on a base that has moved, gates
+// it there, and proposes it anew. The old question is void by then.
+func (c *cycle) rebase(ctx context.Context) (ending, error) {
+	a, err := c.approval(ctx, c.f.Rebase)
+	if err != nil {
+		return ending{}, err
+	}
+	if end, err := c.rehydrate(ctx); err != nil || end != nil {
+		return deref(end), err
+	}
+	if err := c.base(ctx); err != nil {
+		return ending{}, err
+	}
+	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now()})
+	switch {
+	case err != nil:
+		return ending{}, err
+	case len(conflicts) > 0:
+		return ending{
+			outcome: loop.OutcomeEscalated, reason: loop.ReasonConflict,
+			detail: fmt.Sprintf("%s and %s changed the same lines: %s; land it by hand, or run the loop again", a.Action.Branch, a.Action.Base, quoteList(conflicts)),
+		}, nil
+	case moved.Tree == c.run.BaseTree:
+		return ending{outcome: loop.OutcomeDone, reason: loop.ReasonNoChange, detail: a.Action.Base + " holds this change already"}, nil
+	}
+	return c.judgeRebased(ctx, a, moved)
+}
+
+// judgeRebased takes the moved change through scope, gates and proposal like
+// any other candidate.
+func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Candidate) (ending, error) {
+	changed, err := c.t.Repo.Changed(ctx, c.run.BaseCommit, moved.Commit)
+	if err != nil {
+		return ending{}, err
+	}
+	step := c.stepByID(a.StepID)
+	c.its = append(c.its, loop.Iteration{
+		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Verdict: loop.VerdictIntended, Gates: []loop.GateResult{}, Started: c.Now(),
+		Sensed:  fmt.Sprintf("%s moved from %s to %s", a.Action.Base, short(a.Action.Onto), short(c.run.BaseCommit)),
+		Decided: fmt.Sprintf("make %s again on it", a.Action.Branch),
+		Acted:   "rebased without conflict; " + changedText(changed), Considered: []loop.Considered{},
+		Tree: moved.Tree, Candidate: moved.Commit, Changed: changed,
+	})
+	w := work{turn: agent.Result{}, candidate: moved, changed: changed}
+	w.report.Summary = a.Action.Why
+	if err := c.checkScope(&w); err != nil {
+		return ending{}, err
+	}
+	it := c.current()
+	saved := *it
+	err = c.commit(ctx, loop.PhaseGather, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
+	if err != nil {
+		return ending{}, err
+	}
+	c.enter(loop.PhaseVerify)
+	attempt, err := c.judgeGates(ctx, w)
+	if err != nil {
+		return ending{}, err
+	}
+	end := ending{outcome: loop.OutcomeProposed, reason: attempt.Reason, detail: ""}
+	switch {
+	case w.refused != nil:
+		end = ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: refusedText(w.refused)}
+		attempt.Verdict, attempt.Reason = loop.VerdictFail, loop.ReasonScope
+	case attempt.Verdict != loop.VerdictPass:
+		end = ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}
+	}
+	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.Now()
+	saved = *it
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
+	if end.outcome == loop.OutcomeProposed {
+		c.run.Summary = a.Action.Why
+		c.items++
+		e := *c.proposal(step, w)
+		c.requested++
+		c.run.Branch = e.Args[effect.ArgBranch]
+		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+	}
+	return end, nil
+}
+
+func (c *cycle) stepByID(id string) loop.Step {
+	for _, s := range c.steps {
+		if s.ID == id {
+			return s
+		}
+	}
+	return loop.Step{ID: id, Title: "landing"}
+}
