@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +15,10 @@ import (
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
 
@@ -34,6 +37,7 @@ func TestMain(m *testing.M) {
 type told struct {
 	Recovered []string // "fix#1 act interrupted refs/…"
 	Run       control.RunView
+	Landing   loop.EffectState // of the newest land effect, if there is one
 }
 
 func child() int {
@@ -67,6 +71,14 @@ func child() int {
 			return fail(err)
 		}
 	}
+	if os.Getenv(childEnv) == "approve" {
+		if out.Run, err = s.Approve(ctx, "fix#1", loop.Answer{By: "somebody", From: "test"}); err != nil {
+			return fail(err)
+		}
+	}
+	if out.Landing, err = landing(ctx, d, s); err != nil {
+		return fail(err)
+	}
 	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
 		return fail(err)
 	}
@@ -74,6 +86,29 @@ func child() int {
 		return fail(err)
 	}
 	return 0
+}
+
+// landing is the state of the newest land effect of the loop, or nothing.
+func landing(ctx context.Context, d *daemon.Daemon, s *control.Service) (state loop.EffectState, err error) {
+	runs, err := s.Runs(ctx, "fix", 10)
+	if err != nil {
+		return "", err
+	}
+	err = d.Store().View(ctx, func(r *store.Reader) error {
+		for _, run := range slices.Backward(runs) {
+			effects, err := r.Effects(ctx, run.ID)
+			if err != nil {
+				return err
+			}
+			for _, e := range effects {
+				if e.Kind == effect.KindLand {
+					state = e.State
+				}
+			}
+		}
+		return nil
+	})
+	return state, err
 }
 
 func fail(err error) int {
