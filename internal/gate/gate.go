@@ -1,8 +1,13 @@
 // Package gate runs the checks by which the runtime, and not the agent,
-// decides whether a tree is good: commands whose exit status is the verdict.
+// decides whether a tree is good: commands whose exit status is the verdict,
+// unless their own output proves that it is no evidence.
 //
 // A gate runs in a directory that its caller has made from exactly the tree
-// under judgement. The package trusts nothing that the agent wrote about it.
+// under judgement. The package trusts nothing that the agent wrote about it:
+// words never make a gate pass. What it counts in the output of test runners
+// can only make one fail that would have passed. It writes nothing, and it
+// reads a command line to make it countable, never to find out whether it is
+// safe.
 package gate
 
 import (
@@ -29,8 +34,18 @@ type Command struct {
 	Dir     string
 	Env     []string // complete
 	Tag     string
-	Timeout time.Duration
-	Output  io.Writer // gets what the gate prints, as it prints it
+	Timeout time.Duration // of each try
+	Output  io.Writer     // gets what the gate prints, as it prints it
+
+	// Base is what the same gate counted on the base; nil if nothing.
+	Base *loop.TestCounts
+
+	// Rule is for a gate that is known to be flaky. The zero Rule is one try.
+	Rule Rule
+
+	// Fresh returns the folder for each try after the first: a copy in which no
+	// earlier try left anything. Nil uses Dir for all of them.
+	Fresh func(context.Context) (dir string, err error)
 }
 
 // Exit statuses by which a shell says that it never ran the program.
@@ -44,28 +59,45 @@ const (
 // next attempt: its end, where compilers and test runners sum up.
 const evidence = 4 << 10
 
-// Run runs the gate. The error is for gates that could not be run at all; a
-// gate that fails is a result.
+// Run runs the gate, counts the tests that it ran and judges it. The error is
+// for gates that could not be run at all; a gate that fails is a result.
+//
+// Calls of go test in the line are made to print events, which are counted and
+// turned back before anybody reads them. What the output does not tell is
+// looked up in the JUnit reports that the gate wrote into its folder.
 func Run(ctx context.Context, exec Exec, c Command) (loop.GateResult, error) {
-	tail := proc.NewRing(0, evidence)
-	out := io.Writer(tail)
-	if c.Output != nil {
-		out = io.MultiWriter(tail, c.Output)
+	s := parse(c.Line)
+	if c.Rule == (Rule{}) {
+		return try(ctx, exec, c, s)
 	}
+	return runRule(ctx, exec, c, s)
+}
+
+// try runs the gate once.
+func try(ctx context.Context, exec Exec, c Command, s script) (loop.GateResult, error) {
+	tail := proc.NewRing(0, evidence)
+	out := newOutput(tail, c, s)
+	earlier := reportsIn(c.Dir)
 	res, err := exec.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", c.Line}, Dir: c.Dir, Env: c.Env, Stdout: out, Stderr: out, Timeout: c.Timeout, Tag: c.Tag,
+		Argv: []string{"/bin/sh", "-c", s.instrumented}, Dir: c.Dir, Env: c.Env, Stdout: out, Stderr: out, Timeout: c.Timeout, Tag: c.Tag,
 	})
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("start %s gate %q: %w", c.Name, c.Line, err)
 	}
+	if err := out.end(); err != nil {
+		return loop.GateResult{}, fmt.Errorf("show what %s gate %q printed: %w", c.Name, c.Line, err)
+	}
 	g := loop.GateResult{
 		Name: c.Name, Kind: "command", Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
-		Evidence: strings.TrimSpace(tail.String()), Took: res.Took,
+		Evidence: strings.TrimSpace(tail.String()), Took: res.Took, Tests: out.counted(c.Dir, earlier),
 	}
 	if res.Ended == proc.TimedOut {
 		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", c.Timeout))
 	}
-	return g, nil
+	if g.Pass && g.Tests == nil && s.tests {
+		g.Note = uncounted
+	}
+	return Judge(g, c.Base), nil
 }
 
 // Missing reports whether the result says that the gate's program does not
@@ -76,5 +108,8 @@ func Missing(g loop.GateResult) bool {
 
 // Feedback is what the next attempt should read of a failed gate.
 func Feedback(g loop.GateResult) string {
+	if g.Exit == 0 && g.Note != "" {
+		return fmt.Sprintf("%s failed: %s:\n%s", g.Name, g.Note, g.Evidence)
+	}
 	return fmt.Sprintf("%s failed with exit status %d:\n%s", g.Name, g.Exit, g.Evidence)
 }

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// cargoCount adds up the results of all test programs that cargo test ran, and
+// the summaries of cargo nextest. Benchmarks are no tests.
+type cargoCount struct{ sum }
+
+func (c *cargoCount) line(s string) {
+	n := sum{spoke: true}
+	if rest, ok := strings.CutPrefix(s, "test result: "); ok {
+		_, rest, _ = strings.Cut(rest, ". ")
+		rest, _, _ = strings.Cut(rest, "; finished in ")
+		if clauses(rest, ";", n.cargo) {
+			c.add(n)
+		}
+		return
+	}
+	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "Summary [")
+	if !ok {
+		return
+	}
+	_, rest, ok = strings.Cut(rest, " run: ")
+	if ok && clauses(withoutParentheses(rest), ",", n.cargo) {
+		c.add(n)
+	}
+}
+
+func (s *sum) cargo(n int, word string) bool {
+	switch word {
+	case "passed":
+		s.passed += n
+	case "failed", "exec failed", "timed out":
+		s.failed += n
+	case "ignored", "skipped":
+		s.skipped += n
+	case "measured", "filtered out":
+	default:
+		return false
+	}
+	return true
+}
+
+// withoutParentheses drops asides: "3 passed (1 slow, 1 flaky), 1 failed".
+func withoutParentheses(s string) string {
+	for {
+		before, rest, ok := strings.Cut(s, "(")
+		_, after, closed := strings.Cut(rest, ")")
+		if !ok || !closed {
+			return s
+		}
+		s = before + after
+	}
+}
+
+func (c *cargoCount) counts() (loop.TestCounts, bool) { return c.named("cargo") }
+
+// dotnetCount adds up the line of each test assembly, and where there is none,
+// as with the terminal logger, the summary of the build.
+type dotnetCount struct {
+	sum
+	summary sum
+}
+
+func (d *dotnetCount) line(s string) {
+	n := sum{spoke: true}
+	if rest, ok := strings.CutPrefix(s, "Test summary: "); ok {
+		rest, _, _ = strings.Cut(rest, ", duration: ")
+		if labels(rest, ",", ":", n.dotnet) {
+			d.summary.add(n)
+		}
+		return
+	}
+	if strings.HasPrefix(s, "No test is available in ") {
+		d.spoke = true
+		return
+	}
+	verdict, rest, ok := strings.Cut(s, "!  - ")
+	if !ok || verdict != "Passed" && verdict != "Failed" && verdict != "Skipped" {
+		return
+	}
+	rest, _, _ = strings.Cut(rest, ", Duration: ")
+	if labels(rest, ",", ":", n.dotnet) {
+		d.add(n)
+	}
+}
+
+func (s *sum) dotnet(word string, n int) bool {
+	switch strings.ToLower(word) {
+	case "passed", "succeeded":
+		s.passed += n
+	case "failed":
+		s.failed += n
+	case "skipped":
+		s.skipped += n
+	case "total":
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *dotnetCount) counts() (loop.TestCounts, bool) {
+	if d.spoke {
+		return d.named("dotnet")
+	}
+	return d.summary.named("dotnet")
+}
+
+// mavenCount adds up the totals of Surefire and Failsafe, one for each module.
+// The lines of single classes, which say how long they took, are in them.
+type mavenCount struct{ sum }
+
+func (m *mavenCount) line(s string) {
+	if rest, ok := strings.CutPrefix(s, "["); ok {
+		_, s, _ = strings.Cut(rest, "] ")
+	}
+	if s == "No tests to run." {
+		m.spoke = true
+		return
+	}
+	if !strings.HasPrefix(s, "Tests run: ") || strings.Contains(s, "Time elapsed") {
+		return
+	}
+	n, ran := sum{spoke: true}, 0
+	whole := labels(s, ",", ":", func(word string, k int) bool {
+		switch word {
+		case "Tests run":
+			ran = k
+		case "Failures", "Errors":
+			n.failed += k
+		case "Skipped":
+			n.skipped += k
+		case "Flakes":
+		default:
+			return false
+		}
+		return true
+	})
+	if whole && strings.Contains(s, "Skipped") {
+		n.passed = max(0, ran-n.failed-n.skipped)
+		m.add(n)
+	}
+}
+
+func (m *mavenCount) counts() (loop.TestCounts, bool) { return m.named("maven") }

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// pytestCount adds up the last lines of pytest, with or without their frame of
+// equals signs. A test that is expected to fail has given no verdict and
+// counts as skipped, so that marking a test does not keep the count.
+type pytestCount struct{ sum }
+
+func (p *pytestCount) line(s string) {
+	at := strings.LastIndex(s, " in ")
+	if at < 0 || !isDuration(strings.Trim(s[at+4:], " =")) {
+		return
+	}
+	body := strings.Trim(s[:at], " =")
+	if body == "no tests ran" {
+		p.spoke = true
+		return
+	}
+	var n sum
+	if clauses(body, ",", n.pytest) && n.spoke {
+		p.add(n)
+	}
+}
+
+// pytest takes one clause of pytest's last line. Warnings alone are no result,
+// because linters end with the same words.
+func (s *sum) pytest(n int, word string) bool {
+	switch word {
+	case "warning", "warnings":
+		return true
+	case "passed", "xpassed", "subtests passed":
+		s.passed += n
+	case "failed", "error", "errors", "subtests failed":
+		s.failed += n
+	case "skipped", "xfailed", "subtests skipped":
+		s.skipped += n
+	case "deselected", "rerun":
+	default:
+		return false
+	}
+	s.spoke = true
+	return true
+}
+
+// isDuration matches "0.12s", "0.12 seconds" and "62.10s (0:01:02)".
+func isDuration(s string) bool {
+	s, _, _ = strings.Cut(s, " (")
+	digits, ok := strings.CutSuffix(s, "s")
+	if long, cut := strings.CutSuffix(s, " seconds"); cut {
+		digits, ok = long, true
+	}
+	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
+}
+
+func (p *pytestCount) counts() (loop.TestCounts, bool) { return p.named("pytest") }
+
+// unittestCount adds up what Python's unittest says last: how many ran, and in
+// the next line that is not empty how they ended.
+type unittestCount struct {
+	sum
+	ran   int
+	ended bool // "Ran 3 tests" was the last line
+}
+
+func (u *unittestCount) line(s string) {
+	if n, ok := unittestRan(s); ok {
+		u.ran, u.ended = n, true
+		return
+	}
+	if !u.ended || strings.TrimSpace(s) == "" {
+		return
+	}
+	u.ended = false
+	word, details, _ := strings.Cut(s, " (")
+	if word != "OK" && word != "FAILED" && word != "NO TESTS RAN" {
+		return
+	}
+	n := sum{spoke: true}
+	if details = strings.TrimSuffix(details, ")"); details != "" && !labels(details, ",", "=", n.unittest) {
+		return
+	}
+	n.passed = max(0, u.ran-n.failed-n.skipped)
+	u.add(n)
+}
+
+func (s *sum) unittest(word string, n int) bool {
+	switch word {
+	case "failures", "errors", "unexpected successes":
+		s.failed += n
+	case "skipped", "expected failures":
+		s.skipped += n
+	default:
+		return false
+	}
+	return true
+}
+
+// unittestRan matches "Ran 3 tests in 0.001s".
+func unittestRan(s string) (int, bool) {
+	rest, ok := strings.CutPrefix(s, "Ran ")
+	if !ok {
+		return 0, false
+	}
+	tests, took, ok := strings.Cut(rest, " in ")
+	if !ok || !isDuration(took) {
+		return 0, false
+	}
+	digits, word, _ := strings.Cut(tests, " ")
+	n, ok := number(digits)
+	return n, ok && (word == "test" || word == "tests")
+}
+
+func (u *unittestCount) counts() (loop.TestCounts, bool) { return u.named("unittest") }

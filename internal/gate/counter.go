@@ -1,0 +1,147 @@
+package gate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Counter reads what a gate prints and counts the tests in it. It takes the
+// combined output in pieces of any size, keeps at most one line of it, and
+// looks through colours. The zero Counter is ready.
+//
+// It knows the events of go test -json and the lines of go test -v; what
+// pytest, unittest, node's runner, jest, vitest, mocha, cargo, dotnet and maven
+// sum up; and TAP 13 and 14. What several runners print in one gate is added
+// up, and the format is then "go+node". In any other output nothing is counted.
+//
+// A count is evidence of what ran, never of who wrote it: the code under test
+// shares the output with its runner. Only go test -json keeps what tests print
+// apart from what the runner says, so that no test imitates a result by
+// accident. Every format, that one too, can be forged by test code that means
+// to, which is why judging files come from the base and why a count can make a
+// gate fail but never makes it pass.
+type Counter struct {
+	lines lines
+
+	golang   goCount
+	pytest   pytestCount
+	unittest unittestCount
+	node     nodeCount
+	tap      tapCount
+	jest     jestCount
+	vitest   vitestCount
+	mocha    mochaCount
+	cargo    cargoCount
+	dotnet   dotnetCount
+	maven    mavenCount
+}
+
+// recognizer counts what one kind of runner prints.
+type recognizer interface {
+	// line takes the next line, as a terminal would show it.
+	line(s string)
+	// counts returns the sum so far, and whether its runner spoke at all.
+	counts() (loop.TestCounts, bool)
+}
+
+// Write takes all of p and never fails.
+func (c *Counter) Write(p []byte) (int, error) {
+	c.lines.cut(p, c.line, func([]byte) {})
+	return len(p), nil
+}
+
+// Counts ends the last line and returns the counts of everything written, and
+// whether a runner of a known format spoke. One that said that it ran nothing
+// did speak.
+func (c *Counter) Counts() (loop.TestCounts, bool) {
+	c.lines.end(c.line)
+	var all loop.TestCounts
+	var formats []string
+	for _, r := range c.recognizers() {
+		n, spoke := r.counts()
+		if !spoke {
+			continue
+		}
+		formats = append(formats, n.Format)
+		all.Passed += n.Passed
+		all.Failed += n.Failed
+		all.Skipped += n.Skipped
+	}
+	all.Format = strings.Join(formats, "+")
+	return all, len(formats) > 0
+}
+
+func (c *Counter) recognizers() [11]recognizer {
+	return [...]recognizer{
+		&c.golang, &c.pytest, &c.unittest, &c.node, &c.tap, &c.jest, &c.vitest, &c.mocha, &c.cargo, &c.dotnet, &c.maven,
+	}
+}
+
+func (c *Counter) line(raw []byte) {
+	if e, ok := parseEvent(raw); ok {
+		c.golang.event(e)
+		return
+	}
+	s := shown(raw)
+	for _, r := range c.recognizers() {
+		r.line(s)
+	}
+	if c.node.tap {
+		// Node sums up its own TAP, whose points would be counted twice.
+		c.tap.drop()
+	}
+}
+
+// sum is the counts of one format.
+type sum struct {
+	passed, failed, skipped int
+	spoke                   bool
+}
+
+func (s *sum) add(o sum) {
+	s.passed += o.passed
+	s.failed += o.failed
+	s.skipped += o.skipped
+	s.spoke = s.spoke || o.spoke
+}
+
+func (s *sum) named(format string) (loop.TestCounts, bool) {
+	return loop.TestCounts{Format: format, Passed: s.passed, Failed: s.failed, Skipped: s.skipped}, s.spoke
+}
+
+// clauses reads "2 passed, 1 failed" by calling take for each clause. It
+// reports whether all of it was of that form and taken.
+func clauses(s, separator string, take func(n int, word string) bool) bool {
+	for clause := range strings.SplitSeq(s, separator) {
+		digits, word, _ := strings.Cut(strings.TrimSpace(clause), " ")
+		n, ok := number(digits)
+		if !ok || !take(n, strings.TrimSpace(word)) {
+			return false
+		}
+	}
+	return true
+}
+
+// labels reads "Passed: 2, Failed: 1" in the same way.
+func labels(s, separator, sign string, take func(word string, n int) bool) bool {
+	for label := range strings.SplitSeq(s, separator) {
+		word, digits, _ := strings.Cut(label, sign)
+		n, ok := number(strings.TrimSpace(digits))
+		if !ok || !take(strings.TrimSpace(word), n) {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads a count. Nine digits are enough for any, and sums of them
+// cannot overflow.
+func number(s string) (int, bool) {
+	if s == "" || len(s) > 9 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}

@@ -1,0 +1,94 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// maxTries bounds what a rule may ask for. A gate that needs more is no gate.
+const maxTries = 10
+
+// Rule says of a gate that is known to be flaky how many of its tries must
+// pass. The zero Rule is that of every other gate: one try, which must pass.
+type Rule struct{ Need, Of int }
+
+// ParseRule reads a rule such as "2 of 3". An empty text is the zero Rule.
+func ParseRule(text string) (Rule, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return Rule{}, nil
+	}
+	if len(words) != 3 || words[1] != "of" {
+		return Rule{}, fmt.Errorf("read the rule %q for a flaky gate: it is not of the form \"2 of 3\"", text)
+	}
+	need, ok := number(words[0])
+	of, ok2 := number(words[2])
+	if !ok || !ok2 || need < 1 || need > of || of > maxTries {
+		return Rule{}, fmt.Errorf("read the rule %q for a flaky gate: it must need 1 or more passes, of at most %d tries", text, maxTries)
+	}
+	return Rule{need, of}, nil
+}
+
+// String returns what ParseRule reads.
+func (r Rule) String() string {
+	if r == (Rule{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", r.Need, r.Of)
+}
+
+// open reports whether another try can still decide.
+func (r Rule) open(passed, tried int) bool {
+	return passed < r.Need && r.Need-passed <= r.Of-tried
+}
+
+// runRule tries a gate until its rule is met or cannot be met any more. The
+// last try is the one that decided, and its result is that of the gate: a
+// passing one if the rule is met, else a failing one.
+func runRule(ctx context.Context, exec Exec, c Command, s script) (loop.GateResult, error) {
+	var res loop.GateResult
+	var tries []loop.Try
+	var took time.Duration
+	passed := 0
+	for c.Rule.open(passed, len(tries)) {
+		if err := c.again(ctx, len(tries)); err != nil {
+			return loop.GateResult{}, err
+		}
+		var err error
+		if res, err = try(ctx, exec, c, s); err != nil {
+			return loop.GateResult{}, err
+		}
+		tries = append(tries, loop.Try{Pass: res.Pass, Exit: res.Exit, Took: res.Took})
+		took += res.Took
+		if res.Pass {
+			passed++
+		}
+		if hopeless(ctx, res) {
+			break
+		}
+	}
+	res.Tries, res.Took = tries, took
+	return res, nil
+}
+
+// hopeless reports whether another try would end in the same way.
+func hopeless(ctx context.Context, res loop.GateResult) bool {
+	return !res.Pass && (Missing(res) || ctx.Err() != nil)
+}
+
+// again readies the folder for every try but the first.
+func (c *Command) again(ctx context.Context, tried int) error {
+	if tried == 0 || c.Fresh == nil {
+		return nil
+	}
+	dir, err := c.Fresh(ctx)
+	if err != nil {
+		return fmt.Errorf("ready try %d of the %s gate: %w", tried+1, c.Name, err)
+	}
+	c.Dir = dir
+	return nil
+}

@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// uncounted is the note on a gate that looks like a test runner and whose
+// output says nothing that can be counted.
+const uncounted = "no test counts in its output: only the exit status counted"
+
+// Judge holds what a gate counted against its exit status and against the
+// counts of the same gate on the base; nil if that was not counted. It makes
+// passes of failures never, and failures of passes where the output proves
+// that the exit status is no evidence:
+//
+//   - tests failed all the same,
+//   - none ran, or
+//   - fewer ran than on the base. A gate that was counted on the base and
+//     cannot be counted any more has proven none.
+//
+// Note then says why. A gate that was never counted is judged by its exit
+// status alone. Judging twice changes nothing.
+func Judge(res loop.GateResult, base *loop.TestCounts) loop.GateResult {
+	if base != nil {
+		res.Base = new(*base)
+	}
+	if !res.Pass {
+		return res
+	}
+	if why := objection(res.Tests, base); why != "" {
+		res.Pass, res.Note = false, why
+	}
+	return res
+}
+
+// objection says why an exit status of 0 is not believed; empty if it is.
+func objection(tests, base *loop.TestCounts) string {
+	before := 0
+	if base != nil {
+		before = base.Ran()
+	}
+	switch {
+	case tests == nil && before > 0:
+		return fmt.Sprintf("no tests could be counted, %d ran on the base", before)
+	case tests == nil:
+		return ""
+	case tests.Failed > 0:
+		return fmt.Sprintf("its output says that %d of %d tests failed, in spite of exit status 0", tests.Failed, tests.Ran())
+	case tests.Ran() == 0 && tests.Skipped > 0:
+		return fmt.Sprintf("no tests ran, all %d were skipped", tests.Skipped)
+	case tests.Ran() == 0:
+		return "no tests ran"
+	case tests.Ran() < before:
+		return fmt.Sprintf("only %d tests ran, %d on the base", tests.Ran(), before)
+	}
+	return ""
+}

@@ -1,0 +1,240 @@
+package gate
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Bounds of what is read of reports. A report beyond them counts as far as it
+// was read.
+const (
+	maxReports  = 2000
+	maxFolders  = 256    // in which reports are looked for
+	maxEntries  = 10_000 // of one folder
+	maxReport   = 32 << 20
+	maxAllXML   = 128 << 20
+	maxXMLToken = 2 << 20
+	maxXMLDepth = 64
+)
+
+// reportPatterns are where runners write JUnit XML by default, below the
+// folder of a project or of one of its modules.
+var reportPatterns = []string{
+	"junit.xml", "junit-*.xml", "test-results.xml", "report.xml", "TEST-*.xml",
+	"reports/junit.xml", "reports/TEST-*.xml",
+	"test-results/*.xml", "test-reports/*.xml", "TestResults/*.xml",
+	"target/surefire-reports/TEST-*.xml", "target/failsafe-reports/TEST-*.xml", "target/nextest/*/junit.xml",
+	"build/test-results/*.xml", "build/test-results/*/TEST-*.xml",
+}
+
+// Reports are the files that look like reports of tests, by path, each with
+// what tells a rewritten one from the same one.
+type Reports map[string]stamp
+
+type stamp struct {
+	size    int64
+	changed time.Time
+}
+
+// FindReports lists the reports that are in a tree already: in its root, in
+// folders one and two levels below, at the usual places there. It follows no
+// links inside of fsys; for trees of others fsys should be that of an os.Root.
+// What cannot be read is no report.
+func FindReports(fsys fs.FS) Reports {
+	found := Reports{}
+	for _, folder := range projectFolders(fsys) {
+		found.find(fsys, folder, reportPatterns)
+	}
+	return found
+}
+
+// projectFolders lists the root and what lies up to two levels below it.
+func projectFolders(fsys fs.FS) []string {
+	all := []string{"."}
+	from := 0
+	for range 2 {
+		to := len(all)
+		for _, folder := range all[from:to] {
+			all = append(all, modules(fsys, folder, maxFolders-len(all))...)
+		}
+		from = to
+	}
+	return all
+}
+
+// modules lists at most room folders in which a module may live.
+func modules(fsys fs.FS, folder string, room int) []string {
+	var found []string
+	for _, e := range entries(fsys, folder) {
+		if len(found) < room && e.IsDir() && e.Name()[0] != '.' && e.Name() != "node_modules" {
+			found = append(found, path.Join(folder, e.Name()))
+		}
+	}
+	return found
+}
+
+// entries returns what is in a folder, and of a huge one a part.
+func entries(fsys fs.FS, folder string) []fs.DirEntry {
+	f, err := fsys.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	d, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return nil
+	}
+	list, err := d.ReadDir(maxEntries)
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list
+}
+
+// find adds the regular files below folder that match one of the patterns.
+func (r Reports) find(fsys fs.FS, folder string, patterns []string) {
+	for _, e := range entries(fsys, folder) {
+		var below []string
+		matches := false
+		for _, p := range patterns {
+			first, rest, deeper := strings.Cut(p, "/")
+			if ok, err := path.Match(first, e.Name()); err != nil || !ok {
+				continue
+			}
+			if deeper {
+				below = append(below, rest)
+			} else {
+				matches = true
+			}
+		}
+		name := path.Join(folder, e.Name())
+		switch {
+		case e.IsDir() && len(below) > 0:
+			r.find(fsys, name, below)
+		case e.Type().IsRegular() && matches && len(r) < maxReports:
+			if info, err := e.Info(); err == nil {
+				r[name] = stamp{info.Size(), info.ModTime()}
+			}
+		}
+	}
+}
+
+// ReadJUnit counts the test cases in JUnit XML reports that were written or
+// changed since the earlier ones were listed, and reports whether there are
+// any such reports. It expands no entities and bounds what it reads; a report
+// that breaks off counts up to there. Reports are written by the process under
+// test, which can write what it wants.
+func ReadJUnit(fsys fs.FS, earlier Reports) (loop.TestCounts, bool) {
+	var all sum
+	now := FindReports(fsys)
+	left := int64(maxAllXML)
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] == earlier[name] || left <= 0 {
+			continue
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			continue
+		}
+		n, size := readReport(io.LimitReader(f, min(left, maxReport)))
+		_ = f.Close()
+		left -= size
+		all.add(n)
+	}
+	return all.named("junit")
+}
+
+// readReport counts the cases of one report and says how much of it was read.
+// A document whose root is no suite of tests is none.
+func readReport(r io.Reader) (sum, int64) {
+	in := &metered{r: r}
+	d := xml.NewDecoder(in)
+	var doc junitDoc
+	for {
+		in.token = 0
+		token, err := d.Token()
+		if err != nil || !doc.token(token) {
+			return doc.sum, in.all
+		}
+	}
+}
+
+// junitDoc is a report as far as it was read.
+type junitDoc struct {
+	sum
+	open            []string // elements
+	failed, skipped bool     // the case at hand
+}
+
+// token reports whether the document is worth reading on.
+func (j *junitDoc) token(t xml.Token) bool {
+	switch t := t.(type) {
+	case xml.StartElement:
+		j.open = append(j.open, t.Name.Local)
+		if len(j.open) == 1 {
+			j.spoke = t.Name.Local == "testsuites" || t.Name.Local == "testsuite"
+		}
+		j.start(t)
+		return j.spoke && len(j.open) <= maxXMLDepth
+	case xml.EndElement:
+		j.open = j.open[:len(j.open)-1]
+		if t.Name.Local == "testcase" {
+			j.end()
+		}
+	}
+	return true
+}
+
+func (j *junitDoc) start(t xml.StartElement) {
+	name := t.Name.Local
+	switch {
+	case name == "testcase":
+		j.failed = false
+		j.skipped = slices.ContainsFunc(t.Attr, func(a xml.Attr) bool { return a.Name.Local == "status" && a.Value == "notrun" })
+	case len(j.open) < 2 || j.open[len(j.open)-2] != "testcase":
+	case name == "failure" || name == "error":
+		j.failed = true
+	case name == "skipped" || name == "disabled":
+		j.skipped = true
+	}
+}
+
+func (j *junitDoc) end() {
+	switch {
+	case j.failed:
+		j.sum.failed++
+	case j.skipped:
+		j.sum.skipped++
+	default:
+		j.passed++
+	}
+}
+
+// metered fails when a single token is too long: a tag with millions of
+// attributes takes many times its size in memory.
+type metered struct {
+	r          io.Reader
+	token, all int64
+}
+
+var errTokenTooLong = errors.New("a tag or text in the report is too long")
+
+func (m *metered) Read(p []byte) (int, error) {
+	if m.token > maxXMLToken {
+		return 0, errTokenTooLong
+	}
+	n, err := m.r.Read(p)
+	m.token += int64(n)
+	m.all += int64(n)
+	return n, err
+}

@@ -1,0 +1,106 @@
+package gate
+
+import "bytes"
+
+// maxLine bounds a line that is looked at. Events of go test and summaries are
+// far shorter; what is longer is no evidence.
+const maxLine = 256 << 10
+
+// lines cuts a stream into lines, whatever pieces it comes in. It never holds
+// more than maxLine bytes. The zero value is ready.
+type lines struct {
+	part []byte // of a line that has not ended
+	long bool   // that line has more than maxLine bytes
+}
+
+// cut calls whole with every line that ends in p, its line feed included, and
+// rest with the pieces of lines that are too long to be held.
+func (l *lines) cut(p []byte, whole, rest func([]byte)) {
+	for len(p) > 0 {
+		piece, ended := p, false
+		if i := bytes.IndexByte(p, '\n'); i >= 0 {
+			piece, ended = p[:i+1], true
+		}
+		p = p[len(piece):]
+		l.add(piece, rest)
+		if ended {
+			l.end(whole)
+		}
+	}
+}
+
+func (l *lines) add(piece []byte, rest func([]byte)) {
+	if !l.long && len(l.part)+len(piece) > maxLine {
+		rest(l.part)
+		l.part, l.long = l.part[:0], true
+	}
+	if l.long {
+		rest(piece)
+		return
+	}
+	l.part = append(l.part, piece...)
+}
+
+// end calls whole with the line at hand, if there is one and it was held.
+func (l *lines) end(whole func([]byte)) {
+	if len(l.part) > 0 {
+		whole(l.part)
+	}
+	l.part, l.long = l.part[:0], false
+}
+
+// shown is what a terminal would leave of a line: without colours and other
+// escape sequences, and of what was written over itself only the last.
+func shown(line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	if bytes.IndexByte(line, escape) >= 0 {
+		line = unescaped(line)
+	}
+	return string(line[bytes.LastIndexByte(line, '\r')+1:])
+}
+
+const (
+	escape = 0x1b
+	bell   = 0x07
+)
+
+func unescaped(line []byte) []byte {
+	kept := make([]byte, 0, len(line))
+	for i := 0; i < len(line); {
+		if line[i] != escape {
+			kept = append(kept, line[i])
+			i++
+			continue
+		}
+		i += sequence(line[i:])
+	}
+	return kept
+}
+
+// sequence returns the length of the escape sequence at the start of s. One
+// that does not end takes everything.
+func sequence(s []byte) int {
+	if len(s) < 2 {
+		return len(s)
+	}
+	switch s[1] {
+	case '[':
+		for i := 2; i < len(s); i++ {
+			if s[i] >= '@' && s[i] <= '~' {
+				return i + 1
+			}
+		}
+		return len(s)
+	case ']':
+		for i := 2; i < len(s); i++ {
+			if s[i] == bell {
+				return i + 1
+			}
+			if s[i] == escape {
+				return min(i+2, len(s))
+			}
+		}
+		return len(s)
+	}
+	return 2
+}

@@ -1,0 +1,89 @@
+package gate
+
+import (
+	"io"
+	"os"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// output is where a gate prints to: what it prints is counted as it is, and
+// shown as its author expects it.
+type output struct {
+	Counter
+	shown io.Writer
+	plain *plain // nil if the line is run as it was written
+}
+
+func newOutput(tail io.Writer, c Command, s script) *output {
+	o := &output{shown: tail}
+	if c.Output != nil {
+		o.shown = io.MultiWriter(tail, &listener{to: c.Output})
+	}
+	if s.instrumented != c.Line {
+		o.plain = &plain{to: o.shown, verbose: s.verbose}
+		o.shown = o.plain
+	}
+	return o
+}
+
+// Write takes all of p and never fails.
+func (o *output) Write(p []byte) (int, error) {
+	for _, w := range []io.Writer{&o.Counter, o.shown} {
+		if n, err := w.Write(p); err != nil {
+			return n, err
+		}
+	}
+	return len(p), nil
+}
+
+// end shows what was held back.
+func (o *output) end() error {
+	if o.plain == nil {
+		return nil
+	}
+	return o.plain.Close()
+}
+
+// listener passes on what a gate prints until the first error. Whether anybody
+// listens must not change what is counted.
+type listener struct {
+	to   io.Writer
+	gone bool
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	if !l.gone {
+		_, err := l.to.Write(p)
+		l.gone = err != nil
+	}
+	return len(p), nil
+}
+
+// counted returns the counts of the output, else those of the reports, else
+// nil. Never both: most runners that write reports also print their sum.
+func (o *output) counted(dir string, earlier Reports) *loop.TestCounts {
+	if n, ok := o.Counts(); ok {
+		return &n
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	if n, ok := ReadJUnit(root.FS(), earlier); ok {
+		return &n
+	}
+	return nil
+}
+
+// reportsIn lists the reports of a folder. One that cannot be opened has none;
+// the gate will say so itself.
+func reportsIn(dir string) Reports {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	return FindReports(root.FS())
+}

@@ -1,0 +1,163 @@
+package gate
+
+import (
+	"cmp"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxHeld bounds what Plain holds back of tests that have not ended.
+const maxHeld = 1 << 20
+
+// Plain returns a writer that turns the events of go test -json back into what
+// people and agents read, and passes it on to w. As go test does without -v,
+// it shows of a package that passed its last line only; of one that failed it
+// shows the tests that failed, each under its own line, and what belongs to no
+// test. Lines that are no events pass unchanged, and so does one that is too
+// long to be one.
+//
+// A test that prints more than Plain holds back is shown even if it passes.
+// Close shows what tests that never ended have printed, which is where a gate
+// hangs; it does not close w. An error is that of w.
+func Plain(w io.Writer) io.WriteCloser { return &plain{to: w} }
+
+// plain holds the output of each test until it is known whether it matters.
+type plain struct {
+	to      io.Writer
+	verbose bool // everything matters
+	lines   lines
+	held    map[testName]*heldOutput
+	size    int
+	next    int
+	err     error
+}
+
+type testName struct{ pkg, test string }
+
+type heldOutput struct {
+	at   int // order of the tests' first outputs
+	text []string
+}
+
+// Write fails when the writer behind it did.
+func (p *plain) Write(b []byte) (int, error) {
+	p.lines.cut(b, p.line, p.pass)
+	if p.err != nil {
+		return 0, p.err
+	}
+	return len(b), nil
+}
+
+// Close shows what is still held.
+func (p *plain) Close() error {
+	p.lines.end(p.line)
+	p.release(func(testName) bool { return true })
+	return p.err
+}
+
+func (p *plain) pass(b []byte) {
+	if p.err != nil || len(b) == 0 {
+		return
+	}
+	_, p.err = p.to.Write(b)
+}
+
+func (p *plain) line(b []byte) {
+	e, ok := parseEvent(b)
+	switch {
+	case !ok:
+		p.pass(b)
+	case p.verbose || e.ImportPath != "":
+		p.pass([]byte(e.Output))
+	case e.Action == "output":
+		p.hold(e)
+	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
+		p.ended(e)
+	}
+}
+
+// hold keeps an output until its test or package has ended. Announcements of
+// go test -v are left out.
+func (p *plain) hold(e event) {
+	if e.Test != "" && strings.HasPrefix(e.Output, "=== ") {
+		return
+	}
+	if p.held == nil {
+		p.held = map[testName]*heldOutput{}
+	}
+	name := testName{e.Package, e.Test}
+	h := p.held[name]
+	if h == nil {
+		h = &heldOutput{at: p.next}
+		p.held[name] = h
+		p.next++
+	}
+	h.text = append(h.text, e.Output)
+	// The entry itself takes room too: many short outputs are no way around
+	// the bound.
+	if p.size += len(e.Output) + 64; p.size > maxHeld {
+		p.release(func(testName) bool { return true })
+	}
+}
+
+func (p *plain) ended(e event) {
+	name := testName{e.Package, e.Test}
+	switch {
+	case e.Action == "fail" && e.Test == "":
+		p.release(func(n testName) bool { return n.pkg == e.Package && n.test != "" })
+		p.show(p.take(name))
+	case e.Action == "fail":
+		p.show(verdictFirst(p.take(name)))
+	case e.Test == "":
+		p.show(lastLine(p.take(name)))
+	default:
+		p.take(name)
+	}
+}
+
+// take removes what is held of a test and returns it.
+func (p *plain) take(name testName) []string {
+	h := p.held[name]
+	if h == nil {
+		return nil
+	}
+	delete(p.held, name)
+	for _, s := range h.text {
+		p.size -= len(s) + 64
+	}
+	return h.text
+}
+
+// release shows what is held of some tests, in the order in which they spoke.
+func (p *plain) release(which func(testName) bool) {
+	names := slices.SortedFunc(maps.Keys(p.held), func(a, b testName) int {
+		return cmp.Compare(p.held[a].at, p.held[b].at)
+	})
+	for _, n := range names {
+		if which(n) {
+			p.show(p.take(n))
+		}
+	}
+}
+
+func (p *plain) show(text []string) {
+	p.pass([]byte(strings.Join(text, "")))
+}
+
+// verdictFirst puts "--- FAIL: TestX (0.00s)" above what the test logged, as
+// go test does without -v.
+func verdictFirst(text []string) []string {
+	i := slices.IndexFunc(text, func(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, " "), "--- FAIL: ") })
+	if i < 0 {
+		return text
+	}
+	verdict := text[i]
+	return slices.Insert(slices.Delete(text, i, i+1), 0, verdict)
+}
+
+// lastLine keeps "ok" and "no test files" of a package that did not fail.
+func lastLine(text []string) []string {
+	return text[max(0, len(text)-1):]
+}
