@@ -23,13 +23,20 @@ type tapStream struct {
 	version bool
 	planned bool
 	plan    int
+	empty   bool   // the plan says that all was skipped
 	points  int    // not those of subtests
 	yaml    string // what ends the block of diagnostics at hand; empty outside
 }
 
 // real reports whether the stream is TAP and not something that looks like it.
 func (t *tapStream) real() bool {
-	return t.version || t.planned && t.points > 0
+	return t.version || t.planned && t.points > 0 || t.empty
+}
+
+// complete reports whether all points came. Whatever looks like another one
+// belongs to somebody else.
+func (t *tapStream) complete() bool {
+	return t.planned && t.points >= t.plan
 }
 
 // total is the sum of the stream, if it ends here.
@@ -45,6 +52,9 @@ func (t *tapStream) total() sum {
 func (t *tapCount) line(s string) {
 	text := strings.TrimLeft(s, " ")
 	top := len(text) == len(s)
+	if top && text != "" {
+		t.stream.yaml = ""
+	}
 	switch {
 	case s == t.stream.yaml && s != "":
 		t.stream.yaml = ""
@@ -71,7 +81,7 @@ func (t *tapCount) diagnostics(end string) {
 }
 
 func (t *tapCount) plan(s string) {
-	digits, _, _ := strings.Cut(strings.TrimPrefix(s, "1.."), " ")
+	digits, why, _ := strings.Cut(strings.TrimPrefix(s, "1.."), " ")
 	n, ok := number(digits)
 	if !ok {
 		return
@@ -80,6 +90,7 @@ func (t *tapCount) plan(s string) {
 		t.drain()
 	}
 	t.stream.planned, t.stream.plan = true, n
+	t.stream.empty = n == 0 && givesNoVerdict(" "+why)
 }
 
 // point takes "ok 1 - title # SKIP why" and "not ok 2". Subtests are indented.
@@ -94,10 +105,10 @@ func (t *tapCount) point(s string, top bool) {
 	if !numbered && !t.stream.version {
 		return
 	}
+	if t.stream.complete() || top && n == 1 && t.stream.points > 0 {
+		t.drain()
+	}
 	if top {
-		if n == 1 && t.stream.points > 0 {
-			t.drain()
-		}
 		t.stream.points++
 	}
 	switch {

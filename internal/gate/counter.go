@@ -107,8 +107,12 @@ func (s *sum) add(o sum) {
 	s.spoke = s.spoke || o.spoke
 }
 
+// named is the sum as the counts of a format, if its runner spoke.
 func (s *sum) named(format string) (loop.TestCounts, bool) {
-	return loop.TestCounts{Format: format, Passed: s.passed, Failed: s.failed, Skipped: s.skipped}, s.spoke
+	if !s.spoke {
+		return loop.TestCounts{}, false
+	}
+	return loop.TestCounts{Format: format, Passed: s.passed, Failed: s.failed, Skipped: s.skipped}, true
 }
 
 // clauses reads "2 passed, 1 failed" by calling take for each clause. It

@@ -43,17 +43,17 @@ func objection(tests, base *loop.TestCounts) string {
 	}
 	switch {
 	case tests == nil && before > 0:
-		return fmt.Sprintf("no tests could be counted, %d ran on the base", before)
+		return fmt.Sprintf("fewer tests ran than on the base: none could be counted, not %d", before)
 	case tests == nil:
 		return ""
 	case tests.Failed > 0:
 		return fmt.Sprintf("its output says that %d of %d tests failed, in spite of exit status 0", tests.Failed, tests.Ran())
 	case tests.Ran() == 0 && tests.Skipped > 0:
-		return fmt.Sprintf("no tests ran, all %d were skipped", tests.Skipped)
+		return fmt.Sprintf("no tests ran (%d skipped)", tests.Skipped)
 	case tests.Ran() == 0:
 		return "no tests ran"
 	case tests.Ran() < before:
-		return fmt.Sprintf("only %d tests ran, %d on the base", tests.Ran(), before)
+		return fmt.Sprintf("fewer tests ran than on the base: %d, not %d", tests.Ran(), before)
 	}
 	return ""
 }
