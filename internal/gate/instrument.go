@@ -9,7 +9,7 @@ import (
 
 // maxScript bounds the lines that are parsed. Longer ones are no gate that a
 // person wrote.
-const maxScript = 64 << 10
+const maxScript = 16 << 10
 
 // Instrument makes calls of go test in a line for the shell print events, so
 // that they can be counted, by inserting -json after the word test. It does so
