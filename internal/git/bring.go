@@ -33,7 +33,7 @@ func (t *takeover) finish(ctx context.Context, j *journal) error {
 func (t *takeover) files(ctx context.Context) error {
 	var write []touch
 	for _, one := range t.touches {
-		if err := t.root.Remove(leftover(one)); err != nil && !absent(err) {
+		if err := t.sweep(leftover(one)); err != nil {
 			return err
 		}
 		switch {
@@ -49,8 +49,12 @@ func (t *takeover) files(ctx context.Context) error {
 	return t.writeAll(ctx, write)
 }
 
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || isNotDir(err)
+// sweep removes what an earlier process left, through no link.
+func (t *takeover) sweep(name string) error {
+	if _, blocker, err := t.look(name); err != nil || blocker != "" {
+		return nil //nolint:nilerr // What cannot be seen was not left here.
+	}
+	return t.root.Remove(name)
 }
 
 // around passes the points on both sides of one change to the checkout.
@@ -113,7 +117,7 @@ func (t *takeover) write(one touch, content io.Reader) error {
 		return err
 	}
 	temp := leftover(one)
-	if err := t.root.Remove(temp); err != nil && !absent(err) {
+	if err := t.sweep(temp); err != nil {
 		return err
 	}
 	err := t.create(temp, one.now.Mode, content)

@@ -6,6 +6,3 @@ import "os"
 
 // lockFile does nothing: no run lands on these platforms, so nobody competes.
 func lockFile(*os.File) error { return nil }
-
-// isNotDir is never true: such a path does not exist here.
-func isNotDir(error) bool { return false }

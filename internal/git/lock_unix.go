@@ -3,7 +3,6 @@
 package git
 
 import (
-	"errors"
 	"os"
 	"syscall"
 )
@@ -12,6 +11,3 @@ import (
 func lockFile(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
-
-// isNotDir reports whether a part of a path is no directory.
-func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

@@ -191,11 +191,12 @@ func (t *takeover) look(name string) (info fs.FileInfo, blocker string, err erro
 }
 
 // onDisk reports whether the file of a path is byte for byte this entry, with
-// its mode. An entry without an id must not be there.
+// its mode. An entry without an id must not be there, and no file or link may
+// stand where its directory would be.
 func (t *takeover) onDisk(name string, want Entry) bool {
 	info, blocker, err := t.look(name)
 	if want.ID == "" {
-		return blocker != "" || errors.Is(err, fs.ErrNotExist)
+		return blocker == "" && errors.Is(err, fs.ErrNotExist)
 	}
 	if err != nil || blocker != "" {
 		return false

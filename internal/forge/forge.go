@@ -1,0 +1,173 @@
+// Package forge asks a code host, through the program gh and the login that its
+// user gave that, for the few things that pawl needs of one: which pull request
+// a branch has, a new pull request, and whether the label that pauses all loops
+// is set.
+//
+// It never merges, closes, comments or edits anything, never handles a token,
+// never goes through a shell, never runs in a repository and believes nothing
+// in an answer but the fields that it asked for.
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+const (
+	timeout   = time.Minute // of one command
+	maxOutput = 4 << 20     // bytes of an answer
+	maxStderr = 8 << 10
+	exitLogin = 4 // of gh, when it has no login
+)
+
+// Exec starts one program and waits for it. proc.Plain is one.
+type Exec interface {
+	Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
+}
+
+// GH is the program gh. It holds nothing open and may be used by several
+// goroutines.
+type GH struct {
+	Exec    Exec
+	Environ []string // the user's own environment, in which gh finds its login
+	Program string   // empty means gh, looked up in the PATH of Environ
+}
+
+// Available returns nil if gh can be started and has a login for the host of
+// the repository, else a *loop.Fault with the fix.
+func (g GH) Available(ctx context.Context, repo Repository) error {
+	if err := repo.check(); err != nil {
+		return err
+	}
+	_, err := g.run(ctx, nil, "auth", "status", "--hostname="+repo.Host)
+	if err != nil && !missing(err) && ctx.Err() == nil {
+		return noLogin(repo.Host, err)
+	}
+	return err
+}
+
+func missing(err error) bool {
+	f, ok := errors.AsType[*loop.Fault](err)
+	return ok && f.Exit == loop.ExitMissing
+}
+
+func noLogin(host string, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitMissing, What: "gh has no login for " + host, Why: err.Error(),
+		Fix: "gh auth login --hostname " + host, Err: err,
+	}
+}
+
+// ask runs gh and decodes the one JSON value that it prints.
+func (g GH) ask(ctx context.Context, into any, args ...string) error {
+	out, err := g.run(ctx, nil, args...)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(out))
+	err = d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more follows the answer")
+		}
+	}
+	if err != nil {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "the answer of gh " + args[0] + " is not understood", Why: err.Error(),
+			Fix: "install a current gh: `gh --version` should say 2.40 or newer", Err: err,
+		}
+	}
+	return nil
+}
+
+// run starts gh outside of every repository, so that none is guessed.
+func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
+	program := g.Program
+	if program == "" {
+		program = "gh"
+	}
+	out, stderr := &bounded{limit: maxOutput}, &bounded{limit: maxStderr}
+	res, err := g.Exec.Run(ctx, proc.Spec{
+		Argv: append([]string{program}, args...), Dir: os.TempDir(), Env: g.environ(),
+		Stdin: stdin, Stdout: out, Stderr: stderr, Timeout: timeout, Grace: 50 * time.Millisecond,
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("gh %s: %w", args[0], context.Cause(ctx))
+	case err != nil:
+		return nil, &loop.Fault{
+			Exit: loop.ExitMissing, What: program + " cannot be started", Why: err.Error(),
+			Fix: "install gh, then `gh auth login`", Err: err,
+		}
+	case res.Ended != proc.Exited:
+		return nil, fmt.Errorf("gh %s: it did not end by itself (%s)", args[0], res.Ended)
+	case res.Exit == exitLogin:
+		return nil, &loop.Fault{
+			Exit: loop.ExitMissing, What: "gh has no login", Why: said(stderr), Fix: "gh auth login",
+		}
+	case res.Exit != 0:
+		return nil, &loop.Fault{
+			Exit: loop.ExitError, What: fmt.Sprintf("gh %s ended with status %d", strings.Join(args[:min(2, len(args))], " "), res.Exit),
+			Why: said(stderr), Fix: "see that `gh auth status` is content; if it is not, `gh auth login`",
+		}
+	case out.cut:
+		return nil, fmt.Errorf("gh %s printed more than %d bytes", args[0], maxOutput)
+	}
+	return out.Bytes(), nil
+}
+
+// environ is the user's environment without what changes what gh prints, or
+// which repository it means.
+func (g GH) environ() []string {
+	env := slices.DeleteFunc(slices.Clone(g.Environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "GH_REPO", "GH_DEBUG", "DEBUG", "GH_FORCE_TTY", "CLICOLOR_FORCE", "GH_PAGER", "PAGER", "LC_ALL", "NO_COLOR",
+			"GH_PROMPT_DISABLED", "GH_NO_UPDATE_NOTIFIER":
+			return true
+		}
+		return strings.HasPrefix(name, "GIT_")
+	})
+	return append(env, "GH_PROMPT_DISABLED=1", "GH_NO_UPDATE_NOTIFIER=1", "NO_COLOR=1", "LC_ALL=C")
+}
+
+// said is the first line of what a program complained about, without escapes.
+func said(stderr *bounded) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+	line = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(line, "?"))
+	return line[:min(len(line), 500)]
+}
+
+// bounded keeps the first limit bytes and drops the rest, so that a child is
+// never blocked by a full pipe.
+type bounded struct {
+	bytes.Buffer
+	limit int
+	cut   bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	room := b.limit - b.Len()
+	if len(p) <= room {
+		return b.Buffer.Write(p)
+	}
+	b.cut = true
+	b.Buffer.Write(p[:max(0, room)])
+	return len(p), nil
+}

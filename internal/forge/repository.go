@@ -1,0 +1,59 @@
+package forge
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Repository is a repository on a code host. Get it from Parse.
+type Repository struct{ Host, Owner, Name string }
+
+// String is how gh takes it.
+func (r Repository) String() string { return r.Host + "/" + r.Owner + "/" + r.Name }
+
+var (
+	scpLike  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(.+)$`)
+	hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*$`)
+	segment  = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+)
+
+// Parse takes the repository out of a remote address: https, ssh or
+// user@host:owner/name, with or without .git. Credentials and a port are
+// dropped. Everything else is a *loop.Fault.
+func Parse(address string) (Repository, error) {
+	host, path := "", ""
+	if m := scpLike.FindStringSubmatch(address); m != nil {
+		host, path = m[1], m[2]
+	} else if u, err := url.Parse(address); err == nil && (u.Scheme == "https" || u.Scheme == "ssh") {
+		host, path = u.Hostname(), u.Path
+	}
+	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+	owner, name, _ := strings.Cut(path, "/")
+	r := Repository{Host: strings.ToLower(host), Owner: owner, Name: name}
+	return r, r.check()
+}
+
+// check refuses what gh could take for anything but a repository. The address
+// is not repeated: it can hold a password.
+func (r Repository) check() error {
+	for _, part := range []string{r.Owner, r.Name} {
+		if !segment.MatchString(part) || part == "." || part == ".." {
+			return notOne(r)
+		}
+	}
+	if !hostName.MatchString(r.Host) {
+		return notOne(r)
+	}
+	return nil
+}
+
+func notOne(r Repository) error {
+	return &loop.Fault{
+		Exit: loop.ExitUnreadable, What: fmt.Sprintf("the remote address names no repository that gh knows (host %.100q)", r.Host),
+		Fix: "give the remote an address like https://HOST/OWNER/NAME: git remote set-url --push NAME URL", Err: loop.ErrNotFound,
+	}
+}

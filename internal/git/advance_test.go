@@ -1,0 +1,439 @@
+//go:build unix
+
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// landing is a repository with main checked out and a commit to land on it.
+type landing struct {
+	dir  string
+	repo *Repo
+	a    Advance
+}
+
+var landBefore = map[string]string{
+	"keep": "k\n", "edit": "one\n", "gone/deep/file": "x\n", "dir/a": "a\n", "dir/b": "b\n", "file": "f\n", "run": "#!/bin/sh\n",
+}
+
+// newLanding commits before on main, then every kind of change beside it.
+func newLanding(t *testing.T, initArgs ...string) landing {
+	t.Helper()
+	dir := newRepo(t, landBefore, initArgs...)
+	r := open(t, dir)
+	onto := base(t, r).Commit
+	plainGit(t, dir, "checkout", "-q", "-b", "proposal")
+	plainGit(t, dir, "rm", "-q", "-r", "gone", "dir", "file")
+	writeFiles(t, dir, map[string]string{"edit": "two\r\n", "dir": "now a file\n", "file/now": "a directory\n", "new/er/file": "n\n", "ex\ne": "#!/bin/sh\n"})
+	must(t, os.Symlink("../keep", filepath.Join(dir, "new", "link")))
+	must(t, os.Chmod(filepath.Join(dir, "ex\ne"), 0o755))
+	must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
+	plainGit(t, dir, "add", "-A")
+	plainGit(t, dir, "commit", "-q", "-m", "change")
+	commit := plainGit(t, dir, "rev-parse", "HEAD")
+	plainGit(t, dir, "checkout", "-q", "main")
+	return landing{dir, r, Advance{Branch: "main", Onto: onto, Commit: commit, From: "proposal"}}
+}
+
+// landed fails unless main is at the commit and plain git finds no difference.
+func (l landing) landed(t *testing.T) {
+	t.Helper()
+	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
+		t.Errorf("main is at %s, want %s", got, l.a.Commit)
+	}
+	if got := plainGit(t, l.dir, "status", "--porcelain", "--untracked-files=all"); got != "" {
+		t.Errorf("plain git finds differences:\n%s", got)
+	}
+}
+
+// snapshot is everything in a directory but the objects of git.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if d.Name() == "objects" {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		info, err := os.Lstat(p)
+		must(t, err)
+		if info.Mode().Type() == fs.ModeSymlink {
+			all[rel], err = os.Readlink(p)
+			return err
+		}
+		all[rel] = info.Mode().String() + readFile(t, p)
+		return nil
+	}))
+	return all
+}
+
+func TestAdvanceBringsTheCheckoutAlong(t *testing.T) {
+	for _, format := range []string{SHA1, SHA256} {
+		t.Run(format, func(t *testing.T) {
+			l := newLanding(t, "--object-format="+format)
+			writeFiles(t, l.dir, map[string]string{"keep": "a person's own work\n", "untracked": "u\n"})
+			must(t, l.repo.Advance(t.Context(), l.a))
+			if got, want := plainGit(t, l.dir, "status", "--porcelain"), "M keep\n?? untracked"; got != want {
+				t.Errorf("status = %q, want %q", got, want)
+			}
+			if _, err := os.Lstat(filepath.Join(l.dir, "gone")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the empty directory is still there: %v", err)
+			}
+			plainGit(t, l.dir, "checkout", "-q", "keep")
+			must(t, os.Remove(filepath.Join(l.dir, "untracked")))
+			l.landed(t)
+			must(t, l.repo.Advance(t.Context(), l.a))
+			l.landed(t)
+		})
+	}
+}
+
+func TestAdvanceMovesABranchThatNobodyHasCheckedOut(t *testing.T) {
+	l := newLanding(t)
+	plainGit(t, l.dir, "checkout", "-q", "-b", "other")
+	before := snapshot(t, l.dir)
+	must(t, l.repo.Advance(t.Context(), l.a))
+	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
+		t.Errorf("main is at %s, want %s", got, l.a.Commit)
+	}
+	after := snapshot(t, l.dir)
+	for _, m := range []map[string]string{before, after} {
+		maps.DeleteFunc(m, func(name, _ string) bool { return strings.HasPrefix(name, ".git/") && name != ".git/index" })
+	}
+	if d := cmp.Diff(before, after); d != "" {
+		t.Errorf("the checkout was touched: %s", d)
+	}
+}
+
+func TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing(t *testing.T) {
+	in := func(name string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) { writeFiles(t, dir, map[string]string{name: "mine\n"}) }
+	}
+	git := func(args ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) { plainGit(t, dir, args...) }
+	}
+	cases := map[string]struct {
+		make func(*testing.T, string)
+		says string
+	}{
+		"a touched file is edited":                    {in("edit"), `"edit"`},
+		"a file that will be deleted is edited":       {in("gone/deep/file"), `"gone/deep/file"`},
+		"a file that will be deleted is deleted":      {func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "file"))) }, `"file"`},
+		"a new path exists already":                   {in("new/er/file"), `"new/er/file"`},
+		"a new path is a directory":                   {in("new/er/file/x"), `"new/er/file"`},
+		"a directory to be a file holds more":         {in("dir/untracked"), `"dir"`},
+		"a directory to be a file holds an empty one": {func(t *testing.T, dir string) { must(t, os.Mkdir(filepath.Join(dir, "dir", "e"), 0o755)) }, `"dir"`},
+		"a new directory is a file":                   {in("new"), `"new/er/file"`},
+		"a new directory is a link": {func(t *testing.T, dir string) {
+			must(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
+			must(t, os.Symlink("real", filepath.Join(dir, "new")))
+		}, `"new/er/file"`},
+		"a parent became a link to the same content": {func(t *testing.T, dir string) {
+			must(t, os.Rename(filepath.Join(dir, "gone"), filepath.Join(dir, "moved")))
+			must(t, os.Symlink("moved", filepath.Join(dir, "gone")))
+		}, `"gone/deep/file"`},
+		"a file became a link to the same content": {func(t *testing.T, dir string) {
+			must(t, os.Rename(filepath.Join(dir, "edit"), filepath.Join(dir, "edit2")))
+			must(t, os.Symlink("edit2", filepath.Join(dir, "edit")))
+		}, `"edit"`},
+		"a file became a FIFO": {func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Join(dir, "edit")))
+			mkfifo(t, filepath.Join(dir, "edit"))
+		}, `"edit"`},
+		"the executable bit differs": {func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, "run"), 0o755)) }, `"run"`},
+		"a change is staged and undone": {func(t *testing.T, dir string) {
+			in("edit")(t, dir)
+			git("add", "edit")(t, dir)
+			writeFiles(t, dir, map[string]string{"edit": "one\n"})
+		}, `"edit"`},
+		"a new path is staged only": {func(t *testing.T, dir string) {
+			in("dir2")(t, dir)
+			in("new/er/file")(t, dir)
+			git("add", "new")(t, dir)
+			must(t, os.RemoveAll(filepath.Join(dir, "new")))
+		}, `"new/er/file"`},
+		"below a new path is staged only": {func(t *testing.T, dir string) {
+			in("new/er/file/x")(t, dir)
+			git("add", "new")(t, dir)
+			must(t, os.RemoveAll(filepath.Join(dir, "new")))
+		}, `"new/er/file"`},
+		"above a new path is staged only": {func(t *testing.T, dir string) {
+			in("new")(t, dir)
+			git("add", "new")(t, dir)
+			must(t, os.Remove(filepath.Join(dir, "new")))
+		}, `"new/er/file"`},
+		"a touched file is hidden from status": {func(t *testing.T, dir string) {
+			git("update-index", "--assume-unchanged", "edit")(t, dir)
+			in("edit")(t, dir)
+		}, `"edit"`},
+		"a touched file is skipped":    {git("update-index", "--skip-worktree", "edit"), `"edit"`},
+		"the index is sparse or split": {git("update-index", "--split-index"), "index"},
+		"a merge is unfinished":        {func(t *testing.T, dir string) { writeFiles(t, dir, map[string]string{".git/MERGE_HEAD": "x"}) }, "merge"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := newLanding(t)
+			c.make(t, l.dir)
+			// A FIFO cannot be read for the comparison.
+			fifo := strings.Contains(name, "FIFO")
+			before := map[string]string{}
+			if !fifo {
+				before = snapshot(t, l.dir)
+			}
+			err := l.repo.Advance(t.Context(), l.a)
+			fix := "git merge --ff-only proposal"
+			if strings.Contains(name, "unfinished") {
+				fix = "--abort"
+			}
+			wantFault(t, err, loop.ExitRefused, fix)
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error = %v, want it to name %s", err, c.says)
+			}
+			if fifo {
+				return
+			}
+			after := snapshot(t, l.dir)
+			delete(after, ".git/"+journalName)
+			if d := cmp.Diff(before, after); d != "" {
+				t.Errorf("something changed: %s", d)
+			}
+		})
+	}
+}
+
+func TestAdvanceRefusesAFileThatAFilterChanged(t *testing.T) {
+	l := newLanding(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	plainGit(t, l.dir, "config", "filter.f.smudge", "touch "+marker+"; tr a-z A-Z")
+	plainGit(t, l.dir, "config", "filter.f.clean", "touch "+marker+"; tr A-Z a-z")
+	writeFiles(t, l.dir, map[string]string{".git/info/attributes": "edit filter=f\n", "edit": "ONE\n"})
+	wantFault(t, l.repo.Advance(t.Context(), l.a), loop.ExitRefused, "git merge --ff-only proposal")
+	if _, err := os.Lstat(marker); err == nil {
+		t.Error("the filter was started")
+	}
+}
+
+func TestAdvanceRefusesABranchOfAnotherWorktreeByName(t *testing.T) {
+	l := newLanding(t)
+	linked := filepath.Join(t.TempDir(), "linked")
+	plainGit(t, l.dir, "worktree", "add", "-q", "-b", "side", linked, l.a.Onto)
+	side := l.a
+	side.Branch = "side"
+	err := l.repo.Advance(t.Context(), side)
+	wantFault(t, err, loop.ExitRefused, "git worktree prune")
+	real, _ := filepath.EvalSymlinks(linked)
+	if !strings.Contains(err.Error(), real) {
+		t.Errorf("error = %v, want it to name %s", err, real)
+	}
+	// The other way round: the main checkout has what the linked one asks for.
+	err = open(t, linked).Advance(t.Context(), l.a)
+	wantFault(t, err, loop.ExitRefused, "switch that worktree")
+	must(t, open(t, linked).Advance(t.Context(), side))
+	if got := plainGit(t, linked, "status", "--porcelain"); got != "" {
+		t.Errorf("the linked worktree did not follow:\n%s", got)
+	}
+}
+
+func TestAttack037AForceMovedBranchIsNeverLandedOn(t *testing.T) {
+	l := newLanding(t)
+	elsewhere := plainGit(t, l.dir, "commit-tree", "-p", l.a.Onto, "-m", "moved", l.a.Onto+"^{tree}")
+	plan := (&fault.Plan{}).Do("git.advance.ref.before", 1, func(context.Context) error {
+		plainGit(t, l.dir, "update-ref", "refs/heads/main", elsewhere)
+		return nil
+	})
+	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); !errors.Is(err, ErrRefMoved) {
+		t.Errorf("Advance = %v, want ErrRefMoved", err)
+	}
+	if err := l.repo.Advance(t.Context(), l.a); !errors.Is(err, ErrRefMoved) {
+		t.Errorf("Advance = %v, want ErrRefMoved", err)
+	}
+	if got := plainGit(t, l.dir, "status", "--porcelain"); got != "" {
+		t.Errorf("the checkout was touched:\n%s", got)
+	}
+	back := Advance{Branch: "main", Onto: elsewhere, Commit: l.a.Onto}
+	wantFault(t, l.repo.Advance(t.Context(), back), loop.ExitRefused, "on top of main")
+}
+
+func TestAdvanceThatDiesAnywhereIsFinishedByRepeatingIt(t *testing.T) {
+	trace := &fault.Plan{}
+	l := newLanding(t)
+	must(t, l.repo.Advance(fault.With(t.Context(), trace), l.a))
+	count := map[string]int{}
+	for _, name := range trace.Hits() {
+		count[name]++
+	}
+	if len(count) != 8 {
+		t.Fatalf("hits = %v, want all eight points", count)
+	}
+	for name, n := range count {
+		for k := 1; k <= n; k++ {
+			l := newLanding(t)
+			died := errors.New("died")
+			plan := (&fault.Plan{}).Do(name, k, func(context.Context) error { return died })
+			if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); !errors.Is(err, died) {
+				t.Fatalf("%s:%d: Advance = %v, want the fault", name, k, err)
+			}
+			_, unfinished, err := l.repo.Unfinished(t.Context())
+			moved := plainGit(t, l.dir, "rev-parse", "main") == l.a.Commit
+			if err != nil || unfinished != moved {
+				t.Errorf("%s:%d: Unfinished = %v, %v, and the branch moved: %v", name, k, unfinished, err, moved)
+			}
+			must(t, l.repo.Advance(t.Context(), l.a))
+			l.landed(t)
+			if _, unfinished, _ := l.repo.Unfinished(t.Context()); unfinished {
+				t.Errorf("%s:%d: it is still unfinished", name, k)
+			}
+		}
+	}
+}
+
+func TestRepeatingLeavesWhatAPersonChangedMeanwhile(t *testing.T) {
+	l := newLanding(t)
+	plan, err := fault.Parse("git.advance.ref.after=EIO")
+	must(t, err)
+	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); err == nil {
+		t.Fatal("the fault was not seen")
+	}
+	writeFiles(t, l.dir, map[string]string{"edit": "mine\n", "gone/deep/file": "mine\n", "new/er/file": "mine\n"})
+	must(t, l.repo.Advance(t.Context(), l.a))
+	if got, want := plainGit(t, l.dir, "status", "--porcelain", "-uall"), "M edit\n M new/er/file\n?? gone/deep/file"; got != want {
+		t.Errorf("status = %q, want %q", got, want)
+	}
+	for name, text := range map[string]string{"edit": "mine\n", "gone/deep/file": "mine\n", "new/er/file": "mine\n", "dir": "now a file\n"} {
+		if got := readFile(t, filepath.Join(l.dir, name)); got != text {
+			t.Errorf("%s = %q, want %q", name, got, text)
+		}
+	}
+}
+
+func TestALaterAdvanceFinishesTheOneBefore(t *testing.T) {
+	l := newLanding(t)
+	plan, err := fault.Parse("git.advance.file.before:3=EIO")
+	must(t, err)
+	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); err == nil {
+		t.Fatal("the fault was not seen")
+	}
+	c, err := l.repo.Candidate(t.Context(), Draft{Base: l.a.Commit, Message: "m", When: when, Changes: []FileChange{{Path: "edit", Delete: true}}})
+	must(t, err)
+	next := Advance{Branch: "main", Onto: l.a.Commit, Commit: c.Commit}
+	must(t, l.repo.Advance(t.Context(), next))
+	landing{l.dir, l.repo, next}.landed(t)
+}
+
+func TestACompletedAdvanceIsNeverDoneAgain(t *testing.T) {
+	l := newLanding(t)
+	must(t, l.repo.Advance(t.Context(), l.a))
+	plainGit(t, l.dir, "checkout", "-q", l.a.Onto, "--", "edit")
+	before := snapshot(t, l.dir)
+	must(t, l.repo.Advance(t.Context(), l.a))
+	if d := cmp.Diff(before, snapshot(t, l.dir)); d != "" {
+		t.Errorf("what a person took back was landed again: %s", d)
+	}
+}
+
+func TestAttack041AnIndexLockIsRespectedAndNeverRemoved(t *testing.T) {
+	l := newLanding(t)
+	lock := filepath.Join(l.dir, ".git", "index.lock")
+	writeFiles(t, l.dir, map[string]string{".git/index.lock": ""})
+	err := l.repo.Advance(t.Context(), l.a)
+	wantFault(t, err, loop.ExitHeld, "remove "+l.repo.GitDir)
+	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Onto {
+		t.Errorf("main is at %s although the index was locked", got)
+	}
+	if _, err := os.Lstat(lock); err != nil {
+		t.Errorf("the lock of somebody else is gone: %v", err)
+	}
+	must(t, os.Remove(lock))
+	plan := (&fault.Plan{}).Do("git.advance.index.before", 1, func(context.Context) error {
+		writeFiles(t, l.dir, map[string]string{".git/index.lock": ""})
+		return nil
+	})
+	wantFault(t, l.repo.Advance(fault.With(t.Context(), plan), l.a), loop.ExitHeld, "remove")
+	must(t, os.Remove(lock))
+	must(t, l.repo.Advance(t.Context(), l.a))
+	l.landed(t)
+}
+
+func TestOneAdvanceRunsAtATime(t *testing.T) {
+	l := newLanding(t)
+	var inner error
+	plan := (&fault.Plan{}).Do("git.advance.file.after", 1, func(context.Context) error {
+		inner = l.repo.Advance(t.Context(), l.a)
+		return nil
+	})
+	must(t, l.repo.Advance(fault.With(t.Context(), plan), l.a))
+	wantFault(t, inner, loop.ExitHeld, "wait")
+	l.landed(t)
+}
+
+func TestAdvanceNeverWritesThroughALinkThatAppearsMeanwhile(t *testing.T) {
+	l := newLanding(t)
+	outside := t.TempDir()
+	plan := (&fault.Plan{}).Do("git.advance.ref.after", 1, func(context.Context) error {
+		return os.Symlink(outside, filepath.Join(l.dir, "new"))
+	})
+	must(t, l.repo.Advance(fault.With(t.Context(), plan), l.a))
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside holds %v, %v, want nothing", entries, err)
+	}
+}
+
+func TestAdvanceAgreesWithPlainGitOnAnyTwoTrees(t *testing.T) {
+	names := []string{"a", "a/b", "a/b/c", "b", "b/c", "d"}
+	tree := rapid.Custom(func(rt *rapid.T) map[string]string {
+		files := map[string]string{}
+		for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 6, rapid.ID).Draw(rt, "names") {
+			clash := slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(o string) bool {
+				return strings.HasPrefix(o, n+"/") || strings.HasPrefix(n, o+"/")
+			})
+			if !clash {
+				files[n] = rapid.SampledFrom([]string{"1\n", "2\n"}).Draw(rt, n)
+			}
+		}
+		return files
+	})
+	dir := newRepo(t, nil)
+	r := open(t, dir)
+	checks := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if checks++; checks > 25 {
+			return // Each is a dozen processes.
+		}
+		from, to := tree.Draw(rt, "from"), tree.Draw(rt, "to")
+		commits := make([]string, 2)
+		plainGit(t, dir, "checkout", "-q", "--orphan", "x"+strings.Repeat("y", checks))
+		for i, files := range []map[string]string{from, to} {
+			plainGit(t, dir, "rm", "-q", "-r", "-f", "--ignore-unmatch", ".")
+			writeFiles(t, dir, files)
+			plainGit(t, dir, "add", "-A")
+			plainGit(t, dir, "commit", "-q", "--allow-empty", "-m", "m")
+			commits[i] = plainGit(t, dir, "rev-parse", "HEAD")
+		}
+		plainGit(t, dir, "reset", "-q", "--hard", commits[0])
+		branch := plainGit(t, dir, "symbolic-ref", "--short", "HEAD")
+		if err := r.Advance(t.Context(), Advance{Branch: branch, Onto: commits[0], Commit: commits[1]}); err != nil {
+			rt.Fatal(err)
+		}
+		if got := plainGit(t, dir, "status", "--porcelain", "-uall"); got != "" {
+			rt.Fatalf("from %v to %v: %s", from, to, got)
+		}
+	})
+}
