@@ -51,10 +51,11 @@ func (t *takeover) files(ctx context.Context) error {
 
 // sweep removes what an earlier process left, through no link.
 func (t *takeover) sweep(name string) error {
-	if _, blocker, err := t.look(name); err != nil || blocker != "" {
-		return nil //nolint:nilerr // What cannot be seen was not left here.
+	_, blocker, err := t.look(name)
+	if errors.Is(err, fs.ErrNotExist) || blocker != "" {
+		return nil
 	}
-	return t.root.Remove(name)
+	return errors.Join(err, t.root.Remove(name))
 }
 
 // around passes the points on both sides of one change to the checkout.
@@ -73,10 +74,8 @@ func (t *takeover) remove(one touch) error {
 	if err := t.root.Remove(one.path); err != nil {
 		return err
 	}
-	for dir := path.Dir(one.path); dir != "."; dir = path.Dir(dir) {
-		if t.root.Remove(dir) != nil {
-			break
-		}
+	for dir := path.Dir(one.path); dir != "." && t.root.Remove(dir) == nil; {
+		dir = path.Dir(dir)
 	}
 	return nil
 }

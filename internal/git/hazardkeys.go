@@ -30,7 +30,7 @@ var knownExtensions = words(`noop noop-v1 objectformat compatobjectformat relati
 
 func words(s string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(s) {
+	for w := range strings.FieldsSeq(s) {
 		set[w] = true
 	}
 	return set

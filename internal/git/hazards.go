@@ -107,12 +107,13 @@ func Changed(before, now []Hazard) []Hazard {
 func printable(s string) string {
 	s = withoutPassword(s)
 	var b strings.Builder
-	for i, size := 0, 0; i < len(s); i += size {
-		var c rune
-		c, size = utf8.DecodeRuneInString(s[i:])
+	for rest := s; rest != ""; {
+		c, size := utf8.DecodeRuneInString(rest)
+		first := rest[0]
+		rest = rest[size:]
 		switch {
 		case c == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
+			fmt.Fprintf(&b, `\x%02x`, first)
 		case c == '\\':
 			b.WriteString(`\\`)
 		case unicode.IsPrint(c):

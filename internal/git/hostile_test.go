@@ -10,10 +10,13 @@ import (
 	"testing"
 )
 
+// hookNames are all 28 hooks of git.
 var hookNames = []string{
 	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
-	"commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc",
-	"post-rewrite", "reference-transaction", "post-index-change", "post-update", "update", "pre-receive",
+	"commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
+	"proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
+	"post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
+	"p4-post-changelist", "p4-pre-submit", "post-index-change",
 }
 
 // hostileRepo makes a repository in which every program that configuration,
@@ -90,6 +93,28 @@ func hostileRepo(t *testing.T) (dir, marker string) {
 	path = more
 [gc]
 	auto = 1
+	recentObjectsHook = EVIL
+[sequence]
+	editor = EVIL
+[uploadpack]
+	packObjectsHook = EVIL
+[trailer "x"]
+	cmd = EVIL
+	command = EVIL
+[tar "tar"]
+	command = EVIL
+[hook "x"]
+	command = EVIL
+	event = reference-transaction
+[gpg "ssh"]
+	program = EVIL
+	defaultKeyCommand = EVIL
+[push]
+	gpgSign = true
+[interactive]
+	diffFilter = EVIL
+[submodule "s"]
+	update = !EVIL
 `, "EVIL", evil)
 	config = strings.ReplaceAll(config, "DIR", dir)
 	writeFiles(t, dir, map[string]string{
@@ -156,6 +181,7 @@ func callEveryVerb(t *testing.T, dir string) {
 	must(err)
 	_, err = r.Show(ctx, c.Commit, "f")
 	must(err)
+	callNewVerbs(t, r, b, c)
 	_, err = r.Base(ctx, "nope")
 	wantFault(t, err, 3, "main")
 	missing := strings.Repeat("7", 40)
@@ -166,6 +192,35 @@ func callEveryVerb(t *testing.T, dir string) {
 		t.Error("a file of a missing commit was shown")
 	}
 	readEverything(t, r, b, missing)
+}
+
+// callNewVerbs lands, replays, pushes and scans. It leaves the checkout and the
+// index alone: main only moves while it is not checked out.
+func callNewVerbs(t *testing.T, r *Repo, b Base, c Candidate) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, r.UpdateRef(ctx, "refs/heads/landing", b.Commit, ""))
+	must(t, r.Advance(ctx, Advance{Branch: "landing", Onto: b.Commit, Commit: c.Commit}))
+	_, _, err := r.Unfinished(ctx)
+	must(t, err)
+	_, _, err = r.Rebase(ctx, Replay{Commit: c.Commit, Onto: b.Commit, When: when})
+	must(t, err)
+	to := bareRemote(t)
+	must(t, r.Push(ctx, Push{To: to, Commit: c.Commit, Ref: pushed}))
+	_, _, err = r.RemoteRef(ctx, to, pushed)
+	must(t, err)
+	if _, err = r.RemoteURL("no-such"); err == nil {
+		t.Error("a remote that is not there has an address")
+	}
+	_, err = r.Hazards(ctx)
+	must(t, err)
+	_, err = r.Parent(ctx, c.Commit)
+	must(t, err)
+	_, err = r.Changed(ctx, b.Commit, c.Commit)
+	must(t, err)
+	rules := r.Ignores(ctx, filepath.Join(t.TempDir(), "rules"), func(string) error { return nil })
+	rules.Ignored("f", false)
+	must(t, rules.Close())
 }
 
 func readEverything(t *testing.T, r *Repo, b Base, missing string) {

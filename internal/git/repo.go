@@ -1,13 +1,19 @@
 // Package git is the only way in which pawl uses git: a few verbs on one
 // repository, each a bounded process with an environment made from nothing.
 // Repository configuration, attributes and content are treated as hostile: no
-// hook, filter, text conversion, external diff, file-system monitor, signing
-// program or transport is ever started, and content is stored and read byte
-// for byte.
+// hook, filter, text conversion, external diff, merge driver, file-system
+// monitor or signing program is ever started, and content is stored and read
+// byte for byte. What a repository holds that could start one is listed by
+// Hazards.
 //
-// It never reads or writes the user's index through git, never touches a file
-// of the checkout, never fetches or pushes, and never moves a ref other than by
-// comparing it with an expected value first.
+// Two verbs reach further. Advance writes the files and the index of a checkout
+// whose branch moves, and no file in which a person has work. Push and RemoteRef
+// contact another host, with the user's own login and none of the repository's
+// configuration.
+//
+// It never fetches, never forces a push, never compares the checkout through
+// git, and never moves a ref other than by comparing it with an expected value
+// first.
 package git
 
 import (

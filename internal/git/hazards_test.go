@@ -1,0 +1,455 @@
+//go:build unix
+
+package git
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"pgregory.net/rapid"
+)
+
+func hazards(t *testing.T, r *Repo) []Hazard {
+	t.Helper()
+	found, err := r.Hazards(t.Context())
+	must(t, err)
+	return found
+}
+
+// find returns the first hazard with this kind and key.
+func find(found []Hazard, kind, key string) (Hazard, bool) {
+	i := slices.IndexFunc(found, func(h Hazard) bool { return h.Kind == kind && h.Key == key })
+	if i < 0 {
+		return Hazard{}, false
+	}
+	return found[i], true
+}
+
+func TestAPlainRepositoryHasNoHazard(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x", ".gitattributes": "* text=auto\n"})
+	plainGit(t, dir, "remote", "add", "origin", "git@example.org:o/n.git")
+	plainGit(t, dir, "branch", "b")
+	plainGit(t, dir, "pack-refs", "--all")
+	writeFiles(t, dir, map[string]string{".git/hooks/pre-commit.sample": "x", ".git/info/attributes": "# filter=x\n*.c text\n"})
+	if found := hazards(t, open(t, dir)); len(found) > 0 {
+		t.Errorf("hazards = %+v, want none", found)
+	}
+	sha256 := newRepo(t, nil, "--object-format=sha256")
+	if found := hazards(t, open(t, sha256)); len(found) > 0 {
+		t.Errorf("hazards = %+v, want none", found)
+	}
+}
+
+func TestAttack032EveryExecutingKeyIsNamedAndNoneRuns(t *testing.T) {
+	dir, marker := hostileRepo(t)
+	r := open(t, dir)
+	found := hazards(t, r)
+	for _, key := range []string{
+		"core.fsmonitor", "core.hookspath", "core.pager", "core.editor", "core.sshcommand", "core.gitproxy", "core.askpass",
+		"core.alternaterefscommand", "remote.origin.uploadpack", "remote.origin.url", "filter.evil.clean", "filter.evil.smudge",
+		"filter.evil.process", "diff.external", "diff.evil.textconv", "diff.evil.command", "merge.evil.driver", "gpg.program",
+		"gpg.ssh.program", "gpg.ssh.defaultkeycommand", "pager.ls-tree", "credential.helper", "alias.ls-tree", "gc.recentobjectshook",
+		"sequence.editor", "uploadpack.packobjectshook", "trailer.x.cmd", "trailer.x.command", "tar.tar.command", "hook.x.command",
+		"interactive.difffilter", "submodule.s.update",
+	} {
+		h, ok := find(found, HazardExecutes, key)
+		if !ok || h.Refuse || h.Value == "" || h.Where != ".git/config" {
+			t.Errorf("%s: %+v, %v, want it recorded", key, h, ok)
+		}
+	}
+	for kind, keys := range map[string][]string{
+		HazardLeads:      {"protocol.allow", "protocol.ext.allow", "trace2.eventtarget", "core.attributesfile", "remote.origin.promisor"},
+		HazardExtension:  {"extensions.partialclone", "extensions.worktreeconfig"},
+		HazardInclude:    {"include.path"},
+		HazardAttributes: {"info/attributes"},
+	} {
+		for _, key := range keys {
+			if _, ok := find(found, kind, key); !ok {
+				t.Errorf("%s %s is not named", kind, key)
+			}
+		}
+	}
+	if h, _ := find(found, HazardLeads, "trace2.eventtarget"); h.Where != ".git/more" {
+		t.Errorf("what is included is at %q, want .git/more", h.Where)
+	}
+	callEveryVerb(t, dir)
+	if trace, err := os.ReadFile(marker); err == nil {
+		t.Errorf("these programs were started:\n%s", trace)
+	}
+}
+
+func TestEveryKeyOfTheTableIsFoundWhateverItsSection(t *testing.T) {
+	for key := range executing {
+		section, name, _ := strings.Cut(key, ".")
+		for _, form := range []string{"[%s]\n%s = x\n", "[%s \"a.b\"]\n%s = x\n"} {
+			settings, err := parseConfig(fmt.Appendf(nil, form, strings.ToUpper(section), strings.ToUpper(name)))
+			must(t, err)
+			if kind, _ := keyHazard(settings[0]); kind != HazardExecutes {
+				t.Errorf("%s is %q", settings[0].key, kind)
+			}
+		}
+	}
+}
+
+func TestAttack025EveryHookIsNamedAndNoneRuns(t *testing.T) {
+	dir, marker := hostileRepo(t)
+	if len(hookNames) != 28 {
+		t.Fatalf("%d hooks, want 28", len(hookNames))
+	}
+	found := hazards(t, open(t, dir))
+	for _, name := range hookNames {
+		h, ok := find(found, HazardHook, name)
+		if !ok || !strings.Contains(h.Value, "sha256:") || !strings.HasPrefix(h.Value, "link to ") {
+			t.Errorf("hook %s: %+v, %v, want it recorded with its digest", name, h, ok)
+		}
+	}
+	l := landIn(t, dir)
+	if err := l.repo.Advance(t.Context(), l.a); err != nil {
+		t.Error(err)
+	}
+	if trace, err := os.ReadFile(marker); err == nil {
+		t.Errorf("these programs were started:\n%s", trace)
+	}
+}
+
+// landIn makes a candidate on main of a repository with the file f.
+func landIn(t *testing.T, dir string) landing {
+	t.Helper()
+	r := open(t, dir)
+	from := filepath.Join(t.TempDir(), "f")
+	must(t, os.WriteFile(from, []byte("landed\r\n"), 0o600))
+	c, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, Message: "m", When: when, Changes: []FileChange{{Path: "f", Mode: ModeFile, From: from}}})
+	must(t, err)
+	return landing{dir, r, Advance{Branch: "main", Onto: base(t, r).Commit, Commit: c.Commit}}
+}
+
+func TestAttack026NoFilterRunsWhileLanding(t *testing.T) {
+	dir, marker := hostileRepo(t)
+	l := landIn(t, dir)
+	must(t, l.repo.Advance(t.Context(), l.a))
+	if got := readFile(t, filepath.Join(dir, "f")); got != "landed\r\n" {
+		t.Errorf("f = %q, want it byte for byte", got)
+	}
+	if dirty, err := l.repo.Dirty(t.Context(), ""); dirty || err != nil {
+		t.Errorf("Dirty = %v, %v, want clean", dirty, err)
+	}
+	if trace, err := os.ReadFile(marker); err == nil {
+		t.Errorf("these programs were started:\n%s", trace)
+	}
+}
+
+func TestAttack029AnEmbeddedBareRepositoryIsNotEntered(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	marker := filepath.Join(t.TempDir(), "marker")
+	evil := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsmonitor = touch " + marker + "\n"
+	writeFiles(t, dir, map[string]string{
+		"sub/HEAD": "ref: refs/heads/main\n", "sub/config": evil, "sub/objects/x": "", "sub/refs/x": "",
+		"fake/.GIT/config": evil, "fake/.GIT/HEAD": "ref: refs/heads/main\n",
+	})
+	if _, err := Open(t.Context(), filepath.Join(dir, "sub")); err == nil {
+		t.Error("the repository inside the tree was opened")
+	}
+	l := landIn(t, dir)
+	callEveryVerb(t, dir)
+	must(t, l.repo.Advance(t.Context(), l.a))
+	if _, err := os.Lstat(marker); err == nil {
+		t.Error("the configuration of the repository inside the tree was used")
+	}
+}
+
+func TestAttack031IncludesIntoTheWorkTreeAreRefused(t *testing.T) {
+	outside := t.TempDir()
+	cases := map[string]struct {
+		key, value string
+		refuse     bool
+	}{
+		"relative":                     {"include.path", "../evil", true},
+		"absolute":                     {"include.path", "DIR/evil", true},
+		"not there yet":                {"include.path", "../later", true},
+		"conditional":                  {"includeIf.gitdir:/nowhere/.path", "../evil", true},
+		"on a branch":                  {"includeIf.onbranch:x.path", "../evil", true},
+		"through a link outside":       {"include.path", outside + "/link", true},
+		"through a link and back":      {"include.path", "DIR/back", true},
+		"through dots":                 {"include.path", outside + "/../../../../../../../../DIR/evil", true},
+		"nowhere that can be told":     {"include.path", "~somebody/x", true},
+		"of git's own installation":    {"include.path", "%(prefix)/x", true},
+		"inside the git directory":     {"include.path", "more", false},
+		"outside of all":               {"include.path", outside + "/plain", false},
+		"outside of all, not there":    {"include.path", outside + "/none", false},
+		"two levels, then in the tree": {"include.path", outside + "/nested", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := newRepo(t, map[string]string{"f": "x", "evil": "[core]\n\tfsmonitor = x\n"})
+			for _, l := range [][2]string{{outside + "/link", filepath.Join(dir, "evil")}, {filepath.Join(dir, "back"), outside + "/plain"}} {
+				_ = os.Remove(l[0])
+				must(t, os.Symlink(l[1], l[0]))
+			}
+			writeFiles(t, outside, map[string]string{"plain": "[alias]\n\tx = !y\n", "nested": "[include]\n\tpath = " + dir + "/evil\n"})
+			r := open(t, dir)
+			plainGit(t, dir, "config", c.key, strings.ReplaceAll(c.value, "DIR", dir))
+			found := hazards(t, r)
+			if _, ok := find(found, HazardInclude, strings.Replace(c.key, "includeIf", "includeif", 1)); !ok {
+				t.Fatalf("hazards = %+v, want the include", found)
+			}
+			if got := slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }); got != c.refuse {
+				t.Errorf("hazards = %+v, want refused: %v", found, c.refuse)
+			}
+			if _, ok := find(found, HazardExecutes, "core.fsmonitor"); ok {
+				t.Error("a file of the work tree was read")
+			}
+		})
+	}
+}
+
+func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	marker := filepath.Join(t.TempDir(), "marker")
+	r := open(t, dir)
+	tip := base(t, r).Commit
+	var changes []FileChange
+	for _, path := range []string{"sub\r", "link", "-u", "a/.g it"} {
+		changes = append(changes, FileChange{Path: path, Mode: ModeGitlink, ID: tip})
+	}
+	modules := filepath.Join(t.TempDir(), "m")
+	must(t, os.WriteFile(modules, []byte("[submodule \"s\"]\n\tpath = \"sub\\r\"\n\turl = ext::touch "+marker+"\n\tupdate = !touch "+marker+"\n"), 0o600))
+	changes = append(changes, FileChange{Path: ".gitmodules", Mode: ModeFile, From: modules})
+	c, err := r.Candidate(t.Context(), Draft{Base: tip, Message: "m", When: when, Changes: changes})
+	must(t, err)
+	plainGit(t, dir, "config", "submodule.s.update", "!touch "+marker)
+	plainGit(t, dir, "config", "submodule.recurse", "true")
+	plainGit(t, dir, "config", "push.recurseSubmodules", "on-demand")
+	must(t, os.Symlink(".git/hooks", filepath.Join(dir, "link")))
+	wantFault(t, r.Advance(t.Context(), Advance{Branch: "main", Onto: tip, Commit: c.Commit}), 14, "git merge --ff-only")
+	must(t, r.Push(t.Context(), Push{To: bareRemote(t), Commit: c.Commit, Ref: pushed}))
+	_, conflicts, err := r.Rebase(t.Context(), Replay{Commit: c.Commit, Onto: tip, When: when})
+	if err != nil || conflicts != nil {
+		t.Errorf("Rebase = %q, %v", conflicts, err)
+	}
+	if _, ok := find(hazards(t, r), HazardExecutes, "submodule.s.update"); !ok {
+		t.Error("the command of the submodule is not named")
+	}
+	if _, err := os.Lstat(marker); err == nil {
+		t.Error("a submodule was entered")
+	}
+}
+
+func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
+	other := newRepo(t, map[string]string{"o": "other"})
+	cases := map[string]struct {
+		make   func(dir string)
+		kind   string
+		refuse bool
+	}{
+		"alternates outside": {func(dir string) {
+			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "# c\n" + other + "/.git/objects\n"})
+		}, HazardAlternates, true},
+		"alternates outside by dots": {func(dir string) {
+			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../../objects\n"})
+		}, HazardAlternates, true},
+		"alternates inside that lead outside": {func(dir string) {
+			must(t, os.MkdirAll(filepath.Join(dir, ".git", "more"), 0o755))
+			must(t, os.Symlink(other+"/.git/objects", filepath.Join(dir, ".git", "more", "objects")))
+			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n"})
+		}, HazardAlternates, true},
+		"alternates of alternates": {func(dir string) {
+			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/info/alternates": other + "/.git/objects\n"})
+		}, HazardAlternates, true},
+		"alternates inside": {func(dir string) {
+			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/x": ""})
+		}, HazardAlternates, false},
+		"grafts": {func(dir string) {
+			writeFiles(t, dir, map[string]string{".git/info/grafts": plainGit(t, dir, "rev-parse", "HEAD") + "\n"})
+		}, HazardGraft, true},
+		"a replace ref": {func(dir string) {
+			plainGit(t, dir, "replace", "HEAD", plainGit(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
+		}, HazardReplace, false},
+		"a packed replace ref": {func(dir string) {
+			plainGit(t, dir, "replace", "HEAD", plainGit(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
+			plainGit(t, dir, "pack-refs", "--all")
+		}, HazardReplace, false},
+		"objects are a link": {func(dir string) {
+			objects := filepath.Join(dir, ".git", "objects")
+			must(t, os.Rename(objects, filepath.Join(other, filepath.Base(filepath.Dir(filepath.Dir(dir))))))
+			must(t, os.Symlink(filepath.Join(other, filepath.Base(filepath.Dir(filepath.Dir(dir)))), objects))
+		}, HazardLeads, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := newRepo(t, map[string]string{"f": "x"})
+			r := open(t, dir)
+			b := base(t, r)
+			c.make(dir)
+			found := hazards(t, r)
+			i := slices.IndexFunc(found, func(h Hazard) bool { return h.Kind == c.kind && h.Refuse == c.refuse })
+			if i < 0 || slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }) != c.refuse {
+				t.Errorf("hazards = %+v, want %s, refused: %v", found, c.kind, c.refuse)
+			}
+			if got := base(t, r); got != b {
+				t.Errorf("base = %+v, want %+v as the commits say", got, b)
+			}
+		})
+	}
+}
+
+func TestAttack040AMessageOfAnythingBecomesACleanOne(t *testing.T) {
+	r := open(t, newRepo(t, map[string]string{"f": "x"}))
+	b := base(t, r)
+	c := commitOf(t, r, b.Commit, version{"f": "y"})
+	message := "subject\x00\x1b[2J\n# a line\n" + strings.Repeat("x", 1<<20)
+	got, _, err := r.Rebase(t.Context(), Replay{Commit: c, Onto: b.Commit, Message: message, When: when})
+	must(t, err)
+	text := plainGit(t, r.Root, "log", "-1", "--format=%B", got.Commit)
+	if len(text) > MaxMessage || !strings.HasPrefix(text, "subject[2J\n# a line\n") {
+		t.Errorf("message of %d bytes: %.60q", len(text), text)
+	}
+}
+
+func TestAGitFileThatWasSwappedIsRefused(t *testing.T) {
+	dir := newRepo(t, map[string]string{"f": "x"})
+	linked := filepath.Join(t.TempDir(), "linked")
+	plainGit(t, dir, "worktree", "add", "-q", linked)
+	r := open(t, linked)
+	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || h.Refuse {
+		t.Errorf("hazard = %+v, %v, want the linked worktree recorded", h, ok)
+	}
+	writeFiles(t, linked, map[string]string{".git": "gitdir: " + newRepo(t, nil) + "/.git\n"})
+	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || !h.Refuse {
+		t.Errorf("hazard = %+v, %v, want it refused", h, ok)
+	}
+}
+
+func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {
+	cases := map[string]func(dir string){
+		"syntax":      func(dir string) { writeFiles(t, dir, map[string]string{".git/config": "[core\n"}) },
+		"a NUL":       func(dir string) { writeFiles(t, dir, map[string]string{".git/config": "[a]\nb = \x00\n"}) },
+		"a FIFO":      func(dir string) { must(t, os.Remove(dir+"/.git/config")); mkfifo(t, dir+"/.git/config") },
+		"a directory": func(dir string) { must(t, os.Mkdir(dir+"/.git/config.worktree", 0o755)) },
+		"too much":    func(dir string) { must(t, os.Truncate(dir+"/.git/config", maxHazardFile+1)) },
+		"a circle": func(dir string) {
+			plainGit(t, dir, "config", "include.path", "circle")
+			must(t, os.Symlink("circle", dir+"/.git/circle"))
+		},
+		"packed refs":    func(dir string) { mkfifo(t, dir+"/.git/packed-refs") },
+		"too many hooks": func(dir string) { writeMany(t, dir+"/.git/hooks", maxHazardEntries+1) },
+		"hooks is a file": func(dir string) {
+			must(t, os.RemoveAll(dir+"/.git/hooks"))
+			writeFiles(t, dir, map[string]string{".git/info/alternates": "x", ".git/info/grafts": "x"})
+		},
+	}
+	for name, make := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := newRepo(t, map[string]string{"f": "x"})
+			r := open(t, dir)
+			make(dir)
+			if found := hazards(t, r); !slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }) {
+				t.Errorf("hazards = %+v, want a refusal", found)
+			}
+		})
+	}
+}
+
+func writeMany(t *testing.T, dir string, n int) {
+	t.Helper()
+	for i := range n {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("x%d", i)), nil, 0o600))
+	}
+}
+
+func TestAFingerprintChangesWithEveryValueAndWithNothingElse(t *testing.T) {
+	dir, _ := hostileRepo(t)
+	r := open(t, dir)
+	before := hazards(t, r)
+	shuffled := slices.Clone(before)
+	slices.Reverse(shuffled)
+	if Fingerprint(before) != Fingerprint(shuffled) || len(Changed(before, shuffled)) > 0 {
+		t.Error("the order changes the fingerprint")
+	}
+	plainGit(t, dir, "config", "user.name", "somebody")
+	if now := hazards(t, r); Fingerprint(now) != Fingerprint(before) {
+		t.Errorf("a harmless key changes the fingerprint: %+v", Changed(before, now))
+	}
+	long := strings.Repeat("x", 1000)
+	seen := map[string]bool{Fingerprint(before): true, Fingerprint(nil): true}
+	for _, value := range []string{"a", "b", "a ", "a\n", long, long + "y", "ä", "\\303\\244", "\xff"} {
+		plainGit(t, dir, "config", "core.pager", value)
+		now := hazards(t, r)
+		if seen[Fingerprint(now)] {
+			t.Errorf("the fingerprint of %.20q is an old one", value)
+		}
+		seen[Fingerprint(now)] = true
+		if diff := Changed(before, now); len(diff) != 1 || diff[0].Key != "core.pager" {
+			t.Errorf("Changed = %+v, want core.pager", diff)
+		}
+	}
+	hook := filepath.Join(dir, ".git", "hooks", "pre-commit")
+	must(t, os.Remove(hook))
+	must(t, os.WriteFile(hook, []byte("another"), 0o755))
+	if now := hazards(t, r); len(Changed(before, now)) != 2 {
+		t.Errorf("Changed = %+v, want the pager and the hook", Changed(before, now))
+	}
+}
+
+func TestAHazardIsOneBoundedLineWithoutASecret(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(rt, "text")
+		got := printable(text)
+		if len(got) > maxHazardText+60 || strings.ContainsFunc(got, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			rt.Errorf("printable(%q) = %q", text, got)
+		}
+	})
+	if got := printable("url.https://bob:hunter2@example.org/.insteadof"); strings.Contains(got, "hunter2") {
+		t.Errorf("printable = %q", got)
+	}
+}
+
+func TestTheScanStartsNoProcess(t *testing.T) {
+	dir, _ := hostileRepo(t)
+	run := &counting{}
+	r, err := OpenWith(t.Context(), run, dir)
+	must(t, err)
+	run.verbs = nil
+	hazards(t, r)
+	if len(run.verbs) > 0 {
+		t.Errorf("processes = %q, want none", run.verbs)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Hazards(ctx); err == nil {
+		t.Error("a canceled scan gave an answer")
+	}
+}
+
+func BenchmarkHazards(b *testing.B) {
+	dir := b.TempDir()
+	for _, sub := range []string{"objects", "refs", "hooks", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, ".git", sub), 0o755); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var refs strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&refs, "%040x refs/remotes/origin/branch-%d\n", i, i)
+	}
+	config := "[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = more\n" + strings.Repeat("[branch \"b\"]\n\tremote = origin\n\tmerge = refs/heads/b\n", 500)
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": config, "more": "[alias]\nx = !y\n", "packed-refs": refs.String(), "hooks/pre-commit": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, ".git", name), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	r, err := discover(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if found, err := r.Hazards(b.Context()); err != nil || len(found) != 3 {
+			b.Fatalf("hazards = %+v, %v", found, err)
+		}
+	}
+}
