@@ -68,6 +68,13 @@ func (r *Reader) LoopNamed(ctx context.Context, workspace, protocol, name string
 	return oneLoop(name, r.row(ctx, loopNamed, workspace, protocol, name))
 }
 
+const loopByID = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1`
+
+// Loop returns one loop of any workspace, or ErrNotFound.
+func (r *Reader) Loop(ctx context.Context, id string) (loop.Loop, error) {
+	return oneLoop(id, r.row(ctx, loopByID, id))
+}
+
 func oneLoop(name string, row *sql.Row) (loop.Loop, error) {
 	l, err := scanLoop(row)
 	if errors.Is(err, sql.ErrNoRows) {

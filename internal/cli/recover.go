@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func (a *app) cmdRecover() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactly(0),
+		Long: `List the snapshots below refs/pawl/snapshots: work of runs that is on no branch, because a run was
+stopped, failed or waits for a human. Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.reading(cmd.Context(), func(s *control.Service) error {
+				rows, err := s.Snapshots(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.printSnapshots(rows)
+			})
+		},
+	}
+	cmd.AddCommand(a.cmdRecoverShow(), a.cmdRecoverRestore(), a.cmdRecoverPrune())
+	return cmd
+}
+
+func (a *app) printSnapshots(rows []control.SnapshotRow) error {
+	if a.json {
+		return a.printJSON(listOf("pawl.snapshots/v1", rows))
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(a.Out, "No work is kept: every run that changed something has put it on a branch.")
+		return err
+	}
+	table := [][]string{{"SNAPSHOT", "RUN", "WHEN", "FILES", "SIZE", "STATE"}}
+	for _, row := range rows {
+		run := "–"
+		if row.N > 0 {
+			run = fmt.Sprintf("%s#%d", cleanLine(row.Loop), row.N)
+		}
+		table = append(table, []string{
+			snapshotName(row), run, ago(a.Now(), &row.When), strconv.Itoa(row.Files), size(row.Bytes), a.snapshotState(row),
+		})
+	}
+	return a.columns(table)
+}
+
+// snapshotName is a ref as the subcommands take it.
+func snapshotName(row control.SnapshotRow) string {
+	return cleanLine(strings.TrimPrefix(row.Ref, git.SnapshotPrefix))
+}
+
+func (a *app) snapshotState(row control.SnapshotRow) string {
+	switch row.State {
+	case control.SnapshotWaiting:
+		return a.style().yellow("! ") + "step goes on from it: " + excerpt(row.Waits, 50)
+	case control.SnapshotRunning:
+		return "its run is live"
+	case control.SnapshotOpen:
+		return "a step of its run is not done"
+	case control.SnapshotSettled:
+		return "settled " + ago(a.Now(), row.Settled)
+	}
+	return "made by no run of this store"
+}
+
+// size is a number of bytes as people read it.
+func size(n int64) string {
+	const step = 1024
+	switch {
+	case n < step:
+		return fmt.Sprintf("%d B", n)
+	case n < step*step:
+		return fmt.Sprintf("%.1f KiB", float64(n)/step)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/step/step)
+}
+
+func (a *app) cmdRecoverShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reading(cmd.Context(), func(s *control.Service) error {
+				patch, err := s.SnapshotDiff(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printPatch(args[0], patch)
+			})
+		},
+	}
+}
+
+func (a *app) cmdRecoverRestore() *cobra.Command {
+	branch := ""
+	cmd := &cobra.Command{
+		Use: "restore REF|RUN", Short: "Put a snapshot on a new branch", Args: exactly(1),
+		Long: `Put a snapshot on a new branch. No branch that exists is moved, and neither the checkout nor the
+snapshot is touched.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if branch == "" {
+				return usage(cmd, "which branch? Name a new one with --branch")
+			}
+			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+				r, err := s.Restore(cmd.Context(), args[0], branch)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(r)
+				}
+				_, err = fmt.Fprintf(a.Out, "✓ %s is branch %s at %s: git switch %s\n", cleanLine(r.Ref), cleanLine(r.Branch), shortHash(r.Commit), cleanLine(r.Branch))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch")
+	return cmd
+}
+
+func (a *app) cmdRecoverPrune() *cobra.Command {
+	older, dry := "14d", false
+	cmd := &cobra.Command{
+		Use: "prune", Short: "Remove snapshots that nothing needs any more", Args: exactly(0),
+		Long: `Remove the refs of snapshots whose steps were all done or dropped so long ago, and pack the others. A
+snapshot that a step goes on from is never removed, nor one whose step is not done, nor one that no run
+of this store made. Each removal is an entry of the loop's audit chain, with the commit: until git
+collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			age, ok := age(older)
+			if !ok {
+				return &loop.Fault{Exit: loop.ExitUsage, What: "--older-than " + quote(older), Fix: "write a time like 14d, 36h or 0s"}
+			}
+			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+				p, err := s.Prune(cmd.Context(), age, dry)
+				if p.Schema == "" || err != nil && len(p.Removed) == 0 {
+					return err
+				}
+				if printed := a.printPruned(p); err == nil {
+					err = printed
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older-than", older, "keep what was settled less than this `time` ago")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+// age reads a time that may be in days or weeks.
+func age(text string) (time.Duration, bool) {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.ParseUint(number, 10, 16)
+			return time.Duration(n) * length, err == nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}
+
+func (a *app) printPruned(p control.Pruned) error {
+	if a.json {
+		return a.printJSON(p)
+	}
+	out := printer{w: a.Out}
+	verb := "removed"
+	if p.DryRun {
+		verb = "would be removed"
+	}
+	for _, row := range p.Removed {
+		out.line("– %s (%s), settled %s, %s", snapshotName(row), shortHash(row.Commit), ago(a.Now(), row.Settled), verb)
+	}
+	out.line("%d %s, %d kept", len(p.Removed), verb, len(p.Kept))
+	return out.err
+}

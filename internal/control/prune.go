@@ -1,0 +1,93 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Pruned says which snapshots were removed, schema pawl.pruned/v1.
+type Pruned struct {
+	Schema  string        `json:"schema"`
+	DryRun  bool          `json:"dry_run"`
+	Removed []SnapshotRow `json:"removed"` // with DryRun: that would be
+	Kept    []SnapshotRow `json:"kept"`
+	Packed  bool          `json:"packed"` // the refs that remain were packed
+}
+
+// Prune removes the refs of snapshots that were settled at least olderThan ago,
+// and packs the others. One that a step waits for, whose run or step is not
+// done, or that no run of this store made is never removed. Each removal is an
+// entry of the loop's audit chain before it is done, with the commit, so that
+// the work can be found for as long as git keeps it.
+func (s *Service) Prune(ctx context.Context, olderThan time.Duration, dryRun bool) (Pruned, error) {
+	p := Pruned{Schema: "pawl.pruned/v1", DryRun: dryRun, Removed: []SnapshotRow{}, Kept: []SnapshotRow{}}
+	rows, err := s.Snapshots(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.sort(rows, s.Now().Add(-olderThan))
+	if dryRun {
+		return p, nil
+	}
+	if err := s.condemn(ctx, &p, s.Now().Add(-olderThan)); err != nil {
+		return p, err
+	}
+	var errs []error
+	gone := []SnapshotRow{}
+	for _, row := range p.Removed {
+		if err := s.repo.DeleteRef(ctx, row.Ref, row.Commit); err != nil {
+			errs = append(errs, err, s.linkSnapshot(ctx, row, map[string]string{"verb": "keep", "why": err.Error()}))
+			p.Kept = append(p.Kept, row)
+			continue
+		}
+		gone = append(gone, row)
+	}
+	p.Removed = gone
+	err = s.repo.PackRefs(ctx)
+	p.Packed = err == nil
+	return p, errors.Join(append(errs, err)...)
+}
+
+// sort tells the snapshots that were settled before a time from the others.
+func (p *Pruned) sort(rows []SnapshotRow, before time.Time) {
+	p.Removed, p.Kept = p.Removed[:0], p.Kept[:0]
+	for _, row := range rows {
+		if row.State == SnapshotSettled && !row.Settled.After(before) {
+			p.Removed = append(p.Removed, row)
+			continue
+		}
+		p.Kept = append(p.Kept, row)
+	}
+}
+
+// condemn looks again and records what is to be removed, in one transaction: a
+// step that has begun to wait meanwhile keeps its snapshot.
+func (s *Service) condemn(ctx context.Context, p *Pruned, before time.Time) error {
+	if len(p.Removed) == 0 {
+		return nil
+	}
+	rows, kept := slices.Clone(p.Removed), slices.Clone(p.Kept)
+	return s.Store.Update(ctx, func(tx *store.Tx) error {
+		for i := range rows {
+			rows[i].State, rows[i].Waits, rows[i].Settled = SnapshotForeign, "", nil
+		}
+		if err := s.describe(ctx, &tx.Reader, rows); err != nil {
+			return err
+		}
+		p.sort(rows, before)
+		p.Kept = append(p.Kept, kept...)
+		// Whoever takes the locks of several chains takes them in one order.
+		slices.SortStableFunc(p.Removed, func(a, b SnapshotRow) int { return strings.Compare(a.run.LoopID, b.run.LoopID) })
+		for _, row := range p.Removed {
+			if err := s.link(ctx, tx, row, map[string]string{"verb": "remove", "settled": row.Settled.UTC().Format(time.RFC3339)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

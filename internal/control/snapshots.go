@@ -1,0 +1,258 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// KeepSnapshots is how long a snapshot is kept after the last of its steps was
+// done or dropped.
+const KeepSnapshots = 14 * 24 * time.Hour
+
+// States of a snapshot.
+const (
+	SnapshotWaiting = "waiting" // a step goes on from it
+	SnapshotRunning = "running" // its run has not ended
+	SnapshotOpen    = "open"    // a step of its run is not done yet
+	SnapshotSettled = "settled" // nothing needs it any more
+	SnapshotForeign = "foreign" // no run of this store made it
+)
+
+// SnapshotRow is work that is on no branch, schema pawl.snapshots/v1.
+type SnapshotRow struct {
+	Ref     string     `json:"ref"`
+	Commit  string     `json:"commit"`
+	Base    string     `json:"base"` // what the work was done on
+	Loop    string     `json:"loop"`
+	N       int64      `json:"n"` // number of the run, 0 if it is not known
+	RunID   string     `json:"run_id"`
+	When    time.Time  `json:"when"`
+	Files   int        `json:"files"`
+	Bytes   int64      `json:"bytes"`
+	State   string     `json:"state"`
+	Waits   string     `json:"waits,omitempty"` // title of the step that goes on from it
+	Settled *time.Time `json:"settled,omitempty"`
+
+	run loop.Run
+}
+
+// Snapshots lists the snapshots of the repository, the newest first.
+func (s *Service) Snapshots(ctx context.Context) ([]SnapshotRow, error) {
+	kept, err := s.repo.Snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := []SnapshotRow{}
+	for _, k := range kept {
+		base := k.Parent
+		if base == "" {
+			base = s.repo.EmptyTree()
+		}
+		rows = append(rows, SnapshotRow{Ref: k.Ref, Commit: k.Commit, Base: base, When: k.When, Files: k.Files, Bytes: k.Bytes, State: SnapshotForeign})
+	}
+	err = s.view(ctx, func(r *store.Reader) error { return s.describe(ctx, r, rows) })
+	if err != nil && !absent(err) {
+		return nil, err
+	}
+	slices.SortStableFunc(rows, func(a, b SnapshotRow) int { return b.When.Compare(a.When) })
+	return rows, nil
+}
+
+// describe adds what the store knows of the snapshots.
+func (s *Service) describe(ctx context.Context, r *store.Reader, rows []SnapshotRow) error {
+	among := s.ws.ID
+	if s.repo.Shared() {
+		among = "" // Steps of the other checkouts go on from the same refs.
+	}
+	waiting, err := r.Waiting(ctx, among)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		row := &rows[i]
+		err := s.describeOne(ctx, r, row)
+		if err != nil && !absent(err) {
+			return err
+		}
+		if title, ok := waiting[row.Ref]; ok {
+			row.State, row.Waits = SnapshotWaiting, title
+		}
+	}
+	return nil
+}
+
+func (s *Service) describeOne(ctx context.Context, r *store.Reader, row *SnapshotRow) error {
+	run, err := s.snapshotRun(ctx, r, row.Ref)
+	if err != nil {
+		return err
+	}
+	l, err := r.Loop(ctx, run.LoopID)
+	if err != nil {
+		return err
+	}
+	at, settled, err := r.Settled(ctx, run)
+	row.run, row.Loop, row.N, row.RunID = run, l.Name, run.N, run.ID
+	switch {
+	case run.State != loop.RunEnded:
+		row.State = SnapshotRunning
+	case settled:
+		row.State, row.Settled = SnapshotSettled, &at
+	default:
+		row.State = SnapshotOpen
+	}
+	return err
+}
+
+// snapshotRun finds the run that made a snapshot: by its row, or by the id of
+// the run in the name. Without either it is somebody else's, and ErrNotFound.
+func (s *Service) snapshotRun(ctx context.Context, r *store.Reader, ref string) (loop.Run, error) {
+	run, err := r.SnapshotRun(ctx, s.ws.ID, ref)
+	if !absent(err) {
+		return run, err
+	}
+	name := strings.TrimPrefix(ref, git.SnapshotPrefix)
+	if id, rescued := strings.CutPrefix(name, "rescued/"); rescued {
+		id, _, _ = strings.Cut(id, "-")
+		return r.Run(ctx, id)
+	}
+	if s.repo.Shared() {
+		if run, err := r.SnapshotRun(ctx, "", ref); !absent(err) {
+			return run, err
+		}
+	}
+	return s.namedRun(ctx, r, name)
+}
+
+// namedRun resolves LOOP/N-TAIL, where TAIL is the end of the run's id: a second
+// snapshot of a run, which its row does not name.
+func (s *Service) namedRun(ctx context.Context, r *store.Reader, name string) (loop.Run, error) {
+	missing := fmt.Errorf("run of %s: %w", name, loop.ErrNotFound)
+	at := strings.LastIndexByte(name, '/')
+	number, tail, tailed := strings.Cut(name[at+1:], "-")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if at < 0 || !tailed || err != nil {
+		return loop.Run{}, missing
+	}
+	if again := tail[:len(tail)/2]; tail == again+"-"+again {
+		tail = again
+	}
+	loops, err := r.Loops(ctx, s.ws.ID)
+	if err != nil {
+		return loop.Run{}, err
+	}
+	for _, l := range loops {
+		if l.Name != name[:at] {
+			continue
+		}
+		run, err := r.RunNumber(ctx, l.ID, n)
+		if err == nil && strings.HasSuffix(run.ID, tail) {
+			return run, nil
+		}
+		if err != nil && !absent(err) {
+			return run, err
+		}
+	}
+	return loop.Run{}, missing
+}
+
+// Snapshot finds one: by its ref, with or without refs/pawl/snapshots/, or by a
+// RUN that made one.
+func (s *Service) Snapshot(ctx context.Context, name string) (SnapshotRow, error) {
+	rows, err := s.Snapshots(ctx)
+	if err != nil {
+		return SnapshotRow{}, err
+	}
+	for _, row := range rows {
+		if row.Ref == name || row.Ref == git.SnapshotPrefix+name {
+			return row, nil
+		}
+	}
+	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "`pawl recover` lists them", Err: loop.ErrNotFound}
+	run, err := s.runOf(ctx, name)
+	if absent(err) {
+		return SnapshotRow{}, none
+	}
+	if err != nil {
+		return SnapshotRow{}, err
+	}
+	for _, row := range rows {
+		if row.RunID == run.ID {
+			return row, nil
+		}
+	}
+	none.Why = fmt.Sprintf("run #%d left no work behind, or its snapshot was removed", run.N)
+	return SnapshotRow{}, none
+}
+
+// SnapshotDiff is what a snapshot changed against its parent, as a patch.
+func (s *Service) SnapshotDiff(ctx context.Context, name string) ([]byte, error) {
+	row, err := s.Snapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.repo.Diff(ctx, row.Base, row.Commit)
+}
+
+// Restored is a snapshot that was put on a branch, schema pawl.restored/v1.
+type Restored struct {
+	Schema string `json:"schema"`
+	Ref    string `json:"ref"`
+	Commit string `json:"commit"`
+	Branch string `json:"branch"`
+}
+
+// Restore puts a snapshot on a new branch. A branch of that name is never
+// moved, no file of the checkout is touched, and the snapshot stays.
+func (s *Service) Restore(ctx context.Context, name, branch string) (Restored, error) {
+	ref := "refs/heads/" + branch
+	err := git.CheckRef(ref)
+	if err == nil && (branch == "pawl" || strings.HasPrefix(branch, "pawl/")) {
+		err = errors.New("branches below pawl/ are proposals of runs")
+	}
+	if err != nil {
+		return Restored{}, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("branch %q", branch), Why: err.Error(), Fix: "name another, for example rescue/1", Err: err}
+	}
+	row, err := s.Snapshot(ctx, name)
+	if err != nil {
+		return Restored{}, err
+	}
+	if at, there, err := s.repo.Ref(ctx, ref); err != nil || there {
+		return Restored{}, branchTaken(branch, at, err)
+	}
+	if err := s.repo.UpdateRef(ctx, ref, row.Commit, ""); err != nil {
+		return Restored{}, branchTaken(branch, "", err)
+	}
+	return Restored{"pawl.restored/v1", row.Ref, row.Commit, branch}, s.linkSnapshot(ctx, row, map[string]string{"verb": "restore", "branch": branch})
+}
+
+func branchTaken(branch, at string, err error) error {
+	f := &loop.Fault{Exit: loop.ExitMissing, What: "make branch " + branch, Fix: "name another with --branch; no branch is ever moved", Err: err}
+	if f.Why = "it exists at " + short(at); err != nil {
+		f.Why = err.Error()
+	}
+	return f
+}
+
+// linkSnapshot records what is done to a snapshot in the chain of its loop, or
+// of the workspace if it belongs to none.
+func (s *Service) linkSnapshot(ctx context.Context, row SnapshotRow, body map[string]string) error {
+	return s.Store.Update(ctx, func(tx *store.Tx) error { return s.link(ctx, tx, row, body) })
+}
+
+func (s *Service) link(ctx context.Context, tx *store.Tx, row SnapshotRow, body map[string]string) error {
+	chain := row.run.LoopID
+	if chain == "" {
+		chain = s.ws.ID
+	}
+	body["ref"], body["commit"] = row.Ref, row.Commit
+	return tx.Link(ctx, chain, loop.LinkSnapshot, row.RunID, body)
+}
