@@ -58,16 +58,17 @@ func (b Break) String() string {
 	switch {
 	case b.Line > 0:
 		return fmt.Sprintf("%s:%d: %s", b.Where, b.Line, b.What)
-	case b.Entry > 0:
+	case b.Entry > 0 && b.Run == 0:
 		return fmt.Sprintf("%s: entry %d %s", b.Where, b.Entry, b.What)
 	}
 	return b.Where + ": " + b.What
 }
 
-// Lines of runs that end at this moment get this long to reach the log.
+// A run that ends meanwhile has its entry in one place before it has its line
+// in the other: what differs is looked at again for so long.
 const (
 	logWait = 2 * time.Second
-	logTick = 50 * time.Millisecond
+	logTick = 20 * time.Millisecond
 )
 
 // Audit walks the chain of one loop, or every chain of the workspace, and
@@ -78,11 +79,13 @@ func (s *Service) Audit(ctx context.Context, name string) (Audit, error) {
 	defer stop()
 	tick := time.NewTicker(logTick)
 	defer tick.Stop()
+	var before Audit
 	for {
 		a, err := s.auditNow(ctx, name)
-		if err != nil || a.Intact || !slices.ContainsFunc(a.Chains, AuditChain.unsettled) {
+		if err != nil || a.Intact || a.settled(before) {
 			return a, err
 		}
+		before = a
 		select {
 		case <-patience.Done():
 			return a, context.Cause(ctx)
@@ -91,9 +94,17 @@ func (s *Service) Audit(ctx context.Context, name string) (Audit, error) {
 	}
 }
 
-// unsettled reports whether a break may be a line that is being written.
-func (c AuditChain) unsettled() bool {
-	return c.pending && !slices.ContainsFunc(c.Breaks, func(b Break) bool { return b.Where != c.Log })
+// settled reports whether what is broken stays so: it is not the log alone, or
+// nothing has moved since the look before and nothing is about to.
+func (a Audit) settled(before Audit) bool {
+	still := len(a.Chains) == len(before.Chains)
+	for i, c := range a.Chains {
+		if slices.ContainsFunc(c.Breaks, func(b Break) bool { return b.Where != c.Log }) {
+			return true
+		}
+		still = still && !c.pending && before.Chains[i].Head == c.Head
+	}
+	return still
 }
 
 func (s *Service) auditNow(ctx context.Context, name string) (Audit, error) {
