@@ -13,6 +13,13 @@ var ownFields = []Field{
 		Example: "command",
 	},
 	{
+		Name: "flaky", Kind: KindText, Absent: "one try, which decides",
+		Meaning: "How many of how many tries a gate that is flaky must pass.",
+		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; every try stands in the " +
+			"trace. At most 10 tries. It is for verify and guard alike. Without it a gate is tried once.",
+		Example: "2 of 3",
+	},
+	{
 		Name: "agent_command", Kind: KindCommand, Absent: "none: run refuses without one",
 		Meaning: "The agent's program, a line for the shell.",
 		More: "It gets the prompt on standard input and in the file PAWL_PROMPT, works in a copy of the tree, and may write a " +

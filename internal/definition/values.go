@@ -72,3 +72,18 @@ func duration(text string) (time.Duration, error) {
 	}
 	return total, nil
 }
+
+// flakyRule reads how many of how many tries must pass, like 2 of 3.
+func flakyRule(text string) (string, error) {
+	problem := errors.New("expected how many of how many tries must pass, like 2 of 3, at most 10")
+	need, of, ok := strings.Cut(strings.Join(strings.Fields(text), " "), " of ")
+	m, err := positive(need, 10)
+	if !ok || err != nil {
+		return "", problem
+	}
+	n, err := positive(of, 10)
+	if err != nil || m > n {
+		return "", problem
+	}
+	return strconv.FormatInt(m, 10) + " of " + strconv.FormatInt(n, 10), nil
+}

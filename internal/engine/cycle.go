@@ -35,6 +35,7 @@ type cycle struct {
 	success  loop.Outcome
 
 	tree     *copied // the agent's copy, kept between iterations
+	fresh    *copied // for a gate that is tried again
 	treeBase string  // commit that the copy was made from
 
 	baseBranch string      // that the base is the tip of; empty if HEAD is detached

@@ -17,6 +17,8 @@ import (
 const (
 	purposeAct  = "act"
 	purposeGate = "gate"
+	purposeBase = "base"
+	purposeTry  = "try" // of a gate that is tried again
 )
 
 func treeName(runID, purpose string) string { return runID + "-" + purpose }
@@ -199,7 +201,7 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 func (c *cycle) dropTrees(ctx context.Context) error {
 	err := c.dropTree(ctx)
 	trees := workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{})
-	for _, purpose := range []string{purposeAct, purposeGate} {
+	for _, purpose := range []string{purposeAct, purposeGate, purposeBase, purposeTry} {
 		err = errors.Join(err, trees.Remove(ctx, treeName(c.run.ID, purpose)))
 	}
 	return err

@@ -43,7 +43,7 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 	s := site{e, claim.id, t.Loop.Name, t.Repo, def, e.Now()}
 	var results []loop.GateResult
 	err = s.judge(ctx, base.Commit, func(g check, dir string) (more bool, err error) {
-		res, err := s.runGate(ctx, g, dir, 1, out)
+		res, err := s.runGate(ctx, g, dir, 1, out, nil)
 		if err == nil {
 			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.
 		}

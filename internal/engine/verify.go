@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -108,17 +109,28 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 // runGate runs one gate of the run and books what it said.
 func (c *cycle) runGate(ctx context.Context, g check, dir string) (loop.GateResult, error) {
 	out := &outputEvents{c: c, left: outputCap}
-	res, err := c.site().runGate(ctx, g, dir, len(c.its), out)
+	res, err := c.site().runGate(ctx, g, dir, len(c.its), out, c.freshCopy)
 	out.end()
-	if err != nil {
+	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
 		return res, err
+	}
+	if res, err = c.ratchet(ctx, g, res); err != nil {
+		return res, err
+	}
+	if res.Pass && res.Tests != nil {
+		c.saveCounts(c.current().Tree, g, *res.Tests)
 	}
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took
 	verdict := "pass"
-	if !res.Pass {
+	switch {
+	case !res.Pass && res.Note != "":
+		verdict = "fail (" + res.Note + ")"
+	case !res.Pass:
 		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
+	case res.Tests != nil:
+		verdict = fmt.Sprintf("pass (%d tests ran)", res.Tests.Ran())
 	}
 	c.emit(loop.EventGate, g.name+": "+verdict)
 	return res, nil
@@ -178,9 +190,15 @@ func (s site) gateTree(ctx context.Context, had *copied, commit string) (*copied
 	return s.copyOf(ctx, purposeGate, commit)
 }
 
-func (s site) runGate(ctx context.Context, g check, dir string, iteration int, out io.Writer) (loop.GateResult, error) {
+// runGate runs one gate in dir. Fresh gives the folder for each further try of
+// a gate that the definition holds for flaky.
+func (s site) runGate(ctx context.Context, g check, dir string, iteration int, out io.Writer, fresh func(context.Context) (string, error)) (loop.GateResult, error) {
+	rule, err := gate.ParseRule(s.def.Flaky)
+	if err != nil {
+		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
+	}
 	return gate.Run(ctx, s.Exec, gate.Command{
 		Name: g.name, Line: g.line, Dir: dir, Env: s.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", iteration)}),
-		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out,
+		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out, Rule: rule, Fresh: fresh,
 	})
 }

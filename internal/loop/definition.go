@@ -23,6 +23,7 @@ type Definition struct {
 	Protect        []string `json:"protect,omitempty"`
 	Verify         string   `json:"verify,omitempty"`
 	Guard          string   `json:"guard,omitempty"`
+	Flaky          string   `json:"flaky,omitempty"` // "2 of 3": so many tries of a gate must pass; empty: one try
 	Sense          string   `json:"sense,omitempty"`
 	PermissionMode string   `json:"permission_mode,omitempty"`
 	Escalation     string   `json:"escalation,omitempty"`

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ratchet holds a gate that passed against the same gate on the base: fewer
+// tests than there were are no pass. What the base counts is asked once per
+// base tree. A gate that counts nothing, and does not look as if it should,
+// costs no second run.
+func (c *cycle) ratchet(ctx context.Context, g check, res loop.GateResult) (loop.GateResult, error) {
+	if !res.Pass || res.Tests == nil && res.Note == "" || c.run.BaseTree == "" {
+		return res, nil
+	}
+	base, err := c.baseCounts(ctx, g)
+	if err != nil {
+		return res, err
+	}
+	res = gate.Judge(res, base)
+	res.Base = base
+	return res, nil
+}
+
+// baseCounts is what a gate counts on the base, from the store if it was
+// counted before, and nil if it counts nothing there.
+func (c *cycle) baseCounts(ctx context.Context, g check) (*loop.TestCounts, error) {
+	var counts loop.TestCounts
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		counts, err = r.TestCounts(ctx, c.run.BaseTree, gateID(g))
+		return err
+	})
+	if err == nil {
+		return known(counts), nil
+	}
+	if !errors.Is(err, loop.ErrNotFound) {
+		return nil, err
+	}
+	res, err := c.onBase(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if res.Tests != nil {
+		counts = *res.Tests
+	}
+	c.saveCounts(c.run.BaseTree, g, counts)
+	return known(counts), nil
+}
+
+// known is nil for a gate that is known to count nothing.
+func known(counts loop.TestCounts) *loop.TestCounts {
+	if counts.Format == "" {
+		return nil
+	}
+	return &counts
+}
+
+// onBase runs one gate on a copy of the base.
+func (c *cycle) onBase(ctx context.Context, g check) (res loop.GateResult, err error) {
+	c.note("%s is counted on the base, which happens once per base", g.name)
+	copied, err := c.copyOf(ctx, purposeBase, c.run.BaseCommit)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, copied.remove(context.WithoutCancel(ctx))) }()
+	res, err = c.site().runGate(ctx, g, copied.Dir, len(c.its), io.Discard, nil)
+	c.run.Spent.Gates += res.Took
+	return res, err
+}
+
+// saveCounts records what a gate counted on a tree with the next commit. A tree
+// that lands is the next base, and is counted already.
+func (c *cycle) saveCounts(tree string, g check, counts loop.TestCounts) {
+	c.stage(func(ctx context.Context, rt *store.RunTx) error {
+		return rt.SaveTestCounts(ctx, tree, gateID(g), counts)
+	})
+}
+
+// gateID is the same for the same command, whatever the gate is called.
+func gateID(g check) string {
+	sum := sha256.Sum256([]byte(g.line))
+	return hex.EncodeToString(sum[:])
+}
+
+// freshCopy is a folder for one more try of a gate, in which no earlier try
+// left anything.
+func (c *cycle) freshCopy(ctx context.Context) (string, error) {
+	if err := c.dropFresh(ctx); err != nil {
+		return "", err
+	}
+	fresh, err := c.copyOf(ctx, purposeTry, c.current().Candidate)
+	if err != nil {
+		return "", err
+	}
+	c.fresh = fresh
+	return fresh.Dir, nil
+}
+
+func (c *cycle) dropFresh(ctx context.Context) error {
+	if c.fresh == nil {
+		return nil
+	}
+	err := c.fresh.remove(context.WithoutCancel(ctx))
+	c.fresh = nil
+	return err
+}
