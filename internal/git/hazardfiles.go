@@ -180,29 +180,39 @@ func (s *scan) replaced() {
 	s.packedReplaced(f, packed)
 }
 
+// packedLines names the replace refs in whole lines of the list, and counts
+// them. Every line holds refs/re; what is looked for begins with a rarer byte.
+func (s *scan) packedLines(text []byte) (found int) {
+	for {
+		at := bytes.Index(text, []byte("place/"))
+		if at < 0 {
+			return found
+		}
+		before := text[:at]
+		name, after, _ := bytes.Cut(text[at+len("place/"):], []byte{'\n'})
+		line := before[bytes.LastIndexByte(before, '\n')+1:]
+		if id, ok := bytes.CutSuffix(line, []byte(" refs/re")); ok {
+			if found++; found <= maxHazardEntries {
+				s.replace(string(name), string(id))
+			}
+		}
+		text = after
+	}
+}
+
 // packedReplaced searches in pieces: the list can be long, and is read before
 // every run.
 func (s *scan) packedReplaced(f io.Reader, path string) {
 	buf, kept := make([]byte, 128<<10), 0
-	for found := 0; ; {
+	found := 0
+	for {
 		n, err := f.Read(buf[kept:])
 		piece := buf[:kept+n]
 		whole := bytes.LastIndexByte(piece, '\n') + 1
 		if err != nil {
 			whole = len(piece)
 		}
-		for rest := piece[:whole]; ; found++ {
-			at := bytes.Index(rest, []byte(" refs/replace/"))
-			if at < 0 {
-				break
-			}
-			line := bytes.LastIndexByte(rest[:at], '\n') + 1
-			name, after, _ := bytes.Cut(rest[at+len(" refs/replace/"):], []byte{'\n'})
-			if found < maxHazardEntries {
-				s.replace(string(name), string(rest[line:at]))
-			}
-			rest = after
-		}
+		found += s.packedLines(piece[:whole])
 		if err != nil || whole == 0 && len(piece) == len(buf) {
 			if !errors.Is(err, io.EOF) || found > maxHazardEntries {
 				s.unreadable(path, errors.New("it cannot be searched, or holds more than is judged"))

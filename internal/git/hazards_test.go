@@ -427,6 +427,12 @@ func TestTheScanStartsNoProcess(t *testing.T) {
 }
 
 func BenchmarkHazards(b *testing.B) {
+	b.Run("10_packed_refs", func(b *testing.B) { benchmarkHazards(b, 10, 10) })
+	b.Run("50000_packed_refs_and_500_branches", func(b *testing.B) { benchmarkHazards(b, 50_000, 500) })
+}
+
+func benchmarkHazards(b *testing.B, packed, branches int) {
+	b.Helper()
 	dir := b.TempDir()
 	for _, sub := range []string{"objects", "refs", "hooks", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, ".git", sub), 0o755); err != nil {
@@ -434,10 +440,10 @@ func BenchmarkHazards(b *testing.B) {
 		}
 	}
 	var refs strings.Builder
-	for i := range 50_000 {
+	for i := range packed {
 		fmt.Fprintf(&refs, "%040x refs/remotes/origin/branch-%d\n", i, i)
 	}
-	config := "[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = more\n" + strings.Repeat("[branch \"b\"]\n\tremote = origin\n\tmerge = refs/heads/b\n", 500)
+	config := "[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = more\n" + strings.Repeat("[branch \"b\"]\n\tremote = origin\n\tmerge = refs/heads/b\n", branches)
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": config, "more": "[alias]\nx = !y\n", "packed-refs": refs.String(), "hooks/pre-commit": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, ".git", name), []byte(text), 0o644); err != nil {
 			b.Fatal(err)
