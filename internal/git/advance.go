@@ -198,11 +198,14 @@ func (r *Repo) resume(ctx context.Context, j *journal) error {
 	if err != nil {
 		return err
 	}
+	if !ok {
+		return j.clear()
+	}
 	head, err := r.head(ctx)
 	if err != nil {
 		return err
 	}
-	if !ok || head != a.ref() {
+	if head != a.ref() {
 		return j.clear()
 	}
 	t, err := r.takeOver(ctx, a)
