@@ -18,6 +18,7 @@ type initOptions struct {
 	yes      bool
 	noLoop   bool
 	agentsMD bool
+	accept   bool
 }
 
 func (a *app) cmdInit() *cobra.Command {
@@ -34,6 +35,7 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.BoolVar(&o.yes, "yes", false, "take the proposal, ask nothing")
 	f.BoolVar(&o.noLoop, "no-loop", false, "register the workspace only")
 	f.BoolVar(&o.agentsMD, "agents-md", false, "add a section about pawl to AGENTS.md")
+	f.BoolVar(&o.accept, "accept-git-config", false, "record what git would execute in this repository as it is now")
 	f.BoolVar(&o.Force, "force", false, "write over the four files of a loop that is there")
 	f.StringVar(&o.Name, "name", "", "`name` of the loop (default: keep-tests-green)")
 	f.StringVar(&o.Pattern, "pattern", "", "a `pattern` of the catalogue (default: ci-watch)")
@@ -149,7 +151,7 @@ func (a *app) left(plan initiation) error {
 // initiate writes what was agreed to.
 func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) error {
 	return a.writing(ctx, nil, func(s *control.Service) error {
-		if err := s.Register(ctx); err != nil {
+		if err := s.Register(ctx, o.accept); err != nil {
 			return err
 		}
 		if !o.noLoop {

@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
@@ -137,9 +139,28 @@ func EstimateFor(home string, r ScaffoldRequest) (readiness.Cost, error) {
 	})
 }
 
-// Register records the workspace. Doing it twice is harmless.
-func (s *Service) Register(ctx context.Context) error {
-	return s.Store.Update(ctx, func(tx *store.Tx) error { return tx.AddWorkspace(ctx, s.ws) })
+// Register records the workspace, and what git would execute in it: a change
+// of that refuses later runs. Doing it twice is harmless; only accept records
+// such a change.
+func (s *Service) Register(ctx context.Context, accept bool) error {
+	hazards, err := s.repo.Hazards(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(hazards)
+	if err != nil {
+		return err
+	}
+	return s.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.AddWorkspace(ctx, s.ws); err != nil {
+			return err
+		}
+		known, _, err := tx.GitFingerprint(ctx, s.ws.ID)
+		if err != nil || known != "" && !accept {
+			return err
+		}
+		return tx.SaveGitFingerprint(ctx, s.ws.ID, git.Fingerprint(hazards), string(list))
+	})
 }
 
 // AgentsSection is what AGENTS.md should tell agents about pawl.

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/forge"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -65,7 +66,10 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 		Store: d.store, Now: sys.Now, NewID: d.deps.NewID, Exec: exec,
 		Drivers: map[string]engine.Driver{command.Name: command.New(exec)},
 		Effects: func(r *git.Repo) map[string]engine.Effect {
-			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r)}
+			return map[string]engine.Effect{
+				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
+				effect.KindPullRequest: effect.NewPullRequest(r, forge.GH{Exec: proc.Plain{}, Environ: o.Environ}),
+			}
 		},
 		Self: self(), Alive: alive, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})

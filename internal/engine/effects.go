@@ -125,6 +125,8 @@ func (c *cycle) took(e loop.Effect) {
 	switch e.Kind {
 	case effect.KindPropose:
 		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
+	case effect.KindPullRequest:
+		c.run.Subject = "pr=" + e.Result[effect.ResultURL]
 	case effect.KindLand:
 		c.run.Commit = e.Result[effect.ResultCommit]
 	}

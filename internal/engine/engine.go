@@ -142,6 +142,9 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 	if end, err := c.killSwitch(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
+	if end, err := c.hazards(ctx); err != nil || end != nil {
+		return deref(end), err
+	}
 	if end, ours, err := c.landing(ctx); err != nil || ours {
 		return end, err
 	}

@@ -36,6 +36,9 @@ func (s *session) healLog(text string) {
 // logLine is the change that appends a run's line to the log.
 func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	m := run.Outcome.Meaning()
+	if run.Outcome == loop.OutcomeProposed && run.Trigger == "approval" && strings.HasPrefix(run.Subject, "pr=") {
+		m.Log = "pr-opened"
+	}
 	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: subject(run), Outcome: m.Log, Tokens: run.Usage.Charged()})
 	return loop.Change{
 		Kind: loop.ChangeAppend, Path: s.path(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),

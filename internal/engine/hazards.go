@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// hazards looks at what git would execute in the repository, or be led
+// elsewhere by. Nothing that pawl does acts on it; but what changed since a
+// person registered the workspace was changed by something that could just as
+// well have been an agent, and the next git command of a person would run it.
+func (c *cycle) hazards(ctx context.Context) (*ending, error) {
+	now, err := c.t.Repo.Hazards(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range now {
+		if h.Refuse {
+			return refusedHazards("the repository's git configuration is refused", []git.Hazard{h}, "take it out"), nil
+		}
+	}
+	print := git.Fingerprint(now)
+	var known, list string
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
+		known, list, err = r.GitFingerprint(ctx, c.t.Workspace.ID)
+		return err
+	})
+	switch {
+	case err != nil || known == print:
+		return nil, err
+	case known == "":
+		return nil, c.acceptHazards(print, now)
+	}
+	var before []git.Hazard
+	if err := json.Unmarshal([]byte(list), &before); err != nil {
+		return nil, fmt.Errorf("read what was recorded of the git configuration: %w", err)
+	}
+	changed := git.Changed(before, now)
+	return refusedHazards("the repository's git configuration changed since it was registered", changed, "if you did this, pawl init --accept-git-config records it"), nil
+}
+
+// acceptHazards records what the first run of a workspace finds.
+func (c *cycle) acceptHazards(fingerprint string, now []git.Hazard) error {
+	list, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	c.stage(func(ctx context.Context, rt *store.RunTx) error {
+		return rt.SaveGitFingerprint(ctx, c.t.Workspace.ID, fingerprint, string(list))
+	})
+	return nil
+}
+
+func refusedHazards(what string, changed []git.Hazard, fix string) *ending {
+	var list []string
+	for _, h := range changed {
+		list = append(list, fmt.Sprintf("%s %s in %s (%s)", h.Kind, h.Key, h.Where, h.Why))
+	}
+	if len(list) == 0 {
+		list = []string{"something that stood there is gone"}
+	}
+	return &ending{outcome: loop.OutcomeRefused, reason: loop.ReasonGitConfig, detail: fmt.Sprintf("%s: %s; %s", what, quoteList(list), fix)}
+}
