@@ -1,96 +1,141 @@
 // Package policy says of each path that an agent changed whether the
-// definition allows it, with the rule that decided.
+// definition allows it, of a whole change whether it is one that may be
+// landed, and to which classes it belongs that may or may never land without a
+// human. Every answer carries the rule that decided.
 //
-// It looks at names only, never at a file system, and it denies what no rule
-// allows.
+// It looks at names, modes and texts that it is given, never at a file system
+// or a repository, and it denies what no rule allows. It never decides what a
+// human may approve, and never changes anything.
 package policy
 
 import (
 	"fmt"
-	"path"
+	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Protected are the globs that a scope entry must name explicitly before an
-// agent may change what they match: the files that judge or configure the
-// agent, whether they exist yet or not.
-var Protected = []string{
-	// Tests.
-	"**/*_test.go", "**/*_test.py", "**/test_*.py", "**/conftest.py", "**/*.test.*", "**/*.spec.*", "**/__tests__/**",
-	"test/**", "tests/**", "spec/**", "**/testdata/**",
-	// Lockfiles.
-	"**/go.sum", "**/package-lock.json", "**/npm-shrinkwrap.json", "**/yarn.lock", "**/pnpm-lock.yaml", "**/bun.lock*", "**/Cargo.lock",
-	"**/poetry.lock", "**/uv.lock", "**/Pipfile.lock", "**/Gemfile.lock", "**/composer.lock",
-	// CI and build configuration.
-	".github/**", ".gitlab-ci.yml", ".circleci/**", ".ci/**", "Jenkinsfile", "azure-pipelines.yml", "**/Makefile", "**/*.mk", "**/go.mod", "**/go.work",
-	"**/package.json", "**/.npmrc", "**/pytest.ini", "**/tox.ini", "**/setup.cfg", "**/pyproject.toml", "**/sitecustomize.py", "**/jest.config.*",
-	"**/vitest.config.*", "**/tsconfig*.json", "**/Cargo.toml", "**/build.rs", "**/.golangci.y*ml",
-	// Agent settings.
-	"**/.claude/**", "**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/.mcp.json", "**/.cursor/**", "**/.codex/**", "**/.gemini/**", "**/.opencode/**",
-	// git's own files.
-	"**/.gitattributes", "**/.gitmodules", "**/.gitignore", "**/.mailmap",
-}
+// Code is a stable name of the rule behind a verdict. Scripts match on codes;
+// people read the rule.
+type Code string
 
-// never are globs that no scope entry can open: the definitions themselves and
-// git directories.
-var never = []string{".loops/**", "**/.git", "**/.git/**"}
+// Codes of what a change list is refused or allowed for.
+const (
+	CodeScope         Code = "scope"          // allowed by an entry, or by none
+	CodeProtected     Code = "protected"      // it judges or configures, and no entry names it
+	CodeNever         Code = "never"          // no entry can open it
+	CodeNonCanonical  Code = "non_canonical"  // no clean relative path, or one that a system reads as another
+	CodeNormalisation Code = "normalisation"  // not UTF-8, not NFC, or the same as another path but for Unicode form
+	CodeCaseCollision Code = "case_collision" // the same as another path but for letter case
+	CodeControlChar   Code = "control_char"   // control, direction or invisible characters
+	CodeLength        Code = "length"         //
+	CodeExecBit       Code = "exec_bit"       // a file becomes executable, or a new one is
+	CodeSymlink       Code = "symlink"        // a new symbolic link, or a new target
+	CodeGitlink       Code = "gitlink"        // a submodule is added, changed or removed
+	CodeMode          Code = "mode"           // a mode that git gives to no file
+	CodePatchSize     Code = "patch_size"     // more files or more content than the limits allow
+)
 
-// Verdict is the answer for one path.
+// Verdict is the answer for one path, or for an action that has none.
 type Verdict struct {
 	Path    string
 	Allowed bool
+	Code    Code
 	Rule    string // the scope entry that allows it, or why it is denied
 }
 
 // Scope decides about paths. The zero Scope allows nothing.
 type Scope struct {
 	allow   []string
-	protect []string
+	protect []guard // the definition's own; the built-in ones always hold
 }
 
 // NewScope makes a Scope from the definition's scope globs and its additional
-// protected globs. It reports the first entry that is not a glob.
+// protected globs. It reports the first entry that is not a glob, or that
+// stands for more patterns than can be matched in time.
 func NewScope(allow, protect []string) (Scope, error) {
-	for _, g := range append(append([]string{}, allow...), protect...) {
-		if !doublestar.ValidatePattern(g) {
-			return Scope{}, fmt.Errorf("%q is not a valid glob", g)
+	var s Scope
+	for _, glob := range allow {
+		all, err := expand(strings.TrimPrefix(strings.TrimSuffix(glob, "/"), "./"))
+		if err != nil {
+			return Scope{}, err
 		}
+		s.allow = append(s.allow, all...)
 	}
-	s := Scope{protect: append(append([]string{}, Protected...), protect...)}
-	for _, g := range allow {
-		s.allow = append(s.allow, strings.TrimPrefix(strings.TrimSuffix(g, "/"), "./"))
+	for _, glob := range protect {
+		all, err := expand(glob)
+		if err != nil {
+			return Scope{}, err
+		}
+		for _, one := range all {
+			s.protect = append(s.protect, guard{ownGroup, one, foldName(one)})
+		}
 	}
 	return s, nil
 }
 
-// Judge decides about one path: never before protected before scope, and a
-// path that no entry allows is denied.
+// Judge decides about one path: its spelling, then never, then protected, then
+// scope. A path that no entry allows is denied, and so is a path with more than
+// one reason for protection of which one is not named.
 func (s Scope) Judge(name string) Verdict {
-	if why := canonical(name); why != "" {
-		return Verdict{Path: name, Rule: why}
+	if code, why := canonical(name); why != "" {
+		return Verdict{Path: name, Code: code, Rule: why}
 	}
-	folded := strings.ToLower(name)
-	if g := matching(never, folded); g != "" {
-		return Verdict{Path: name, Rule: g + " is never in scope"}
-	}
-	guard := matching(s.protect, name)
-	for _, g := range s.allow {
-		if !covers(g, name) {
-			continue
+	for _, spelling := range spellings(name) {
+		if g := matching(never, spelling); g != "" {
+			return Verdict{Path: name, Code: CodeNever, Rule: g + " is never in scope"}
 		}
-		if guard != "" && !names(g, guard, name) {
-			continue
+	}
+	var entries []string // that cover the name
+	for _, entry := range s.allow {
+		if covers(entry, name) {
+			entries = append(entries, entry)
 		}
-		return Verdict{Path: name, Allowed: true, Rule: "scope " + g}
 	}
-	if guard != "" {
-		return Verdict{Path: name, Rule: fmt.Sprintf("protected by %s; name it in scope to allow it", guard)}
+	by := s.guards(name)
+	if g, closed := unnamed(by, entries, name); closed {
+		return Verdict{Path: name, Code: CodeProtected, Rule: fmt.Sprintf("protected by %s (%s); name it in scope to allow it", g.glob, g.group)}
 	}
-	return Verdict{Path: name, Rule: "outside scope " + strings.Join(s.allow, " ")}
+	if len(entries) == 0 {
+		return Verdict{Path: name, Code: CodeScope, Rule: "outside scope " + strings.Join(s.allow, " ")}
+	}
+	entry := entries[0]
+	if i := slices.IndexFunc(entries, func(e string) bool { return len(by) > 0 && names(e, by[0], name) }); i > 0 {
+		entry = entries[i]
+	}
+	return Verdict{Path: name, Allowed: true, Code: CodeScope, Rule: "scope " + entry}
+}
+
+// guards returns everything that protects a name.
+func (s Scope) guards(name string) []guard {
+	found := guardsOf(name)
+	for _, g := range s.protect {
+		matches := func(spelling string) bool { return covers(g.fold, spelling) }
+		if covers(g.glob, name) || slices.ContainsFunc(spellings(name), matches) {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+// unnamed returns the first guard of a group that no entry names. One named
+// guard speaks for its group: who names the tests means all of them. The
+// definition's own globs have nothing in common and stand for themselves.
+func unnamed(by []guard, entries []string, name string) (guard, bool) {
+	open := map[string]bool{}
+	named := func(g guard) bool {
+		return slices.ContainsFunc(entries, func(e string) bool { return names(e, g, name) })
+	}
+	for _, g := range by {
+		open[g.group] = open[g.group] || named(g)
+	}
+	for _, g := range by {
+		if !open[g.group] || g.group == ownGroup && !named(g) {
+			return g, true
+		}
+	}
+	return guard{}, false
 }
 
 // Denied judges all paths and returns those that may not be changed.
@@ -104,47 +149,11 @@ func (s Scope) Denied(paths []string) []Verdict {
 	return denied
 }
 
-// names reports whether a scope entry means protected files and does not only
-// happen to cover them: it is the path itself, has the protected glob's last
-// part (internal/**/*_test.go), or stands in its folder (.github/workflows/**).
-func names(entry, guard, name string) bool {
-	last, folder := path.Base(guard), path.Dir(guard)
-	switch {
-	case entry == name:
-		return true
-	case last != "**" && path.Base(entry) == last:
-		return true
-	case folder == "." || strings.Contains(folder, "*"):
-		return false
-	}
-	return strings.HasPrefix(entry, folder+"/")
-}
-
-// covers matches a glob; a plain folder covers what is below it.
-func covers(glob, name string) bool {
-	return doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob+"/**", name)
-}
-
 func matching(globs []string, name string) string {
 	for _, g := range globs {
 		if doublestar.MatchUnvalidated(g, name) {
 			return g
 		}
-	}
-	return ""
-}
-
-// canonical says why a name is no clean relative path, or nothing if it is.
-func canonical(name string) string {
-	switch {
-	case name == "" || name == "." || name != path.Clean(name) || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):
-		return "not a clean relative path"
-	case !utf8.ValidString(name):
-		return "not UTF-8"
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return "control character in the name"
-	case strings.Contains(name, `\`):
-		return "backslash in the name"
 	}
 	return ""
 }

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Bounds of one glob. What a definition accepts is never over them.
+const (
+	maxGlobBytes    = 1 << 10
+	maxAlternatives = 64 // what the braces of one glob may stand for
+)
+
+// expand returns the globs without braces that a glob stands for.
+func expand(glob string) ([]string, error) {
+	if len(glob) > maxGlobBytes {
+		return nil, fmt.Errorf("glob %.40q…: pattern-size: %d bytes are more than %d", glob, len(glob), maxGlobBytes)
+	}
+	all, ok := expandBraces(glob, maxAlternatives)
+	if !ok {
+		return nil, fmt.Errorf("glob %.40q…: pattern-size: its braces stand for more than %d patterns", glob, maxAlternatives)
+	}
+	if !doublestar.ValidatePattern(glob) {
+		return nil, fmt.Errorf("%q is not a valid glob", glob)
+	}
+	return all, nil
+}
+
+func expandBraces(glob string, most int) ([]string, bool) {
+	before, inner, after, found := firstBraces(glob)
+	if !found {
+		return []string{glob}, true
+	}
+	tails, ok := expandBraces(after, most)
+	if !ok {
+		return nil, false
+	}
+	var all []string
+	for _, choice := range inner {
+		heads, ok := expandBraces(choice, most)
+		if !ok || len(all)+len(heads)*len(tails) > most {
+			return nil, false
+		}
+		for _, head := range heads {
+			for _, tail := range tails {
+				all = append(all, before+head+tail)
+			}
+		}
+	}
+	return all, true
+}
+
+// firstBraces splits a glob around its first pair of braces, and what is
+// inside at the commas of that pair.
+func firstBraces(glob string) (before string, inner []string, after string, found bool) {
+	level, start, class := 0, 0, false
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '{':
+			if level++; level == 1 {
+				before, start = glob[:i], i+1
+			}
+		case c == ',' && level == 1:
+			inner, start = append(inner, glob[start:i]), i+1
+		case c == '}' && level > 0:
+			if level--; level == 0 {
+				return before, append(inner, glob[start:i]), glob[i+1:], true
+			}
+		}
+	}
+	return "", nil, "", false
+}
+
+// covers matches a glob; a plain folder covers what is below it.
+func covers(glob, name string) bool {
+	return doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob+"/**", name)
+}
+
+// names reports whether a scope entry means what a guard protects and does not
+// only happen to cover it: it is the path itself or the guard itself, or has a
+// part that matches nothing but what the guard's telling part matches
+// (internal/**/*_test.go, .github/workflows/**).
+func names(entry string, g guard, name string) bool {
+	if entry == name || entry == g.glob {
+		return true
+	}
+	telling := tellingPart(g.fold)
+	if telling == "" {
+		return false
+	}
+	for part := range strings.SplitSeq(foldName(entry), "/") {
+		// A wildcard of the guard takes in any wildcard of the entry, and where
+		// the guard has letters the entry must have the same.
+		if part == telling || !strings.ContainsAny(telling, `?[\`) && doublestar.MatchUnvalidated(telling, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellingPart is the last part of a glob, or its folder's if everything below
+// is meant; empty if that is nothing but wildcards.
+func tellingPart(glob string) string {
+	last := path.Base(strings.TrimSuffix(glob, "/**"))
+	if strings.Trim(last, "*?") == "" {
+		return ""
+	}
+	return last
+}
