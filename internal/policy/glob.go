@@ -26,6 +26,13 @@ func expand(glob string) ([]string, error) {
 	if !doublestar.ValidatePattern(glob) {
 		return nil, fmt.Errorf("%q is not a valid glob", glob)
 	}
+	for _, one := range all {
+		for part := range strings.SplitSeq(one, "/") {
+			if !doublestar.ValidatePattern(part) {
+				return nil, fmt.Errorf("%q is not a valid glob in each of its parts", glob)
+			}
+		}
+	}
 	return all, nil
 }
 
@@ -81,8 +88,33 @@ func firstBraces(glob string) (before string, inner []string, after string, foun
 }
 
 // covers matches a glob; a plain folder covers what is below it.
-func covers(glob, name string) bool {
-	return doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob+"/**", name)
+func covers(glob, name string) bool { return match(glob, name) || match(glob+"/**", name) }
+
+// match matches a glob without braces part by part, ** any number of them, none
+// too. The library decides about one part only: of whole paths it has other
+// opinions in places (?*/** is not to cover a, a/**/** is).
+func match(glob, name string) bool {
+	globs, parts := strings.Split(glob, "/"), strings.Split(name, "/")
+	g, n := 0, 0
+	star, from := -1, 0 // the last ** and the part at which it ends
+	for n < len(parts) {
+		switch {
+		case g < len(globs) && globs[g] == "**":
+			star, from = g, n
+			g++
+		case g < len(globs) && doublestar.MatchUnvalidated(globs[g], parts[n]):
+			g, n = g+1, n+1
+		case star >= 0:
+			from++
+			g, n = star+1, from
+		default:
+			return false
+		}
+	}
+	for g < len(globs) && globs[g] == "**" {
+		g++
+	}
+	return g == len(globs)
 }
 
 // names reports whether a scope entry means what a guard protects and does not

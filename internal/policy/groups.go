@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // Group is a set of protected globs with one reason. Globs are compared with
@@ -187,7 +185,7 @@ func (g *guards) of(folded string) []guard {
 	}
 	for _, one := range g.globs {
 		byChance := slices.Contains(sourceCode, path.Ext(part)) && slices.Contains(loose, one.fold)
-		if !byChance && doublestar.MatchUnvalidated(one.fold, folded) {
+		if !byChance && match(one.fold, folded) {
 			found = append(found, one)
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // Code is a stable name of the rule behind a verdict. Scripts match on codes;
@@ -151,7 +149,7 @@ func (s Scope) Denied(paths []string) []Verdict {
 
 func matching(globs []string, name string) string {
 	for _, g := range globs {
-		if doublestar.MatchUnvalidated(g, name) {
+		if match(g, name) {
 			return g
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -96,17 +95,35 @@ func plain(name string) bool {
 	return true
 }
 
-// oddities are the letters of which the case depends on the language, and
-// what compatibility forms leave of a slash.
-var oddities = strings.NewReplacer("i\u0307", "i", "ı\u0307", "i", "ı", "i", "/", "\u2215")
+// oddities are letters that fold into two, those of which the case depends on
+// the language, and what compatibility forms leave of a slash.
+var oddities = strings.NewReplacer("ß", "ss", "i\u0307", "i", "İ", "i", "ı", "i", "/", "\u2215")
 
+// foldPart folds until nothing is left to fold: what one step leaves can be
+// what another one takes. The bound is for what nobody has thought of.
 func foldPart(part string) string {
-	part = norm.NFKC.String(strings.Map(drop, part))
-	part = cases.Fold().String(part)
-	// Folding can leave what is no longer normal, and İ leaves a dot above.
-	part = norm.NFKC.String(strings.Map(drop, part))
-	part = oddities.Replace(part)
-	return strings.TrimRight(part, ". ")
+	for range 8 {
+		folded := strings.Map(foldLetter, norm.NFKC.String(strings.Map(drop, part)))
+		folded = strings.TrimRight(oddities.Replace(norm.NFKC.String(folded)), ". ")
+		if folded == part {
+			break
+		}
+		part = folded
+	}
+	return part
+}
+
+// foldLetter returns one and the same letter for all that differ in case only.
+// It is not cases.Fold, which swaps the cases of Cherokee.
+func foldLetter(c rune) rune {
+	least := c
+	for other := unicode.SimpleFold(c); other != c; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	if 'A' <= least && least <= 'Z' {
+		return least - 'A' + 'a'
+	}
+	return least
 }
 
 // drop leaves out what is invisible.
