@@ -138,6 +138,8 @@ type guard struct {
 	group string
 	glob  string // as it was written
 	fold  string
+
+	head, tail string // of the last part, before and after its wildcards
 }
 
 // guards finds the guards of a folded name without trying them all: most of
@@ -145,14 +147,15 @@ type guard struct {
 type guards struct {
 	files   map[string]guard // by the last part
 	folders map[string]guard // by any part
-	globs   []guard
+	bases   []guard          // with wildcards in the last part
+	globs   []guard          // everything else
 }
 
 var builtin = sync.OnceValue(func() guards {
 	all := guards{files: map[string]guard{}, folders: map[string]guard{}}
 	for _, group := range Groups {
 		for _, glob := range group.Globs {
-			all.add(guard{group.Name, glob, foldName(glob)})
+			all.add(guard{group: group.Name, glob: glob, fold: foldName(glob)})
 		}
 	}
 	return all
@@ -166,6 +169,9 @@ func (g *guards) add(one guard) {
 		g.files[rest] = one
 	case anywhere && below && !strings.ContainsAny(folder, `/*?[\`):
 		g.folders[folder] = one
+	case anywhere && !strings.ContainsAny(rest, `/?[\`):
+		one.head, one.tail = rest[:strings.Index(rest, "*")], rest[strings.LastIndex(rest, "*")+1:]
+		g.bases = append(g.bases, one)
 	default:
 		g.globs = append(g.globs, one)
 	}
@@ -183,13 +189,25 @@ func (g *guards) of(folded string) []guard {
 	if one, ok := g.files[part]; ok {
 		found = append(found, one)
 	}
+	for _, one := range g.bases {
+		if strings.HasPrefix(part, one.head) && strings.HasSuffix(part, one.tail) && one.matches(folded, part) {
+			found = append(found, one)
+		}
+	}
 	for _, one := range g.globs {
-		byChance := slices.Contains(sourceCode, path.Ext(part)) && slices.Contains(loose, one.fold)
-		if !byChance && match(one.fold, folded) {
+		if one.matches(folded, part) {
 			found = append(found, one)
 		}
 	}
 	return found
+}
+
+// matches compares a folded name, of which part is the last one.
+func (g guard) matches(folded, part string) bool {
+	if slices.Contains(loose, g.fold) && slices.Contains(sourceCode, path.Ext(part)) {
+		return false
+	}
+	return match(g.fold, folded)
 }
 
 // guardsOf returns the built-in guards of a name, in all its spellings.

@@ -67,7 +67,7 @@ func NewScope(allow, protect []string) (Scope, error) {
 			return Scope{}, err
 		}
 		for _, one := range all {
-			s.protect = append(s.protect, guard{ownGroup, one, foldName(one)})
+			s.protect = append(s.protect, guard{group: ownGroup, glob: one, fold: foldName(one)})
 		}
 	}
 	return s, nil

@@ -86,3 +86,68 @@ func TestNoPathOutsideTheTreeIsEverAllowed(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryProtectedGlobIsFoundByItsIndex compares the index with trying all.
+func TestEveryProtectedGlobIsFoundByItsIndex(t *testing.T) {
+	fill := strings.NewReplacer("**", "a", "*", "a", "?", "a", "[cmjt]", "j", "[cj]", "c")
+	for _, glob := range Protected {
+		name := fill.Replace(foldName(glob))
+		found := false
+		for _, g := range guardsOf(name) {
+			found = found || g.glob == glob
+		}
+		if !match(foldName(glob), name) || !found {
+			t.Errorf("%q is not found to protect %q", glob, name)
+		}
+	}
+}
+
+func TestAPlainScopeIsEnoughForOrdinarySource(t *testing.T) {
+	s, err := NewScope([]string{"**/*.go", "src/**", "lib"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"main.go", "internal/protocol/spec/spec.go", "internal/probe/makefile.go", "builder/dockerfile/dockerfile.go", "pkg/codegen/codegen.go", "cmd/build/build.go",
+		"internal/agent/agent.go", "internal/gradle/parse.go", "internal/git/git.go", "pkg/testing/clock.go", "internal/ci/run.go", "pkg/lockfile/lock.go",
+		"src/app/app.config.ts", "src/config/database.ts", "src/locales/global.json", "src/index.html", "src/build/x.py", "lib/env.rb", "lib/tool.rb", "src/agents.ts",
+	} {
+		if v := s.Judge(path); !v.Allowed {
+			t.Errorf("Judge(%q) = %+v, want allowed", path, v)
+		}
+		if Judging(path) {
+			t.Errorf("Judging(%q) is true", path)
+		}
+	}
+}
+
+func TestAScopeEntryOpensWhatItNamesAndNothingBeside(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope   []string
+		path    string
+		allowed bool
+	}{
+		"a folder of settings":                   {[]string{".claude/**"}, ".claude/settings.json", true},
+		"test data of one package":               {[]string{"internal/x/testdata/**"}, "internal/x/testdata/a.txt", true},
+		"a folder of tests by its plain name":    {[]string{"tests"}, "tests/a.txt", true},
+		"the tests' configuration is no test":    {[]string{"tests/**"}, "tests/conftest.py", false},
+		"both reasons named":                     {[]string{"tests/**", "**/conftest.py"}, "tests/conftest.py", true},
+		"a glob with braces":                     {[]string{"web/**/*.{test,spec}.ts"}, "web/a.spec.ts", true},
+		"braces that only happen to cover":       {[]string{"web/**/*.{x,*}"}, "web/a.spec.ts", false},
+		"a narrower glob":                        {[]string{"src/user_*_test.go"}, "src/user_a_test.go", true},
+		"agent settings in a folder of CI":       {[]string{".github/**"}, ".github/copilot-instructions.md", false},
+		"the file in other letters":              {[]string{"package.json"}, "Package.json", false},
+		"a protect glob is not its folder's":     {[]string{"internal/definition/**"}, "internal/definition/go.mod", false},
+		"a manifest by its name in every folder": {[]string{"**/package.json"}, "web/package.json", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := NewScope(c.scope, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := s.Judge(c.path); v.Allowed != c.allowed {
+				t.Errorf("scope %q: Judge(%q) = %+v, want allowed %v", c.scope, c.path, v, c.allowed)
+			}
+		})
+	}
+}

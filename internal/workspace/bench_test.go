@@ -134,3 +134,21 @@ func BenchmarkTwoThousandFiles(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkCompare is one changed file among many.
+func BenchmarkCompare(b *testing.B) {
+	dir := benchRepo(b, 20_000)
+	repo, err := git.Open(b.Context(), dir)
+	must(b, err)
+	base, err := repo.Base(b.Context(), "")
+	must(b, err)
+	id := repo.HashBytes([]byte(strings.Repeat(fmt.Sprintln("line", 7), 40)))
+	c, err := repo.Candidate(b.Context(), git.Draft{Base: base.Commit, Changes: []git.FileChange{{Path: "new.go", Mode: git.ModeFile, ID: id}}})
+	must(b, err)
+	for b.Loop() {
+		got, err := Compare(b.Context(), repo, base.Tree, c.Tree)
+		if err != nil || len(got.Changes) != 1 {
+			b.Fatalf("%d changes, %v", len(got.Changes), err)
+		}
+	}
+}
