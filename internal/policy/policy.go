@@ -93,7 +93,7 @@ func (s Scope) Judge(name string) Verdict {
 	}
 	by := s.guards(name)
 	if g, closed := unnamed(by, entries, name); closed {
-		return Verdict{Path: name, Code: CodeProtected, Rule: fmt.Sprintf("protected by %s (%s); name it in scope to allow it", g.glob, g.group)}
+		return Verdict{Path: name, Code: CodeProtected, Rule: fmt.Sprintf("protected by %s; name it in scope to allow it (%s)", g.glob, g.group)}
 	}
 	if len(entries) == 0 {
 		return Verdict{Path: name, Code: CodeScope, Rule: "outside scope " + strings.Join(s.allow, " ")}
