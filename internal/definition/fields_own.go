@@ -13,6 +13,12 @@ var ownFields = []Field{
 		Example: "command",
 	},
 	{
+		Name: "allow_exec", Kind: KindFlag, Values: []string{"true", "false"}, Default: "false",
+		Meaning: "Whether the loop may add executables, or make files executable.",
+		More:    "Without it a candidate with a new executable file, or with one that became executable, is refused.",
+		Example: "true",
+	},
+	{
 		Name: "flaky", Kind: KindText, Absent: "one try, which decides",
 		Meaning: "How many of how many tries a gate that is flaky must pass.",
 		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; every try stands in the " +

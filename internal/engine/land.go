@@ -198,7 +198,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 	})
 	w := work{turn: agent.Result{}, candidate: moved, changed: changed}
 	w.report.Summary = a.Action.Why
-	if err := c.checkScope(&w); err != nil {
+	if err := c.checkScope(ctx, &w); err != nil {
 		return ending{}, err
 	}
 	it := c.current()

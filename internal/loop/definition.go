@@ -21,6 +21,7 @@ type Definition struct {
 	Goal           string   `json:"goal"`
 	Scope          []string `json:"scope,omitempty"`
 	Protect        []string `json:"protect,omitempty"`
+	AllowExec      bool     `json:"allow_exec,omitempty"` // files may become executable
 	Verify         string   `json:"verify,omitempty"`
 	Guard          string   `json:"guard,omitempty"`
 	Flaky          string   `json:"flaky,omitempty"` // "2 of 3": so many tries of a gate must pass; empty: one try
