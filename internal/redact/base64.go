@@ -1,5 +1,7 @@
 package redact
 
+import "slices"
+
 const (
 	digitsOf64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	sixBits    = 1<<6 - 1
@@ -13,20 +15,29 @@ var lineEnds = []string{"", "\n", "\r\n", `\n`, `\r\n`, `\\n`, `\\r\\n`}
 // (0 to 2, counted from a multiple of three) that are not the value's. The
 // digits at both edges may hold bits of the neighbours; there, only the bits
 // of the value count.
-func (s *speller) base64(value string, skip int) needle {
-	var n needle
+//
+// No line ends within the first four digits of a needle. Otherwise half of all
+// lines of a stream would end like the beginning of a needle, and wait. Where a
+// line does end there, one of the needles is found that begin later.
+func (s *speller) base64(value string, skip int) []needle {
+	const together = 4
+	var digits needle
+	for at := 8 * skip / 6 * 6; at < 8*(skip+len(value)); at += 6 {
+		digits = append(digits, s.digit(sixAt(value, skip, at)))
+	}
 	wrap := s.cell("line end", lineEnds)
-	total := 8 * (skip + len(value))
-	for at := 8 * skip / 6 * 6; at < total; at += 6 {
-		if len(n) > 0 {
-			n = append(n, wrap)
+	var out []needle
+	for from := 0; from < together && (from == 0 || len(digits)-from >= 2*together); from++ {
+		n := slices.Clone(digits[from : from+together])
+		for _, d := range digits[from+together:] {
+			n = append(n, wrap, d)
 		}
-		n = append(n, s.digit(sixAt(value, skip, at)))
+		for range (3 - (skip+len(value))%3) % 3 {
+			n = append(n, wrap, s.cell("padding", padding))
+		}
+		out = append(out, n)
 	}
-	for range (3 - (skip+len(value))%3) % 3 {
-		n = append(n, wrap, s.cell("padding", padding))
-	}
-	return n
+	return out
 }
 
 var padding = []string{"", "=", "%3D", "%3d"}

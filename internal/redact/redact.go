@@ -80,8 +80,8 @@ func compile(known []Secret) *Redactor {
 	spell := newSpeller()
 	marks := allMarks(known)
 	for _, k := range known {
-		for _, value := range parts(apart(k.Value, marks)) {
-			for _, n := range spell.needles(value) {
+		for _, value := range parts(k.Value) {
+			for _, n := range spell.needles(apart(value, marks)) {
 				r.add(rule{name: k.Name, needle: n})
 			}
 		}

@@ -169,6 +169,26 @@ func TestBase64OfALongerTextIsReplacedAtEveryAlignment(t *testing.T) {
 	}
 }
 
+// A line may end anywhere. Where it ends among the first digits, those before
+// the end stay: they are too few to be told from text.
+func TestBase64IsReplacedWhereverItsLineEnds(t *testing.T) {
+	r := New(Secret{"KEY", "s3cr3t-Value-0987654321"})
+	for _, before := range []string{"", "<", "<<"} {
+		whole := base64.StdEncoding.EncodeToString([]byte(before + "s3cr3t-Value-0987654321>>>"))
+		for at := range len(whole) + 1 {
+			spelled := whole[:at] + "\n" + whole[at:]
+			got := r.String(spelled)
+			left, right, ok := strings.Cut(got, "[redacted:KEY]")
+			if !ok || !strings.HasPrefix(spelled, left) || !strings.HasSuffix(spelled, right) {
+				t.Fatalf("%q became %q", spelled, got)
+			}
+			if len(left) > len(before)*8/6+len("123\n") || len(right) > len("4+\nPg==") {
+				t.Errorf("%q became %q", spelled, got)
+			}
+		}
+	}
+}
+
 func TestOverlappingValuesAreReplacedWhole(t *testing.T) {
 	tests := map[string]struct {
 		values []Secret

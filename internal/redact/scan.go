@@ -32,6 +32,8 @@ type scanner struct {
 	sent  int    // all before it is passed on or replaced
 	floor int    // where the last replaced text ends
 	spans []span // found, and not before at when they were last settled
+	last  *shape // the shape that matched last, and where its match ends
+	end   int
 }
 
 // lookback is how many decided bytes are kept, for edge.
@@ -72,10 +74,10 @@ func (s *scanner) try(final bool) (wait bool) {
 		return false
 	}
 	s.settle()
-	had := len(s.spans)
+	had, last, end := len(s.spans), s.last, s.end
 	for _, id := range ids {
 		if more := s.apply(&s.r.rules[id]); more && !final {
-			s.spans = s.spans[:had]
+			s.spans, s.last, s.end = s.spans[:had], last, end
 			return true
 		}
 	}
@@ -91,17 +93,22 @@ func (s *scanner) apply(one *rule) (more bool) {
 		}
 		return more
 	}
-	if one.shape.alone != nil && !s.edge(one.shape.alone) {
+	// Within a match of its own a shape has nothing to add. To ask it again at
+	// every byte would let a text of nothing but beginnings take for ever.
+	if one.shape == s.last && s.at < s.end || one.shape.alone != nil && !s.edge(one.shape.alone) {
 		return false
 	}
 	t := view{b: text}
-	for _, found := range one.shape.match(&t) {
+	for i, found := range one.shape.match(&t) {
 		if found.name == "" {
 			found.name = one.name
 		}
 		found.start += s.at
 		found.end += s.at
 		s.spans = append(s.spans, found)
+		if i == 0 {
+			s.last, s.end = one.shape, found.end
+		}
 	}
 	return t.short
 }
@@ -153,7 +160,10 @@ func first(a, b span) int {
 // looks at what was passed on, where a mark ends a word: so redacting twice
 // finds nothing new. The letter of an escape such as \n belongs to no word.
 func (s *scanner) edge(in *class) bool {
-	before := s.buf[min(max(s.floor, s.at-lookback, 0), s.at):s.at]
+	if s.at < s.floor {
+		return false // inside of what is replaced already
+	}
+	before := s.buf[max(s.floor, s.at-lookback):s.at]
 	n := len(before)
 	if n == 0 || !in.has(before[n-1]) {
 		return true
@@ -191,6 +201,7 @@ func (s *scanner) forget() {
 	s.buf = s.buf[:copy(s.buf, s.buf[drop:])]
 	s.at -= drop
 	s.sent -= drop
+	s.end -= drop
 	s.floor = max(s.floor-drop, 0)
 	for i := range s.spans {
 		s.spans[i].start -= drop

@@ -60,25 +60,21 @@ func wordToken(name, prefix string, least int, in *class) shape {
 // is put together from words has none.
 func digitToken(name, prefix string, least int, in *class) shape {
 	s := token(name, prefix, least, in)
-	s.match = func(v *view) []span {
-		found := tokenAt(v, prefix, least, in)
-		if len(found) == 1 && !contains(v.b[len(prefix):found[0].end], &digits) {
-			return nil
-		}
-		return found
-	}
+	s.match = func(v *view) []span { return tokenAt(v, prefix, least, in, &digits) }
 	return s
 }
 
-func tokenAt(v *view, prefix string, least int, in *class) []span {
+func tokenAt(v *view, prefix string, least int, in *class, must ...*class) []span {
 	if !v.lit(0, prefix) {
 		return nil
 	}
-	end := v.run(len(prefix), longest, in)
-	if end-len(prefix) < least || distinct(v.b[len(prefix):end]) < varied {
+	// The beginning decides, so that a long run that is none is soon known.
+	start := len(prefix)
+	first := v.run(start, 256, in)
+	if first-start < least || distinct(v.b[start:first]) < varied || !contains(v.b[start:first], must...) {
 		return nil
 	}
-	return []span{{end: end}}
+	return []span{{end: v.run(first, longest, in)}}
 }
 
 // shapes are all that are built in. Each must find next to nothing in the

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +28,29 @@ func BenchmarkWriter(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkHostile measures texts that were made to take long.
+func BenchmarkHostile(b *testing.B) {
+	r := New(someSecrets(5)...)
+	for kind, unit := range map[string]string{
+		"dashes": "-----", "headers": "-----BEGIN RSA PRIVATE KEY-----\n", "keys": pem("RSA ", pemBody), "web_tokens": "eyJhbGciOiJIUzI1NiJ9.",
+		"slack": "xoxb-", "github": "github_pat_", "anthropic": "sk-ant-api03-", "openai": "sk-proj-T3BlbkFJ1", "urls": "://a:b0b0b0b0",
+		"access_keys": "AKIAQ3EGRT7WYHN2ZLKP,", "bearers": "bearer ", "names": "secret_access_key=\"", "a_value": someSecrets(5)[1].Value[:30],
+	} {
+		text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
+		b.Run(kind, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				w := r.Writer(io.Discard)
+				for chunk := range chunks(text, 4<<10) {
+					if _, err := w.Write(chunk); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
 	}
 }
 

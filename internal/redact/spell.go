@@ -19,7 +19,7 @@ func newSpeller() *speller { return &speller{cells: map[any]*node{}} }
 func (s *speller) needles(value string) []needle {
 	out := []needle{s.text(value), s.hex(value), s.wide(value)}
 	for skip := range 3 {
-		out = append(out, s.base64(value, skip))
+		out = append(out, s.base64(value, skip)...)
 	}
 	return out
 }

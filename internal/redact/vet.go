@@ -55,7 +55,7 @@ func objection(value string) string {
 		return "it contains the mark of a replaced secret"
 	}
 	for _, m := range fixedMarks() {
-		if strings.Contains(m, value) || len(apart(value, []string{m})) < shortest {
+		if strings.Contains(m, value) {
 			return "it is part of the mark of a replaced secret"
 		}
 	}
@@ -94,25 +94,34 @@ func allMarks(known []Secret) []string {
 }
 
 // apart cuts from a value what could be the edge of a mark. Otherwise a mark
-// and the text beside it could spell the value again.
+// and the text beside it could spell the value again. A value of which too
+// little would be left stays whole.
 func apart(value string, marks []string) string {
 	if !strings.ContainsAny(value, "[]") {
 		return value
 	}
-	for again := true; again; {
-		again = false
+	rest := value
+	for before := ""; before != rest; {
+		before = rest
 		for _, m := range marks {
-			for k := min(len(m), len(value)); k > 0; k-- {
-				if strings.HasSuffix(m, value[:k]) {
-					value, again = value[k:], true
-				} else if strings.HasPrefix(m, value[len(value)-k:]) {
-					value, again = value[:len(value)-k], true
-				}
-				k = min(k, len(value)+1)
-			}
+			rest = rest[overlap(m, rest):]
+			rest = rest[:len(rest)-overlap(rest, m)]
 		}
 	}
-	return value
+	if len(rest) < shortest {
+		return value
+	}
+	return rest
+}
+
+// overlap is how many bytes at the end of a are the beginning of b.
+func overlap(a, b string) int {
+	for n := min(len(a), len(b)); n > 0; n-- {
+		if strings.HasSuffix(a, b[:n]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // parts are a value and its long lines of base64. A listing puts a number or a

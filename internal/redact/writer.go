@@ -12,10 +12,11 @@ import (
 // longest spelling of the longest value, or Window bytes. A line that ends like
 // no secret begins is passed on at once.
 type Writer struct {
-	to   io.Writer
-	scan scanner
-	out  written
-	err  error
+	to     io.Writer
+	scan   scanner
+	out    written
+	closed bool
+	err    error
 }
 
 // Writer returns a Writer to w. The caller closes it at the end of the stream,
@@ -33,6 +34,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
+	if w.closed {
+		return 0, errClosed
+	}
 	w.scan.buf = append(w.scan.buf, p...)
 	w.scan.scan(false)
 	w.scan.forget()
@@ -45,19 +49,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 // Close passes on what was held back, redacted as far as the stream went. A
 // second Close does nothing; a Write after it is an error.
 func (w *Writer) Close() error {
-	if w.err == errClosed {
-		return nil
-	}
-	if w.err != nil {
+	if w.closed || w.err != nil {
 		return w.err
 	}
+	w.closed = true
 	w.scan.scan(true)
-	err := w.pass()
-	if err == nil {
-		w.err = errClosed
-	}
 	w.scan.buf = nil
-	return err
+	return w.pass()
 }
 
 var errClosed = fmt.Errorf("write to the redacted stream: %w", io.ErrClosedPipe)
