@@ -49,10 +49,31 @@ func (s *speller) text(value string) needle {
 	for value != "" {
 		_, size := utf8.DecodeRuneInString(value)
 		unit := value[:size]
-		n = append(n, s.make(unit, func() []string { return nested(spellings(unit)) }))
-		value = value[size:]
+		times := repeated(value, unit)
+		n = append(n, s.make(value[:times*size], func() []string {
+			out := nested(spellings(unit))
+			for i := range out {
+				out[i] = strings.Repeat(out[i], times)
+			}
+			return out
+		}))
+		value = value[times*size:]
 	}
 	return n
+}
+
+// repeated is how often a character that stands in its own spellings begins a
+// value. Such a run is one cell: encoders spell all of it alike, and if each
+// character had a choice of its own, the ways to read a run of backslashes
+// would be past counting.
+func repeated(value, unit string) int {
+	times := 1
+	if strings.Contains(`\"'$%`, unit) {
+		for times < 64 && strings.HasPrefix(value[times:], unit) {
+			times++
+		}
+	}
+	return times
 }
 
 // hex is the value in hexadecimal digits, as one word or as a dump of bytes.
