@@ -150,19 +150,22 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 // kept in a snapshot, and nothing of it goes anywhere.
 func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	words := refusedText(w.refused)
-	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: loop.ReasonScope, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+	words, reason := w.whyRefused()
+	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
 	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.Now()
 	c.settled[step.Key] = true
 	c.record(s, w, a)
-	return &ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: words}, nil
+	return &ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
 }
 
-// refusedText names the paths that may not be changed, with their rules.
-func refusedText(refused []string) string {
-	return "changes outside of what the definition allows: " + quoteList(refused)
+// whyRefused names the paths that may not be changed, with their rules.
+func (w work) whyRefused() (string, loop.Reason) {
+	if w.leaked != nil {
+		return "the change holds a secret: " + quoteList(w.leaked), loop.ReasonSecret
+	}
+	return "changes outside of what the definition allows: " + quoteList(w.refused), loop.ReasonScope
 }
 
 // quoteList puts a list on one line, and counts what would make it too long.

@@ -30,6 +30,7 @@ type work struct {
 	candidate git.Candidate
 	compared  workspace.Comparison // of the candidate with the run's base
 	refused   []string             // each path that may not be changed, with its rule
+	leaked    []string             // each secret that the candidate adds
 	flags     []string             // what a human should know before it lands
 }
 
@@ -82,6 +83,7 @@ func (c *cycle) readReport() (text string, r report.Report, malformed error) {
 	case file.TooBig:
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
 	}
+	file.Content = c.hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
 	if err != nil {
 		return "", report.Report{}, err
@@ -107,6 +109,10 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	w.compared = compared
 	for _, v := range scope.Check(compared.Changes, compared.Tree, policy.Limits{AllowExec: c.def.AllowExec}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
+	}
+	if w.refused == nil {
+		w.leaked = leaks(c.secrets(), compared.Changes)
+		w.refused = w.leaked
 	}
 	return nil
 }

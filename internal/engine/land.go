@@ -215,8 +215,9 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 	end := ending{outcome: loop.OutcomeProposed, reason: attempt.Reason, detail: ""}
 	switch {
 	case w.refused != nil:
-		end = ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: refusedText(w.refused)}
-		attempt.Verdict, attempt.Reason = loop.VerdictFail, loop.ReasonScope
+		words, reason := w.whyRefused()
+		end = ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}
+		attempt.Verdict, attempt.Reason = loop.VerdictFail, reason
 	case attempt.Verdict != loop.VerdictPass:
 		end = ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}
 	}

@@ -10,8 +10,8 @@
 // never matters.
 //
 // It never looks into compressed or encrypted data, never undoes a disguise
-// that someone chose on purpose (reversed, spelled out, two encodings at
-// once), never guesses by entropy, never logs, and reads no file and no
+// that someone chose on purpose (reversed, spelled out, base64 of base64),
+// never guesses by entropy, never logs, and reads no file and no
 // environment by itself.
 package redact
 
