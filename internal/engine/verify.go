@@ -96,6 +96,9 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		}
 		return res.Pass, err
 	})
+	if err == nil && a.Verdict == loop.VerdictPass {
+		c.flags, err = c.warn(ctx, w)
+	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
 	case len(checksOf(c.def)) == 0:

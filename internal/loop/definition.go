@@ -30,7 +30,8 @@ type Definition struct {
 	Escalation     string   `json:"escalation,omitempty"`
 	KillSwitch     string   `json:"kill_switch,omitempty"`
 	LandVia        string   `json:"land_via,omitempty"`
-	Base           string   `json:"base,omitempty"` // branch; empty: the one checked out
+	Autoland       []string `json:"autoland,omitempty"` // classes that land without a human, at L3
+	Base           string   `json:"base,omitempty"`     // branch; empty: the one checked out
 
 	Agent        string `json:"agent,omitempty"`
 	AgentCommand string `json:"agent_command,omitempty"` // run by the shell
