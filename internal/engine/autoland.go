@@ -13,16 +13,21 @@ import (
 // definition is at L3, names the class of this change, nothing in it needs a
 // human, and the way of landing is one that the class allows.
 func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
-	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 || len(c.flags) > 0 {
+	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 {
+		return nil, nil
+	}
+	// A lockfile is one of the files that judge, and its patch is a class.
+	if inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed; len(c.flags) > 0 && !inherent {
+		c.note("a human decides: %s", quoteList(c.flags))
 		return nil, nil
 	}
 	set := policy.ChangeSet{
-		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionLand, Branch: c.baseBranch, Main: c.baseBranch, Green: true,
+		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionLand, Branch: c.baseBranch, Green: true,
 	}
 	action := loop.Action{Kind: loop.ActionLand, Base: c.baseBranch, Onto: propose.Args[effect.ArgParent], Branch: propose.Args[effect.ArgBranch], Why: c.run.Summary}
 	switch c.def.LandVia {
 	case "pr":
-		set.Action, set.Branch = policy.ActionOpenPR, action.Branch
+		set.Action, set.Branch, set.Main = policy.ActionOpenPR, action.Branch, c.baseBranch
 		action.Kind, action.Remote = loop.ActionPullRequest, remoteOf(loop.ActionPullRequest)
 	case "", "human":
 	default:

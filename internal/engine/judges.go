@@ -15,6 +15,7 @@ import (
 // files are as on the base, and classes of changes that never land by
 // themselves. It fails no candidate: the scope allowed these files by name.
 func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
+	c.onlyJudges = false
 	var flags []string
 	for _, v := range policy.Classify(policy.ChangeSet{
 		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
@@ -30,9 +31,9 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	if len(judges) == 0 {
 		return flags, nil
 	}
-	flags = append(flags, "it changes what judges it: "+quoteList(judges))
 	failed, err := c.withJudgesOfBase(ctx, w, judges)
-	return append(flags, failed...), err
+	c.onlyJudges = len(flags)+len(failed) == 0
+	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), err
 }
 
 // withJudgesOfBase runs the gates on the candidate with its judging files as
