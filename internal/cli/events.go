@@ -41,7 +41,7 @@ func eventText(e loop.Event) string {
 // gateMark is the sign of a gate's verdict, which the engine writes as
 // "name: pass" or "name: fail (…)".
 func gateMark(text string) string {
-	if strings.HasSuffix(text, ": pass") {
+	if _, verdict, _ := strings.Cut(text, ": "); strings.HasPrefix(verdict, "pass") {
 		return "✓"
 	}
 	return "✗"

@@ -26,7 +26,7 @@ func unattended(r *rig, t *testing.T, file, text string, autoland ...string) loo
 func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 	locked := func(version, sum string) string {
 		return `{"name":"x","lockfileVersion":3,"packages":{"node_modules/a":{"version":"` + version +
-			`","resolved":"https://registry.example/a-` + version + `.tgz","integrity":"sha512-` + strings.Repeat(sum, 86) + `=="}}}` + "\n"
+			`","resolved":"https://example.com/a-` + version + `.tgz","integrity":"sha512-` + strings.Repeat(sum, 86) + `=="}}}` + "\n"
 	}
 	lock, bumped := locked("1.0.0", "a"), locked("1.0.1", "b")
 	for name, c := range map[string]struct {
