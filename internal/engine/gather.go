@@ -31,7 +31,6 @@ type work struct {
 	compared  workspace.Comparison // of the candidate with the run's base
 	refused   []string             // each path that may not be changed, with its rule
 	leaked    []string             // each secret that the candidate adds
-	flags     []string             // what a human should know before it lands
 }
 
 // gather reads the report, takes the change list, checks it against the scope

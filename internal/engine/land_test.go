@@ -13,7 +13,7 @@ import (
 )
 
 // unattended is a definition at L3 whose agent writes one file below src.
-func unattended(r *rig, t *testing.T, file, text string, autoland ...string) loop.Definition {
+func unattended(t *testing.T, r *rig, file, text string, autoland ...string) loop.Definition {
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		write(t, filepath.Join(req.Dir, file), text)
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
@@ -50,7 +50,7 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 				runGit(t, r.root, "checkout", "-qb", c.base)
 			}
 			before := runGit(t, r.root, "rev-parse", c.base)
-			def := unattended(r, t, c.file, c.text, c.autoland...)
+			def := unattended(t, r, c.file, c.text, c.autoland...)
 			def.Sense, def.Verify, def.Guard = "false", "true", "true"
 			run := r.run(r.target("u", pinned{}, def), engine.Firing{})
 			if run.Outcome != c.outcome || (run.Approval != "") != c.asks {
