@@ -69,7 +69,7 @@ func changeOf(v control.ApprovalView) string {
 	if v.Files == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%d files +%d −%d", v.Files, v.Added, v.Removed)
+	return fmt.Sprintf("%s +%d −%d", count(v.Files, "file"), v.Added, v.Removed)
 }
 
 // printApproval shows what exactly a yes does, before it is said.
@@ -91,6 +91,9 @@ func (a *app) printApproval(v control.ApprovalView) error {
 	}
 	p.field("  ", "hash", v.Hash)
 	p.field("  ", "stale", v.Stale)
+	if v.State != loop.ApprovalOpen && v.By == "" {
+		p.field("  ", "note", v.Note)
+	}
 	if v.By != "" {
 		p.field("  ", "answer", fmt.Sprintf("%s, from %s, %s", v.By, v.From, ago(a.Now(), v.Answered)))
 		p.field("  ", "note", v.Note)
@@ -108,10 +111,19 @@ func countsText(g control.GateView) string {
 	if !g.Pass {
 		text = fmt.Sprintf("fails (exit status %d)", g.Exit)
 	}
-	if g.Tests != nil {
-		text += fmt.Sprintf(", %d tests ran", g.Tests.Ran())
+	return joined("; ", joined(", ", text, testsText(g)), g.Note)
+}
+
+// testsText is how many tests a gate proves to have run, and how many on the
+// base.
+func testsText(g control.GateView) string {
+	switch {
+	case g.Tests == nil:
+		return ""
+	case g.Base == nil:
+		return count(g.Tests.Ran(), "test") + " ran"
 	}
-	return joined("; ", text, g.Note)
+	return fmt.Sprintf("%s ran, %d on the base", count(g.Tests.Ran(), "test"), g.Base.Ran())
 }
 
 // span is a time from now in days, hours or minutes.

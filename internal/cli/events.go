@@ -39,9 +39,9 @@ func eventText(e loop.Event) string {
 }
 
 // gateMark is the sign of a gate's verdict, which the engine writes as
-// "name: pass" or "name: fail (…)".
+// "name: pass", "name: pass (…)" or "name: fail (…)".
 func gateMark(text string) string {
-	if _, verdict, _ := strings.Cut(text, ": "); strings.HasPrefix(verdict, "pass") {
+	if _, verdict, _ := strings.Cut(text, ": "); verdict == "pass" || strings.HasPrefix(verdict, "pass (") {
 		return "✓"
 	}
 	return "✗"

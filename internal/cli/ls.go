@@ -73,8 +73,8 @@ func (a *app) loopState(row control.LoopRow) string {
 	return row.State
 }
 
-// problems says below the table what cannot be run, and what is paused by which
-// switch.
+// problems says below the table what cannot be run, what is paused by which
+// switch, and what waits for a person.
 func (a *app) problems(rows []control.LoopRow) error {
 	p := printer{w: a.Out}
 	for _, row := range rows {
@@ -84,11 +84,19 @@ func (a *app) problems(rows []control.LoopRow) error {
 		if row.Paused != "" {
 			p.line("%s is paused by %s (pawl resume %s)", cleanLine(row.Name), cleanLine(row.Paused), cleanLine(row.Name))
 		}
+		p.approvals(row)
 	}
 	if p.err != nil {
 		return fmt.Errorf("print loops: %w", p.err)
 	}
 	return nil
+}
+
+// approvals says what of a loop waits for an answer.
+func (p *printer) approvals(row control.LoopRow) {
+	for _, id := range row.Approvals {
+		p.line("%s: approval %s waits for you (pawl approvals %s shows it, pawl approve %s does it)", cleanLine(row.Name), id, id, id)
+	}
 }
 
 func orDash(text string) string {

@@ -139,7 +139,7 @@ func recovery(r engine.Recovered) string {
 	if r.Run.Snapshot != "" {
 		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
 	}
-	return text
+	return joined("; ", text, cleanLine(r.Next))
 }
 
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }

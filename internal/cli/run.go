@@ -153,13 +153,24 @@ func (a *app) closing(v control.RunView) error {
 	p.field("  ", "says", v.Summary)
 	if v.Branch != "" {
 		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
-		p.field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", runName(v), shortHash(v.Base), v.Branch))
-		p.field("  ", "take", "git merge "+v.Branch)
 	}
+	if v.Branch != "" && v.Outcome == loop.OutcomeProposed {
+		p.field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", runName(v), shortHash(v.Base), v.Branch))
+		p.field("  ", "take", takes(v))
+	}
+	p.field("  ", "pull request", v.PullRequest())
 	p.field("  ", "kept in", v.Snapshot)
 	p.field("  ", "trace", "pawl trace "+runName(v))
 	p.field("  ", "tokens", tokens(v.Tokens))
 	p.field("  ", "time", spent(v.MS))
 	p.field("  ", "sandbox", sandbox(v.Sandbox))
 	return p.err
+}
+
+// takes is how a proposal gets where it belongs: by a yes if one is asked for.
+func takes(v control.RunView) string {
+	if v.Answer == loop.ApprovalOpen {
+		return "pawl approve " + runName(v) + "   or   git merge " + v.Branch
+	}
+	return "git merge " + v.Branch
 }

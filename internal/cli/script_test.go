@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON,
+			"json": cmdJSON, "expire": cmdExpire,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -285,6 +285,16 @@ func cmdSchema(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
 	_, err = db.ExecContext(context.Background(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES ("+args[1]+", 1)")
+	ts.Check(err)
+	ts.Check(db.Close())
+}
+
+// cmdExpire lets the time of every open approval run out.
+func cmdExpire(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	const ranOut = `UPDATE approvals SET expires_ms = 1577836800000, body = json_set(body, '$.expires', '2020-01-01T00:00:00Z') WHERE state = 'open'`
+	_, err = db.ExecContext(context.Background(), ranOut)
 	ts.Check(err)
 	ts.Check(db.Close())
 }

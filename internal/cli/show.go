@@ -56,6 +56,9 @@ func (a *app) printLoop(row control.LoopRow) error {
 			ago(a.Now(), row.LastRun)))
 		p.field("  ", "branch", row.Branch)
 	}
+	for _, id := range row.Approvals {
+		p.field("  ", "asks you", id+"   (pawl approve "+id+")")
+	}
 	if len(row.Steps) > 0 {
 		p.line("  steps")
 	}
@@ -104,7 +107,7 @@ func (a *app) runHead(p *printer, v control.RunView) {
 		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
 	}
 	p.field("  ", "kept in", v.Snapshot)
-	p.field("  ", "approval", v.Approval)
+	p.field("  ", "approval", joined(" · ", v.Approval, string(v.Answer)))
 	if v.Overrides != (loop.Overrides{}) {
 		p.field("  ", "overrides", overrides(v.Overrides))
 	}

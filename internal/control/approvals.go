@@ -76,10 +76,14 @@ func (s *Service) Approvals(ctx context.Context, name string, all bool) ([]Appro
 	return views, nil
 }
 
-// Approval finds a question by its id, or by the run that asked it.
+// Approval finds a question by its id, by the run that asked it, or by the loop:
+// then it is the newest that is open, else that of the newest run.
 func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error) {
 	id := ref
 	if !strings.HasPrefix(ref, "ap_") {
+		if row, err := s.find(ctx, ref); err == nil && len(row.Approvals) > 0 {
+			return s.approvalByID(ctx, row.Approvals[0])
+		}
 		run, err := s.runOf(ctx, ref)
 		if err != nil {
 			return ApprovalView{}, err
@@ -90,13 +94,17 @@ func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error
 			}
 		}
 	}
+	return s.approvalByID(ctx, id)
+}
+
+func (s *Service) approvalByID(ctx context.Context, id string) (ApprovalView, error) {
 	var a loop.Approval
 	err := s.view(ctx, func(r *store.Reader) (err error) {
 		a, err = r.Approval(ctx, id)
 		return err
 	})
 	if absent(err) {
-		return ApprovalView{}, noApproval(ref)
+		return ApprovalView{}, noApproval(id)
 	}
 	if err != nil {
 		return ApprovalView{}, err

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -32,21 +31,27 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunV
 	if v.Action.Kind != loop.ActionCommand {
 		again, err := s.settled(ctx, v)
 		if err != nil {
-			return RunView{}, err
+			return RunView{}, s.first(ctx, v.ID, err)
 		}
 		if again {
-			plan.Firing = engine.Firing{Trigger: "approval", Key: "rebase/" + v.ID, Rebase: v.ID, Overrides: v.run.Overrides}
+			plan.Firing = engine.Again(v.ID)
+			plan.Firing.Overrides = v.run.Overrides
 			return s.Start(ctx, plan)
 		}
 	}
-	by.Yes = true
-	_, firing, err := s.Engine.Answer(ctx, v.ID, by)
-	if err != nil {
-		return RunView{}, err
-	}
-	firing.Overrides = v.run.Overrides
-	plan.Firing = firing
+	plan.Firing = engine.Yes(v.ID, by)
+	plan.Firing.Overrides = v.run.Overrides
 	return s.Start(ctx, plan)
+}
+
+// first prefers who answered meanwhile to what his answer has changed since.
+func (s *Service) first(ctx context.Context, id string, err error) error {
+	if now, viewErr := s.Approval(context.WithoutCancel(ctx), id); viewErr == nil && now.State != loop.ApprovalVoid {
+		if answered := now.open(); answered != nil {
+			return answered
+		}
+	}
+	return err
 }
 
 // answerable is the run that an answer fires, if nothing stands before it.
@@ -65,6 +70,9 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 		return p, &loop.Fault{
 			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: "pawl resume " + v.Loop + ", then approve again",
 		}
+	}
+	if row.State == "running" {
+		return p, &loop.HeldError{What: fmt.Sprintf("run %s#%d", row.Name, row.LastN), Holder: *row.Held}
 	}
 	return p, nil
 }
@@ -109,20 +117,27 @@ func (s *Service) moved(ctx context.Context, v ApprovalView, tip string) (again 
 
 // void closes a question and returns why it was not done.
 func (s *Service) void(ctx context.Context, v ApprovalView, why string) error {
-	f := &loop.Fault{
+	if err := s.close(ctx, v, why); err != nil {
+		return err
+	}
+	return &loop.Fault{
 		Exit: loop.ExitRefused, What: "approve " + v.ID, Why: why + "; the approval is void and nothing was done",
 		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
 	}
-	return errors.Join(s.close(ctx, v, why), f)
 }
 
+// close makes a question void, unless it has been answered since it was read.
 func (s *Service) close(ctx context.Context, v ApprovalView, why string) error {
 	return s.Store.Update(ctx, func(tx *store.Tx) error {
 		closed, err := tx.VoidApproval(ctx, v.ID, why)
-		if err == nil && !closed {
-			err = v.open()
+		if err != nil || closed {
+			return err
 		}
-		return err
+		if v.approval, err = tx.Approval(ctx, v.ID); err != nil {
+			return err
+		}
+		v.State = v.approval.State
+		return v.open()
 	})
 }
 

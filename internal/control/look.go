@@ -230,16 +230,33 @@ func Next(v RunView) string {
 	switch {
 	case v.State == "dead":
 		return "the next `pawl run " + v.Loop + "` concludes it and keeps its work"
+	case v.PullRequest() != "":
+		return "judge the pull request: " + v.PullRequest()
+	case v.Outcome == loop.OutcomeProposed && v.Answer == loop.ApprovalOpen:
+		return fmt.Sprintf("look at it: pawl diff %s; land it: pawl approve %s", id, id)
+	case v.Outcome == loop.OutcomeProposed && v.Answer != "":
+		return "its question is " + string(v.Answer) + ": pawl approvals " + v.Approval
 	case v.Outcome == loop.OutcomeProposed:
 		return fmt.Sprintf("look at it: git diff %s %s; take it: git merge %s", short(v.Base), v.Branch, v.Branch)
 	case v.Outcome == loop.OutcomePaused:
-		return "pawl resume " + v.Loop
+		return joinedBy("; then ", "pawl resume "+v.Loop, v.Again)
+	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
+		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
+	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
+		return "nothing has landed; once what stood in the way is gone: " + v.Again
 	case v.Snapshot != "":
 		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
-	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone:
+	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:
 		return ""
 	}
 	return "pawl trace " + id
+}
+
+func joinedBy(by, first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + by + second
 }
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }

@@ -54,7 +54,7 @@ func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 		got  any
 		want []string
 	}{
-		"a run": {o, strings.Fields("approval base branch commit cost_usd definition detail ended id iterations loop ms n outcome overrides " +
+		"a run": {o, strings.Fields("approval approval_state base branch commit cost_usd definition detail ended id iterations loop ms n outcome overrides " +
 			"phase protocol readiness reason sandbox schema snapshot started state summary tokens trigger")},
 		"an iteration": {iteration, strings.Fields("acted changed considered decided feedback gates ms n reason sensed step tokens tree verdict")},
 		"a gate":       {first(it["gates"]), strings.Fields("evidence exit kind ms name pass")},
@@ -184,7 +184,7 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 			}
 		}
 	}
-	if want := "look at it: git diff " + v.Base[:12] + " pawl/fix/1; take it: git merge pawl/fix/1"; w.Next != want {
+	if want := "look at it: pawl diff fix#1; land it: pawl approve fix#1"; w.Next != want {
 		t.Errorf("next = %q, want %q", w.Next, want)
 	}
 	o := object(t, w)
@@ -210,8 +210,28 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		view RunView
 		want string
 	}{
-		"its process died":          {RunView{State: "dead"}, "the next `pawl run tidy` concludes it and keeps its work"},
-		"a proposal":                {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
+		"its process died": {RunView{State: "dead"}, "the next `pawl run tidy` concludes it and keeps its work"},
+		"a proposal":       {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
+		"a proposal with a question": {
+			RunView{Outcome: loop.OutcomeProposed, Branch: "pawl/tidy/3", Approval: "ap_1", Answer: loop.ApprovalOpen},
+			"look at it: pawl diff tidy#3; land it: pawl approve tidy#3",
+		},
+		"a proposal whose question was answered": {
+			RunView{Outcome: loop.OutcomeProposed, Approval: "ap_1", Answer: loop.ApprovalVoid}, "its question is void: pawl approvals ap_1",
+		},
+		"a question of the agent": {
+			RunView{Outcome: loop.OutcomeWaiting, Answer: loop.ApprovalOpen},
+			"pawl approvals tidy#3 shows what is asked; pawl approve tidy#3, or pawl reject tidy#3",
+		},
+		"a pull request": {
+			RunView{Outcome: loop.OutcomeProposed, Answer: loop.ApprovalApproved, Subject: "pr=https://h/o/n/pull/1", Again: "pawl land tidy#2 --pr"},
+			"judge the pull request: https://h/o/n/pull/1",
+		},
+		"landed": {RunView{Outcome: loop.OutcomeLanded, Again: "pawl land tidy#2"}, ""},
+		"a yes that did not land": {
+			RunView{Outcome: loop.OutcomeRefused, Again: "pawl land tidy#2"}, "nothing has landed; once what stood in the way is gone: pawl land tidy#2",
+		},
+		"a yes that was paused":     {RunView{Outcome: loop.OutcomePaused, Again: "pawl land tidy#2"}, "pawl resume tidy; then pawl land tidy#2"},
 		"paused":                    {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
 		"work that is kept":         {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; git checkout -b rescue refs/x"},
 		"quiet":                     {RunView{Outcome: loop.OutcomeQuiet}, ""},

@@ -38,7 +38,8 @@ type LoopRow struct {
 	Verify     string       `json:"verify,omitempty"`
 	Guard      string       `json:"guard,omitempty"`
 	Agent      string       `json:"agent,omitempty"`
-	Steps      []loop.Step  `json:"steps,omitempty"` // only in show
+	Approvals  []string     `json:"approvals,omitempty"` // ids of those that are open, newest first
+	Steps      []loop.Step  `json:"steps,omitempty"`     // only in show
 	Held       *loop.Holder `json:"held,omitempty"`
 	last       *loop.Run    // newest run, nil if there is none
 	def        loop.Definition
@@ -88,6 +89,10 @@ func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*
 	if err != nil {
 		return err
 	}
+	open, err := s.openByLoop(ctx, r)
+	if err != nil {
+		return err
+	}
 	for _, l := range loops {
 		row, ok := rows[l.Protocol+":"+l.Name]
 		if !ok {
@@ -97,7 +102,7 @@ func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*
 			}
 			rows[l.Protocol+":"+l.Name] = row
 		}
-		row.LastN, row.Definition = l.LastN, l.Definition
+		row.LastN, row.Definition, row.Approvals = l.LastN, l.Definition, open[l.ID]
 		if l.Paused {
 			row.Paused = "pawl pause"
 		}
@@ -110,6 +115,18 @@ func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*
 		}
 	}
 	return nil
+}
+
+// openByLoop lists the ids of the approvals that wait, by loop.
+func (s *Service) openByLoop(ctx context.Context, r *store.Reader) (map[string][]string, error) {
+	list, err := r.Approvals(ctx, s.ws.ID, loop.ApprovalOpen)
+	open := map[string][]string{}
+	for _, a := range list {
+		if s.Now().Before(a.Expires) {
+			open[a.LoopID] = append(open[a.LoopID], a.ID)
+		}
+	}
+	return open, err
 }
 
 func (s *Service) newest(row *LoopRow, run loop.Run) {

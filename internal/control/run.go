@@ -197,12 +197,16 @@ func (s *Service) Start(ctx context.Context, p Plan) (RunView, error) {
 	return s.Run(context.WithoutCancel(ctx), run.ID)
 }
 
-// Recover concludes what dead processes left in this workspace. Every verb
-// that writes does so first.
+// Recover concludes what dead processes left in this workspace, and closes
+// approvals whose time has run out. Every verb that writes does so first.
 func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 	var loops []loop.Loop
+	var open []loop.Approval
 	defs := map[string]loop.Definition{}
 	err := s.view(ctx, func(r *store.Reader) (err error) {
+		if open, err = r.Approvals(ctx, s.ws.ID, loop.ApprovalOpen); err != nil {
+			return err
+		}
 		if loops, err = r.Loops(ctx, s.ws.ID); err != nil {
 			return err
 		}
@@ -236,8 +240,21 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 			found = append(found, *rec)
 		}
 	}
-	errs = append(errs, s.Engine.Sweep(ctx, s.repo))
+	errs = append(errs, s.expire(ctx, open), s.Engine.Sweep(ctx, s.repo))
 	return found, errors.Join(errs...)
+}
+
+// expire closes approvals if one of these has run out. The database's clock has
+// the last word.
+func (s *Service) expire(ctx context.Context, open []loop.Approval) error {
+	now := s.Now()
+	if !slices.ContainsFunc(open, func(a loop.Approval) bool { return !now.Before(a.Expires) }) {
+		return nil
+	}
+	return s.Store.Update(ctx, func(tx *store.Tx) error {
+		_, err := tx.ExpireApprovals(ctx)
+		return err
+	})
 }
 
 // recoverFault says how a person can help where recovery cannot go on.

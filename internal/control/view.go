@@ -2,44 +2,61 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // RunView is a run as `run --json` and `show` print it, schema pawl.run/v1.
 type RunView struct {
-	Schema     string          `json:"schema"`
-	ID         string          `json:"id"`
-	Loop       string          `json:"loop"`
-	N          int64           `json:"n"`
-	Protocol   string          `json:"protocol"`
-	State      string          `json:"state"` // queued, running, settling, ended, dead
-	Phase      loop.Phase      `json:"phase"`
-	Outcome    loop.Outcome    `json:"outcome"`
-	Reason     loop.Reason     `json:"reason"`
-	Detail     string          `json:"detail"`
-	Summary    string          `json:"summary"`
-	Trigger    string          `json:"trigger"`
-	Request    string          `json:"request,omitempty"`
-	Iterations []IterationView `json:"iterations"`
-	Tokens     TokenView       `json:"tokens"`
-	CostUSD    *float64        `json:"cost_usd"` // null: this version does not price
-	Base       string          `json:"base"`
-	Branch     string          `json:"branch"`
-	Commit     string          `json:"commit"`
-	Snapshot   string          `json:"snapshot"`
-	Approval   string          `json:"approval"`
-	Definition string          `json:"definition"`
-	Overrides  loop.Overrides  `json:"overrides"`
-	Sandbox    string          `json:"sandbox"`
-	Readiness  int             `json:"readiness"`
-	Started    *time.Time      `json:"started"`
-	Ended      *time.Time      `json:"ended"`
-	MS         SpentView       `json:"ms"`
+	Schema     string             `json:"schema"`
+	ID         string             `json:"id"`
+	Loop       string             `json:"loop"`
+	N          int64              `json:"n"`
+	Protocol   string             `json:"protocol"`
+	State      string             `json:"state"` // queued, running, settling, ended, dead
+	Phase      loop.Phase         `json:"phase"`
+	Outcome    loop.Outcome       `json:"outcome"`
+	Reason     loop.Reason        `json:"reason"`
+	Detail     string             `json:"detail"`
+	Summary    string             `json:"summary"`
+	Trigger    string             `json:"trigger"`
+	Request    string             `json:"request,omitempty"`
+	Iterations []IterationView    `json:"iterations"`
+	Tokens     TokenView          `json:"tokens"`
+	CostUSD    *float64           `json:"cost_usd"` // null: this version does not price
+	Base       string             `json:"base"`
+	Branch     string             `json:"branch"`
+	Commit     string             `json:"commit"`
+	Snapshot   string             `json:"snapshot"`
+	Subject    string             `json:"subject,omitempty"` // what the run was about, key=value: pr=URL
+	Approval   string             `json:"approval"`
+	Answer     loop.ApprovalState `json:"approval_state,omitempty"` // how Approval stands
+	Definition string             `json:"definition"`
+	Overrides  loop.Overrides     `json:"overrides"`
+	Sandbox    string             `json:"sandbox"`
+	Readiness  int                `json:"readiness"`
+	Started    *time.Time         `json:"started"`
+	Ended      *time.Time         `json:"ended"`
+	MS         SpentView          `json:"ms"`
 
 	Run loop.Run `json:"-"`
+
+	Again string `json:"-"` // the command that does what its approval allowed; empty if it is about no landing
+}
+
+// PullRequest is the address of the pull request that an approved run opened,
+// or nothing.
+func (v RunView) PullRequest() string {
+	address, ok := strings.CutPrefix(v.Subject, "pr=")
+	if !ok || v.Again == "" || v.Outcome != loop.OutcomeProposed {
+		return ""
+	}
+	return address
 }
 
 // IterationView is one iteration of a RunView.
@@ -94,12 +111,16 @@ type SpentView struct {
 
 func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 	var its []loop.Iteration
-	var name, protocol string
+	var name, protocol, again string
+	var answer loop.ApprovalState
 	err := s.view(ctx, func(r *store.Reader) (err error) {
 		if its, err = r.Iterations(ctx, run.ID); err != nil {
 			return err
 		}
-		name, protocol, err = s.loopOf(ctx, r, run.LoopID)
+		if name, protocol, err = s.loopOf(ctx, r, run.LoopID); err != nil {
+			return err
+		}
+		answer, again, err = askedOf(ctx, r, run, name)
 		return err
 	})
 	if err != nil {
@@ -111,6 +132,7 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		Tokens: TokenView(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
 		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run,
+		Subject: run.Subject, Answer: answer, Again: again,
 		MS: SpentView{ms(run.Spent.Total), ms(run.Spent.Agent), ms(run.Spent.Gates), ms(run.Spent.Overhead())},
 	}
 	if s.liveness(run) == "dead" {
@@ -120,6 +142,24 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		v.Iterations = append(v.Iterations, iterationView(it))
 	}
 	return v, nil
+}
+
+// askedOf is how the approval of a run stands, and what does again what it
+// allowed, if that is a landing that the run was fired for.
+func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again string, err error) {
+	id := run.Approval
+	if fired := engine.AnswerOf(run); id == "" {
+		id = fired
+	}
+	if id == "" {
+		return "", "", nil
+	}
+	a, err := r.Approval(ctx, id)
+	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand {
+		return a.State, "", err
+	}
+	asked, err := r.Run(ctx, a.RunID)
+	return a.State, engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N)), err
 }
 
 func iterationView(it loop.Iteration) IterationView {

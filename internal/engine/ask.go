@@ -49,19 +49,60 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: step.Feedback}, nil
 }
 
+func answerFiring(id string) Firing {
+	return Firing{Trigger: triggerApproval, Key: approvalKey + id, Approval: id}
+}
+
+// Runs that approvals fire, and what their keys begin with.
+const (
+	triggerApproval = "approval"
+	approvalKey     = "approval/"
+	rebaseKey       = "rebase/"
+)
+
+// Yes is the firing that says yes to an approval and does it. The answer counts
+// only if the run is fired: while another run of the loop is live, or its
+// switch is set, the approval stays open.
+func Yes(id string, by loop.Answer) Firing {
+	f := answerFiring(id)
+	by.Yes = true
+	f.Answer = &by
+	return f
+}
+
+// Again is the firing that makes the proposal of a void approval once more, on
+// a base that has moved.
+func Again(id string) Firing {
+	return Firing{Trigger: triggerApproval, Key: rebaseKey + id, Rebase: id}
+}
+
+// AnswerOf is the id of the approval that a run was fired for, or nothing.
+func AnswerOf(r loop.Run) string {
+	if r.Trigger != triggerApproval {
+		return ""
+	}
+	_, id, _ := strings.Cut(r.Key, "/")
+	return id
+}
+
 // Answer records what a human said to an approval, once. The caller then fires
 // a run of the loop with the key that it returns; firing twice is harmless.
-func (e *Engine) Answer(ctx context.Context, id string, answer loop.Answer) (loop.Approval, Firing, error) {
+func (e *Engine) Answer(ctx context.Context, id string, by loop.Answer) (loop.Approval, Firing, error) {
 	var a loop.Approval
-	err := e.Store.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.AnswerApproval(ctx, id, answer); err != nil {
-			return err
-		}
-		var err error
-		if a, err = tx.Approval(ctx, id); err != nil {
-			return err
-		}
-		return tx.Link(ctx, a.LoopID, "approval", a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "by": a.By})
+	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		a, err = answer(ctx, tx, id, by)
+		return err
 	})
-	return a, Firing{Trigger: "approval", Key: "approval/" + id, Approval: id}, err
+	return a, answerFiring(id), err
+}
+
+func answer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) (loop.Approval, error) {
+	if err := tx.AnswerApproval(ctx, id, by); err != nil {
+		return loop.Approval{}, err
+	}
+	a, err := tx.Approval(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	return a, tx.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "by": a.By})
 }

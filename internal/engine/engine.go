@@ -97,8 +97,9 @@ type Firing struct {
 	Key       string // what makes this firing unique; empty: the run's own id
 	Request   string
 	Overrides loop.Overrides
-	Approval  string // id of the approval whose answer fires the run
-	Rebase    string // id of the void approval whose proposal is to be made again, because its base moved
+	Approval  string       // id of the approval whose answer fires the run
+	Answer    *loop.Answer // given to Approval by the transaction that fires the run: both happen, or neither; nil: it was given before
+	Rebase    string       // id of the void approval whose proposal is to be made again, because its base moved
 }
 
 // Run fires one run of the target and takes it through the cycle. It blocks

@@ -22,6 +22,7 @@ type Recovered struct {
 	Run    loop.Run
 	Died   loop.Phase // where it stood
 	Killed int        // processes that had survived
+	Next   string     // what a person does so that nothing is left half-way; empty: nothing
 }
 
 var afterSeize = fault.New("engine.recover.claim.after")
@@ -144,7 +145,10 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 		c.note("taken over from a dead process in %s", dead.Phase)
 		err = c.settle(ctx)
 	} else {
-		err = c.interrupted(ctx, dead)
+		rec.Next, err = c.landAgain(ctx)
+		if err == nil {
+			err = c.interrupted(ctx, dead, rec.Next)
+		}
 	}
 	rec.Run = c.run
 	return rec, err
@@ -152,8 +156,11 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 
 // interrupted gives the run of a dead process its end: the tree is kept, the
 // iteration that it was in is judged as interrupted, the step is free again.
-func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
+func (c *cycle) interrupted(ctx context.Context, dead loop.Run, next string) error {
 	why := fmt.Sprintf("process %d died in %s", dead.Holder.PID, dead.Phase)
+	if next != "" {
+		why += "; " + next
+	}
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		var err error
@@ -172,6 +179,38 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run) error {
 		}
 	}
 	return c.finish(ctx, ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonHolderDied, detail: why})
+}
+
+// landAgain says what is left of a yes whose run died before anything was asked
+// for: the approval is used up, and nothing has landed.
+func (c *cycle) landAgain(ctx context.Context) (string, error) {
+	id := AnswerOf(c.run)
+	if id == "" {
+		return "", nil
+	}
+	a, err := c.approval(ctx, id)
+	if err != nil || a.Action.Kind == loop.ActionCommand {
+		return "", err
+	}
+	var asked loop.Run
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
+		asked, err = r.Run(ctx, a.RunID)
+		return err
+	})
+	again := LandAgain(a, fmt.Sprintf("%s#%d", c.t.Loop.Name, asked.N))
+	return fmt.Sprintf("approval %s is used up and nothing has landed: `%s` does it", a.ID, again), err
+}
+
+// LandAgain is the command that does what an approval of that run allowed and
+// what did not come about.
+func LandAgain(a loop.Approval, run string) string {
+	switch {
+	case a.Action.Kind == loop.ActionPullRequest:
+		return "pawl land " + run + " --pr"
+	case a.Action.Merge:
+		return "pawl land " + run + " --merge"
+	}
+	return "pawl land " + run
 }
 
 // outstanding counts the effects that the dead process had asked for: an earlier

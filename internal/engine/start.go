@@ -83,6 +83,11 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
 	if l.Paused {
 		return pausedFault(l.Name, "`pawl pause "+l.Name+"`")
 	}
+	if c.f.Answer != nil {
+		if _, err := answer(ctx, tx, c.f.Approval, *c.f.Answer); err != nil {
+			return err
+		}
+	}
 	digest := c.def.Digest()
 	if digest != l.Definition {
 		if err := tx.SaveDefinition(ctx, l.ID, c.def); err != nil {
