@@ -86,6 +86,9 @@ func (a *app) printApproval(v control.ApprovalView) error {
 	for _, g := range v.Gates {
 		p.field("  ", "gate", joined(" ", mark(s, g.Pass), g.Name, countsText(g)))
 	}
+	for _, flag := range v.Action.Flags {
+		p.field("  ", "careful", flag)
+	}
 	p.field("  ", "hash", v.Hash)
 	p.field("  ", "stale", v.Stale)
 	if v.By != "" {

@@ -110,6 +110,8 @@ func (c *converter) judges() {
 	} else {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spare("verify"), c.spare("guard"), c.spare("land_via")
 	}
+	c.def.AllowExec = c.oneOf("allow_exec", valuesOf("allow_exec")) == "true"
+	c.def.Autoland = c.classes()
 	c.def.Flaky = read(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)
 	if c.def.Sandbox == "none" && c.def.Tier == loop.TierUnattended {

@@ -81,6 +81,23 @@ func (c *converter) env() []string {
 	return names
 }
 
+// classes reads the classes that may land without a human; none is a list of
+// none.
+func (c *converter) classes() []string {
+	known := valuesOf("autoland")
+	var classes []string
+	for _, item := range c.list("autoland") {
+		switch {
+		case item.Text == "none":
+		case !slices.Contains(known, item.Text):
+			c.reportAt(readiness.SeverityError, "autoland", "autoland: "+readiness.Quote(item.Text)+" is unknown; "+choices(known), item)
+		default:
+			classes = append(classes, item.Text)
+		}
+	}
+	return classes
+}
+
 func variableName(text string) bool {
 	if text == "" || digitsOnly(text[:1]) {
 		return false

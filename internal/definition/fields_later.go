@@ -54,13 +54,6 @@ var laterFields = []Field{
 		Example: `["ref:refs/heads/main"]`,
 	},
 	{
-		Name: "autoland", Kind: KindList, Values: []string{"green-pr", "lockfile-patch", "draft", "label", "comment"},
-		Default: "none", NotYet: NoEffect,
-		Meaning: "Classes of results that may land without a human.",
-		More:    "Nothing lands by itself in this version. Forced pushes, deploys and deletions never do.",
-		Example: "[draft, comment]",
-	},
-	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
 		Meaning: "What an approval does with the result.",
 		More:    "This version proposes a branch and does nothing further with it, which propose says.",

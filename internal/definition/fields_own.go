@@ -13,6 +13,21 @@ var ownFields = []Field{
 		Example: "command",
 	},
 	{
+		Name: "allow_exec", Kind: KindFlag, Values: []string{"true", "false"}, Default: "false",
+		Meaning: "Whether the loop may add executables, or make files executable.",
+		More:    "Without it a candidate with a new executable file, or with one that became executable, is refused.",
+		Example: "true",
+	},
+	{
+		Name: "autoland", Kind: KindList, Values: []string{"green-pr", "lockfile-patch", "draft", "label", "comment"},
+		Absent:  "none: every landing asks a human",
+		Meaning: "Classes of results that may land without a human, at L3.",
+		More: "green-pr pushes a branch and opens a pull request once gates and guard passed, with land_via: pr; lockfile-patch lands " +
+			"patch-level bumps of lockfiles on a branch that is not a main one. Mass deletions, agent settings, deploys, permissions, " +
+			"downloads into a shell, changes of what judges the work, and moves of a main branch always ask a human.",
+		Example: "[green-pr]",
+	},
+	{
 		Name: "flaky", Kind: KindText, Absent: "one try, which decides",
 		Meaning: "How many of how many tries a gate that is flaky must pass.",
 		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; every try stands in the " +

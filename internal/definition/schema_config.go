@@ -151,7 +151,12 @@ func (f Field) written() schema {
 		return f.list()
 	case KindCadence:
 		return schema{Type: "string", Pattern: somethingPattern}
-	case KindText, KindCommand, KindAmount, KindFlag:
+	case KindFlag:
+		if len(f.Values) > 0 {
+			// The second forms are the texts in quotes.
+			return schema{Enum: []any{true, false, "true", "false"}}
+		}
+	case KindText, KindCommand, KindAmount:
 	}
 	if f.Required == RequiredAlways {
 		return schema{Type: looseTypes, Pattern: somethingPattern}

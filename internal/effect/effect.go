@@ -48,7 +48,8 @@ const (
 	ArgTree    = "tree"
 	ArgParent  = "parent"
 	ArgMessage = "message"
-	ArgWhen    = "when" // RFC 3339; fixed at request time, so that the same request makes the same commit
+	ArgFlags   = "flags" // what a human should know before it lands, one per line
+	ArgWhen    = "when"  // RFC 3339; fixed at request time, so that the same request makes the same commit
 )
 
 // ResultCommit is the key of the commit in the result.

@@ -76,7 +76,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 	if err := c.makeTree(ctx); err != nil {
 		return agent.Result{}, err
 	}
-	out := &outputEvents{c: c, left: outputCap}
+	out := c.output()
 	req, err := c.request(step, brief, out)
 	if err != nil {
 		return agent.Result{}, err

@@ -81,6 +81,6 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (Observation, err
 		return o, fmt.Errorf("run the approved command: %w", err)
 	}
 	o.Exit = res.Exit
-	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, tail))
+	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.hide(tail.String())))
 	return o, nil
 }

@@ -36,7 +36,10 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, now
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
-	c.record(plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}, w, plan.Attempt{Verdict: it.Verdict})
+	settled := plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}
+	if err := c.record(ctx, settled, w, plan.Attempt{Verdict: it.Verdict}); err != nil {
+		return nil, err
+	}
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) },
 		func(ctx context.Context, rt *store.RunTx) error {

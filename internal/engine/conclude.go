@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,12 +35,14 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	if len(w.changed) > 0 && a.Verdict != loop.VerdictPass {
 		c.kept = ""
 	}
-	c.record(s, w, a)
+	if err := c.record(ctx, s, w, a); err != nil {
+		return nil, err
+	}
 	return c.next(s, a, retry), nil
 }
 
 // record stages the rows of the iteration and lets the protocol add its own.
-func (c *cycle) record(s plan.Settlement, w work, a plan.Attempt) {
+func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a plan.Attempt) error {
 	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
 	if a.Verdict == loop.VerdictPass {
 		if s.Step.Kind != loop.StepReply {
@@ -50,6 +53,17 @@ func (c *cycle) record(s plan.Settlement, w work, a plan.Attempt) {
 		}
 	}
 	changes, effects := c.session.Record(res)
+	for _, e := range effects {
+		if e.Kind != effect.KindPropose {
+			continue
+		}
+		landing, err := c.autoland(ctx, w, e)
+		if err != nil {
+			return err
+		}
+		effects = append(effects, landing...)
+		break
+	}
 	step, it := s.Step, *c.current()
 	c.steps[step.Key] = step
 	c.stage(
@@ -67,16 +81,19 @@ func (c *cycle) record(s plan.Settlement, w work, a plan.Attempt) {
 	if a.Verdict == loop.VerdictPass {
 		c.success = successOf(c.def.Tier, effects, c.success)
 	}
+	return nil
 }
 
 // successOf is the outcome of a run whose step passed.
 func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome) loop.Outcome {
-	for _, e := range effects {
-		if e.Kind == effect.KindPropose {
-			return loop.OutcomeProposed
-		}
+	asked := func(kind string) bool {
+		return slices.ContainsFunc(effects, func(e loop.EffectRequest) bool { return e.Kind == kind })
 	}
 	switch {
+	case asked(effect.KindLand):
+		return loop.OutcomeLanded
+	case asked(effect.KindPropose):
+		return loop.OutcomeProposed
 	case before == loop.OutcomeProposed:
 		return before
 	case tier == loop.TierReport:
@@ -142,6 +159,7 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 		Args: map[string]string{
 			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
 			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339), effect.ArgBase: c.baseBranch,
+			effect.ArgFlags: strings.Join(c.flags, "\n"),
 		},
 	}
 }
@@ -150,19 +168,24 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 // kept in a snapshot, and nothing of it goes anywhere.
 func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	words := refusedText(w.refused)
-	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: loop.ReasonScope, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+	words, reason := w.whyRefused()
+	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
 	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.Now()
 	c.settled[step.Key] = true
-	c.record(s, w, a)
-	return &ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: words}, nil
+	if err := c.record(ctx, s, w, a); err != nil {
+		return nil, err
+	}
+	return &ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
 }
 
-// refusedText names the paths that may not be changed, with their rules.
-func refusedText(refused []string) string {
-	return "changes outside of what the definition allows: " + quoteList(refused)
+// whyRefused names the paths that may not be changed, with their rules.
+func (w work) whyRefused() (string, loop.Reason) {
+	if w.leaked != nil {
+		return "the change holds a secret: " + quoteList(w.leaked), loop.ReasonSecret
+	}
+	return "changes outside of what the definition allows: " + quoteList(w.refused), loop.ReasonScope
 }
 
 // quoteList puts a list on one line, and counts what would make it too long.

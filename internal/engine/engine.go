@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -66,7 +67,8 @@ type Deps struct {
 // loops.
 type Engine struct {
 	Deps
-	driving sync.Map // ids of the runs that this engine is carrying on
+	secrets func() *redact.Redactor // made when it is first needed
+	driving sync.Map                // ids of the runs that this engine is carrying on
 }
 
 // New makes an engine.
@@ -74,7 +76,10 @@ func New(d Deps) *Engine {
 	if d.WatchGap == 0 {
 		d.WatchGap = 100 * time.Millisecond
 	}
-	return &Engine{Deps: d}
+	return &Engine{
+		Deps:    d,
+		secrets: sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.Environ)...) }),
+	}
 }
 
 // Target is a loop together with what is needed to run it.

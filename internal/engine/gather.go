@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 var (
@@ -27,7 +28,10 @@ type work struct {
 	malformed error // why the report could not be read
 	changed   []string
 	candidate git.Candidate
-	refused   []string // each path that may not be changed, with its rule
+	compared  workspace.Comparison // of the candidate with the run's base
+	refused   []string             // each path that may not be changed, with its rule
+	leaked    []string             // each secret that the candidate adds
+	flags     []string             // what a human should know before it lands
 }
 
 // gather reads the report, takes the change list, checks it against the scope
@@ -56,7 +60,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if err := afterCandidate.Hit(ctx); err != nil {
 		return w, err
 	}
-	if err := c.checkScope(&w); err != nil {
+	if err := c.checkScope(ctx, &w); err != nil {
 		return w, err
 	}
 	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, w.changed
@@ -79,6 +83,7 @@ func (c *cycle) readReport() (text string, r report.Report, malformed error) {
 	case file.TooBig:
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
 	}
+	file.Content = c.hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
 	if err != nil {
 		return "", report.Report{}, err
@@ -86,17 +91,28 @@ func (c *cycle) readReport() (text string, r report.Report, malformed error) {
 	return strings.TrimSpace(file.Content), r, nil
 }
 
-// checkScope judges every changed path at the tiers that may change anything.
-func (c *cycle) checkScope(w *work) error {
-	if c.def.Tier == loop.TierReport {
-		return nil // Whatever was changed is dropped, and kept as a snapshot only.
+// checkScope judges the candidate at the tiers that may change anything: every
+// path with its modes and sizes, as the object store has them, against the
+// definition's scope and what is protected.
+func (c *cycle) checkScope(ctx context.Context, w *work) error {
+	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
+		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
 	scope, err := policy.NewScope(c.def.Scope, c.def.Protect)
 	if err != nil {
 		return err
 	}
-	for _, v := range scope.Denied(w.changed) {
-		w.refused = append(w.refused, v.Path+": "+v.Rule)
+	compared, err := workspace.Compare(ctx, c.t.Repo, c.run.BaseCommit, w.candidate.Commit)
+	if err != nil {
+		return err
+	}
+	w.compared = compared
+	for _, v := range scope.Check(compared.Changes, compared.Tree, policy.Limits{AllowExec: c.def.AllowExec}) {
+		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
+	}
+	if w.refused == nil {
+		w.leaked = leaks(c.secrets(), compared.Changes)
+		w.refused = w.leaked
 	}
 	return nil
 }

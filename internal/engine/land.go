@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -83,6 +84,9 @@ func landingEffects(a loop.Approval, now time.Time) []loop.EffectRequest {
 func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	i := -1
 	for n, e := range effects {
+		if e.Kind == effect.KindLand || e.Kind == effect.KindPush {
+			return nil // It landed without a human, or tried to.
+		}
 		if e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgBase] != "" {
 			i = n // The newest holds what the earlier ones do.
 		}
@@ -103,12 +107,19 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
 		Action: loop.Action{
 			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
-			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind),
+			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: flagsOf(e),
 		},
 		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
 	a.Hash = a.Binding()
 	return a
+}
+
+func flagsOf(e loop.Effect) []string {
+	if e.Args[effect.ArgFlags] == "" {
+		return nil
+	}
+	return strings.Split(e.Args[effect.ArgFlags], "\n")
 }
 
 func remoteOf(kind string) string {
@@ -198,7 +209,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 	})
 	w := work{turn: agent.Result{}, candidate: moved, changed: changed}
 	w.report.Summary = a.Action.Why
-	if err := c.checkScope(&w); err != nil {
+	if err := c.checkScope(ctx, &w); err != nil {
 		return ending{}, err
 	}
 	it := c.current()
@@ -215,8 +226,9 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 	end := ending{outcome: loop.OutcomeProposed, reason: attempt.Reason, detail: ""}
 	switch {
 	case w.refused != nil:
-		end = ending{outcome: loop.OutcomeRefused, reason: loop.ReasonScope, detail: refusedText(w.refused)}
-		attempt.Verdict, attempt.Reason = loop.VerdictFail, loop.ReasonScope
+		words, reason := w.whyRefused()
+		end = ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}
+		attempt.Verdict, attempt.Reason = loop.VerdictFail, reason
 	case attempt.Verdict != loop.VerdictPass:
 		end = ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}
 	}

@@ -78,7 +78,7 @@ func newRig(t *testing.T, database string) *rig {
 	r.deps = engine.Deps{
 		Store: s, Now: sys.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]engine.Driver{"command": driverFunc(r.turn)},
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
-			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo)}
+			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
 		Self: loop.Holder(proc.Self()), Alive: func(h loop.Holder) bool { return proc.Alive(proc.Identity(h)) }, Survive: proc.KillTagged,
 		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
@@ -253,4 +253,13 @@ func (r *rig) lapse(loopID string) {
 	if err != nil {
 		r.t.Error(err)
 	}
+}
+
+func (r *rig) approval(id string) (a loop.Approval) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) (err error) {
+		a, err = rd.Approval(r.t.Context(), id)
+		return err
+	})
+	return a
 }

@@ -96,6 +96,9 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		}
 		return res.Pass, err
 	})
+	if err == nil && a.Verdict == loop.VerdictPass {
+		c.flags, err = c.warn(ctx, w)
+	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
 	case len(checksOf(c.def)) == 0:
@@ -108,7 +111,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 
 // runGate runs one gate of the run and books what it said.
 func (c *cycle) runGate(ctx context.Context, g check, dir string) (loop.GateResult, error) {
-	out := &outputEvents{c: c, left: outputCap}
+	out := c.output()
 	res, err := c.site().runGate(ctx, g, dir, len(c.its), out, c.freshCopy)
 	out.end()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
@@ -120,6 +123,7 @@ func (c *cycle) runGate(ctx context.Context, g check, dir string) (loop.GateResu
 	if res.Pass && res.Tests != nil {
 		c.saveCounts(c.current().Tree, g, *res.Tests)
 	}
+	res.Evidence = c.hide(res.Evidence)
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took

@@ -20,6 +20,8 @@ type Action struct {
 	Onto   string `json:"onto,omitempty"`   // the commit that the base must stand at
 	Merge  bool   `json:"merge,omitempty"`  // with a merge commit instead of a fast-forward
 	Remote string `json:"remote,omitempty"` // pull_request: where the branch is pushed to
+
+	Flags []string `json:"flags,omitempty"` // what a human should know before saying yes
 }
 
 // Kinds of actions.

@@ -21,6 +21,7 @@ type Definition struct {
 	Goal           string   `json:"goal"`
 	Scope          []string `json:"scope,omitempty"`
 	Protect        []string `json:"protect,omitempty"`
+	AllowExec      bool     `json:"allow_exec,omitempty"` // files may become executable
 	Verify         string   `json:"verify,omitempty"`
 	Guard          string   `json:"guard,omitempty"`
 	Flaky          string   `json:"flaky,omitempty"` // "2 of 3": so many tries of a gate must pass; empty: one try
@@ -29,7 +30,8 @@ type Definition struct {
 	Escalation     string   `json:"escalation,omitempty"`
 	KillSwitch     string   `json:"kill_switch,omitempty"`
 	LandVia        string   `json:"land_via,omitempty"`
-	Base           string   `json:"base,omitempty"` // branch; empty: the one checked out
+	Autoland       []string `json:"autoland,omitempty"` // classes that land without a human, at L3
+	Base           string   `json:"base,omitempty"`     // branch; empty: the one checked out
 
 	Agent        string `json:"agent,omitempty"`
 	AgentCommand string `json:"agent_command,omitempty"` // run by the shell

@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// autoland is what lands a proposal without a human: nothing, unless the
+// definition is at L3, names the class of this change, nothing in it needs a
+// human, and the way of landing is one that the class allows.
+func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
+	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 {
+		return nil, nil
+	}
+	// A lockfile is one of the files that judge, and its patch is a class.
+	if inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed; len(c.flags) > 0 && !inherent {
+		c.note("a human decides: %s", quoteList(c.flags))
+		return nil, nil
+	}
+	set := policy.ChangeSet{
+		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionLand, Branch: c.baseBranch, Green: true,
+	}
+	action := loop.Action{Kind: loop.ActionLand, Base: c.baseBranch, Onto: propose.Args[effect.ArgParent], Branch: propose.Args[effect.ArgBranch], Why: c.run.Summary}
+	switch c.def.LandVia {
+	case "pr":
+		set.Action, set.Branch, set.Main = policy.ActionOpenPR, action.Branch, c.baseBranch
+		action.Kind, action.Remote = loop.ActionPullRequest, remoteOf(loop.ActionPullRequest)
+	case "", "human":
+	default:
+		return nil, nil // Somebody else lands.
+	}
+	verdict := policy.Classify(set).Auto(c.def.Autoland)
+	if !verdict.Allowed {
+		c.note("a human decides: %s", verdict.Rule)
+		return nil, nil
+	}
+	when, err := time.Parse(time.RFC3339, propose.Args[effect.ArgWhen])
+	if err != nil {
+		return nil, err
+	}
+	// The same commit that the proposal will make.
+	action.Commit, err = c.t.Repo.Commit(ctx, w.candidate.Tree, []string{action.Onto}, propose.Args[effect.ArgMessage], when)
+	if err != nil {
+		return nil, err
+	}
+	c.note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
+	return landingEffects(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
+}

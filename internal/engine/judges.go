@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// warn collects what a human should know before a candidate lands that its
+// gates passed: changes of what judges it, with what the gates say when those
+// files are as on the base, and classes of changes that never land by
+// themselves. It fails no candidate: the scope allowed these files by name.
+func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
+	c.onlyJudges = false
+	var flags []string
+	for _, v := range policy.Classify(policy.ChangeSet{
+		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
+	}).Never {
+		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
+	}
+	var judges []string
+	for _, ch := range w.compared.Changes {
+		if policy.Judging(ch.Path) {
+			judges = append(judges, ch.Path)
+		}
+	}
+	if len(judges) == 0 {
+		return flags, nil
+	}
+	failed, err := c.withJudgesOfBase(ctx, w, judges)
+	c.onlyJudges = len(flags)+len(failed) == 0
+	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), err
+}
+
+// withJudgesOfBase runs the gates on the candidate with its judging files as
+// they are on the base, and says which of them fail there.
+func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (flags []string, err error) {
+	entries, err := c.t.Repo.List(ctx, c.run.BaseTree)
+	if err != nil {
+		return nil, err
+	}
+	before := map[string]git.Entry{}
+	for _, e := range entries {
+		before[e.Path] = e
+	}
+	var changes []git.FileChange
+	for _, path := range judges {
+		e, there := before[path]
+		changes = append(changes, git.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
+	}
+	restored, err := c.t.Repo.Candidate(ctx, git.Draft{
+		Base: w.candidate.Commit, Changes: changes, Message: "pawl: " + c.run.ID + " with the judging files of its base", When: c.Now(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.site().judge(ctx, restored.Commit, func(g check, dir string) (more bool, err error) {
+		g.name += "@base"
+		res, err := c.site().runGate(ctx, g, dir, len(c.its), io.Discard, nil)
+		if err != nil {
+			return false, err
+		}
+		res.Evidence = c.hide(res.Evidence)
+		it := c.current()
+		it.Gates = append(it.Gates, res)
+		c.run.Spent.Gates += res.Took
+		if !res.Pass {
+			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", g.name))
+			c.emit(loop.EventGate, g.name+": fails, which a human decides about")
+		}
+		return true, nil
+	})
+	return flags, err
+}

@@ -1,0 +1,114 @@
+package redact
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// FromEnviron returns the secrets among variables of the form NAME=value: the
+// values of those whose name says so (API_KEY, GH_TOKEN, PGPASSWORD, the keys
+// among AWS_*), and the passwords inside URLs and connection strings of all
+// others (DATABASE_URL). A variable that names a file, a public key or a number
+// of tokens is none.
+func FromEnviron(environ []string) []Secret {
+	var out []Secret
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		value = strings.TrimSpace(value)
+		if value == "" {
+			continue
+		}
+		inner := passwords(value)
+		if len(inner) == 0 && secretive(name) {
+			inner = []string{value}
+		}
+		for _, v := range inner {
+			out = append(out, Secret{Name: name, Value: v})
+		}
+	}
+	return out
+}
+
+// secretWords are the parts of a name that promise a secret; secretParts may
+// also stand inside a part.
+var (
+	secretWords = []string{
+		"KEY", "KEYS", "TOKEN", "PASS", "PWD", "PAT", "CREDENTIAL", "CREDENTIALS", "CREDS",
+		"AUTH", "JWT", "COOKIE", "BEARER", "WEBHOOK", "PASSCODE",
+	}
+	secretParts = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "AUTHTOKEN", "ACCESSKEY", "PRIVATEKEY"}
+	plainWords  = []string{
+		"PUBLIC", "PUB", "FILE", "FILES", "PATH", "DIR", "SOCK", "SOCKET", "NAME", "TYPE", "USER", "USERNAME",
+		"HOST", "PORT", "REGION", "TTL", "LENGTH", "LIMIT", "COUNT", "MODE", "METHOD", "ALGORITHM", "ENABLED",
+	}
+)
+
+// secretive says whether a name promises that its value is a secret.
+func secretive(name string) bool {
+	words := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
+	if len(words) == 0 || slices.Contains(plainWords, words[len(words)-1]) || slices.ContainsFunc(words, public) {
+		return false
+	}
+	if len(words) == 1 && words[0] == "PWD" {
+		return false
+	}
+	return slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains(secretWords, w) || slices.ContainsFunc(secretParts, func(p string) bool { return strings.Contains(w, p) })
+	})
+}
+
+func public(word string) bool { return word == "PUBLIC" || word == "PUB" }
+
+// passwords are those that a URL or a connection string holds, as they are
+// written and as they are meant.
+func passwords(value string) []string {
+	if written, ok := userinfo(value); ok {
+		out := []string{written}
+		if meant, err := url.PathUnescape(written); err == nil && meant != written {
+			out = append(out, meant)
+		}
+		return out
+	}
+	for _, key := range []string{"password=", "pwd="} {
+		if out := assigned(value, key); out != "" {
+			return []string{out}
+		}
+	}
+	return nil
+}
+
+// userinfo returns the password of scheme://user:password@host. It is lenient
+// where net/url is not: programs take passwords with a bare %, # or slash.
+func userinfo(value string) (string, bool) {
+	_, rest, _ := strings.Cut(value, "://")
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 {
+		return "", false
+	}
+	_, password, _ := strings.Cut(rest[:at], ":")
+	if before, _, path := strings.Cut(password, "/"); path && all(before, &digits) {
+		return "", false // host:port/path@version
+	}
+	if _, _, path := strings.Cut(rest[:at-len(password)], "/"); path {
+		return "", false
+	}
+	return password, password != ""
+}
+
+// assigned returns what follows key in a list of settings.
+func assigned(value, key string) string {
+	at := strings.Index(strings.ToLower(value), key)
+	if at < 0 || at > 0 && alnum.has(value[at-1]) {
+		return ""
+	}
+	rest := value[at+len(key):]
+	if rest != "" && strings.ContainsRune(`'"`, rune(rest[0])) {
+		quoted, _, _ := strings.Cut(rest[1:], rest[:1])
+		return quoted
+	}
+	if end := strings.IndexAny(rest, " ;&\t\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
