@@ -75,6 +75,9 @@ func (c *cycle) settle(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
+	if c.run.Outcome == loop.OutcomeRefused {
+		c.run.Subject = "reason=" + string(c.run.Reason) // Whatever the agent called its item: the run log says why.
+	}
 	c.askLanding(effects)
 	changes := c.closing(ctx, effects)
 	if c.halt {

@@ -1,0 +1,204 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	attacksBegin = "<!-- attacks: drawn from internal/arch/attacks_test.go by: go test ./internal/arch -update -->\n"
+	attacksEnd   = "<!-- end of attacks -->\n"
+)
+
+var attackName = regexp.MustCompile(`^TestAttack(\d{3})[A-Z]`)
+
+// testsOf returns the tests below internal/, as package and name, sorted.
+func testsOf(tree fs.FS) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(tree, "internal", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return ignored(file)
+		case !strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		body, err := fs.ReadFile(tree, file)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, body, parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse: %w", err)
+		}
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && f.Recv == nil && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz")) {
+				names = append(names, strings.TrimPrefix(path.Dir(file), "internal/")+"."+f.Name.Name)
+			}
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// shown are the tests of each attack.
+func shown(tests []string) (byID map[int][]string, wrong []string) {
+	byID = map[int][]string{}
+	for _, name := range tests {
+		_, base, _ := strings.Cut(name, ".")
+		if !strings.HasPrefix(base, "TestAttack") {
+			continue
+		}
+		m := attackName.FindStringSubmatch(base)
+		if m == nil {
+			wrong = append(wrong, name+": the name of an attack's test is TestAttack, three digits and a sentence")
+			continue
+		}
+		id, err := strconv.Atoi(m[1])
+		if err != nil {
+			panic(err)
+		}
+		byID[id] = append(byID[id], name)
+	}
+	return byID, wrong
+}
+
+// unproven returns a sentence for each place at which the list of attacks and
+// the tests disagree.
+func unproven(sections []section, tests []string) []string {
+	byID, wrong := shown(tests)
+	known := map[int]bool{}
+	for _, s := range sections {
+		for _, a := range s.attacks {
+			switch {
+			case known[a.id]:
+				wrong = append(wrong, fmt.Sprintf("attack %d stands twice in the list", a.id))
+			case len(byID[a.id]) == 0 && a.due == "":
+				wrong = append(wrong, fmt.Sprintf("attack %d (%s) has no test: write TestAttack%03d…, or say what it is due with", a.id, a.words, a.id))
+			case len(byID[a.id]) > 0 && a.due != "":
+				wrong = append(wrong, fmt.Sprintf("attack %d is listed as due with %s and is tested by %s: take the due away", a.id, a.due, strings.Join(byID[a.id], ", ")))
+			}
+			known[a.id] = true
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if !known[id] {
+			wrong = append(wrong, fmt.Sprintf("%s: there is no attack %d in the list", byID[id][0], id))
+		}
+	}
+	return wrong
+}
+
+// drawnAttacks is the table in Markdown.
+func drawnAttacks(sections []section, tests []string) string {
+	byID, _ := shown(tests)
+	var b strings.Builder
+	b.WriteString("| id | attack | tests | state |\n|--:|---|---|---|\n")
+	for i, s := range sections {
+		fmt.Fprintf(&b, "| | **%c. %s** | | |\n", 'A'+i, s.name)
+		for _, a := range s.attacks {
+			var cells []string
+			for _, name := range byID[a.id] {
+				cells = append(cells, "`"+name+"`")
+			}
+			state := "tested"
+			switch {
+			case a.due != "":
+				state = "due with " + a.due
+			case a.adds != "":
+				state += "; " + a.adds + " adds a layer"
+			}
+			fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", a.id, a.words, strings.Join(cells, "<br>"), state)
+		}
+	}
+	return b.String()
+}
+
+func testsOfCheckout(t *testing.T) []string {
+	t.Helper()
+	tests, err := testsOf(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
+func TestEveryAttackIsTestedOrDue(t *testing.T) {
+	for _, sentence := range unproven(attacks, testsOfCheckout(t)) {
+		t.Error(sentence)
+	}
+}
+
+func TestTheSecurityDocumentHasTheTableOfAttacks(t *testing.T) {
+	name := filepath.Join(root, "docs", "security.md")
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(body), attacksBegin)
+	got, after, ends := strings.Cut(rest, attacksEnd)
+	if !begins || !ends {
+		t.Fatalf("docs/security.md has lost the marks of its table:\n%s%s", attacksBegin, attacksEnd)
+	}
+	want := drawnAttacks(attacks, testsOfCheckout(t))
+	if *update {
+		if err := os.WriteFile(name, []byte(before+attacksBegin+want+attacksEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table of docs/security.md is stale; run: go test ./internal/arch -update\n(-tests +document)\n%s", diff)
+	}
+}
+
+// TestTheListOfAttacksIsHeldAgainstTheTests feeds the checker trees that are
+// wrong in one way each: a rule that never fails would prove nothing.
+func TestTheListOfAttacksIsHeldAgainstTheTests(t *testing.T) {
+	const tested = "func TestAttack001AFileIsRefused(t *testing.T) {}\n"
+	list := []section{{"One", []attack{{id: 1, words: "a file"}, {id: 2, words: "a link", due: "the sandbox"}}}}
+	for name, c := range map[string]struct{ body, want string }{
+		"all is as it is listed":     {tested, ""},
+		"a method is no test":        {tested + "func (x T) TestAttack002ALink() {}\n", ""},
+		"an attack has no test":      {"func TestOther(t *testing.T) {}\n", "attack 1 (a file) has no test: write TestAttack001"},
+		"one that is due has a test": {tested + "func TestAttack002ALinkIsRefused(t *testing.T) {}\n", "attack 2 is listed as due with the sandbox and is tested by x.TestAttack002"},
+		"a test of an unknown id":    {tested + "func TestAttack003ADeviceIsRefused(t *testing.T) {}\n", "x.TestAttack003ADeviceIsRefused: there is no attack 3"},
+		"an id of two digits":        {tested + "func TestAttack03ADevice(t *testing.T) {}\n", "x.TestAttack03ADevice: the name of an attack's test is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tests, err := testsOf(fstest.MapFS{"internal/x/x_test.go": {Data: []byte("package x\n" + c.body)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := unproven(list, tests)
+			if c.want == "" && len(got) == 0 {
+				return
+			}
+			if c.want == "" || len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("said %q, want one sentence with %q", got, c.want)
+			}
+		})
+	}
+	twice := append(slices.Clone(list), list...)
+	if got := unproven(twice, []string{"x.TestAttack001A"}); len(got) != 2 || !strings.Contains(got[0], "twice") {
+		t.Errorf("said %q, want that both stand twice", got)
+	}
+}
