@@ -113,9 +113,9 @@ var formatFields = []Field{
 		Name: "land_via", Format: true, Required: RequiredAdvised, Kind: KindEnum, Values: []string{"human", "pr"}, Open: true,
 		Absent:  "human",
 		Meaning: "Who gates and lands winning branches.",
-		More: "human leaves the proposed branch to a person; pr means a pull request after approval; any other name is who the " +
-			"branch is announced to, and pawl lands nothing. This version proposes a branch and does no more. Advised from L2 " +
-			"on; below, nothing is proposed.",
+		More: "human asks a person, whose yes lands the branch: pawl approve. pr asks too, and a yes pushes the branch to origin and " +
+			"opens a pull request with gh. Any other name is who the branch is announced to; pawl then asks nobody and lands " +
+			"nothing. Advised from L2 on; below, nothing is proposed.",
 		Example: "human",
 	},
 }

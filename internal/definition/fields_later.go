@@ -56,7 +56,7 @@ var laterFields = []Field{
 	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
 		Meaning: "What an approval does with the result.",
-		More:    "This version proposes a branch and does nothing further with it, which propose says.",
+		More:    "In this version a yes always does what land_via says.",
 		Example: "propose",
 	},
 	{
