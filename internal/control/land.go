@@ -26,7 +26,7 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunV
 	}
 	plan, err := s.answerable(ctx, v)
 	if err != nil {
-		return RunView{}, err
+		return RunView{}, s.first(ctx, v.ID, err)
 	}
 	if v.Action.Kind != loop.ActionCommand {
 		again, err := s.settled(ctx, v)
