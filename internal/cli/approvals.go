@@ -111,7 +111,21 @@ func countsText(g control.GateView) string {
 	if !g.Pass {
 		text = fmt.Sprintf("fails (exit status %d)", g.Exit)
 	}
-	return joined("; ", joined(", ", text, testsText(g)), g.Note)
+	return joined("; ", joined(", ", text, testsText(g), triesText(g)), g.Note)
+}
+
+// triesText is how the tries of a flaky gate went.
+func triesText(g control.GateView) string {
+	if len(g.Tries) < 2 {
+		return ""
+	}
+	passed := 0
+	for _, t := range g.Tries {
+		if t.Pass {
+			passed++
+		}
+	}
+	return fmt.Sprintf("%d of %d tries passed", passed, len(g.Tries))
 }
 
 // testsText is how many tests a gate proves to have run, and how many on the

@@ -156,6 +156,8 @@ func (a *app) closing(v control.RunView) error {
 	}
 	if v.Branch != "" && v.Outcome == loop.OutcomeProposed {
 		p.field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", runName(v), shortHash(v.Base), v.Branch))
+	}
+	if v.Branch != "" && v.Outcome == loop.OutcomeProposed && v.PullRequest() == "" {
 		p.field("  ", "take", takes(v))
 	}
 	p.field("  ", "pull request", v.PullRequest())

@@ -63,7 +63,7 @@ func (a *app) printIteration(p *printer, it control.IterationView) {
 
 func (a *app) gateLine(g control.GateView) string {
 	text := fmt.Sprintf("%s (%s) exit %d, %s", cleanLine(g.Name), g.Kind, g.Exit, millis(g.MS))
-	text = joined("; ", text, testsText(g), cleanLine(g.Note))
+	text = joined("; ", text, testsText(g), triesText(g), cleanLine(g.Note))
 	if g.Pass {
 		return a.style().green("✓ " + text)
 	}

@@ -100,7 +100,14 @@ func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error
 func (s *Service) approvalByID(ctx context.Context, id string) (ApprovalView, error) {
 	var a loop.Approval
 	err := s.view(ctx, func(r *store.Reader) (err error) {
-		a, err = r.Approval(ctx, id)
+		if a, err = r.Approval(ctx, id); err != nil {
+			return err
+		}
+		// One store may serve several workspaces; each answers its own questions.
+		name, _, err := s.loopOf(ctx, r, a.LoopID)
+		if err == nil && name == "" {
+			err = loop.ErrNotFound
+		}
 		return err
 	})
 	if absent(err) {
@@ -187,6 +194,9 @@ func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // stale says why a yes could not do what was shown: something moved since.
 func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
+	if v.approval.Hash != v.approval.Binding() {
+		return "its hash is not that of what it shows", nil
+	}
 	act := v.Action
 	tip, ok, err := s.repo.Ref(ctx, "refs/heads/"+act.Branch)
 	switch {

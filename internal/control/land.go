@@ -26,7 +26,7 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunV
 	}
 	plan, err := s.answerable(ctx, v)
 	if err != nil {
-		return RunView{}, err
+		return RunView{}, s.first(ctx, v.ID, err)
 	}
 	if v.Action.Kind != loop.ActionCommand {
 		again, err := s.settled(ctx, v)
@@ -183,6 +183,9 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.A
 	if err != nil {
 		return RunView{}, err
 	}
+	if run, err = s.proposer(ctx, run); err != nil {
+		return RunView{}, err
+	}
 	a, err := s.landing(ctx, run, r)
 	if err != nil {
 		return RunView{}, err
@@ -200,6 +203,23 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.A
 		return RunView{}, err
 	}
 	return s.Approve(ctx, a.ID, by)
+}
+
+// proposer is the run whose proposal an approved run was to land, and every
+// other run itself.
+func (s *Service) proposer(ctx context.Context, run loop.Run) (loop.Run, error) {
+	id := engine.AnswerOf(run)
+	if id == "" || run.Approval != "" && run.Approval != id {
+		return run, nil
+	}
+	err := s.view(ctx, func(r *store.Reader) error {
+		a, err := r.Approval(ctx, id)
+		if err == nil && a.Action.Kind != loop.ActionCommand {
+			run, err = r.Run(ctx, a.RunID)
+		}
+		return err
+	})
+	return run, err
 }
 
 // landing is the question about the proposal of a run.

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
 
 // rig is a service on a real repository with a real store, whose agents are
@@ -35,8 +36,28 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	t.Parallel()
+	return newRigOn(t, filepath.Join(t.TempDir(), "pawl.db"))
+}
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	t.Parallel()
+	for name, url := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
+		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRigOn(t, url(t)))
+		})
+	}
+}
+
+func newRigOn(t *testing.T, database string) *rig {
+	t.Helper()
 	var sys clock.System
-	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "pawl.db"), Now: sys.Now})
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: sys.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +69,15 @@ func newRig(t *testing.T) *rig {
 	alive := func(h loop.Holder) bool { return !proc.SameHost(proc.Identity(h)) || proc.Alive(proc.Identity(h)) }
 	var ids atomic.Int64
 	r := &rig{t: t, self: loop.Holder(proc.Self())}
+	newID := func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) }
 	d := Deps{
-		Store: s, Now: sys.Now, Environ: os.Environ(), Alive: alive, Plain: proc.Plain{},
+		Store: s, Now: sys.Now, NewID: newID, Environ: os.Environ(), Alive: alive, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 		Engine: engine.New(engine.Deps{
-			Store: s, Now: sys.Now, NewID: func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) },
+			Store: s, Now: sys.Now, NewID: newID,
 			Exec: proc.Tree{}, Drivers: map[string]engine.Driver{command.Name: command.New(proc.Tree{})},
 			Effects: func(repo *git.Repo) map[string]engine.Effect {
-				return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo)}
+				return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 			},
 			Self: r.self, Alive: alive, Survive: proc.KillTagged, Home: t.TempDir(), Environ: os.Environ(),
 			Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
 
 // childEnv makes this test binary a process that makes a loop in the folder
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m, "fsync=off"))
 }
 
 // tidy asks for a loop that is ready at once.

@@ -89,7 +89,14 @@ type GateView struct {
 	Tests *loop.TestCounts `json:"tests,omitempty"` // what its output proves to have run
 	Base  *loop.TestCounts `json:"base,omitempty"`  // the same on the base
 	Note  string           `json:"note,omitempty"`
-	Tries []loop.Try       `json:"tries,omitempty"`
+	Tries []TryView        `json:"tries,omitempty"`
+}
+
+// TryView is one try of a gate that the definition holds for flaky.
+type TryView struct {
+	Pass bool    `json:"pass"`
+	Exit int     `json:"exit"`
+	MS   float64 `json:"ms"`
 }
 
 // TokenView is the usage of a run.
@@ -177,7 +184,11 @@ func iterationView(it loop.Iteration) IterationView {
 }
 
 func gateView(g loop.GateResult) GateView {
-	return GateView{g.Name, g.Kind, g.Pass, g.Exit, g.Evidence, ms(g.Took), g.Tests, g.Base, g.Note, g.Tries}
+	v := GateView{Name: g.Name, Kind: g.Kind, Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: ms(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
+	for _, t := range g.Tries {
+		v.Tries = append(v.Tries, TryView{t.Pass, t.Exit, ms(t.Took)})
+	}
+	return v
 }
 
 func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {

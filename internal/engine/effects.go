@@ -127,7 +127,7 @@ func (c *cycle) took(e loop.Effect) {
 		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	case effect.KindPullRequest:
 		c.run.Subject = "pr=" + e.Result[effect.ResultURL]
-	case effect.KindLand:
+	case effect.KindLand, effect.KindPush:
 		c.run.Commit = e.Result[effect.ResultCommit]
 	}
 	c.note("%s: done", e.Kind)

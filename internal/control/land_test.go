@@ -1,0 +1,342 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// proposed defines a loop and lets it propose once.
+func (r *rig) proposed(name string) (RunView, ApprovalView) {
+	r.t.Helper()
+	r.define(name, writesTwo)
+	v := r.run(RunRequest{Loop: name})
+	if v.Outcome != loop.OutcomeProposed || v.Answer != loop.ApprovalOpen {
+		r.t.Fatalf("run = %s (%s), its approval is %q", v.Outcome, v.Detail, v.Answer)
+	}
+	return v, r.asked(v.Approval)
+}
+
+func (r *rig) asked(ref string) ApprovalView {
+	r.t.Helper()
+	a, err := r.Approval(r.t.Context(), ref)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a
+}
+
+// answers lists the outcomes of a loop's runs that an approval fired.
+func (r *rig) answers(name string) (outcomes []loop.Outcome) {
+	r.t.Helper()
+	runs, err := r.Runs(r.t.Context(), name, 5000)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, run := range runs {
+		if run.Trigger == "approval" {
+			outcomes = append(outcomes, run.Outcome)
+		}
+	}
+	return outcomes
+}
+
+// states lists what the audit chain says an approval became.
+func (r *rig) states(name, id string) (states []string) {
+	r.t.Helper()
+	err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
+		links, err := rd.Chain(r.t.Context(), loopID(r.ws.ID, loop.ProtocolSpine, name))
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			for _, state := range []string{"open", "approved", "rejected", "void", "expired"} {
+				if l.Kind == loop.LinkApproval && strings.Contains(string(l.Body), id) && strings.Contains(string(l.Body), `"state":"`+state+`"`) {
+					states = append(states, state)
+				}
+			}
+		}
+		return store.VerifyChain(links)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return states
+}
+
+// atOnce calls fn n times, all released together, and returns what each said.
+func atOnce(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = fn(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		const n = 1000
+		v, a := r.proposed("fix")
+		won := make([]bool, n)
+		begun := time.Now()
+		errs := atOnce(n, func(i int) error {
+			view, err := r.Approve(t.Context(), a.ID, loop.Answer{By: fmt.Sprintf("person-%d", i), From: "test"})
+			won[i] = err == nil && view.Outcome == loop.OutcomeLanded
+			return err
+		})
+		t.Logf("%d approvals in %v", n, time.Since(begun).Round(time.Millisecond))
+		by := r.asked(a.ID).By
+		landed := 0
+		for i, err := range errs {
+			if won[i] {
+				landed++
+				if want := fmt.Sprintf("person-%d", i); by != want {
+					t.Errorf("%s landed, and the record says %s", want, by)
+				}
+				continue
+			}
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, by+" said yes from test at 20") {
+				t.Errorf("approval %d = %v, want a refusal that names %s", i, err, by)
+			}
+		}
+		if landed != 1 {
+			t.Errorf("%d approvals landed, want 1", landed)
+		}
+		if got := r.answers("fix"); len(got) != 1 || got[0] != loop.OutcomeLanded {
+			t.Errorf("runs that the approval fired = %v, want one that landed", got)
+		}
+		if got := strings.Join(r.states("fix", a.ID), " "); got != "open approved" {
+			t.Errorf("the audit chain says %s", got)
+		}
+		if got := runGit(t, r.Root(), "rev-parse", "main"); got != v.Commit {
+			t.Errorf("main = %s, want %s", got, v.Commit)
+		}
+	})
+}
+
+func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		for round := range 8 {
+			name := fmt.Sprintf("fix%d", round)
+			r.define(name, fmt.Sprintf("echo %d >src/%s.txt", round, name))
+			v := r.run(RunRequest{Loop: name})
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = r.Approve(t.Context(), v.Approval, loop.Answer{By: "Ada", From: "test"})
+				} else {
+					_, err = r.Reject(t.Context(), v.Approval, loop.Answer{By: "Bob", From: "test"})
+				}
+				return err
+			})
+			a, ran := r.asked(v.Approval), len(r.answers(name))
+			landed := r.exists("src/" + name + ".txt")
+			want, who, loser := loop.ApprovalApproved, "Ada said yes", 1
+			if errs[1] == nil {
+				want, who, loser = loop.ApprovalRejected, "Bob said no", 0
+			}
+			if errs[1-loser] != nil {
+				t.Fatalf("nobody won: %v", errs)
+			}
+			wantFault(t, errs[loser], loop.ExitHeld, v.Approval, who, "")
+			yes := want == loop.ApprovalApproved
+			if a.State != want || landed != yes || (ran == 1) != yes {
+				t.Errorf("%s: state %s, landed %v, %d runs; want %s everywhere", who, a.State, landed, ran, want)
+			}
+			if got := strings.Join(r.states(name, a.ID), " "); got != "open "+string(want) {
+				t.Errorf("the audit chain says %s, want open %s", got, want)
+			}
+		}
+	})
+}
+
+// rewrite puts another approval in the place of one that is open.
+func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
+	r.t.Helper()
+	a := r.asked(id).approval
+	change(&a)
+	a.ID, a.State = r.NewID("ap"), loop.ApprovalOpen
+	err := r.Store.Update(r.t.Context(), func(tx *store.Tx) error { return tx.AskApproval(r.t.Context(), a) })
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a
+}
+
+// refuses wants that a yes moves nothing.
+func (r *rig) refuses(id string) {
+	r.t.Helper()
+	before := runGit(r.t, r.Root(), "rev-parse", "main")
+	view, err := r.Approve(r.t.Context(), id, loop.Answer{By: "Ada", From: "test"})
+	if f, ok := errors.AsType[*loop.Fault](err); err != nil && (!ok || f.Exit != loop.ExitRefused) {
+		r.t.Errorf("approve = %v, want it refused", err)
+	}
+	if err == nil && view.Outcome != loop.OutcomeRefused {
+		r.t.Errorf("approve ended %s (%s), want it refused", view.Outcome, view.Detail)
+	}
+	if now := runGit(r.t, r.Root(), "rev-parse", "main"); now != before {
+		r.t.Errorf("main moved from %s to %s", before, now)
+	}
+}
+
+func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
+	for name, change := range map[string]func(r *rig, a *loop.Approval, other RunView){
+		"another commit and branch": func(_ *rig, a *loop.Approval, other RunView) {
+			a.Action.Branch, a.Action.Commit = other.Branch, other.Commit
+		},
+		"another tree":       func(_ *rig, a *loop.Approval, _ RunView) { a.Tree = strings.Repeat("a", 40) },
+		"another base":       func(_ *rig, a *loop.Approval, _ RunView) { a.Action.Base = "release" },
+		"a merge":            func(_ *rig, a *loop.Approval, _ RunView) { a.Action.Merge = true },
+		"another definition": func(_ *rig, a *loop.Approval, other RunView) { a.Definition = other.Definition },
+		"another hash":       func(_ *rig, a *loop.Approval, _ RunView) { a.Hash = strings.Repeat("0", 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			runGit(t, r.Root(), "branch", "release")
+			r.define("other", "echo evil >src/a.txt")
+			other := r.run(RunRequest{Loop: "other"})
+			_, a := r.proposed("fix")
+			copied := r.rewrite(a.ID, func(a *loop.Approval) { change(r, a, other) })
+			r.refuses(copied.ID)
+			if got := runGit(t, r.Root(), "rev-parse", "release"); got != a.Action.Onto {
+				t.Errorf("release moved to %s", got)
+			}
+		})
+	}
+}
+
+func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
+	r := newRig(t)
+	r.define("other", "echo evil >src/a.txt")
+	other := r.run(RunRequest{Loop: "other"})
+	v, a := r.proposed("fix")
+	for name, change := range map[string]func(*loop.Approval){
+		"of another run":  func(a *loop.Approval) { a.RunID = other.ID },
+		"of another step": func(a *loop.Approval) { a.StepID = "st_other" },
+		"of another loop": func(a *loop.Approval) { a.LoopID = loopID(r.ws.ID, loop.ProtocolSpine, "other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := *r
+			in.t = t
+			in.refuses(in.rewrite(a.ID, change).ID)
+		})
+	}
+	// The store knows more than one workspace; each answers only its own.
+	elsewhere, err := New(t.Context(), r.Deps, newRepo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := elsewhere.Approve(t.Context(), a.ID, loop.Answer{By: "Ada", From: "test"}); err == nil {
+		t.Error("another workspace landed it")
+	} else {
+		wantFault(t, err, loop.ExitNotFound, "no approval", "", "pawl approvals")
+	}
+	if _, err := elsewhere.Reject(t.Context(), a.ID, loop.Answer{By: "Ada", From: "test"}); err == nil {
+		t.Error("another workspace rejected it")
+	}
+	// And the true one still counts, once.
+	if view, err := r.Approve(t.Context(), v.Approval, loop.Answer{By: "Ada", From: "test"}); err != nil || view.Outcome != loop.OutcomeLanded {
+		t.Errorf("approve = %s, %v", view.Outcome, err)
+	}
+	_, err = r.Approve(t.Context(), v.Approval, loop.Answer{By: "Bob", From: "test"})
+	wantFault(t, err, loop.ExitHeld, v.Approval, "Ada said yes", "")
+}
+
+func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		_, a := r.proposed("fix")
+		ended := r.live("fix") // Defines it anew: only what the answer does to the row is looked at.
+		p := Plan{Target: r.target(r.row("fix").def), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
+		_, err := r.Start(t.Context(), p)
+		if _, held := errors.AsType[*loop.HeldError](err); !held {
+			t.Errorf("start beside a live run = %v, want it held", err)
+		}
+		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+			t.Errorf("the approval is %s, want open", got)
+		}
+		if _, err := r.Stop(t.Context(), "fix", "the test"); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	})
+}
+
+func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		_, a := r.proposed("fix")
+		late := r.rewrite(a.ID, func(a *loop.Approval) { a.Expires = time.Now().Add(-time.Minute) })
+		_, err := r.Approve(t.Context(), late.ID, loop.Answer{By: "Ada", From: "test"})
+		wantFault(t, err, loop.ExitHeld, late.ID, "its time ran out", "")
+		if _, err := r.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "expired" {
+			t.Errorf("the audit chain says %q, want expired", got)
+		}
+		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+			t.Errorf("the other approval is %s, want open", got)
+		}
+		if _, err := r.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "expired" {
+			t.Errorf("after two commands the audit chain says %q, want one link", got)
+		}
+	})
+}
+
+func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
+	r := newRig(t)
+	v, a := r.proposed("fix")
+	target := r.target(r.row("fix").def)
+	// The transaction of the firing, by a process that is dead since.
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		if err := tx.AnswerApproval(t.Context(), a.ID, loop.Answer{Yes: true, By: "Ada", From: "test"}); err != nil {
+			return err
+		}
+		l, err := tx.Number(t.Context(), r.ws.ID, loop.ProtocolSpine, "fix")
+		if err != nil {
+			return err
+		}
+		_, err = tx.FireClaimed(t.Context(), loop.Run{
+			ID: "run_yes", LoopID: l.ID, N: l.LastN, Key: "approval/" + a.ID, Trigger: "approval", Definition: v.Definition, Approval: a.ID,
+		}, r.dead())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.Engine.Recover(t.Context(), target)
+	if err != nil || rec == nil {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	if want := "approval " + a.ID + " is used up and nothing has landed: `pawl land fix#1` does it"; rec.Next != want || !strings.Contains(rec.Run.Detail, want) {
+		t.Errorf("recovery says %q and the run %q, want %q", rec.Next, rec.Run.Detail, want)
+	}
+	view, err := r.Run(t.Context(), "run_yes")
+	if err != nil || !strings.HasSuffix(Next(view), "pawl land fix#1") {
+		t.Errorf("next = %q, %v", Next(view), err)
+	}
+	// The name of the loop means its newest run, which was to land the other.
+	landed, err := r.Land(t.Context(), "fix", LandRequest{}, loop.Answer{By: "Ada", From: "test"})
+	if err != nil || landed.Outcome != loop.OutcomeLanded {
+		t.Fatalf("land = %s (%s), %v", landed.Outcome, landed.Detail, err)
+	}
+	if got := runGit(t, r.Root(), "rev-parse", "main"); got != v.Commit {
+		t.Errorf("main = %s, want %s", got, v.Commit)
+	}
+}
