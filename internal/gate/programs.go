@@ -83,7 +83,9 @@ func programsOf(words []string) []string {
 	return nil
 }
 
-func isNumber(w string) bool { return strings.Trim(w, "0123456789.") == "" || w[0] <= '9' && strings.Trim(w, "0123456789.smhd") == "" }
+func isNumber(w string) bool {
+	return strings.Trim(w, "0123456789.") == "" || w[0] <= '9' && strings.Trim(w, "0123456789.smhd") == ""
+}
 
 // inTree is the glob for a file of the tree, or nothing for any other.
 func inTree(name string) []string {
