@@ -91,7 +91,7 @@ func TestAttack059IgnoredFilesMakeNoGatePass(t *testing.T) {
 	for name, c := range map[string]struct{ script, verify, guard string }{
 		"the agent leaves one": {"echo three >src/a.txt; touch src/passed.tmp", "test -f src/passed.tmp", "true"},
 		"a gate leaves one for the next": {
-			"echo 'touch src/passed.tmp' >src/a.txt", "sh src/a.txt", "test -f src/passed.tmp",
+			"echo 'touch src/passed.tmp' >src/a.txt", "sh <src/a.txt", "test -f src/passed.tmp",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,8 +72,9 @@ func (v *victim) open(environ []string) {
 	if v.d, err = daemon.New(v.t.Context(), daemon.Options{Settings: settings, Environ: environ, Log: daemon.Log(environ)}); err != nil {
 		v.t.Fatal(err)
 	}
+	d := v.d
 	v.t.Cleanup(func() {
-		if err := v.d.Close(); err != nil {
+		if err := d.Close(); err != nil {
 			v.t.Error(err)
 		}
 	})

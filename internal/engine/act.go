@@ -107,16 +107,13 @@ func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Reque
 		return agent.Request{}, err
 	}
 	prompt := c.prompt(step, brief)
-	promptFile := filepath.Join(dir, fmt.Sprintf("prompt-%d.md", n))
+	promptFile := c.promptFile(c.run.ID, n)
 	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
 		return agent.Request{}, err
 	}
 	return agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
-		Env: c.environ([]string{
-			"PAWL_ITERATION=" + fmt.Sprint(n), "PAWL_STEP=" + step.ID + " " + step.Title,
-			"PAWL_PROMPT=" + promptFile, "PAWL_REPORT=" + c.reportFile(n),
-		}),
+		Env:    c.environ(append([]string{"PAWL_ITERATION=" + fmt.Sprint(n)}, c.stepEnviron(c.run.ID, stepText(step), n)...)),
 		Output: out,
 	}, nil
 }
@@ -129,8 +126,20 @@ func purpose(step loop.Step) string {
 	return "act"
 }
 
-func (c *cycle) reportFile(n int) string {
-	return filepath.Join(c.runDir(c.run.ID), fmt.Sprintf("report-%d.json", n))
+// stepEnviron is what an agent is told of its step. Its gates are told the same,
+// so that nothing in the tree can tell who runs it.
+func (e *Engine) stepEnviron(runID, step string, n int) []string {
+	return []string{"PAWL_STEP=" + step, "PAWL_PROMPT=" + e.promptFile(runID, n), "PAWL_REPORT=" + e.reportFile(runID, n)}
+}
+
+func stepText(s loop.Step) string { return s.ID + " " + s.Title }
+
+func (e *Engine) promptFile(runID string, n int) string {
+	return filepath.Join(e.runDir(runID), fmt.Sprintf("prompt-%d.md", n))
+}
+
+func (e *Engine) reportFile(runID string, n int) string {
+	return filepath.Join(e.runDir(runID), fmt.Sprintf("report-%d.json", n))
 }
 
 // driver names the driver of the definition's agent. A command of the

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -188,9 +191,27 @@ func (w work) whyRefused() (string, loop.Reason) {
 	return "changes outside of what the definition allows: " + quoteList(w.refused), loop.ReasonScope
 }
 
+// printables escapes what would break a line, move a cursor or hide a character:
+// names of files are an agent's to choose. What is long is cut.
+func printables(list []string) []string {
+	const longest = 300
+	shown := make([]string, len(list))
+	for i, s := range list {
+		if strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError }) {
+			s = strings.Trim(strconv.QuoteToASCII(s), `"`)
+		}
+		if len(s) > longest {
+			s = strings.ToValidUTF8(s[:longest/2], "") + "…" + strings.ToValidUTF8(s[len(s)-longest/2:], "")
+		}
+		shown[i] = s
+	}
+	return shown
+}
+
 // quoteList puts a list on one line, and counts what would make it too long.
 func quoteList(list []string) string {
 	const shown = 20
+	list = printables(list)
 	if len(list) > shown {
 		list = append(list[:shown:shown], fmt.Sprintf("and %d more", len(list)-shown))
 	}

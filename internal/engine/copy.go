@@ -16,11 +16,14 @@ import (
 // is no change of it: build output, installed packages.
 type copied struct {
 	*workspace.Tree
-	ignores *git.Ignores
+	ignores *git.Ignores // nil: everything counts
 }
 
 // remove takes the copy away with what watches over it.
 func (k *copied) remove(ctx context.Context) error {
+	if k.ignores == nil {
+		return k.Remove(ctx)
+	}
 	return errors.Join(k.ignores.Close(), k.Remove(ctx))
 }
 
@@ -28,6 +31,10 @@ func (k *copied) remove(ctx context.Context) error {
 // rules only when it is made or adopted, which is before anybody asks.
 func (e *Engine) copies(ctx context.Context, repo *git.Repo, runID, purpose string) (*workspace.Trees, *copied) {
 	k := &copied{}
+	if purpose == purposeGate {
+		// What one gate leaves behind must not reach the next, ignored or not.
+		return workspace.New(e.treesDir(), repo, workspace.Limits{}), k
+	}
 	// A run that is stopped still looks at what its agent left.
 	ctx = context.WithoutCancel(ctx)
 	k.ignores = repo.Ignores(ctx, filepath.Join(e.runDir(runID), "rules-"+purpose), func(dir string) error {

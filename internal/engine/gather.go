@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -75,7 +76,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 // readReport reads what the agent wrote into PAWL_REPORT. Of a program that
 // wrote nothing the exit status is the claim.
 func (c *cycle) readReport() (text string, r report.Report, malformed error) {
-	file, err := readBounded(c.reportFile(len(c.its)), report.MaxSize)
+	file, err := readBounded(c.reportFile(c.run.ID, len(c.its)), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err
@@ -97,7 +98,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := policy.NewScope(c.def.Scope, c.def.Protect)
+	scope, err := policy.NewScope(c.def.Scope, slices.Concat(c.def.Protect, gatePrograms(c.def)))
 	if err != nil {
 		return err
 	}
@@ -122,9 +123,9 @@ func changedText(paths []string) string {
 	case n == 0:
 		return "nothing changed"
 	case n > shown:
-		return fmt.Sprintf("changed %s and %d more", strings.Join(paths[:shown], ", "), n-shown)
+		return fmt.Sprintf("changed %s and %d more", strings.Join(printables(paths[:shown]), ", "), n-shown)
 	}
-	return "changed " + strings.Join(paths, ", ")
+	return "changed " + strings.Join(printables(paths), ", ")
 }
 
 // claim is what the agent says of its step: its report, or else its exit status.

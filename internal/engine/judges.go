@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -22,9 +25,10 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	}).Never {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
+	programs := gatePrograms(c.def)
 	var judges []string
 	for _, ch := range w.compared.Changes {
-		if policy.Judging(ch.Path) {
+		if policy.Judging(ch.Path) || runs(programs, ch.Path) {
 			judges = append(judges, ch.Path)
 		}
 	}
@@ -75,4 +79,22 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 		return true, nil
 	})
 	return flags, err
+}
+
+// gatePrograms are the files of the tree that the gates of a definition run, as
+// globs. They are protected like any other file that judges.
+func gatePrograms(d loop.Definition) []string {
+	var globs []string
+	for _, g := range checksOf(d) {
+		globs = append(globs, gate.Programs(g.line)...)
+	}
+	return globs
+}
+
+// runs reports whether a path is one of the programs.
+func runs(programs []string, path string) bool {
+	return slices.ContainsFunc(programs, func(glob string) bool {
+		name, anywhere := strings.CutPrefix(glob, "**/")
+		return path == name || anywhere && strings.HasSuffix(path, "/"+name)
+	})
 }

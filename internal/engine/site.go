@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +20,15 @@ type site struct {
 	repo    *git.Repo
 	def     loop.Definition // with defaults
 	started time.Time
+	step    []string // variables of the step at hand, the same for its agent and its gates
 }
 
 func (c *cycle) site() site {
-	return site{c.Engine, c.run.ID, c.t.Loop.Name, c.t.Repo, c.def, c.started}
+	s := site{Engine: c.Engine, id: c.run.ID, loop: c.t.Loop.Name, repo: c.t.Repo, def: c.def, started: c.started}
+	if len(c.its) > 0 {
+		s.step = c.stepEnviron(c.run.ID, stepText(c.stepOf(c.current())), len(c.its))
+	}
+	return s
 }
 
 func (c *cycle) within(limit time.Duration) time.Duration { return c.site().within(limit) }
@@ -42,7 +50,7 @@ func (s site) environ(more []string) []string {
 	for _, name := range allowed {
 		for _, kv := range s.Environ {
 			if strings.HasPrefix(kv, name+"=") {
-				env = append(env, kv)
+				env = append(env, rooted(kv))
 			}
 		}
 	}
@@ -51,4 +59,15 @@ func (s site) environ(more []string) []string {
 		// in the folders above.
 		"GIT_CEILING_DIRECTORIES="+s.treesDir())
 	return append(env, more...)
+}
+
+// rooted takes the entries of a PATH away that mean another folder in another
+// place: in a copy they would be an agent's. Other variables stay as they are.
+func rooted(kv string) string {
+	list, ok := strings.CutPrefix(kv, "PATH=")
+	if !ok {
+		return kv
+	}
+	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return !filepath.IsAbs(dir) })
+	return "PATH=" + strings.Join(dirs, string(os.PathListSeparator))
 }

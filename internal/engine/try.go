@@ -40,7 +40,7 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
 	}
 	defer e.endTry(context.WithoutCancel(ctx), t.Repo, claim)
-	s := site{e, claim.id, t.Loop.Name, t.Repo, def, e.Now()}
+	s := site{Engine: e, id: claim.id, loop: t.Loop.Name, repo: t.Repo, def: def, started: e.Now(), step: e.stepEnviron(claim.id, "try the gates", 1)}
 	var results []loop.GateResult
 	err = s.judge(ctx, base.Commit, func(g check, dir string) (more bool, err error) {
 		res, err := s.runGate(ctx, g, dir, 1, out, nil)

@@ -135,7 +135,7 @@ func TestAGateOfATrySeesWhatAGateOfARunSees(t *testing.T) {
 	r.deps.Environ = append(slices.Clone(os.Environ()), "ALLOWED=yes", "SECRET=s3cret")
 	r.engine = engine.New(r.deps)
 	write(t, filepath.Join(r.root, "src/uncommitted.txt"), "not in the base\n")
-	target := r.gates("env | grep -v ^_= | sort; ls -lR | tail -n +2 | sed 's/ [0-9:]* / /g'", "git rev-parse --show-toplevel 2>&1; ls -a; cat src/a.txt")
+	target := r.gates("env | grep -v -e ^_= -e ^PAWL_STEP= | sort; test -n \"$PAWL_STEP\" || echo no step; ls -lR | tail -n +2 | sed 's/ [0-9:]* / /g'", "git rev-parse --show-toplevel 2>&1; ls -a; cat src/a.txt")
 	target.Definition.Env = []string{"ALLOWED"}
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		return says(t, req, `{"outcome":"done","no_change":true}`)

@@ -202,7 +202,7 @@ func (s site) runGate(ctx context.Context, g check, dir string, iteration int, o
 		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
 	}
 	return gate.Run(ctx, s.Exec, gate.Command{
-		Name: g.name, Line: g.line, Dir: dir, Env: s.environ([]string{fmt.Sprintf("PAWL_ITERATION=%d", iteration)}),
+		Name: g.name, Line: g.line, Dir: dir, Env: s.environ(append([]string{fmt.Sprintf("PAWL_ITERATION=%d", iteration)}, s.step...)),
 		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out, Rule: rule, Fresh: fresh,
 	})
 }

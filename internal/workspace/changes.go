@@ -83,6 +83,16 @@ func (s *scan) problem(path string, rule Rule) {
 	}
 }
 
+// unseen is an entry of which the system tells nothing: it is a problem, and
+// nothing at or below it counts as deleted.
+func (s *scan) unseen(path string) {
+	s.blind = append(s.blind, path+"/")
+	if place, known := s.tree.index[path]; known {
+		s.seen[place] = true
+	}
+	s.problem(path, RuleUnread)
+}
+
 func (s *scan) host(path string) string { return filepath.Join(s.tree.Dir, filepath.FromSlash(path)) }
 
 // folder walks one directory.
@@ -114,7 +124,8 @@ func (s *scan) folder(rel string, info fs.FileInfo) error {
 		}
 		info, err := e.Info()
 		if err != nil {
-			return err
+			s.unseen(path) // Most likely a path that is too long for the system, in folders made one by one.
+			continue
 		}
 		if err := s.entry(path, name, info); err != nil {
 			return err
