@@ -209,7 +209,7 @@ func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
 	}
 	def, err := s.effective(ctx, v)
 	if err != nil {
-		return "the definition cannot be read: " + firstLine(err.Error()), nil //nolint:nilerr // It is the answer.
+		return "the definition cannot be read: " + firstLine(err.Error()), nil
 	}
 	if def.Digest() != v.approval.Definition {
 		return "the definition was changed after the question was asked", nil
