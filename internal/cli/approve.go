@@ -20,13 +20,13 @@ type answerOptions struct {
 func (a *app) cmdApprove() *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
-		Use: "approve ID|RUN", Short: "Say yes to what waits for you, and do it", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
+		Use: "approve ID|RUN|LOOP", Short: "Say yes to what waits for you, and do it", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
 		Long: `Say yes to one question, once, and carry it out. What exactly will happen is shown before; on a terminal you are
 asked again unless --yes is given. An answer binds to the action, the tree and the definition: if any of them moved
 since, nothing is done and the question is void. If the base moved, the change is made again there, gated, and asked anew.
 
 A second answer exits with 16 and says who was first.`,
-		Example: "  pawl approvals\n  pawl approve ap_06c… --note 'read the diff'\n  pawl approve keep-tests-green#3",
+		Example: "  pawl approvals\n  pawl approve ap_06c… --note 'read the diff'\n  pawl approve keep-tests-green#3\n  pawl approve keep-tests-green   # its newest open question",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answering(cmd.Context(), args[0], o, true)
 		},
@@ -38,7 +38,7 @@ A second answer exits with 16 and says who was first.`,
 func (a *app) cmdReject() *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
-		Use: "reject ID|RUN", Short: "Say no to what waits for you", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
+		Use: "reject ID|RUN|LOOP", Short: "Say no to what waits for you", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
 		Long:    "Say no to one question, once. Nothing lands; the branch stays for you to look at or delete.",
 		Example: "  pawl reject ap_06c… --note 'changes the API'",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -58,7 +58,7 @@ func (r *rig) states(name, id string) (states []string) {
 		}
 		for _, l := range links {
 			for _, state := range []string{"open", "approved", "rejected", "void", "expired"} {
-				if l.Kind == loop.LinkApproval && strings.Contains(string(l.Body), id) && strings.Contains(string(l.Body), `"state":"`+state+`"`) {
+				if l.Kind == loop.LinkApproval && strings.Contains(l.Body, id) && strings.Contains(l.Body, `"state":"`+state+`"`) {
 					states = append(states, state)
 				}
 			}

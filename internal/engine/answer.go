@@ -34,7 +34,7 @@ func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), or(a.Note, "no reason given"))
 	case a.State != loop.ApprovalApproved:
 		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
-	case a.Hash != a.Binding() || a.Definition != c.run.Definition:
+	case a.LoopID != c.run.LoopID || a.Hash != a.Binding() || a.Definition != c.run.Definition:
 		return &ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
 			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",

@@ -40,7 +40,7 @@ func (c *cycle) landing(ctx context.Context) (ending, bool, error) {
 	if a.State != loop.ApprovalApproved {
 		return ending{}, true, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
 	}
-	if a.Hash != a.Binding() || a.Definition != c.run.Definition {
+	if a.LoopID != c.run.LoopID || a.Hash != a.Binding() || a.Definition != c.run.Definition {
 		return ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
 			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",

@@ -2,108 +2,140 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
-// unattended is a definition at L3 whose agent writes one file below src.
-func unattended(t *testing.T, r *rig, file, text string, autoland ...string) loop.Definition {
-	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, file), text)
-		return says(t, req, `{"outcome":"done","summary":"written"}`)
+// proposes runs a loop whose agent changes a file, on an engine that lands, and
+// returns its target and the approval that it asked for.
+func (r *rig) proposes(name string) (engine.Target, loop.Approval) {
+	r.t.Helper()
+	r.deps.Effects = func(repo *git.Repo) map[string]engine.Effect {
+		return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 	}
-	def := until("test -f "+file, "u", []string{"src/**", file})
-	def.Tier, def.Autoland = loop.TierUnattended, autoland
-	return def
+	r.engine = engine.New(r.deps)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(r.t, filepath.Join(req.Dir, "src/a.txt"), name+"\n")
+		return says(r.t, req, `{"outcome":"done","summary":"changed it"}`)
+	}
+	target := r.target(name, spine.Protocol{}, loop.Definition{Tier: loop.TierAssisted, Scope: []string{"src/**"}, Verify: "true"})
+	run := r.run(target, engine.Firing{})
+	if run.Outcome != loop.OutcomeProposed || run.Approval == "" {
+		r.t.Fatalf("run = %s %s %s, want a proposal that asks", run.Outcome, run.Reason, run.Detail)
+	}
+	return target, r.approval(run.Approval)
 }
 
-func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
-	locked := func(version, sum string) string {
-		return `{"name":"x","lockfileVersion":3,"packages":{"node_modules/a":{"version":"` + version +
-			`","resolved":"https://example.com/a-` + version + `.tgz","integrity":"sha512-` + strings.Repeat(sum, 86) + `=="}}}` + "\n"
+func (r *rig) approval(id string) (a loop.Approval) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) (err error) {
+		a, err = rd.Approval(r.t.Context(), id)
+		return err
+	})
+	return a
+}
+
+func TestAYesCountsOnlyTogetherWithTheRunThatItFires(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		target, a := r.proposes("fix")
+		yes := engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})
+		pause := filepath.Join(r.root, ".loops", "fix", "PAUSED")
+		write(t, pause, "")
+		if _, err := r.engine.Run(t.Context(), target, yes); err == nil {
+			t.Error("a paused loop was fired")
+		}
+		if err := os.Remove(pause); err != nil {
+			t.Fatal(err)
+		}
+		// In the store the switch is read by the transaction that would answer.
+		r.switchTo(target.Loop.ID, true)
+		if _, err := r.engine.Run(t.Context(), target, yes); err == nil {
+			t.Error("a paused loop was fired")
+		}
+		if got := r.approval(a.ID); got.State != loop.ApprovalOpen || got.By != "" {
+			t.Errorf("the approval is %s by %q, want it open", got.State, got.By)
+		}
+		r.switchTo(target.Loop.ID, false)
+		run := r.run(target, yes)
+		if run.Outcome != loop.OutcomeLanded || engine.AnswerOf(run) != a.ID {
+			t.Errorf("run = %s %s, for approval %q; want it landed", run.Outcome, run.Detail, engine.AnswerOf(run))
+		}
+		if got := runGit(t, r.root, "rev-parse", "main"); got != a.Action.Commit {
+			t.Errorf("main = %s, want %s", got, a.Action.Commit)
+		}
+		if _, err := r.engine.Run(t.Context(), target, yes); !errors.Is(err, loop.ErrAnswered) {
+			t.Errorf("the second yes = %v, want that it was answered", err)
+		}
+	})
+}
+
+func (r *rig) switchTo(loopID string, paused bool) {
+	r.t.Helper()
+	err := r.store.Update(r.t.Context(), func(tx *store.Tx) error { return tx.Pause(r.t.Context(), loopID, paused) })
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	lock, bumped := locked("1.0.0", "a"), locked("1.0.1", "b")
+}
+
+func TestAttack110AFiringForAnApprovalOfAnotherLoopLandsNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		_, a := r.proposes("fix")
+		other, _ := r.proposes("other")
+		tip := runGit(t, r.root, "rev-parse", "main")
+		run := r.run(other, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"}))
+		if run.Outcome != loop.OutcomeRefused || runGit(t, r.root, "rev-parse", "main") != tip {
+			t.Errorf("run = %s %s, and main is %s", run.Outcome, run.Detail, runGit(t, r.root, "rev-parse", "main"))
+		}
+	})
+}
+
+func TestWhatLandsAfterAllIsTheSameAction(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
-		base, file, text string
-		autoland         []string
-		outcome          loop.Outcome
-		asks             bool
+		action loop.Action
+		want   string
 	}{
-		"a patch of a lockfile onto a branch of its own":     {"work", "package-lock.json", bumped, []string{"lockfile-patch"}, loop.OutcomeLanded, false},
-		"a patch of a lockfile onto main asks":               {"main", "package-lock.json", bumped, []string{"lockfile-patch"}, loop.OutcomeProposed, true},
-		"a change of another class asks":                     {"work", "src/a.txt", "two\n", []string{"lockfile-patch"}, loop.OutcomeProposed, true},
-		"without a class everything asks":                    {"work", "src/a.txt", "two\n", nil, loop.OutcomeProposed, true},
-		"a green change does not land, it may be shown only": {"work", "src/a.txt", "two\n", []string{"green-pr"}, loop.OutcomeProposed, true},
+		"a fast-forward": {loop.Action{Kind: loop.ActionLand}, "pawl land fix#3"},
+		"a merge":        {loop.Action{Kind: loop.ActionLand, Merge: true}, "pawl land fix#3 --merge"},
+		"a pull request": {loop.Action{Kind: loop.ActionPullRequest}, "pawl land fix#3 --pr"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
-			write(t, filepath.Join(r.root, "package-lock.json"), lock)
-			runGit(t, r.root, "add", "-A")
-			runGit(t, r.root, "commit", "-qm", "a lockfile")
-			if c.base != "main" {
-				runGit(t, r.root, "checkout", "-qb", c.base)
-			}
-			before := runGit(t, r.root, "rev-parse", c.base)
-			def := unattended(t, r, c.file, c.text, c.autoland...)
-			def.Sense, def.Verify, def.Guard = "false", "true", "true"
-			run := r.run(r.target("u", pinned{}, def), engine.Firing{})
-			if run.Outcome != c.outcome || (run.Approval != "") != c.asks {
-				t.Errorf("run = %s %q, approval %q; want %s, asks %v", run.Outcome, run.Detail, run.Approval, c.outcome, c.asks)
-			}
-			landed := runGit(t, r.root, "rev-parse", c.base) != before
-			if landed == c.asks {
-				t.Errorf("landed = %v although a human is asked = %v", landed, c.asks)
+			t.Parallel()
+			if got := engine.LandAgain(loop.Approval{Action: c.action}, "fix#3"); got != c.want {
+				t.Errorf("LandAgain = %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// What judges the work may be changed where the scope names it; a human is told
-// what the gates say with the judges as they were.
-func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
-	write(t, filepath.Join(r.root, "src/a_test.py"), "raise SystemExit(1)\n")
-	runGit(t, r.root, "add", "-A")
-	runGit(t, r.root, "commit", "-qm", "a test that fails")
-	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a_test.py"), "pass\n")
-		return says(t, req, `{"outcome":"done","summary":"made it pass"}`)
-	}
-	def := until("! grep -q SystemExit src/a_test.py", "u", []string{"src/*_test.py"})
-	run := r.run(r.target("u", pinned{}, def), engine.Firing{})
-	its := r.iterations(run.ID)
-	if run.Outcome != loop.OutcomeProposed || len(its) != 1 {
-		t.Fatalf("run = %s %q with %d iterations, want proposed", run.Outcome, run.Detail, len(its))
-	}
-	failed := slices.ContainsFunc(its[0].Gates, func(g loop.GateResult) bool { return g.Name == "verify@base" && !g.Pass })
-	if !failed {
-		t.Errorf("gates = %+v, want verify@base to fail", its[0].Gates)
-	}
-	a := r.approval(run.Approval)
-	text := strings.Join(a.Action.Flags, "; ")
-	if !strings.Contains(text, "it changes what judges it: src/a_test.py") || !strings.Contains(text, "verify@base fails") {
-		t.Errorf("flags = %q", text)
-	}
-}
-
-func TestASecretInTheCandidateRefusesIt(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
-	key := "ghp_" + "x7Kq2mZ9pLw4Rt8vYb3Nc6Hs1Jd5Gf0QaEoU"
-	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
-		write(t, filepath.Join(req.Dir, "src/a.txt"), "token = "+key+"\n")
-		return says(t, req, `{"outcome":"done","summary":"put `+key+` in"}`)
-	}
-	run := r.run(r.target("u", pinned{}, until("grep -q token src/a.txt", "u", []string{"src/**"})), engine.Firing{})
-	if run.Outcome != loop.OutcomeRefused || run.Reason != loop.ReasonSecret || !strings.Contains(run.Detail, "src/a.txt: line 1 holds a secret") {
-		t.Errorf("run = %s %s %q, want refused for a secret", run.Outcome, run.Reason, run.Detail)
-	}
-	if strings.Contains(run.Detail+run.Summary, key) || strings.Contains(r.iterations(run.ID)[0].Report, key) {
-		t.Error("the secret stands in the rows of the run")
+func TestOnlyRunsThatAnApprovalFiredNameOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run  loop.Run
+		want string
+	}{
+		"a yes":               {loop.Run{Trigger: "approval", Key: "approval/ap_1"}, "ap_1"},
+		"a base that moved":   {loop.Run{Trigger: "approval", Key: "rebase/ap_1"}, "ap_1"},
+		"by hand":             {loop.Run{Trigger: "manual", Key: "approval/ap_1"}, ""},
+		"a key without a bar": {loop.Run{Trigger: "approval", Key: "run_1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := engine.AnswerOf(c.run); got != c.want {
+				t.Errorf("AnswerOf = %q, want %q", got, c.want)
+			}
+		})
 	}
 }

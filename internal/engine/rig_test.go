@@ -254,12 +254,3 @@ func (r *rig) lapse(loopID string) {
 		r.t.Error(err)
 	}
 }
-
-func (r *rig) approval(id string) (a loop.Approval) {
-	r.t.Helper()
-	r.view(func(rd *store.Reader) (err error) {
-		a, err = rd.Approval(r.t.Context(), id)
-		return err
-	})
-	return a
-}
