@@ -21,7 +21,8 @@ type planted struct {
 var plantedBugs = []planted{
 	{
 		"the protected list is skipped", "internal/policy/policy.go",
-		[][2]string{{"by := s.guards(name)\n", "by := s.guards(name)[:0]\n"}}, "policy.TestAttack017ProtectionWinsOverScope",
+		[][2]string{{"by := s.guards(name)\n", "by := s.guards(name)[:0]\n"}},
+		"policy.TestAttack017ProtectionWinsOverScope",
 	},
 	{
 		"paths are compared by prefix", "internal/policy/glob.go",
@@ -39,31 +40,38 @@ var plantedBugs = []planted{
 	},
 	{
 		"a link is followed when a file is read", "internal/git/open_unix.go",
-		[][2]string{{"os.O_RDONLY|syscall.O_NOFOLLOW|", "os.O_RDONLY|"}}, "git.TestHashFileDoesNotFollowLinksOrBlock",
+		[][2]string{{"os.O_RDONLY|syscall.O_NOFOLLOW|", "os.O_RDONLY|"}},
+		"git.TestHashFileDoesNotFollowLinksOrBlock",
 	},
 	{
 		"a file may become executable", "internal/policy/change.go",
-		[][2]string{{"old != modeExec && !allowExec:", "old != modeExec && allowExec && !allowExec:"}}, "daemon.TestAttack016AFileThatBecomesExecutableEndsTheRunRefused",
+		[][2]string{{"old != modeExec && !allowExec:", "old != modeExec && allowExec && !allowExec:"}},
+		"daemon.TestAttack016AFileThatBecomesExecutableEndsTheRunRefused",
 	},
 	{
 		"what the gates run is not protected", "internal/engine/gather.go",
-		[][2]string{{"slices.Concat(c.def.Protect, gatePrograms(c.def))", "slices.Concat(c.def.Protect)"}}, "daemon.TestAttack055WhatJudgesCannotBeRewritten",
+		[][2]string{{"slices.Concat(c.def.Protect, gatePrograms(c.def))", "slices.Concat(c.def.Protect)"}},
+		"daemon.TestAttack055WhatJudgesCannotBeRewritten",
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, err := c.runGate(ctx, g, dir)\n", "res, err := c.runGate(ctx, g, or(c.tree.Dir, dir))\n"}}, "daemon.TestAttack059IgnoredFilesMakeNoGatePass",
+		[][2]string{{"res, err := c.runGate(ctx, g, dir)\n", "res, err := c.runGate(ctx, g, or(c.tree.Dir, dir))\n"}},
+		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
 		"what one gate leaves reaches the next", "internal/engine/copy.go",
-		[][2]string{{"if purpose == purposeGate {", "if purpose == \"\" {"}}, "daemon.TestAttack059IgnoredFilesMakeNoGatePass",
+		[][2]string{{"if purpose == purposeGate {", "if purpose == \"\" {"}},
+		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
 		"skipped tests count as run", "internal/loop/step.go",
-		[][2]string{{"return c.Passed + c.Failed }", "return c.Passed + c.Failed + c.Skipped }"}}, "daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",
+		[][2]string{{"return c.Passed + c.Failed }", "return c.Passed + c.Failed + c.Skipped }"}},
+		"daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",
 	},
 	{
 		"programs are found in the tree", "internal/engine/site.go",
-		[][2]string{{"env = append(env, rooted(kv))", "env = append(env, kv)"}}, "daemon.TestAttack061AProgramOfTheTreeIsNotTakenForOneOfThePath",
+		[][2]string{{"env = append(env, rooted(kv))", "env = append(env, kv)"}},
+		"daemon.TestAttack061AProgramOfTheTreeIsNotTakenForOneOfThePath",
 	},
 	{
 		"the scope is not checked after a rebase", "internal/engine/land.go",
@@ -72,7 +80,8 @@ var plantedBugs = []planted{
 	},
 	{
 		"a changed git configuration is ignored", "internal/engine/hazards.go",
-		[][2]string{{"case err != nil || known == print:", "case err != nil || known != \"\":"}}, "daemon.TestAttack032ConfigurationThatChangedAfterTheGatesLandsNothing",
+		[][2]string{{"case err != nil || known == print:", "case err != nil || known != \"\":"}},
+		"daemon.TestAttack032ConfigurationThatChangedAfterTheGatesLandsNothing",
 	},
 	{
 		"older approvals stay open", "internal/engine/land.go",
@@ -81,19 +90,33 @@ var plantedBugs = []planted{
 	},
 	{
 		"an approval can be answered twice", "internal/store/approvals.go",
-		[][2]string{{"WHERE  id = $5 AND state = 'open' AND expires_ms > {now}", "WHERE  id = $5 AND expires_ms > {now}"}}, "store.TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho",
+		[][2]string{{"WHERE  id = $5 AND state = 'open' AND expires_ms > {now}", "WHERE  id = $5 AND expires_ms > {now}"}},
+		"store.TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho",
 	},
 	{
 		"an approval holds for any definition", "internal/engine/answer.go",
-		[][2]string{{" || a.Definition != c.run.Definition", ""}}, "engine.TestAnApprovalOfAnotherDefinitionIsWorthNothing",
+		[][2]string{{" || a.Definition != c.run.Definition", ""}},
+		"engine.TestAnApprovalOfAnotherDefinitionIsWorthNothing",
+	},
+	{
+		"an approved command runs on any tree", "internal/engine/answer.go",
+		[][2]string{{"if c.tree.From != a.Tree {", "if a.Tree == \"\" {"}},
+		"engine.TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll",
+	},
+	{
+		"silence of a gate that counted is a pass", "internal/engine/counts.go",
+		[][2]string{{"base, recorded, err := c.recordedCounts(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, nil\n\t}\n\tbase, recorded, err := c.recordedCounts(ctx, g)\n"}},
+		"daemon.TestAttack058AGateThatFallsSilentIsNoPass",
 	},
 	{
 		"a landing does not ask what was approved", "internal/control/approvals.go",
-		[][2]string{{"if def.Digest() != v.approval.Definition {", "if def.Digest() == \"\" {"}}, "daemon.TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow",
+		[][2]string{{"if def.Digest() != v.approval.Definition {", "if def.Digest() == \"\" {"}},
+		"daemon.TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow",
 	},
 	{
 		"another tree than the gated one lands", "internal/effect/land.go",
-		[][2]string{{"if tree != e.Args[ArgTree] {", "if tree == \"\" {"}}, "effect.TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands",
+		[][2]string{{"if tree != e.Args[ArgTree] {", "if tree == \"\" {"}},
+		"effect.TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands",
 	},
 	{
 		"a branch moves wherever it stands", "internal/git/advance.go",
@@ -105,7 +128,8 @@ var plantedBugs = []planted{
 	},
 	{
 		"a landing writes over work of a person", "internal/git/takeover.go",
-		[][2]string{{"if !t.staged(one) || !t.vacant(one) {", "if one.path == \"\" {"}}, "git.TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing",
+		[][2]string{{"if !t.staged(one) || !t.vacant(one) {", "if one.path == \"\" {"}},
+		"git.TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing",
 	},
 	{
 		"effects happen in spite of the kill switch", "internal/engine/effects.go",
@@ -114,7 +138,8 @@ var plantedBugs = []planted{
 	},
 	{
 		"anything lands without a human at L3", "internal/engine/autoland.go",
-		[][2]string{{"if !verdict.Allowed {", "if verdict.Rule == \"\" {"}}, "engine.TestAtL3NothingButTheClassesOfAutolandLands",
+		[][2]string{{"if !verdict.Allowed {", "if verdict.Rule == \"\" {"}},
+		"engine.TestAtL3NothingButTheClassesOfAutolandLands",
 	},
 }
 
