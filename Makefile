@@ -11,7 +11,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test lint check cross bench fuzz postgres
+.PHONY: help demo build test lint check cross bench fuzz planted postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 		echo "fuzz $$name in $$(dirname "$$file")"; \
 		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; \
 	done
+
+planted: postgres ## take out one guardrail at a time and see a test fail (minutes)
+	$(GO) test -tags planted -count=1 -timeout 60m -run '^TestEveryPlantedBugIsCaught$$' -v ./internal/arch
 
 # The tests need the server's programs, not a running server.
 postgres:

@@ -269,6 +269,53 @@ func TestAttack037ABaseThatMovedIsGatedAgainAndNeverLandedOn(t *testing.T) {
 	}
 }
 
+func TestAttack010AChangeThatCollidesOnTheNewBaseIsRefusedBeforeItsGates(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "echo x >src/new", nil)
+	v.define("verify", "echo ran >>'"+v.outside+"/gate.log'")
+	run := v.runs()
+	v.wantProposed(run)
+	gated := readFile(t, filepath.Join(v.outside, "gate.log"))
+	// By plumbing: not every file system holds both names.
+	v.write("other", "x\n")
+	blob := v.git("hash-object", "-w", "other")
+	v.git("update-index", "--add", "--cacheinfo", "100644,"+blob+",src/New")
+	v.git("commit", "-q", "-m", "somebody else")
+	v.main = v.git("rev-parse", "main")
+	again, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+	must(t, err)
+	if again.Outcome != loop.OutcomeRefused || again.Reason != loop.ReasonScope || again.Approval != "" || again.Branch != "" {
+		t.Errorf("landing = %s %s %q, branch %q, want refused by scope", again.Outcome, again.Reason, again.Detail, again.Branch)
+	}
+	if now := readFile(t, filepath.Join(v.outside, "gate.log")); now != gated {
+		t.Error("a gate ran what was refused")
+	}
+	if now := v.git("rev-parse", "main"); now != v.main {
+		t.Errorf("main is at %s, was %s", now, v.main)
+	}
+}
+
+func TestAttack109AProposalIsMadeAgainOnItsOwnBaseWhateverIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "echo three >src/a.txt", nil)
+	run := v.runs()
+	v.wantProposed(run)
+	v.git("commit", "-q", "--allow-empty", "-m", "somebody else")
+	v.main = v.git("rev-parse", "main")
+	v.git("checkout", "-q", "-b", "elsewhere")
+	v.git("commit", "-q", "--allow-empty", "-m", "not on main")
+	again, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+	must(t, err)
+	if again.Outcome != loop.OutcomeProposed || again.Base != v.main {
+		t.Fatalf("landing = %s %q on %s, want a new proposal on %s", again.Outcome, again.Detail, again.Base, v.main)
+	}
+	a, err := v.svc.Approval(t.Context(), again.Approval)
+	must(t, err)
+	if a.Action.Base != "main" || a.Action.Onto != v.main {
+		t.Errorf("it asks for %s at %s, want main at %s", a.Action.Base, a.Action.Onto, v.main)
+	}
+}
+
 func TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *victim, run control.RunView){

@@ -86,6 +86,21 @@ func TestAttack058TestsThatAreGoneOrSkippedAreNoPass(t *testing.T) {
 	}
 }
 
+func TestAttack058AGateThatFallsSilentIsNoPass(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "echo three >src/a.txt", map[string]string{"src/out.tap": "TAP version 13\n1..2\nok 1 - one\nok 2 - two\n"}, "verify", "cat src/out.tap")
+	honest := v.runs()
+	v.wantProposed(honest)
+	if g := honest.Iterations[0].Gates[0]; g.Tests == nil || g.Tests.Ran() != 2 {
+		t.Fatalf("the gate counts %+v, want 2", g.Tests)
+	}
+	v.obeys("echo fine >src/out.tap")
+	silent := v.runs()
+	if silent.Outcome != loop.OutcomeFailed || !strings.Contains(silent.Iterations[0].Gates[0].Note, "none could be counted, not 2") {
+		t.Errorf("run = %s %q, gate %+v, want that fewer tests ran", silent.Outcome, silent.Detail, silent.Iterations[0].Gates[0])
+	}
+}
+
 func TestAttack059IgnoredFilesMakeNoGatePass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, verify, guard string }{

@@ -218,12 +218,8 @@ func (v *victim) accounted(run control.RunView, words ...string) {
 	if len(bad) > 0 {
 		t.Errorf("the run log has %d bad lines:\n%s", len(bad), text)
 	}
-	var line string
-	for l := range strings.Lines(text) {
-		if strings.Contains(l, fmt.Sprintf("  run#%d  ", run.N)) {
-			line += l
-		}
-	}
+	own := slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(l string) bool { return !strings.Contains(l, fmt.Sprintf("  run#%d  ", run.N)) })
+	line := strings.Join(own, "")
 	if strings.Count(line, "\n") != 1 || len(entries) == 0 || entries[len(entries)-1].Run != run.N {
 		t.Errorf("the log has these lines of run #%d: %q", run.N, line)
 	}

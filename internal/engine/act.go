@@ -49,11 +49,11 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	if err != nil {
 		return nil, err
 	}
+	if work.refused != nil {
+		return c.refuse(ctx, step, work) // Before a question: a yes would run on a tree that nobody may have.
+	}
 	if len(turn.Asks) > 0 {
 		return c.ask(ctx, step, work, turn.Asks[0])
-	}
-	if work.refused != nil {
-		return c.refuse(ctx, step, work)
 	}
 	attempt, err := c.verify(ctx, work)
 	if err != nil {

@@ -40,8 +40,9 @@ func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
 			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",
 		}, nil
 	default:
-		if o, err = c.approved(ctx, a); err != nil {
-			return nil, err
+		var end *ending
+		if o, end, err = c.approved(ctx, a); err != nil || end != nil {
+			return end, err
 		}
 	}
 	c.sensed.Observations = append(c.sensed.Observations, o)
@@ -49,38 +50,45 @@ func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
 	return stopped(ctx), nil
 }
 
-// approved runs what the human allowed.
-func (c *cycle) approved(ctx context.Context, a loop.Approval) (Observation, error) {
-	o := Observation{Source: "approved command"}
+// approved runs what the human allowed, on the tree that they were shown: the
+// same words do something else in another one.
+func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, end *ending, err error) {
+	o.Source = "approved command"
 	for _, s := range c.steps {
 		if s.ID != a.StepID {
 			continue
 		}
 		if err := c.restore(ctx, s); err != nil {
-			return o, err
+			return o, nil, err
 		}
 	}
 	if err := c.makeTree(ctx); err != nil {
-		return o, err
+		return o, nil, err
+	}
+	if c.tree.From != a.Tree {
+		return o, &ending{
+			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
+			detail: fmt.Sprintf("approval %s was given for %q on tree %s, and the copy holds %s; ask again", a.ID, strings.Join(a.Action.Argv, " "), short(a.Tree), short(c.tree.From)),
+		}, nil
 	}
 	// What the command does must be found again if this process dies.
 	saved := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		return tx.Save(ctx, c.run, loop.PhaseSense)
 	}
 	if err := c.commitBy(ctx, loop.PhaseSense, saved); err != nil {
-		return o, err
+		return o, nil, err
 	}
 	if err := beforeApproved.Hit(ctx); err != nil {
-		return o, err
+		return o, nil, err
 	}
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := c.Exec.Run(ctx, proc.Spec{
 		Argv: a.Action.Argv, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
 	})
 	if err != nil {
-		return o, fmt.Errorf("run the approved command: %w", err)
+		return o, nil, fmt.Errorf("run the approved command: %w", err)
 	}
 	o.Exit = res.Exit
 	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.hide(tail.String())))
-	return o, nil
+	return o, nil, nil
 }

@@ -36,6 +36,7 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 		asks             bool
 	}{
 		"a patch of a lockfile onto a branch of its own":     {"work", "package-lock.json", bumped, []string{"lockfile-patch"}, loop.OutcomeLanded, false},
+		"without a gate even a patch of a lockfile asks":     {"work", "package-lock.json", bumped, []string{"lockfile-patch"}, loop.OutcomeProposed, true},
 		"a patch of a lockfile onto main asks":               {"main", "package-lock.json", bumped, []string{"lockfile-patch"}, loop.OutcomeProposed, true},
 		"a change of another class asks":                     {"work", "src/a.txt", "two\n", []string{"lockfile-patch"}, loop.OutcomeProposed, true},
 		"without a class everything asks":                    {"work", "src/a.txt", "two\n", nil, loop.OutcomeProposed, true},
@@ -52,6 +53,9 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 			before := runGit(t, r.root, "rev-parse", c.base)
 			def := unattended(t, r, c.file, c.text, c.autoland...)
 			def.Sense, def.Verify, def.Guard = "false", "true", "true"
+			if strings.HasPrefix(name, "without a gate") {
+				def.Verify, def.Guard = "", ""
+			}
 			run := r.run(r.target("u", pinned{}, def), engine.Firing{})
 			if run.Outcome != c.outcome || (run.Approval != "") != c.asks {
 				t.Errorf("run = %s %q, approval %q; want %s, asks %v", run.Outcome, run.Detail, run.Approval, c.outcome, c.asks)

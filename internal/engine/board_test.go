@@ -171,3 +171,60 @@ func TestAnApprovalOfAnotherDefinitionIsWorthNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, r *rig, snapshot string)
+		file   string // that the agent writes before it asks
+	}{
+		"the base moved under a step that changed nothing": {func(t *testing.T, r *rig, _ string) {
+			write(t, filepath.Join(r.root, "src/deploy.sh"), "another one\n")
+			runGit(t, r.root, "add", "-A")
+			runGit(t, r.root, "commit", "-qm", "moved")
+		}, ""},
+		"the snapshot was replaced": {func(t *testing.T, r *rig, snapshot string) {
+			runGit(t, r.root, "update-ref", snapshot, runGit(t, r.root, "commit-tree", "-m", "x", "-p", "main", "main^{tree}"))
+		}, "src/deploy.sh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			def := loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"}
+			target := r.target("b", boardLike{nil, []string{"clean the table"}}, def)
+			marker := filepath.Join(t.TempDir(), "ran")
+			r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+				if c.file != "" {
+					write(t, filepath.Join(req.Dir, c.file), "mine\n")
+				}
+				return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"/bin/sh", "-c", "touch " + marker}}}}, nil
+			}
+			first := r.run(target, engine.Firing{})
+			if first.Outcome != loop.OutcomeWaiting {
+				t.Fatalf("run = %s %q, want waiting_human", first.Outcome, first.Detail)
+			}
+			_, firing, err := r.engine.Answer(t.Context(), first.Approval, loop.Answer{Yes: true, By: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.change(t, r, first.Snapshot)
+			if second := r.run(target, firing); second.Outcome != loop.OutcomeRefused || second.Reason != loop.ReasonApproval {
+				t.Errorf("run = %s %s %q, want refused", second.Outcome, second.Reason, second.Detail)
+			}
+			if _, err := os.Stat(marker); err == nil {
+				t.Error("the command ran")
+			}
+		})
+	}
+}
+
+func TestAttack001AQuestionDoesNotCarryWhatIsOutOfScope(t *testing.T) {
+	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	target := r.target("b", boardLike{nil, []string{"clean the table"}},
+		loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "Makefile"), "release:\n\techo evil\n")
+		return agent.Result{Ended: proc.Exited, Asks: []agent.Ask{{Argv: []string{"make", "release"}}}}, nil
+	}
+	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeRefused || run.Approval != "" {
+		t.Errorf("run = %s %q, approval %q, want refused without a question", run.Outcome, run.Detail, run.Approval)
+	}
+}

@@ -15,12 +15,16 @@ import (
 // ratchet holds a gate that passed against the same gate on the base: fewer
 // tests than there were are no pass. What the base counts is asked once per
 // base tree. A gate that counts nothing, and does not look as if it should,
-// costs no second run.
+// costs no second run; if it has ever been counted on the base, silence is no
+// pass.
 func (c *cycle) ratchet(ctx context.Context, g check, res loop.GateResult) (loop.GateResult, error) {
-	if !res.Pass || res.Tests == nil && res.Note == "" || c.run.BaseTree == "" {
+	if !res.Pass || c.run.BaseTree == "" {
 		return res, nil
 	}
-	base, err := c.baseCounts(ctx, g)
+	base, recorded, err := c.recordedCounts(ctx, g)
+	if err == nil && !recorded && (res.Tests != nil || res.Note != "") {
+		base, err = c.baseCounts(ctx, g)
+	}
 	if err != nil {
 		return res, err
 	}
@@ -29,24 +33,28 @@ func (c *cycle) ratchet(ctx context.Context, g check, res loop.GateResult) (loop
 	return res, nil
 }
 
-// baseCounts is what a gate counts on the base, from the store if it was
-// counted before, and nil if it counts nothing there.
-func (c *cycle) baseCounts(ctx context.Context, g check) (*loop.TestCounts, error) {
+// recordedCounts is what a gate was found to count on the base before, nil for
+// nothing, and whether that is known at all.
+func (c *cycle) recordedCounts(ctx context.Context, g check) (counted *loop.TestCounts, recorded bool, err error) {
 	var counts loop.TestCounts
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
 		counts, err = r.TestCounts(ctx, c.run.BaseTree, gateID(g))
 		return err
 	})
-	if err == nil {
-		return known(counts), nil
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil, false, nil
 	}
-	if !errors.Is(err, loop.ErrNotFound) {
-		return nil, err
-	}
+	return known(counts), err == nil, err
+}
+
+// baseCounts is what a gate counts on the base, and nil if it counts nothing
+// there.
+func (c *cycle) baseCounts(ctx context.Context, g check) (*loop.TestCounts, error) {
 	res, err := c.onBase(ctx, g)
 	if err != nil {
 		return nil, err
 	}
+	var counts loop.TestCounts
 	if res.Tests != nil {
 		counts = *res.Tests
 	}

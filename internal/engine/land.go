@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -171,6 +172,7 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 	if err != nil {
 		return ending{}, err
 	}
+	c.def.Base = a.Action.Base // Not what happens to be checked out by now.
 	if end, err := c.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
@@ -218,19 +220,9 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 	if err != nil {
 		return ending{}, err
 	}
-	c.enter(loop.PhaseVerify)
-	attempt, err := c.judgeGates(ctx, w)
+	attempt, end, err := c.verdictOfRebased(ctx, w)
 	if err != nil {
 		return ending{}, err
-	}
-	end := ending{outcome: loop.OutcomeProposed, reason: attempt.Reason, detail: ""}
-	switch {
-	case w.refused != nil:
-		words, reason := w.whyRefused()
-		end = ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}
-		attempt.Verdict, attempt.Reason = loop.VerdictFail, reason
-	case attempt.Verdict != loop.VerdictPass:
-		end = ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}
 	}
 	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.Now()
 	saved = *it
@@ -244,6 +236,21 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Can
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
 	return end, nil
+}
+
+// verdictOfRebased judges a moved change. What is refused is never run.
+func (c *cycle) verdictOfRebased(ctx context.Context, w work) (plan.Attempt, ending, error) {
+	if w.refused != nil {
+		words, reason := w.whyRefused()
+		attempt := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+		return attempt, ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
+	}
+	c.enter(loop.PhaseVerify)
+	attempt, err := c.judgeGates(ctx, w)
+	if attempt.Verdict != loop.VerdictPass {
+		return attempt, ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}, err
+	}
+	return attempt, ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}, err
 }
 
 func (c *cycle) stepByID(id string) loop.Step {

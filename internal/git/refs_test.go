@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"io"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,12 @@ func TestHashFileDoesNotFollowLinksOrBlock(t *testing.T) {
 	}
 	if id, n, err := r.HashFile(filepath.Join(dir, "f"), ModeFile, 5); err != nil || n != 5 || id != r.HashBytes([]byte("12345")) {
 		t.Errorf("HashFile = %s, %d, %v", id, n, err)
+	}
+	if err := os.Symlink("f", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if id, _, err := r.HashFile(filepath.Join(dir, "link"), ModeFile, 5); err == nil {
+		t.Errorf("a link was followed: %s", id)
 	}
 }
 

@@ -1,0 +1,63 @@
+//go:build planted
+
+package arch
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryPlantedBugIsCaught builds each bug as an overlay, so that the
+// checkout never changes, and runs the test that is named for it. It belongs
+// to `make planted`.
+func TestEveryPlantedBugIsCaught(t *testing.T) {
+	for _, p := range plantedBugs {
+		t.Run(p.what, func(t *testing.T) {
+			if out, err := p.run(t); err != nil {
+				t.Fatalf("%s fails without the bug: %v\n%s", p.test, err, out)
+			}
+			out, err := p.run(t, "-overlay", p.overlay(t))
+			_, name, _ := strings.Cut(p.test, ".")
+			if err == nil || !strings.Contains(out, "--- FAIL: "+name) {
+				t.Errorf("%s does not notice: %v\n%s", p.test, err, out)
+			}
+		})
+	}
+}
+
+// run runs the named test and nothing else.
+func (p planted) run(t *testing.T, more ...string) (string, error) {
+	t.Helper()
+	pkg, name, _ := strings.Cut(p.test, ".")
+	args := append([]string{"test", "-count=1", "-timeout=5m", "-run", "^" + name + "$"}, more...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./internal/"+pkg)...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// overlay writes the file with the bug, and what tells the go command to take
+// it for the one in the checkout.
+func (p planted) overlay(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	original, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(p.file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bug, list := filepath.Join(dir, "bug.go"), filepath.Join(dir, "overlay.json")
+	body, err := json.Marshal(map[string]map[string]string{"Replace": {original: bug}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{bug: p.source(t), list: string(body)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
