@@ -117,7 +117,7 @@ var attacks = []section{
 		{id: 109, words: "what was approved is something else by now"},
 		{id: 110, words: "an approval of another run is used"},
 		{id: 112, words: "yes and no at once"},
-		{id: 113, words: "the agent approves", due: dueSurfaces},
+		{id: 113, words: "the agent approves"},
 		{id: 115, words: "session fixation, guessed logins", due: dueSurfaces},
 		{id: 116, words: "MCP messages that are malformed or huge", due: dueSurfaces},
 		{id: 118, words: "a thousand slow readers", due: dueSurfaces},

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -28,7 +27,7 @@ func (r *rig) proposes(name string) (engine.Target, loop.Approval) {
 		write(r.t, filepath.Join(req.Dir, "src/a.txt"), name+"\n")
 		return says(r.t, req, `{"outcome":"done","summary":"changed it"}`)
 	}
-	target := r.target(name, spine.Protocol{}, loop.Definition{Tier: loop.TierAssisted, Scope: []string{"src/**"}, Verify: "true"})
+	target := r.target(name, pinned{}, until("grep -q "+name+" src/a.txt", name, []string{"src/**"}))
 	run := r.run(target, engine.Firing{})
 	if run.Outcome != loop.OutcomeProposed || run.Approval == "" {
 		r.t.Fatalf("run = %s %s %s, want a proposal that asks", run.Outcome, run.Reason, run.Detail)
