@@ -14,6 +14,7 @@ import (
 
 // unattended is a definition at L3 whose agent writes one file below src.
 func unattended(t *testing.T, r *rig, file, text string, autoland ...string) loop.Definition {
+	t.Helper()
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		write(t, filepath.Join(req.Dir, file), text)
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
