@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -263,16 +264,34 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if r.Via == "pr" {
 		kind, remote = loop.ActionPullRequest, "origin"
 	}
+	flags, err := s.flags(ctx, run)
+	if err != nil {
+		return loop.Approval{}, err
+	}
 	now := s.Now()
 	a := loop.Approval{
 		ID: s.NewID("ap"), LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(), State: loop.ApprovalOpen,
 		Action: loop.Action{
-			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote,
+			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote, Flags: flags,
 		},
 		Created: now, Expires: now.Add(engine.ApprovalTime),
 	}
 	a.Hash = a.Binding()
 	return a, nil
+}
+
+// flags is what the run that proposed found worth a human's look.
+func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err error) {
+	err = s.view(ctx, func(r *store.Reader) error {
+		effects, err := r.Effects(ctx, run.ID)
+		for _, e := range effects {
+			if e.Kind == effect.KindPropose && e.Args[effect.ArgBranch] == run.Branch {
+				flags = engine.Flags(e)
+			}
+		}
+		return err
+	})
+	return flags, err
 }
 
 // gated refuses a tree that no gate of the run passed.

@@ -108,7 +108,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
 		Action: loop.Action{
 			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
-			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: flagsOf(e),
+			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: Flags(e),
 		},
 		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
@@ -116,7 +116,9 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	return a
 }
 
-func flagsOf(e loop.Effect) []string {
+// Flags is what a human should know before a proposal lands, as its effect
+// carries it.
+func Flags(e loop.Effect) []string {
 	if e.Args[effect.ArgFlags] == "" {
 		return nil
 	}
