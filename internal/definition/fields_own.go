@@ -75,7 +75,7 @@ var ownFields = []Field{
 	{
 		Name: "protect", Kind: KindGlobs, Absent: "the built-in list only",
 		Meaning: "More files that the loop must not change.",
-		More: "Added to the built-in list: tests, lockfiles, build, CI and agent settings, git's own files. A protected file may " +
+		More: "Files that verify, guard and sense run are protected as well. Added to the built-in list: tests, lockfiles, build, CI and agent settings, git's own files. A protected file may " +
 			"be changed only if an entry of scope names it and does not merely cover it. Here globs may be as wide as they " +
 			"like.",
 		Example: `["db/migrations/**", "**/*.sql"]`,
