@@ -61,7 +61,6 @@ func (a *app) demoDir(dir string) (string, error) {
 
 // explanation says what happened and what to type next.
 func (a *app) explanation(p demo.Place) string {
-	branch := "pawl/" + demo.Loop + "/1"
 	return a.style().bold("\nWhat happened") + `
   The agent worked on a copy. Its first change made one test pass and broke another: pawl ran the
   tests itself and refused it. The agent read why, tried again, and the tests passed. The result is
@@ -73,7 +72,7 @@ func (a *app) explanation(p demo.Place) string {
   pawl trace ` + demo.Loop + `     the five steps of each iteration
   pawl why ` + demo.Loop + `       which rule decided what
   pawl diff ` + demo.Loop + `      the change
-  git merge ` + branch + `
+  pawl approve ` + demo.Loop + `   lands it: exactly the tree that the tests passed
   pawl run ` + demo.Loop + `       quiet now: nothing to do, no token spent
   cat .loops/` + demo.Loop + `/run-log.md`
 }
