@@ -80,7 +80,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"a changed git configuration is ignored", "internal/engine/hazards.go",
-		[][2]string{{"case err != nil || known == print:", "case err != nil || known != \"\":"}},
+		[][2]string{{"case known == fingerprint:", "case known != \"\":"}},
 		"daemon.TestAttack032ConfigurationThatChangedAfterTheGatesLandsNothing",
 	},
 	{

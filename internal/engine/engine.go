@@ -69,6 +69,7 @@ type Engine struct {
 	Deps
 	secrets func() *redact.Redactor // made when it is first needed
 	driving sync.Map                // ids of the runs that this engine is carrying on
+	seen    sync.Map                // workspace and git fingerprint that the store was seen to hold
 }
 
 // New makes an engine.

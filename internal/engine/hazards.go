@@ -24,17 +24,24 @@ func (c *cycle) hazards(ctx context.Context) (*ending, error) {
 			return refusedHazards("the repository's git configuration is refused", []git.Hazard{h}, "take it out"), nil
 		}
 	}
-	print := git.Fingerprint(now)
+	fingerprint := git.Fingerprint(now)
+	held := [2]string{c.t.Workspace.ID, fingerprint}
+	if _, ok := c.seen.Load(held); ok {
+		return nil, nil
+	}
 	var known, list string
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
 		known, list, err = r.GitFingerprint(ctx, c.t.Workspace.ID)
 		return err
 	})
 	switch {
-	case err != nil || known == print:
+	case err != nil:
 		return nil, err
+	case known == fingerprint:
+		c.seen.Store(held, true)
+		return nil, nil
 	case known == "":
-		return nil, c.acceptHazards(print, now)
+		return nil, c.acceptHazards(fingerprint, now)
 	}
 	var before []git.Hazard
 	if err := json.Unmarshal([]byte(list), &before); err != nil {
