@@ -34,7 +34,8 @@ func (a *app) printLoops(root string, rows []control.LoopRow) error {
 		p.line("%s has no loops yet.", clean(root))
 		p.line("  see one work:      pawl demo")
 		p.line("  without any file:  pawl run --until \"go test ./...\" --scope 'src/**' --agent-command 'my-agent'")
-		p.line("  or write           .loops/NAME/loop.config.yaml")
+		p.line("  find out:          pawl init")
+		p.line("  from a pattern:    pawl new NAME --pattern ci-watch")
 		return p.err
 	}
 	table := [][]string{{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"}}

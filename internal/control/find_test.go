@@ -33,7 +33,7 @@ func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
 func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 	r := newRig(t)
 	_, err := r.find(t.Context(), "nobody")
-	wantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root(), "", "write .loops/nobody/loop.config.yaml")
+	wantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root(), "", "make it: pawl new nobody")
 	r.define("one", findsNone)
 	r.define("two", findsNone)
 	write(t, r.Root(), ".loops/notes/README.md", "no loop")

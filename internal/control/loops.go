@@ -202,7 +202,7 @@ func (s *Service) load(name string) (loop.Definition, []string, error) {
 func (s *Service) noLoop(name string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, s.ws.Root), Err: loop.ErrNotFound,
-		Fix: "write " + filepath.Join(".loops", name, spine.ConfigFile) + ", or try `pawl run --until \"CMD\"`, which needs no file",
+		Fix: "make it: pawl new " + name + "; or try `pawl run --until \"CMD\"`, which needs no file",
 	}
 	if names, err := definedIn(s.ws.Root); err == nil && len(names) > 0 {
 		f.Fix = "it has: " + strings.Join(names, ", ")
