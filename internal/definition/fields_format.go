@@ -3,6 +3,7 @@ package definition
 import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // formatFields are the keys of the published format, in the order of its table.
@@ -71,7 +72,7 @@ var formatFields = []Field{
 	},
 	{
 		Name: "permission_mode", Format: true, Required: RequiredAlways, Kind: KindEnum,
-		Values:  []string{"plan", "dontAsk", "auto", "acceptEdits", "bypassPermissions"},
+		Values:  readiness.PermissionModes(),
 		Meaning: "The mode in which agents that have modes are started.",
 		More: "plan and dontAsk fit L1; dontAsk, auto and acceptEdits fit L2; bypassPermissions fits L3 and only inside " +
 			"isolation. The mode called default asks a person and is invalid here. Programs without modes, which agent: command " +

@@ -19,7 +19,7 @@ var ownFields = []Field{
 		Example: "true",
 	},
 	{
-		Name: "autoland", Kind: KindList, Values: []string{"green-pr", "lockfile-patch", "draft", "label", "comment"},
+		Name: "autoland", Kind: KindList, Values: []string{"none", "green-pr", "lockfile-patch", "draft", "label", "comment"},
 		Absent:  "none: every landing asks a human",
 		Meaning: "Classes of results that may land without a human, at L3.",
 		More: "green-pr pushes a branch and opens a pull request once gates and guard passed, with land_via: pr; lockfile-patch lands " +
