@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -84,8 +85,7 @@ func (a *app) answering(ctx context.Context, ref string, o answerOptions, yes bo
 	if err := a.human(); err != nil {
 		return err
 	}
-	show := &lateWatcher{}
-	return a.writing(ctx, show.see, func(s *control.Service) error {
+	return a.writing(ctx, nil, func(s *control.Service) error {
 		v, err := s.Approval(ctx, ref)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (a *app) human() error {
 
 // answerBy says who answers, and where.
 func (a *app) answerBy(o answerOptions) loop.Answer {
-	by := joinedFirst(o.by, a.variable("USER"), a.variable("LOGNAME"), "somebody")
+	by := cmp.Or(o.by, a.variable("USER"), a.variable("LOGNAME"), "somebody")
 	if host, err := os.Hostname(); err == nil && o.by == "" {
 		by += "@" + host
 	}

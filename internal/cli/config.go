@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (a *app) verdict(wrong error) string {
 
 // editor runs the person's editor on a file and waits for it.
 func (a *app) editor(ctx context.Context, path string) error {
-	line := joinedFirst(a.variable("VISUAL"), a.variable("EDITOR"), "vi")
+	line := cmp.Or(strings.TrimSpace(a.variable("VISUAL")), strings.TrimSpace(a.variable("EDITOR")), "vi")
 	spec := proc.Spec{
 		// The variable may hold arguments, which is for the shell to part.
 		Argv: []string{"/bin/sh", "-c", line + ` "$1"`, "sh", path}, Dir: a.Dir, Env: a.Environ, Stdin: a.In, Stdout: a.Out, Stderr: a.Err,
@@ -118,13 +119,4 @@ func (a *app) editor(ctx context.Context, path string) error {
 		}
 	}
 	return nil
-}
-
-func joinedFirst(words ...string) string {
-	for _, w := range words {
-		if strings.TrimSpace(w) != "" {
-			return w
-		}
-	}
-	return ""
 }

@@ -183,14 +183,12 @@ func inWords(a loop.Approval) string {
 		if act.Merge {
 			how = "merges"
 		}
-		return fmt.Sprintf("%s %s from %s to %s (%s)", how, act.Base, shortHash(act.Onto), act.Branch, shortHash(act.Commit))
+		return fmt.Sprintf("%s %s from %s to %s (%s)", how, act.Base, short(act.Onto), act.Branch, short(act.Commit))
 	case loop.ActionPullRequest:
-		return fmt.Sprintf("pushes %s (%s) to %s and opens a pull request for %s", act.Branch, shortHash(act.Commit), act.Remote, act.Base)
+		return fmt.Sprintf("pushes %s (%s) to %s and opens a pull request for %s", act.Branch, short(act.Commit), act.Remote, act.Base)
 	}
 	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
 }
-
-func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // stale says why a yes could not do what was shown: something moved since.
 func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
@@ -205,7 +203,7 @@ func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
 	case !ok:
 		return "branch " + act.Branch + " is gone", nil
 	case tip != act.Commit:
-		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, shortHash(tip)), nil
+		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, short(tip)), nil
 	}
 	def, err := s.effective(ctx, v)
 	if err != nil {

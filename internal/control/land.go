@@ -112,7 +112,7 @@ func (s *Service) moved(ctx context.Context, v ApprovalView, tip string) (again 
 	if held {
 		return false, s.void(ctx, v, v.Action.Base+" holds "+v.Action.Branch+" already")
 	}
-	why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", v.Action.Base, shortHash(tip))
+	why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", v.Action.Base, short(tip))
 	return true, s.close(ctx, v, why)
 }
 
@@ -195,10 +195,7 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.A
 		if _, err := tx.VoidApprovals(ctx, a.LoopID, "", "landed by hand instead", loop.ActionLand, loop.ActionPullRequest); err != nil {
 			return err
 		}
-		if err := tx.AskApproval(ctx, a); err != nil {
-			return err
-		}
-		return tx.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind})
+		return tx.AskApproval(ctx, a)
 	})
 	if err != nil {
 		return RunView{}, err

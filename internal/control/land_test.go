@@ -284,8 +284,8 @@ func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
 		if _, err := r.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.states("fix", late.ID), " "); got != "expired" {
-			t.Errorf("the audit chain says %q, want expired", got)
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+			t.Errorf("the audit chain says %q, want that it was asked and expired", got)
 		}
 		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
 			t.Errorf("the other approval is %s, want open", got)
@@ -293,8 +293,8 @@ func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
 		if _, err := r.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.states("fix", late.ID), " "); got != "expired" {
-			t.Errorf("after two commands the audit chain says %q, want one link", got)
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+			t.Errorf("after two commands the audit chain says %q, want one link for each", got)
 		}
 	})
 }

@@ -40,12 +40,7 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	if err := c.record(ctx, settled, w, plan.Attempt{Verdict: it.Verdict}); err != nil {
 		return nil, err
 	}
-	c.stage(
-		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) },
-		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, c.run.LoopID, "approval", c.run.ID, map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State)})
-		},
-	)
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
 	return &ending{outcome: loop.OutcomeWaiting, reason: loop.ReasonApproval, detail: step.Feedback}, nil
 }
 

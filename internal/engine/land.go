@@ -156,15 +156,7 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 			return err
 		},
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, *a) },
-		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, approvalLink(*a))
-		},
 	)
-}
-
-// approvalLink is what the audit chain says of an approval.
-func approvalLink(a loop.Approval) map[string]string {
-	return map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind}
 }
 
 // rebase makes the change of a proposal again on a base that has moved, gates

@@ -136,17 +136,6 @@ func unnamed(by []guard, entries []string, name string) (guard, bool) {
 	return guard{}, false
 }
 
-// Denied judges all paths and returns those that may not be changed.
-func (s Scope) Denied(paths []string) []Verdict {
-	var denied []Verdict
-	for _, p := range paths {
-		if v := s.Judge(p); !v.Allowed {
-			denied = append(denied, v)
-		}
-	}
-	return denied
-}
-
 func matching(globs []string, name string) string {
 	for _, g := range globs {
 		if match(g, name) {

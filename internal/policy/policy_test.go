@@ -55,9 +55,11 @@ func TestProtectAddsToTheList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	denied := s.Denied([]string{"src/a", "src/secret/b"})
-	if len(denied) != 1 || denied[0].Path != "src/secret/b" {
-		t.Errorf("Denied = %+v, want src/secret/b alone", denied)
+	if v := s.Judge("src/a"); !v.Allowed {
+		t.Errorf("src/a is denied: %+v", v)
+	}
+	if v := s.Judge("src/secret/b"); v.Allowed || v.Path != "src/secret/b" {
+		t.Errorf("src/secret/b = %+v, want it denied", v)
 	}
 }
 

@@ -31,13 +31,15 @@ func scanApproval(row interface{ Scan(...any) error }) (a loop.Approval, err err
 const insertApproval = `
 INSERT INTO approvals (id, loop_id, run_id, step_id, kind, state, body, expires_ms, created_ms) VALUES ($1, $2, $3, $4, $5, 'open', $6, $7, $8)`
 
-// AskApproval records an open approval.
+// AskApproval records an open approval, as a link in the audit chain of its
+// loop.
 func (t *Tx) AskApproval(ctx context.Context, a loop.Approval) error {
 	_, err := t.exec(ctx, insertApproval, a.ID, a.LoopID, a.RunID, a.StepID, a.Action.Kind, encode(a), millis(a.Expires), millis(t.now))
 	if err != nil {
 		return fmt.Errorf("ask approval %s: %w", a.ID, err)
 	}
-	return nil
+	body := map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind}
+	return t.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, body)
 }
 
 const approvalByID = `SELECT ` + approvalColumns + ` FROM approvals WHERE id = $1`

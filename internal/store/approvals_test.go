@@ -161,8 +161,8 @@ func TestANewerApprovalMakesOlderOnesOfItsKindVoid(t *testing.T) {
 		if len(open) != 3 {
 			t.Errorf("%d are open, want 3: %+v", len(open), open)
 		}
-		if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 1 {
-			t.Errorf("links = %v, want one of the approval", got)
+		if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 4 {
+			t.Errorf("links = %v, want three questions and one that is void", got)
 		}
 	})
 }
@@ -196,9 +196,9 @@ func TestApprovalsThatNobodyAnsweredExpireOnce(t *testing.T) {
 		if len(got) != 2 {
 			t.Errorf("expired = %v, want each of the two once", got)
 		}
-		for _, run := range []loop.Run{ci, other} {
-			if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 1 {
-				t.Errorf("links of %s = %v, want one of its approval", run.LoopID, got)
+		for id, want := range map[string]int{ci.LoopID: 2 + 1, other.LoopID: 1 + 1} {
+			if got := kinds(t, s, id); got[loop.LinkApproval] != want {
+				t.Errorf("links of %s = %v, want %d: its questions, and the one that expired", id, got, want)
 			}
 		}
 	})
