@@ -13,7 +13,7 @@ import (
 
 const saveWorkspace = `
 INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $2, $3)
-ON CONFLICT (id) DO UPDATE SET root = excluded.root`
+ON CONFLICT DO NOTHING`
 
 const loopColumns = `id, workspace_id, name, protocol, definition, paused, last_n, created_ms`
 
