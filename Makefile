@@ -5,13 +5,16 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+# The linter remembers what it found by the content of a package, with the path of the tree it found it in. Two trees
+# that share a cache can so be told of files of each other, gone ones too: each checkout has its own.
+export GOLANGCI_LINT_CACHE := $(CURDIR)/bin/lint-cache
 LINT := $(GO) tool -modfile=tools/go.mod golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test lint check cross bench fuzz planted postgres
+.PHONY: help demo build test test-agents lint check cross bench fuzz planted postgres
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +28,10 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
 	$(GO) test $(TESTFLAGS) ./...
+
+test-agents: ## each real agent program through whole runs, no key (npm installs them into a cache; needs Linux)
+	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
+	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m $(TESTFLAGS) ./internal/rollcall
 
 lint: ## layout, linters and the layers of the packages
 	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi

@@ -49,13 +49,13 @@ var plantedBugs = []planted{
 		"daemon.TestAttack016AFileThatBecomesExecutableEndsTheRunRefused",
 	},
 	{
-		"what the gates run is not protected", "internal/engine/gather.go",
-		[][2]string{{"slices.Concat(c.def.Protect, gatePrograms(c.def))", "slices.Concat(c.def.Protect)"}},
+		"what the gates run is not protected", "internal/engine/place.go",
+		[][2]string{{"slices.Concat(s.def.Protect, gatePrograms(s.def))", "slices.Concat(s.def.Protect)"}},
 		"daemon.TestAttack055WhatJudgesCannotBeRewritten",
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, err := c.runGate(ctx, g, dir)\n", "res, err := c.runGate(ctx, g, or(c.tree.Dir, dir))\n"}},
+		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
@@ -140,6 +140,36 @@ var plantedBugs = []planted{
 		"anything lands without a human at L3", "internal/engine/autoland.go",
 		[][2]string{{"if !verdict.Allowed {", "if verdict.Rule == \"\" {"}},
 		"engine.TestAtL3NothingButTheClassesOfAutolandLands",
+	},
+	{
+		"a budget funds whatever is asked for", "internal/store/reservations.go",
+		[][2]string{{"loop.Fund(standing, v.amount, want); !ok {", "loop.Fund(nil, v.amount, want); !ok {"}},
+		"store.TestFiftyRunsShareABudgetForTen",
+	},
+	{
+		"a stream that outgrows its grant goes on", "internal/meter/model/charge.go",
+		[][2]string{{"\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn false\n", "\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn true\n"}},
+		"meter/model.TestAttack095TheStreamIsCutAtTheCap",
+	},
+	{
+		"what a program sends as a key goes to the vendor", "internal/meter/model/serve.go",
+		[][2]string{{"!hop(name, x.in.Header) && !credential(name) && name", "!hop(name, x.in.Header) && name"}},
+		"meter/model.TestAttack077NoKeyIsInsideAndAReflectedKeyIsHidden",
+	},
+	{
+		"a second try gets the folder of the first", "internal/engine/act.go",
+		[][2]string{{"s.freshTurn(n)", "s.openTurn(n)"}},
+		"engine.TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks",
+	},
+	{
+		"lent tokens are not secrets", "internal/engine/act.go",
+		[][2]string{{"\tc.learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
+		"daemon.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",
+	},
+	{
+		"a limit of an account is counted as a failure of the step", "internal/plan/settle.go",
+		[][2]string{{"\tcase a.Reason.Outside():\n\t\ts.outside()\n", ""}},
+		"plan.TestWhatBecomesOfAStepAfterOneAttempt",
 	},
 }
 

@@ -120,11 +120,8 @@ func drawnAttacks(sections []section, tests []string) string {
 				cells = append(cells, "`"+name+"`")
 			}
 			state := "tested"
-			switch {
-			case a.due != "":
+			if a.due != "" {
 				state = "due with " + a.due
-			case a.adds != "":
-				state += "; " + a.adds + " adds a layer"
 			}
 			fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", a.id, a.words, strings.Join(cells, "<br>"), state)
 		}

@@ -15,7 +15,7 @@ type row struct {
 	may   []string // packages of the same level that it may import
 	only  []string // if not nil, the packages of the module that it may import
 	pure  bool     // no I/O, no clock
-	leaf  bool     // imports os, syscall and x/sys, nothing else
+	leaf  bool     // imports os, syscall, x/sys and what only names, nothing else
 	tests bool     // imported by tests only
 
 	clock string
@@ -33,18 +33,26 @@ var table = []row{
 	{level: 0, name: "config", what: "settings"},
 	{level: 0, name: "clock", what: "the machine's clock", clock: "it is the clock"},
 	{level: 0, name: "fault", what: "named fault points"},
+	{level: 0, name: "flock", what: "claims that end with their process", clock: "a claim that is held is tried again after a while"},
 	{level: 0, name: "report", what: "the agent's report and its parser", pure: true},
 	{
-		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage"},
+		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage", "proc/cgroup"},
 		exec: "it is the one place that starts processes", clock: "lifetimes of processes are measured where they are waited for",
 	},
 	{
 		level: 0, name: "proc/stage", what: "what a started process does before its program", leaf: true,
 		exec: "it starts the program", init: "it runs in the re-executed binary, before the expensive inits",
 	},
+	{
+		level: 0, name: "proc/cgroup", what: "control groups, where the host lends some",
+		clock: "removing a group waits for its members to be gone",
+	},
 	{level: 0, name: "redact", what: "streaming redactor"},
+	{level: 0, name: "hidden", what: "characters that nobody sees, found and written out", pure: true},
 	{level: 0, name: "price", what: "prices as dated data", pure: true},
 	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
+
+	{level: 0, name: "standin", what: "a scripted model in the shapes of four APIs", tests: true},
 
 	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", pure: true},
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
@@ -56,23 +64,33 @@ var table = []row{
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
 	{level: 1, name: "git", what: "hardened git on proc"},
-	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage"}},
+	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage", "sandbox/stage/trial"}},
 	{
 		level: 1, name: "sandbox/stage", what: "what a confined process does before its program", leaf: true,
-		exec: "it starts the program", init: "it runs in the re-executed binary, before the expensive inits",
+		only: []string{"proc/stage"}, init: "it runs in the re-executed binary, before the expensive inits",
+	},
+	{
+		level: 1, name: "sandbox/stage/trial", what: "what a program tries in a sandbox that is tested", leaf: true,
+		init: "it runs in the re-executed binary, before the expensive inits",
 	},
 
 	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
 	{level: 2, name: "event", what: "append, tail, subscribe by sequence"},
 	{level: 2, name: "forge", what: "`gh`: labels, pull requests, comments"},
 	{level: 2, name: "agent", what: "driver contract"},
-	{level: 2, name: "agent/*", what: "one driver each", may: []string{"agent"}},
+	{level: 2, name: "agent/*", what: "one driver each", may: []string{"agent", "agent/agenttest"}},
+	{level: 2, name: "agent/agenttest", what: "the suite that every driver passes", may: []string{"agent"}, tests: true},
 	{level: 2, name: "meter", what: "egress proxy"},
+	{level: 2, name: "meter/model", what: "the way to a model: calls forwarded with the real key, counted and capped", may: []string{"meter"}},
 	{level: 2, name: "notify", what: "messages to people"},
 	{level: 2, name: "probe", what: "what a machine and a repository offer: programs, agents, commands that test"},
+	{level: 2, name: "probe/toolchain", what: "what must be visible so that a program runs, caches, set-up", may: []string{"probe"}},
 
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
+	{level: 3, name: "workspace/kit", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},
+	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
+	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "effect", what: "outbox and kinds"},
 	{level: 3, name: "memory", what: "what was learned, generator"},
 
@@ -99,6 +117,7 @@ var table = []row{
 	{level: 11, name: "cmd/pawl", what: "calls `cli.Main`", only: []string{"cli"}},
 
 	{level: 12, name: "bench", what: "measures against the targets; nothing imports it", clock: "it measures"},
+	{level: 12, name: "rollcall", what: "every real agent program through a whole run; nothing imports it"},
 	{level: 12, name: "arch", what: "these rules; nothing imports it"},
 }
 

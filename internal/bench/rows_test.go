@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +90,7 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	var events []loop.Event
 	s := newSite(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
 	s.loop("works", "L2", writes)
+	first := toDuration(s.run(b.Context(), "works", loop.OutcomeProposed).MS.Overhead)
 	var overhead, baseline []time.Duration
 	shares := map[loop.Phase]time.Duration{}
 	before := s.d.Store().Commits()
@@ -103,8 +103,9 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	}
 	commits := float64(s.d.Store().Commits()-before) / float64(rounds)
 	over, bare := median(overhead), median(baseline)
-	name := fmt.Sprintf("whole run outside agent and gates, %d files", files)
+	name := fmt.Sprintf("whole run outside agent and gates, full, %d files", files)
 	return []row{
+		{name + ", the first one", millis(first), "", "writes the base", ""},
 		{name, millis(over), target, "plain git " + millis(bare), ratio(over, bare)},
 		{"  commits of that run", fmt.Sprintf("%.1f", commits), "≤ 6", "", ""},
 		{"  where its time goes", shareText(shares, rounds), "", "", ""},
@@ -159,56 +160,4 @@ func runsPerSecond(b *testing.B) []row {
 		rows = append(rows, row{"durable no-op runs, " + db.name, fmt.Sprintf("%.0f/s", rate), db.target, fmt.Sprintf("%.1f commits each", commits), ""})
 	}
 	return rows
-}
-
-func killSwitch(b *testing.B) []row {
-	b.Helper()
-	const loops = 100
-	s := newSite(b, 5, "", nil)
-	pids := b.TempDir()
-	for i := range loops {
-		s.loop(fmt.Sprintf("sleeps-%d", i), "L2", fmt.Sprintf("agent: command\nagent_command: 'touch %s/%d; exec sleep 600'", pids, i))
-	}
-	var all sync.WaitGroup
-	ended := make([]time.Duration, loops)
-	var pulled time.Time
-	for i := range loops {
-		all.Go(func() {
-			s.run(b.Context(), fmt.Sprintf("sleeps-%d", i), loop.OutcomePaused)
-			ended[i] = time.Since(pulled)
-		})
-	}
-	for {
-		if up, _ := os.ReadDir(pids); len(up) == loops {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	time.Sleep(200 * time.Millisecond) // The last ones reach their sleep.
-	pulled = time.Now()
-	s.write(".loops/PAUSED", "")
-	gone := waitGone(pids)
-	all.Wait()
-	slices.Sort(ended)
-	return []row{{
-		fmt.Sprintf("kill switch to zero processes, %d agents", loops), millis(gone), "p99 < 1 s", "last run concluded " + millis(ended[loops-1]), "",
-	}}
-}
-
-// waitGone polls until no process has the marker folder on its command line.
-func waitGone(marker string) time.Duration {
-	start := time.Now()
-	for {
-		alive := 0
-		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, name := range lines {
-			if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), "sleep\x00600") {
-				alive++
-			}
-		}
-		if alive == 0 {
-			return time.Since(start)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -73,6 +73,7 @@ kill_switch: .loops/PAUSED exists
 land_via: human
 agent: command
 agent_command: '%s'
+sandbox: none
 `, name, strings.ReplaceAll(agent, "'", "''")))
 }
 

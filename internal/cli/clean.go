@@ -3,12 +3,15 @@ package cli
 import (
 	"strings"
 	"unicode"
+
+	"github.com/pawl-run/pawl/internal/hidden"
 )
 
 // clean takes out of a text whatever a terminal would obey: escape sequences,
 // control characters, and the marks that turn the direction of writing around.
 // Line feeds and tabs stay; a carriage return ends a line; what is no UTF-8
-// becomes a replacement character.
+// becomes a replacement character. What else nobody would see is written as an
+// escape.
 func clean(text string) string {
 	if plain(text) {
 		return text
@@ -30,7 +33,7 @@ func clean(text string) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	return hidden.Show(b.String())
 }
 
 // cleanLine is clean for what has to stay on one line.

@@ -29,6 +29,8 @@ func TestCleanTakesOutWhatATerminalObeys(t *testing.T) {
 		"what is no UTF-8 is marked":       {"a\xffb", "a\uFFFDb"},
 		"a lone escape goes":               {"a\x1b", "a"},
 		"a charset switch goes":            {"\x1b(0lqk", "lqk"},
+		"no character is invisible":        {"a\u200bb\U000e0041c", `a\u200bb\U000e0041c`},
+		"pictures stay":                    {"✔\ufe0f 👩\u200d💻", "✔\ufe0f 👩\u200d💻"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/pawl-run/pawl/internal/agent/api"
 )
 
 // version is set by the linker when a release is built.
@@ -43,6 +45,9 @@ type Env struct {
 // Main runs the command that the process was started with and returns its exit
 // status.
 func Main() int {
+	if len(os.Args) == 2 && os.Args[1] == api.Argument {
+		return api.Main(context.Background(), os.Stdin, os.Stdout) // The built-in agent, in its sandbox.
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "."
@@ -138,7 +143,7 @@ See it work, without a key and without a network:  pawl demo`,
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
 	cmd.AddCommand(
 		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdConfig(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
-		a.cmdAudit(), a.cmdRecover(), a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdVersion(), helpExitStatus(),
+		a.cmdAudit(), a.cmdRecover(), a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdAgent(), a.cmdBudget(), a.cmdVersion(), helpExitStatus(),
 	)
 	return cmd
 }

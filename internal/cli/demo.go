@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/demo"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func (a *app) cmdDemo() *cobra.Command {
@@ -41,11 +44,25 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		p.line("")
 	}
 	a.workspace, a.home = place.Repo, place.Home
-	if err := a.run(ctx, control.RunRequest{Loop: demo.Loop}); err != nil || a.json {
+	request := control.RunRequest{Loop: demo.Loop}
+	if err := control.Confines(ctx, place.Home, control.ConfiningTiers()[0]); err != nil {
+		// The script that acts is pawl's own: the demo can do without.
+		request.Overrides.Sandbox = "none"
+		_, _ = fmt.Fprintf(a.Err, "The demo runs with sandbox none: %s. Your own loops will not, unless they say so; pawl doctor --sandbox tells the fix.\n\n", cleanLine(why(err)))
+	}
+	if err := a.run(ctx, request); err != nil || a.json {
 		return err
 	}
 	p.line("%s", a.explanation(place))
 	return p.err
+}
+
+// why is the cause of a refusal.
+func why(err error) string {
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return f.Why
+	}
+	return err.Error()
 }
 
 // demoDir is where the demo goes: absolute, and kept either way.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/hidden"
 )
 
 func (a *app) cmdDiff() *cobra.Command {
@@ -14,8 +15,9 @@ func (a *app) cmdDiff() *cobra.Command {
 		Use: "diff RUN", Short: "Print what a run changed, as a patch", Args: exactly(1),
 		Long: `Print what a run changed against its base, as a patch: its branch, or the snapshot of its work.
 
-On a terminal whatever a terminal would obey is taken out. Anything else gets the patch byte for byte,
-so that ` + "`pawl diff RUN | git apply`" + ` works.`,
+On a terminal whatever a terminal would obey, or nobody would see, is written as an escape. Anything else gets
+the patch byte for byte, so that ` + "`pawl diff RUN | git apply`" + ` works. Lines that are not what they look like,
+because characters in them are hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(s *control.Service) error {
@@ -30,9 +32,16 @@ so that ` + "`pawl diff RUN | git apply`" + ` works.`,
 }
 
 func (a *app) printPatch(ref string, patch []byte) error {
+	found := hidden.InPatch(string(patch))
+	if a.json {
+		return a.printJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful(found)})
+	}
+	for _, text := range careful(found) {
+		if _, err := fmt.Fprintf(a.Err, "careful: %s\n", clean(text)); err != nil {
+			return err
+		}
+	}
 	switch {
-	case a.json:
-		return a.printJSON(map[string]string{"schema": "pawl.diff/v1", "run": ref, "patch": string(patch)})
 	case !a.Terminal:
 		_, err := a.Out.Write(patch)
 		return err
@@ -42,11 +51,30 @@ func (a *app) printPatch(ref string, patch []byte) error {
 	}
 	s := a.style()
 	var b strings.Builder
-	for line := range strings.Lines(clean(string(patch))) {
+	for line := range strings.Lines(clean(hidden.Show(string(patch)))) {
 		b.WriteString(s.patchLine(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 	_, err := fmt.Fprint(a.Out, b.String())
 	return err
+}
+
+type diffView struct {
+	Schema  string   `json:"schema"`
+	Run     string   `json:"run"`
+	Patch   string   `json:"patch"`
+	Careful []string `json:"careful,omitempty"` // lines that are not what they look like
+}
+
+// careful is what a reader of a patch is told of its hidden characters.
+func careful(found []hidden.Found) (list []string) {
+	const most = 20
+	for i, f := range found {
+		if i == most {
+			return append(list, fmt.Sprintf("and %d lines more", len(found)-most))
+		}
+		list = append(list, f.String())
+	}
+	return list
 }
 
 func (s style) patchLine(line string) string {

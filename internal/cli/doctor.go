@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 
 type doctorOptions struct {
 	live, offline, quiet bool
+	sandbox              string // tier to try; empty: none
 }
 
 func (a *app) cmdDoctor() *cobra.Command {
@@ -28,9 +30,18 @@ func (a *app) cmdDoctor() *cobra.Command {
 
 Without --live only the definition is looked at, and nothing is started. With --live agents, programs behind shims,
 store, clock and disk are looked at too, and the gates are tried on the base, so that a broken one is known before
-an agent is paid. Exits with 10 if any row is bad.`,
-		Example: "  pawl doctor\n  pawl doctor ci-watch --live",
+an agent is paid. --sandbox tries instead what programs can do in a tier of confinement, full unless another is
+named: a row for each action, and what this machine lacks. Exits with 10 if any row is bad.`,
+		Example: "  pawl doctor\n  pawl doctor ci-watch --live\n  pawl doctor --sandbox\n  pawl doctor --sandbox=landlock",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.sandbox != "" && len(args) > 0:
+				return usage(cmd, "--sandbox is about the machine and takes no loop; write --sandbox="+args[0]+" to name a tier")
+			case o.sandbox != "" && !slices.Contains(control.ConfiningTiers(), o.sandbox):
+				return usage(cmd, "--sandbox="+o.sandbox+" is none of "+strings.Join(control.ConfiningTiers(), ", "))
+			case o.sandbox != "":
+				return a.trySandbox(cmd.Context(), o)
+			}
 			if o.live && o.offline {
 				return usage(cmd, "both --live and --offline are given")
 			}
@@ -40,6 +51,8 @@ an agent is paid. Exits with 10 if any row is bad.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.live, "live", false, "look at this machine and try the gates")
 	f.BoolVar(&o.offline, "offline", false, "look at the definition only, which is the default")
+	f.StringVar(&o.sandbox, "sandbox", "", "try a tier of confinement on this machine")
+	f.Lookup("sandbox").NoOptDefVal = control.ConfiningTiers()[0]
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only what is not ok")
 	return cmd
 }
@@ -78,6 +91,20 @@ func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
 	return a.diagnosis(checked, unread, rows, o)
 }
 
+// trySandbox shows what a tier of confinement keeps programs from.
+func (a *app) trySandbox(ctx context.Context, o doctorOptions) error {
+	settings, err := a.options()
+	if err != nil {
+		return err
+	}
+	o.live = true
+	rows := control.Doctor{Home: settings.Settings.Home}.Sandbox(ctx, o.sandbox)
+	if !a.json {
+		a.doctorRows(rows, false, o)
+	}
+	return a.diagnosis(nil, 0, rows, o)
+}
+
 // fitFor finds what is to be examined. A machine can be examined without any
 // loop.
 func (a *app) fitFor(arg string, o doctorOptions) ([]control.Found, error) {
@@ -95,7 +122,7 @@ func (a *app) examining(ctx context.Context, fn func(control.Doctor)) error {
 	if err != nil {
 		return err
 	}
-	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Output: a.gateOutput()}
+	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: daemon.Profiles(), Output: a.gateOutput()}
 	o.ReadOnly, o.Gates = true, true
 	made, err := daemon.New(ctx, o)
 	if err != nil {

@@ -25,7 +25,8 @@ func (a *app) cmdRun() *cobra.Command {
 With --until no file is needed: the agent repairs until the command passes, on a branch of its own.`,
 		Example: `  pawl run keep-tests-green
   pawl run ci-watch --request "look at the flaky test" --iterations 2
-  pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'`,
+  pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'
+  pawl run keep-tests-green --sandbox external`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.fill(cmd, args); err != nil {
 				return err
@@ -44,7 +45,9 @@ With --until no file is needed: the agent repairs until the command passes, on a
 	f.StringVar(&o.Overrides.Agent, "agent", "", "another agent")
 	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
 	f.StringVar(&o.Overrides.Model, "model", "", "another model")
+	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(control.Tiers(), ", "))
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
+	complete(cmd, "sandbox", among(control.Tiers()...))
 	return cmd
 }
 
@@ -61,6 +64,8 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
 	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
 		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
+	case cmd.Flags().Changed("sandbox") && o.Overrides.Sandbox == "":
+		return usage(cmd, "--sandbox is empty: write one of "+strings.Join(control.Tiers(), ", "))
 	case cmd.Flags().Changed("until") && strings.TrimSpace(o.Until) == "":
 		return usage(cmd, "--until is empty: write the command that has to pass")
 	}
@@ -164,6 +169,7 @@ func (a *app) closing(v control.RunView) error {
 	p.field("  ", "kept in", v.Snapshot)
 	p.field("  ", "trace", "pawl trace "+runName(v))
 	p.field("  ", "tokens", tokens(v.Tokens))
+	p.field("  ", "cost", costText(v))
 	p.field("  ", "time", spent(v.MS))
 	p.field("  ", "sandbox", sandbox(v.Sandbox))
 	return p.err

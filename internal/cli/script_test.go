@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -23,6 +24,8 @@ import (
 	_ "modernc.org/sqlite" // bumps the version of a store
 
 	"github.com/pawl-run/pawl/internal/cli"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +36,7 @@ func TestMain(m *testing.M) {
 // real repositories, real processes and the real Main.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	cache := goEnv(t, "GOCACHE")
+	cache, full := goEnv(t, "GOCACHE"), confines(t)
 	binary, err := exec.LookPath("pawl")
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +63,8 @@ func TestScripts(t *testing.T) {
 				return os.Geteuid() == 0, nil
 			case "cargo", "python":
 				return answers(cond), nil
+			case "full":
+				return full, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
@@ -75,11 +80,20 @@ func toolchains() []string {
 	}
 	var vars []string
 	for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo", "PYENV_ROOT": ".pyenv"} {
-		if _, err := os.Stat(filepath.Join(home, dir)); err == nil && os.Getenv(name) == "" {
-			vars = append(vars, name+"="+filepath.Join(home, dir))
+		dir = cmp.Or(os.Getenv(name), filepath.Join(home, dir))
+		if _, err := os.Stat(dir); err == nil {
+			vars = append(vars, name+"="+dir)
 		}
 	}
 	return vars
+}
+
+// confines reports whether this host can give programs a root of their own.
+func confines(t *testing.T) bool {
+	t.Helper()
+	box := sandbox.Box{Tier: sandbox.Full, Tree: "/srv/tree", Dir: t.TempDir(), Home: "/srv/home"}
+	res, err := box.Run(t.Context(), proc.Spec{Argv: []string{"/bin/sh", "-c", "true"}, Dir: box.Tree})
+	return err == nil && res.Exit == 0
 }
 
 // answers reports whether a program is installed and, if it is a shim, stands
@@ -129,6 +143,7 @@ func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
 		{"land_via", "human"},
 		{"agent", "command"},
 		{"agent_command", agent},
+		{"sandbox", "none"}, // Most agents and gates of scripts lie beside the tree.
 	}
 	var b strings.Builder
 	for _, kv := range keys {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,8 +57,13 @@ func (a *app) printLoop(row control.LoopRow) error {
 			ago(a.Now(), row.LastRun)))
 		p.field("  ", "branch", row.Branch)
 	}
+	p.field("  ", "rests", restText(row.Rests))
+	p.field("  ", "drift", row.Drift)
 	for _, id := range row.Approvals {
 		p.field("  ", "asks you", id+"   (pawl approve "+id+")")
+	}
+	for _, b := range row.Budgets {
+		p.field("  ", "budget", burnDown(b))
 	}
 	if len(row.Steps) > 0 {
 		p.line("  steps")
@@ -66,6 +72,17 @@ func (a *app) printLoop(row control.LoopRow) error {
 		p.line("    %-13s %s%s", step.State, cleanLine(step.Title), stepNotes(step))
 	}
 	return p.err
+}
+
+// restText says why a loop does not act, and until when.
+func restText(r *control.RestView) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Until == nil:
+		return "until somebody resumes it: " + joined(": ", string(r.Reason), r.Detail)
+	}
+	return "until " + r.Until.UTC().Format("2006-01-02 15:04 UTC") + ": " + joined(": ", string(r.Reason), r.Detail)
 }
 
 func stepNotes(s loop.Step) string {
@@ -112,14 +129,40 @@ func (a *app) runHead(p *printer, v control.RunView) {
 		p.field("  ", "overrides", overrides(v.Overrides))
 	}
 	p.field("  ", "when", ago(a.Now(), v.Started))
+	p.field("  ", "agent", joined(", ", v.Agent, authText(v.Auth)))
 	p.field("  ", "tokens", tokens(v.Tokens))
+	p.field("  ", "cost", costText(v))
 	p.field("  ", "time", spent(v.MS))
 	p.field("  ", "sandbox", sandbox(v.Sandbox))
 }
 
+// authText says how an agent got at its model, and what that means.
+func authText(a loop.Auth) string {
+	switch a {
+	case loop.AuthInject:
+		return "its key stayed outside of the sandbox (inject)"
+	case loop.AuthLend:
+		return "its login was in the sandbox (lend)"
+	}
+	return ""
+}
+
+// costText is what a run cost, with the date of the prices.
+func costText(v control.RunView) string {
+	switch {
+	case v.CostUSD != nil:
+		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf)
+	case slices.Contains(v.Cost.Unpriced, ""):
+		return "not known: the model is not known"
+	case len(v.Cost.Unpriced) > 0:
+		return "not known: no price for " + strings.Join(v.Cost.Unpriced, ", ") + " (add it to prices.json)"
+	}
+	return ""
+}
+
 func overrides(o loop.Overrides) string {
 	var parts []string
-	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}} {
+	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}, {"sandbox", o.Sandbox}} {
 		if part.value != "" {
 			parts = append(parts, part.name+": "+part.value)
 		}

@@ -134,6 +134,9 @@ func (a *app) printSwitch(sw control.Switched) error {
 	default:
 		p.line("✓ %s may run: %s is cleared", cleanLine(who), cleanLine(sw.Switch))
 	}
+	for _, h := range sw.Holds {
+		p.line("  it no longer rests: %s", cleanLine(h))
+	}
 	if len(sw.Stopped) > 0 {
 		p.line("  stopped: %s", cleanLine(strings.Join(sw.Stopped, ", ")))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // Deps are what a Service is made of. All are required, but Store may be nil
@@ -27,6 +28,7 @@ type Deps struct {
 	Store     *store.Store
 	Engine    *engine.Engine // nil for a service that only reads
 	Protocols map[string]engine.Protocol
+	Drivers   map[string]turn.Driver
 	Now       func() time.Time
 	NewID     func(prefix string) string
 	Environ   []string

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
@@ -37,13 +38,14 @@ func Offline(c Checked) []DoctorRow {
 // Doctor looks at the machine and tries what a run would need. It writes
 // nothing to a store or a checkout.
 type Doctor struct {
-	Service *Service // of the repository; nil outside of one
-	Reason  error    // why there is no Service
-	Store   error    // why the store cannot be used; nil if it can, or is not there yet
-	Probe   probe.Prober
-	Dir     string    // where programs and relative paths are looked for
-	Home    string    // pawl's home
-	Output  io.Writer // gets what gates print; nil discards it
+	Service  *Service // of the repository; nil outside of one
+	Reason   error    // why there is no Service
+	Store    error    // why the store cannot be used; nil if it can, or is not there yet
+	Probe    probe.Prober
+	Profiles []agent.Profile // of all drivers
+	Dir      string          // where programs and relative paths are looked for
+	Home     string          // pawl's home
+	Output   io.Writer       // gets what gates print; nil discards it
 }
 
 // Loop makes the rows of one loop, gates tried on its base included. It blocks
@@ -56,54 +58,18 @@ func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
 	add := func(state, check, detail, fix string) {
 		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
 	}
-	d.agent(ctx, c.Definition, add)
+	d.acts(ctx, c.Definition, add)
 	d.git(ctx, c.Definition.Tier, add)
 	d.gatePrograms(ctx, c, add)
 	d.killSwitch(c, add)
-	d.sandbox(c.Definition, add)
+	d.sandbox(ctx, c.Definition, add)
+	d.toolchains(ctx, c.Definition, add)
 	d.gates(ctx, c, add)
 	return rows
 }
 
 // adder takes one row.
 type adder func(state, check, detail, fix string)
-
-// agent is about the program that acts, and its row has the driver's name.
-func (d Doctor) agent(ctx context.Context, def loop.Definition, add adder) {
-	switch {
-	case def.AgentCommand != "":
-		word, skip := readiness.GateProgram(def.AgentCommand)
-		if skip || word == "" {
-			return
-		}
-		d.program(ctx, "command", "agent_command", word, add)
-	case def.Agent == "" || def.Agent == "command":
-		add(readiness.StateWarn, "agent", "the definition names no program that acts", `write agent: command and agent_command: "PROGRAM …", or let pawl init propose one`)
-	default:
-		for _, a := range d.Probe.Agents(ctx) {
-			if a.Name == def.Agent {
-				add(agentRow(a))
-				return
-			}
-		}
-		add(readiness.StateWarn, def.Agent, "pawl knows no agent of this name", "write one of those that pawl init finds, or agent: command")
-	}
-}
-
-// agentRow describes an agent that pawl knows.
-func agentRow(a probe.Agent) (state, check, detail, fix string) {
-	if a.Path == "" {
-		return readiness.StateWarn, a.Name, "not on PATH", a.Fix
-	}
-	detail = strings.TrimSpace(a.Version + " at " + a.Path + ", login: " + string(a.Login))
-	if a.How != "" {
-		detail += " (" + a.How + ")"
-	}
-	if a.Problem != "" {
-		return readiness.StateWarn, a.Name, detail + "; " + a.Problem, a.Fix
-	}
-	return readiness.StateOK, a.Name, detail, ""
-}
 
 func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
 	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
@@ -203,21 +169,6 @@ func (d Doctor) killSwitch(c Checked, add adder) {
 		return
 	}
 	add(readiness.StateWarn, "kill_switch", "there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
-}
-
-// sandbox says what confines a run of the definition, which in this version is
-// nothing.
-func (d Doctor) sandbox(def loop.Definition, add adder) {
-	switch {
-	case def.Tier == loop.TierUnattended:
-		add(readiness.StateBad, "sandbox", "tier L3 needs a sandbox, and this version has none", "set tier: L2")
-	case def.Sandbox == "external":
-		add(readiness.StateOK, "sandbox", "external: whatever pawl itself runs in", "")
-	case def.Sandbox != "" && def.Sandbox != "none":
-		add(readiness.StateBad, "sandbox", fmt.Sprintf("%s is asked for, and this version has none", def.Sandbox), "set sandbox: none")
-	default:
-		add(readiness.StateWarn, "sandbox", "none: agents and gates run with your rights, in copies outside of the checkout", "run pawl inside a container or a machine of its own, and set sandbox: external")
-	}
 }
 
 // gates tries the gates on the tip of the base, so that one that is broken is

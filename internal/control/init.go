@@ -26,17 +26,6 @@ const (
 		"never touch tests, CI configuration, deploys or secrets."
 )
 
-// headless are the commands with which installed agents take a prompt and
-// change files without asking. Agents without a driver are started by these.
-var headless = map[string]string{
-	"claude":   "claude -p --permission-mode acceptEdits",
-	"codex":    "codex exec --skip-git-repo-check -s workspace-write -",
-	"gemini":   `gemini --approval-mode auto_edit -p "$(cat "$PAWL_PROMPT")"`,
-	"opencode": "opencode run",
-	"qwen":     `qwen --approval-mode auto-edit -p "$(cat "$PAWL_PROMPT")"`,
-	"goose":    `goose run --no-session --with-builtin developer -i "$PAWL_PROMPT"`,
-}
-
 // Complete fills in what a person has not said about a first loop from what
 // was found. What is found nowhere stays empty.
 func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
@@ -62,7 +51,7 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	if r.Scope == nil {
 		r.Scope = v.proposal.Scope
 	}
-	if r.AgentCommand == "" && (r.Agent == "" || headless[r.Agent] != "") {
+	if r.AgentCommand == "" && r.Agent == "" {
 		v.choose(&r)
 	}
 	if r.AgentCommand != "" && r.Agent == "" {
@@ -91,32 +80,17 @@ func senseOf(command string) string {
 	return "out=$( { " + command + "; } 2>&1 ) || printf '%s\\n' \"$out\""
 }
 
-// choose takes the agent that is named, or else the first that is installed,
-// one with a login before others.
+// choose takes the first agent that is installed, one with a login before others.
 func (v Survey) choose(r *ScaffoldRequest) {
 	best := -1
 	for i, a := range v.Agents {
-		switch {
-		case r.Agent != "" && a.Name != r.Agent:
-		case best < 0, a.Login == probe.LoginYes && v.Agents[best].Login != probe.LoginYes:
+		if best < 0 || a.Login == probe.LoginYes && v.Agents[best].Login != probe.LoginYes {
 			best = i
 		}
 	}
-	name := r.Agent
 	if best >= 0 {
-		name = v.Agents[best].Name
+		r.Agent = v.Agents[best].Name
 	}
-	if line := headless[name]; line != "" {
-		r.Agent, r.AgentCommand = "command", line
-	}
-	if best >= 0 && r.Env == nil && isVariable(v.Agents[best].How) {
-		r.Env = []string{v.Agents[best].How}
-	}
-}
-
-// isVariable tells the name of a key's variable from the path of a file.
-func isVariable(how string) bool {
-	return how != "" && strings.Trim(how, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
 // EstimateFor is what the loop would cost with the default model.

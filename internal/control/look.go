@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Show returns one loop with its steps.
+// Show returns one loop with its steps and the budgets that bound it.
 func (s *Service) Show(ctx context.Context, name string) (LoopRow, error) {
 	row, err := s.find(ctx, name)
 	if err != nil {
@@ -24,9 +24,16 @@ func (s *Service) Show(ctx context.Context, name string) (LoopRow, error) {
 		row.Steps, err = r.Steps(ctx, loopID(s.ws.ID, row.Protocol, row.Name))
 		return err
 	})
-	if absent(err) {
-		err = nil
+	if err != nil && !absent(err) {
+		return row, err
 	}
+	if row.Budgets, err = s.budgetsOfLoop(ctx, row); err != nil {
+		return row, err
+	}
+	if row.Rests, err = s.rest(ctx, row); err != nil {
+		return row, err
+	}
+	row.Drift, err = s.drift(ctx, row)
 	return row, err
 }
 
@@ -244,6 +251,12 @@ func Next(v RunView) string {
 		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
 	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
 		return "nothing has landed; once what stood in the way is gone: " + v.Again
+	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
+		return "pawl budget show " + v.Loop + " says what is left; pawl budget set changes it"
+	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
+		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"
+	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
+		return "it goes on by itself; pawl resume " + v.Loop + " to try at once"
 	case v.Snapshot != "":
 		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:

@@ -54,8 +54,8 @@ func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 		got  any
 		want []string
 	}{
-		"a run": {o, strings.Fields("approval approval_state base branch commit cost_usd definition detail ended id iterations loop ms n outcome overrides " +
-			"phase protocol readiness reason sandbox schema snapshot started state summary tokens trigger")},
+		"a run": {o, strings.Fields("agent approval approval_state base branch commit cost_usd definition detail ended id iterations loop ms n outcome overrides " +
+			"phase protocol readiness reason sandbox schema snapshot started state summary tokens trigger turns")},
 		"an iteration": {iteration, strings.Fields("acted changed considered decided feedback gates ms n reason sensed step tokens tree verdict")},
 		"a gate":       {first(it["gates"]), strings.Fields("evidence exit kind ms name pass")},
 		"tokens":       {o["tokens"], strings.Fields("cache_read cache_write input output source")},

@@ -40,6 +40,9 @@ type LoopRow struct {
 	Agent      string       `json:"agent,omitempty"`
 	Approvals  []string     `json:"approvals,omitempty"` // ids of those that are open, newest first
 	Steps      []loop.Step  `json:"steps,omitempty"`     // only in show
+	Budgets    []BudgetRow  `json:"budgets,omitempty"`   // only in show
+	Rests      *RestView    `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; show only
+	Drift      string       `json:"drift,omitempty"`     // how far the newest run's use left that of those before; show only
 	Held       *loop.Holder `json:"held,omitempty"`
 	last       *loop.Run    // newest run, nil if there is none
 	def        loop.Definition

@@ -25,10 +25,11 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 		"no agent":          {[]string{"agent", "", "agent_command", ""}, loop.ExitMissing, "run x", "no agent is named", "--agent-command"},
 		"no program for it": {[]string{"agent_command", ""}, loop.ExitMissing, "run x", "no agent is named", "agent_command"},
 		"an agent without a driver": {
-			[]string{"agent", "claude", "agent_command", ""}, loop.ExitMissing, "run x", `no driver for agent "claude"`, "set agent: command",
+			[]string{"agent", "nobody", "agent_command", ""}, loop.ExitMissing, "run x", `agent "nobody" is neither a driver nor in the roster`, "pawl agent create @nobody --driver D",
 		},
-		"tier L3":      {[]string{"tier", "L3"}, loop.ExitRefused, "run x", "tier L3 needs a sandbox", "set tier: L2"},
-		"sandbox full": {[]string{"sandbox", "full"}, loop.ExitRefused, "run x", `sandbox "full" is asked for`, "set sandbox: none"},
+		"tier L3 that nothing confines": {
+			[]string{"tier", "L3"}, loop.ExitNotReady, "x is not ready to run", "none is never allowed at L3", "correct .loops/x/loop.config.yaml",
+		},
 		"a definition with an error": {
 			[]string{"tier", "L9"}, loop.ExitNotReady, "x is not ready to run", "must be L1, L2 or L3", "correct .loops/x/loop.config.yaml",
 		},
@@ -73,6 +74,9 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 			RunRequest{Until: "true", Scope: []string{"[a"}, Overrides: loop.Overrides{AgentCommand: "true"}},
 			loop.ExitNotReady, "run until-", "scope: ", "correct the glob",
 		},
+		"a tier of confinement that there is not": {
+			RunRequest{Until: "true", Overrides: loop.Overrides{AgentCommand: "true", Sandbox: "ful"}}, loop.ExitUsage, `no sandbox "ful"`, "", "use one of: full, landlock",
+		},
 		"an unknown loop": {RunRequest{Loop: "nobody"}, loop.ExitNotFound, `"nobody"`, "", "--until"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +84,12 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 			wantFault(t, err, c.exit, c.what, c.why, c.fix)
 		})
 	}
+	r.define("alone", "true", "tier", "L3", "sandbox", "full")
+	_, err := r.Prepare(t.Context(), RunRequest{Loop: "alone", Overrides: loop.Overrides{Sandbox: "none"}})
+	wantFault(t, err, loop.ExitRefused, "run alone", "sandbox: none confines nothing", "set sandbox: full")
 	write(t, r.Root(), ".loops/a..b/loop.config.yaml", "")
 	r.define("a..b", "true")
-	_, err := r.Prepare(t.Context(), RunRequest{Loop: "a..b"})
+	_, err = r.Prepare(t.Context(), RunRequest{Loop: "a..b"})
 	wantFault(t, err, loop.ExitNotReady, `"a..b"`, "cannot be part of a branch's name", "lower-case words")
 }
 
@@ -123,7 +130,7 @@ func TestCommandsThatTheShellUnderstandsAreNotRefused(t *testing.T) {
 func TestProgramsAreLookedForOnThePathOfTheCaller(t *testing.T) {
 	r := newRig(t)
 	bin := t.TempDir()
-	d := loop.Definition{Name: "x", Tier: loop.TierAssisted, AgentCommand: "tool-of-mine"}.WithDefaults()
+	d := loop.Definition{Name: "x", Tier: loop.TierAssisted, Sandbox: "none", AgentCommand: "tool-of-mine"}.WithDefaults()
 	r.Environ = []string{"HOME=/nowhere", "PATH=" + bin + string(os.PathListSeparator) + "/usr/bin:/bin"}
 	wantFault(t, r.runnable(t.Context(), d), loop.ExitMissing, `"tool-of-mine"`, "", "install it")
 	write(t, bin, "tool-of-mine", "#!/bin/sh\n")
@@ -222,7 +229,7 @@ func TestARepairHasOneNameForOneCommandAndScope(t *testing.T) {
 
 func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
 	r := newRig(t)
-	req := RunRequest{Until: "test -f src/fixed", Overrides: loop.Overrides{AgentCommand: strings.ReplaceAll(writesTwo, "src/a.txt", "src/fixed")}}
+	req := RunRequest{Until: "test -f src/fixed", Overrides: loop.Overrides{AgentCommand: strings.ReplaceAll(writesTwo, "src/a.txt", "src/fixed"), Sandbox: "none"}}
 	first := r.run(req)
 	if first.Outcome != loop.OutcomeProposed || first.Loop != untilName(req.Until, []string{"**/*"}) || first.Protocol != loop.ProtocolSpec {
 		t.Fatalf("run = %s %s %s %q", first.Loop, first.Protocol, first.Outcome, first.Detail)

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // rig is a service on a real repository with a real store, whose agents are
@@ -70,12 +71,14 @@ func newRigOn(t *testing.T, database string) *rig {
 	var ids atomic.Int64
 	r := &rig{t: t, self: loop.Holder(proc.Self())}
 	newID := func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) }
+	drivers := map[string]turn.Driver{command.Name: command.Driver{}}
 	d := Deps{
-		Store: s, Now: sys.Now, NewID: newID, Environ: os.Environ(), Alive: alive, Plain: proc.Plain{},
+		Drivers: drivers,
+		Store:   s, Now: sys.Now, NewID: newID, Environ: os.Environ(), Alive: alive, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 		Engine: engine.New(engine.Deps{
 			Store: s, Now: sys.Now, NewID: newID,
-			Exec: proc.Tree{}, Drivers: map[string]engine.Driver{command.Name: command.New(proc.Tree{})},
+			Exec: proc.Tree{}, Drivers: drivers,
 			Effects: func(repo *git.Repo) map[string]engine.Effect {
 				return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 			},
@@ -155,6 +158,7 @@ func (r *rig) define(name, agent string, keys ...string) {
 		{"land_via", "human"},
 		{"agent", "command"},
 		{"agent_command", agent},
+		{"sandbox", "none"},
 	}
 	for i := 0; i+1 < len(keys); i += 2 {
 		lines = append(lines, [2]string{keys[i], keys[i+1]})

@@ -10,14 +10,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // RunRequest says what to run. Exactly one of Loop and Until is set.
@@ -36,9 +39,21 @@ type Plan struct {
 	Warnings []string
 }
 
+// Tiers are the words for how strongly a run is confined, as the key sandbox of
+// a definition takes them. The caller owns the list.
+func Tiers() []string {
+	f, _ := definition.Lookup("sandbox")
+	return slices.Clone(f.Values)
+}
+
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
 	p := Plan{Firing: engine.Firing{Trigger: "manual", Request: r.Request, Overrides: r.Overrides}}
+	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
+		return p, &loop.Fault{
+			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),
+		}
+	}
 	def, err := s.definitionFor(ctx, r, &p)
 	if err != nil {
 		return p, err
@@ -102,38 +117,75 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 			Exit: loop.ExitNotReady, What: fmt.Sprintf("run %q", d.Name), Why: "its name cannot be part of a branch's name",
 			Fix: "name the loop and its folder in lower-case words, digits and hyphens",
 		}
-	case d.Tier == loop.TierUnattended:
+	case d.Tier == loop.TierUnattended && d.Sandbox == "none":
 		return &loop.Fault{
-			Exit: loop.ExitRefused, What: "run " + d.Name, Why: "tier L3 needs a sandbox, and this version has none",
-			Fix: "set tier: L2; its proposals are for people to land",
+			Exit: loop.ExitRefused, What: "run " + d.Name, Why: "tier L3 acts without a human, and sandbox: none confines nothing",
+			Fix: "set sandbox: full; or set tier: L2, whose proposals are for people to land",
 		}
-	case d.Sandbox != "" && d.Sandbox != "none" && d.Sandbox != "external":
-		return &loop.Fault{
-			Exit: loop.ExitRefused, What: "run " + d.Name, Why: fmt.Sprintf("sandbox %q is asked for, and this version has none", d.Sandbox),
-			Fix: "set sandbox: none to run without confinement, in a copy outside of the checkout",
-		}
-	case d.Agent != "" && d.Agent != command.Name && d.AgentCommand == "":
-		return &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("there is no driver for agent %q in this version", d.Agent),
-			Fix: "set agent: command and agent_command to a program that reads the prompt from standard input",
-		}
-	case d.AgentCommand == "":
-		return &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: "no agent is named",
-			Fix: "set agent: command and agent_command: \"PROGRAM …\", or pass --agent-command",
-		}
+	}
+	actor, err := s.Actor(ctx, d)
+	if err != nil {
+		return err
+	}
+	if _, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.Now()); err != nil {
+		return err
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
 		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "scope: " + err.Error(), Fix: "correct the glob"}
 	}
-	return s.programs(ctx, d)
+	if err := s.reachable(d); err != nil {
+		return err
+	}
+	if s.Engine == nil || !sandbox.Tier(d.Sandbox).Mounts() {
+		if err := s.programs(ctx, d, actor); err != nil || s.Engine == nil {
+			return err
+		}
+		return sandbox.Check(ctx, s.Engine.Home, sandbox.Tier(d.Sandbox))
+	}
+	if err := sandbox.Check(ctx, s.Engine.Home, sandbox.Full); err != nil {
+		return err
+	}
+	return s.equipped(ctx, d, actor)
+}
+
+// equipped refuses a run whose programs cannot be shown in a root of their own.
+// Those that a set-up prepares are not there yet.
+func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+	tools, err := s.Engine.Kit(ctx, s.target(d))
+	if err != nil {
+		return err
+	}
+	setup, err := tools.Plan(os.DirFS(s.ws.Root), d.Setup)
+	if err != nil {
+		return err
+	}
+	if len(setup.PathDirs) > 0 {
+		d.Verify, d.Guard = "", ""
+	}
+	return s.programs(ctx, d, actor)
+}
+
+// reachable refuses hosts that the proxy would not know.
+func (s *Service) reachable(d loop.Definition) error {
+	_, err := meter.ParseHosts(d.Network)
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "network: " + f.Why, Fix: f.Fix, Err: err}
+	}
+	return err
 }
 
 // programs refuses a run whose agent or gates name programs that are not
 // there, before a token is spent.
-func (s *Service) programs(ctx context.Context, d loop.Definition) error {
-	keys := []string{"agent_command", "verify", "guard"}
-	words := []string{firstWord(d.AgentCommand), firstWord(d.Verify), firstWord(d.Guard)}
+func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+	keys := []string{"agent " + actor.Handle, "verify", "guard"}
+	program := actor.Profile.Program
+	if actor.Command != "" {
+		program = firstWord(actor.Command)
+	}
+	words := []string{program, firstWord(d.Verify), firstWord(d.Guard)}
+	if d.AgentCommand != "" {
+		keys[0] = "agent_command"
+	}
 	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
 	out := proc.NewRing(4<<10, 0)
 	_, err := s.Plain.Run(ctx, proc.Spec{
@@ -147,11 +199,31 @@ func (s *Service) programs(ctx context.Context, d loop.Definition) error {
 		if w != "" && slices.Contains(missing, w) {
 			return &loop.Fault{
 				Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH",
-				Fix: "install it, or correct " + keys[i],
+				Fix: installFix(i, actor, keys[i]),
 			}
 		}
 	}
 	return nil
+}
+
+// installFix says how to get a program: a driver knows how its own is installed.
+func installFix(i int, actor turn.Actor, key string) string {
+	if i == 0 && actor.Command == "" && actor.Profile.Install != "" {
+		return actor.Profile.Install + "   (pawl agent drivers shows what is there)"
+	}
+	return "install it, or correct " + key
+}
+
+// Actor finds out who acts for a definition. The error is a *loop.Fault that
+// names the fix.
+func (s *Service) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
+	return turn.Resolve(ctx, d, s.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
+		err = s.view(ctx, func(r *store.Reader) error {
+			a, err = r.Agent(ctx, handle)
+			return err
+		})
+		return a, err
+	})
 }
 
 func (s *Service) path() []string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -26,6 +27,7 @@ type Switched struct {
 	Switch  string   `json:"switch"`
 	Was     bool     `json:"was"` // it stood so before
 	Stopped []string `json:"stopped,omitempty"`
+	Holds   []string `json:"holds,omitempty"` // what kept loops from acting and was cleared, in words
 }
 
 // Pause sets the kill switch of one loop, or of all. The file comes first: it
@@ -78,7 +80,8 @@ func switchFault(verb, rel string, err error) error {
 }
 
 // Resume clears the kill switch of one loop, or of all: the one in .loops and
-// those of each loop.
+// those of each loop. It also clears what keeps a loop from acting after
+// failures: its own rest, and that of the account that it would act with now.
 func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
@@ -102,11 +105,50 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	if err := s.record(ctx, sw.Loop, false); err != nil {
 		return sw, err
 	}
+	if sw.Holds, err = s.clearHolds(ctx, sw.Loop); err != nil {
+		return sw, err
+	}
 	if still := engine.Switch(s.ws.Root, sw.Loop); still != "" {
 		sw.Paused, sw.Switch = true, still
 	}
 	sw.Was = before == sw.Paused
 	return sw, nil
+}
+
+// clearHolds forgets why loops rest, and says what that was. Loops rest by
+// themselves until a time, or until somebody does this.
+func (s *Service) clearHolds(ctx context.Context, name string) (words []string, err error) {
+	if s.Store == nil || s.Engine == nil {
+		return nil, nil
+	}
+	rows, err := s.Loops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var subjects []string
+	for _, row := range rows {
+		if name == All || row.Name == name {
+			subjects = append(subjects, s.Engine.HoldSubjects(ctx, loopID(s.ws.ID, row.Protocol, row.Name), row.def)...)
+		}
+	}
+	if len(subjects) == 0 {
+		return nil, nil
+	}
+	slices.Sort(subjects)
+	err = s.Store.Update(ctx, func(tx *store.Tx) error {
+		words = nil
+		holds, err := tx.Holds(ctx, slices.Compact(subjects)...)
+		for _, h := range holds {
+			if _, clearErr := tx.ClearHold(ctx, h.Subject); clearErr != nil {
+				return clearErr
+			}
+			if h.Reason != "" && (h.Until.IsZero() || s.Now().Before(h.Until)) {
+				words = append(words, string(h.Reason)+" "+plan.HoldWords(h))
+			}
+		}
+		return err
+	})
+	return words, err
 }
 
 // anyPaused reports whether a switch keeps the loop, or any loop, from running.

@@ -78,7 +78,8 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 	}
 	for _, a := range p.Agents(ctx) {
 		if a.Path != "" {
-			v.Agents = append(v.Agents, AgentView(a))
+			problem, fix := a.Advice()
+			v.Agents = append(v.Agents, AgentView{a.Name, a.Path, a.Version, a.Login, a.How, problem, fix})
 		}
 	}
 	for _, problem := range repo.Problems {

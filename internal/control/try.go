@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
 // GateTry is what one gate says of the base, before any agent has worked.
@@ -54,11 +55,14 @@ func unmade(home string) func() {
 	if len(folders) == 0 {
 		return func() {}
 	}
-	own := []string{"runs", "trees"}
+	own := []string{"runs", "trees", "layers", "kits", "caches", "setups"}
 	return func() {
 		entries, err := os.ReadDir(home)
 		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(own, e.Name()) }) {
 			return
+		}
+		for _, cache := range own[2:] {
+			_ = sandbox.Discard(filepath.Join(home, cache)) // For runs that there are none of.
 		}
 		for _, name := range own {
 			_ = os.Remove(filepath.Join(home, name)) // Stays if somebody else has put something into it.

@@ -28,7 +28,11 @@ type RunView struct {
 	Request    string             `json:"request,omitempty"`
 	Iterations []IterationView    `json:"iterations"`
 	Tokens     TokenView          `json:"tokens"`
-	CostUSD    *float64           `json:"cost_usd"` // null: this version does not price
+	CostUSD    *float64           `json:"cost_usd"` // null: a model that was used has no price, or none was used
+	Cost       loop.Cost          `json:"cost,omitzero"`
+	Agent      string             `json:"agent,omitempty"` // of the roster
+	Auth       loop.Auth          `json:"auth,omitempty"`
+	Turns      []TurnView         `json:"turns,omitempty"`
 	Base       string             `json:"base"`
 	Branch     string             `json:"branch"`
 	Commit     string             `json:"commit"`
@@ -99,13 +103,46 @@ type TryView struct {
 	MS   float64 `json:"ms"`
 }
 
+// dollars is what a run cost, if that is known.
+func dollars(r loop.Run) *float64 {
+	if len(r.Cost.Unpriced) > 0 || len(r.Cost.Prices) == 0 {
+		return nil
+	}
+	return new(float64(r.Cost.MicroUSD) / 1e6)
+}
+
+// TurnView is one invocation of an agent.
+type TurnView struct {
+	N         int               `json:"n"`
+	Iteration int               `json:"iteration"`
+	Purpose   string            `json:"purpose"`
+	Agent     string            `json:"agent"`
+	Driver    string            `json:"driver"`
+	Model     string            `json:"model,omitempty"`
+	Exit      int               `json:"exit"`
+	Ended     string            `json:"ended"`
+	Tokens    TokenView         `json:"tokens"`
+	Models    []loop.ModelUsage `json:"models,omitempty"`
+	Failure   *loop.Failure     `json:"failure,omitempty"`
+	Session   string            `json:"session,omitempty"`
+	MS        float64           `json:"ms"`
+}
+
+func turnView(t loop.Turn) TurnView {
+	return TurnView{
+		N: t.N, Iteration: t.Iteration, Purpose: t.Purpose, Agent: t.Agent, Driver: t.Driver, Model: t.Model, Exit: t.Exit, Ended: t.Ended,
+		Tokens: TokenView(t.Usage), Models: t.Models, Failure: t.Failure, Session: t.Session, MS: ms(t.Took),
+	}
+}
+
 // TokenView is the usage of a run.
 type TokenView struct {
-	Input      int64            `json:"input"`
-	Output     int64            `json:"output"`
-	CacheRead  int64            `json:"cache_read"`
-	CacheWrite int64            `json:"cache_write"`
-	Source     loop.UsageSource `json:"source"`
+	Input        int64            `json:"input"`
+	Output       int64            `json:"output"`
+	CacheRead    int64            `json:"cache_read"`
+	CacheWrite   int64            `json:"cache_write"`
+	CacheWrite1h int64            `json:"cache_write_1h,omitempty"` // the part of cache_write that is kept for an hour
+	Source       loop.UsageSource `json:"source"`
 }
 
 // SpentView is where the time of a run went, in milliseconds.
@@ -118,6 +155,7 @@ type SpentView struct {
 
 func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 	var its []loop.Iteration
+	var turns []loop.Turn
 	var name, protocol, again string
 	var answer loop.ApprovalState
 	err := s.view(ctx, func(r *store.Reader) (err error) {
@@ -125,6 +163,9 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 			return err
 		}
 		if name, protocol, err = s.loopOf(ctx, r, run.LoopID); err != nil {
+			return err
+		}
+		if turns, err = r.Turns(ctx, run.ID); err != nil {
 			return err
 		}
 		answer, again, err = askedOf(ctx, r, run, name)
@@ -139,7 +180,7 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		Tokens: TokenView(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
 		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run,
-		Subject: run.Subject, Answer: answer, Again: again,
+		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, Cost: run.Cost, CostUSD: dollars(run),
 		MS: SpentView{ms(run.Spent.Total), ms(run.Spent.Agent), ms(run.Spent.Gates), ms(run.Spent.Overhead())},
 	}
 	if s.liveness(run) == "dead" {
@@ -147,6 +188,9 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 	}
 	for _, it := range its {
 		v.Iterations = append(v.Iterations, iterationView(it))
+	}
+	for _, t := range turns {
+		v.Turns = append(v.Turns, turnView(t))
 	}
 	return v, nil
 }

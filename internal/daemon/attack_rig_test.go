@@ -30,6 +30,7 @@ type victim struct {
 	svc     *control.Service
 	main    string // where the branch stood before
 	outside string // a folder beside the repository
+	tier    string // of the sandbox
 }
 
 // attacked makes the workspace. Files are added to the fixture; keys replace
@@ -41,7 +42,30 @@ func attacked(t *testing.T, script string, files map[string]string, keys ...stri
 
 func attackedIn(t *testing.T, environ []string, script string, files map[string]string, keys ...string) *victim {
 	t.Helper()
-	v := &victim{site: &site{t: t, root: t.TempDir(), home: t.TempDir()}, outside: t.TempDir()}
+	v := &victim{site: &site{t: t, root: t.TempDir(), home: t.TempDir()}, outside: t.TempDir(), tier: bare}
+	if i := slices.Index(keys, "sandbox"); i >= 0 {
+		v.tier = keys[i+1]
+	}
+	v.fill(script, files, keys...)
+	v.open(environ)
+	return v
+}
+
+// besides makes another workspace of the same home of pawl's.
+func (v *victim) besides(script string, files map[string]string, keys ...string) *victim {
+	v.t.Helper()
+	w := &victim{site: &site{t: v.t, root: v.t.TempDir(), home: v.home}, d: v.d, outside: v.t.TempDir(), tier: v.tier}
+	w.fill(script, files, keys...)
+	var err error
+	if w.svc, err = w.d.Control(w.t.Context(), w.root); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+// fill makes the repository and its loop.
+func (v *victim) fill(script string, files map[string]string, keys ...string) {
+	v.t.Helper()
 	for _, all := range []map[string]string{fixture, files} {
 		for name, text := range all {
 			v.write(name, text)
@@ -59,8 +83,6 @@ func attackedIn(t *testing.T, environ []string, script string, files map[string]
 	v.git("commit", "-q", "-m", "first")
 	v.git("reset", "-q", "--hard")
 	v.main = v.git("rev-parse", "main")
-	v.open(environ)
-	return v
 }
 
 func (v *victim) open(environ []string) {
@@ -99,6 +121,10 @@ func (v *victim) obeys(script string) {
 	v.t.Helper()
 	script = strings.NewReplacer("OUTSIDE", v.outside, "ROOT", v.root).Replace(script)
 	script += "\n[ -e \"$PAWL_REPORT\" ] || printf '{\"outcome\":\"done\",\"summary\":\"did it\"}' >\"$PAWL_REPORT\"\n"
+	if v.tier == full {
+		v.write(".loops/fix/agent.sh", script) // Nothing beside the tree is there.
+		return
+	}
 	if err := os.WriteFile(filepath.Join(v.outside, "agent.sh"), []byte(script), 0o644); err != nil {
 		v.t.Fatal(err)
 	}
@@ -106,6 +132,10 @@ func (v *victim) obeys(script string) {
 
 func (v *victim) define(keys ...string) {
 	v.t.Helper()
+	agent := "sh '" + v.outside + "/agent.sh'"
+	if v.tier == full {
+		agent = "sh .loops/fix/agent.sh"
+	}
 	lines := [][2]string{
 		{"name", "fix"},
 		{"pattern", "custom"},
@@ -122,8 +152,9 @@ func (v *victim) define(keys ...string) {
 		{"kill_switch", ".loops/fix/PAUSED exists"},
 		{"land_via", "human"},
 		{"agent", "command"},
-		{"agent_command", "sh '" + v.outside + "/agent.sh'"},
+		{"agent_command", agent},
 		{"max_iterations", "1"},
+		{"sandbox", v.tier},
 	}
 	for i := 0; i+1 < len(keys); i += 2 {
 		at := slices.IndexFunc(lines, func(kv [2]string) bool { return kv[0] == keys[i] })

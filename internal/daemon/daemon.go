@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent/command"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/control"
@@ -25,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/forge"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
@@ -53,6 +53,7 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	var sys clock.System
 	d := &Daemon{deps: control.Deps{
 		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
+		Drivers:   drivers(),
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}}
 	if err := d.openStore(ctx, o, sys.Now); err != nil {
@@ -61,10 +62,9 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	if o.ReadOnly && !o.Gates {
 		return d, nil
 	}
-	exec := proc.Tree{}
 	d.deps.Engine = engine.New(engine.Deps{
-		Store: d.store, Now: sys.Now, NewID: d.deps.NewID, Exec: exec,
-		Drivers: map[string]engine.Driver{command.Name: command.New(exec)},
+		Store: d.store, Now: sys.Now, NewID: d.deps.NewID, Exec: proc.Tree{},
+		Drivers: d.deps.Drivers, Prices: func() (price.Table, error) { return control.Prices(o.Settings.Home, "") },
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),

@@ -42,7 +42,7 @@ func TestALoopBreaksAndRepairsARealModule(t *testing.T) {
 	}
 	config := strings.NewReplacer(
 		`"src/**"`, `"*.go"`, "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }", "go test ./...", `guard: "true"`, "guard: go vet ./...",
-	).Replace(fixConfig[:strings.Index(fixConfig, "agent_command:")]) + "agent_command: sh .loops/fix/agent.sh\n"
+	).Replace(fixConfig[:strings.Index(fixConfig, "agent_command:")]) + "agent_command: sh .loops/fix/agent.sh\nsandbox: none\n"
 	for name, text := range map[string]string{"loop.config.yaml": config, "agent.sh": breaksAndRepairs} {
 		if err := os.WriteFile(filepath.Join(s.root, ".loops/fix", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

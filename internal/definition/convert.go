@@ -96,7 +96,13 @@ func (c *converter) task() {
 	c.def.Agent = c.optional("agent")
 	c.def.AgentCommand = c.optional("agent_command")
 	c.def.Model = c.optional("model")
+	c.def.Provider = c.oneOf("provider", valuesOf("provider"))
+	c.def.BaseURL = read(c, "base_url", baseURL)
+	c.def.Auth = loop.Auth(c.oneOf("auth", valuesOf("auth")))
+	c.def.Resume = c.oneOf("resume", valuesOf("resume")) == "true"
 	c.def.Env = c.env()
+	c.def.Setup = c.optional("setup")
+	c.def.Network = c.hosts()
 }
 
 // judges reads what stands between the agent and the branch.
@@ -121,6 +127,8 @@ func (c *converter) judges() {
 
 func (c *converter) limits() {
 	c.budget()
+	c.def.BudgetUSDDay = read(c, "budget_usd_day", dollars)
+	c.def.BudgetTokensDay = read(c, "budget_tokens_day", func(text string) (int64, error) { return positive(text, mostTokens) })
 	c.def.MaxIterations = c.count("max_iterations")
 	c.def.MaxItems = c.count("max_items")
 	c.def.MaxStepTimeout = c.duration("max_step_timeout")

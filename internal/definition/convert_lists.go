@@ -81,6 +81,22 @@ func (c *converter) env() []string {
 	return names
 }
 
+// hosts reads which hosts may be reached; none is a list of none. Whether a name
+// is one of the network's is for the proxy to say.
+func (c *converter) hosts() []string {
+	var hosts []string
+	for _, item := range c.list("network") {
+		switch {
+		case item.Text == "none":
+		case strings.ContainsAny(item.Text, "/@ \t"):
+			c.failAt("network", item, readiness.Quote(item.Text)+" is no host; write HOST, HOST:PORT or *.HOST, without a scheme or a path")
+		default:
+			hosts = append(hosts, item.Text)
+		}
+	}
+	return hosts
+}
+
 // classes reads the classes that may land without a human; none is a list of
 // none.
 func (c *converter) classes() []string {

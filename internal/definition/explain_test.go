@@ -42,18 +42,18 @@ one coalesces all missed runs into a single one.
 Example:
   catch_up: one
 `,
-		"provider": `provider
+		"commit_state": `commit_state
   needed   no
-  kind     text
-  default  the driver's
-  now      not supported by this version yet: remove the key
+  kind     true or false
+  default  false
+  now      not supported by this version yet: only false is accepted
 
-Who serves the model.
+Whether the loop's memory is committed.
 
-Until then configure it in the agent's program, and name the variables that it needs in env.
+STATE.md and run-log.md are written into the checkout and left to you to commit.
 
 Example:
-  provider: bedrock
+  commit_state: true
 `,
 	} {
 		got, err := Explain(key)

@@ -29,7 +29,7 @@ var formatFields = []Field{
 		Values:  []string{string(loop.TierReport), string(loop.TierAssisted), string(loop.TierUnattended)},
 		Meaning: "How much the loop may do: report, propose, or act unattended.",
 		More: "L1 reports and changes nothing but its own memory. L2 works on a copy and proposes a branch; from there on " +
-			"verify, guard and worktree are needed. L3 acts inside a sandbox; this version has none and refuses to run it. " +
+			"verify, guard and worktree are needed. L3 acts inside a sandbox, and is refused with sandbox: none. " +
 			"Every loop starts at L1 and never skips a rung.",
 		Example: "L2",
 	},

@@ -29,24 +29,6 @@ var laterFields = []Field{
 		Example: "claude-opus-4-8",
 	},
 	{
-		Name: "setup", Kind: KindCommand, Absent: "detected", NotYet: Refused,
-		Meaning: "The command that prepares dependencies.",
-		More:    "Run once for each state of the lockfiles, before agent and gates. Until then write it before the gate: npm ci && npm test.",
-		Example: "npm ci",
-	},
-	{
-		Name: "budget_usd_day", Kind: KindAmount, Default: "none", NotYet: Refused,
-		Meaning: "The most US dollars that the loop may spend in a day.",
-		More:    "Until then budget_tokens bounds one run, and cadence says how many there are in a day.",
-		Example: "2.50",
-	},
-	{
-		Name: "budget_tokens_day", Kind: KindCount, Default: "none", NotYet: Refused,
-		Meaning: "The most tokens that the loop may use in a day.",
-		More:    "Until then budget_tokens bounds one run, and cadence says how many there are in a day.",
-		Example: "2000000",
-	},
-	{
 		Name: "on", Kind: KindList, Default: "none", NotYet: NoEffect,
 		Meaning: "Events that fire the loop, beside its cadence.",
 		More: "file:GLOB, ref:REF, webhook:NAME, loop:NAME=OUTCOME or cmd:COMMAND. A YAML reader of version 1.1 takes the bare " +
@@ -76,31 +58,6 @@ var laterFields = []Field{
 		Meaning: "Whether uncommitted work is a part of what a run starts from.",
 		More:    "A run starts from the tip of base; commit what it should see.",
 		Example: "true",
-	},
-	{
-		Name: "provider", Kind: KindText, Absent: "the driver's", NotYet: Refused,
-		Meaning: "Who serves the model.",
-		More:    "Until then configure it in the agent's program, and name the variables that it needs in env.",
-		Example: "bedrock",
-	},
-	{
-		Name: "base_url", Kind: KindText, Absent: "the vendor's", NotYet: Refused,
-		Meaning: "Where requests to the model are forwarded to.",
-		More:    "Until then configure it in the agent's program, and name the variables that it needs in env.",
-		Example: "https://llm.example.com/v1",
-	},
-	{
-		Name: "auth", Kind: KindEnum, Values: []string{"inject", "lend"}, Absent: "detected", NotYet: Refused,
-		Meaning: "How the agent gets its credential for the model.",
-		More: "inject keeps the key outside of the agent's reach and meters tokens; lend gives a subscription's login to it. Until " +
-			"then the agent uses the login that it finds below HOME, or a variable named in env.",
-		Example: "inject",
-	},
-	{
-		Name: "network", Kind: KindList, Absent: "not limited by this version", NotYet: Refused,
-		Meaning: "Hosts that the agent may reach beside its model.",
-		More:    "This version confines nothing, so it does not promise to. Run pawl in a container to limit the network.",
-		Example: "[docs.example.com]",
 	},
 	{
 		Name: "priority", Kind: KindCount, Absent: "the pattern's", NotYet: NoEffect,

@@ -5,12 +5,15 @@ import "github.com/pawl-run/pawl/internal/loop"
 // ownFields are pawl's own keys that have an effect. All are optional.
 var ownFields = []Field{
 	{
-		Name: "agent", Kind: KindEnum, Values: []string{"command"}, Open: true,
+		Name: "agent", Kind: KindEnum, Open: true,
+		Values:  []string{"claude", "codex", "gemini", "opencode", "qwen", "goose", "acp", "api", "command"},
 		Absent:  "command, if agent_command is there",
 		Meaning: "Who acts: a driver or an entry of the roster.",
-		More: "command runs the program of agent_command and is the only driver so far. Another name is accepted together with " +
-			"agent_command, and refused by run without it. pawl run --agent overrides it for one run, and the run records that.",
-		Example: "command",
+		More: "claude, codex, gemini, opencode, qwen and goose drive those programs, acp any agent of the Agent Client Protocol that " +
+			"agent_command starts, api needs nothing but a key or a local model, command runs any program. pawl agent drivers shows " +
+			"what this machine has, pawl agent create adds entries to the roster. pawl run --agent overrides it for one run, and the " +
+			"run records that.",
+		Example: "claude",
 	},
 	{
 		Name: "allow_exec", Kind: KindFlag, Values: []string{"true", "false"}, Default: "false",
@@ -48,6 +51,36 @@ var ownFields = []Field{
 		More: "Passed to drivers that choose one, and recorded with every turn. A program behind agent: command chooses for " +
 			"itself.",
 		Example: "claude-haiku-4-5",
+	},
+	{
+		Name: "provider", Kind: KindEnum, Values: []string{"anthropic", "openai", "gemini"}, Absent: "the driver's",
+		Meaning: "Whose shape of requests the model is asked in.",
+		More: "openai is also that of Ollama, vLLM, llama.cpp and most gateways, with base_url. An agent: command that is given one finds " +
+			"the endpoint in the usual variables, and its tokens are metered. Another provider is configured in the agent's own program, " +
+			"with env and network.",
+		Example: "openai",
+	},
+	{
+		Name: "base_url", Kind: KindText, Absent: "the provider's",
+		Meaning: "Where requests to the model are forwarded to.",
+		More: "An http or https URL, as the provider's own libraries take it. Programs in the sandbox never see it: they ask pawl's " +
+			"endpoint, which may forward to this machine too, as to a local model.",
+		Example: "http://127.0.0.1:11434/v1",
+	},
+	{
+		Name: "auth", Kind: KindEnum, Values: []string{"inject", "lend"}, Absent: "inject if there is a key, else lend",
+		Meaning: "How the agent gets at its model.",
+		More: "inject: the key stays outside of the sandbox, requests get it on their way, every token is metered and the budget is kept " +
+			"to the token. lend: the program's own login is put into its home for one run at a time; the program can read it, reaches " +
+			"its vendor's hosts, and reports its usage itself. Tokens that it refreshed are kept.",
+		Example: "inject",
+	},
+	{
+		Name: "resume", Kind: KindFlag, Values: []string{"true", "false"}, Default: "false",
+		Meaning: "Whether runs go on with one conversation.",
+		More: "By default each turn begins with a fresh context, which costs least and forgets nothing that the loop's memory holds. With " +
+			"true the driver's last conversation is taken up again, until it is long; drivers that cannot do that begin anew and say so.",
+		Example: "true",
 	},
 	{
 		Name: "protocol", Kind: KindEnum, Default: loop.ProtocolSpine,
@@ -102,6 +135,20 @@ var ownFields = []Field{
 		Example: "2h",
 	},
 	{
+		Name: "budget_usd_day", Kind: KindAmount, Absent: "none",
+		Meaning: "The most US dollars that the loop may spend in a day.",
+		More: "A day of UTC. A run reserves what it will probably need before it begins, is refused if that is not left, and is cut off " +
+			"at what it reserved if no more can be had. A model without a price is refused: add one to prices.json. pawl budget set " +
+			"adds budgets for months, agents and workspaces.",
+		Example: "2.50",
+	},
+	{
+		Name: "budget_tokens_day", Kind: KindCount, Absent: "none",
+		Meaning: "The most tokens that the loop may use in a day.",
+		More:    "Input, cache writes and output, in a day of UTC; cache reads are shown and priced apart. Reserved like budget_usd_day.",
+		Example: "2000000",
+	},
+	{
 		Name: "max_items", Kind: KindCount, Default: "1",
 		Meaning: "How many steps one run may finish.",
 		More: "With more than 1 a run goes on with the next step of Priority after one has passed, while max_iterations, " +
@@ -140,19 +187,36 @@ var ownFields = []Field{
 		Example: "2",
 	},
 	{
-		Name: "sandbox", Kind: KindEnum, Values: []string{"full", "landlock", "seatbelt", "external", "none"},
-		Absent:  "nothing confines the agent, as with none",
-		Meaning: "What must confine the agent and the gates.",
-		More: "external says that pawl runs inside a container or a machine of its own; none that nothing confines the agent, " +
-			"which is never allowed at L3. This version confines nothing itself, says so in every run, and refuses to run with " +
-			"full, landlock and seatbelt.",
+		Name: "sandbox", Kind: KindEnum, Values: []string{"full", "landlock", "seatbelt", "external", "none"}, Default: "full",
+		Meaning: "What must confine the agent, the gates, sense and setup.",
+		More: "full gives them a root, users, processes and a network of their own, in which nothing exists but the tree, the " +
+			"system's programs, toolchains and caches. landlock forbids writing outside of the tree and connecting anywhere, on " +
+			"the host's own root. seatbelt is macOS's. external says that pawl itself runs inside a container or a machine of its " +
+			"own; none that nothing confines the agent, which is never allowed at L3. A host that cannot keep what is asked for " +
+			"refuses the run: pawl doctor --sandbox shows what it can keep.",
 		Example: "external",
+	},
+	{
+		Name: "setup", Kind: KindCommand, Absent: "detected from the lockfiles",
+		Meaning: "The command that prepares dependencies.",
+		More: "Run once for each state of command, lockfiles and toolchain, before agent and gates, in a sandbox that reaches the " +
+			"package hosts that belong to it and those of network. What it wrote that git does not track is then in every copy; " +
+			"nothing that an agent or a gate does changes it. Write none to prepare nothing.",
+		Example: "npm ci",
+	},
+	{
+		Name: "network", Kind: KindList, Absent: "none",
+		Meaning: "Hosts that agent, gates, sense and setup may reach.",
+		More: "HOST, HOST:PORT or *.HOST, by HTTP through a proxy of pawl's that the usual variables name; 443 and 80 where no port " +
+			"is written. A program that asks for another host is told so, and the run shows it. The tiers external and none limit nothing.",
+		Example: "[docs.example.com]",
 	},
 	{
 		Name: "env", Kind: KindList, Absent: "none",
 		Meaning: "Names of more variables that the agent and the gates may see.",
 		More: "Names only; the values are those that pawl itself was started with, and never stand in a file. PATH, HOME, USER, " +
-			"LOGNAME, LANG, LC_ALL, TZ, TMPDIR and pawl's own are passed on in any case, and nothing else.",
+			"LOGNAME, LANG, LC_ALL, TZ, TMPDIR and pawl's own are passed on in any case, and nothing else; in a sandbox HOME is " +
+			"an empty folder at the same path, and PATH holds what is visible there.",
 		Example: "[CI, GOFLAGS]",
 	},
 }

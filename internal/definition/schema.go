@@ -61,6 +61,7 @@ type schema struct {
 	Pattern     string     `json:"pattern,omitempty"`
 	Minimum     int64      `json:"minimum,omitempty"`
 	Maximum     int64      `json:"maximum,omitempty"`
+	Above       *int64     `json:"exclusiveMinimum,omitempty"`
 	MinItems    int        `json:"minItems,omitempty"`
 	MaxItems    *int       `json:"maxItems,omitempty"`
 	Items       *schema    `json:"items,omitempty"`

@@ -105,7 +105,7 @@ func TestWhatIsBrokenIsRefusedAtItsPlace(t *testing.T) {
 		"an unknown protocol":             {"config", configJSON(t, with(configA, "protocol", " spin")), "/protocol"},
 		"a variable with its value":       {"config", configJSON(t, with(configA, "env", " [CI=1]")), "/env"},
 		"nested keys for a text":          {"config", configJSON(t, with(configA, "model", "\n  a: b")), "/model"},
-		"a key that is not honoured":      {"config", configJSON(t, with(configA, "setup", " npm ci")), "/setup"},
+		"a key that is not honoured":      {"config", configJSON(t, with(configA, "provider", " bedrock")), "/provider"},
 		"another value than the default":  {"config", configJSON(t, with(configA, "include_dirty", " true")), "/include_dirty"},
 	} {
 		t.Run(name, func(t *testing.T) {

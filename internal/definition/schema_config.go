@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -14,7 +15,11 @@ const (
 	somethingPattern = `\S`
 	countPattern     = `^0*[1-9][0-9]*$`
 	durationPattern  = `^([0-9]{1,3}w)?([0-9]{1,3}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
-	variablePattern  = `^[A-Za-z_][A-Za-z0-9_]*$`
+	// Up to a million with at most six decimals, and not nothing.
+	dollarsPattern = `^0*([1-9][0-9]{0,5}(\.[0-9]{1,6})?|1000000(\.0{1,6})?|` +
+		`0\.([1-9][0-9]{0,5}|0[1-9][0-9]{0,4}|00[1-9][0-9]{0,3}|000[1-9][0-9]{0,2}|0000[1-9][0-9]?|00000[1-9]))$`
+	urlPattern      = `^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 	wholeTreePattern  = `^(\.|[*?]*)(/(\.|[*?]*))*$`
 	outOfScopePattern = `^[!/\\]|(^|[/\\])\.\.([/\\]|$)`
@@ -156,7 +161,12 @@ func (f Field) written() schema {
 			// The second forms are the texts in quotes.
 			return schema{Enum: []any{true, false, "true", "false"}}
 		}
-	case KindText, KindCommand, KindAmount:
+	case KindAmount:
+		return schema{Type: []string{"number", "string"}, Above: new(int64), Maximum: mostDollars, Pattern: dollarsPattern}
+	case KindText, KindCommand:
+		if f.Name == "base_url" {
+			return schema{Type: "string", Pattern: urlPattern}
+		}
 	}
 	if f.Required == RequiredAlways {
 		return schema{Type: looseTypes, Pattern: somethingPattern}
@@ -165,7 +175,7 @@ func (f Field) written() schema {
 }
 
 func (f Field) most() int64 {
-	if f.Name == "budget_tokens" {
+	if strings.HasPrefix(f.Name, "budget_tokens") {
 		return mostTokens
 	}
 	return mostInt

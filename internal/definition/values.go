@@ -3,6 +3,8 @@ package definition
 import (
 	"errors"
 	"math"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -86,4 +88,29 @@ func flakyRule(text string) (string, error) {
 		return "", problem
 	}
 	return strconv.FormatInt(m, 10) + " of " + strconv.FormatInt(n, 10), nil
+}
+
+// mostDollars is the largest amount that is taken for what was meant.
+const mostDollars = 1_000_000
+
+var (
+	dollarsForm = regexp.MustCompile(dollarsPattern)
+	urlForm     = regexp.MustCompile(urlPattern)
+)
+
+// dollars reads an amount of US dollars into millionths.
+func dollars(text string) (int64, error) {
+	if !dollarsForm.MatchString(text) {
+		return 0, errors.New("expected US dollars like 2.50: more than nothing, at most " + strconv.Itoa(mostDollars) + ", with at most six decimals")
+	}
+	whole, part, _ := strings.Cut(strings.TrimLeft(text, "0"), ".")
+	return strconv.ParseInt(whole+part+strings.Repeat("0", 6-len(part)), 10, 64)
+}
+
+// baseURL reads where a model is served.
+func baseURL(text string) (string, error) {
+	if _, err := url.Parse(text); err != nil || !urlForm.MatchString(text) {
+		return "", errors.New("expected an http or https URL without a user, query or fragment, like https://llm.example.com/v1")
+	}
+	return strings.TrimRight(text, "/"), nil
 }

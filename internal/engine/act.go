@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -15,7 +15,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // EventPrompt carries the prompt of a turn, so that people can see what an
@@ -33,7 +35,16 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	if end := c.paused(); end != nil {
 		return end, nil
 	}
+	if f, ok := errors.AsType[*loop.Fault](c.nobody); ok {
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonAgentMissing, detail: f.Why + "; " + f.Fix}, nil
+	}
+	if c.nobody != nil {
+		return nil, c.nobody
+	}
 	brief, err := c.intend(ctx, d)
+	if unpaid(err) {
+		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +76,8 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	return c.conclude(ctx, step, work, attempt)
 }
 
-// act readies the tree and lets the agent take one turn.
+// act readies the tree and lets the agent take its turn, and another one where
+// the first failed in a way that another one may not.
 func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Result, error) {
 	c.enter(loop.PhaseAct)
 	if step.Snapshot != "" {
@@ -76,46 +88,105 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 	if err := c.makeTree(ctx); err != nil {
 		return agent.Result{}, err
 	}
-	out := c.output()
-	req, err := c.request(step, brief, out)
-	if err != nil {
+	if err := c.readSession(ctx); err != nil {
 		return agent.Result{}, err
 	}
-	c.emit(EventPrompt, req.Prompt)
-	driver, ok := c.Drivers[c.driver()]
-	if !ok {
-		return agent.Result{}, fmt.Errorf("agent %q: %w", c.driver(), loop.ErrNotFound)
-	}
+	prompt := c.prompt(step, brief)
+	c.emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return agent.Result{}, err
 	}
-	started := c.Now()
-	res, err := driver.Turn(ctx, req)
-	out.end()
+	c.t.Repo.Rest()
+	for try := 1; ; try++ {
+		started := c.Now()
+		res, err := c.takeTurn(ctx, step, prompt)
+		if err != nil {
+			return res, err
+		}
+		c.account(res, started)
+		if !c.tryAgain(ctx, try, res) {
+			return res, afterAct.Hit(ctx)
+		}
+	}
+}
+
+// takeTurn lets the agent act once: it gets a folder with its prompt, a place to
+// work in, and what it needs to reach its model.
+func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (agent.Result, error) {
+	s, n := c.site(), len(c.its)
+	dir, err := s.freshTurn(n)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	promptFile := filepath.Join(dir, promptName)
+	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
+		return agent.Result{}, err
+	}
+	if err := s.give(promptFile); err != nil {
+		return agent.Result{}, err
+	}
+	seat, err := c.openSeat(ctx)
+	if missing, ok := errors.AsType[*loop.Fault](err); ok {
+		return refusedTurn(loop.FailureAuth, missing), nil
+	}
+	if held, ok := errors.AsType[*loop.HeldError](err); ok {
+		return refusedTurn(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
+	}
+	if err != nil {
+		return agent.Result{}, err
+	}
+	res, err := c.sit(ctx, seat, step, prompt, dir)
+	return res, errors.Join(err, seat.Close(context.WithoutCancel(ctx)))
+}
+
+// sit runs the driver in a seat.
+func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
+	c.learn(seat.Secrets())
+	s := c.site()
+	at, err := s.place(ctx, c.tree, use{turn: dir, seat: seat, hosts: seat.Hosts, masks: c.actor.Profile.Masks})
+	if err != nil {
+		return agent.Result{}, err
+	}
+	defer at.done()
+	guard, err := c.guard(at, dir)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	out := c.output()
+	defer out.end()
+	defer c.begin(c.turnRow(c.Now()), seat, prompt)()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer when(c.spending.account.Exhausted(), c.exhausted(cancel))()
+	defer when(seat.Rejected(), cancel)()
+	asks := &asked{guard: guard}
+	res, err := c.actor.Driver.Turn(ctx, agent.Request{
+		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
+		Exec: at, Dir: at.dir, Timeout: c.turnTime(), Tag: Tag(c.run.ID), Env: seat.Environ(s.environ(iterationEnviron(len(c.its), s.step))),
+		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.judge, On: (&shown{c: c, out: out}).event, Output: out,
+	})
+	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
+		return refusedTurn(loop.FailureRequest, wrong), nil
+	}
 	if err != nil {
 		return res, err
 	}
-	c.account(res, started)
-	return res, afterAct.Hit(ctx)
+	c.learn(seat.Secrets())
+	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
+		res.Asks = asks.list()
+	}
+	if res = seat.Outcome(res); res.Failure != nil {
+		hidden := *res.Failure
+		hidden.Text = c.hide(hidden.Text)
+		res.Failure = &hidden
+	}
+	c.spending.blind = c.spending.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	return res, nil
 }
 
-// request makes the files and the environment of a turn.
-func (c *cycle) request(step loop.Step, brief Brief, out io.Writer) (agent.Request, error) {
-	n := len(c.its)
-	dir := c.runDir(c.run.ID)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return agent.Request{}, err
-	}
-	prompt := c.prompt(step, brief)
-	promptFile := c.promptFile(c.run.ID, n)
-	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
-		return agent.Request{}, err
-	}
-	return agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: c.def.AgentCommand, Model: c.def.Model, Dir: c.tree.Dir, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
-		Env:    c.environ(append([]string{"PAWL_ITERATION=" + fmt.Sprint(n)}, c.stepEnviron(c.run.ID, stepText(step), n)...)),
-		Output: out,
-	}, nil
+// iterationEnviron is what agent and gates are told of an iteration.
+func iterationEnviron(n int, step []string) []string {
+	return append([]string{fmt.Sprintf("PAWL_ITERATION=%d", n)}, step...)
 }
 
 // purpose is what a turn on a step is for.
@@ -126,52 +197,68 @@ func purpose(step loop.Step) string {
 	return "act"
 }
 
-// stepEnviron is what an agent is told of its step. Its gates are told the same,
-// so that nothing in the tree can tell who runs it.
-func (e *Engine) stepEnviron(runID, step string, n int) []string {
-	return []string{"PAWL_STEP=" + step, "PAWL_PROMPT=" + e.promptFile(runID, n), "PAWL_REPORT=" + e.reportFile(runID, n)}
-}
-
 func stepText(s loop.Step) string { return s.ID + " " + s.Title }
 
-func (e *Engine) promptFile(runID string, n int) string {
-	return filepath.Join(e.runDir(runID), fmt.Sprintf("prompt-%d.md", n))
-}
-
-func (e *Engine) reportFile(runID string, n int) string {
-	return filepath.Join(e.runDir(runID), fmt.Sprintf("report-%d.json", n))
-}
-
-// driver names the driver of the definition's agent. A command of the
-// definition's own stands in for the program of any other.
-func (c *cycle) driver() string {
-	if _, ok := c.Drivers[c.def.Agent]; c.def.Agent == "" || !ok && c.def.AgentCommand != "" {
-		return command
+// turnRow is the row of the turn that comes next.
+func (c *cycle) turnRow(started time.Time) loop.Turn {
+	return loop.Turn{
+		RunID: c.run.ID, N: c.turns + 1, Iteration: len(c.its), Purpose: purpose(c.stepOf(c.current())), Agent: c.actor.Handle,
+		Driver: c.actor.Agent.Driver, Model: c.actor.Model, Auth: c.run.Auth, Started: started,
 	}
-	return c.def.Agent
 }
-
-// command is the driver that runs any program.
-const command = "command"
 
 // account books a turn on the run and stages its row.
 func (c *cycle) account(res agent.Result, started time.Time) {
-	c.turns++
-	turn := loop.Turn{
-		RunID: c.run.ID, N: c.turns, Iteration: len(c.its), Purpose: purpose(c.stepOf(c.current())), Agent: c.driver(), Driver: c.driver(), Model: c.def.Model,
-		Exit: res.Exit, Ended: string(res.Ended), Usage: res.Usage, Took: res.Took, Started: started,
+	row := c.turnRow(started)
+	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
+	row.Models, row.Cost = plan.Cost(res.Models, c.spending.prices)
+	if res.Session != nil {
+		row.Session = res.Session.ID
 	}
 	it := c.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
-	it.Acted = acted(res)
+	it.Acted = c.acted(res)
+	c.turns++
+	c.run.Agent = c.actor.Handle
 	c.run.Usage = c.run.Usage.Add(res.Usage)
+	c.run.Cost = c.run.Cost.Add(row.Cost)
 	c.run.Spent.Agent += res.Took
-	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, turn) })
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
+	c.keepSession(res)
+}
+
+// acted says in words how a turn ended.
+func (c *cycle) acted(res agent.Result) string {
+	switch {
+	case c.cut != nil:
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), c.cut.detail)
+	case res.Failure != nil:
+		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, failureText(*res.Failure))
+	}
+	return acted(res)
+}
+
+// failureText is what a failure says beside its class.
+func failureText(f loop.Failure) string {
+	var notes []string
+	if f.Status != 0 {
+		notes = append(notes, fmt.Sprintf("status %d", f.Status))
+	}
+	if !f.Reset.IsZero() {
+		notes = append(notes, "until "+f.Reset.UTC().Format(time.RFC3339))
+	}
+	text := or(f.Text, "it gave no reason")
+	if notes != nil {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return text
 }
 
 func acted(res agent.Result) string {
 	switch res.Ended {
 	case proc.Exited, proc.NotStarted:
+	case proc.Limited:
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), limitText(res.Limit, res.Took))
 	case proc.TimedOut:
 		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
 	case proc.Signaled:
@@ -197,7 +284,7 @@ func (c *cycle) cleanUp(ctx context.Context) {
 	}
 	var err error
 	if c.copied {
-		err = errors.Join(c.dropTrees(ctx), os.RemoveAll(c.runDir(c.run.ID)))
+		err = errors.Join(c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
 	}
 	err = errors.Join(err, c.dropMarks())
 	if err != nil {

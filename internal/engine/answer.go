@@ -81,9 +81,15 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, e
 	if err := beforeApproved.Hit(ctx); err != nil {
 		return o, nil, err
 	}
+	at, err := c.sensePlace(ctx, false)
+	if err != nil {
+		return o, nil, err
+	}
+	defer at.done()
+	c.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
-	res, err := c.Exec.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
+	res, err := at.Run(ctx, proc.Spec{
+		Argv: a.Action.Argv, Dir: at.dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)

@@ -22,7 +22,7 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 		return nil, nil
 	}
 	set := policy.ChangeSet{
-		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionLand, Branch: c.baseBranch, Green: len(checksOf(c.def)) > 0,
+		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionLand, Branch: c.baseBranch, Green: len(checksOf(c.def)) > 0,
 	}
 	action := loop.Action{Kind: loop.ActionLand, Base: c.baseBranch, Onto: propose.Args[effect.ArgParent], Branch: propose.Args[effect.ArgBranch], Why: c.run.Summary}
 	switch c.def.LandVia {

@@ -94,7 +94,7 @@ func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
 		if got, want := strings.Join(asked, "; "), "reply @ann asks when; reply @ben asks why; act clean the table"; got != want {
 			t.Errorf("turns = %s, want %s", got, want)
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.home, "*", "*")); len(left) > 0 {
+		if left := left(t, r.home); len(left) > 0 {
 			t.Errorf("a waiting step holds %v", left)
 		}
 		quiet := r.run(target, engine.Firing{})

@@ -21,7 +21,8 @@ import (
 // the end of the run, so an iteration is never judged by halves.
 func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Attempt) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
+	rules := c.rules()
+	s := plan.Settle(step, a, c.run.N, rules)
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.Now()
 	c.run.Summary = or(w.report.Summary, c.run.Summary)
@@ -29,7 +30,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	if w.report.Readiness != nil {
 		c.run.Readiness, c.assessed = *w.report.Readiness, true
 	}
-	retry := s.Again && c.worked < c.def.MaxIterations && a.Reason != loop.ReasonAgentMissing && !missingGate(it.Gates)
+	retry := s.Again && c.worked < rules.MaxIterations && a.Reason != loop.ReasonAgentMissing && !missingGate(it.Gates)
 	if s.Again && retry {
 		s.Step.State = loop.StepClaimed // It stays ours for the next iteration.
 	} else {
@@ -108,13 +109,16 @@ func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome
 // next says whether the run is over with this settlement. A pass goes on to
 // the next item; decide ends the run when there is none.
 func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry bool) *ending {
+	if a.Verdict == loop.VerdictPass && c.cut != nil {
+		return &ending{outcome: c.success, reason: a.Reason} // The work is good, and there is nothing for more of it.
+	}
 	if a.Verdict == loop.VerdictPass || retry {
 		return nil
 	}
 	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: headline(s.Detail), halt: s.Halt}
-	if s.Again && c.worked >= c.def.MaxIterations && c.def.MaxIterations > 1 {
+	if most := c.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
 		end.reason = loop.ReasonMaxIterations
-		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, c.def.MaxIterations, end.detail)
+		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, most, end.detail)
 	}
 	if c.success != "" {
 		end.outcome = c.success

@@ -78,7 +78,12 @@ func (c *cycle) onBase(ctx context.Context, g check) (res loop.GateResult, err e
 		return res, err
 	}
 	defer func() { err = errors.Join(err, copied.remove(context.WithoutCancel(ctx))) }()
-	res, err = c.site().runGate(ctx, g, copied.Dir, len(c.its), io.Discard, nil)
+	at, err := c.site().gatePlace(ctx, copied, true)
+	if err != nil {
+		return res, err
+	}
+	defer at.done()
+	res, err = c.site().runGate(ctx, g, at, nil, io.Discard)
 	c.run.Spent.Gates += res.Took
 	return res, err
 }
@@ -97,18 +102,18 @@ func gateID(g check) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// freshCopy is a folder for one more try of a gate, in which no earlier try
-// left anything.
-func (c *cycle) freshCopy(ctx context.Context) (string, error) {
+// freshCopy is a place for one more try of a gate, in which no earlier try left
+// anything.
+func (c *cycle) freshCopy(ctx context.Context) (place, error) {
 	if err := c.dropFresh(ctx); err != nil {
-		return "", err
+		return place{}, err
 	}
 	fresh, err := c.copyOf(ctx, purposeTry, c.current().Candidate)
 	if err != nil {
-		return "", err
+		return place{}, err
 	}
 	c.fresh = fresh
-	return fresh.Dir, nil
+	return c.site().gatePlace(ctx, fresh, false)
 }
 
 func (c *cycle) dropFresh(ctx context.Context) error {

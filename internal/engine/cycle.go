@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // cycle is one run on its way. The goroutine that drives it owns everything
@@ -30,10 +32,25 @@ type cycle struct {
 	answered map[string]bool      // approvals with an answer
 	its      []loop.Iteration
 	turns    int
+	counted  int // the last iteration of a dead run of which a turn was saved
 	items    int
 	worked   int // iterations on work; replies do not count
 	success  loop.Outcome
 
+	actor    turn.Actor
+	nobody   error // why there is no actor
+	spending spending
+	signed   credential.Credential
+	unsigned error         // why there is no credential
+	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing
+	failures int64         // turns in a row that ended with an error of the agent's program
+	limits   int64         // in a row, of the account
+	taken    bool          // from a process that died, before the run was concluded
+	talk     *loop.Session // the conversation to go on with; nil: a fresh one
+	cut      *ending       // why the agent was stopped before its turn was over: it had nothing left to spend
+
+	learned  learned
+	tools    tools
 	tree     *copied // the agent's copy, kept between iterations
 	fresh    *copied // for a gate that is tried again
 	treeBase string  // commit that the copy was made from
@@ -58,6 +75,7 @@ type cycle struct {
 	marks *os.File // where the phase is marked for whoever finds this run dead
 
 	mu     sync.Mutex
+	live   *liveTurn // the turn under way; nil: there is none
 	phase  loop.Phase
 	seq    int64
 	events []loop.Event // not yet in the store
@@ -137,18 +155,28 @@ func (c *cycle) stage(parts ...write) { c.staged = append(c.staged, parts...) }
 func (c *cycle) flush(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.events) == 0 {
+	sofar := c.live.news()
+	if len(c.events) == 0 && sofar == nil {
 		return nil
+	}
+	if c.live != nil && c.learn(c.live.seat.Secrets()) {
+		for i, ev := range c.events {
+			c.events[i].Text = c.hide(ev.Text)
+		}
 	}
 	err := c.Store.Update(ctx, func(tx *store.Tx) error {
 		rt, err := tx.Enter(ctx, c.id, c.phase)
 		if err != nil {
 			return err
 		}
+		if err := sofar.save(ctx, rt); err != nil {
+			return err
+		}
 		return rt.AppendEvents(ctx, c.events)
 	})
 	if err == nil {
 		c.events = nil
+		sofar.saved(c.live)
 	}
 	return err
 }

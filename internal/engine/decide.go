@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -19,8 +20,8 @@ func (c *cycle) decide() plan.Decision {
 	c.enter(loop.PhaseDecide)
 	now := c.Now()
 	s := plan.Snapshot{
-		Rules: plan.RulesOf(c.def), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
-		Started: c.started, Output: c.run.Usage.Output, Nothing: c.sensed.Nothing,
+		Rules: c.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
+		Started: c.started, Output: c.run.Usage.Output, Hold: c.hold, Nothing: c.sensed.Nothing,
 	}
 	for _, cand := range c.session.Candidates(c.sensed, now) {
 		// What this run has learned of a step is newer than what the session
@@ -44,6 +45,8 @@ func (c *cycle) decide() plan.Decision {
 func (c *cycle) noChoice(d plan.Decision) ending {
 	end := ending{reason: d.Reason, detail: d.Detail}
 	switch {
+	case c.hold != nil && d.Reason == c.hold.Reason && c.success == "":
+		end.outcome = loop.OutcomeBlocked
 	case len(c.its) == 0:
 		end.outcome = loop.OutcomeQuiet
 	case c.success != "":
@@ -65,6 +68,9 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	if err := c.base(ctx); err != nil {
 		return Brief{}, err
 	}
+	if err := c.prepareSpending(ctx); err != nil {
+		return Brief{}, err
+	}
 	changes, brief, err := c.session.Begin(*d.Choice)
 	if err != nil {
 		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)
@@ -77,6 +83,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	if step.Kind == "" {
 		step.Kind = loop.StepWork
 	}
+	had := d.Choice.Step
 	c.steps[step.Key] = step
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: c.sensedText(), Verdict: loop.VerdictIntended,
@@ -92,9 +99,48 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		c.recordChanges(changes))
+		c.recordChanges(changes), c.reserve(c.firstNeed()))
 	if err != nil {
+		if _, short := errors.AsType[*shortError](err); short {
+			c.unintend(had)
+		}
 		return brief, err
 	}
+	if len(c.its) == 1 && !c.spending.held.Zero() {
+		c.note("reserved %s", plan.Words(c.spending.held))
+		if c.run.N == 1 {
+			c.note("why: the run %s", c.spending.why)
+		}
+	}
 	return brief, c.applyPending(ctx)
+}
+
+// rules are those of the definition, within what was reserved.
+func (c *cycle) rules() plan.Rules {
+	r := plan.RulesOf(c.def)
+	if n := c.spending.held.Iterations; n > 0 {
+		r.MaxIterations = min(r.MaxIterations, int(n))
+	}
+	if n := c.spending.held.Items; n > 0 {
+		r.MaxItems = min(r.MaxItems, int(n))
+	}
+	return r
+}
+
+// firstNeed is what the first decision of a run reserves; later ones have it.
+func (c *cycle) firstNeed() loop.Amount {
+	if len(c.its) > 1 {
+		return loop.Amount{}
+	}
+	return c.spending.held
+}
+
+// unintend takes back an iteration that could not be paid for. Nothing of it was
+// written.
+func (c *cycle) unintend(step loop.Step) {
+	c.its = c.its[:len(c.its)-1]
+	c.steps[step.Key] = step
+	if step.Kind != loop.StepReply {
+		c.worked--
+	}
 }

@@ -17,19 +17,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
-
-// Driver is the code that speaks to one kind of agent program.
-type Driver interface {
-	Turn(ctx context.Context, r agent.Request) (agent.Result, error)
-}
 
 // Effect is one kind of effect.
 type Effect interface {
@@ -45,13 +43,14 @@ type Exec interface {
 	Run(ctx context.Context, s proc.Spec) (proc.Result, error)
 }
 
-// Deps are the parts that an engine is made of. All but Live are required.
+// Deps are the parts that an engine is made of. All but Live, Egress, Prices and Sleep are required.
 type Deps struct {
 	Store    *store.Store
 	Now      func() time.Time
 	NewID    func(prefix string) string
 	Exec     Exec
-	Drivers  map[string]Driver
+	Drivers  map[string]turn.Driver
+	Prices   func() (price.Table, error) // read when a run first acts; nil: the built-in ones
 	Effects  func(*git.Repo) map[string]Effect
 	Self     loop.Holder
 	Alive    func(loop.Holder) bool // whether the process still lives, as far as this host can tell
@@ -59,15 +58,17 @@ type Deps struct {
 	Home     string   // folder for trees and run files
 	Environ  []string // of this process; what a definition allows is taken from it
 	Log      *slog.Logger
-	Live     func(loop.Event) // sees every event as it happens; may be nil
-	WatchGap time.Duration    // between looks at the kill switch; 0: 100 ms
+	Egress   func(*meter.Egress)                        // may change a proxy before it serves; may be nil
+	Live     func(loop.Event)                           // sees every event as it happens; may be nil
+	Sleep    func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
+	WatchGap time.Duration                              // between looks at the kill switch; 0: 100 ms
 }
 
 // Engine runs loops. Its methods may be called concurrently for different
 // loops.
 type Engine struct {
 	Deps
-	secrets func() *redact.Redactor // made when it is first needed
+	known   func() *redact.Redactor // of the environment; made when it is first needed
 	driving sync.Map                // ids of the runs that this engine is carrying on
 	seen    sync.Map                // workspace and git fingerprint that the store was seen to hold
 }
@@ -77,9 +78,12 @@ func New(d Deps) *Engine {
 	if d.WatchGap == 0 {
 		d.WatchGap = 100 * time.Millisecond
 	}
+	if d.Sleep == nil {
+		d.Sleep = clock.System{}.Sleep
+	}
 	return &Engine{
-		Deps:    d,
-		secrets: sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.Environ)...) }),
+		Deps:  d,
+		known: sync.OnceValue(func() *redact.Redactor { return redact.New(redact.FromEnviron(d.Environ)...) }),
 	}
 }
 
@@ -120,10 +124,26 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 	return c.drive(ctx)
 }
 
+// Actor finds out who acts for a definition. The error is a *loop.Fault that
+// names the fix.
+func (e *Engine) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
+	return turn.Resolve(ctx, d, e.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
+		err = e.Store.View(ctx, func(r *store.Reader) error {
+			a, err = r.Agent(ctx, handle)
+			return err
+		})
+		return a, err
+	})
+}
+
 // drive takes a claimed run to its end.
 func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
+	c.actor, c.nobody = c.Actor(ctx, c.def) // Nobody has to act in a run that lands something or finds nothing to do.
 	c.driving.Store(c.run.ID, true)
 	defer c.driving.Delete(c.run.ID)
+	held, release := c.t.Repo.Hold()
+	c.t.Repo = held
+	defer release()
 	ctx, stop := c.watch(ctx)
 	defer stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
@@ -155,8 +175,11 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 	if end, ours, err := c.landing(ctx); err != nil || ours {
 		return end, err
 	}
-	for _, phase := range []func(context.Context) (*ending, error){c.rehydrate, c.sense} {
-		if end, err := phase(ctx); err != nil || end != nil {
+	if end, err := c.rehydrate(ctx); err != nil || end != nil {
+		return deref(end), err
+	}
+	if c.hold == nil { // What may not act has nothing to look for.
+		if end, err := c.sense(ctx); err != nil || end != nil {
 			return deref(end), err
 		}
 	}
@@ -182,6 +205,9 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 		return *end, nil
 	}
 	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
+	if broken, ok := errors.AsType[*setupError](err); ok {
+		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.hide(broken.Error())}, nil
+	}
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
 	if f, ok := errors.AsType[*loop.Fault](diskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix

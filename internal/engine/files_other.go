@@ -2,10 +2,7 @@
 
 package engine
 
-import (
-	"errors"
-	"os"
-)
+import "os"
 
 // openFlags has nothing to add: this platform has neither pipes in folders
 // nor links that a user can make without being asked.
@@ -13,10 +10,6 @@ const openFlags = 0
 
 // lock does nothing here: runs of one loop exclude each other by their lease.
 func lock(*os.File) (func() error, error) { return func() error { return nil }, nil }
-
-// tryLock refuses: without locks nobody could tell a try from what a dead one
-// left, and gates need a Unix shell anyway.
-func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }
 
 // syncHandle does nothing here: a folder cannot be synced on this platform.
 func syncHandle(*os.File) error { return nil }

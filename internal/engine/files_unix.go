@@ -24,16 +24,6 @@ func lock(f *os.File) (func() error, error) {
 	return func() error { return os.NewSyscallError("flock", unix.Flock(fd, unix.LOCK_UN)) }, nil
 }
 
-// tryLock is lock without waiting. It reports false while somebody else holds
-// the lock.
-func tryLock(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, nil
-	}
-	return err == nil, os.NewSyscallError("flock", err)
-}
-
 // syncHandle makes a rename in an open folder durable.
 func syncHandle(d *os.File) error { return d.Sync() }
 

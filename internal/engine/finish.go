@@ -30,7 +30,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	run := c.run
 	err := c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		return tx.Settle(ctx, run, loop.PhaseConclude, true)
-	})
+	}, c.settleBudget()) // What is left to do needs no model.
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *cycle) secure(ctx context.Context) error {
 		return nil
 	}
 	if err := c.keep(ctx); err != nil {
-		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Dir, err)
+		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.where(), err)
 	}
 	return nil
 }
@@ -79,6 +79,7 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.run.Subject = "reason=" + string(c.run.Reason) // Whatever the agent called its item: the run log says why.
 	}
 	c.askLanding(effects)
+	c.alarm(ctx)
 	changes := c.closing(ctx, effects)
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
@@ -96,7 +97,7 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.recordChanges(changes),
 		func(ctx context.Context, rt *store.RunTx) error {
 			return rt.Link(ctx, run.LoopID, "run", run.ID, auditOf(run))
-		})
+		}, c.settleBudget())
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
+	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -43,7 +43,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 		return w, err
 	}
 	it := c.current()
-	it.Report, w.report, w.malformed = c.readReport()
+	it.Report, w.report, w.malformed = c.readReport(turn.Message)
 	changes, problems, err := c.tree.Changes(ctx)
 	if err != nil {
 		return w, err
@@ -63,8 +63,8 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if err := c.checkScope(ctx, &w); err != nil {
 		return w, err
 	}
-	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, w.changed
-	it.Acted += "; " + changedText(w.changed)
+	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.hideAll(w.changed)
+	it.Acted += "; " + changedText(it.Changed)
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
 	}
@@ -73,15 +73,20 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) })
 }
 
-// readReport reads what the agent wrote into PAWL_REPORT. Of a program that
-// wrote nothing the exit status is the claim.
-func (c *cycle) readReport() (text string, r report.Report, malformed error) {
-	file, err := readBounded(c.reportFile(c.run.ID, len(c.its)), report.MaxSize)
+// readReport reads what the agent wrote into PAWL_REPORT, or put at the end of
+// its last message. Of a program that did neither the end of its turn is the
+// claim.
+func (c *cycle) readReport(message string) (text string, r report.Report, malformed error) {
+	file, err := readBounded(filepath.Join(c.turnDir(c.run.ID, len(c.its)), reportName), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err
 	case file.TooBig:
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
+	}
+	if strings.TrimSpace(file.Content) == "" {
+		r, text, _, err := report.InMessage(c.hide(message))
+		return text, r, err
 	}
 	file.Content = c.hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
@@ -98,7 +103,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := policy.NewScope(c.def.Scope, slices.Concat(c.def.Protect, gatePrograms(c.def)))
+	scope, err := c.site().scope()
 	if err != nil {
 		return err
 	}
@@ -107,10 +112,11 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 		return err
 	}
 	w.compared = compared
-	for _, v := range scope.Check(compared.Changes, compared.Tree, policy.Limits{AllowExec: c.def.AllowExec}) {
+	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
-	if w.refused == nil {
+	w.refused = c.hideAll(w.refused)
+	if len(w.refused) == 0 {
 		w.leaked = leaks(c.secrets(), compared.Changes)
 		w.refused = w.leaked
 	}
@@ -128,12 +134,13 @@ func changedText(paths []string) string {
 	return "changed " + strings.Join(printables(paths), ", ")
 }
 
-// claim is what the agent says of its step: its report, or else its exit status.
+// claim is what the agent says of its step: its report, or else the way in which
+// its turn ended.
 func (w work) claim() report.Outcome {
-	if w.report.Outcome != "" || w.turn.Ended != proc.Exited {
+	if w.report.Outcome != "" || w.turn.Ended != proc.Exited || w.turn.Failure != nil {
 		return w.report.Outcome
 	}
-	if w.turn.Exit == 0 {
+	if w.turn.Exit == 0 || w.turn.Claims {
 		return report.Done
 	}
 	return report.Failed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/hidden"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -21,10 +22,11 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	c.onlyJudges = false
 	var flags []string
 	for _, v := range policy.Classify(policy.ChangeSet{
-		Changes: w.compared.Changes, Files: len(w.compared.Tree), Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
+		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
 	}).Never {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
+	flags = append(flags, hiddenIn(w.compared.Changes)...)
 	programs := gatePrograms(c.def)
 	var judges []string
 	for _, ch := range w.compared.Changes {
@@ -40,20 +42,27 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), err
 }
 
+// hiddenIn names the lines of a change that are not what they look like. A flag
+// is one line, and there is an end to them.
+func hiddenIn(changes []policy.Change) (flags []string) {
+	const most = 10
+	for _, ch := range changes {
+		for _, f := range hidden.Added(ch.Path, ch.Old.Text, ch.New.Text) {
+			if len(flags) == most {
+				return append(flags, "and more lines like these")
+			}
+			flags = append(flags, f.String())
+		}
+	}
+	return flags
+}
+
 // withJudgesOfBase runs the gates on the candidate with its judging files as
 // they are on the base, and says which of them fail there.
 func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (flags []string, err error) {
-	entries, err := c.t.Repo.List(ctx, c.run.BaseTree)
-	if err != nil {
-		return nil, err
-	}
-	before := map[string]git.Entry{}
-	for _, e := range entries {
-		before[e.Path] = e
-	}
 	var changes []git.FileChange
 	for _, path := range judges {
-		e, there := before[path]
+		e, there := w.compared.Before[path]
 		changes = append(changes, git.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
 	}
 	restored, err := c.t.Repo.Candidate(ctx, git.Draft{
@@ -62,9 +71,9 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	if err != nil {
 		return nil, err
 	}
-	err = c.site().judge(ctx, restored.Commit, func(g check, dir string) (more bool, err error) {
+	err = c.site().judge(ctx, restored.Commit, false, func(g check, at place) (more bool, err error) {
 		g.name += "@base"
-		res, err := c.site().runGate(ctx, g, dir, len(c.its), io.Discard, nil)
+		res, err := c.site().runGate(ctx, g, at, nil, io.Discard)
 		if err != nil {
 			return false, err
 		}

@@ -65,7 +65,7 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 		if now := runGit(t, r.root, "status", "--porcelain"); now != status {
 			t.Errorf("checkout changed: %s", now)
 		}
-		if left, _ := filepath.Glob(filepath.Join(r.home, "*", "*")); len(left) > 0 {
+		if left := left(t, r.home); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
 		if err := store.VerifyChain(r.chain("lp_u")); err != nil {

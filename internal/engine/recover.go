@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -85,6 +86,7 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 	if err != nil {
 		return nil, err
 	}
+	c.taken = c.run.State != loop.RunSettling // What was concluded is settled.
 	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
 	if err := afterSeize.Hit(ctx); err != nil {
 		return nil, err
@@ -99,6 +101,11 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 		if c.its, err = r.Iterations(ctx, c.run.ID); err != nil {
 			return err
 		}
+		turns, err := r.Turns(ctx, c.run.ID)
+		if err != nil {
+			return err
+		}
+		c.countDead(turns)
 		return c.resumeEvents(ctx, r)
 	})
 }
@@ -125,10 +132,12 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	dead.Phase = c.marked(dead)
 	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase}
+	c.countUnseen(dead.Phase)
 	var err error
 	if rec.Killed, err = c.Survive(ctx, Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
+	c.fetchLogins(ctx)
 	c.t.Definition, c.copied = c.def, true
 	c.openMarks()
 	v, err := c.look(ctx)
@@ -164,7 +173,7 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, next string) err
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		var err error
-		if c.tree, err = c.adopt(ctx, c.t.Repo, c.run.ID, c.run.BaseCommit); err != nil {
+		if c.tree, err = c.adopt(ctx, c.t.Repo, c.run); err != nil {
 			return err
 		}
 	}
@@ -224,13 +233,14 @@ func (c *cycle) outstanding(ctx context.Context) error {
 }
 
 // Sweep removes folders of runs that have ended, left by processes that died
-// while they cleaned up, and those of tries whose process died.
+// while they cleaned up, and those of tries whose process died. Once a day it
+// also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo))
+	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo), e.collect(ctx, repo))
 }
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
-	trees := workspace.New(e.treesDir(), repo, workspace.Limits{})
+	trees := e.trees(repo, sandbox.None, workspace.Limits{})
 	names, err := trees.Left()
 	if err != nil {
 		return err
@@ -250,7 +260,7 @@ func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	}
 	for _, d := range dirs {
 		id := strings.TrimSuffix(d.Name(), markSuffix)
-		if err := e.ifEnded(ctx, id, func(loop.Run) error { return os.RemoveAll(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
+		if err := e.ifEnded(ctx, id, func(loop.Run) error { return sandbox.Discard(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
 			return err
 		}
 	}
@@ -280,12 +290,12 @@ func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name 
 	if name != treeName(run.ID, purposeAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
 		return nil
 	}
-	tree, err := e.adopt(ctx, repo, run.ID, run.BaseCommit)
+	tree, err := e.adopt(ctx, repo, run)
 	if err != nil || tree == nil {
 		return err
 	}
 	ref := snapshotPrefix + "rescued/" + run.ID
-	_, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
+	_, _, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
 	if errors.Is(err, workspace.ErrIncomplete) {
 		_, err = tree.Keep("kept-" + run.ID)
 	}

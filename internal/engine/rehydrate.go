@@ -88,6 +88,9 @@ func (c *cycle) look(ctx context.Context) (View, error) {
 		if v.Recent, err = r.Runs(ctx, c.t.Loop.ID, recentRuns+1); err != nil {
 			return err
 		}
+		if err := c.readHolds(ctx, r); err != nil {
+			return err
+		}
 		return c.readAnswers(ctx, r, v.Steps)
 	})
 	for len(v.Recent) > 0 && v.Recent[0].N >= c.run.N {

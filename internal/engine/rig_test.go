@@ -21,22 +21,29 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 func TestMain(m *testing.M) {
 	if home := os.Getenv(tryEnv); home != "" {
 		os.Exit(tryForEver(home))
 	}
+	if what := os.Getenv(dieEnv); what != "" {
+		os.Exit(dieInMidAct(what))
+	}
 	os.Exit(pgtest.Main(m, "fsync=off"))
+}
+
+// databases are those that a store may have, each empty.
+var databases = map[string]func(*testing.T) string{
+	"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
+	"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
 }
 
 // onBoth runs a test on both databases.
 func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	for name, url := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
-		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
-	} {
+	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, newRig(t, url(t)))
@@ -61,8 +68,12 @@ type rig struct {
 
 func newRig(t *testing.T, database string) *rig {
 	t.Helper()
-	var sys clock.System
-	s, err := store.Open(t.Context(), store.Options{Database: database, Now: sys.Now})
+	return newRigAt(t, database, clock.System{}.Now)
+}
+
+func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Database: database, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +87,7 @@ func newRig(t *testing.T, database string) *rig {
 		t.Fatal(err)
 	}
 	r.deps = engine.Deps{
-		Store: s, Now: sys.Now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]engine.Driver{"command": driverFunc(r.turn)},
+		Store: s, Now: now, NewID: r.newID, Exec: proc.Plain{}, Drivers: map[string]turn.Driver{"command": driverFunc(r.turn)},
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
@@ -92,6 +103,9 @@ type driverFunc func(ctx context.Context, r agent.Request) (agent.Result, error)
 func (f driverFunc) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	return f(ctx, r)
 }
+
+// Profile lets any definition stand for the function, with or without a command.
+func (driverFunc) Profile() agent.Profile { return agent.Profile{Name: "command", Program: "sh"} }
 
 func (r *rig) turn(ctx context.Context, req agent.Request) (agent.Result, error) {
 	return r.agent(ctx, req)
@@ -173,15 +187,22 @@ func says(t *testing.T, r agent.Request, report string) (agent.Result, error) {
 
 func (r *rig) target(name string, p engine.Protocol, d loop.Definition) engine.Target {
 	d.Name = name
+	return targetOf(r.root, r.repo, d, p)
+}
+
+func targetOf(root string, repo *git.Repo, d loop.Definition, p engine.Protocol) engine.Target {
 	if d.Goal == "" {
 		d.Goal = "keep things right"
 	}
 	if d.Protocol == "" {
 		d.Protocol = loop.ProtocolSpine
 	}
+	if d.Sandbox == "" {
+		d.Sandbox = "none"
+	}
 	return engine.Target{
-		Workspace: loop.Workspace{ID: "ws", Root: r.root}, Repo: r.repo, Definition: d, Protocol: p,
-		Loop: loop.Loop{ID: "lp_" + name, WorkspaceID: "ws", Name: name, Protocol: d.Protocol},
+		Workspace: loop.Workspace{ID: "ws", Root: root}, Repo: repo, Definition: d, Protocol: p,
+		Loop: loop.Loop{ID: "lp_" + d.Name, WorkspaceID: "ws", Name: d.Name, Protocol: d.Protocol},
 	}
 }
 

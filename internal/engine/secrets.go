@@ -1,28 +1,85 @@
 package engine
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/redact"
+	"github.com/pawl-run/pawl/internal/workspace"
 )
+
+// learned are the secrets that came up in a run: those of the login that its
+// agent was lent, and what its program made of it.
+type learned struct {
+	mu   sync.Mutex
+	list []redact.Secret
+	all  *redact.Redactor // nil: none came up
+}
+
+// learn takes secrets to be hidden from now on, and reports whether any is new.
+func (c *cycle) learn(secrets []redact.Secret) bool {
+	l := &c.learned
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.list)
+	for _, s := range secrets {
+		if !slices.ContainsFunc(l.list, func(old redact.Secret) bool { return old.Value == s.Value }) {
+			l.list = append(l.list, s)
+		}
+	}
+	if len(l.list) == before {
+		return false
+	}
+	l.all = redact.New(append(redact.FromEnviron(c.Environ), l.list...)...)
+	return true
+}
+
+// secrets finds what must not be written.
+func (c *cycle) secrets() *redact.Redactor {
+	c.learned.mu.Lock()
+	defer c.learned.mu.Unlock()
+	if c.learned.all != nil {
+		return c.learned.all
+	}
+	return c.known()
+}
 
 // hide takes known secrets and what is shaped like one out of a text that will
 // be stored or shown.
-func (e *Engine) hide(text string) string {
+func (c *cycle) hide(text string) string {
 	if text == "" {
 		return text
 	}
-	return e.secrets().String(text)
+	return c.secrets().String(text)
 }
 
-// leaks names each secret that a change adds: the file, the line and the name,
-// never the value. What stood in the file before is not the agent's doing.
+// hideAll is hide for each text of a list.
+func (c *cycle) hideAll(list []string) []string {
+	shown := slices.Clone(list)
+	for i, text := range shown {
+		shown[i] = c.hide(text)
+	}
+	return shown
+}
+
+// leaks names each secret that a change adds, in the name of a file or in what it
+// holds: the file, the line and the secret's name, never its value. What stood in
+// the file before is not the agent's doing.
 func leaks(secrets *redact.Redactor, changes []policy.Change) []string {
 	var list []string
 	for _, c := range changes {
-		if c.New.Text == "" {
+		if c.New.Mode == 0 {
 			continue
+		}
+		shown := secrets.String(c.Path)
+		if c.Old.Mode == 0 && shown != c.Path {
+			list = append(list, shown+": its name holds a secret")
 		}
 		before := map[string]int{}
 		for _, f := range secrets.Find([]byte(c.Old.Text)) {
@@ -30,9 +87,56 @@ func leaks(secrets *redact.Redactor, changes []policy.Change) []string {
 		}
 		for _, f := range secrets.Find([]byte(c.New.Text)) {
 			if before[f.Name]--; before[f.Name] < 0 {
-				list = append(list, fmt.Sprintf("%s: line %d holds a secret (%s)", c.Path, f.Line, f.Name))
+				list = append(list, fmt.Sprintf("%s: line %d holds a secret (%s)", shown, f.Line, f.Name))
 			}
 		}
 	}
 	return list
+}
+
+// clear takes secrets out of a snapshot: work is kept, but what would give a login
+// away is in no commit that a ref leads to.
+func (c *cycle) clear(ctx context.Context, ref, commit, msg string) error {
+	compared, err := workspace.Compare(ctx, c.t.Repo, c.tree.From, commit)
+	if err != nil {
+		return err
+	}
+	changes, err := c.cleared(compared.Changes)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	tree, err := c.t.Repo.Candidate(ctx, git.Draft{Base: commit, Changes: changes, Message: msg, When: c.Now()})
+	if err != nil {
+		return err
+	}
+	var parents []string
+	if c.tree.Base != "" {
+		parents = append(parents, c.tree.Base)
+	}
+	clean, err := c.t.Repo.Commit(ctx, tree.Tree, parents, msg+", without the secrets that were in it", c.Now())
+	if err != nil {
+		return err
+	}
+	return c.t.Repo.UpdateRef(ctx, ref, clean, commit)
+}
+
+// cleared are the changes by which files lose their secrets. A file whose content
+// nobody has read is left out.
+func (c *cycle) cleared(all []policy.Change) (changes []git.FileChange, err error) {
+	secrets := c.secrets()
+	for i, ch := range all {
+		if leaks(secrets, []policy.Change{ch}) == nil {
+			continue
+		}
+		changes = append(changes, git.FileChange{Path: ch.Path, Delete: true})
+		if ch.New.Text == "" && ch.New.Size > 0 {
+			continue
+		}
+		file := filepath.Join(c.runDir(c.run.ID), fmt.Sprintf("cleared-%d", i))
+		if err := os.WriteFile(file, []byte(secrets.String(ch.New.Text)), 0o600); err != nil {
+			return nil, err
+		}
+		changes = append(changes, git.FileChange{Path: secrets.String(ch.Path), Mode: ch.New.Mode, From: file})
+	}
+	return changes, nil
 }

@@ -56,9 +56,15 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	if err := c.makeTree(ctx); err != nil {
 		return o, nil, err
 	}
+	at, err := c.sensePlace(ctx, c.treeBase == c.run.BaseCommit)
+	if err != nil {
+		return o, nil, err
+	}
+	defer at.done()
+	c.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
-	res, err := c.Exec.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: c.tree.Dir, Env: c.environ(nil), Stdout: tail, Stderr: tail,
+	res, err := at.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.dir, Env: c.environ(nil), Stdout: tail, Stderr: tail,
 		Timeout: c.within(senseTimeout), Tag: Tag(c.run.ID),
 	})
 	if err != nil {
@@ -75,6 +81,16 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 		return o, senseFailed(src, o.Text), nil
 	}
 	return o, nil, c.cleanTree(ctx)
+}
+
+// sensePlace is where commands work that come before any turn.
+func (c *cycle) sensePlace(ctx context.Context, vouched bool) (place, error) {
+	s := c.site()
+	turn, err := s.openTurn(0)
+	if err != nil {
+		return place{}, err
+	}
+	return s.place(ctx, c.tree, use{turn: turn, vouched: vouched})
 }
 
 func senseFailed(src Source, why string) *ending {

@@ -2,13 +2,12 @@ package engine
 
 import (
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // site is where the programs of a definition work: their copies, environment
@@ -17,16 +16,22 @@ type site struct {
 	*Engine
 	id      string
 	loop    string // name
+	root    string // of the checkout
 	repo    *git.Repo
 	def     loop.Definition // with defaults
 	started time.Time
-	step    []string // variables of the step at hand, the same for its agent and its gates
+
+	agent     []string // command lines of the agent's program
+	tools     *tools
+	say       func(string) // shows an event of whoever works at the site
+	iteration int
+	step      []string // variables of the step at hand, the same for its agent and its gates
 }
 
 func (c *cycle) site() site {
-	s := site{Engine: c.Engine, id: c.run.ID, loop: c.t.Loop.Name, repo: c.t.Repo, def: c.def, started: c.started}
-	if len(c.its) > 0 {
-		s.step = c.stepEnviron(c.run.ID, stepText(c.stepOf(c.current())), len(c.its))
+	s := site{Engine: c.Engine, id: c.run.ID, loop: c.t.Loop.Name, root: c.t.Workspace.Root, repo: c.t.Repo, def: c.def, started: c.started, agent: c.actor.Lines(), tools: &c.tools, say: func(text string) { c.note("%s", c.hide(text)) }}
+	if s.iteration = len(c.its); s.iteration > 0 {
+		s.step = s.stepEnviron(stepText(c.stepOf(c.current())), len(c.its))
 	}
 	return s
 }
@@ -55,8 +60,8 @@ func (s site) environ(more []string) []string {
 		}
 	}
 	env = append(env, Tag(s.id), "PAWL_LOOP="+s.loop,
-		// The copy lies in no repository; without this git would look for one
-		// in the folders above.
+		// Without this, git would look in the folders above for the repository of
+		// a copy whose own directory of git was taken away.
 		"GIT_CEILING_DIRECTORIES="+s.treesDir())
 	return append(env, more...)
 }
@@ -68,6 +73,5 @@ func rooted(kv string) string {
 	if !ok {
 		return kv
 	}
-	dirs := slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return !filepath.IsAbs(dir) })
-	return "PATH=" + strings.Join(dirs, string(os.PathListSeparator))
+	return "PATH=" + strings.Join(proc.PathDirs(list), string(os.PathListSeparator))
 }

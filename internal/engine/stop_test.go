@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // worker is a target with one task and a scope.
@@ -197,7 +198,7 @@ func TestALongTurnKeepsItsLease(t *testing.T) {
 func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
 	r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
 	deps := r.deps
-	deps.Drivers = map[string]engine.Driver{"command": command.New(proc.Tree{})}
+	deps.Drivers = map[string]turn.Driver{"command": command.Driver{}}
 	deps.Exec = proc.Tree{}
 	r.engine = engine.New(deps)
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) {

@@ -19,6 +19,8 @@ const (
 	purposeGate = "gate"
 	purposeBase = "base"
 	purposeTry  = "try" // of a gate that is tried again
+
+	purposeSetup = "setup" // of dependencies
 )
 
 func treeName(runID, purpose string) string { return runID + "-" + purpose }
@@ -126,9 +128,12 @@ func (c *cycle) keep(ctx context.Context) error {
 		return nil
 	}
 	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", c.t.Loop.Name, c.run.N)
-	ref, err := snapshot(ctx, c.tree, c.snapshotRef(), c.run.ID, msg, c.Now())
+	ref, commit, err := snapshot(ctx, c.tree, c.snapshotRef(), c.run.ID, msg, c.Now())
 	if ref != "" {
 		c.run.Snapshot = ref
+		if err := c.clear(ctx, ref, commit, msg); err != nil {
+			return fmt.Errorf("take secrets out of %s: %w", ref, err)
+		}
 	}
 	if errors.Is(err, workspace.ErrIncomplete) {
 		return c.setAside(err)
@@ -138,8 +143,8 @@ func (c *cycle) keep(ctx context.Context) error {
 
 // snapshot keeps a tree under the ref, or under one of its own if somebody
 // else's work is there. It returns "" if there is nothing to keep.
-func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now time.Time) (string, error) {
-	commit, err := tree.Snapshot(ctx, ref, msg, now)
+func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now time.Time) (_, commit string, err error) {
+	commit, err = tree.Snapshot(ctx, ref, msg, now)
 	if errors.Is(err, git.ErrRefMoved) {
 		ref += "-" + tail(runID)
 		commit, err = tree.Snapshot(ctx, ref, msg, now)
@@ -147,7 +152,7 @@ func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now tim
 	if commit == "" {
 		ref = ""
 	}
-	return ref, err
+	return ref, commit, err
 }
 
 // setAside keeps a tree that is too large for a snapshot as it is, under a name
@@ -200,8 +205,8 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 // dropTrees removes all copies of the run.
 func (c *cycle) dropTrees(ctx context.Context) error {
 	err := c.dropTree(ctx)
-	trees := workspace.New(c.treesDir(), c.t.Repo, workspace.Limits{})
-	for _, purpose := range []string{purposeAct, purposeGate, purposeBase, purposeTry} {
+	trees := c.trees(c.t.Repo, c.site().tier(), workspace.Limits{})
+	for _, purpose := range []string{purposeAct, purposeGate, purposeBase, purposeTry, purposeSetup} {
 		err = errors.Join(err, trees.Remove(ctx, treeName(c.run.ID, purpose)))
 	}
 	return err

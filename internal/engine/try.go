@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
@@ -40,10 +42,11 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
 	}
 	defer e.endTry(context.WithoutCancel(ctx), t.Repo, claim)
-	s := site{Engine: e, id: claim.id, loop: t.Loop.Name, repo: t.Repo, def: def, started: e.Now(), step: e.stepEnviron(claim.id, "try the gates", 1)}
+	s := site{Engine: e, id: claim.id, loop: t.Loop.Name, root: t.Workspace.Root, repo: t.Repo, def: def, started: e.Now(), iteration: 1, agent: commandLines(def), tools: &tools{}, say: func(string) {}}
+	s.step = s.stepEnviron("try the gates", 1)
 	var results []loop.GateResult
-	err = s.judge(ctx, base.Commit, func(g check, dir string) (more bool, err error) {
-		res, err := s.runGate(ctx, g, dir, 1, out, nil)
+	err = s.judge(ctx, base.Commit, true, func(g check, at place) (more bool, err error) {
+		res, err := s.runGate(ctx, g, at, nil, out)
 		if err == nil {
 			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.
 		}
@@ -88,38 +91,16 @@ func (e *Engine) claimTry() (tryClaim, error) {
 // lockTry locks a try, also one without a file. The lock is nil if another
 // process has it.
 func (e *Engine) lockTry(id string) (tryClaim, error) {
-	name := e.runDir(id) + lockSuffix
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return tryClaim{}, err
+	lock, err := flock.Try(e.runDir(id) + lockSuffix)
+	if errors.Is(err, flock.ErrHeld) {
+		err = nil
 	}
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|openFlags, 0o600)
-	if err != nil {
-		return tryClaim{}, err
-	}
-	got, err := tryLock(file)
-	if err == nil && got && stands(file, name) {
-		return tryClaim{id, file}, nil
-	}
-	if err != nil {
-		err = fmt.Errorf("lock %s: %w", name, err)
-	}
-	return tryClaim{id: id}, errors.Join(err, file.Close())
-}
-
-// stands reports whether the name still means the open file: whoever had its
-// lock before has removed it otherwise.
-func stands(file *os.File, name string) bool {
-	open, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(name)
-	return err == nil && os.SameFile(open, named)
+	return tryClaim{id, lock}, err
 }
 
 // endTry removes what bears the id. What cannot be removed is left to Sweep.
 func (e *Engine) endTry(ctx context.Context, repo *git.Repo, c tryClaim) {
-	if err := e.dropTry(ctx, workspace.New(e.treesDir(), repo, workspace.Limits{}), c); err != nil {
+	if err := e.dropTry(ctx, e.trees(repo, sandbox.None, workspace.Limits{}), c); err != nil {
 		e.Log.WarnContext(ctx, "files of a try stay behind", slog.String("try", c.id), slog.String("error", err.Error()))
 	}
 }
@@ -127,14 +108,14 @@ func (e *Engine) endTry(ctx context.Context, repo *git.Repo, c tryClaim) {
 // dropTry lets go of the lock last, so that nobody else clears up meanwhile.
 func (e *Engine) dropTry(ctx context.Context, trees *workspace.Trees, c tryClaim) error {
 	return errors.Join(
-		trees.Remove(ctx, treeName(c.id, purposeGate)), os.RemoveAll(e.runDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
+		trees.Remove(ctx, treeName(c.id, purposeGate)), trees.Remove(ctx, treeName(c.id, purposeSetup)), sandbox.Discard(e.runDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
 	)
 }
 
 // sweepTries removes what tries left whose process died, and ends what
 // survived it.
 func (e *Engine) sweepTries(ctx context.Context, repo *git.Repo) error {
-	trees := workspace.New(e.treesDir(), repo, workspace.Limits{})
+	trees := e.trees(repo, sandbox.None, workspace.Limits{})
 	ids, err := e.tries(trees)
 	if err != nil {
 		return err

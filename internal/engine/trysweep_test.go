@@ -139,7 +139,7 @@ func tryForEver(home string) int {
 			// Not held together, so that the gate outlives this process.
 			Exec: proc.Plain{}, Home: home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler),
 		})
-		target := engine.Target{Repo: repo, Loop: loop.Loop{Name: "w"}, Definition: loop.Definition{Name: "w", Verify: "sleep 60 & echo started; wait"}}
+		target := engine.Target{Repo: repo, Loop: loop.Loop{Name: "w"}, Definition: loop.Definition{Name: "w", Sandbox: "none", Verify: "sleep 60 & echo started; wait"}}
 		_, err = e.TryGates(ctx, target, os.Stdout)
 	}
 	fmt.Fprintln(os.Stderr, "child:", err)
@@ -166,8 +166,8 @@ func TestATryWhoseProcessIsKilledIsSweptWithWhatSurvivedIt(t *testing.T) {
 		t.Fatal("the gate never started")
 	}
 	alive := left(t, r.home)
-	if len(alive) != 2 || !strings.HasPrefix(alive[0], "trees/try_child") || !strings.HasSuffix(alive[1], ".lock") {
-		t.Errorf("a sweep left %v of a try that lives, want its copy and its lock", alive)
+	if len(alive) != 4 || !strings.HasPrefix(alive[1], "trees/try_child") || !strings.HasSuffix(alive[3], ".lock") {
+		t.Errorf("a sweep left %v of a try that lives, want its copy with a record, its folder and its lock", alive)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -34,20 +34,40 @@ func (c *cycle) verify(ctx context.Context, w work) (plan.Attempt, error) {
 		return plan.Attempt{}, err
 	}
 	if a, settled := c.judgeClaim(w); settled {
-		return a, nil
+		return c.forCut(a), nil
 	}
 	a, err := c.judgeGates(ctx, w)
 	if err != nil {
 		return a, err
 	}
-	return a, afterGates.Hit(ctx)
+	return c.forCut(a), afterGates.Hit(ctx)
+}
+
+// forCut is an attempt for which nothing was left to spend: that it did not pass
+// says nothing about the step.
+func (c *cycle) forCut(a plan.Attempt) plan.Attempt {
+	said := []loop.Reason{loop.ReasonAgentBlocked, loop.ReasonAgentEscalated, loop.ReasonAgentQuiet}
+	if c.cut == nil || a.Verdict == loop.VerdictPass || slices.Contains(said, a.Reason) {
+		return a
+	}
+	if a.Gate != plan.Agent && a.Words != "" {
+		a.Words = "; what it left does not pass: " + a.Words
+	} else {
+		a.Words = ""
+	}
+	a.Reason, a.Gate, a.Words = c.cut.reason, plan.Agent, c.cut.detail+a.Words
+	return a
 }
 
 // judgeClaim settles attempts that no gate has to look at.
 func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
 	said := or(w.report.Reason, w.report.Summary)
-	timedOut := w.turn.Ended == proc.TimedOut
+	timedOut := w.turn.Ended == proc.TimedOut || c.cut != nil
+	failed := w.turn.Failure
+	if c.cut != nil {
+		failed = nil // It failed because it was cut.
+	}
 	switch claim := w.claim(); {
 	case w.malformed != nil:
 		a.Reason, a.Words = loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: "+w.malformed.Error()
@@ -57,9 +77,17 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentEscalated, or(said, "the agent handed it over without a reason")
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
-	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "":
-		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.def.AgentCommand, w.turn.Exit)
-	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
+	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
+		a.Reason, a.Words = failed.Class, failureText(*failed)+c.restText()
+	case failed != nil:
+		return a, false // What it left may be good.
+	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
+		a.Reason, a.Words = c.cut.reason, c.cut.detail
+	case !timedOut && w.turn.Limit != "" && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
+		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+limitText(w.turn.Limit, w.turn.Took)
+	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
+		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
+	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
 		a.Reason, a.Words = loop.ReasonAgentExit, or(said, c.current().Acted)
 	case claim == report.Failed:
 		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
@@ -80,6 +108,14 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	return a, true
 }
 
+// restText is until when nobody acts because of a failure, if that has an end.
+func (c *cycle) restText() string {
+	if c.hold == nil || c.hold.Until.IsZero() {
+		return ""
+	}
+	return "; " + holder(*c.hold) + " rests until " + c.hold.Until.UTC().Format(time.RFC3339)
+}
+
 // replying reports whether the step is an answer, which changes no files.
 func (c *cycle) replying() bool {
 	return c.stepOf(c.current()).Kind == loop.StepReply
@@ -89,8 +125,8 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	err := c.site().judge(ctx, w.candidate.Commit, func(g check, dir string) (more bool, err error) {
-		res, err := c.runGate(ctx, g, dir)
+	err := c.site().judge(ctx, w.candidate.Commit, false, func(g check, at place) (more bool, err error) {
+		res, err := c.runGate(ctx, g, at)
 		if err == nil && !res.Pass {
 			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.fail, g.name, gate.Feedback(res)
 		}
@@ -110,9 +146,9 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 }
 
 // runGate runs one gate of the run and books what it said.
-func (c *cycle) runGate(ctx context.Context, g check, dir string) (loop.GateResult, error) {
+func (c *cycle) runGate(ctx context.Context, g check, at place) (loop.GateResult, error) {
 	out := c.output()
-	res, err := c.site().runGate(ctx, g, dir, len(c.its), out, c.freshCopy)
+	res, err := c.site().runGate(ctx, g, at, c.freshCopy, out)
 	out.end()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
 		return res, err
@@ -153,9 +189,10 @@ func checksOf(d loop.Definition) []check {
 	return slices.DeleteFunc(all, func(g check) bool { return g.line == "" })
 }
 
-// judge calls run for each gate of the definition, with the folder of a clean
-// copy of the commit, for as long as run asks for more. No copy is left behind.
-func (s site) judge(ctx context.Context, commit string, run func(g check, dir string) (more bool, err error)) error {
+// judge calls run for each gate of the definition, with a clean copy of the
+// commit, for as long as run asks for more. No copy is left behind. Vouched
+// says that a human stands for the commit.
+func (s site) judge(ctx context.Context, commit string, vouched bool, run func(g check, at place) (more bool, err error)) error {
 	var last *copied
 	defer func() {
 		if last != nil {
@@ -169,7 +206,13 @@ func (s site) judge(ctx context.Context, commit string, run func(g check, dir st
 		if last, err = s.gateTree(ctx, last, commit); err != nil {
 			return err
 		}
-		if more, err := run(g, last.Dir); err != nil || !more {
+		at, err := s.gatePlace(ctx, last, vouched)
+		if err != nil {
+			return err
+		}
+		more, err := run(g, at)
+		at.done()
+		if err != nil || !more {
 			return err
 		}
 	}
@@ -194,15 +237,32 @@ func (s site) gateTree(ctx context.Context, had *copied, commit string) (*copied
 	return s.copyOf(ctx, purposeGate, commit)
 }
 
-// runGate runs one gate in dir. Fresh gives the folder for each further try of
-// a gate that the definition holds for flaky.
-func (s site) runGate(ctx context.Context, g check, dir string, iteration int, out io.Writer, fresh func(context.Context) (string, error)) (loop.GateResult, error) {
+// gatePlace is where a gate works on a copy: it sees what its agent saw.
+func (s site) gatePlace(ctx context.Context, k *copied, vouched bool) (place, error) {
+	turn, err := s.openTurn(max(1, s.iteration))
+	if err != nil {
+		return place{}, err
+	}
+	return s.place(ctx, k, use{turn: turn, vouched: vouched})
+}
+
+// runGate runs one gate at a place. Fresh gives that of each further try of a
+// gate that the definition holds for flaky.
+func (s site) runGate(ctx context.Context, g check, at place, fresh func(context.Context) (place, error), out io.Writer) (loop.GateResult, error) {
 	rule, err := gate.ParseRule(s.def.Flaky)
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
 	}
-	return gate.Run(ctx, s.Exec, gate.Command{
-		Name: g.name, Line: g.line, Dir: dir, Env: s.environ(append([]string{fmt.Sprintf("PAWL_ITERATION=%d", iteration)}, s.step...)),
-		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out, Rule: rule, Fresh: fresh,
-	})
+	command := gate.Command{
+		Name: g.name, Line: g.line, Place: at.gate(), Env: s.environ(iterationEnviron(s.iteration, s.step)),
+		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out, Rule: rule,
+	}
+	if fresh != nil {
+		command.Fresh = func(ctx context.Context) (gate.Place, error) {
+			at, err := fresh(ctx)
+			return at.gate(), err
+		}
+	}
+	s.repo.Rest()
+	return gate.Run(ctx, command)
 }

@@ -49,7 +49,7 @@ func (r Rule) open(passed, tried int) bool {
 // runRule tries a gate until its rule is met or cannot be met any more. The
 // last try is the one that decided, and its result is that of the gate: a
 // passing one if the rule is met, else a failing one.
-func runRule(ctx context.Context, exec Exec, c Command, s script) (loop.GateResult, error) {
+func runRule(ctx context.Context, c Command, s script) (loop.GateResult, error) {
 	var res loop.GateResult
 	var tries []loop.Try
 	var took time.Duration
@@ -59,7 +59,7 @@ func runRule(ctx context.Context, exec Exec, c Command, s script) (loop.GateResu
 			return loop.GateResult{}, err
 		}
 		var err error
-		if res, err = try(ctx, exec, c, s); err != nil {
+		if res, err = try(ctx, c, s); err != nil {
 			return loop.GateResult{}, err
 		}
 		tries = append(tries, loop.Try{Pass: res.Pass, Exit: res.Exit, Took: res.Took})
@@ -85,10 +85,10 @@ func (c *Command) again(ctx context.Context, tried int) error {
 	if tried == 0 || c.Fresh == nil {
 		return nil
 	}
-	dir, err := c.Fresh(ctx)
+	at, err := c.Fresh(ctx)
 	if err != nil {
 		return fmt.Errorf("ready try %d of the %s gate: %w", tried+1, c.Name, err)
 	}
-	c.Dir = dir
+	c.Place = at
 	return nil
 }

@@ -29,9 +29,9 @@ type Exec interface {
 
 // Command is one command gate.
 type Command struct {
-	Name    string // verify, guard
-	Line    string // run by the shell
-	Dir     string
+	Name string // verify, guard
+	Line string // run by the shell
+	Place
 	Env     []string // complete
 	Tag     string
 	Timeout time.Duration // of each try
@@ -43,9 +43,23 @@ type Command struct {
 	// Rule is for a gate that is known to be flaky. The zero Rule is one try.
 	Rule Rule
 
-	// Fresh returns the folder for each try after the first: a copy in which no
-	// earlier try left anything. Nil uses Dir for all of them.
-	Fresh func(context.Context) (dir string, err error)
+	// Fresh returns the place for each try after the first: a copy in which no
+	// earlier try left anything. Nil uses the same for all of them.
+	Fresh func(context.Context) (Place, error)
+}
+
+// Place is where a gate runs.
+type Place struct {
+	Exec  Exec
+	Dir   string // the tree under judgement, as programs see it
+	Files string // where this process finds what programs write there; empty: in Dir
+}
+
+func (p Place) files() string {
+	if p.Files == "" {
+		return p.Dir
+	}
+	return p.Files
 }
 
 // Exit statuses by which a shell says that it never ran the program.
@@ -65,20 +79,20 @@ const evidence = 4 << 10
 // Calls of go test in the line are made to print events, which are counted and
 // turned back before anybody reads them. What the output does not tell is
 // looked up in the JUnit reports that the gate wrote into its folder.
-func Run(ctx context.Context, exec Exec, c Command) (loop.GateResult, error) {
+func Run(ctx context.Context, c Command) (loop.GateResult, error) {
 	s := parse(c.Line)
 	if c.Rule == (Rule{}) {
-		return try(ctx, exec, c, s)
+		return try(ctx, c, s)
 	}
-	return runRule(ctx, exec, c, s)
+	return runRule(ctx, c, s)
 }
 
 // try runs the gate once.
-func try(ctx context.Context, exec Exec, c Command, s script) (loop.GateResult, error) {
+func try(ctx context.Context, c Command, s script) (loop.GateResult, error) {
 	tail := proc.NewRing(0, evidence)
 	out := newOutput(tail, c, s)
-	earlier := reportsIn(c.Dir)
-	res, err := exec.Run(ctx, proc.Spec{
+	earlier := reportsIn(c.files())
+	res, err := c.Exec.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", s.instrumented}, Dir: c.Dir, Env: c.Env, Stdout: out, Stderr: out, Timeout: c.Timeout, Tag: c.Tag,
 	})
 	if err != nil {
@@ -89,10 +103,13 @@ func try(ctx context.Context, exec Exec, c Command, s script) (loop.GateResult, 
 	}
 	g := loop.GateResult{
 		Name: c.Name, Kind: "command", Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
-		Evidence: strings.TrimSpace(tail.String()), Took: res.Took, Tests: out.counted(c.Dir, earlier),
+		Evidence: strings.TrimSpace(tail.String()), Took: res.Took, Tests: out.counted(c.files(), earlier),
 	}
 	if res.Ended == proc.TimedOut {
 		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", c.Timeout))
+	}
+	if !g.Pass && res.Limit != "" && res.Limit != proc.TimeLimit {
+		g.Evidence = strings.TrimSpace(g.Evidence + "\n(it ran into the limit of " + strings.ReplaceAll(string(res.Limit), "_", " ") + ")")
 	}
 	if g.Pass && g.Tests == nil && s.tests {
 		g.Note = uncounted

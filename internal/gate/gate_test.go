@@ -23,12 +23,12 @@ const systemPath = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 func command(t *testing.T, line string) gate.Command {
 	t.Helper()
-	return gate.Command{Name: "verify", Line: line, Dir: t.TempDir(), Env: []string{systemPath}, Timeout: time.Minute}
+	return gate.Command{Name: "verify", Line: line, Place: gate.Place{Dir: t.TempDir()}, Env: []string{systemPath}, Timeout: time.Minute}
 }
 
 func run(t *testing.T, c gate.Command) loop.GateResult {
 	t.Helper()
-	g, err := gate.Run(t.Context(), proc.Tree{}, c)
+	g, err := gate.Run(t.Context(), on(proc.Tree{}, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestAGateThatIsCanceledHasNotPassed(t *testing.T) {
 	defer cancel()
 	c := command(t, "echo started; sleep 60")
 	c.Output = writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-	g, err := gate.Run(ctx, proc.Tree{}, c)
+	g, err := gate.Run(ctx, on(proc.Tree{}, c))
 	if err != nil || g.Pass {
 		t.Errorf("result = %+v, %v; want no pass", g, err)
 	}
@@ -133,7 +133,7 @@ func TestAGateThatDidNotEndByItselfHasNotPassedWhateverItsStatus(t *testing.T) {
 	for ended, pass := range map[proc.Ended]bool{
 		proc.Exited: true, proc.Signaled: false, proc.TimedOut: false, proc.Canceled: false, proc.NotStarted: false,
 	} {
-		g, err := gate.Run(t.Context(), execFunc(func() (proc.Result, error) { return proc.Result{Exit: 0, Ended: ended}, nil }), command(t, "true"))
+		g, err := gate.Run(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Exit: 0, Ended: ended}, nil }), command(t, "true")))
 		if err != nil || g.Pass != pass {
 			t.Errorf("%s with status 0: %+v, %v; want pass %v", ended, g, err, pass)
 		}
@@ -150,7 +150,7 @@ func TestAGateThatCannotBeStartedIsAnErrorThatNamesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := command(t, "true")
 			change(&c)
-			g, err := gate.Run(t.Context(), proc.Tree{}, c)
+			g, err := gate.Run(t.Context(), on(proc.Tree{}, c))
 			if err == nil || !strings.Contains(err.Error(), "start verify gate") {
 				t.Errorf("Run = %v, want an error that names the gate", err)
 			}
@@ -160,7 +160,7 @@ func TestAGateThatCannotBeStartedIsAnErrorThatNamesIt(t *testing.T) {
 		})
 	}
 	lost := errors.New("the host is out of processes")
-	_, err := gate.Run(t.Context(), execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.NotStarted}, lost }), command(t, "true"))
+	_, err := gate.Run(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.NotStarted}, lost }), command(t, "true")))
 	if !errors.Is(err, lost) {
 		t.Errorf("Run = %v, want the cause", err)
 	}
@@ -241,4 +241,9 @@ type counter struct{ lines int }
 func (c *counter) Write(p []byte) (int, error) {
 	c.lines += strings.Count(string(p), "\n")
 	return len(p), nil
+}
+
+func on(exec gate.Exec, c gate.Command) gate.Command {
+	c.Exec = exec
+	return c
 }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,34 +25,93 @@ type Base struct {
 // empty. An unknown branch and a repository without commits are a *loop.Fault.
 func (r *Repo) Base(ctx context.Context, branch string) (Base, error) {
 	branch = strings.TrimPrefix(branch, headPrefix)
-	rev, args := "HEAD", []string{"--symbolic-full-name", "HEAD"}
-	if branch != "" {
-		rev, args = headPrefix+branch, nil
-		if err := CheckRef(rev); err != nil {
-			return Base{}, r.unknownBranch(ctx, branch, err)
+	rev := headPrefix + branch
+	if branch == "" {
+		var err error
+		if rev, err = r.headName(ctx); err != nil {
+			return Base{}, fmt.Errorf("resolve HEAD: %w", err)
 		}
+	} else if err := CheckRef(rev); err != nil {
+		return Base{}, r.unknownBranch(ctx, branch, err)
 	}
-	// The commit is asked twice, around its tree: a ref that moves in between
-	// would otherwise give a commit with another commit's tree.
-	args = append([]string{"rev-parse", rev + "^{commit}", rev + "^{tree}", rev + "^{commit}"}, args...)
+	b, err := r.resolveBase(ctx, rev)
+	if errors.Is(err, loop.ErrNotFound) {
+		return Base{}, r.unknownBranch(ctx, branch, err)
+	}
+	if err != nil {
+		return Base{}, fmt.Errorf("resolve %s: %w", rev, err)
+	}
+	if rev != "HEAD" {
+		b.Branch = strings.TrimPrefix(rev, headPrefix)
+	}
+	return b, nil
+}
+
+// resolveBase returns the commit of a ref and its tree. The commit is asked
+// twice, around its tree: a ref that moves in between would otherwise give a
+// commit with another commit's tree.
+func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) {
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
 	for range 5 {
-		out, err := r.git(ctx, nil, args...)
+		found, err := blobs.resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
 		if err != nil {
-			return Base{}, r.unknownBranch(ctx, branch, err)
+			return b, err
 		}
-		lines := strings.Fields(string(out))
-		if len(lines) < 3 {
-			return Base{}, fmt.Errorf("resolve %s: git answered %q", rev, out)
+		if found[0].id == "" || found[1].id == "" {
+			return b, fmt.Errorf("%s names no commit: %w", rev, loop.ErrNotFound)
 		}
-		if lines[0] != lines[2] {
-			continue
+		if found[0].id == found[2].id {
+			return Base{Commit: found[0].id, Tree: found[1].id}, nil
 		}
-		if len(lines) > 3 && lines[3] != "HEAD" {
-			branch = strings.TrimPrefix(lines[3], headPrefix)
-		}
-		return Base{Branch: branch, Commit: lines[0], Tree: lines[1]}, nil
 	}
-	return Base{}, fmt.Errorf("resolve %s: it moves faster than it can be read", rev)
+	return b, errors.New("it moves faster than it can be read")
+}
+
+// headName is the ref that is checked out, or HEAD if there is none. The files
+// say it in the usual case; in all others git is asked.
+func (r *Repo) headName(ctx context.Context) (string, error) {
+	head, _ := r.refersTo(filepath.Join(r.GitDir, "HEAD"))
+	if CheckRef(head) == nil {
+		if next, err := r.refersTo(filepath.Join(r.CommonDir, filepath.FromSlash(head))); err == nil && next == "" {
+			return head, nil
+		}
+	}
+	out, err := r.git(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
+	if exitStatus(err) != 0 {
+		return "HEAD", nil // It names a branch without commits, or none.
+	}
+	name := cmp.Or(strings.TrimSpace(string(out)), "HEAD")
+	if err == nil && name != "HEAD" && refRule(name) != "" {
+		err = fmt.Errorf("git answered %q", out)
+	}
+	return name, err
+}
+
+// refersTo is the ref that the file of another one names, or nothing if it
+// holds an object name or does not exist. A link, as old versions of git wrote,
+// is an error.
+func (r *Repo) refersTo(file string) (string, error) {
+	f, info, err := openRegular(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text := make([]byte, min(info.Size(), 2048))
+	if _, err := io.ReadFull(f, text); err != nil {
+		return "", err
+	}
+	ref, isRef := strings.CutPrefix(string(text), "ref:")
+	if !isRef {
+		return "", nil
+	}
+	return strings.TrimSpace(ref), nil
 }
 
 // unknownBranch says why a branch, or HEAD if branch is empty, did not resolve.

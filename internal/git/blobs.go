@@ -1,20 +1,16 @@
 package git
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // MaxBlob is the largest object in bytes that Read holds in memory. Each
@@ -27,66 +23,51 @@ const MaxBlob = 64 << 20
 type Blobs struct {
 	hexLen int
 	check  func(id string) error
+	shelf  *shelf
+	loose  func() bool // lets go of the context; false: it has ended the process
 
 	mu     sync.Mutex
-	in     *os.File
-	out    *bufio.Reader
-	outEnd *os.File
 	broken error
-	ended  chan error // carries the end of the process, once
+	*session
 }
 
-// Blobs starts the process. It ends with Close, or when ctx does.
+// Blobs starts the process, or takes the one that a held Repo has at hand. It
+// ends with Close, or when ctx does.
 func (r *Repo) Blobs(ctx context.Context) (*Blobs, error) {
-	childIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start git cat-file: %w", err)
+	s := r.shelf.take()
+	if s == nil {
+		var err error
+		if s, err = r.startSession(ctx); err != nil {
+			return nil, err
+		}
 	}
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start git cat-file: %w", err), childIn.Close(), in.Close())
-	}
-	b := &Blobs{
-		hexLen: r.hexLen(), check: r.checkID,
-		in: in, out: bufio.NewReaderSize(out, 64<<10), outEnd: out, ended: make(chan error, 1),
-	}
-	go func() {
-		stderr := &bounded{limit: maxStderr}
-		res, err := r.run.Run(ctx, proc.Spec{
-			Argv: append(append([]string{"git"}, overrides...), "cat-file", "--batch-command", "--buffer"),
-			Dir:  r.GitDir, Env: r.once,
-			Stdin: childIn, Stdout: childOut, Stderr: stderr,
-			Grace: time.Second,
-		})
-		err = ending(ctx, "cat-file", res, err, stderr.String())
-		// These ends were the child's. Closing them tells the other side.
-		b.ended <- errors.Join(err, childIn.Close(), childOut.Close())
-	}()
-	return b, nil
+	return &Blobs{
+		hexLen: r.hexLen(), check: r.checkID, shelf: r.shelf, session: s,
+		loose: context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) }),
+	}, nil
 }
 
-// Close ends the process and waits for it.
+// Close ends the process and waits for it. That of a held Repo goes back to it.
 func (b *Blobs) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken != nil {
 		return nil
 	}
-	return b.end(errClosed)
+	b.broken = errClosed
+	if b.loose() && b.shelf.put(b.session) {
+		return nil
+	}
+	return b.end()
 }
 
 var errClosed = errors.New("closed")
 
 // fail breaks b for err, and adds what the process said at its end.
 func (b *Blobs) fail(err error) error {
-	b.broken = errors.Join(err, b.end(err))
+	b.loose()
+	b.broken = errors.Join(err, b.end())
 	return b.broken
-}
-
-// end closes both pipes and waits for the process.
-func (b *Blobs) end(why error) error {
-	b.broken = why
-	return errors.Join(b.in.Close(), b.outEnd.Close(), <-b.ended)
 }
 
 // Read returns the content of one blob of at most MaxBlob bytes.
@@ -121,7 +102,12 @@ func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r 
 	if b.broken != nil {
 		return fmt.Errorf("read objects: %w", b.broken)
 	}
-	if err := b.request(ids); err != nil {
+	for _, id := range ids {
+		if err := b.check(id); err != nil {
+			return fmt.Errorf("read object: %w", err)
+		}
+	}
+	if err := b.request("contents", ids); err != nil {
 		return err
 	}
 	var missing error
@@ -143,22 +129,52 @@ func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r 
 
 // request writes all questions and then one flush. Git answers nothing before
 // the flush, so neither side can block on a full pipe.
-func (b *Blobs) request(ids []string) error {
+func (b *Blobs) request(verb string, names []string) error {
 	var ask strings.Builder
-	ask.Grow(len(ids) * (b.hexLen + 10))
-	for _, id := range ids {
-		if err := b.check(id); err != nil {
-			return fmt.Errorf("read object: %w", err)
-		}
-		ask.WriteString("contents ")
-		ask.WriteString(id)
+	ask.Grow(len(names) * (b.hexLen + 10))
+	for _, name := range names {
+		ask.WriteString(verb)
+		ask.WriteByte(' ')
+		ask.WriteString(name)
 		ask.WriteByte('\n')
 	}
 	ask.WriteString("flush\n")
 	if _, err := io.WriteString(b.in, ask.String()); err != nil {
-		return b.fail(fmt.Errorf("ask git for %d objects: %w", len(ids), err))
+		return b.fail(fmt.Errorf("ask git for %d objects: %w", len(names), err))
 	}
 	return nil
+}
+
+// object is what a name means. The zero object does not exist.
+type object struct{ id, kind string }
+
+// resolve asks what each name means, by one question. A name is a full object
+// name or a checked ref, with or without a suffix like ^{tree}.
+func (b *Blobs) resolve(names ...string) ([]object, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.broken != nil {
+		return nil, fmt.Errorf("resolve objects: %w", b.broken)
+	}
+	if err := b.request("info", names); err != nil {
+		return nil, err
+	}
+	found := make([]object, len(names))
+	for i, name := range names {
+		line, err := b.out.ReadString('\n')
+		if err != nil {
+			return nil, b.fail(fmt.Errorf("resolve %s: the git process ended: %w", name, err))
+		}
+		f := strings.Fields(line)
+		if len(f) == 2 && f[0] == name && f[1] == "missing" {
+			continue
+		}
+		if len(f) != 3 || b.check(f[0]) != nil {
+			return nil, b.fail(fmt.Errorf("resolve %s: git answered %q", name, line))
+		}
+		found[i] = object{f[0], f[1]}
+	}
+	return found, nil
 }
 
 // header reads "id kind size" or "id missing".

@@ -1,18 +1,13 @@
 package git
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // FileChange is one path that differs from the tree it is applied to.
@@ -38,40 +33,117 @@ type Candidate struct{ Commit, Tree string }
 
 // Candidate writes a commit with the changes applied, contents byte for byte.
 // Deletions come before everything else, whatever their place in the list, and
-// deleting what is not there does nothing. Nothing is written under an id that
-// does not match: if a file no longer hashes to its ID, there is no commit.
-// Its objects are unreferenced until UpdateRef names the commit.
-func (r *Repo) Candidate(ctx context.Context, d Draft) (Candidate, error) {
-	if err := r.checkDraft(d); err != nil {
-		return Candidate{}, fmt.Errorf("write candidate: %w", err)
-	}
-	in, feed := io.Pipe()
-	fed := make(chan error, 1)
-	go func() {
-		w := bufio.NewWriterSize(feed, 64<<10)
-		err := r.feed(w, d)
-		if err == nil {
-			err = w.Flush()
-		}
-		// A stream without its last word is refused by git as a whole.
-		feed.Close()
-		fed <- err
-	}()
-	out := &bounded{limit: 4 << 10}
-	err := r.pipe(ctx, in, out, nil,
-		"fast-import", "--quiet", "--done", "--force", "--date-format=raw", "--cat-blob-fd=1")
-	in.CloseWithError(errStopped)
-	r.dropCrashReport(err)
-	if ferr := <-fed; ferr != nil && !errors.Is(ferr, errStopped) {
-		err = ferr
+// deleting what is not there does nothing; deleting a folder deletes what is in
+// it. No tree or commit is written if a file no longer hashes to its ID. Only
+// the folders on the way to the changed paths are read and written. The objects
+// are unreferenced until UpdateRef names the commit.
+func (r *Repo) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	err = r.checkDraft(d)
+	if err == nil {
+		c, err = r.candidate(ctx, d)
 	}
 	if err != nil {
 		return Candidate{}, fmt.Errorf("write candidate: %w", err)
 	}
-	return r.parseCandidate(out.String())
+	return c, nil
 }
 
-var errStopped = errors.New("git stopped reading")
+func (r *Repo) candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	start, err := blobs.startOf(d)
+	if err != nil {
+		return c, err
+	}
+	if err := blobs.wantObjects(d.Changes); err != nil {
+		return c, err
+	}
+	p := &pack{repo: r}
+	changes, err := p.contents(d.Changes)
+	if err != nil {
+		return c, err
+	}
+	if c.Tree, err = blobs.edit(start, changes, p); err != nil {
+		return c, err
+	}
+	c.Commit = p.add("commit", commitText(d, c.Tree))
+	if err := p.write(ctx); err != nil {
+		return Candidate{}, err
+	}
+	return c, blobs.wantWritten(c)
+}
+
+// startOf is the tree that the changes are applied to; empty for no files.
+func (b *Blobs) startOf(d Draft) (string, error) {
+	name, kind := d.Base, "commit"
+	if d.Base == "" {
+		name, kind = d.Tree, "tree"
+	}
+	if name == "" {
+		return "", nil
+	}
+	found, err := b.resolve(name, name+"^{tree}")
+	switch {
+	case err != nil:
+		return "", err
+	case found[0].id == "":
+		return "", fmt.Errorf("%s %s: %w", kind, name, loop.ErrNotFound)
+	case found[0].kind != kind || found[1].kind != "tree":
+		return "", fmt.Errorf("object %s is a %s, not a %s", name, found[0].kind, kind)
+	}
+	return found[1].id, nil
+}
+
+// wantObjects refuses changes that name a content which is not there.
+func (b *Blobs) wantObjects(changes []FileChange) error {
+	var ids []string
+	for _, c := range changes {
+		if !c.Delete && c.From == "" && c.Mode != ModeGitlink {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := b.resolve(ids...)
+	if err != nil {
+		return err
+	}
+	for i, o := range found {
+		switch o.kind {
+		case "blob":
+		case "":
+			return fmt.Errorf("content %s: %w", ids[i], loop.ErrNotFound)
+		default:
+			return fmt.Errorf("content %s is a %s", ids[i], o.kind)
+		}
+	}
+	return nil
+}
+
+// wantWritten asks git whether it has what it was given, under the names that
+// were worked out here.
+func (b *Blobs) wantWritten(c Candidate) error {
+	found, err := b.resolve(c.Commit, c.Tree)
+	if err == nil && (found[0].kind != "commit" || found[1].kind != "tree") {
+		err = fmt.Errorf("git has not written the commit %s with the tree %s", c.Commit, c.Tree)
+	}
+	return err
+}
+
+func commitText(d Draft, tree string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	if d.Base != "" {
+		fmt.Fprintf(&b, "parent %s\n", d.Base)
+	}
+	who := fmt.Sprintf("%s <%s> %d +0000", authorName, authorEmail, unixSeconds(d.When))
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, CleanMessage(d.Message))
+	return b.Bytes()
+}
 
 func (r *Repo) checkDraft(d Draft) error {
 	for _, id := range []string{d.Base, d.Tree} {
@@ -107,107 +179,4 @@ func (r *Repo) checkChange(c FileChange) error {
 		return r.checkID(c.ID)
 	}
 	return nil
-}
-
-// feed writes the whole stream: contents, the commit, and the two questions.
-// The branch that fast-import needs is taken back before it becomes a ref.
-func (r *Repo) feed(w *bufio.Writer, d Draft) error {
-	ref := "refs/pawl/tmp/" + strings.ToLower(rand.Text())
-	commit := len(d.Changes) + 1
-	fmt.Fprint(w, "feature done\n")
-	for i, c := range d.Changes {
-		if c.From == "" || c.Delete {
-			continue
-		}
-		fmt.Fprintf(w, "blob\nmark :%d\n", i+1)
-		if err := r.feedContent(w, c); err != nil {
-			return err
-		}
-	}
-	who := fmt.Sprintf("%s <%s> %d +0000", authorName, authorEmail, unixSeconds(d.When))
-	message := CleanMessage(d.Message)
-	fmt.Fprintf(w, "commit %s\nmark :%d\nauthor %s\ncommitter %s\ndata %d\n%s\n", ref, commit, who, who, len(message), message)
-	switch {
-	case d.Base != "":
-		fmt.Fprintf(w, "from %s\n", d.Base)
-	case d.Tree != "":
-		fmt.Fprintf(w, "M 040000 %s \"\"\n", d.Tree)
-	}
-	feedChanges(w, d.Changes)
-	fmt.Fprintf(w, "\nls :%d \"\"\nget-mark :%d\n", commit, commit)
-	fmt.Fprintf(w, "reset %s\nfrom %s\n\ndone\n", ref, strings.Repeat("0", r.hexLen()))
-	return nil
-}
-
-func feedChanges(w io.Writer, changes []FileChange) {
-	for _, c := range changes {
-		if c.Delete {
-			fmt.Fprintf(w, "D %s\n", quotePath(c.Path))
-		}
-	}
-	for i, c := range changes {
-		switch {
-		case c.Delete:
-		case c.From != "":
-			fmt.Fprintf(w, "M %o :%d %s\n", c.Mode, i+1, quotePath(c.Path))
-		default:
-			fmt.Fprintf(w, "M %o %s %s\n", c.Mode, c.ID, quotePath(c.Path))
-		}
-	}
-}
-
-// feedContent copies one file into the stream, and fails if it is no longer
-// the file that was looked at.
-func (r *Repo) feedContent(w io.Writer, c FileChange) error {
-	if c.Mode == ModeSymlink {
-		target, err := os.Readlink(c.From)
-		if err != nil {
-			return err
-		}
-		target = filepath.ToSlash(target)
-		if id := r.HashBytes([]byte(target)); c.ID != "" && id != c.ID {
-			return fmt.Errorf("%q changed while it was captured", c.Path)
-		}
-		_, err = fmt.Fprintf(w, "data %d\n%s\n", len(target), target)
-		return err
-	}
-	f, info, err := openRegular(c.From)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	fmt.Fprintf(w, "data %d\n", info.Size())
-	h := r.blobHash(info.Size())
-	n, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(f, info.Size()))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", c.From, err)
-	}
-	if n != info.Size() || c.ID != "" && hex.EncodeToString(h.Sum(nil)) != c.ID {
-		return fmt.Errorf("%q changed while it was captured", c.Path)
-	}
-	_, err = io.WriteString(w, "\n")
-	return err
-}
-
-// parseCandidate reads "040000 tree <id>\t" and "<commit>".
-func (r *Repo) parseCandidate(out string) (Candidate, error) {
-	f := strings.Fields(out)
-	if len(f) != 4 || f[1] != "tree" || r.checkID(f[2]) != nil || r.checkID(f[3]) != nil {
-		return Candidate{}, fmt.Errorf("write candidate: git answered %q", out)
-	}
-	return Candidate{Commit: f[3], Tree: f[2]}, nil
-}
-
-var crashReport = regexp.MustCompile(`fast_import_crash_[0-9]+`)
-
-// dropCrashReport removes the file that fast-import leaves in the git
-// directory when it is refused, and that nobody would ever remove.
-func (r *Repo) dropCrashReport(err error) {
-	c, ok := errors.AsType[*commandError](err)
-	if !ok {
-		return
-	}
-	if name := crashReport.FindString(c.stderr); name != "" {
-		_ = os.Remove(filepath.Join(r.GitDir, name))
-	}
 }

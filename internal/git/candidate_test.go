@@ -3,8 +3,6 @@
 package git
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 var oddNames = []string{"new\nline", `quo"te`, `back\slash`, "latin\xe9", "tab\there", "sp ace", "-dash", "ünïcode", "\x01ctl", ":(glob)*", "a/b/ c "}
@@ -137,13 +133,13 @@ func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 	}
 }
 
-// wantNoTrace fails if the repository holds other refs or a crash report.
+// wantNoTrace fails if the repository holds other refs or an unfinished pack.
 func wantNoTrace(t *testing.T, dir string, refs ...string) {
 	t.Helper()
 	if got := strings.Fields(plainGit(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(got, refs) {
 		t.Errorf("refs = %v, want %v", got, refs)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".git", "fast_import_crash*")); left != nil {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".git", "objects", "pack", "tmp_*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -211,10 +207,11 @@ func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
 		"a link for a file":            {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: link}, "symbolic link"},
 		"a file that changed":          {b.Commit, FileChange{Path: "x", Mode: ModeFile, From: from, ID: strings.Repeat("1", 40)}, "changed while"},
 		"a link that changed":          {b.Commit, FileChange{Path: "x", Mode: ModeSymlink, From: link, ID: strings.Repeat("1", 40)}, "changed while"},
-		"an object that is not there":  {b.Commit, FileChange{Path: "x", Mode: ModeFile, ID: strings.Repeat("1", 40)}, "git fast-import"},
-		"a base that is not there":     {strings.Repeat("2", 40), FileChange{Path: "x", Mode: ModeFile, From: from}, "git fast-import"},
+		"an object that is not there":  {b.Commit, FileChange{Path: "x", Mode: ModeFile, ID: strings.Repeat("1", 40)}, "not found"},
+		"a base that is not there":     {strings.Repeat("2", 40), FileChange{Path: "x", Mode: ModeFile, From: from}, "not found"},
 		"a base that is an expression": {"HEAD", FileChange{Path: "x", Mode: ModeFile, From: from}, "object name"},
-		"a base that is a tree":        {b.Tree, FileChange{Path: "x", Mode: ModeFile, From: from}, "git fast-import"},
+		"a base that is a tree":        {b.Tree, FileChange{Path: "x", Mode: ModeFile, From: from}, "is a tree, not a commit"},
+		"a tree for a file":            {b.Commit, FileChange{Path: "x", Mode: ModeFile, ID: b.Tree}, "is a tree"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := r.Candidate(t.Context(), Draft{Base: c.base, When: when, Changes: []FileChange{c.change}})
@@ -224,6 +221,24 @@ func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
 			wantNoTrace(t, dir, "refs/heads/main")
 		})
 	}
+}
+
+func TestAPackThatIsRefusedLeavesNothing(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	r := open(t, dir)
+	from := t.TempDir()
+	var changes []FileChange
+	for i := range 2 * unpackLimit {
+		name := fmt.Sprint("f", i)
+		writeFiles(t, from, map[string]string{name: name})
+		changes = append(changes, FileChange{Path: name, Mode: ModeFile, From: filepath.Join(from, name)})
+	}
+	changes[len(changes)-1].ID = strings.Repeat("1", 40)
+	_, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, When: when, Changes: changes})
+	if err == nil || !strings.Contains(err.Error(), "changed while") {
+		t.Errorf("candidate = %v, want an error that says what changed", err)
+	}
+	wantNoTrace(t, dir, "refs/heads/main")
 }
 
 func TestCandidateOfThreeThousandFiles(t *testing.T) {
@@ -289,51 +304,8 @@ func TestATypicalRunStartsFewProcesses(t *testing.T) {
 	c, err := r.Candidate(ctx, Draft{Base: b.Commit, When: when})
 	must(t, err)
 	must(t, r.UpdateRef(ctx, "refs/pawl/x", c.Commit, ""))
-	want := []string{"rev-parse", "rev-parse", "cat-file", "fast-import", "update-ref"}
+	want := []string{"rev-parse", "cat-file", "cat-file", "cat-file", "unpack-objects", "update-ref"}
 	if d := cmp.Diff(want, count.verbs); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "one", "b": ""})
-	r := open(t, dir)
-	blobs, err := r.Blobs(t.Context())
-	must(t, err)
-	missing := strings.Repeat("0", 40)
-	if _, err := blobs.Read(missing); !errors.Is(err, loop.ErrNotFound) {
-		t.Errorf("Read = %v, want not found", err)
-	}
-	if _, err := blobs.Read("HEAD"); err == nil {
-		t.Error("an expression was read")
-	}
-	for content := range map[string]bool{"one": true, "": true} {
-		if got, err := blobs.Read(r.HashBytes([]byte(content))); err != nil || string(got) != content {
-			t.Errorf("Read = %q, %v, want %q", got, err, content)
-		}
-	}
-	must(t, blobs.Close())
-	must(t, blobs.Close())
-	if _, err := blobs.Read(missing); err == nil {
-		t.Error("a closed session was read")
-	}
-}
-
-func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
-	ctx, cancel := contextWithCancel(t)
-	blobs, err := r.Blobs(ctx)
-	must(t, err)
-	cancel()
-	<-ctx.Done()
-	for err == nil { // The process may answer before its end.
-		_, err = blobs.Read(r.HashBytes([]byte("one")))
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Read = %v, want the reason for the end", err)
-	}
-	must(t, blobs.Close())
-	if _, err := blobs.Read(r.HashBytes([]byte("one"))); err == nil {
-		t.Error("a dead session was read")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,6 @@ var overrides = []string{
 	"-c", "submodule.recurse=false",
 	"-c", "commit.gpgsign=false",
 	"-c", "i18n.commitEncoding=UTF-8",
-	"-c", "fastimport.unpackLimit=100",
 	"-c", "gc.auto=0",
 	"-c", "maintenance.auto=false",
 }
@@ -86,9 +84,7 @@ func environ(gitDir, commonDir, workTree string) []string {
 
 // searchPath is pawl's own PATH without entries that depend on a directory.
 func searchPath() string {
-	dirs := filepath.SplitList(os.Getenv("PATH"))
-	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) })
-	return strings.Join(dirs, string(filepath.ListSeparator))
+	return strings.Join(proc.PathDirs(os.Getenv("PATH")), string(filepath.ListSeparator))
 }
 
 // git runs one command and returns what it printed.

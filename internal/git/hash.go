@@ -46,16 +46,27 @@ func (r *Repo) HashFile(path string, mode uint32, limit int64) (id string, size 
 
 // HashBytes returns the object name of data as a blob.
 func (r *Repo) HashBytes(data []byte) string {
-	h := r.blobHash(int64(len(data)))
-	h.Write(data)
+	return r.objectID("blob", data)
+}
+
+// objectID returns the object name of a whole object.
+func (r *Repo) objectID(kind string, body []byte) string {
+	h := r.objectHash(kind, int64(len(body)))
+	h.Write(body)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (r *Repo) blobHash(size int64) hash.Hash {
-	h := sha1.New()
-	if r.Format == SHA256 {
-		h = sha256.New()
-	}
-	fmt.Fprintf(h, "blob %d\x00", size)
+func (r *Repo) blobHash(size int64) hash.Hash { return r.objectHash("blob", size) }
+
+func (r *Repo) objectHash(kind string, size int64) hash.Hash {
+	h := r.newHash()
+	fmt.Fprintf(h, "%s %d\x00", kind, size)
 	return h
+}
+
+func (r *Repo) newHash() hash.Hash {
+	if r.Format == SHA256 {
+		return sha256.New()
+	}
+	return sha1.New()
 }

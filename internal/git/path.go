@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxPath is the longest path in bytes that is accepted.
@@ -51,23 +50,4 @@ func visible(c rune) rune {
 		return -1
 	}
 	return c
-}
-
-// quotePath writes a path as fast-import reads it.
-func quotePath(p string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(p) {
-		switch c := p[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c >= utf8.RuneSelf || c == 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

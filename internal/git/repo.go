@@ -36,7 +36,8 @@ const (
 )
 
 // Repo is one repository as seen from one checkout. Get it from Open. It is
-// safe for concurrent use, and holds no process or file open.
+// safe for concurrent use, and holds no process or file open, unless it is from
+// Hold.
 type Repo struct {
 	Root      string // absolute path of the top of the checkout, symlinks resolved
 	GitDir    string // absolute path of the git directory of this checkout
@@ -45,6 +46,8 @@ type Repo struct {
 
 	run  Runner
 	once []string // environment of every command
+
+	shelf *shelf // nil unless held
 }
 
 // Open finds the repository whose checkout contains dir. A repository without

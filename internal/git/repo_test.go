@@ -125,6 +125,32 @@ func TestBaseOfADetachedHeadHasNoBranch(t *testing.T) {
 	}
 }
 
+func TestABranchThatStandsForAnotherIsThatOne(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	plainGit(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+	plainGit(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
+	r := open(t, dir)
+	for _, pack := range []bool{false, true} {
+		if pack {
+			plainGit(t, dir, "pack-refs", "--all")
+		}
+		b, err := r.Base(t.Context(), "")
+		must(t, err)
+		if b.Branch != "main" || b.Commit != plainGit(t, dir, "rev-parse", "main") {
+			t.Errorf("packed %v: base = %+v, want main", pack, b)
+		}
+	}
+}
+
+func TestBaseOfABranchWhoseRefIsPacked(t *testing.T) {
+	dir := newRepo(t, map[string]string{"a": "1"})
+	plainGit(t, dir, "pack-refs", "--all")
+	b := base(t, open(t, dir))
+	if b.Branch != "main" || b.Tree != plainGit(t, dir, "rev-parse", "main^{tree}") {
+		t.Errorf("base = %+v, want main with its tree", b)
+	}
+}
+
 func TestAnUnbornBranchBesideOthersIsNamed(t *testing.T) {
 	dir := newRepo(t, nil)
 	plainGit(t, dir, "checkout", "-q", "--orphan", "fresh")

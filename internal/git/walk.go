@@ -43,6 +43,12 @@ func (b *Blobs) Tree(rev string) (tree string, entries []Entry, err error) {
 	return tree, entries, nil
 }
 
+// TreeOf returns the tree of a commit, or of itself.
+func (b *Blobs) TreeOf(rev string) (string, error) {
+	tree, _, err := b.treeOf(rev)
+	return tree, err
+}
+
 // treeOf reads the object rev and, if it is a commit, its tree.
 func (b *Blobs) treeOf(rev string) (string, []byte, error) {
 	var kind string
@@ -82,21 +88,14 @@ func readAs(want, kind string, size int64, r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// split appends what one tree object holds: "mode name\0" and the raw id.
+// split appends what one tree object holds.
 func (b *Blobs) split(prefix string, body []byte, files, dirs []Entry) ([]Entry, []Entry, error) {
-	raw := b.hexLen / 2
 	for len(body) > 0 {
-		head, rest, ok := bytes.Cut(body, []byte{0})
-		modeText, name, spaced := bytes.Cut(head, []byte{' '})
-		mode, err := strconv.ParseUint(string(modeText), 8, 32)
-		if !ok || !spaced || err != nil || len(rest) < raw {
-			return nil, nil, fmt.Errorf("tree at %q is damaged", prefix)
+		e, rest, err := b.entry(prefix, body)
+		if err != nil {
+			return nil, nil, err
 		}
-		if bytes.IndexByte(name, '/') >= 0 || len(prefix)+len(name) > MaxPath {
-			return nil, nil, fmt.Errorf("tree at %.80q holds the name %.80q", prefix, name)
-		}
-		e := Entry{Path: prefix + string(name), Mode: uint32(mode), ID: hex.EncodeToString(rest[:raw])}
-		if mode == modeTree {
+		if e.Mode == modeTree {
 			dirs = append(dirs, e)
 		} else {
 			files = append(files, e)
@@ -104,9 +103,37 @@ func (b *Blobs) split(prefix string, body []byte, files, dirs []Entry) ([]Entry,
 		if len(files)+len(dirs) > maxEntries {
 			return nil, nil, fmt.Errorf("it holds more than %d entries", maxEntries)
 		}
-		body = rest[raw:]
+		body = rest
 	}
 	return files, dirs, nil
+}
+
+// entries lists what one tree object holds, in its order.
+func (b *Blobs) entries(prefix string, body []byte) ([]Entry, error) {
+	var list []Entry
+	for len(body) > 0 {
+		e, rest, err := b.entry(prefix, body)
+		if err != nil {
+			return nil, err
+		}
+		list, body = append(list, e), rest
+	}
+	return list, nil
+}
+
+// entry reads the first entry of a tree object: "mode name\0" and the raw id.
+func (b *Blobs) entry(prefix string, body []byte) (e Entry, rest []byte, err error) {
+	raw := b.hexLen / 2
+	head, rest, ok := bytes.Cut(body, []byte{0})
+	modeText, name, spaced := bytes.Cut(head, []byte{' '})
+	mode, err := strconv.ParseUint(string(modeText), 8, 32)
+	if !ok || !spaced || err != nil || len(rest) < raw {
+		return Entry{}, nil, fmt.Errorf("tree at %q is damaged", prefix)
+	}
+	if bytes.IndexByte(name, '/') >= 0 || len(prefix)+len(name) > MaxPath {
+		return Entry{}, nil, fmt.Errorf("tree at %.80q holds the name %.80q", prefix, name)
+	}
+	return Entry{Path: prefix + string(name), Mode: uint32(mode), ID: hex.EncodeToString(rest[:raw])}, rest[raw:], nil
 }
 
 func idsOf(entries []Entry) []string {

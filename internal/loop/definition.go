@@ -36,12 +36,18 @@ type Definition struct {
 	Agent        string `json:"agent,omitempty"`
 	AgentCommand string `json:"agent_command,omitempty"` // run by the shell
 	Model        string `json:"model,omitempty"`
+	Provider     string `json:"provider,omitempty"` // who serves the model; empty: the driver's own
+	BaseURL      string `json:"base_url,omitempty"` // where the meter forwards to; empty: the provider's
+	Auth         Auth   `json:"auth,omitempty"`     // empty: detected
+	Resume       bool   `json:"resume,omitempty"`   // runs go on with one conversation
 
-	BudgetTokens   int64         `json:"budget_tokens,omitempty"` // output tokens of one run
-	MaxIterations  int           `json:"max_iterations,omitempty"`
-	MaxItems       int           `json:"max_items,omitempty"`
-	MaxStepTimeout time.Duration `json:"max_step_timeout,omitempty"`
-	MaxWallClock   time.Duration `json:"max_wall_clock,omitempty"`
+	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
+	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output
+	BudgetTokens    int64         `json:"budget_tokens,omitempty"`     // output tokens of one run
+	MaxIterations   int           `json:"max_iterations,omitempty"`
+	MaxItems        int           `json:"max_items,omitempty"`
+	MaxStepTimeout  time.Duration `json:"max_step_timeout,omitempty"`
+	MaxWallClock    time.Duration `json:"max_wall_clock,omitempty"`
 
 	GiveUpAfter       int    `json:"give_up_after,omitempty"`
 	OnBlocked         string `json:"on_blocked,omitempty"`
@@ -49,7 +55,9 @@ type Definition struct {
 	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
 
 	Sandbox string   `json:"sandbox,omitempty"`
-	Env     []string `json:"env,omitempty"` // names of variables the agent and gates may see
+	Env     []string `json:"env,omitempty"`     // names of variables the agent and gates may see
+	Setup   string   `json:"setup,omitempty"`   // prepares dependencies; "none": nothing does; empty: detected
+	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
 }
 
 // Defaults of the optional keys.
@@ -78,6 +86,7 @@ func (d Definition) WithDefaults() Definition {
 	d.MaxWallClock = orDefault(d.MaxWallClock, DefaultWallClock)
 	d.GiveUpAfter = orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
 	d.RetryBlockedAfter = orDefault(d.RetryBlockedAfter, DefaultRetryBlockedAfter)
+	d.Sandbox = orDefault(d.Sandbox, "full")
 	d.OnBlocked = orDefault(d.OnBlocked, "log_and_skip")
 	d.OnFailure = orDefault(d.OnFailure, "log_skip_continue")
 	return d

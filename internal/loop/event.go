@@ -19,6 +19,7 @@ const (
 	EventPhase   = "phase"   // a phase began
 	EventNote    = "note"    // something a person should read
 	EventOutput  = "output"  // what an agent or gate printed, in pieces
+	EventTool    = "tool"    // a tool that an agent used, and with what
 	EventGate    = "gate"    // a gate's verdict
 	EventOutcome = "outcome" // how the run ended
 )
@@ -31,6 +32,7 @@ const (
 	LinkDefinition = "definition" // the definition is another one
 	LinkKill       = "kill"       // the kill switch was set or cleared
 	LinkLog        = "log"        // a run log was written anew
+	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
 )
 

@@ -22,6 +22,8 @@ const (
 	ReasonMaxIterations Reason = "max_iterations"  //
 	ReasonWallClock     Reason = "max_wall_clock"  //
 	ReasonBudgetTokens  Reason = "budget_tokens"   // output tokens of the run are used up
+	ReasonBudget        Reason = "budget"          // a window has nothing left that could be reserved
+	ReasonCoolOff       Reason = "cool_off"        // the agent's program failed several times in a row
 	ReasonGiveUp        Reason = "same_gate_fails" // give_up_after: same gate, same tree
 )
 
@@ -40,9 +42,11 @@ const (
 	ReasonAgentEscalated  Reason = "agent_escalated"
 	ReasonAgentExit       Reason = "agent_exit"
 	ReasonAgentTimeout    Reason = "agent_timeout"
+	ReasonLimit           Reason = "limit" // a program ran into one of processes, memory, output or file size
 	ReasonAgentMissing    Reason = "agent_missing"
 	ReasonReportMalformed Reason = "report_malformed"
 	ReasonSenseFailed     Reason = "sense_failed"
+	ReasonSetupFailed     Reason = "setup_failed" // the dependencies of a tree could not be prepared
 	ReasonScope           Reason = "scope"
 	ReasonApproval        Reason = "approval_asked"
 	ReasonKillSwitch      Reason = "kill_switch"

@@ -27,8 +27,11 @@ type Run struct {
 	Snapshot   string    `json:"snapshot,omitempty"` // ref under refs/pawl/snapshots, empty when none was taken
 	Approval   string    `json:"approval,omitempty"`
 	Sandbox    string    `json:"sandbox"`
-	Readiness  int       `json:"readiness"` // 0..100, the loop's self-assessment after this run
+	Readiness  int       `json:"readiness"`       // 0..100, the loop's self-assessment after this run
+	Agent      string    `json:"agent,omitempty"` // of the roster; empty: nobody acted
+	Auth       Auth      `json:"auth,omitempty"`  // how the agent got at its model; empty: by itself, unmetered
 	Usage      Usage     `json:"usage,omitzero"`
+	Cost       Cost      `json:"cost,omitzero"`
 	Spent      Spent     `json:"spent,omitzero"`
 	Holder     Holder    `json:"holder,omitzero"`
 	Fence      int64     `json:"fence"`
@@ -46,14 +49,20 @@ type Overrides struct {
 	AgentCommand  string `json:"agent_command,omitempty"`
 	Model         string `json:"model,omitempty"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
+	Sandbox       string `json:"sandbox,omitempty"`
 }
 
-// Apply returns d with the overrides in place.
+// Apply returns d with the overrides in place. What the definition says of one
+// agent's program and model does not hold for another.
 func (o Overrides) Apply(d Definition) Definition {
+	if o.Agent != "" && o.Agent != d.Agent {
+		d.AgentCommand, d.Model, d.Provider, d.BaseURL, d.Auth = "", "", "", "", ""
+	}
 	d.Agent = orDefault(o.Agent, d.Agent)
 	d.AgentCommand = orDefault(o.AgentCommand, d.AgentCommand)
 	d.Model = orDefault(o.Model, d.Model)
 	d.MaxIterations = orDefault(o.MaxIterations, d.MaxIterations)
+	d.Sandbox = orDefault(o.Sandbox, d.Sandbox)
 	return d
 }
 
@@ -64,44 +73,6 @@ type Holder struct {
 	Start int64  `json:"start,omitempty"` // when the process started, in the platform's own unit
 	Boot  string `json:"boot,omitempty"`  // boot of the host; empty where the platform has none
 	Node  string `json:"node,omitempty"`  // host name
-}
-
-// Usage counts tokens of model calls. Source says how the numbers came to be.
-type Usage struct {
-	Input      int64       `json:"input"`
-	Output     int64       `json:"output"`
-	CacheRead  int64       `json:"cache_read"`
-	CacheWrite int64       `json:"cache_write"`
-	Source     UsageSource `json:"source,omitempty"`
-}
-
-// UsageSource says how a Usage was obtained.
-type UsageSource string
-
-// The sources, from the most to the least exact. A sum is as exact as its
-// least exact part.
-const (
-	UsageMetered   UsageSource = "metered"
-	UsageReported  UsageSource = "reported"
-	UsageEstimated UsageSource = "estimated"
-)
-
-// Charged is what counts against token budgets: cache reads are priced apart
-// and never trip a cap.
-func (u Usage) Charged() int64 { return u.Input + u.CacheWrite + u.Output }
-
-// Add returns the sum of both usages, with the less exact source.
-func (u Usage) Add(v Usage) Usage {
-	rank := map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, UsageEstimated: 3}
-	sum := Usage{
-		Input: u.Input + v.Input, Output: u.Output + v.Output,
-		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
-		Source: u.Source,
-	}
-	if rank[v.Source] > rank[u.Source] {
-		sum.Source = v.Source
-	}
-	return sum
 }
 
 // Spent is wall-clock time of a run by what it was spent on. Agent and Gates

@@ -125,7 +125,12 @@ type Turn struct {
 	Model     string        `json:"model,omitempty"`
 	Exit      int           `json:"exit"`
 	Ended     string        `json:"ended"` // exit, timeout, killed, canceled, not_started
+	Auth      Auth          `json:"auth,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"`
+	Models    []ModelUsage  `json:"models,omitempty"` // Usage by model, where it is known
+	Cost      Cost          `json:"cost,omitzero"`
+	Failure   *Failure      `json:"failure,omitempty"`
+	Session   string        `json:"session,omitempty"`
 	Took      time.Duration `json:"took"`
 	Started   time.Time     `json:"started"`
 }

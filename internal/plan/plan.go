@@ -1,5 +1,7 @@
-// Package plan decides: which step a run works on next, and what becomes of a
-// step after an attempt. Every candidate gets a reason, chosen or not.
+// Package plan decides: which step a run works on next, what becomes of a step
+// after an attempt, what a run reserves before it acts, what its tokens cost,
+// and what follows a turn that failed. Every candidate gets a reason, chosen or
+// not, and every decision has words for people.
 //
 // It performs no I/O, reads no clock and generates no ids: the same snapshot
 // always gives the same decision.
@@ -53,6 +55,7 @@ type Snapshot struct {
 	Items      int             // steps that this run finished
 	Started    time.Time
 	Output     int64       // output tokens used by this run
+	Hold       *loop.Hold  // what keeps the loop or its account from acting; nil: nothing
 	Nothing    loop.Reason // why sensing found nothing to do, empty if it found something
 }
 
@@ -111,6 +114,8 @@ func Next(s Snapshot, now time.Time) Decision {
 func (s Snapshot) limit(now time.Time) (loop.Reason, string) {
 	r := s.Rules
 	switch {
+	case s.Hold != nil && Holds(*s.Hold, now):
+		return s.Hold.Reason, HoldWords(*s.Hold)
 	case s.Items >= r.MaxItems:
 		return loop.ReasonMaxItems, fmt.Sprintf("%d of %d items are finished", s.Items, r.MaxItems)
 	case s.Iterations >= r.MaxIterations:
@@ -121,6 +126,19 @@ func (s Snapshot) limit(now time.Time) (loop.Reason, string) {
 		return loop.ReasonBudgetTokens, fmt.Sprintf("%d of %d output tokens are used", s.Output, r.BudgetTokens)
 	}
 	return "", ""
+}
+
+// Holds reports whether a hold keeps its subject from acting now.
+func Holds(h loop.Hold, now time.Time) bool {
+	return h.Reason != "" && (h.Until.IsZero() || now.Before(h.Until))
+}
+
+// HoldWords says what keeps a loop from acting, and until when.
+func HoldWords(h loop.Hold) string {
+	if h.Until.IsZero() {
+		return "until somebody resumes it: " + h.Detail
+	}
+	return fmt.Sprintf("until %s: %s", h.Until.UTC().Format(time.RFC3339), h.Detail)
 }
 
 // eligible returns the rule that keeps c from being chosen, if any.

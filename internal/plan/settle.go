@@ -41,6 +41,8 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	case a.Verdict == loop.VerdictPass:
 		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree, s.Step.Snapshot = loop.StepDone, 0, "", "", ""
 		s.Step.Feedback = "" // Nothing that a later attempt should do differently.
+	case a.Reason.Outside():
+		s.outside()
 	case a.Reason == loop.ReasonAgentQuiet:
 		s.Step.State, s.Step.Feedback, s.Outcome = loop.StepOpen, "", loop.OutcomeQuiet
 	case a.Reason == loop.ReasonAgentEscalated:
@@ -60,6 +62,15 @@ func (s *Settlement) blocked(run int64, r Rules) {
 		s.Outcome = loop.OutcomeEscalated
 	case "halt":
 		s.Halt = true
+	}
+}
+
+// outside leaves the step as it was: what stopped it was none of its doing.
+func (s *Settlement) outside() {
+	s.Step.State, s.Outcome = loop.StepOpen, loop.OutcomeBlocked
+	s.Step.Attempts--
+	if s.Reason == loop.ReasonBudget {
+		s.Outcome = loop.OutcomeBudget
 	}
 }
 

@@ -57,6 +57,10 @@ func TestWhatBecomesOfAStepAfterOneAttempt(t *testing.T) {
 		"a gate failed, retry_once leaves it open":           {fails("verify", "t1"), rules("", "retry_once"), end{loop.StepOpen, loop.OutcomeFailed, true, false}},
 		"a gate failed, halt":                                {fails("verify", "t1"), rules("", "halt"), end{loop.StepFailed, loop.OutcomeFailed, true, true}},
 		"a gate failed, halt on a block only":                {fails("verify", "t1"), rules("halt", "log_skip_continue"), end{loop.StepFailed, loop.OutcomeFailed, true, false}},
+		"the account is limited":                             {says(loop.FailureRateLimit), rules("", "halt"), end{loop.StepOpen, loop.OutcomeBlocked, false, false}},
+		"no credential":                                      {says(loop.FailureAuth), roomy, end{loop.StepOpen, loop.OutcomeBlocked, false, false}},
+		"the budget is used up":                              {says(loop.ReasonBudget), roomy, end{loop.StepOpen, loop.OutcomeBudget, false, false}},
+		"the agent's program crashed":                        {says(loop.FailureCrash), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
 		"the agent failed":                                   {says(loop.ReasonAgentFailed), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
 		"the report could not be read":                       {says(loop.ReasonReportMalformed), roomy, end{loop.StepFailed, loop.OutcomeFailed, true, false}},
 		"a first failure gives up when one is enough":        {fails("verify", "t1"), plan.Rules{GiveUpAfter: 1}, end{loop.StepEscalated, loop.OutcomeGaveUp, false, false}},
@@ -69,8 +73,12 @@ func TestWhatBecomesOfAStepAfterOneAttempt(t *testing.T) {
 			if diff := cmp.Diff(c.want, end{s.Step.State, s.Outcome, s.Again, s.Halt}); diff != "" {
 				t.Errorf("settlement (-want +got):\n%s", diff)
 			}
-			if s.Step.Attempts != 1 || s.Step.WaitsFor != "" {
-				t.Errorf("attempts = %d, waits for %q; want 1 and nothing", s.Step.Attempts, s.Step.WaitsFor)
+			attempts := 1
+			if c.attempt.Reason.Outside() {
+				attempts = 0
+			}
+			if s.Step.Attempts != attempts || s.Step.WaitsFor != "" {
+				t.Errorf("attempts = %d, waits for %q; want %d and nothing", s.Step.Attempts, s.Step.WaitsFor, attempts)
 			}
 			if s.Step.Key != before.Key || s.Step.RunID != before.RunID {
 				t.Errorf("step = %+v, want the one that was settled", s.Step)

@@ -57,9 +57,12 @@ type Change struct {
 }
 
 // Check returns everything for which a candidate is refused: paths by Judge,
-// kinds of files, collisions, and what is over the limits. tree are all paths
-// of the base. Nothing returned means that the candidate may go to the gates.
-func (s Scope) Check(changes []Change, tree []string, limits Limits) []Verdict {
+// kinds of files, collisions, and what is over the limits. Beside are paths of
+// the base among which a changed one may collide: at least the files, and the
+// folders with a file that is not deleted, of each folder that a changed path
+// is in; with all paths of the base the verdicts are the same. Nothing returned
+// means that the candidate may go to the gates.
+func (s Scope) Check(changes []Change, beside []string, limits Limits) []Verdict {
 	limits = limits.withDefaults()
 	if over := tooMuch(changes, limits); over.Rule != "" {
 		return []Verdict{over} // A list without bounds is not worth a look.
@@ -73,11 +76,11 @@ func (s Scope) Check(changes []Change, tree []string, limits Limits) []Verdict {
 			refused = append(refused, Verdict{Path: c.Path, Code: code, Rule: why})
 		}
 	}
-	return append(refused, Collisions(after(changes, tree))...)
+	return append(refused, Collisions(after(changes, beside))...)
 }
 
-// after returns the changed paths that exist after a change, and all paths.
-func after(changes []Change, tree []string) (changed, all []string) {
+// after returns the changed paths that exist after a change, and what else does.
+func after(changes []Change, beside []string) (changed, all []string) {
 	gone := map[string]bool{}
 	for _, c := range changes {
 		if c.New.exists() {
@@ -86,7 +89,7 @@ func after(changes []Change, tree []string) (changed, all []string) {
 			gone[c.Path] = true
 		}
 	}
-	for _, name := range tree {
+	for _, name := range beside {
 		if !gone[name] {
 			all = append(all, name)
 		}

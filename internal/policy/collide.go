@@ -9,10 +9,10 @@ import (
 // Collisions returns a verdict for each changed path that a file system could
 // take for another one: it, or a folder that it is in, differs from a path of
 // the tree or of the change only in letter case, Unicode form or characters
-// that do not show. changed are the paths that exist after the change, tree
-// those of the whole tree after it; a path may stand in both, and the same
-// path collides with nothing.
-func Collisions(changed, tree []string) []Verdict {
+// that do not show. changed are the paths that exist after the change, beside
+// files and folders that do: at least all that lie in a folder of a changed
+// path. A path may stand in both, and the same path collides with nothing.
+func Collisions(changed, beside []string) []Verdict {
 	seen := spelled{}
 	for _, name := range changed {
 		eachPrefix(name, func(folded, _ string) bool {
@@ -20,7 +20,7 @@ func Collisions(changed, tree []string) []Verdict {
 			return true
 		})
 	}
-	for _, name := range tree {
+	for _, name := range beside {
 		// What is not even the folder of a changed path has nothing below it
 		// that could be one.
 		eachPrefix(name, func(folded, written string) bool {

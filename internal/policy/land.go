@@ -35,6 +35,10 @@ const (
 // of the base's files are many, too.
 const MassDeletion = 10
 
+// ManyFiles is from how many files of the base on MassDeletion is less than
+// half of them: a caller need not count any further.
+const ManyFiles = 2 * MassDeletion
+
 // Action is what would be done with a change.
 type Action string
 
@@ -51,7 +55,7 @@ const (
 // ChangeSet is one change and what is to be done with it.
 type ChangeSet struct {
 	Changes []Change
-	Files   int // in the base; 0 if that is not known
+	Files   int // in the base, or ManyFiles if there are more; 0 if that is not known
 	Action  Action
 	Branch  string // that the action moves, with or without refs/heads/
 	Main    string // the branch that the workspace's runs start from

@@ -1,7 +1,8 @@
 // Package policy says of each path that an agent changed whether the
 // definition allows it, of a whole change whether it is one that may be
 // landed, and to which classes it belongs that may or may never land without a
-// human. Every answer carries the rule that decided.
+// human; and of what an agent asks leave for whether it may do it, or a human
+// has to say yes. Every answer carries the rule that decided.
 //
 // It looks at names, modes and texts that it is given, never at a file system
 // or a repository, and it denies what no rule allows. It never decides what a

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // Agent is one of the command-line agents that pawl drives, whether it is
@@ -14,10 +17,23 @@ type Agent struct {
 	Name    string // claude codex gemini opencode qwen goose
 	Path    string // empty: it is not installed
 	Version string
+	Tried   string // the version that pawl was tried with
 	Login   Login
 	How     string // the variable or file that Login comes from, or why it is unknown
-	Problem string // what a person should know, several separated by semicolons
+	SignIn  string // what a person does to get a login
+	Problem string // what a person should know of the program, several separated by semicolons
 	Fix     string // for each part of Problem
+
+	withKey string
+}
+
+// Advice is Problem and Fix with what is to be said of the login: nothing, for
+// a program that is not installed.
+func (a Agent) Advice() (problem, fix string) {
+	if a.Login == LoginNo && a.Path != "" {
+		a.note("no login: "+a.How, a.SignIn+", or set "+a.withKey)
+	}
+	return a.Problem, a.Fix
 }
 
 // Login says whether an agent has something to identify itself with. That the
@@ -84,12 +100,14 @@ var kinds = []kind{
 	},
 }
 
-// Agents looks for all agents at once, and returns one entry each, in the same
-// order every time. It blocks for at most half a minute.
-func (p Prober) Agents(ctx context.Context) []Agent {
-	all := make([]Agent, len(kinds))
+// Agents looks for the agents of these names, or for all that pawl knows, at
+// once. It returns one entry each, in the same order every time, and none for
+// other names. It blocks for at most half a minute.
+func (p Prober) Agents(ctx context.Context, names ...string) []Agent {
+	wanted := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return len(names) > 0 && !slices.Contains(names, k.name) })
+	all := make([]Agent, len(wanted))
 	var wait sync.WaitGroup
-	for i, k := range kinds {
+	for i, k := range wanted {
 		wait.Go(func() { all[i] = p.agent(ctx, k) })
 	}
 	wait.Wait()
@@ -97,7 +115,7 @@ func (p Prober) Agents(ctx context.Context) []Agent {
 }
 
 func (p Prober) agent(ctx context.Context, k kind) Agent {
-	a := Agent{Name: k.name, Path: p.search(k.name)}
+	a := Agent{Name: k.name, Path: p.search(k.name), Tried: k.tried, SignIn: k.signIn, withKey: k.withKey}
 	a.Login, a.How = p.login(k)
 	if a.Path == "" {
 		a.note(k.name+" is not in PATH", k.install())
@@ -115,9 +133,6 @@ func (p Prober) agent(ctx context.Context, k kind) Agent {
 		a.note("version "+a.Version+" is older than "+k.tried+", with which pawl was tried; npm under Node 20 installs an old one without a word",
 			k.install()+" under Node 24")
 	}
-	if a.Login == LoginNo {
-		a.note("no login: "+a.How, k.signIn+", or set "+k.withKey)
-	}
 	return a
 }
 
@@ -132,7 +147,7 @@ func (a *Agent) note(problem, fix string) {
 // in makes a path below a directory that a variable may name.
 func (p Prober) in(env, home, name string) string {
 	if env != "" {
-		if dir := p.variable(env); filepath.IsAbs(dir) {
+		if dir := proc.Variable(p.Environ, env); filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(name))
 		}
 	}

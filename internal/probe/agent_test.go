@@ -123,8 +123,8 @@ func TestALoginIsFoundAndNeverShown(t *testing.T) {
 			if a.Login != c.want || a.How != c.how {
 				t.Errorf("login %s, %q; want %s, %q", a.Login, a.How, c.want, c.how)
 			}
-			if (a.Problem != "") != (c.want == LoginNo) || (a.Fix != "") != (c.want == LoginNo) {
-				t.Errorf("problem %q, fix %q for login %s", a.Problem, a.Fix, c.want)
+			if problem, fix := a.Advice(); (problem != "") != (c.want == LoginNo) || (fix != "") != (c.want == LoginNo) || a.Problem != "" {
+				t.Errorf("problem %q, fix %q for login %s, %q of the program", problem, fix, c.want, a.Problem)
 			}
 			if text, err := json.Marshal(all); err != nil || strings.Contains(string(text), secret) {
 				t.Errorf("the answer has the secret in it, or %v: %s", err, text)

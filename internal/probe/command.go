@@ -12,7 +12,7 @@ func (p *place) command(line, from string) *Command {
 	word, _, _ := strings.Cut(strings.TrimPrefix(line, "CI=true "), " ")
 	c := &Command{Line: line, From: p.from(from), Needs: []Need{{Dir: p.dir, Word: word}}}
 	if p.dir != "." {
-		c.Line = "(cd " + quoted(p.dir) + " && " + line + ")"
+		c.Line = "(cd " + Quoted(p.dir) + " && " + line + ")"
 	}
 	return c
 }
@@ -46,8 +46,8 @@ func (p *place) lockfile(names ...string) string {
 	return ""
 }
 
-// quoted makes one word of the shell out of any text.
-func quoted(word string) string {
+// Quoted makes one word of the shell out of any text.
+func Quoted(word string) string {
 	if strings.HasPrefix(word, "-") {
 		word = "./" + word
 	}

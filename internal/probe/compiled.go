@@ -84,7 +84,7 @@ func dotnetStack(p *place) *found {
 	}
 	what := ""
 	if len(files) > 1 {
-		what = " " + quoted(files[0])
+		what = " " + Quoted(files[0])
 	}
 	f := p.stack("dotnet", "dotnet", files[0])
 	f.covers = solutions > 0
@@ -127,7 +127,7 @@ func cmakeStack(p *place) *found {
 		var visible []string
 		for _, one := range list {
 			if !one.Hidden && one.Name != "" && plain(one.Name) {
-				visible = append(visible, quoted(one.Name))
+				visible = append(visible, Quoted(one.Name))
 			}
 		}
 		if len(visible) != 1 {

@@ -27,7 +27,7 @@ func goWorkspace(p *place) *found {
 	}
 	var patterns []string
 	for _, dir := range usedModules(string(data)) {
-		patterns = append(patterns, quoted(strings.TrimSuffix(dir, "/")+"/..."))
+		patterns = append(patterns, Quoted(strings.TrimSuffix(dir, "/")+"/..."))
 	}
 	if len(patterns) == 0 {
 		p.problem(p.path("go.work"), "it uses no module")

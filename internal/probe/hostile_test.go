@@ -176,13 +176,13 @@ func TestAScopeIsNeverTheWholeTree(t *testing.T) {
 // TestAWordOfTheShellStaysOneWord asks a real shell.
 func TestAWordOfTheShellStaysOneWord(t *testing.T) {
 	for _, word := range []string{"a", "a b", "it's", "$(touch x)", "-rf", "`x`", "a;b", "a\\b", "*", "ä", `"`} {
-		got := shellWords(t, quoted(word))
+		got := shellWords(t, Quoted(word))
 		want := word
 		if strings.HasPrefix(word, "-") {
 			want = "./" + word
 		}
 		if diff := cmp.Diff([]string{want}, got); diff != "" {
-			t.Errorf("%q becomes %s (-want +got)\n%s", word, quoted(word), diff)
+			t.Errorf("%q becomes %s (-want +got)\n%s", word, Quoted(word), diff)
 		}
 	}
 }

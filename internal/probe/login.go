@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // credential is a file in which an agent keeps a login.
@@ -34,7 +36,7 @@ const (
 // that of the agents: a variable goes before a file.
 func (p Prober) login(k kind) (Login, string) {
 	for _, name := range k.keys {
-		if p.variable(name) != "" {
+		if proc.Variable(p.Environ, name) != "" {
 			return LoginYes, name
 		}
 	}

@@ -120,7 +120,7 @@ func (p Prober) locate(dir, word string) Program {
 		case err == nil:
 			prog.Path = path
 		case errors.Is(err, os.ErrPermission):
-			prog.Problem, prog.Fix = word+" is not executable", "chmod +x "+quoted(word)
+			prog.Problem, prog.Fix = word+" is not executable", "chmod +x "+Quoted(word)
 		default:
 			prog.Problem, prog.Fix = word+" is not there", "create it, or name another command"
 		}
@@ -134,8 +134,8 @@ func (p Prober) locate(dir, word string) Program {
 }
 
 func (p Prober) search(word string) string {
-	for _, dir := range filepath.SplitList(p.variable("PATH")) {
-		if path := filepath.Join(dir, word); filepath.IsAbs(dir) && word != "" && executable(path) == nil {
+	for _, dir := range proc.PathDirs(proc.Variable(p.Environ, "PATH")) {
+		if path := filepath.Join(dir, word); word != "" && executable(path) == nil {
 			return path
 		}
 	}
@@ -188,15 +188,6 @@ func (p Prober) neutral() string {
 	return ""
 }
 
-func (p Prober) variable(name string) string {
-	for _, entry := range p.Environ {
-		if n, value, ok := strings.Cut(entry, "="); ok && n == name {
-			return value
-		}
-	}
-	return ""
-}
-
 // question is a program that is asked for its version.
 type question struct {
 	dir   string
@@ -213,11 +204,15 @@ func (p Prober) ask(ctx context.Context, prog *Program, q question) {
 		prog.Version = cmp.Or(version(out), version(errs))
 		return
 	}
-	said := errs + "\n" + out
+	p.refused(prog, q, errs+"\n"+out, why)
+}
+
+// refused says in prog why an answer does not count, and what to do.
+func (p Prober) refused(prog *Program, q question, said, why string) {
 	prog.Problem = cmp.Or(firstLine(said), prog.Word+" "+why)
 	prog.Fix = "reinstall " + prog.Word + ": its file is there and does not run"
 	if q.shim != nil {
-		prog.Fix = q.shim.fix(prog.Word, said)
+		prog.Fix = q.shim.fix(filepath.Base(prog.Word), said)
 	}
 }
 
@@ -226,7 +221,7 @@ func (p Prober) ask(ctx context.Context, prog *Program, q question) {
 func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
 	stdout, stderr := &bounded{}, &bounded{}
 	res, err := p.Exec.Run(ctx, proc.Spec{
-		Argv: q.argv, Dir: q.dir, Env: p.offline(), Stdin: strings.NewReader(""),
+		Argv: q.argv, Dir: q.dir, Env: p.Offline(), Stdin: strings.NewReader(""),
 		Stdout: stdout, Stderr: stderr, Timeout: q.limit,
 	})
 	switch {

@@ -130,17 +130,17 @@ func (py *python) selection(name string) string {
 	extra := groupWith(py.project.Project.Optional, "pytest")
 	switch {
 	case name == "python-uv" && group != "" && group != "dev":
-		return " --group " + quoted(group)
+		return " --group " + Quoted(group)
 	case name == "poetry" && py.optionalGroup() != "":
-		return " --with " + quoted(py.optionalGroup())
+		return " --with " + Quoted(py.optionalGroup())
 	case extra == "" || group != "":
 		return ""
 	case name == "python-uv":
-		return " --extra " + quoted(extra)
+		return " --extra " + Quoted(extra)
 	case name == "poetry":
-		return " --extras " + quoted(extra)
+		return " --extras " + Quoted(extra)
 	case name == "pdm":
-		return " --group " + quoted(extra)
+		return " --group " + Quoted(extra)
 	}
 	return ""
 }
@@ -168,7 +168,7 @@ func (py *python) pipSetup() *Command {
 	if line == "" && (py.project.BuildSystem != nil || py.project.Project.Dependencies != nil) {
 		line, from = " -e .", "pyproject.toml"
 		if extra := groupWith(py.project.Project.Optional, "pytest"); extra != "" {
-			line = " -e " + quoted(".["+extra+"]")
+			line = " -e " + Quoted(".["+extra+"]")
 		}
 	}
 	return py.when(line != "", "python -m pip install"+line, from)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // shim is a manager of versions that puts a file before each program it
@@ -29,6 +31,8 @@ var shims = []shim{
 	{name: "rbenv", env: "RBENV_ROOT", home: ".rbenv", sub: "shims", marks: []string{`rbenv" exec`, "rbenv exec"}, manual: "rbenv install", managed: true},
 	{name: "nodenv", env: "NODENV_ROOT", home: ".nodenv", sub: "shims", marks: []string{`nodenv" exec`, "nodenv exec"}, manual: "nodenv install", managed: true},
 	{name: "goenv", env: "GOENV_ROOT", home: ".goenv", sub: "shims", marks: []string{`goenv" exec`, "goenv exec"}, manual: "goenv install", managed: true},
+	{name: "jenv", env: "JENV_ROOT", home: ".jenv", sub: "shims", marks: []string{`jenv" exec`, "jenv exec"}, manual: "jenv local VERSION", managed: true},
+	{name: "phpenv", env: "PHPENV_ROOT", home: ".phpenv", sub: "shims", marks: []string{`phpenv" exec`, "phpenv exec"}, manual: "phpenv install", managed: true},
 	{name: "asdf", env: "ASDF_DATA_DIR", home: ".asdf", sub: "shims", marks: []string{`asdf" exec`, "asdf exec"}, manual: "asdf install", managed: true},
 	{name: "mise", env: "MISE_DATA_DIR", home: ".local/share/mise", sub: "shims", marks: []string{"mise exec", "mise x "}, target: "mise", manual: "mise install", managed: true},
 	{name: "volta", env: "VOLTA_HOME", home: ".volta", sub: "bin", target: "volta-shim", manual: "volta install WORD", managed: true},
@@ -89,7 +93,7 @@ func (s *shim) isTarget(path, link string) bool {
 func (s *shim) roots(p Prober) []string {
 	var all []string
 	if s.env != "" {
-		if root := p.variable(s.env); filepath.IsAbs(root) {
+		if root := proc.Variable(p.Environ, s.env); filepath.IsAbs(root) {
 			all = append(all, root)
 		}
 	}
@@ -116,19 +120,29 @@ func scriptHead(path string) string {
 // askManager asks what a shim stands for in dir, and so runs nothing that might
 // load the project.
 func (p Prober) askManager(ctx context.Context, prog *Program, dir string, s *shim) {
+	q, ok := p.managerQuestion(prog, dir, s)
+	if !ok {
+		return
+	}
+	p.ask(ctx, prog, q)
+	// What was answered is the path of the program, in which a version may stand.
+	prog.Version = ""
+}
+
+// managerQuestion is how a manager is asked which file a word stands for in
+// dir; without the manager it says so in prog.
+func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, bool) {
 	manager := p.manager(s, prog.Path)
 	if manager == "" {
 		prog.Problem = prog.Word + " is a shim of " + s.name + ", which is not there itself"
 		prog.Fix = "install " + s.name + ", or put its directory into PATH"
-		return
+		return question{}, false
 	}
 	verb := "which"
 	if s.name == "proto" {
 		verb = "bin"
 	}
-	p.ask(ctx, prog, question{dir: dir, argv: []string{manager, verb, prog.Word}, limit: askTools, shim: s})
-	// What was answered is the path of the program, in which a version may stand.
-	prog.Version = ""
+	return question{dir: dir, argv: []string{manager, verb, filepath.Base(prog.Word)}, limit: askTools, shim: s}, true
 }
 
 // manager finds the program of a manager: in PATH, where it installs itself, or
@@ -183,7 +197,7 @@ func (s *shim) fix(word, said string) string {
 		return "rustup toolchain install " + m[1]
 	}
 	if s.name == "pyenv" && !ofPython.MatchString(word) {
-		return "python -m pip install " + quoted(word) + " && pyenv rehash"
+		return "python -m pip install " + Quoted(word) + " && pyenv rehash"
 	}
 	return strings.ReplaceAll(s.manual, "WORD", word)
 }

@@ -44,13 +44,15 @@ var quiet = []string{
 	"GOTOOLCHAIN=local", "RUSTUP_AUTO_INSTALL=0",
 	"COREPACK_ENABLE_NETWORK=0", "COREPACK_ENABLE_DOWNLOAD_PROMPT=0", "YARN_IGNORE_PATH=1", "NPM_CONFIG_MANAGE_PACKAGE_MANAGER_VERSIONS=false",
 	"MISE_OFFLINE=1", "MISE_AUTO_INSTALL=0", "MISE_NOT_FOUND_AUTO_INSTALL=0", "MISE_EXEC_AUTO_INSTALL=0", "MISE_YES=0",
+	"UV_OFFLINE=1", "UV_PYTHON_DOWNLOADS=never",
 	"PROTO_AUTO_INSTALL=false", "PROTO_OFFLINE=1",
 	"DISABLE_AUTOUPDATER=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "NO_UPDATE_NOTIFIER=1", "NPM_CONFIG_UPDATE_NOTIFIER=false",
 	"DOTNET_CLI_TELEMETRY_OPTOUT=1", "DOTNET_NOLOGO=1", "CI=1", "NO_COLOR=1",
 }
 
-// offline is the environment of a program that is asked for its version.
-func (p Prober) offline() []string {
+// Offline is the environment of a program that is asked for its version: that of
+// the prober, with what keeps it from fetching or installing anything.
+func (p Prober) Offline() []string {
 	replaced := map[string]bool{}
 	all := slices.Clone(quiet)
 	for _, entry := range all {

@@ -24,17 +24,17 @@ func TestRunReportsHowAProgramEnded(t *testing.T) {
 		script string
 		want   Result
 	}{
-		"a program that succeeds":                       {"exit 0", Result{0, Exited, 0}},
-		"a program that fails":                          {"exit 7", Result{7, Exited, 0}},
-		"a status that looks like a signal is none":     {"exit 137", Result{137, Exited, 0}},
-		"a program that a signal ended":                 {"kill -TERM $$", Result{143, Signaled, 0}},
-		"a program that was killed by something else":   {"kill -KILL $$", Result{137, Signaled, 0}},
-		"a status of more than eight bits is cut":       {"exit 258", Result{2, Exited, 0}},
-		"a core-dumping signal is like any other":       {"ulimit -c 0; kill -SEGV $$", Result{139, Signaled, 0}},
-		"output that nobody wants does not block":       {"head -c 1000000 /dev/zero", Result{0, Exited, 0}},
-		"standard input is empty where none was given":  {"read x; test $? = 1 -a -z \"$x\"", Result{0, Exited, 0}},
-		"a child that ends later does not change it":    {"sleep 0.01 & exit 3", Result{3, Exited, 0}},
-		"a child that ended earlier does not change it": {"(exit 9) & wait; sh -c 'exit 8'; exit 4", Result{4, Exited, 0}},
+		"a program that succeeds":                       {"exit 0", Result{Exit: 0, Ended: Exited}},
+		"a program that fails":                          {"exit 7", Result{Exit: 7, Ended: Exited}},
+		"a status that looks like a signal is none":     {"exit 137", Result{Exit: 137, Ended: Exited}},
+		"a program that a signal ended":                 {"kill -TERM $$", Result{Exit: 143, Ended: Signaled}},
+		"a program that was killed by something else":   {"kill -KILL $$", Result{Exit: 137, Ended: Signaled}},
+		"a status of more than eight bits is cut":       {"exit 258", Result{Exit: 2, Ended: Exited}},
+		"a core-dumping signal is like any other":       {"ulimit -c 0; kill -SEGV $$", Result{Exit: 139, Ended: Signaled}},
+		"output that nobody wants does not block":       {"head -c 1000000 /dev/zero", Result{Exit: 0, Ended: Exited}},
+		"standard input is empty where none was given":  {"read x; test $? = 1 -a -z \"$x\"", Result{Exit: 0, Ended: Exited}},
+		"a child that ends later does not change it":    {"sleep 0.01 & exit 3", Result{Exit: 3, Ended: Exited}},
+		"a child that ended earlier does not change it": {"(exit 9) & wait; sh -c 'exit 8'; exit 4", Result{Exit: 4, Ended: Exited}},
 	}
 	for name, r := range runners() {
 		t.Run(name, func(t *testing.T) {

@@ -26,8 +26,8 @@ func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
 			got := mustRun(t, r, s)
 			runtime.ReadMemStats(&after)
 			allocated := after.TotalAlloc - before.TotalAlloc
-			if ring.Total() != flood || ring.Dropped() != flood-64<<10 || allocated > 4<<20 {
-				t.Errorf("%d bytes passed, %d dropped, %d allocated", ring.Total(), ring.Dropped(), allocated)
+			if ring.Total() != flood || ring.dropped() != flood-64<<10 || allocated > 4<<20 {
+				t.Errorf("%d bytes passed, %d dropped, %d allocated", ring.Total(), ring.dropped(), allocated)
 			}
 			t.Logf("1 GiB in %v, %d KiB allocated", got.Took, allocated>>10)
 		})
@@ -97,7 +97,7 @@ func TestTheStrongestMethodIsTheOneThatTheHostOffers(t *testing.T) {
 }
 
 func TestAMethodThatDoesNotExistIsRefused(t *testing.T) {
-	got, err := Tree{Want: "cgroup"}.Run(t.Context(), shell("exit 0"))
+	got, err := Tree{Want: "no-such-method"}.Run(t.Context(), shell("exit 0"))
 	if !errors.Is(err, errors.ErrUnsupported) || got.Ended != NotStarted {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
+
+	"github.com/pawl-run/pawl/internal/proc/cgroup"
 )
 
 // program is a Spec whose names were resolved.
@@ -18,6 +19,27 @@ type program struct {
 	argv []string
 	env  []string // never nil, because nil means inherit to package os
 	tag  string
+
+	extra []*os.File
+	stage string // empty: proc's own
+	cell  bool
+
+	limits Limits
+	group  *cgroup.Group // where the kernel keeps limits or kills; nil: nowhere
+}
+
+// take leaves names to the stage that starts the program.
+func take(s Spec) (program, error) {
+	if err := s.check(); err != nil {
+		return program{}, err
+	}
+	return newProgram(s, s.Argv[0]), nil
+}
+
+func newProgram(s Spec, path string) program {
+	return program{
+		path: path, dir: s.Dir, argv: s.Argv, env: append([]string{}, s.Env...), tag: s.Tag, extra: s.Extra, limits: s.Limits,
+	}
 }
 
 // resolve finds the program of s. Its errors match exec.ErrNotFound for a name
@@ -34,8 +56,7 @@ func resolve(s Spec) (program, error) {
 	if err != nil {
 		return program{}, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
-	env := append([]string{}, s.Env...)
-	return program{path: path, dir: s.Dir, argv: s.Argv, env: env, tag: s.Tag}, nil
+	return newProgram(s, path), nil
 }
 
 // enterable tells a missing working directory from a missing program, which
@@ -57,7 +78,7 @@ func enterable(dir string) error {
 func locate(s Spec) (string, error) {
 	name := s.Argv[0]
 	if !hasSeparator(name) {
-		return search(name, variable(s.Env, "PATH"))
+		return search(name, Variable(s.Env, "PATH"))
 	}
 	seen := name
 	if !filepath.IsAbs(name) {
@@ -69,10 +90,7 @@ func locate(s Spec) (string, error) {
 // search looks for name in the absolute directories of path.
 func search(name, path string) (string, error) {
 	missing := exec.ErrNotFound
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
+	for _, dir := range PathDirs(path) {
 		found := filepath.Join(dir, name)
 		err := executable(found)
 		if err == nil {
@@ -83,17 +101,6 @@ func search(name, path string) (string, error) {
 		}
 	}
 	return "", &exec.Error{Name: name, Err: missing}
-}
-
-// variable returns the value of the first entry for name, which is the one that
-// C programs see.
-func variable(env []string, name string) string {
-	for _, entry := range env {
-		if n, value, ok := strings.Cut(entry, "="); ok && n == name {
-			return value
-		}
-	}
-	return ""
 }
 
 // explain puts err, which exec returned for p, into words. The file was there a

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/proc/cgroup"
 )
 
 // helperArg makes the test binary run one script as pawl would:
@@ -26,7 +28,16 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == helperArg {
 		helper(os.Args[2], os.Args[3], os.Args[4])
 	}
-	os.Exit(m.Run())
+	if len(os.Args) == 4 && os.Args[1] == hogArg {
+		hog(os.Args[2], os.Args[3])
+	}
+	if len(os.Args) == 4 && os.Args[1] == shareArg {
+		share(os.Args[2], os.Args[3])
+	}
+	status := m.Run()
+	// Helpers that were killed have left their groups to the next pawl.
+	sweepGroups(cgroup.Find())
+	os.Exit(status)
 }
 
 func helper(method, tag, script string) {
@@ -65,10 +76,14 @@ func runnerFor(m Method) runner {
 
 // treeMethods are the methods of this host that keep the promise of Tree.
 func treeMethods() []Method {
-	if (Tree{}).Method() == PIDNamespace {
-		return []Method{PIDNamespace, Subreaper}
+	methods := []Method{Subreaper}
+	if home().Kills() {
+		methods = append(methods, CGroup)
 	}
-	return []Method{Subreaper}
+	if (Tree{}).Method() == PIDNamespace {
+		methods = append(methods, PIDNamespace)
+	}
+	return methods
 }
 
 // runners are all ways to run a program here, by name.

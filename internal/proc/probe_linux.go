@@ -46,7 +46,10 @@ func strongest() (stage.Kind, error) {
 }
 
 // probe starts a stage that sets itself up and exits.
-func probe(kind stage.Kind) error {
+func probe(kind stage.Kind) error { return try(kind, program{argv: []string{"a probe"}}) }
+
+// try starts a stage with a program that ends by itself, and waits for it.
+func try(kind stage.Kind, p program) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func probe(kind stage.Kind) error {
 	defer null.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := startStage(ctx, kind, program{argv: []string{"a probe"}}, [3]*os.File{null, null, null})
+	c, err := startStage(ctx, kind, p, [3]*os.File{null, null, null})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,12 +52,19 @@ type Spec struct {
 	// again; the program does not notice, what it writes is read and dropped.
 	Stdout, Stderr io.Writer
 
+	// Extra are files for the stage of a Tree that has one of its own. Run
+	// leaves them open.
+	Extra []*os.File
+
 	// Timeout bounds the life of the program from the call of Run. Zero: none.
 	Timeout time.Duration
 
 	// Grace is how long the program has after SIGTERM, which it gets on time-out
 	// and cancellation, before everything is killed. Zero: killed at once.
 	Grace time.Duration
+
+	// Limits bound what the program and all that it starts use up.
+	Limits Limits
 
 	// Tag is an entry of Env by which survivors are recognised (KillTagged). It
 	// must be unique to what has to die together. Empty: there is no tag.
@@ -67,7 +75,8 @@ type Spec struct {
 type Result struct {
 	Exit  int           // exit status, 128 + number of the signal, or -1 if it did not start
 	Ended Ended         // why
-	Took  time.Duration // from the call of Run until everything was dead and all output passed on
+	Limit Limit         // which limit ended it or, when it failed by itself, it had run into
+	Took  time.Duration // from its start, with nothing of what was set up before, until everything was dead and all output passed on
 }
 
 // Ended says why a program is no longer running.
@@ -79,6 +88,7 @@ const (
 	Exited     Ended = "exit"
 	Signaled   Ended = "signal"      // by a signal that Run did not send
 	TimedOut   Ended = "timeout"     // Spec.Timeout
+	Limited    Ended = "limit"       // Spec.Limits; without grace, and also when its end came before the kill
 	Canceled   Ended = "canceled"    // the context ended, by a deadline of its own or otherwise
 	NotStarted Ended = "not_started" // always comes with an error
 )
@@ -90,16 +100,18 @@ type Method string
 const (
 	// PIDNamespace is a PID namespace. The kernel kills what is left in it.
 	PIDNamespace Method = "pidns"
+	// CGroup is a control group of version 2, which the kernel kills at once,
+	// below a supervisor that adopts orphans. Privileged programs can leave it and
+	// are then killed as by Subreaper.
+	CGroup Method = "cgroup"
 	// Subreaper is a supervisor that adopts orphans and kills until none is left.
-	// A tree that kills its own supervisor is found again only by Spec.Tag.
+	// A tree that kills its own supervisor is found again only by Spec.Tag, and one
+	// that keeps forking into new sessions can outrun it.
 	Subreaper Method = "subreaper"
 	// Group is a process group, or on Windows the process alone. A descendant
 	// that starts a session of its own survives.
 	Group Method = "group"
 )
-
-// errTimeout is the cause of a context that Spec.Timeout ended.
-var errTimeout = errors.New("time-out")
 
 // check refuses what no system could start, before anything is opened.
 func (s Spec) check() error {
@@ -110,6 +122,9 @@ func (s Spec) check() error {
 		if slices.ContainsFunc(list, hasNUL) {
 			return fmt.Errorf("start %s: an argument, variable or directory holds a NUL byte", s.Argv[0])
 		}
+	}
+	if l := s.Limits; min(int64(l.Processes), l.Memory, l.Output, l.FileBytes) < 0 {
+		return fmt.Errorf("start %s: a limit is negative", s.Argv[0])
 	}
 	if s.Tag == "" {
 		return nil

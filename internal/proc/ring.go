@@ -64,13 +64,7 @@ func (r *Ring) Total() int64 {
 	return r.total
 }
 
-// Dropped returns how many bytes were written but not kept.
-func (r *Ring) Dropped() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.dropped()
-}
-
+// dropped is how many bytes were written but not kept.
 func (r *Ring) dropped() int64 { return r.total - int64(len(r.head)) - int64(len(r.tail)) }
 
 // Bytes returns a copy of what was kept, without a mark where bytes were

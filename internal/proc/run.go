@@ -30,16 +30,16 @@ type status struct {
 type starter func(ctx context.Context, p program, stdio [3]*os.File) (child, error)
 
 // run carries s from start to end with whatever start provides.
-func run(ctx context.Context, s Spec, start starter) (Result, error) {
-	began := time.Now()
+func run(ctx context.Context, s Spec, find func(Spec) (program, error), start starter) (Result, error) {
 	notStarted := Result{Exit: -1, Ended: NotStarted}
-	p, err := resolve(s)
+	p, err := find(s)
 	if err != nil {
 		return notStarted, err
 	}
 	ctx, cancel := bound(ctx, s.Timeout)
-	defer cancel()
-	std, err := openStreams(s)
+	defer cancel(nil)
+	exceed := func(l Limit) { cancel(exceeded{l}) }
+	std, err := openStreams(s, exceed)
 	if err != nil {
 		return notStarted, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
@@ -49,21 +49,29 @@ func run(ctx context.Context, s Spec, start starter) (Result, error) {
 		std.closeOwn()
 		return notStarted, err
 	}
+	began := time.Now()
 	std.pump()
-	ended := supervise(ctx, c, s.Grace)
+	looking := watch(c, exceed)
+	res := supervise(ctx, c, s.Grace)
+	looking.Wait()
 	end := c.reap()
 	std.settle()
-	if ended == Exited && end.signaled {
-		ended = Signaled
-	}
-	return Result{Exit: end.exit, Ended: ended, Took: time.Since(began)}, nil
+	res.settle(c, end, std.meter.passed())
+	res.Took = time.Since(began)
+	return res, nil
 }
 
-func bound(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit <= 0 {
-		return context.WithCancel(ctx)
+// bound adds the bounds that Run itself keeps. What ends the context is the cause.
+func bound(ctx context.Context, timeout time.Duration) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if timeout <= 0 {
+		return ctx, cancel
 	}
-	return context.WithTimeoutCause(ctx, limit, errTimeout)
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, exceeded{TimeLimit})
+	return ctx, func(cause error) {
+		cancel(cause)
+		stop()
+	}
 }
 
 // startPatiently tries again while the program is open for writing. A script
@@ -93,28 +101,29 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // supervise waits until c is done, and makes it so when ctx ends.
-func supervise(ctx context.Context, c child, grace time.Duration) Ended {
+func supervise(ctx context.Context, c child, grace time.Duration) Result {
 	select {
 	case <-c.done():
-		return Exited
+		return Result{Ended: Exited}
 	case <-ctx.Done():
 	}
 	if isClosed(c.done()) {
-		return Exited
+		return Result{Ended: Exited}
 	}
-	if grace > 0 {
+	res := cut(ctx)
+	if grace > 0 && res.Ended != Limited {
 		c.term()
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-c.done():
-			return cut(ctx)
+			return res
 		case <-timer.C:
 		}
 	}
 	c.kill()
 	<-c.done()
-	return cut(ctx)
+	return res
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -127,9 +136,14 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // cut says which bound ended ctx.
-func cut(ctx context.Context) Ended {
-	if errors.Is(context.Cause(ctx), errTimeout) {
-		return TimedOut
+func cut(ctx context.Context) Result {
+	e, ok := errors.AsType[exceeded](context.Cause(ctx))
+	switch {
+	case !ok:
+		return Result{Ended: Canceled}
+	case e.limit == TimeLimit:
+		return Result{Ended: TimedOut, Limit: e.limit}
+	default:
+		return Result{Ended: Limited, Limit: e.limit}
 	}
-	return Canceled
 }

@@ -24,6 +24,7 @@ const (
 // streams are the standard streams of one program. child holds the program's
 // ends, of which toClose are ours; outlets and inlet are the other ends.
 type streams struct {
+	meter   *meter
 	child   [3]*os.File
 	toClose []*os.File
 	outlets []outlet
@@ -33,8 +34,9 @@ type streams struct {
 
 // outlet carries what a program writes.
 type outlet struct {
-	from *os.File
-	to   io.Writer
+	from  *os.File
+	to    io.Writer
+	meter *meter
 }
 
 // inlet carries what a program reads.
@@ -44,8 +46,8 @@ type inlet struct {
 	ended chan struct{}
 }
 
-func openStreams(s Spec) (*streams, error) {
-	std := &streams{}
+func openStreams(s Spec, exceed func(Limit)) (*streams, error) {
+	std := &streams{meter: newMeter(s.Limits.Output, exceed)}
 	err := errors.Join(std.openInput(s.Stdin), std.openOutput(1, s.Stdout))
 	if s.Stderr != nil && same(s.Stdout, s.Stderr) {
 		std.child[2] = std.child[1]
@@ -88,7 +90,7 @@ func (s *streams) openOutput(fd int, to io.Writer) error {
 		return err
 	}
 	s.child[fd], s.toClose = w, append(s.toClose, w)
-	s.outlets = append(s.outlets, outlet{from: r, to: to})
+	s.outlets = append(s.outlets, outlet{from: r, to: to, meter: s.meter})
 	return nil
 }
 
@@ -158,9 +160,13 @@ func (o outlet) drain() {
 	var broken bool
 	pass := func() (int, error) {
 		n, err := o.from.Read(*buf)
-		if n > 0 && !broken {
-			_, failed := o.to.Write((*buf)[:n])
+		fits := o.meter.take(n)
+		if fits > 0 && !broken {
+			_, failed := o.to.Write((*buf)[:fits])
 			broken = failed != nil
+		}
+		if fits < n {
+			o.meter.exceed(OutputLimit)
 		}
 		return n, err
 	}

@@ -7,11 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/proc/cgroup"
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
@@ -21,18 +23,11 @@ func (t Tree) Method() Method {
 	if t.Want != "" {
 		return t.Want
 	}
-	kind, err := strongest()
+	way, err := t.way()
 	if err != nil {
 		return Group
 	}
-	return methodOf(kind)
-}
-
-func methodOf(kind stage.Kind) Method {
-	if kind == stage.KindSubreaper {
-		return Subreaper
-	}
-	return PIDNamespace
+	return way.method
 }
 
 // Run starts s and waits for its end. When it returns, every process that the
@@ -48,30 +43,58 @@ func methodOf(kind stage.Kind) Method {
 // the host does not offer. On cancellation the process group of the program
 // gets SIGTERM, and after Spec.Grace everything is killed.
 func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
-	if t.Want == Group {
+	if t.Want == Group && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
 	}
-	kind, err := t.kind() //nolint:contextcheck // What the host offers is asked once, for every later run.
-	if err != nil && t.Want == "" {
+	way, err := t.way() //nolint:contextcheck // What the host offers is asked once, for every later run.
+	if err != nil && t.Want == "" && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
 	}
 	if err != nil {
 		return Result{Exit: -1, Ended: NotStarted}, err
 	}
-	return run(ctx, s, func(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
-		return startStage(ctx, kind, p, stdio)
-	})
+	find := resolve
+	if t.Stage != "" {
+		find = take
+	}
+	return run(ctx, s, find, way.start)
 }
 
-func (t Tree) kind() (stage.Kind, error) {
+// way is a method and the stage that it takes.
+type way struct {
+	method Method
+	kind   stage.Kind
+	stage  string // Tree.Stage
+}
+
+func (t Tree) way() (way, error) {
+	w, err := t.offered()
+	w.stage = t.Stage
+	return w, err
+}
+
+func (t Tree) offered() (way, error) {
+	if t.Cell {
+		return way{method: PIDNamespace, kind: stage.KindCell}, nil
+	}
 	if t.Want == Subreaper {
-		return stage.KindSubreaper, nil
+		return way{method: Subreaper, kind: stage.KindSubreaper}, nil
+	}
+	if t.Want == CGroup && home().Kills() {
+		return way{method: CGroup, kind: stage.KindSubreaper}, nil
 	}
 	kind, err := strongest()
-	if err == nil && t.Want != "" && t.Want != methodOf(kind) {
-		return 0, fmt.Errorf("start a process tree by %s: %w: the host offers %s", t.Want, errors.ErrUnsupported, methodOf(kind))
+	offered := way{method: PIDNamespace, kind: kind}
+	if kind == stage.KindSubreaper {
+		offered.method = Subreaper
+		if home().Kills() {
+			offered.method = CGroup
+		}
 	}
-	return kind, err
+	if err == nil && t.Want != "" && t.Want != offered.method {
+		return way{}, fmt.Errorf("start a process tree by %s: %w: the host offers %s", t.Want, errors.ErrUnsupported, offered.method)
+	}
+	return offered, err
 }
 
 // staged is a program below a stage. The stage's pid is the root of the tree.
@@ -80,6 +103,10 @@ type staged struct {
 	kind stage.Kind
 	tag  string
 	link *os.File
+
+	limits Limits
+	group  *cgroup.Group
+	ran    Limit // what the group met, known after reap
 }
 
 // startStage starts the stage, hands it the order and waits until the program's
@@ -116,7 +143,7 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 // launch forks the stage. Its environment holds nothing but the tag, so that no
 // variable meant for the program changes how the stage itself behaves.
 func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
-	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env})
+	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env, Bounds: bounds(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +157,24 @@ func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 	if p.tag != "" {
 		attr.Env = []string{p.tag}
 	}
-	files := []*os.File{stdio[0], stdio[1], stdio[2], order, far}
+	files := append([]*os.File{stdio[0], stdio[1], stdio[2], order, far}, p.extra...)
 	wait := awaitZombie
 	if kind == stage.KindSubreaper {
 		wait = awaitZombieAndRevive
 	}
-	w, err := spawnAnd(wait, "/proc/self/exe", []string{"pawl", stage.Arg}, files, attr)
+	w, err := spawnAnd(wait, "/proc/self/exe", []string{"pawl", p.stageArg()}, files, attr)
 	if err != nil {
 		link.Close()
 		return nil, err
 	}
-	return &staged{waited: w, kind: kind, tag: p.tag, link: link}, nil
+	return &staged{waited: w, kind: kind, tag: p.tag, link: link, limits: p.limits, group: p.group}, nil
+}
+
+func (p program) stageArg() string {
+	if p.stage != "" {
+		return p.stage
+	}
+	return stage.Arg
 }
 
 // attributes are what the fork needs. A subreaper outlives pawl for a moment to
@@ -154,6 +188,9 @@ func attributes(kind stage.Kind) *syscall.SysProcAttr {
 	}
 	sys.Pdeathsig = syscall.SIGKILL
 	sys.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
+	if kind == stage.KindCell {
+		cell(sys)
+	}
 	if kind == stage.KindUser {
 		uid, gid := os.Geteuid(), os.Getegid()
 		sys.Cloneflags |= syscall.CLONE_NEWUSER
@@ -203,6 +240,9 @@ func refusal(p program, r stage.Report) error {
 		return fmt.Errorf("start %s: enter the working directory: %w", p.argv[0],
 			&fs.PathError{Op: "chdir", Path: p.dir, Err: r.Errno})
 	}
+	if r.Step == stage.StepGroup {
+		return fmt.Errorf("start %s: %w: %w", p.argv[0], errGroup, r.Errno)
+	}
 	return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
 }
 
@@ -233,17 +273,31 @@ func (c *staged) term() { _, _ = c.link.Write([]byte{stage.Term}) }
 // A subreaper must outlive what it adopts, so it is killed only when it does not
 // notice that nothing is left.
 func (c *staged) kill() {
+	const soon, late = 100 * time.Millisecond, time.Second
+	killed := c.group.Kill()
 	if c.kind == stage.KindSubreaper {
-		stage.Sweep(c.pid)
-		timer := time.NewTimer(time.Second)
-		defer timer.Stop()
-		select {
-		case <-c.done():
+		if killed && c.endsWithin(soon) {
 			return
-		case <-timer.C:
+		}
+		runtime.LockOSThread()
+		stage.Sweep(c.pid)
+		runtime.UnlockOSThread()
+		if c.endsWithin(late) {
+			return
 		}
 	}
 	_ = syscall.Kill(c.pid, syscall.SIGKILL)
+}
+
+func (c *staged) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.done():
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // reap prefers what the stage reported: its own exit status cannot tell a
@@ -255,15 +309,24 @@ func (c *staged) reap() status {
 		last, err = c.next()
 	}
 	c.discard()
+	defer c.leaveGroup()
 	if err == nil {
 		return decode(last.Status)
 	}
-	if c.kind == stage.KindSubreaper && c.tag != "" {
-		// Whatever killed the stage has orphaned what it had adopted.
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_, _ = KillTagged(ctx, c.tag)
+	if c.kind == stage.KindSubreaper {
+		c.chase()
 	}
 	// Without a stage to tell, all that is known is that the tree was killed.
 	return status{exit: 128 + int(syscall.SIGKILL), signaled: true}
+}
+
+// chase kills what was orphaned when something killed the stage that had
+// adopted it, as far as the group or the tag tells.
+func (c *staged) chase() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	purge(ctx, c.group)
+	if c.tag != "" {
+		_, _ = KillTagged(ctx, c.tag)
+	}
 }

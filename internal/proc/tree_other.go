@@ -11,6 +11,9 @@ import (
 // Method returns Group: no other method exists on this platform.
 func (Tree) Method() Method { return Group }
 
+// Enforces names the limits of Spec that Run keeps here.
+func (Tree) Enforces() []string { return []string{string(TimeLimit), string(OutputLimit)} }
+
 // Run is Plain.Run here: a descendant that leaves the process group (on Windows:
 // any descendant) survives, and nothing dies with pawl.
 func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {

@@ -26,7 +26,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // Options says which database to open and how.
 type Options struct {
@@ -189,18 +189,26 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
 	}
-	if _, err := p.Up(ctx); err != nil {
-		// Two commands may make a fresh store at the same time; the second
-		// finds the first one's tables.
-		if v, verr := s.version(ctx); verr == nil && v == schemaVersion {
+	// Several commands may make a fresh store at the same time: who fails because
+	// another was faster goes on from where that one is.
+	for v := int64(-1); ; {
+		_, err := p.Up(ctx)
+		if err == nil {
 			return nil
+		}
+		now, verr := s.version(ctx)
+		switch {
+		case verr == nil && now == schemaVersion:
+			return nil
+		case verr == nil && now > v:
+			v = now
+			continue
 		}
 		if f := diskTrouble(s.sql.name, err); f != nil {
 			return f
 		}
 		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
 	}
-	return nil
 }
 
 // diskTrouble recognises a full, broken or read-only disk behind an error of

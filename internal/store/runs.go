@@ -11,22 +11,22 @@ import (
 )
 
 const runColumns = `id, loop_id, n, run_key, trigger_name, request, state, phase, outcome, reason, detail, summary, subject, definition,
-overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, usage, total_us, agent_us, gates_us,
-holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
+overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
+agent_us, gates_us, holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
 
 func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
-	var overrides, usage, holder string
+	var overrides, usage, cost, holder string
 	var total, agent, gates, lease, created, started, ended int64
 	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Key, &r.Trigger, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
 		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
-		&r.Readiness, &usage, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
+		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
 	if err != nil {
 		return r, err
 	}
 	r.Spent = loop.Spent{Total: fromMicros(total), Agent: fromMicros(agent), Gates: fromMicros(gates)}
 	r.LeaseUntil, r.Created, r.Started, r.Ended = fromMillis(lease), fromMillis(created), fromMillis(started), fromMillis(ended)
-	err = errors.Join(decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage))
+	err = errors.Join(decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage), decode("cost", cost, &r.Cost))
 	if holder != "" {
 		err = errors.Join(err, decode("holder", holder, &r.Holder))
 	}
@@ -228,10 +228,10 @@ func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, e
 const saveRun = `
 UPDATE runs
 SET    reason = $1, detail = $2, summary = $3, subject = $4, base_commit = $5, base_tree = $6, branch = $7, commit_hash = $8, snapshot = $9,
-       approval = $10, sandbox = $11, readiness = $12, usage = $13, total_us = $14, agent_us = $15, gates_us = $16,
-       phase = $17, state = $18, outcome = $19, ended_ms = $20, holder = CASE $18 WHEN 'ended' THEN '' ELSE holder END,
-       lease_until_ms = CASE $18 WHEN 'ended' THEN 0 ELSE {now} + $21 END
-WHERE  id = $22 AND fence = $23 AND state = $24`
+       approval = $10, sandbox = $11, readiness = $12, agent = $13, auth = $14, usage = $15, cost = $16, total_us = $17,
+       agent_us = $18, gates_us = $19, phase = $20, state = $21, outcome = $22, ended_ms = $23,
+       holder = CASE $21 WHEN 'ended' THEN '' ELSE holder END, lease_until_ms = CASE $21 WHEN 'ended' THEN 0 ELSE {now} + $24 END
+WHERE  id = $25 AND fence = $26 AND state = $27`
 
 // Save is Enter for a run whose phases have found out facts: it records them.
 // State and outcome stay what they are.
@@ -264,8 +264,8 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 		ended = millis(t.now)
 	}
 	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
-		r.Approval, r.Sandbox, r.Readiness, encode(r.Usage), micros(r.Spent.Total), micros(r.Spent.Agent), micros(r.Spent.Gates),
-		string(phase), string(to), string(r.Outcome), ended, Lease.Milliseconds(), r.ID, r.Fence, string(from))
+		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
+		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, Lease.Milliseconds(), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
 	return t.held("save", r, n, err)
 }

@@ -20,6 +20,10 @@ func TestARunComesBackAsItWasSaved(t *testing.T) {
 		run.Reason, run.Detail, run.Summary, run.Subject = loop.ReasonGatesPass, "détail\n\"x\"", "sum", "pr=1"
 		run.BaseCommit, run.BaseTree, run.Branch, run.Commit, run.Snapshot, run.Approval = "c", "t", "b", "k", "s", "ap"
 		run.Sandbox, run.Readiness = "none", 80
+		run.Agent, run.Auth = "claude", loop.AuthLend
+		run.Cost = loop.Cost{
+			MicroUSD: 12, Unpriced: []string{"m"}, Prices: []loop.ModelPrice{{Model: "p", Input: 0.25, Output: 2}}, AsOf: "2026-06",
+		}
 		run.Usage = loop.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Source: loop.UsageMetered}
 		run.Spent = loop.Spent{Total: 3 * time.Second, Agent: 2 * time.Second, Gates: 1500 * time.Microsecond}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"bytes"
 	"io/fs"
 	"net"
 	"os"
@@ -38,7 +39,7 @@ func checked(t *testing.T, c Comparison, limits policy.Limits) []string {
 	s, err := policy.NewScope([]string{"src/**"}, nil)
 	must(t, err)
 	var refused []string
-	for _, v := range s.Check(c.Changes, c.Tree, limits) {
+	for _, v := range s.Check(c.Changes, c.Beside, limits) {
 		refused = append(refused, string(v.Code)+" "+v.Path)
 	}
 	return refused
@@ -75,7 +76,7 @@ func TestAttack007AHardLinkOfTheCheckoutIsACopyInTheTree(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "src"), 0o755))
 	must(t, os.Link(outside, filepath.Join(dir, "src/h")))
 	_, repo, base := commitAll(t, dir)
-	tree, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "act", base.Commit)
+	tree, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "act", base.Commit)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(tree.Dir, "src/h"), []byte("the agent's\n"), 0o644))
 	if got, err := os.ReadFile(outside); err != nil || string(got) != "mine\n" {
@@ -151,7 +152,7 @@ func TestAttack020BitsThatGitDoesNotHaveAreStripped(t *testing.T) {
 	if len(c.Changes) != 1 || c.Changes[0].New != (policy.File{Mode: git.ModeFile, Size: 2, Text: "2\n"}) {
 		t.Errorf("changes %+v, want a plain file", c.Changes)
 	}
-	verify, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "verify", special.Commit)
+	verify, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "verify", special.Commit)
 	must(t, err)
 	info, err := os.Lstat(filepath.Join(verify.Dir, "src/a"))
 	must(t, err)
@@ -209,9 +210,13 @@ func TestCompareSaysWhatBothSidesHold(t *testing.T) {
 			{Path: "d/b", Old: policy.File{Mode: git.ModeFile, Size: 2, Text: "2\n"}},
 			{Path: "new", New: policy.File{Mode: git.ModeFile}},
 		},
-		Tree: []string{"a", "big", "d/b", "kept"},
+		Beside: []string{"a", "big", "kept"}, Files: 4,
+		Before: map[string]git.Entry{
+			"a":   {Path: "a", Mode: git.ModeFile, ID: repo.HashBytes([]byte("1\n"))},
+			"big": {Path: "big", Mode: git.ModeFile, ID: repo.HashBytes(bytes.Repeat([]byte("x"), maxText+1))},
+			"d/b": {Path: "d/b", Mode: git.ModeFile, ID: repo.HashBytes([]byte("2\n"))},
+		},
 	}
-	slices.Sort(c.Tree)
 	if d := cmp.Diff(want, c); d != "" {
 		t.Error(d)
 	}

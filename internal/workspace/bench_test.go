@@ -61,7 +61,7 @@ func BenchmarkRun(b *testing.B) {
 		must(b, err)
 		base, err := repo.Base(ctx, "")
 		must(b, err)
-		t := New(trees, repo, Limits{})
+		t := New(trees, repo, Options{})
 		act, err := t.Make(ctx, "act", base.Commit)
 		must(b, err)
 		must(b, os.WriteFile(filepath.Join(act.Dir, "new.go"), fmt.Appendln(nil, "package x", n), 0o644))
@@ -102,7 +102,7 @@ func BenchmarkTwoThousandFiles(b *testing.B) {
 	must(b, err)
 	base, err := repo.Base(b.Context(), "")
 	must(b, err)
-	trees := New(b.TempDir(), repo, Limits{})
+	trees := New(b.TempDir(), repo, Options{})
 	b.Run("make", func(b *testing.B) {
 		for b.Loop() {
 			tree, err := trees.Make(b.Context(), "x", base.Commit)

@@ -1,11 +1,10 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -21,12 +20,18 @@ const (
 // Comparison is what differs between two trees, as package policy judges it.
 type Comparison struct {
 	Changes []policy.Change // sorted by path; a rename is a deletion and an addition
-	Tree    []string        // all paths of the first tree
+	Beside  []string        // what both trees hold in the folders of changed paths, for policy.Scope.Check
+	Files   int             // in the first tree; policy.ManyFiles or more mean that there are no fewer
+
+	// Before is what the first tree holds at the changed paths, with the modes
+	// that Changes have.
+	Before map[string]git.Entry
 }
 
 // Compare reads from the repository by what the tree or commit to differs from
 // the tree or commit from. It is what git would land, with nothing that only a
 // directory knows: no bits but the executable one, no attributes, no owners.
+// Folders that are the same in both are not read.
 func Compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, error) {
 	c, err := compare(ctx, repo, from, to)
 	if err != nil {
@@ -41,20 +46,23 @@ func compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, 
 		return Comparison{}, err
 	}
 	defer blobs.Close()
-	_, before, err := blobs.Tree(from)
+	d, err := blobs.Differ(from, to, math.MaxInt, policy.ManyFiles)
 	if err != nil {
 		return Comparison{}, err
 	}
-	_, after, err := blobs.Tree(to)
-	if err != nil {
-		return Comparison{}, err
-	}
-	var c Comparison
-	for _, e := range before {
-		c.Tree = append(c.Tree, e.Path)
-	}
+	c := Comparison{Beside: d.Beside, Files: d.Files, Before: map[string]git.Entry{}}
 	var want wanted
-	c.Changes = want.pairs(before, after)
+	for _, p := range d.Paths {
+		p.Old.Mode, p.New.Mode = modeIn(p.Old), modeIn(p.New)
+		if p.Old == p.New {
+			continue // Old versions of git wrote modes that mean the same.
+		}
+		if p.Old.Mode != 0 {
+			c.Before[p.Path] = p.Old
+		}
+		want.pair(len(c.Changes), p)
+		c.Changes = append(c.Changes, policy.Change{Path: p.Path, Old: policy.File{Mode: p.Old.Mode}, New: policy.File{Mode: p.New.Mode}})
+	}
 	return c, want.read(blobs, c.Changes)
 }
 
@@ -69,35 +77,9 @@ type place struct {
 	now    bool
 }
 
-// pairs lists what differs in mode or content.
-func (w *wanted) pairs(before, after []git.Entry) []policy.Change {
-	old := make(map[string]git.Entry, len(before))
-	for _, e := range before {
-		old[e.Path] = e
-	}
-	var changes []policy.Change
-	ids := map[string][2]string{}
-	for _, e := range after {
-		was, known := old[e.Path]
-		delete(old, e.Path)
-		if known && was.ID == e.ID && modeIn(was) == modeIn(e) {
-			continue
-		}
-		change := policy.Change{Path: e.Path, New: policy.File{Mode: modeIn(e)}}
-		if known {
-			change.Old.Mode = modeIn(was)
-		}
-		changes, ids[e.Path] = append(changes, change), [2]string{was.ID, e.ID}
-	}
-	for path, e := range old {
-		changes, ids[path] = append(changes, policy.Change{Path: path, Old: policy.File{Mode: modeIn(e)}}), [2]string{e.ID, ""}
-	}
-	slices.SortFunc(changes, func(a, b policy.Change) int { return cmp.Compare(a.Path, b.Path) })
-	for i, c := range changes {
-		w.want(place{i, false}, c.Old, ids[c.Path][0])
-		w.want(place{i, true}, c.New, ids[c.Path][1])
-	}
-	return changes
+func (w *wanted) pair(change int, d git.Difference) {
+	w.want(place{change, false}, d.Old)
+	w.want(place{change, true}, d.New)
 }
 
 // modeIn is the mode of an entry as git gives it today. Policy refuses what
@@ -110,9 +92,9 @@ func modeIn(e git.Entry) uint32 {
 }
 
 // want asks for the content of one side. A submodule has none.
-func (w *wanted) want(at place, side policy.File, id string) {
+func (w *wanted) want(at place, side git.Entry) {
 	if side.Mode != 0 && side.Mode != git.ModeGitlink {
-		w.ids, w.places = append(w.ids, id), append(w.places, at)
+		w.ids, w.places = append(w.ids, side.ID), append(w.places, at)
 	}
 }
 

@@ -3,11 +3,14 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,13 +34,46 @@ type filler struct {
 	dir   string
 	links []job
 	jobs  chan job
+	as    style
+	kept  map[int]bool // what is there already; nil: nothing, not even folders
+}
+
+// style is how files are left behind. The zero style leaves them as they were
+// made.
+type style struct {
+	owner owner
+	when  time.Time // of the last change of content; zero: when they were written
+}
+
+// owner is the user who works in a tree. The zero owner is pawl itself.
+type owner struct{ uid, gid int }
+
+// take gives the user a file that pawl made.
+func (o owner) take(path string) error {
+	if o.uid == 0 || o.uid == os.Geteuid() {
+		return nil
+	}
+	return os.Lchown(path, o.uid, o.gid)
+}
+
+// finish leaves a file as the style says.
+func (s style) finish(path string) error {
+	if err := s.owner.take(path); err != nil || s.when.IsZero() {
+		return err
+	}
+	return setTime(path, s.when)
 }
 
 // fill writes directories first, then files, links last. As long as files are
 // written there is no link in the directory, so none can lead out of it, even
 // where two names differ only for git.
-func (t *Tree) fill(ctx context.Context, dir string, entries []git.Entry, blobs *git.Blobs) error {
-	f := &filler{tree: t, dir: dir, jobs: make(chan job, 64)}
+func (t *Tree) fill(ctx context.Context, dir string, as style, entries []git.Entry, blobs *git.Blobs) error {
+	f := &filler{tree: t, dir: dir, as: as}
+	return f.run(ctx, entries, blobs)
+}
+
+func (f *filler) run(ctx context.Context, entries []git.Entry, blobs *git.Blobs) error {
+	f.jobs = make(chan job, 64)
 	if err := f.folders(); err != nil {
 		return err
 	}
@@ -60,7 +96,6 @@ func (t *Tree) fill(ctx context.Context, dir string, entries []git.Entry, blobs 
 			return err
 		}
 	}
-	t.seal(dir)
 	return nil
 }
 
@@ -76,17 +111,28 @@ func (f *filler) folders() error {
 	}
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		if err := os.Mkdir(f.host(dir), 0o755); err != nil {
+		if err := f.folder(f.host(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// folder makes a directory. One that is there was seen to be one.
+func (f *filler) folder(host string) error {
+	if err := os.Mkdir(host, 0o755); err != nil {
+		if f.kept == nil || !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	}
+	return f.as.owner.take(host)
+}
+
 // order says which blobs are asked for. Submodules have none.
 func (f *filler) order(entries []git.Entry) (places []int, ids []string) {
 	for i, e := range entries {
-		if f.tree.marks[i].mode != git.ModeGitlink {
+		if f.tree.marks[i].mode != git.ModeGitlink && !f.kept[i] {
 			places, ids = append(places, i), append(ids, e.ID)
 		}
 	}
@@ -134,11 +180,15 @@ func (f *filler) write(place int, r io.Reader) error {
 	if f.tree.marks[place].mode == git.ModeExec {
 		perm = 0o755
 	}
-	file, err := os.OpenFile(f.host(f.tree.paths[place]), os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	path := f.host(f.tree.paths[place])
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
 	}
 	if _, err = io.Copy(file, r); err == nil {
+		err = f.as.finish(path)
+	}
+	if err == nil {
 		var info os.FileInfo
 		if info, err = file.Stat(); err == nil {
 			f.tree.marks[place].note(info)
@@ -154,6 +204,9 @@ func (f *filler) link(j job) error {
 	path := f.host(f.tree.paths[j.place])
 	if err := os.Symlink(filepath.FromSlash(string(j.body)), path); err != nil {
 		return fmt.Errorf("link %q: %w", f.tree.paths[j.place], err)
+	}
+	if err := f.as.finish(path); err != nil {
+		return err
 	}
 	info, err := os.Lstat(path)
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
 const snapshotPrefix = "refs/pawl/snapshots/"
@@ -61,11 +61,23 @@ func (t *Tree) incomplete(problems []Problem) error {
 var ErrIncomplete = errors.New("the snapshot is incomplete")
 
 // Keep gives the directory another name below the same root, under which
-// nothing removes it, and returns its path.
+// nothing removes it, and returns its path. Of layers it holds what was written
+// (upper), and Adopt takes them up by that name. The tree is not to be used any
+// more.
 func (t *Tree) Keep(name string) (string, error) {
 	to, err := t.trees.path(name)
+	if err == nil && t.layers != nil {
+		err = t.trees.writeRecord(name, t.record(t.layers.pushed))
+	}
 	if err == nil {
-		err = os.Rename(t.Dir, to)
+		err = os.Rename(t.place(), to)
+	}
+	if err == nil && t.layers != nil {
+		t.layers.release()
+		err = t.trees.dropRecord(t.Name)
+	}
+	if err == nil {
+		err = sandbox.Discard(t.trees.hidden(t.Name, suffixUnit))
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep tree %s: %w", t.Name, err)
@@ -76,6 +88,9 @@ func (t *Tree) Keep(name string) (string, error) {
 // Named lists the regular files of the tree that the copy was made from whose
 // last path element is name.
 func (t *Tree) Named(name string) []git.Entry {
+	if t.layers != nil {
+		return t.layers.named(name)
+	}
 	var list []git.Entry
 	for i, p := range t.paths {
 		if m := t.marks[i]; path.Base(p) == name && (m.mode == git.ModeFile || m.mode == git.ModeExec) {
@@ -129,7 +144,12 @@ func leftOut(message string, problems []Problem) string {
 
 // Remove deletes the directory, whatever its modes. A directory that is gone
 // is no error.
-func (t *Tree) Remove(ctx context.Context) error { return t.trees.Remove(ctx, t.Name) }
+func (t *Tree) Remove(ctx context.Context) error {
+	if t.layers != nil {
+		defer t.layers.release()
+	}
+	return t.trees.Remove(ctx, t.Name)
+}
 
 // Remove deletes the tree of that name and everything that a process left
 // behind while it made or removed it.
@@ -139,14 +159,17 @@ func (t *Trees) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("remove tree: %w", err)
 	}
 	gone := t.hidden(name, suffixGone)
-	err = errors.Join(beforeRemove.Hit(ctx), discard(gone), discard(t.hidden(name, suffixNew)))
+	err = errors.Join(beforeRemove.Hit(ctx), sandbox.Discard(gone), sandbox.Discard(t.hidden(name, suffixNew)))
+	if err == nil {
+		err = t.park(ctx, name, dir)
+	}
 	if err == nil {
 		if err = os.Rename(dir, gone); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}
 	if err == nil {
-		err = discard(gone)
+		err = errors.Join(sandbox.Discard(gone), t.dropRecord(name))
 	}
 	if err != nil {
 		return fmt.Errorf("remove tree %s: %w", name, err)
@@ -154,17 +177,16 @@ func (t *Trees) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// discard removes a directory. Directories that keep their owner out are opened
-// on the way, and only if that is needed.
-func discard(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
+// Holds reports whether the tree that the copy was made from has a file at path.
+func (t *Tree) Holds(path string) (bool, error) {
+	if t.layers == nil {
+		_, held := t.index[path]
+		return held, nil
 	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	s, err := t.layers.stack()
+	if err != nil {
+		return false, fmt.Errorf("look up %q in tree %s: %w", path, t.Name, err)
+	}
+	_, held := s.find(path)
+	return held, nil
 }

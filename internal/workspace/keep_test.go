@@ -55,7 +55,7 @@ func TestASnapshotRestoresWhatWasThere(t *testing.T) {
 
 func TestATreeWithoutACommitIsSnapshottedToo(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"a": "1", "b": "2"})
-	tree, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "x", base.Tree)
+	tree, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "x", base.Tree)
 	must(t, err)
 	write(t, tree.Dir, map[string]string{"a": "work"})
 	commit, err := tree.Snapshot(t.Context(), "refs/pawl/snapshots/x", "m", when)
@@ -72,7 +72,7 @@ func TestAnAdoptedTreeKnowsItsChanges(t *testing.T) {
 	must(t, err)
 	must(t, os.Chtimes(filepath.Join(tree.Dir, "a"), info.ModTime(), info.ModTime()))
 
-	trees := New(tree.trees.root, repo, Limits{})
+	trees := New(tree.trees.root, repo, Options{})
 	left, err := trees.Left()
 	if err != nil || !slices.Equal(left, []string{"act"}) {
 		t.Fatalf("Left = %v, %v, want act", left, err)
@@ -90,7 +90,7 @@ func TestAnAdoptedTreeKnowsItsChanges(t *testing.T) {
 
 func TestOnlyACompleteTreeHasItsName(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"a": "1"})
-	trees := New(t.TempDir(), repo, Limits{})
+	trees := New(t.TempDir(), repo, Options{})
 	must(t, os.MkdirAll(trees.hidden("x", suffixNew), 0o755)) // As a kill in the middle of Make leaves it.
 	write(t, trees.hidden("x", suffixNew), map[string]string{"half": ""})
 	if _, err := trees.Adopt(t.Context(), "x", base.Commit); !errors.Is(err, loop.ErrNotFound) {
@@ -113,7 +113,7 @@ func TestOnlyACompleteTreeHasItsName(t *testing.T) {
 
 func TestAFailingMakeLeavesNothing(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"a": "1"})
-	trees := New(t.TempDir(), repo, Limits{})
+	trees := New(t.TempDir(), repo, Options{})
 	plan, err := fault.Parse("workspace.make.before=EIO")
 	must(t, err)
 	if _, err := trees.Make(fault.With(t.Context(), plan), "x", base.Commit); !errors.Is(err, syscall.EIO) {

@@ -60,7 +60,7 @@ func TestACandidateIsWhatPlainGitWouldCommit(t *testing.T) {
 	for _, format := range []string{git.SHA1, git.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			dir, repo, _ := newRepo(t, nil, "--object-format="+format)
-			trees := New(t.TempDir(), repo, Limits{})
+			trees := New(t.TempDir(), repo, Options{})
 			n := 0
 			rapid.Check(t, func(rt *rapid.T) {
 				n++

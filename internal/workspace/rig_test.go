@@ -86,7 +86,7 @@ func commitAll(t *testing.T, dir string) (string, *git.Repo, git.Base) {
 func newTree(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
 	t.Helper()
 	_, repo, base := newRepo(t, files)
-	tree, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "act", base.Commit)
+	tree, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "act", base.Commit)
 	must(t, err)
 	return tree, repo
 }

@@ -37,7 +37,7 @@ func TestATreeIsWhatGitListsAndNothingElse(t *testing.T) {
 			must(t, err)
 			base, err := repo.Base(t.Context(), "")
 			must(t, err)
-			tree, err := New(filepath.Join(t.TempDir(), "new", "root"), repo, Limits{}).Make(t.Context(), "run-1.act", base.Commit)
+			tree, err := New(filepath.Join(t.TempDir(), "new", "root"), repo, Options{}).Make(t.Context(), "run-1.act", base.Commit)
 			must(t, err)
 			if tree.Base != base.Commit || tree.From != base.Tree {
 				t.Errorf("made from %s %s, want %+v", tree.Base, tree.From, base)
@@ -90,7 +90,7 @@ func TestMakeRefusesTreesThatReachOutside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rev := rawTree(t, dir, entries...)
-			trees := New(t.TempDir(), repo, Limits{})
+			trees := New(t.TempDir(), repo, Options{})
 			if _, err := trees.Make(t.Context(), "x", rev); err == nil {
 				t.Error("the tree was made")
 			}
@@ -104,7 +104,7 @@ func TestMakeRefusesTreesThatReachOutside(t *testing.T) {
 		target := plainGit(t, t, dir, "hash-object", "-w", "target")
 		sub := rawTree(t, dir, "100644 blob "+blob+"\tpasswd")
 		rev := rawTree(t, dir, "120000 blob "+target+"\tx", "040000 tree "+sub+"\tx")
-		if _, err := New(t.TempDir(), repo, Limits{}).Make(t.Context(), "x", rev); err == nil {
+		if _, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "x", rev); err == nil {
 			t.Error("the tree was made")
 		}
 		if _, err := os.Lstat(filepath.Join(outside, "passwd")); err == nil {
@@ -135,7 +135,7 @@ func rawTree(t *testing.T, dir string, entries ...string) string {
 
 func TestMakeRefusesNamesAndPlacesThatAreTaken(t *testing.T) {
 	_, repo, base := newRepo(t, nil)
-	trees := New(t.TempDir(), repo, Limits{})
+	trees := New(t.TempDir(), repo, Options{})
 	for _, name := range []string{"", ".", "..", "../x", "a/b", ".hidden", "a b", strings.Repeat("a", 101)} {
 		if _, err := trees.Make(t.Context(), name, base.Commit); err == nil {
 			t.Errorf("tree %q was made", name)
@@ -244,7 +244,7 @@ func TestChangesNamesWhatAnAgentDid(t *testing.T) {
 func TestASubmoduleIsAnEmptyDirectoryOnly(t *testing.T) {
 	dir, repo, base := newRepo(t, map[string]string{"a": "1"})
 	plainGit(t, t, dir, "update-index", "--add", "--cacheinfo", "160000,"+base.Commit+",mod")
-	trees := New(t.TempDir(), repo, Limits{})
+	trees := New(t.TempDir(), repo, Options{})
 	tree, err := trees.Make(t.Context(), "x", plainGit(t, t, dir, "write-tree"))
 	must(t, err)
 	if c, p := changes(t, tree); len(c)+len(p) > 0 {
@@ -262,7 +262,7 @@ func TestASubmoduleIsAnEmptyDirectoryOnly(t *testing.T) {
 
 func TestLimitsAreProblemsAndDeletionsStayExact(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"a": "1", "b": "2", "z": "3"})
-	tree, err := New(t.TempDir(), repo, Limits{Files: 2, FileBytes: 10}).Make(t.Context(), "x", base.Commit)
+	tree, err := New(t.TempDir(), repo, Options{Limits: Limits{Files: 2, FileBytes: 10}}).Make(t.Context(), "x", base.Commit)
 	must(t, err)
 	write(t, tree.Dir, map[string]string{"a": "x", "big": strings.Repeat("x", 11), "c": "x", "d": "x", "e": "x", "z": "x"})
 	must(t, os.Remove(filepath.Join(tree.Dir, "b")))
@@ -278,7 +278,7 @@ func TestLimitsAreProblemsAndDeletionsStayExact(t *testing.T) {
 func TestSkipNeverHidesATrackedFile(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"build/kept": "1"})
 	skip := func(path string, _ bool) bool { return strings.HasPrefix(path, "build") || path == "cache" }
-	tree, err := New(t.TempDir(), repo, Limits{Skip: skip}).Make(t.Context(), "x", base.Commit)
+	tree, err := New(t.TempDir(), repo, Options{Limits: Limits{Skip: skip}}).Make(t.Context(), "x", base.Commit)
 	must(t, err)
 	write(t, tree.Dir, map[string]string{"build/kept": "2", "build/out": "", "cache/x": ""})
 	if c, _ := changes(t, tree); short(c) != "M build/kept" {

@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
 var (
@@ -66,24 +67,22 @@ func (l Limits) withDefaults() Limits {
 // Trees are the directories below one root. Several processes may share a root
 // as long as they use different names. It holds nothing open.
 type Trees struct {
-	root   string
-	repo   *git.Repo
-	limits Limits
+	root    string
+	repo    *git.Repo
+	limits  Limits
+	options Options
 }
 
-// New prepares trees of repo below root, an absolute path that need not exist.
-func New(root string, repo *git.Repo, limits Limits) *Trees {
-	return &Trees{root: root, repo: repo, limits: limits.withDefaults()}
-}
-
-// Tree is one directory with the tree that it was made from.
+// Tree is one git tree to work in: a directory of its own, or layers that are
+// one where they are mounted.
 type Tree struct {
 	Name string
-	Dir  string // absolute path
+	Dir  string // absolute path; empty for layers
 	Base string // the commit it was made from; empty if it was made from a tree
 	From string // the tree it was made from
 
 	trees  *Trees
+	layers *layers        // nil for a directory, and then the rest describes it
 	index  map[string]int // path → place in the two slices
 	paths  []string
 	marks  []mark
@@ -129,6 +128,17 @@ func (t *Trees) make(ctx context.Context, name, rev string) (*Tree, error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, fmt.Errorf("%s: %w", dir, fs.ErrExist)
 	}
+	switch t.options.Kind {
+	case Layered:
+		return t.makeLayered(ctx, name, rev)
+	case Pooled:
+		return t.makePooled(ctx, name, rev)
+	case Plain:
+	}
+	return t.makePlain(ctx, name, dir, rev)
+}
+
+func (t *Trees) makePlain(ctx context.Context, name, dir, rev string) (*Tree, error) {
 	blobs, err := t.repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
@@ -139,18 +149,19 @@ func (t *Trees) make(ctx context.Context, name, rev string) (*Tree, error) {
 		return nil, err
 	}
 	made := t.hidden(name, suffixNew)
-	if err := t.clear(made); err != nil {
+	if err := errors.Join(t.dropRecord(name), t.clear(made)); err != nil {
 		return nil, err
 	}
-	if err := tree.fill(ctx, made, entries, blobs); err != nil {
-		return nil, errors.Join(err, discard(made))
+	err = tree.fill(ctx, made, style{owner: t.owner()}, entries, blobs)
+	if err == nil {
+		tree.seal(made)
+		err = beforeMake.Hit(ctx)
 	}
-	err = beforeMake.Hit(ctx)
 	if err == nil {
 		err = os.Rename(made, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, discard(made))
+		return nil, errors.Join(err, sandbox.Discard(made))
 	}
 	return tree, afterMake.Hit(ctx)
 }
@@ -160,7 +171,7 @@ func (t *Trees) clear(dir string) error {
 	if err := os.MkdirAll(t.root, 0o700); err != nil {
 		return err
 	}
-	if err := discard(dir); err != nil {
+	if err := sandbox.Discard(dir); err != nil {
 		return err
 	}
 	return os.Mkdir(dir, 0o755)
@@ -189,6 +200,10 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r, layered, _ := t.readRecord(name); layered {
+		// A record that cannot be read says too little, and rev says enough.
+		return t.adoptLayered(ctx, name, rev, r)
+	}
 	blobs, err := t.repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
@@ -204,25 +219,34 @@ func (t *Trees) describe(blobs *git.Blobs, name, dir, rev string) (*Tree, []git.
 	if err != nil {
 		return nil, nil, err
 	}
+	tree, err := t.survey(name, dir, from, entries)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rev != from {
+		tree.Base = rev
+	}
+	return tree, entries, nil
+}
+
+// survey describes files of a tree and refuses what must not be written.
+func (t *Trees) survey(name, dir, from string, entries []git.Entry) (*Tree, error) {
 	tree := &Tree{
 		Name: name, Dir: dir, From: from, trees: t,
 		index: make(map[string]int, len(entries)), folder: map[string]bool{},
 		paths: make([]string, len(entries)), marks: make([]mark, len(entries)),
 	}
-	if rev != from {
-		tree.Base = rev
-	}
 	for i, e := range entries {
 		if err := tree.admit(i, e); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	for _, path := range tree.paths {
 		if tree.folder[path] {
-			return nil, nil, fmt.Errorf("path %q is a file and a directory", path)
+			return nil, fmt.Errorf("path %q is a file and a directory", path)
 		}
 	}
-	return tree, entries, nil
+	return tree, nil
 }
 
 func (t *Tree) admit(i int, e git.Entry) error {
@@ -238,10 +262,15 @@ func (t *Tree) admit(i int, e git.Entry) error {
 	}
 	t.index[e.Path], t.paths[i] = i, e.Path
 	t.marks[i] = mark{mode: mode, id: e.ID}
-	for dir := parent(e.Path); dir != "" && !t.folder[dir]; dir = parent(dir) {
+	t.admitFolders(e.Path)
+	return nil
+}
+
+// admitFolders notes the folders above a path.
+func (t *Tree) admitFolders(path string) {
+	for dir := parent(path); dir != "" && !t.folder[dir]; dir = parent(dir) {
 		t.folder[dir] = true
 	}
-	return nil
 }
 
 // plainMode is what git makes of a mode in a tree: old trees hold 0100664.
@@ -277,7 +306,10 @@ func (t *Trees) Left() ([]string, error) {
 	for _, e := range entries {
 		name := e.Name()
 		if hidden, ok := strings.CutPrefix(name, "."); ok {
-			name = strings.TrimSuffix(strings.TrimSuffix(hidden, suffixNew), suffixGone)
+			for _, suffix := range []string{suffixRecord, suffixNew, suffixGone, suffixUnit} {
+				hidden = strings.TrimSuffix(hidden, suffix)
+			}
+			name = hidden
 		}
 		if nameRule.MatchString(name) {
 			names = append(names, name)

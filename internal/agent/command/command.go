@@ -28,19 +28,18 @@ const grace = 2 * time.Second
 const bytesPerToken = 4
 
 // Driver runs the definition's agent_command.
-type Driver struct {
-	exec agent.Exec
-}
+// The zero value is ready.
+type Driver struct{}
 
-// New returns a driver that starts programs through exec.
-func New(exec agent.Exec) *Driver { return &Driver{exec} }
+// Profile says what there is to know of a program that nobody knows: nothing.
+func (Driver) Profile() agent.Profile { return agent.Profile{Name: Name} }
 
 // Turn runs the command once. It blocks until the program and everything that
 // it started are gone. The error is nil for any program that started.
-func (d *Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	var printed counter
 	out := io.MultiWriter(&printed, r.Output) // One writer, so that both streams stay in order.
-	res, err := d.exec.Run(ctx, proc.Spec{
+	res, err := r.Exec.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", r.Command}, Dir: r.Dir, Env: r.Env, Stdin: strings.NewReader(r.Prompt), Stdout: out, Stderr: out,
 		Timeout: r.Timeout, Grace: grace, Tag: r.Tag,
 	})
@@ -48,7 +47,7 @@ func (d *Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error
 		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
 	}
 	return agent.Result{
-		Exit: res.Exit, Ended: res.Ended, Took: res.Took,
+		Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took,
 		Usage: loop.Usage{
 			Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated,
 		},

@@ -53,7 +53,7 @@ func request(t *testing.T, script string) (agent.Request, *output) {
 
 func turn(t *testing.T, r agent.Request) agent.Result {
 	t.Helper()
-	res, err := command.New(proc.Tree{}).Turn(t.Context(), r)
+	res, err := turnOn(t.Context(), proc.Tree{}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestARunThatIsCanceledEndsItsAgent(t *testing.T) {
 	defer cancel()
 	r, out := request(t, "echo up; sleep 60")
 	out.on = func(string) { cancel() }
-	res, err := command.New(proc.Tree{}).Turn(ctx, r)
+	res, err := turnOn(ctx, proc.Tree{}, r)
 	if err != nil || res.Ended != proc.Canceled {
 		t.Errorf("Turn = %+v, %v; want canceled", res, err)
 	}
@@ -220,7 +220,7 @@ func TestAnAgentThatCannotBeStartedIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := request(t, "true")
 			change(&r)
-			res, err := command.New(proc.Tree{}).Turn(t.Context(), r)
+			res, err := turnOn(t.Context(), proc.Tree{}, r)
 			if err == nil || !strings.Contains(err.Error(), "start the agent's shell") || res.Ended != proc.NotStarted {
 				t.Errorf("Turn = %+v, %v; want not started and an error that says so", res, err)
 			}
@@ -228,7 +228,7 @@ func TestAnAgentThatCannotBeStartedIsAnError(t *testing.T) {
 	}
 	lost := errors.New("the host is out of processes")
 	r, _ := request(t, "true")
-	if _, err := command.New(execFunc(func() error { return lost })).Turn(t.Context(), r); !errors.Is(err, lost) {
+	if _, err := turnOn(t.Context(), execFunc(func() error { return lost }), r); !errors.Is(err, lost) {
 		t.Errorf("Turn = %v, want the cause", err)
 	}
 }
@@ -237,4 +237,9 @@ type execFunc func() error
 
 func (f execFunc) Run(context.Context, proc.Spec) (proc.Result, error) {
 	return proc.Result{Ended: proc.NotStarted}, f()
+}
+
+func turnOn(ctx context.Context, exec agent.Exec, r agent.Request) (agent.Result, error) {
+	r.Exec = exec
+	return command.Driver{}.Turn(ctx, r)
 }

@@ -12,49 +12,48 @@ const lost = 128 + int(unix.SIGKILL)
 
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == Arg {
-		serve()
+		Serve(nil)
 	}
 }
 
-// serve runs the stage and never returns. It exits by the system call, because
-// nothing that a library registered to run at exit belongs into a stage. Init
-// runs on the main thread and keeps it, so signals that follow threads and
-// capabilities, which are per thread, hold for the child that is forked here.
-func serve() {
+// Serve runs a stage and never returns. Another stage calls it from an init of
+// its own, with what it does before the program starts: prepare looks up the
+// program, and may change the calling thread, from which the program is forked,
+// in every way that a fork passes on. When it does not return there is no
+// program.
+//
+// It exits by the system call, because nothing that a library registered to run
+// at exit belongs into a stage. Init runs on the main thread and keeps it, so
+// signals that follow threads and capabilities, which are per thread, hold for
+// the child that is forked here.
+func Serve(prepare func(Order) Order) {
 	seal(OrderFD)
 	order, ok := readOrder()
 	if !ok {
 		refuse(StepOrder, unix.EBADMSG)
 	}
+	g := openGroups(order.Bounds)
 	own(order.Kind)
 	if order.Path == "" {
 		report(Report{Event: Started})
 		syscall.Exit(0)
 	}
-	main := start(order)
+	null, _ := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	limitFiles(order.Bounds)
+	if prepare != nil {
+		order = prepare(order)
+	}
+	main := start(order, g)
 	report(Report{Event: Started})
-	letGo()
-	go obey(order.Kind, main)
-	finish(order.Kind, reap(main))
+	letGo(order.Kind, null)
+	go obey(order.Kind, g, main)
+	finish(order.Kind, g, reap(main))
 }
 
-// readOrder reads the whole of OrderFD and closes it.
 func readOrder() (Order, bool) {
-	defer unix.Close(OrderFD)
-	var st unix.Stat_t
-	if err := unix.Fstat(OrderFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	b, ok := ReadAll(OrderFD)
+	if !ok {
 		return Order{}, false
-	}
-	b := make([]byte, st.Size)
-	for read := 0; read < len(b); {
-		n, err := unix.Pread(OrderFD, b[read:], int64(read))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 {
-			return Order{}, false
-		}
-		read += n
 	}
 	return decode(b)
 }
@@ -67,6 +66,8 @@ func own(kind Kind) {
 	case KindUser:
 		isolate()
 		drop()
+	case KindCell:
+		// Another stage mounts.
 	case KindSubreaper:
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			refuse(StepSubreaper, err)
@@ -102,7 +103,7 @@ func drop() {
 }
 
 // start executes the program in a session of its own and returns its pid.
-func start(o Order) int {
+func start(o Order, g *groups) int {
 	if o.Dir != "" {
 		if err := unix.Chdir(o.Dir); err != nil {
 			refuse(StepDir, err)
@@ -113,13 +114,17 @@ func start(o Order) int {
 	if o.Kind == KindSubreaper {
 		sys.Pdeathsig = unix.SIGKILL
 	}
+	g.enter(sys)
 	report(Report{Event: Starting})
-	pid, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
-		Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: sys,
+	pid, err := g.fork(func() (int, error) {
+		return syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
+			Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: sys,
+		})
 	})
 	if err != nil {
 		refuse(StepExec, err)
 	}
+	limitUser(pid, o.Bounds)
 	// Whoever stops pawl may signal everything that it started. The link decides
 	// when this process ends: the program has a grace period, and a subreaper
 	// that is gone leaves orphans behind.
@@ -129,9 +134,13 @@ func start(o Order) int {
 
 // letGo replaces standard input and output, so that the program's own closing
 // of them is seen at the other end. Standard error stays for a crash report.
-func letGo() {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
+// The program of a cell, which may run as the same user, is not to read or
+// trace this.
+func letGo(kind Kind, null int) {
+	if kind == KindCell {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	if null < 0 {
 		return
 	}
 	_ = unix.Dup3(null, 0, unix.O_CLOEXEC)
@@ -141,14 +150,14 @@ func letGo() {
 
 // obey follows the link until it ends, which is how the death of pawl shows
 // even where the parent-death signal does not reach.
-func obey(kind Kind, main int) {
+func obey(kind Kind, g *groups, main int) {
 	var command [1]byte
 	for {
 		n, err := unix.Read(LinkFD, command[:])
 		switch {
 		case err == unix.EINTR:
 		case n != 1:
-			end(kind, lost)
+			end(kind, g, lost)
 		case command[0] == Term:
 			// A stopped process acts on TERM only after CONT.
 			_ = unix.Kill(-main, unix.SIGTERM)
@@ -172,8 +181,8 @@ func reap(main int) syscall.WaitStatus {
 }
 
 // finish ends the tree and reports the program's status.
-func finish(kind Kind, status syscall.WaitStatus) {
-	if kind == KindSubreaper && !childless() {
+func finish(kind Kind, g *groups, status syscall.WaitStatus) {
+	if kind == KindSubreaper && !childless() && !cleared(g) {
 		Sweep(os.Getpid())
 	}
 	report(Report{Event: Ended, Status: status})
@@ -198,10 +207,27 @@ func childless() bool {
 	}
 }
 
+// cleared kills what is left through the group, and reports whether that was
+// all: a privileged program can have left its group.
+func cleared(g *groups) bool {
+	const rounds = 500 // of a millisecond
+	for range rounds {
+		if !g.clear() {
+			return false
+		}
+		nap()
+		if childless() {
+			return true
+		}
+	}
+	return false
+}
+
 // end ends the tree without a status. In a PID namespace the kernel kills all
 // that is left when PID 1 exits.
-func end(kind Kind, code int) {
+func end(kind Kind, g *groups, code int) {
 	if kind == KindSubreaper {
+		g.clear()
 		Sweep(os.Getpid())
 	}
 	syscall.Exit(code)

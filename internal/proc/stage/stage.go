@@ -8,5 +8,6 @@
 // its init runs before the expensive ones of the libraries linked beside it.
 // Without the hidden argument the init does nothing. It confines nothing and
 // reads no environment: what it has to do arrives on an inherited descriptor.
-// The walk of /proc that the subreaper needs is exported for proc.
+// The walk of /proc that the subreaper needs is exported for proc, and the form
+// of orders for the other stage.
 package stage

@@ -27,11 +27,18 @@ func TestAnOrderArrivesAsItWasSent(t *testing.T) {
 			Path: rapid.String().Draw(t, "path"),
 			Argv: list.Draw(t, "argv"),
 			Env:  list.Draw(t, "env"),
+			Bounds: Bounds{
+				FileBytes: rapid.Uint64().Draw(t, "file bytes"),
+				Group:     rapid.String().Draw(t, "group"),
+				Tasks:     list.Draw(t, "tasks"),
+			},
 		}
 		encoded := want.Encode()
 		got, ok := decode(encoded)
 		if !ok || got.Kind != want.Kind || got.Dir != want.Dir || got.Path != want.Path ||
-			!slices.Equal(got.Argv, want.Argv) || !slices.Equal(got.Env, want.Env) {
+			!slices.Equal(got.Argv, want.Argv) || !slices.Equal(got.Env, want.Env) ||
+			got.Bounds.FileBytes != want.Bounds.FileBytes || got.Bounds.Group != want.Bounds.Group ||
+			!slices.Equal(got.Bounds.Tasks, want.Bounds.Tasks) {
 			t.Fatalf("got %+v, %v; want %+v", got, ok, want)
 		}
 		cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
@@ -49,6 +56,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("p\xff\xff\xff\xff"))
 	f.Add(append([]byte("p\x00\x00\x00\x00\x00\x00\x00\x00"), 0xff, 0xff, 0xff, 0xff))
 	f.Add(Order{Kind: KindPID, Dir: "/", Path: "/bin/sh", Argv: []string{"sh", ""}, Env: []string{"A=1"}}.Encode())
+	f.Add(Order{Kind: KindSubreaper, Path: "/bin/sh", Bounds: Bounds{FileBytes: 1 << 40, Group: "/g", Tasks: []string{"/t"}}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if o, ok := decode(b); ok && string(o.Encode()) != string(b) {
 			t.Errorf("%q reads as %+v, which is %q", b, o, o.Encode())

@@ -17,8 +17,10 @@ type ID struct {
 type Process struct {
 	ID
 
-	Parent int
-	Dead   bool // a zombie, or about to be one
+	Parent  int
+	Group   int // its process group
+	Threads int
+	Dead    bool // a zombie, or about to be one
 }
 
 // Look reads one process. It reports false when there is none.
@@ -34,7 +36,7 @@ func Look(pid int) (Process, bool) {
 	if after < 0 {
 		return Process{}, false
 	}
-	const state, parent, start = 1, 2, 20
+	const state, parent, group, threads, start = 1, 2, 3, 18, 20
 	p := Process{ID: ID{PID: pid}}
 	whole := false
 	for i, fields := 0, stat[after+1:]; i <= start && len(fields) > 0; i++ {
@@ -44,6 +46,10 @@ func Look(pid int) (Process, bool) {
 			p.Dead = len(word) == 1 && (word[0] == 'Z' || word[0] == 'X')
 		case parent:
 			p.Parent = int(number(word))
+		case group:
+			p.Group = int(number(word))
+		case threads:
+			p.Threads = int(number(word))
 		case start:
 			p.Start, whole = number(word), true
 		}
@@ -53,17 +59,8 @@ func Look(pid int) (Process, bool) {
 
 // List reads every process that /proc shows.
 func List() []Process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
 	var all []Process
-	for _, name := range names {
+	for _, name := range names("/proc") {
 		if name[0] < '1' || name[0] > '9' {
 			continue
 		}
@@ -71,6 +68,17 @@ func List() []Process {
 			all = append(all, p)
 		}
 	}
+	return all
+}
+
+// names lists a directory of /proc.
+func names(path string) []string {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	all, _ := dir.Readdirnames(-1)
 	return all
 }
 
@@ -103,17 +111,37 @@ func Below(all []Process, isRoot func(Process) bool) []Process {
 	return found
 }
 
-// Sweep kills everything below root, and returns when two passes in a row found
-// nothing alive. It gives up after some seconds on what cannot be killed, and
-// then reports false.
+// Sweep kills everything below root, which leads a session of its own, and
+// returns when two passes in a row found nothing alive. It gives up after some
+// seconds on what cannot be killed, and then reports false. The caller locks its
+// goroutine to its thread, as for Hurry.
 func Sweep(root int) bool {
+	defer Hurry()()
 	find := func() []Process {
 		return Below(List(), func(p Process) bool { return p.PID == root })
 	}
 	const patience = 4000 // rounds of at least a millisecond
 	rounds := 0
-	_, clean := Hunt(find, func() bool { rounds++; return rounds > patience })
+	h := hunt{find: find, spare: []int{0, root, unix.Getpgrp()}}
+	_, clean := h.run(func() bool { rounds++; return rounds > patience })
 	return clean
+}
+
+// Hurry lets this thread run before what it watches or hunts, where it may, until
+// the result is called: it is one against as many as there are. The caller locks
+// its goroutine to the thread for that time.
+func Hurry() (done func()) {
+	const highest = -20
+	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err == nil {
+		err = unix.Setpriority(unix.PRIO_PROCESS, 0, highest)
+	}
+	return func() {
+		if err == nil {
+			// The system call counts backwards from 20.
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-before)
+		}
+	}
 }
 
 // Hunt kills what find returns until two calls in a row returned nothing that
@@ -122,43 +150,71 @@ func Sweep(root int) bool {
 // stopped before anything is killed: a fork bomb outruns a walk, but not when
 // what the walk has seen no longer forks.
 func Hunt(find func() []Process, stop func() bool) (killed int, clean bool) {
-	done := map[ID]bool{} // true: SIGKILL was accepted
+	h := hunt{find: find}
+	return h.run(stop)
+}
+
+// hunt is one Hunt.
+type hunt struct {
+	find func() []Process
+	done map[ID]bool // true: SIGKILL was accepted
+
+	// spare, if not nil, are the process groups that hold others than the hunted.
+	// The other groups are signalled as a whole, which no fork escapes.
+	spare []int
+}
+
+func (h *hunt) run(stop func() bool) (killed int, clean bool) {
+	h.done = map[ID]bool{}
 	for empty := 0; empty < 2; {
 		if stop() {
 			return killed, false
 		}
-		prey := freeze(find, done)
-		if len(prey) == 0 {
+		prey := h.freeze()
+		if len(prey) == 0 && !h.dying() {
 			empty++
 			continue
 		}
 		empty = 0
-		for _, id := range prey {
-			_, denied := id.Signal(unix.SIGKILL)
-			if !denied && !done[id] {
+		for _, p := range prey {
+			_, denied := p.Signal(unix.SIGKILL)
+			if !denied && !h.done[p.ID] {
 				killed++
 			}
-			done[id] = !denied
+			h.done[p.ID] = !denied
 		}
 		nap()
 	}
 	return killed, true
 }
 
+// dying reports whether something that was killed is not yet dead. An orphan may
+// no longer be found by then.
+func (h *hunt) dying() bool {
+	for id, accepted := range h.done {
+		if now, ok := Look(id.PID); accepted && ok && !now.Dead && now.Start == id.Start {
+			return true
+		}
+	}
+	return false
+}
+
 // freeze stops what find returns, until it returns nothing new, and returns it
 // all. What refused to be killed before does not count.
-func freeze(find func() []Process, done map[ID]bool) []ID {
+func (h *hunt) freeze() []Process {
 	const passes = 64
-	var frozen []ID
+	var frozen []Process
 	seen := map[ID]bool{}
 	for range passes {
+		found := h.find()
+		h.stopGroups(found)
 		grew := false
-		for _, p := range find() {
-			if accepted, tried := done[p.ID]; seen[p.ID] || tried && !accepted {
+		for _, p := range found {
+			if accepted, tried := h.done[p.ID]; seen[p.ID] || tried && !accepted {
 				continue
 			}
 			seen[p.ID], grew = true, true
-			frozen = append(frozen, p.ID)
+			frozen = append(frozen, p)
 			_, _ = p.Signal(unix.SIGSTOP)
 		}
 		if !grew {
@@ -166,6 +222,24 @@ func freeze(find func() []Process, done map[ID]bool) []ID {
 		}
 	}
 	return frozen
+}
+
+// stopGroups stops whole process groups. Nobody joins a group of another
+// session, so below the leader of one every group holds the hunted alone.
+func (h *hunt) stopGroups(found []Process) {
+	if h.spare == nil {
+		return
+	}
+	stopped := map[int]bool{}
+	for _, group := range h.spare {
+		stopped[group] = true
+	}
+	for _, p := range found {
+		if !stopped[p.Group] {
+			stopped[p.Group] = true
+			_ = unix.Kill(-p.Group, unix.SIGSTOP)
+		}
+	}
 }
 
 // Signal sends sig to that very process, never to a later one with its pid. It

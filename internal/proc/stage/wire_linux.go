@@ -9,6 +9,7 @@ const Arg = "__pawl-stage"
 const (
 	OrderFD = 3 // a file that holds an encoded Order
 	LinkFD  = 4 // a stream socket: commands come in, reports go out
+	ExtraFD = 5 // the first descriptor that is there for a stage other than this
 )
 
 // Term is the command that asks the stage, over the link, to send SIGTERM to the
@@ -23,6 +24,7 @@ const (
 	KindPID       Kind = 'p' // PID 1 of a PID namespace, made with privilege
 	KindUser      Kind = 'u' // the same inside a user namespace of its own
 	KindSubreaper Kind = 's' // an ordinary process that adopts and sweeps orphans
+	KindCell      Kind = 'c' // PID 1 of new namespaces that another stage makes something of
 )
 
 // Order is what a stage has to do.
@@ -32,76 +34,24 @@ type Order struct {
 	Path string // empty: set up, report Started and exit, which probes the host
 	Argv []string
 	Env  []string
+
+	Bounds Bounds
 }
 
 // Encode returns the form that a stage reads from OrderFD.
 func (o Order) Encode() []byte {
 	b := []byte{byte(o.Kind)}
-	b = appendText(b, o.Dir)
-	b = appendText(b, o.Path)
-	b = appendList(b, o.Argv)
-	return appendList(b, o.Env)
+	b = AppendTexts(b, o.Dir, o.Path)
+	b = AppendList(b, o.Argv)
+	b = AppendList(b, o.Env)
+	return o.Bounds.append(b)
 }
 
 // decode is the inverse of Encode. It reports false for anything else.
 func decode(b []byte) (o Order, ok bool) {
-	if len(b) == 0 {
-		return Order{}, false
-	}
-	r := reader{rest: b[1:]}
-	o = Order{Kind: Kind(b[0]), Dir: r.text(), Path: r.text(), Argv: r.list(), Env: r.list()}
-	return o, !r.short && len(r.rest) == 0
-}
-
-func appendNumber(b []byte, n uint32) []byte {
-	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(appendNumber(b, uint32(len(s))), s...)
-}
-
-func appendList(b []byte, list []string) []byte {
-	b = appendNumber(b, uint32(len(list)))
-	for _, s := range list {
-		b = appendText(b, s)
-	}
-	return b
-}
-
-// reader takes values off the front of rest. After short it yields zeros.
-type reader struct {
-	rest  []byte
-	short bool
-}
-
-func (r *reader) bytes(n uint32) []byte {
-	if uint64(n) > uint64(len(r.rest)) {
-		r.short, r.rest = true, nil
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) number() uint32 {
-	b := r.bytes(4)
-	if b == nil {
-		return 0
-	}
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-}
-
-func (r *reader) text() string { return string(r.bytes(r.number())) }
-
-func (r *reader) list() []string {
-	n := r.number()
-	var list []string
-	for i := uint32(0); i < n && !r.short; i++ {
-		list = append(list, r.text())
-	}
-	return list
+	r := NewReader(b)
+	o = Order{Kind: Kind(r.Byte()), Dir: r.Text(), Path: r.Text(), Argv: r.List(), Env: r.List(), Bounds: r.bounds()}
+	return o, r.Whole()
 }
 
 // Event says what a Report is about.
@@ -129,6 +79,8 @@ const (
 	StepDrop                      // giving up the capabilities of the user namespace
 	StepSubreaper                 // becoming a child subreaper
 	StepDir                       // entering the working directory
+	StepGroup                     // entering the control group
+	StepLimit                     // limiting the size of files
 	StepExec                      // executing the program
 )
 
@@ -146,6 +98,10 @@ func (s Step) String() string {
 		return "become a subreaper"
 	case StepDir:
 		return "enter the working directory"
+	case StepGroup:
+		return "enter the control group"
+	case StepLimit:
+		return "limit the size of files"
 	case StepExec:
 		return "execute the program"
 	default:
@@ -154,7 +110,7 @@ func (s Step) String() string {
 }
 
 // ReportSize is the length of an encoded Report.
-const ReportSize = 6
+const ReportSize = 10
 
 // Report is what a stage says over the link.
 type Report struct {
@@ -167,17 +123,16 @@ type Report struct {
 // encode returns the form that ParseReport reads. Errno and Status share their
 // place, because no event has both.
 func (r Report) encode() []byte {
-	n := uint32(r.Status)
+	n := int(r.Status)
 	if r.Event == Refused {
-		n = uint32(r.Errno)
+		n = int(r.Errno)
 	}
-	return appendNumber([]byte{byte(r.Event), byte(r.Step)}, n)
+	return AppendNumber([]byte{byte(r.Event), byte(r.Step)}, n)
 }
 
 // ParseReport reads one report of ReportSize bytes.
 func ParseReport(b [ReportSize]byte) Report {
-	r := reader{rest: b[2:]}
-	n := r.number()
+	n := NewReader(b[2:]).Number()
 	report := Report{Event: Event(b[0]), Step: Step(b[1])}
 	if report.Event == Refused {
 		report.Errno = syscall.Errno(n)

@@ -1,0 +1,295 @@
+package acp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// version of the protocol that is spoken.
+const version = 1
+
+// identity is what an id of a conversation can look like.
+var identity = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$`)
+
+// step is what the program was asked, and what its answer leads to.
+type step func(result json.RawMessage) []agent.Event
+
+// decoder leads the talk of one turn: each answer of the program brings the
+// next question, up to the prompt and its end.
+type decoder struct {
+	r     agent.Request
+	in    *agent.Input
+	judge func(policy.Call) policy.Answer
+
+	program program
+	trusted bool // it was told its model beforehand
+
+	asked    int // number of the last question
+	next     step
+	wrong    func(f *loop.Failure) []agent.Event // what an error as answer leads to
+	canLoad  string                              // method by which a conversation is gone on with; empty: none
+	methods  []text                              // by which one can sign in
+	tools    map[text]tool
+	told     map[text]string // names of tools whose use events were made of
+	returned map[text]bool
+	said     words
+	notice   string // the last thing that the program said for itself
+	denied   string // the words of the last denial; the protocol has no place to say them to the program
+	asks     []agent.Ask
+	ended    bool       // the turn, by an answer to the prompt
+	counted  loop.Usage // from counts of single calls
+	model    string
+
+	mu       sync.Mutex
+	session  string // empty until there is one
+	prompted bool   // what comes belongs to this turn
+	canceled bool
+}
+
+// words are what was said in pieces.
+type words struct {
+	kind agent.EventKind
+	id   text
+	text strings.Builder
+}
+
+func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
+	return &decoder{r: r, in: in, judge: judge, tools: map[text]tool{}, told: map[text]string{}, returned: map[text]bool{}}
+}
+
+// ask puts the next question. An error as answer ends the turn, if nothing else
+// is said.
+func (d *decoder) ask(method string, params any, next step) {
+	d.asked++
+	d.next, d.wrong = next, d.fail
+	send(d.in, message{ID: json.RawMessage(strconv.Itoa(d.asked)), Method: method, Params: params})
+}
+
+// begin says who is there. Nothing is offered but to be asked.
+func (d *decoder) begin() {
+	d.ask("initialize", map[string]any{
+		"protocolVersion":    version,
+		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
+		"clientInfo":         map[string]string{"name": "pawl", "version": "1"},
+	}, d.initialized)
+}
+
+// cancel tells the program to end its turn. It may be called from anywhere.
+func (d *decoder) cancel() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.canceled = true
+	if d.prompted {
+		send(d.in, message{Method: "session/cancel", Params: map[string]string{"sessionId": d.session}})
+	}
+}
+
+// Line reads one message.
+func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
+	var m incoming
+	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || json.Unmarshal(line, &m) != nil {
+		return nil, false
+	}
+	switch {
+	case m.Method == "session/update":
+		return d.update(m.Params), true
+	case m.Method == "session/request_permission" && !empty(m.ID):
+		return d.permission(m), true
+	case m.Method != "" && !empty(m.ID):
+		send(d.in, message{ID: m.ID, Error: map[string]any{"code": methodNotFound, "message": "pawl does not do " + string(m.Method)}})
+		return nil, true
+	case m.Method != "":
+		return nil, true
+	case empty(m.Result) && empty(m.Error) && empty(m.ID):
+		return nil, false
+	}
+	return d.answered(m), true
+}
+
+// answered takes the answer to the question that is open.
+func (d *decoder) answered(m incoming) []agent.Event {
+	if d.next == nil || string(m.ID) != strconv.Itoa(d.asked) {
+		return nil
+	}
+	next, wrong := d.next, d.wrong
+	d.next = nil
+	if !empty(m.Error) {
+		return wrong(failureOf(m.Error))
+	}
+	return next(m.Result)
+}
+
+// fail ends the turn.
+func (d *decoder) fail(f *loop.Failure) []agent.Event {
+	events := d.flush()
+	if f != nil {
+		events = append(events, agent.Event{Kind: agent.EventError, Failure: f})
+	}
+	return append(events, agent.Event{Kind: agent.EventEnd})
+}
+
+func (d *decoder) initialized(result json.RawMessage) []agent.Event {
+	var hello struct {
+		Version      int `json:"protocolVersion"`
+		Capabilities struct {
+			Load    bool `json:"loadSession"`
+			Session struct {
+				Resume json.RawMessage `json:"resume"`
+			} `json:"sessionCapabilities"`
+		} `json:"agentCapabilities"`
+		Methods []option `json:"authMethods"`
+	}
+	if err := json.Unmarshal(result, &hello); err != nil || hello.Version != version {
+		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it speaks version %d of the protocol, and pawl speaks %d", hello.Version, version)})
+	}
+	switch {
+	case len(hello.Capabilities.Session.Resume) > 0 && string(hello.Capabilities.Session.Resume) != "null":
+		d.canLoad = "session/resume"
+	case hello.Capabilities.Load:
+		d.canLoad = "session/load"
+	}
+	for _, m := range hello.Methods {
+		d.methods = append(d.methods, m.ID)
+	}
+	if d.r.Session == nil || d.canLoad == "" || !identity.MatchString(d.r.Session.ID) {
+		return d.open()
+	}
+	d.ask(d.canLoad, map[string]any{"sessionId": d.r.Session.ID, "cwd": d.r.Dir, "mcpServers": []any{}}, func(result json.RawMessage) []agent.Event {
+		return d.opened(result, d.r.Session.ID)
+	})
+	d.wrong = func(*loop.Failure) []agent.Event { return d.open() } // It is gone: one without it is better than none.
+	return nil
+}
+
+// open begins a conversation.
+func (d *decoder) open() []agent.Event {
+	params := map[string]any{"cwd": d.r.Dir, "mcpServers": []any{}}
+	opened := func(result json.RawMessage) []agent.Event { return d.opened(result, "") }
+	d.ask("session/new", params, opened)
+	by := slices.IndexFunc(d.methods, func(m text) bool {
+		name := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(string(m)))
+		return strings.Contains(name, "apikey")
+	})
+	if by < 0 || d.r.Models.URL == "" {
+		return nil
+	}
+	d.wrong = func(f *loop.Failure) []agent.Event {
+		if f.Class != loop.FailureAuth {
+			return d.fail(f)
+		}
+		d.ask("authenticate", map[string]any{"methodId": d.methods[by]}, func(json.RawMessage) []agent.Event {
+			d.ask("session/new", params, opened)
+			return nil
+		})
+		return nil
+	}
+	return nil
+}
+
+// opened chooses how the program is to work. Id is that of a conversation that
+// is gone on with.
+func (d *decoder) opened(result json.RawMessage, id string) []agent.Event {
+	var c conversation
+	if err := json.Unmarshal(result, &c); err != nil && !empty(result) {
+		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: "the answer to a new conversation cannot be read: " + err.Error()})
+	}
+	if id == "" {
+		id = string(c.ID)
+	}
+	if !identity.MatchString(id) {
+		return d.fail(&loop.Failure{Class: loop.FailureMalformed, Text: fmt.Sprintf("it began a conversation by the name %.40q", id)})
+	}
+	d.mu.Lock()
+	d.session = id
+	d.mu.Unlock()
+	d.model = cmp.Or(d.r.Model, string(c.Models.Current))
+	return d.choose(slices.Concat(d.chooseMode(c), d.chooseModel(c)))
+}
+
+// prompt says what there is to do. A text that begins with a slash would be a
+// command to several programs.
+func (d *decoder) prompt() []agent.Event {
+	what := d.r.Prompt
+	if strings.HasPrefix(what, "/") {
+		what = "\n" + what
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.canceled {
+		return d.fail(nil)
+	}
+	d.prompted = true
+	d.ask("session/prompt", map[string]any{"sessionId": d.session, "prompt": []any{map[string]string{"type": "text", "text": what}}}, d.over)
+	return nil
+}
+
+// over reads why the turn ended.
+func (d *decoder) over(result json.RawMessage) []agent.Event {
+	var e ended
+	_ = json.Unmarshal(result, &e) // What cannot be read is no reason.
+	d.ended = true
+	u, ok := d.usage(e)
+	events := d.last(ok)
+	if ok {
+		events = append(events, agent.Event{Kind: agent.EventUsage, Usage: u, Model: d.model})
+	}
+	d.mu.Lock()
+	canceled := d.canceled
+	d.mu.Unlock()
+	f := stopped(string(e.Reason), canceled || d.denied != "")
+	if f == nil && d.notice != "" {
+		f = swallowed(d.notice)
+	}
+	return append(events, d.fail(f)...)
+}
+
+// usage is what the turn is said to have used, beyond what was told before.
+func (d *decoder) usage(e ended) (loop.Usage, bool) {
+	if len(e.Meta.Quota.Models) == 1 && e.Meta.Quota.Models[0].Model != "" {
+		d.model = string(e.Meta.Quota.Models[0].Model)
+	}
+	if !d.counted.Zero() {
+		return loop.Usage{}, false
+	}
+	u, ok := e.Usage.usage()
+	if !ok {
+		u, ok = e.Meta.Quota.Tokens.usage()
+	}
+	if d.program.lastOnly {
+		u.Source = loop.UsageEstimated
+	}
+	return u, ok
+}
+
+// Finish fills in what the messages do not say.
+func (d *decoder) Finish(r *agent.Result, _ string) {
+	r.Asks = d.asks
+	if r.Failure != nil && r.Failure.Text == notByPawl && r.Ended != proc.Exited && r.Ended != proc.Signaled {
+		r.Failure = nil // Its time was over, or the run's.
+	}
+	silent := d.ended && r.Message == "" && r.Failure == nil
+	switch {
+	case silent && len(d.asks) > 0:
+		r.Message = "It ended its turn when it was told that a human has to say yes."
+	case silent && d.denied != "":
+		r.Failure = &loop.Failure{Class: loop.FailureMalformed, Text: "it ended its turn without a word when it was denied something. " + d.denied}
+	}
+	if d.r.Keep && d.canLoad != "" && d.session != "" && d.prompted {
+		r.Session = &loop.Session{ID: d.session, Turns: 1}
+		if d.r.Session != nil && d.r.Session.ID == d.session {
+			r.Session.Turns += d.r.Session.Turns
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// notByPawl is the failure of a turn that says that it was cancelled. A program
+// that is ended says so too.
+const notByPawl = "its turn was cancelled, and not by pawl"
+
+// Codes of JSON-RPC and of the protocol.
+const (
+	codeAuth    = -32000
+	codeRequest = -32602
+)
+
+// stopped is why a turn ended badly, by the reason that the program gives. Ours
+// means that pawl had a part in it: it cancelled, or denied something.
+func stopped(reason string, ours bool) *loop.Failure {
+	f := &loop.Failure{Typed: true, Text: "it stopped: " + reason}
+	switch reason {
+	case "end_turn":
+		return nil
+	case "max_tokens":
+		f.Class = loop.FailureMaxTokens
+	case "max_turn_requests":
+		f.Class = loop.FailureTurns
+	case "refusal":
+		f.Class = loop.FailureRefusal
+	case "cancelled":
+		if ours {
+			return nil
+		}
+		f.Class, f.Text = loop.FailureMalformed, notByPawl
+	default:
+		f.Class, f.Text = loop.FailureMalformed, "it stopped for a reason that the protocol does not have: "+agent.OneLine(reason, longDetail)
+	}
+	return f
+}
+
+// errorKinds are those of data.errorKind.
+var errorKinds = map[text]loop.FailureClass{
+	"rate_limit": loop.FailureRateLimit, "authentication_failed": loop.FailureAuth, "authentication_error": loop.FailureAuth, "oauth_org_not_allowed": loop.FailureAuth,
+	"billing_error": loop.FailureQuota, "server_error": loop.FailureServer, "overloaded": loop.FailureServer, "invalid_request": loop.FailureRequest,
+	"model_not_found": loop.FailureRequest, "max_output_tokens": loop.FailureMaxTokens, "prompt_too_long": loop.FailureOverflow,
+}
+
+// errorNames are those of data.errorName.
+var errorNames = map[text]loop.FailureClass{
+	"ProviderAuthError": loop.FailureAuth, "ContextOverflowError": loop.FailureOverflow, "MessageOutputLengthError": loop.FailureMaxTokens,
+	"ContentFilterError": loop.FailureRefusal,
+}
+
+// apiError is the name of an error that a vendor answered with, of whatever kind.
+const apiError = "APIError"
+
+// overflow is how vendors say that a conversation no longer fits.
+var overflow = regexp.MustCompile(`(?i)context[ _-]?(length|window|limit)|(prompt|input) is too long|maximum context|too many tokens|maximum number of tokens`)
+
+// signs are what vendors' errors have in their texts, the most telling first.
+var signs = []struct {
+	sign  *regexp.Regexp
+	class loop.FailureClass
+}{
+	{regexp.MustCompile(`(?i)max[_ ]output[_ ]tokens|output token maximum`), loop.FailureMaxTokens},
+	{overflow, loop.FailureOverflow},
+	{regexp.MustCompile(`(?i)insufficient[ _]quota|quota exceeded|credit balance|check your plan`), loop.FailureQuota},
+	{regexp.MustCompile(`(?i)rate[ _-]?limit|usage limit|too many requests|resource_exhausted`), loop.FailureRateLimit},
+	{regexp.MustCompile(`(?i)unauthori[sz]ed|unauthenticated|authentication|api[ -]key|permission denied`), loop.FailureAuth},
+	{
+		regexp.MustCompile(`(?i)overloaded|unavailable|server error|bad gateway|high demand|request failed|disconnected|econnre|socket hang up|fetch failed|terminated`),
+		loop.FailureServer,
+	},
+}
+
+// status is an HTTP status in a text that tells of an error.
+var status = regexp.MustCompile(`\b(400|401|402|403|404|413|422|429|500|502|503|504|529)\b`)
+
+// failureOf reads an error that came instead of an answer.
+func failureOf(raw json.RawMessage) *loop.Failure {
+	var e struct {
+		Code    int64           `json:"code"`
+		Message text            `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	_ = json.Unmarshal(raw, &e) // Whatever it is, it is an error.
+	var data struct {
+		Kind    text `json:"errorKind"`
+		Name    text `json:"errorName"`
+		Details text `json:"details"`
+		Message text `json:"message"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // It need not be an object.
+	said := strings.TrimSpace(string(e.Message) + " " + string(cmp.Or(data.Details, data.Message)))
+	f := &loop.Failure{Text: agent.OneLine(cmp.Or(said, string(raw)), 3*longDetail)}
+	whole := string(e.Message) + " " + string(e.Data)
+	if s := status.FindString(whole); s != "" {
+		f.Status, _ = strconv.Atoi(s) // The pattern has digits only.
+	}
+	if class, ok := errorKinds[data.Kind]; ok {
+		f.Class, f.Typed = class, true
+		if class == loop.FailureRequest && overflow.MatchString(whole) {
+			f.Class = loop.FailureOverflow // It has no kind of its own.
+		}
+		return f
+	}
+	if class, ok := errorNames[data.Name]; ok {
+		f.Class, f.Typed = class, true
+		return f
+	}
+	if e.Code == codeAuth {
+		f.Class, f.Typed = loop.FailureAuth, true
+		return f
+	}
+	if f.Class = classOf(whole, f.Status, e.Code); f.Class == loop.FailureCrash && data.Name == apiError {
+		f.Class = loop.FailureServer
+	}
+	return f
+}
+
+// swallowed is an error of which a program only told in words of its own.
+func swallowed(notice string) *loop.Failure {
+	f := &loop.Failure{Text: agent.OneLine(notice, 3*longDetail)}
+	if s := status.FindString(notice); s != "" {
+		f.Status, _ = strconv.Atoi(s) // The pattern has digits only.
+	}
+	if f.Class = classOf(notice, f.Status, 0); f.Class == loop.FailureCrash {
+		f.Class = loop.FailureMalformed // It goes on living.
+	}
+	return f
+}
+
+// classOf reads a class from a text and a status.
+func classOf(said string, status int, code int64) loop.FailureClass {
+	for _, s := range signs {
+		if s.sign.MatchString(said) {
+			return s.class
+		}
+	}
+	if status >= 400 || code == codeRequest {
+		return loop.FailureOfStatus(status)
+	}
+	return loop.FailureCrash
+}

@@ -1,0 +1,181 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// methodNotFound is JSON-RPC's code for what a client does not do.
+const methodNotFound = -32601
+
+// ruleNoOnce denies a call because the program offers no leave for this once.
+const ruleNoOnce = "no_allow_once"
+
+// longDetail is how much of a title is shown where nothing else describes a call.
+const longDetail = 200
+
+// offer is an answer that can be given.
+type offer struct {
+	ID   text `json:"optionId"`
+	Kind text `json:"kind"`
+}
+
+// permission answers what the program asks leave for. It waits for each answer,
+// so there is one for every question.
+func (d *decoder) permission(m incoming) []agent.Event {
+	var q struct {
+		Tool    json.RawMessage `json:"toolCall"`
+		Options []offer         `json:"options"`
+	}
+	var t tool
+	_ = json.Unmarshal(m.Params, &q) // What cannot be read is empty, and no policy allows the unknown.
+	_ = json.Unmarshal(q.Tool, &t)
+	t = d.know(t)
+	events := d.flush()
+	if t.ID != "" {
+		events = append(events, d.call(t)...)
+	}
+	call := callOf(t)
+	answer := d.judge(call)
+	id, ok := pick(q.Options, answer.Allow)
+	if answer.Allow && !ok {
+		answer = policy.Answer{Rule: ruleNoOnce, Words: "Leave is given for one call only, and the program asks for more."}
+		id, ok = pick(q.Options, false)
+	}
+	outcome := map[string]any{"outcome": "cancelled"}
+	if ok {
+		outcome = map[string]any{"outcome": "selected", "optionId": id}
+	}
+	send(d.in, message{ID: m.ID, Result: map[string]any{"outcome": outcome}})
+	if !answer.Allow {
+		d.denied = cmp.Or(answer.Words, "It is not allowed here.")
+	}
+	if answer.Ask {
+		d.asks = append(d.asks, agent.Ask{Argv: policy.Guard{}.Argv(call), Why: why(call)})
+	}
+	return append(events, agent.Event{Kind: agent.EventPermission, ID: string(t.ID), Tool: call.Tool, Wanted: call, Answer: answer})
+}
+
+// pick chooses the option that means this once, and never one that means
+// always.
+func pick(options []offer, allow bool) (text, bool) {
+	want := text("reject_once")
+	if allow {
+		want = "allow_once"
+	}
+	i := slices.IndexFunc(options, func(o offer) bool { return o.Kind == want && o.ID != "" })
+	if i < 0 {
+		return "", false
+	}
+	return options[i].ID, true
+}
+
+// why is what a human is asked about, in one line.
+func why(c policy.Call) string {
+	return agent.OneLine(c.Tool+" "+cmp.Or(c.Command, strings.Join(c.Argv, " "), c.Host, strings.Join(c.Paths, " "), c.Detail), longDetail)
+}
+
+// input is what tools are given, under the names that programs use.
+type input struct {
+	Command  json.RawMessage `json:"command"`
+	Cmd      json.RawMessage `json:"cmd"`
+	URL      text            `json:"url"`
+	Query    text            `json:"query"`
+	File     text            `json:"file_path"`
+	Camel    text            `json:"filePath"`
+	Flat     text            `json:"filepath"`
+	Path     text            `json:"path"`
+	Absolute text            `json:"absolute_path"`
+	Notebook text            `json:"notebook_path"`
+	Target   text            `json:"target_file"`
+	From     text            `json:"source"`
+	To       text            `json:"destination"`
+	Changes  map[string]any  `json:"changes"` // by path
+}
+
+// kinds are the protocol's kinds of tools in pawl's words.
+var kinds = map[text]policy.CallKind{
+	"read": policy.CallRead, "search": policy.CallRead, "edit": policy.CallEdit, "delete": policy.CallEdit, "move": policy.CallEdit,
+	"execute": policy.CallRun, "fetch": policy.CallFetch, "think": policy.CallTalk, "switch_mode": policy.CallTalk,
+}
+
+// names are tools of programs that say no kind, or that theirs is another.
+var names = map[string]policy.CallKind{
+	"shell": policy.CallRun, "bash": policy.CallRun, "exec_command": policy.CallRun, "run_shell_command": policy.CallRun,
+	"write": policy.CallEdit, "edit": policy.CallEdit, "text_editor": policy.CallEdit, "apply_patch": policy.CallEdit, "external_directory": policy.CallEdit,
+	"read": policy.CallRead, "tree": policy.CallRead, "analyze": policy.CallRead, "grep": policy.CallRead, "glob": policy.CallRead, "list": policy.CallRead,
+	"todo": policy.CallTalk, "todo__todo_write": policy.CallTalk, "todo_write": policy.CallTalk, "todowrite": policy.CallTalk,
+}
+
+// callOf says in pawl's words what a tool is about to do.
+func callOf(t tool) policy.Call {
+	var in input
+	_ = json.Unmarshal(t.Input, &in) // It need not be an object.
+	c := policy.Call{Tool: t.name(), Kind: policy.CallOther, Detail: agent.OneLine(string(t.Title), longDetail)}
+	if kind, ok := kinds[t.Kind]; ok {
+		c.Kind = kind
+	} else if kind, ok := names[strings.ToLower(c.Tool)]; ok {
+		c.Kind = kind
+	}
+	switch c.Kind {
+	case policy.CallRun:
+		c.Command, c.Argv = command(in, string(t.Title))
+	case policy.CallEdit, policy.CallRead:
+		c.Paths = paths(t, in)
+	case policy.CallFetch:
+		c.Detail = agent.OneLine(string(cmp.Or(in.URL, in.Query, t.Title)), longDetail)
+		if at, err := url.Parse(string(in.URL)); err == nil {
+			c.Host = at.Host
+		}
+	case policy.CallTalk, policy.CallOther:
+	}
+	return c
+}
+
+// command is what is about to be run. A program that does not say it apart has
+// it for a title.
+func command(in input, title string) (line string, argv []string) {
+	for _, raw := range []json.RawMessage{in.Command, in.Cmd} {
+		if json.Unmarshal(raw, &line) == nil && line != "" {
+			return line, nil
+		}
+		if json.Unmarshal(raw, &argv) == nil && len(argv) > 0 {
+			return "", argv
+		}
+	}
+	return title, nil
+}
+
+// paths are all that the program names, wherever it names them.
+func paths(t tool, in input) []string {
+	var all []string
+	add := func(p text) {
+		if p != "" && !slices.Contains(all, string(p)) {
+			all = append(all, string(p))
+		}
+	}
+	var places []place
+	var blocks []block
+	_ = json.Unmarshal(t.Locations, &places) // Either may be missing.
+	_ = json.Unmarshal(t.Content, &blocks)
+	for _, p := range places {
+		add(p.Path)
+	}
+	for _, b := range blocks {
+		add(b.Path)
+	}
+	for _, p := range []text{in.File, in.Camel, in.Flat, in.Path, in.Absolute, in.Notebook, in.Target, in.From, in.To} {
+		add(p)
+	}
+	for p := range in.Changes {
+		add(text(p))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,225 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// program is what is known of one that speaks the protocol. The zero program is
+// one of which nothing is known.
+type program struct {
+	name      string
+	providers []string // whose models it can be pointed at; empty: whichever
+	needs     bool     // it has to be told its model
+	lastOnly  bool     // it reports the tokens of its last call for those of a turn
+	notices   bool     // what it says without the id of a message is its own, and no model's
+	confesses string   // how a text begins in which it tells of an error, and ends its turn as if there were none
+	set       func(r agent.Request) setup
+}
+
+// setup is what a program is started with, beside what every one gets.
+type setup struct {
+	variables []string
+	args      []string
+	files     map[string]any // written into its home as JSON; a string as it is
+}
+
+// programs are those that were tried.
+var programs = []program{
+	{name: "claude-agent-acp", providers: []string{anthropic}, set: claude},
+	{name: "claude-code-acp", providers: []string{anthropic}, set: claude},
+	{name: "codex-acp", providers: []string{openai}, notices: true, set: codex},
+	{name: "gemini", providers: []string{gemini}, set: geminiCLI},
+	{name: "opencode", needs: true, lastOnly: true, set: opencode},
+	{name: "qwen", providers: []string{openai}, set: qwen},
+	{
+		name: "goose", providers: []string{openai, anthropic}, needs: true, lastOnly: true, confesses: "Ran into this error: ", set: goose,
+	},
+}
+
+const (
+	anthropic = "anthropic"
+	openai    = "openai"
+	gemini    = "gemini"
+)
+
+// programOf recognises a program by a word of the command that starts it, which
+// may be a package's name with a version.
+func programOf(command string) (program, bool) {
+	for w := range strings.FieldsSeq(command) {
+		base := path.Base(strings.Trim(w, `'"`))
+		base, _, _ = strings.Cut(base, "@")
+		if i := slices.IndexFunc(programs, func(p program) bool { return p.name == base }); i >= 0 {
+			return programs[i], true
+		}
+	}
+	return program{}, false
+}
+
+// prepare writes what the program wants in its home.
+func (p program) prepare(r agent.Request) (setup, error) {
+	if err := p.fits(r); err != nil {
+		return setup{}, err
+	}
+	s := setup{variables: endpoint(r.Models)}
+	if p.set != nil {
+		own := p.set(r)
+		s = setup{variables: append(s.variables, own.variables...), args: own.args, files: own.files}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.files)) {
+		content, ok := s.files[name].(string)
+		if !ok {
+			content = asJSON(s.files[name])
+		}
+		if err := r.Home.Write(name, []byte(content)); err != nil {
+			return setup{}, fmt.Errorf("write %s for %s: %w", name, p.name, err)
+		}
+	}
+	return s, nil
+}
+
+// fits says why a program cannot work with the endpoint that there is.
+func (p program) fits(r agent.Request) error {
+	switch {
+	case r.Models.URL == "":
+		return nil
+	case len(p.providers) > 0 && r.Models.Provider != "" && !slices.Contains(p.providers, r.Models.Provider):
+		return &loop.Fault{
+			Exit: loop.ExitNotReady, What: fmt.Sprintf("%s cannot use models of %s", p.name, r.Models.Provider),
+			Why: "it speaks with " + strings.Join(p.providers, " or "), Fix: "write `provider: " + p.providers[0] + "`, or name another agent_command",
+		}
+	case p.needs && r.Model == "":
+		return &loop.Fault{Exit: loop.ExitNotReady, What: p.name + " has to be told its model", Why: "it has no default for an endpoint that is not its own", Fix: "write `model:`"}
+	}
+	return nil
+}
+
+// endpoint are the variables by which programs find their model.
+func endpoint(e agent.Endpoint) []string {
+	if e.URL == "" {
+		return nil
+	}
+	of := map[string][]string{
+		anthropic: {"ANTHROPIC_BASE_URL=" + e.URL, "ANTHROPIC_API_KEY=" + e.Key},
+		openai:    {"OPENAI_BASE_URL=" + e.URL + "/v1", "OPENAI_API_KEY=" + e.Key},
+		gemini:    {"GOOGLE_GEMINI_BASE_URL=" + e.URL, "GEMINI_API_KEY=" + e.Key},
+	}
+	if own, ok := of[e.Provider]; ok {
+		return own
+	}
+	return slices.Concat(of[anthropic], of[openai], of[gemini])
+}
+
+func claude(r agent.Request) setup {
+	s := setup{variables: []string{
+		"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
+	}}
+	if r.Model != "" {
+		s.variables = append(s.variables, "ANTHROPIC_MODEL="+r.Model)
+	}
+	return s
+}
+
+// codex takes its endpoint from its settings alone. Texts of TOML are those of
+// JSON.
+func codex(r agent.Request) setup {
+	var b strings.Builder
+	if r.Model != "" {
+		fmt.Fprintf(&b, "model = %s\n", asJSON(r.Model))
+	}
+	b.WriteString("check_for_update_on_startup = false\n")
+	if r.Models.URL != "" {
+		fmt.Fprintf(&b, "model_provider = \"pawl\"\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nenv_key = \"OPENAI_API_KEY\"\n"+
+			"wire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 2\n", asJSON(r.Models.URL+"/v1"))
+	}
+	return setup{variables: []string{"CODEX_HOME=" + r.Home.Path() + "/.codex"}, files: map[string]any{".codex/config.toml": b.String()}}
+}
+
+func geminiCLI(r agent.Request) setup {
+	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=true"}}
+	settings := map[string]any{
+		"general": map[string]any{"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": map[string]any{"usageStatisticsEnabled": false},
+	}
+	if r.Models.URL != "" {
+		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}
+	}
+	if r.Model != "" {
+		s.args = []string{"-m", r.Model}
+	}
+	s.files = map[string]any{".gemini/settings.json": settings}
+	return s
+}
+
+func opencode(r agent.Request) setup {
+	config := map[string]any{
+		"autoupdate": false, "share": "disabled",
+		"permission": map[string]any{"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask"},
+	}
+	if r.Model != "" {
+		config["model"] = r.Model
+	}
+	if r.Models.URL != "" {
+		kit, base := "@ai-sdk/openai-compatible", r.Models.URL+"/v1"
+		switch r.Models.Provider {
+		case anthropic:
+			kit = "@ai-sdk/anthropic"
+		case gemini:
+			kit, base = "@ai-sdk/google", r.Models.URL+"/v1beta"
+		}
+		config["model"], config["small_model"] = "pawl/"+r.Model, "pawl/"+r.Model
+		config["provider"] = map[string]any{"pawl": map[string]any{
+			"npm": kit, "options": map[string]any{"baseURL": base, "apiKey": r.Models.Key}, "models": map[string]any{r.Model: map[string]any{}},
+		}}
+		config["enabled_providers"] = []string{"pawl"}
+	}
+	return setup{variables: []string{
+		"OPENCODE_CONFIG_CONTENT=" + asJSON(config), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+		// Settings of the tree start programs, and their folder would be written to.
+		"OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1",
+	}}
+}
+
+func qwen(r agent.Request) setup {
+	s := setup{}
+	settings := map[string]any{"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false}}
+	if r.Models.URL != "" {
+		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "openai"}}
+	}
+	if r.Model != "" {
+		s.variables = []string{"OPENAI_MODEL=" + r.Model}
+	}
+	s.files = map[string]any{".qwen/settings.json": settings}
+	return s
+}
+
+func goose(r agent.Request) setup {
+	s := setup{variables: []string{"GOOSE_MODE=approve", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false"}}
+	if r.Model != "" {
+		s.variables = append(s.variables, "GOOSE_MODEL="+r.Model)
+	}
+	if r.Models.URL != "" {
+		provider, host := openai, "OPENAI_HOST="
+		if r.Models.Provider == anthropic {
+			provider, host = anthropic, "ANTHROPIC_HOST="
+		}
+		s.variables = append(s.variables, "GOOSE_PROVIDER="+provider, host+r.Models.URL)
+	}
+	return s
+}
+
+// asJSON writes what is made of texts and maps, which always can be.
+func asJSON(v any) string {
+	all, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("acp: settings that are none: %v", err))
+	}
+	return string(all)
+}

@@ -1,0 +1,182 @@
+// Package api is the built-in agent, for those who have a key or a local model
+// and no agent program: a loop of model calls and tools that speaks Anthropic
+// Messages, OpenAI Chat Completions and Gemini generateContent.
+//
+// The loop runs where any other agent would, as a program of its own in the
+// sandbox: pawl itself with a hidden argument, which calls Main. The Driver
+// starts it and answers what it asks leave for. It never has a key of a vendor,
+// never changes a file or runs a command without leave, never follows a link out
+// of the tree to write, keeps no conversation, and never decides whether its
+// work is good.
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "api"
+
+// Argument makes pawl the agent: with it as its only argument it calls Main.
+const Argument = "__agent"
+
+// Driver runs the built-in agent. The zero Driver can do so only for a request
+// with a command.
+type Driver struct {
+	Self string // pawl's own executable, as those in the sandbox see it
+
+	turns   int           // model calls at most; 0: mostTurns
+	backoff time.Duration // before the first retry; 0: firstBackoff
+	silence time.Duration // that a model may keep; 0: longestSilence
+}
+
+// Profile is what has to be known of it.
+func (Driver) Profile() agent.Profile {
+	return agent.Profile{Name: Name, Own: true, Providers: []string{anthropic, openai, gemini}}
+}
+
+// Turn lets the agent work once. It blocks until the agent and everything that
+// it started are gone. Without a model, or an endpoint to reach it, it is a
+// Fault.
+func (d Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	t := task{
+		Prompt: r.Prompt, Model: r.Model, Provider: cmp.Or(r.Models.Provider, anthropic), URL: r.Models.URL, Key: r.Models.Key, Dir: r.Dir,
+		Turns: d.turns, Backoff: d.backoff, Silence: d.silence,
+	}
+	if err := t.check(); err != nil {
+		return agent.Result{}, err
+	}
+	argv := []string{d.Self, Argument}
+	switch {
+	case r.Command != "":
+		argv = []string{"/bin/sh", "-c", r.Command + " " + Argument}
+	case d.Self == "":
+		return agent.Result{}, errors.New("start the built-in agent: pawl's own executable is not known")
+	}
+	in := new(agent.Input)
+	if err := json.NewEncoder(in).Encode(t); err != nil {
+		return agent.Result{}, fmt.Errorf("tell the agent its task: %w", err)
+	}
+	dec := &decoder{judge: func(c policy.Call) policy.Answer { return r.Judge(ctx, c) }, in: in}
+	return agent.Stream(ctx, r, agent.Program{Argv: argv, Stdin: in}, dec)
+}
+
+// task is the first line that the agent reads.
+type task struct {
+	Prompt   string        `json:"prompt"`
+	Model    string        `json:"model"`
+	Provider string        `json:"provider"`
+	URL      string        `json:"url"`
+	Key      string        `json:"key"`
+	Dir      string        `json:"dir"`
+	Turns    int           `json:"turns,omitempty"`
+	Backoff  time.Duration `json:"backoff,omitempty"`
+	Silence  time.Duration `json:"silence,omitempty"`
+}
+
+// check names what no turn can do without.
+func (t task) check() error {
+	f := &loop.Fault{Exit: loop.ExitUsage, What: "the built-in agent cannot work"}
+	switch {
+	case !slices.Contains([]string{anthropic, openai, gemini}, t.Provider):
+		f.Why, f.Fix = fmt.Sprintf("it does not speak to %q", t.Provider), "set provider to anthropic, openai or gemini"
+	case t.Model == "":
+		f.Why, f.Fix = "no model is named", "set model in the loop's definition"
+	case t.URL == "":
+		f.Why, f.Fix = "it has no way to its model: it cannot use the login of another program", "set auth: inject, and give pawl a key"
+	default:
+		return nil
+	}
+	return f
+}
+
+// line is one line that the agent prints.
+type line struct {
+	Kind    agent.EventKind `json:"kind"`
+	ID      string          `json:"id,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	Bad     bool            `json:"bad,omitempty"`
+	Model   string          `json:"model,omitempty"`
+	Usage   *loop.Usage     `json:"usage,omitempty"`
+	Reset   time.Time       `json:"reset,omitzero"`
+	Failure *loop.Failure   `json:"failure,omitempty"`
+	Call    *policy.Call    `json:"call,omitempty"` // of kindAsk
+}
+
+const (
+	// kindAsk is a line that wants an answer on standard input.
+	kindAsk agent.EventKind = "ask"
+	// kindAlive says that the model is heard, and nothing else.
+	kindAlive agent.EventKind = "alive"
+)
+
+// answer is one line that the agent reads after its task.
+type answer struct {
+	ID     string        `json:"id"`
+	Answer policy.Answer `json:"answer"`
+}
+
+// decoder reads what the agent prints, and answers what it asks.
+type decoder struct {
+	judge func(c policy.Call) policy.Answer
+	in    *agent.Input
+	asks  []agent.Ask
+}
+
+var kinds = []agent.EventKind{
+	agent.EventText, agent.EventReasoning, agent.EventCall, agent.EventReturn, agent.EventUsage, agent.EventLimit, agent.EventRetry,
+	agent.EventError, agent.EventEnd,
+}
+
+// Line reads a line.
+func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
+	var l line
+	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &l) != nil {
+		return nil, false
+	}
+	switch {
+	case l.Kind == kindAlive:
+		return nil, true
+	case l.Kind == kindAsk && l.Call != nil:
+		return []agent.Event{d.leave(l)}, true
+	case !slices.Contains(kinds, l.Kind) || l.Kind == agent.EventError && l.Failure == nil:
+		return nil, false
+	}
+	e := agent.Event{
+		Kind: l.Kind, ID: l.ID, Tool: l.Tool, Text: l.Text, Input: l.Input, Bad: l.Bad, Model: l.Model, Reset: l.Reset, Failure: l.Failure,
+	}
+	if l.Usage != nil {
+		e.Usage = *l.Usage
+	}
+	return []agent.Event{e}, true
+}
+
+// leave asks the judge and tells the agent.
+func (d *decoder) leave(l line) agent.Event {
+	a := d.judge(*l.Call)
+	if a.Ask {
+		argv := l.Call.Argv
+		if l.Call.Command != "" {
+			argv = []string{"/bin/sh", "-c", l.Call.Command}
+		}
+		d.asks = append(d.asks, agent.Ask{Argv: argv, Why: a.Words})
+	}
+	_ = json.NewEncoder(d.in).Encode(answer{ID: l.ID, Answer: a}) // An agent that is gone needs no answer.
+	return agent.Event{Kind: agent.EventPermission, ID: l.ID, Tool: l.Tool, Wanted: *l.Call, Answer: a}
+}
+
+// Finish adds what could not be answered at once.
+func (d *decoder) Finish(r *agent.Result, _ string) { r.Asks = d.asks }

@@ -1,0 +1,130 @@
+// Package claude drives Claude Code: one turn of it is one process that is
+// talked with in lines of JSON, so that it asks before every edit and every
+// command.
+//
+// It reads none of the user's own settings, hooks or servers, and never
+// switches the program's questions off. What it reports of tokens is the
+// difference of counters that the program keeps for a whole conversation.
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "claude"
+
+// settings make the program ask for what it would otherwise do unasked.
+const settings = `{"permissions":{"ask":["Bash","WebFetch","WebSearch"]}}`
+
+// tools are those that work without a person and within one turn. Names that a
+// version does not know are no error.
+const tools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch,WebSearch"
+
+// variables keep the program from everything but its model. Mentions of files
+// in a prompt would be read without a question; tasks in the background would
+// outlive the turn; a memory of its own would go past the protocol's.
+var variables = []string{
+	"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+	"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
+	"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
+}
+
+// Driver runs Claude Code. The zero value is ready.
+type Driver struct{}
+
+// Profile says what the program needs.
+func (Driver) Profile() agent.Profile {
+	return agent.Profile{
+		Name: Name, Program: "claude", Home: true, Providers: []string{"anthropic"},
+		Login: agent.Login{
+			Files: []string{".claude/.credentials.json"},
+			Hosts: []string{"api.anthropic.com", "platform.claude.com", "console.anthropic.com"},
+		},
+		Sessions: []string{".claude/projects"}, Install: "npm install -g @anthropic-ai/claude-code",
+	}
+}
+
+// Turn takes one turn, and blocks until everything that it started is gone. A
+// conversation that the program no longer has is begun anew. The error is nil
+// for any program that started.
+func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	res, lost, err := turn(ctx, r)
+	if err != nil || !lost {
+		return res, err
+	}
+	r.Session = nil
+	if r.Timeout > 0 {
+		r.Timeout = max(r.Timeout-res.Took, 1)
+	}
+	again, _, err := turn(ctx, r)
+	again.Took += res.Took
+	return again, err
+}
+
+// turn reports whether the conversation to go on with was lost.
+func turn(ctx context.Context, r agent.Request) (agent.Result, bool, error) {
+	asked, cancel := ctx, context.CancelFunc(func() {})
+	if r.Timeout > 0 {
+		asked, cancel = context.WithTimeout(ctx, r.Timeout)
+	}
+	defer cancel()
+	in := new(agent.Input)
+	if err := say(in, prompt(r.Prompt)); err != nil {
+		return agent.Result{}, false, err
+	}
+	d := newDecoder(r.Session, r.Keep, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
+	res, err := agent.Stream(ctx, r, agent.Program{Argv: argv(r), Env: environment(r), Stdin: in}, d)
+	return res, d.lost, err
+}
+
+func argv(r agent.Request) []string {
+	args := []string{
+		"-p", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
+		"--permission-prompt-tool=stdio", "--permission-mode=default", "--setting-sources=", "--settings=" + settings,
+		"--strict-mcp-config", "--disable-slash-commands", "--tools=" + tools,
+	}
+	if r.Model != "" {
+		args = append(args, "--model="+r.Model)
+	}
+	if r.Session != nil {
+		args = append(args, "--resume="+r.Session.ID)
+	}
+	if !r.Keep {
+		args = append(args, "--no-session-persistence")
+	}
+	return agent.Argv(r, "claude", args...)
+}
+
+func environment(r agent.Request) []string {
+	env := append([]string{"HOME=" + r.Home.Path()}, variables...)
+	if r.Models.URL != "" {
+		env = append(env, "ANTHROPIC_BASE_URL="+r.Models.URL, "ANTHROPIC_API_KEY="+r.Models.Key)
+	}
+	return env
+}
+
+// prompt is the line by which the agent is told what to do. One that begins
+// with a slash would be a command to the program.
+func prompt(text string) any {
+	if strings.HasPrefix(text, "/") {
+		text = "\n" + text
+	}
+	return map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}}
+}
+
+// say queues one line for the program.
+func say(in *agent.Input, what any) error {
+	line, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("write a line for claude: %w", err)
+	}
+	_, err = in.Write(append(line, '\n'))
+	return err
+}

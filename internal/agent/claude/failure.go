@@ -1,0 +1,163 @@
+package claude
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// longFailure is how much of a failure's words is kept.
+const longFailure = 400
+
+// apiError is what an answer says that is none.
+type apiError struct {
+	Class  text       `json:"error"`
+	Status loop.Count `json:"api_error_status"`
+}
+
+// limitInfo is how the account stands with its limits.
+type limitInfo struct {
+	Status text       `json:"status"`
+	Resets loop.Count `json:"resetsAt"` // Unix seconds
+	Window text       `json:"rateLimitType"`
+}
+
+func (l limitInfo) reset() time.Time {
+	if l.Resets.N == 0 {
+		return time.Time{}
+	}
+	return time.Unix(l.Resets.N, 0).UTC()
+}
+
+// rateLimit tells of a limit that is near or reached.
+func (d *decoder) rateLimit(line []byte) []agent.Event {
+	var m struct {
+		Info limitInfo `json:"rate_limit_info"`
+	}
+	if json.Unmarshal(line, &m) != nil {
+		return nil
+	}
+	d.limit = m.Info
+	if m.Info.Status != "allowed_warning" && m.Info.Status != "rejected" {
+		return nil
+	}
+	words := strings.TrimSpace(fmt.Sprintf("%s %s", m.Info.Window, m.Info.Status))
+	return []agent.Event{{Kind: agent.EventLimit, Reset: m.Info.reset(), Text: words}}
+}
+
+// result is what the program says of a turn that is over.
+type result struct {
+	Subtype  text                `json:"subtype"`
+	Bad      bool                `json:"is_error"`
+	Terminal text                `json:"terminal_reason"`
+	Status   loop.Count          `json:"api_error_status"`
+	Stop     text                `json:"stop_reason"`
+	Turns    loop.Count          `json:"num_turns"`
+	Text     text                `json:"result"`
+	Errors   []text              `json:"errors"`
+	Models   map[string]counters `json:"modelUsage"`
+}
+
+// result reads the end of the turn. What cannot be read is no end.
+func (d *decoder) result(line []byte) []agent.Event {
+	var res result
+	if json.Unmarshal(line, &res) != nil {
+		return nil
+	}
+	if d.gone(res) {
+		d.lost = true
+		return []agent.Event{{Kind: agent.EventRetry, Text: "the conversation " + d.before.ID + " is gone, a fresh one begins"}}
+	}
+	events := d.counts.result(res.Models)
+	if f := d.failure(res); f != nil {
+		events = append(events, agent.Event{Kind: agent.EventError, Failure: f})
+	} else {
+		d.final = strings.TrimSpace(string(res.Text))
+	}
+	return append(events, agent.Event{Kind: agent.EventEnd})
+}
+
+// gone reports whether the program does not have the conversation that was to
+// go on. Nothing was done then.
+func (d *decoder) gone(res result) bool {
+	return d.before != nil && res.Subtype == "error_during_execution" && res.Turns.N == 0 && len(res.Errors) > 0 &&
+		strings.Contains(string(res.Errors[0]), "No conversation found")
+}
+
+// failure is why the turn came to nothing, or nil.
+func (d *decoder) failure(res result) *loop.Failure {
+	f := &loop.Failure{Status: int(cmp.Or(res.Status.N, d.api.Status.N)), Typed: true}
+	if f.Status < 100 || f.Status > 599 {
+		f.Status = 0
+	}
+	words := string(res.Text)
+	if len(res.Errors) > 0 {
+		words = string(cmp.Or(res.Errors[0], res.Text))
+	}
+	f.Text = agent.OneLine(cmp.Or(words, string(res.Terminal), string(res.Subtype)), longFailure)
+	if strings.HasPrefix(string(res.Terminal), "aborted_") {
+		f.Text = "it was interrupted"
+	}
+	bad := res.Bad || res.Subtype != "success"
+	switch {
+	case bad:
+		f.Class = d.class(res, f.Status)
+	case d.counts.bad:
+		f.Class, f.Text = loop.FailureMalformed, "it reports a usage that is none"
+	case res.Turns.Set && res.Turns.N == 0:
+		f.Class, f.Text = loop.FailureMalformed, "it answered without its model: "+f.Text
+	default:
+		return nil
+	}
+	if f.Class == loop.FailureRateLimit && d.limit.Status == "rejected" {
+		f.Reset = d.limit.reset()
+	}
+	return f
+}
+
+// class goes from the field that says most to the one that says least.
+func (d *decoder) class(res result, status int) loop.FailureClass {
+	switch {
+	case res.Stop == "refusal":
+		return loop.FailureRefusal
+	case byTerminal[res.Terminal] == loop.FailureOverflow:
+		return loop.FailureOverflow
+	case byError[d.api.Class] != "":
+		return byError[d.api.Class]
+	case byTerminal[res.Terminal] != "":
+		return byTerminal[res.Terminal]
+	case bySubtype[res.Subtype] != "":
+		return bySubtype[res.Subtype]
+	case status != 0:
+		return loop.FailureOfStatus(status)
+	case res.Terminal == "api_error":
+		return loop.FailureServer // No answer at all.
+	}
+	return loop.FailureCrash
+}
+
+var byError = map[text]loop.FailureClass{
+	"authentication_failed": loop.FailureAuth, "oauth_org_not_allowed": loop.FailureAuth, "account_on_hold": loop.FailureAuth,
+	"verification_required": loop.FailureAuth, "cloud_credential_error": loop.FailureAuth,
+	"billing_error": loop.FailureQuota, "rate_limit": loop.FailureRateLimit,
+	"overloaded": loop.FailureServer, "server_error": loop.FailureServer,
+	"invalid_request": loop.FailureRequest, "model_not_found": loop.FailureRequest,
+	"max_output_tokens": loop.FailureMaxTokens,
+}
+
+var byTerminal = map[text]loop.FailureClass{
+	"prompt_too_long": loop.FailureOverflow, "blocking_limit": loop.FailureOverflow, "rapid_refill_breaker": loop.FailureOverflow,
+	"max_turns": loop.FailureTurns, "budget_exhausted": loop.FailureTurns,
+	"malformed_tool_use_exhausted": loop.FailureMalformed, "structured_output_retry_exhausted": loop.FailureMalformed,
+	"image_error": loop.FailureRequest, "aborted_streaming": loop.FailureKilled, "aborted_tools": loop.FailureKilled,
+}
+
+var bySubtype = map[text]loop.FailureClass{
+	"error_max_turns": loop.FailureTurns, "error_max_budget_usd": loop.FailureTurns,
+	"error_max_structured_output_retries": loop.FailureMalformed,
+}

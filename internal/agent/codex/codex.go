@@ -1,0 +1,202 @@
+// Package codex drives Codex: one turn of it is one app-server that is talked
+// with in JSON-RPC on its standard streams, so that it asks before every
+// command and every change of a file. An older Codex that has no app-server
+// takes its turn without asking, and an event says so.
+//
+// It switches the program's own sandbox off, because pawl's is around it, and
+// lets nothing of the user's own configuration in. It never takes an answer for
+// more than the one command that was asked about.
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "codex"
+
+// provider is what the configuration calls an Endpoint.
+const provider = "pawl"
+
+// keyVariable is where the program finds the key of an Endpoint.
+const keyVariable = "PAWL_MODEL_KEY"
+
+// notFound is the shell's exit status for a program that is not there.
+const notFound = 127
+
+// settings keep the program from everything but its model: with all of these
+// off it was seen to contact nothing else. With instant_interrupt, words for the
+// agent would cut a call of its model, which is paid for and never counted. The
+// host of code mode stays on: newer models have no other way to act.
+const settings = `check_for_update_on_startup = false
+web_search = "disabled"
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+
+[history]
+persistence = "none"
+
+[features]
+api_key_model_discovery = false
+apps = false
+browser_use = false
+computer_use = false
+daemon_auto_start = false
+goals = false
+hooks = false
+image_generation = false
+instant_interrupt = false
+multi_agent = false
+multi_agent_v2 = false
+in_app_browser = false
+plugins = false
+remote_plugin = false
+skill_search = false
+tool_suggest = false
+unbounded_connection_retries = false
+workspace_dependencies = false
+`
+
+// Driver runs Codex. The zero value is ready.
+type Driver struct{}
+
+// Profile says what the program needs.
+func (Driver) Profile() agent.Profile {
+	return agent.Profile{
+		Name: Name, Program: "codex", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"},
+		Login: agent.Login{
+			Files: []string{".codex/auth.json"},
+			Hosts: []string{"chatgpt.com", "auth.openai.com", "api.openai.com"},
+		},
+		Sessions: []string{".codex/sessions"}, Install: "npm install -g @openai/codex", Masks: []string{".codex"},
+	}
+}
+
+// Turn takes one turn, and blocks until everything that it started is gone. A
+// conversation that the program no longer has is begun anew. The error is nil
+// for any program that started.
+func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r.Models, r.Dir))); err != nil {
+		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
+	}
+	res, d, err := talk(ctx, r)
+	if err != nil || !d.lost && !d.unable(res) {
+		return res, err
+	}
+	took := res.Took
+	if r.Timeout > 0 {
+		r.Timeout = max(r.Timeout-took, 1)
+	}
+	if d.lost {
+		r.Session = nil
+		res, d, err = talk(ctx, r)
+	}
+	if err == nil && d.unable(res) {
+		r.On(agent.Event{Kind: agent.EventRetry, Text: "this codex has no app-server that pawl can talk with: it takes its turn without asking before it acts"})
+		res, err = execute(ctx, r)
+	}
+	res.Took += took
+	return res, err
+}
+
+// talk takes the turn by an app-server.
+func talk(ctx context.Context, r agent.Request) (agent.Result, *decoder, error) {
+	asked, cancel := ctx, context.CancelFunc(func() {})
+	if r.Timeout > 0 {
+		asked, cancel = context.WithTimeout(ctx, r.Timeout)
+	}
+	defer cancel()
+	in := new(agent.Input)
+	d := newDecoder(r, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
+	d.begin()
+	res, err := agent.Stream(ctx, r, agent.Program{Argv: agent.Argv(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
+	return res, d, err
+}
+
+// execute takes the turn without a way to ask.
+func execute(ctx context.Context, r agent.Request) (agent.Result, error) {
+	args := []string{"exec"}
+	if r.Session != nil {
+		args = append(args, "resume")
+	}
+	args = append(args, "--json", "--skip-git-repo-check", "-c", `sandbox_mode="danger-full-access"`, "-c", `approval_policy="never"`)
+	if r.Model != "" {
+		args = append(args, "--model="+r.Model)
+	}
+	if r.Session != nil {
+		args = append(args, r.Session.ID)
+	}
+	d := &execDecoder{before: r.Session, keep: r.Keep, model: r.Model}
+	return agent.Stream(ctx, r, agent.Program{
+		Argv: agent.Argv(r, "codex", append(args, "-")...), Env: environment(r), Stdin: strings.NewReader(r.Prompt),
+	}, d)
+}
+
+func environment(r agent.Request) []string {
+	env := []string{"HOME=" + r.Home.Path(), "CODEX_HOME=" + r.Home.Path() + "/.codex"}
+	if r.Models.URL != "" {
+		env = append(env, keyVariable+"="+r.Models.Key)
+	}
+	return env
+}
+
+// configuration is the file that the program reads. The tree is said not to be
+// trusted: else the program would take servers, hooks and rules for what needs
+// no question from it. Strings of TOML can be written as those of JSON.
+func configuration(models agent.Endpoint, dir string) string {
+	quote := func(s string) string {
+		text, _ := json.Marshal(s) // A string can always be written.
+		return string(text)
+	}
+	text := settings + fmt.Sprintf("\n[projects.%s]\ntrust_level = \"untrusted\"\n", quote(dir))
+	if models.URL == "" {
+		return text
+	}
+	return fmt.Sprintf(`model_provider = %[1]q
+%[2]s
+[model_providers.%[1]s]
+name = %[1]q
+base_url = %[3]s
+env_key = %[4]q
+wire_api = "responses"
+request_max_retries = 2
+stream_max_retries = 2
+`, provider, text, quote(models.URL+"/v1"), keyVariable)
+}
+
+// unable reports whether the program ended before it could be talked with.
+func (d *decoder) unable(res agent.Result) bool {
+	return d.old || !d.ready && res.Ended == proc.Exited && res.Exit != 0 && res.Exit != notFound
+}
+
+// sessionOf is what a later turn goes on with.
+func sessionOf(before *loop.Session, id, model string, total loop.Usage) *loop.Session {
+	s := &loop.Session{ID: id, Totals: []loop.ModelUsage{{Model: model, Usage: total}}, Turns: 1}
+	if before != nil && before.ID == id {
+		s.Turns += before.Turns
+	}
+	return s
+}
+
+// totalOf is the counters' sum at the end of the turn before.
+func totalOf(before *loop.Session) loop.Usage {
+	var sum loop.Usage
+	if before != nil {
+		for _, m := range before.Totals {
+			sum = sum.Add(m.Usage)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,359 @@
+package codex_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/agent/agenttest"
+	"github.com/pawl-run/pawl/internal/agent/codex"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+func TestRecordedTurnsAreReadAsTheyWere(t *testing.T) {
+	agenttest.Replay(t, codex.Driver{})
+}
+
+// recorded is a program that prints a recording.
+func recorded(t *testing.T, name string, exit int) *agenttest.Recording {
+	t.Helper()
+	stdout, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &agenttest.Recording{Stdout: stdout, Exit: exit}
+}
+
+// sequence runs one recording after the other.
+type sequence struct {
+	all  []*agenttest.Recording
+	runs int
+}
+
+func (s *sequence) Run(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+	s.runs++
+	return s.all[s.runs-1].Run(ctx, spec)
+}
+
+type object = map[string]any
+
+// said are the lines that the program was told.
+func said(t *testing.T, p *agenttest.Recording) []object {
+	t.Helper()
+	var all []object
+	for line := range strings.Lines(p.Input()) {
+		var m object
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("the program was told %q: %v", line, err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+const (
+	thread = "00000000-0000-4000-8000-000000000002"
+	turnID = "00000000-0000-4000-8000-000000000003"
+)
+
+func TestATurnIsBegunSoThatItAsks(t *testing.T) {
+	p := recorded(t, "ok", 0)
+	r := agenttest.Request(t, p)
+	agenttest.Take(t, codex.Driver{}, r)
+	want := []object{
+		{"id": 1.0, "method": "initialize", "params": object{"clientInfo": object{"name": "pawl", "title": "pawl", "version": "1"}}},
+		{"method": "initialized"},
+		{"id": 2.0, "method": "thread/start", "params": object{
+			"cwd": r.Dir, "approvalPolicy": "untrusted", "sandbox": "danger-full-access", "model": "model-1", "modelProvider": "pawl", "ephemeral": true,
+		}},
+		{"id": 3.0, "method": "turn/start", "params": object{
+			"threadId": thread, "input": []any{object{"type": "text", "text": "Repair what is broken.\n"}},
+		}},
+		{"id": 0.0, "result": object{"decision": "accept"}},
+		{"id": 1.0, "result": object{"decision": "accept"}},
+	}
+	if diff := cmp.Diff(want, said(t, p)); diff != "" {
+		t.Errorf("what it was told differs (-want +got):\n%s", diff)
+	}
+	if argv := p.Spec().Argv; !slices.Equal(argv, []string{"codex", "app-server"}) {
+		t.Errorf("argv = %q", argv)
+	}
+	for name, want := range map[string]string{"HOME": r.Home.Path(), "CODEX_HOME": r.Home.Path() + "/.codex", "PAWL_MODEL_KEY": "pawl"} {
+		if got := proc.Variable(p.Spec().Env, name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestEachQuestionIsJudgedOnAllThatItAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer policy.Answer
+		want   []object
+		asks   []agent.Ask
+	}{
+		"allowed, for this once": {
+			policy.Answer{Allow: true},
+			[]object{{"id": 0.0, "result": object{"decision": "accept"}}, {"id": 1.0, "result": object{"decision": "accept"}}},
+			nil,
+		},
+		"denied": {
+			policy.Answer{},
+			[]object{{"id": 0.0, "result": object{"decision": "decline"}}, {"id": 1.0, "result": object{"decision": "decline"}}},
+			nil,
+		},
+		"left to a human, with words that come before the answer": {
+			policy.Answer{Ask: true, Words: "recorded as approval 7, end your turn"},
+			[]object{
+				{"id": 4.0, "method": "turn/steer", "params": object{
+					"threadId": thread, "expectedTurnId": turnID,
+					"input": []any{object{"type": "text", "text": "What you asked leave for was not done: recorded as approval 7, end your turn"}},
+				}},
+				{"id": 0.0, "result": object{"decision": "decline"}},
+				{"id": 5.0, "method": "turn/steer", "params": object{
+					"threadId": thread, "expectedTurnId": turnID,
+					"input": []any{object{"type": "text", "text": "What you asked leave for was not done: recorded as approval 7, end your turn"}},
+				}},
+				{"id": 1.0, "result": object{"decision": "decline"}},
+			},
+			[]agent.Ask{{Argv: []string{"/bin/bash", "-lc", "ls"}, Why: "commandExecution ls"}, {Why: "fileChange /tree/a.txt"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := recorded(t, "denied", 0)
+			r := agenttest.Request(t, p)
+			var judged []policy.Call
+			r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
+				judged = append(judged, call)
+				return c.answer
+			}
+			turn := agenttest.Take(t, codex.Driver{}, r)
+			agenttest.Holds(t, turn)
+			if diff := cmp.Diff(c.want, said(t, p)[4:]); diff != "" {
+				t.Errorf("the answers differ (-want +got):\n%s", diff)
+			}
+			want := []policy.Call{
+				{Kind: policy.CallRun, Tool: "commandExecution", Command: "ls"},
+				{Kind: policy.CallEdit, Tool: "fileChange", Paths: []string{"/tree/a.txt"}},
+			}
+			if diff := cmp.Diff(want, judged); diff != "" {
+				t.Errorf("what was judged differs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.asks, turn.Result.Asks); diff != "" {
+				t.Errorf("what a human is asked differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
+	p := &agenttest.Recording{Stdout: []byte(`{"id":"a","method":"item/tool/requestUserInput","params":{}}` + "\n" +
+		`{"id":7,"method":"item/permissions/requestApproval","params":{"permissions":{"network":{"enabled":true}}}}` + "\n")}
+	r := agenttest.Request(t, p)
+	r.Judge = func(context.Context, policy.Call) policy.Answer {
+		t.Error("neither is for a policy")
+		return policy.Answer{Allow: true}
+	}
+	agenttest.Take(t, codex.Driver{}, r)
+	want := []object{
+		{"id": "a", "error": object{"code": -32601.0, "message": "pawl does not do item/tool/requestUserInput"}},
+		{"id": 7.0, "result": object{"permissions": object{}, "scope": "turn"}},
+	}
+	if diff := cmp.Diff(want, said(t, p)[3:]); diff != "" {
+		t.Errorf("the answers differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		recordings []string
+		old        bool
+	}{
+		"that is talked with": {[]string{"session/resume-first", "session/resume-second", "session/resume-third"}, false},
+		"that is not":         {[]string{"exec/resume-first", "exec/resume-second"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var session *loop.Session
+			for i, recording := range c.recordings {
+				s := &sequence{all: []*agenttest.Recording{recorded(t, recording, 0)}}
+				if c.old {
+					s.all = []*agenttest.Recording{{Exit: 2}, s.all[0]}
+				}
+				r := agenttest.Request(t, s)
+				r.Keep, r.Session = true, session
+				turn := agenttest.Take(t, codex.Driver{}, r)
+				agenttest.Holds(t, turn)
+				// The model was scripted to say that each call has 1000 tokens in and 50 out,
+				// and the program's own counters say one, two and three times that.
+				one := loop.Usage{Input: 1000, Output: 50, Source: loop.UsageReported}
+				if turn.Result.Usage != one || len(turn.Result.Models) != 1 || turn.Result.Models[0].Usage != one {
+					t.Errorf("turn %d used %+v of %+v, want %+v", i+1, turn.Result.Usage, turn.Result.Models, one)
+				}
+				session = turn.Result.Session
+				if session == nil || session.Turns != i+1 || session.Totals[0].Input != int64(1000*(i+1)) {
+					t.Fatalf("after turn %d the session is %+v", i+1, session)
+				}
+			}
+		})
+	}
+}
+
+func TestTheCountersOfAConversationAreThoseThatTheProgramTellsFirst(t *testing.T) {
+	r := agenttest.Request(t, recorded(t, "session/resume-third", 0))
+	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000002", Turns: 2} // Its totals were never known.
+	turn := agenttest.Take(t, codex.Driver{}, r)
+	if turn.Result.Usage.Input != 1000 || turn.Result.Usage.Output != 50 {
+		t.Errorf("usage = %+v, want that of the third call alone", turn.Result.Usage)
+	}
+}
+
+func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
+	s := &sequence{all: []*agenttest.Recording{recorded(t, "session/lost", 0), recorded(t, "session/anew", 0)}}
+	r := agenttest.Request(t, s)
+	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000009", Turns: 3}
+	turn := agenttest.Take(t, codex.Driver{}, r)
+	agenttest.Holds(t, turn)
+	if s.runs != 2 || turn.Result.Failure != nil || turn.Result.Session.Turns != 1 || turn.Events[0].Kind != agent.EventRetry {
+		t.Errorf("after %d runs the result is %+v", s.runs, turn.Result)
+	}
+	resume, start := said(t, s.all[0])[2], said(t, s.all[1])[2]
+	if params, _ := resume["params"].(object); resume["method"] != "thread/resume" || params["threadId"] != r.Session.ID || params["sandbox"] != "danger-full-access" {
+		t.Errorf("it was asked first for %v", resume)
+	}
+	if params, _ := start["params"].(object); start["method"] != "thread/start" || params["ephemeral"] != false {
+		t.Errorf("it was asked then for %v", start)
+	}
+}
+
+func TestAnOlderCodexTakesItsTurnWithoutAsking(t *testing.T) {
+	refuses := func(id string) *agenttest.Recording {
+		return &agenttest.Recording{Stdout: []byte(`{"id":` + id + `,"error":{"code":-32601,"message":"unknown method"}}` + "\n")}
+	}
+	for name, c := range map[string]struct {
+		first     *agenttest.Recording
+		recording string
+		exit      int
+		message   string
+		failure   loop.FailureClass
+	}{
+		"it has no app-server":             {&agenttest.Recording{Exit: 2, Stderr: []byte("error: unrecognized subcommand 'app-server'\n")}, "exec/ok", 0, "All done.", ""},
+		"it cannot be greeted":             {refuses("1"), "exec/ok", 0, "All done.", ""},
+		"it knows no conversations":        {refuses("2"), "exec/ok", 0, "All done.", ""},
+		"its model declines":               {refuses("2"), "exec/refusal", 0, "", loop.FailureRefusal},
+		"its key is wrong":                 {refuses("2"), "exec/unauthorized", 1, "", loop.FailureAuth},
+		"its account is used up for today": {refuses("2"), "exec/window", 1, "", loop.FailureRateLimit},
+		"it is cut":                        {refuses("2"), "exec/timeout", 1, "", loop.FailureCrash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &sequence{all: []*agenttest.Recording{c.first, recorded(t, c.recording, c.exit)}}
+			r := agenttest.Request(t, s)
+			r.Judge = func(context.Context, policy.Call) policy.Answer {
+				t.Error("it asked")
+				return policy.Answer{}
+			}
+			turn := agenttest.Take(t, codex.Driver{}, r)
+			agenttest.Holds(t, turn)
+			if !slices.ContainsFunc(turn.Events, func(e agent.Event) bool { return strings.Contains(e.Text, "without asking") }) {
+				t.Errorf("no event says that it does not ask: %+v", turn.Events)
+			}
+			if got := turn.Result; got.Message != c.message || (got.Failure == nil) != (c.failure == "") || got.Failure != nil && got.Failure.Class != c.failure {
+				t.Errorf("result = %+v, %+v", got, got.Failure)
+			}
+			want := []string{
+				"codex", "exec", "--json", "--skip-git-repo-check", "-c", `sandbox_mode="danger-full-access"`, "-c", `approval_policy="never"`, "--model=model-1", "-",
+			}
+			if p := s.all[1]; !slices.Equal(p.Spec().Argv, want) || p.Input() != r.Prompt {
+				t.Errorf("argv = %q, input %q", p.Spec().Argv, p.Input())
+			}
+		})
+	}
+}
+
+func TestAProgramThatIsNotThereIsTriedOnce(t *testing.T) {
+	s := &sequence{all: []*agenttest.Recording{recorded(t, "missing", 127)}}
+	if turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, s)); s.runs != 1 || turn.Result.Failure.Class != loop.FailureCrash {
+		t.Errorf("after %d runs the result is %+v", s.runs, turn.Result)
+	}
+}
+
+func TestTheConfigurationIsPawlsOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		models agent.Endpoint
+		has    []string
+		hasNot []string
+	}{
+		"with an endpoint": {
+			agent.Endpoint{URL: "http://127.0.0.1:3129", Key: "pawl"},
+			[]string{`model_provider = "pawl"`, `base_url = "http://127.0.0.1:3129/v1"`, `env_key = "PAWL_MODEL_KEY"`, `web_search = "disabled"`},
+			[]string{"approval_policy"},
+		},
+		"with a login of its own": {agent.Endpoint{}, []string{"check_for_update_on_startup = false", "plugins = false"}, []string{"model_provider", "PAWL_MODEL_KEY"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := recorded(t, "ok", 0)
+			r := agenttest.Request(t, p)
+			r.Models = c.models
+			agenttest.Take(t, codex.Driver{}, r)
+			text, err := r.Home.Read(".codex/config.toml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, err := json.Marshal(r.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range append(c.has, "[projects."+string(dir)+"]\ntrust_level = \"untrusted\"\n") {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("no %s in\n%s", want, text)
+				}
+			}
+			for _, not := range c.hasNot {
+				if strings.Contains(string(text), not) {
+					t.Errorf("%s is in\n%s", not, text)
+				}
+			}
+			if key := proc.Variable(p.Spec().Env, "PAWL_MODEL_KEY"); key != c.models.Key {
+				t.Errorf("the key is %q", key)
+			}
+		})
+	}
+}
+
+func TestWhatToolsAndTheAgentSayIsNoFailure(t *testing.T) {
+	const limit = "You've hit your usage limit. unexpected status 401, last status: 429, ran out of room in the model's context window"
+	stdout, err := os.ReadFile(filepath.Join("testdata", "ok.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(strings.ReplaceAll(string(stdout), `"aggregatedOutput":"hi\n"`, `"aggregatedOutput":"`+limit+`"`), "All done.", limit)
+	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(text)}))
+	if turn.Result.Failure != nil || turn.Result.Message != limit {
+		t.Errorf("result = %+v, want no failure", turn.Result)
+	}
+}
+
+func TestATurnThatRanOutOfTimeWhileItsAccountWasLimitedIsNoHang(t *testing.T) {
+	p := recorded(t, "long-retry", 0)
+	p.Ended = proc.TimedOut
+	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, p))
+	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureRateLimit || f.Status != 429 || turn.Result.Ended != proc.TimedOut {
+		t.Errorf("result = %+v, %+v", turn.Result, f)
+	}
+}
+
+func TestAnErrorThatTheProgramDoesNotOvercomeExplainsItsEnd(t *testing.T) {
+	stdout := recorded(t, "unauthorized", 0).Stdout
+	cut := strings.Index(string(stdout), `{"method":"turn/completed"`)
+	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: stdout[:cut], Exit: 1}))
+	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureAuth || f.Status != 401 {
+		t.Errorf("failure = %+v", f)
+	}
+}

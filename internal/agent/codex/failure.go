@@ -1,0 +1,147 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const (
+	// longText is how much of the program's words is kept.
+	longText = 400
+	// near is how much of a limit is used up when people want to know, in per cent.
+	near, full = 90, 100
+)
+
+// turnError is why a turn came to nothing, in the program's words.
+type turnError struct {
+	Message text            `json:"message"`
+	Details text            `json:"additionalDetails"`
+	Info    json.RawMessage `json:"codexErrorInfo"`
+}
+
+var byInfo = map[string]loop.FailureClass{
+	"contextWindowExceeded": loop.FailureOverflow, "usageLimitExceeded": loop.FailureRateLimit, "rateLimitExceeded": loop.FailureRateLimit,
+	"sessionBudgetExceeded": loop.FailureTurns, "tooManyDenials": loop.FailureTurns,
+	"serverOverloaded": loop.FailureServer, "internalServerError": loop.FailureServer, "flexUnavailable": loop.FailureServer,
+	"policyCapacityUnavailable": loop.FailureServer, "unauthorized": loop.FailureAuth,
+	"modelNotFound": loop.FailureRequest, "badRequest": loop.FailureRequest,
+	"cyberPolicy": loop.FailureRefusal, "misalignmentPolicyViolation": loop.FailureRefusal, "inferenceHookDenied": loop.FailureRefusal,
+	"sandboxError": loop.FailureCrash,
+}
+
+// failure goes from the field that says most to the words.
+func (e turnError) failure(l limits) *loop.Failure {
+	f := &loop.Failure{Text: agent.OneLine(string(e.Message), longText)}
+	var name text
+	_ = name.UnmarshalJSON(e.Info) // It can be an object instead.
+	var kinds map[string]struct {
+		Status loop.Count `json:"httpStatusCode"`
+	}
+	_ = json.Unmarshal(e.Info, &kinds) // And a string otherwise.
+	f.Class = byInfo[string(name)]
+	for _, kind := range kinds {
+		if f.Class == "" && kind.Status.N >= 100 && kind.Status.N <= 599 {
+			f.Status = int(kind.Status.N)
+			f.Class = loop.FailureOfStatus(f.Status)
+		} else if f.Class == "" {
+			f.Class = loop.FailureServer
+		}
+	}
+	f.Typed = f.Class != ""
+	if !f.Typed {
+		f.Class, f.Status = byText(string(e.Message))
+	}
+	if f.Class == loop.FailureRateLimit && strings.HasPrefix(string(e.Message), "Quota exceeded") {
+		f.Class = loop.FailureQuota // The same name stands for both.
+	}
+	if f.Class == loop.FailureRateLimit {
+		f.Reset = l.reset()
+	}
+	return f
+}
+
+var (
+	httpStatus = regexp.MustCompile(`^(?:unexpected status|exceeded retry limit, last status:) ([1-5][0-9][0-9])\b`)
+	byWords    = []struct {
+		words string
+		class loop.FailureClass
+	}{
+		{"hit your usage limit", loop.FailureRateLimit},
+		{"Quota exceeded", loop.FailureQuota},
+		{"ran out of room in the model's context window", loop.FailureOverflow},
+		{"reason: max_output_tokens", loop.FailureMaxTokens},
+		{"reason: content_filter", loop.FailureRefusal},
+		{"stream disconnected before completion", loop.FailureServer},
+		{"experiencing high demand", loop.FailureServer},
+		{"error sending request for url", loop.FailureServer},
+	}
+)
+
+// byText reads an error of which nothing but its words is known. The words come
+// from the program's channel for errors alone.
+func byText(message string) (loop.FailureClass, int) {
+	if m := httpStatus.FindStringSubmatch(message); m != nil {
+		status, _ := strconv.Atoi(m[1])
+		return loop.FailureOfStatus(status), status
+	}
+	for _, one := range byWords {
+		if strings.Contains(message, one.words) {
+			return one.class, 0
+		}
+	}
+	if strings.HasPrefix(message, `{"error"`) {
+		return loop.FailureRequest, 0 // The vendor's own answer, as it came.
+	}
+	return loop.FailureCrash, 0
+}
+
+// limits are how the account stands.
+type limits struct {
+	Primary   *window `json:"primary"`
+	Secondary *window `json:"secondary"`
+
+	told string
+}
+
+type window struct {
+	Used    float64    `json:"usedPercent"`
+	Resets  loop.Count `json:"resetsAt"` // Unix seconds
+	Minutes loop.Count `json:"windowDurationMins"`
+}
+
+// update takes what is known now, and tells when a limit is near.
+func (l *limits) update(now limits) []agent.Event {
+	now.told = l.told
+	*l = now
+	words := ""
+	for _, w := range []*window{now.Primary, now.Secondary} {
+		if w != nil && w.Used >= near {
+			words += fmt.Sprintf(" %.0f%% of the limit for %s", w.Used, time.Duration(w.Minutes.N)*time.Minute)
+		}
+	}
+	if words = strings.TrimSpace(words); words == "" || words == l.told {
+		return nil
+	}
+	l.told = words
+	return []agent.Event{{Kind: agent.EventLimit, Text: words, Reset: l.reset()}}
+}
+
+// reset is when the last limit is lifted that is reached, or zero.
+func (l limits) reset() time.Time {
+	var last time.Time
+	for _, w := range []*window{l.Primary, l.Secondary} {
+		if w != nil && w.Used >= full && w.Resets.N > 0 {
+			if at := time.Unix(w.Resets.N, 0).UTC(); at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last
+}

@@ -1,0 +1,140 @@
+package codex
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+)
+
+// item is one thing of a turn: words, a command, a change of files.
+type item struct {
+	ID      text            `json:"id"`
+	Type    text            `json:"type"`
+	Text    text            `json:"text"`
+	Summary json.RawMessage `json:"summary"`
+	Status  text            `json:"status"`
+	Command text            `json:"command"`
+	Cwd     text            `json:"cwd"`
+	Output  text            `json:"aggregatedOutput"`
+	Exit    int             `json:"exitCode"`
+	Server  text            `json:"server"`
+	Tool    text            `json:"tool"`
+	Args    json.RawMessage `json:"arguments"`
+	Result  json.RawMessage `json:"result"`
+	Query   text            `json:"query"`
+	Changes []change        `json:"changes"`
+}
+
+// change is what a patch does to one file.
+type change struct {
+	Path text `json:"path"`
+	Kind struct {
+		Type text `json:"type"`
+		To   text `json:"move_path"`
+	} `json:"kind"`
+}
+
+// silent are the items that are nothing that the agent does or says.
+var silent = map[text]bool{
+	"userMessage": true, "hookPrompt": true, "enteredReviewMode": true, "exitedReviewMode": true, "contextCompaction": true, "": true,
+}
+
+// items follows what happens in a turn.
+type items struct {
+	open map[string]item // tools at work
+	seen map[string]bool // tools that were told of
+	all  int             // things that were said or done
+}
+
+// started tells of a tool that is used.
+func (s *items) started(it item) []agent.Event {
+	if silent[it.Type] || it.Type == "agentMessage" || it.Type == "reasoning" || it.Type == "plan" || s.seen[string(it.ID)] {
+		return nil
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[string(it.ID)], s.open[string(it.ID)] = true, it
+	return []agent.Event{{Kind: agent.EventCall, ID: string(it.ID), Tool: it.tool(), Input: it.input()}}
+}
+
+// completed tells of words, and of what tools gave back. What another agent says
+// that this one started is no word of its own.
+func (s *items) completed(it item, own bool) []agent.Event {
+	if silent[it.Type] {
+		return nil
+	}
+	s.all++
+	switch it.Type {
+	case "agentMessage":
+		if own {
+			return []agent.Event{{Kind: agent.EventText, Text: string(it.Text)}}
+		}
+		return []agent.Event{{Kind: agent.EventReasoning, Text: string(it.Text)}}
+	case "reasoning", "plan":
+		var parts []text
+		_ = json.Unmarshal(it.Summary, &parts) // Reasoning may be hidden.
+		var said strings.Builder
+		for _, p := range append([]text{it.Text}, parts...) {
+			said.WriteString(string(p))
+		}
+		if said.Len() == 0 {
+			return nil
+		}
+		return []agent.Event{{Kind: agent.EventReasoning, Text: said.String()}}
+	}
+	events := s.started(it)
+	if _, open := s.open[string(it.ID)]; !open {
+		return nil // It was told of already.
+	}
+	delete(s.open, string(it.ID))
+	return append(events, agent.Event{
+		Kind: agent.EventReturn, ID: string(it.ID), Tool: it.tool(), Text: it.output(), Bad: it.Exit != 0 || it.Status != "completed" && it.Status != "",
+	})
+}
+
+func (it item) tool() string {
+	if it.Tool != "" {
+		return strings.TrimPrefix(string(it.Server+"/"+it.Tool), "/")
+	}
+	return string(it.Type)
+}
+
+func (it item) input() json.RawMessage {
+	in := map[string]any{}
+	switch {
+	case it.Command != "":
+		in["command"], in["cwd"] = it.Command, it.Cwd
+	case it.Changes != nil:
+		in["changes"] = it.paths()
+	case it.Query != "":
+		in["query"] = it.Query
+	case it.Args != nil:
+		return it.Args
+	}
+	raw, _ := json.Marshal(in) // Strings can always be written.
+	return raw
+}
+
+// paths are the files that a patch writes, moves or removes.
+func (it item) paths() []string {
+	var all []string
+	for _, c := range it.Changes {
+		all = append(all, string(c.Path))
+		if c.Kind.To != "" {
+			all = append(all, string(c.Kind.To))
+		}
+	}
+	return all
+}
+
+func (it item) output() string {
+	if it.Status == "declined" {
+		return "declined"
+	}
+	if it.Output == "" && it.Result != nil {
+		return string(it.Result)
+	}
+	return string(it.Output)
+}

@@ -1,0 +1,161 @@
+package codex
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// question answers what the program asks. It waits for each answer.
+func (d *decoder) question(m message) []agent.Event {
+	var q struct {
+		Thread  text `json:"threadId"`
+		Turn    text `json:"turnId"`
+		Item    text `json:"itemId"`
+		Command text `json:"command"`
+		Reason  text `json:"reason"`
+		Root    text `json:"grantRoot"`
+	}
+	_ = json.Unmarshal(m.Params, &q) // What is missing is empty, and no policy allows the unknown.
+	call := policy.Call{Detail: agent.OneLine(string(q.Reason), longText)}
+	var argv []string
+	switch m.Method {
+	case "item/commandExecution/requestApproval":
+		command := string(cmp.Or(q.Command, d.items.open[string(q.Item)].Command))
+		argv = split(command)
+		call.Kind, call.Tool, call.Command = policy.CallRun, "commandExecution", script(command, argv)
+	case "item/fileChange/requestApproval":
+		call.Kind, call.Tool, call.Paths = policy.CallEdit, "fileChange", d.items.open[string(q.Item)].paths()
+		if q.Root != "" {
+			call.Paths = append(call.Paths, string(q.Root))
+		}
+	case "item/permissions/requestApproval":
+		// The program's sandbox is off, so there is nothing more to be had.
+		d.reply(m.ID, map[string]any{"permissions": map[string]any{}, "scope": "turn"})
+		return nil
+	default:
+		d.say(map[string]any{"id": m.ID, "error": map[string]any{"code": unknownMethod, "message": "pawl does not do " + string(m.Method)}})
+		return nil
+	}
+	answer := d.judge(call)
+	d.decide(m.ID, string(q.Thread), string(q.Turn), answer)
+	if answer.Ask {
+		d.asks = append(d.asks, agent.Ask{
+			Argv: argv, Why: strings.TrimSpace(call.Tool + " " + cmp.Or(call.Detail, call.Command, strings.Join(call.Paths, " "))),
+		})
+	}
+	return []agent.Event{{Kind: agent.EventPermission, ID: string(q.Item), Tool: call.Tool, Wanted: call, Answer: answer}}
+}
+
+// decide answers for this one action. A no has no room for a reason, so the words
+// are told first, and the no only once they were taken: then the agent reads both
+// at once, and not the words in a call of its own.
+func (d *decoder) decide(id json.RawMessage, thread, turn string, a policy.Answer) {
+	switch {
+	case a.Allow:
+		d.reply(id, map[string]any{"decision": "accept"})
+	case a.Words == "":
+		d.decline(id)
+	default:
+		d.told[d.sent] = id
+		d.ask(d.sent, "turn/steer", map[string]any{
+			"threadId": thread, "expectedTurnId": turn, "input": words("What you asked leave for was not done: " + a.Words),
+		})
+		d.sent++
+	}
+}
+
+// heard is that the program has taken the words before a no, or will not.
+func (d *decoder) heard(id int) {
+	if question, waits := d.told[id]; waits {
+		delete(d.told, id)
+		d.decline(question)
+	}
+}
+
+func (d *decoder) decline(id json.RawMessage) { d.reply(id, map[string]any{"decision": "decline"}) }
+
+func (d *decoder) reply(id json.RawMessage, result any) {
+	d.say(map[string]any{"id": id, "result": result})
+}
+
+// script is the line that a shell is started for, or else the whole command.
+func script(command string, argv []string) string {
+	if len(argv) != 3 || argv[1] != "-lc" && argv[1] != "-c" {
+		return command
+	}
+	switch path.Base(argv[0]) {
+	case "sh", "bash", "zsh", "dash":
+		return argv[2]
+	}
+	return command
+}
+
+// split takes a command line apart into the words that it was joined from. Nil
+// means that it is none: a quote is open, or there is something that only a
+// shell could read.
+func split(command string) []string {
+	var all []string
+	var word strings.Builder
+	inWord := false
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; c {
+		case ' ', '\t', '\n':
+			if inWord {
+				all = append(all, word.String())
+				word.Reset()
+			}
+			inWord = false
+		case '\'':
+			end := strings.IndexByte(command[i+1:], '\'')
+			if end < 0 {
+				return nil
+			}
+			word.WriteString(command[i+1 : i+1+end])
+			i, inWord = i+1+end, true
+		case '"':
+			n, ok := quoted(&word, command[i+1:])
+			if !ok {
+				return nil
+			}
+			i, inWord = i+n, true
+		case '\\':
+			if i++; i == len(command) {
+				return nil
+			}
+			word.WriteByte(command[i])
+			inWord = true
+		case '$', '`', ';', '&', '|', '<', '>', '(', ')', '*', '?', '[', '#', '~', '!', '{', '}':
+			return nil
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if inWord {
+		all = append(all, word.String())
+	}
+	return all
+}
+
+// quoted reads up to the closing quote, and returns how many bytes that were.
+func quoted(word *strings.Builder, rest string) (int, bool) {
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == '"':
+			return i + 1, true
+		case c == '\\' && i+1 < len(rest) && strings.IndexByte("$`\"\\\n", rest[i+1]) >= 0:
+			i++
+			word.WriteByte(rest[i])
+		case c == '$' || c == '`':
+			return 0, false
+		default:
+			word.WriteByte(c)
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,296 @@
+package codex
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// What pawl asks of the program, by the ids of its requests. Those of words for
+// the agent are larger.
+const (
+	askInitialize = 1 + iota
+	askThread
+	askTurn
+	askWords
+)
+
+// unknownMethod is JSON-RPC's code for a method that is not there.
+const unknownMethod = -32601
+
+// threadID is what an id of a conversation can look like.
+var threadID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
+
+// text is a JSON string; any other value is empty, and no error.
+type text string
+
+// UnmarshalJSON reads any value.
+func (t *text) UnmarshalJSON(data []byte) error {
+	var s string
+	_ = json.Unmarshal(data, &s) // What is no string is empty.
+	*t = text(s)
+	return nil
+}
+
+// decoder is pawl's side of the talk of one turn.
+type decoder struct {
+	r     agent.Request
+	in    *agent.Input
+	judge func(policy.Call) policy.Answer
+
+	ready  bool   // the program can be talked with
+	old    bool   // it does not know what it was asked for
+	lost   bool   // it does not have the conversation to go on with
+	ended  bool   // the turn is over
+	thread string // the conversation
+	turn   string
+	model  string
+	sent   int                     // the id of the last request
+	told   map[int]json.RawMessage // questions that are answered once the words before the answer were taken, by the ids of those
+	items  items
+	counts counts
+	limits limits
+	failed *loop.Failure // the last error that the program does not try to overcome
+	waits  *loop.Failure // what it tries to overcome now
+	asks   []agent.Ask
+}
+
+func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
+	d := &decoder{r: r, in: in, judge: judge, model: r.Model, sent: askWords, told: map[int]json.RawMessage{}}
+	d.items.open = map[string]item{}
+	d.counts.last = map[string]loop.Usage{}
+	if r.Session != nil {
+		d.counts.last[r.Session.ID] = totalOf(r.Session)
+	}
+	return d
+}
+
+// begin asks for a conversation, a fresh one or that to go on with.
+func (d *decoder) begin() {
+	d.ask(askInitialize, "initialize", map[string]any{"clientInfo": map[string]any{"name": "pawl", "title": "pawl", "version": "1"}})
+	d.say(map[string]any{"method": "initialized"})
+	thread := map[string]any{"cwd": d.r.Dir, "approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
+	if d.r.Model != "" {
+		thread["model"] = d.r.Model
+	}
+	if d.r.Models.URL != "" {
+		thread["modelProvider"] = provider // Whatever becomes of the configuration, it is this one or none.
+	}
+	if d.r.Session == nil {
+		thread["ephemeral"] = !d.r.Keep
+		d.ask(askThread, "thread/start", thread)
+		return
+	}
+	thread["threadId"], thread["excludeTurns"] = d.r.Session.ID, true
+	d.ask(askThread, "thread/resume", thread)
+}
+
+func (d *decoder) ask(id int, method string, params any) {
+	d.say(map[string]any{"id": id, "method": method, "params": params})
+}
+
+// say queues a line. The program may have gone meanwhile, which its end shows.
+func (d *decoder) say(what any) {
+	line, err := json.Marshal(what)
+	if err != nil {
+		return // Nothing that is said here cannot be written.
+	}
+	_, _ = d.in.Write(append(line, '\n'))
+}
+
+// message is any line of the program.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method text            `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int  `json:"code"`
+		Message text `json:"message"`
+	} `json:"error"`
+}
+
+// Line reads one line.
+func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
+	var m message
+	if json.Unmarshal(line, &m) != nil {
+		return nil, false
+	}
+	switch {
+	case m.Method != "" && m.ID != nil:
+		return d.question(m), true
+	case m.Method != "":
+		return d.news(m), true
+	case m.ID != nil && (m.Result != nil || m.Error != nil):
+		return d.answered(m), true
+	}
+	return nil, false
+}
+
+// answered is the program's answer to what it was asked.
+func (d *decoder) answered(m message) []agent.Event {
+	var id int
+	_ = json.Unmarshal(m.ID, &id) // An id that is none is that of no request.
+	d.heard(id)
+	if m.Error != nil {
+		return d.refused(id, m.Error.Code, string(m.Error.Message))
+	}
+	var res struct {
+		Thread struct {
+			ID text `json:"id"`
+		} `json:"thread"`
+		Turn struct {
+			ID text `json:"id"`
+		} `json:"turn"`
+		Model text `json:"model"`
+	}
+	_ = json.Unmarshal(m.Result, &res) // What is missing is empty.
+	switch {
+	case id == askThread && threadID.MatchString(string(res.Thread.ID)):
+		d.ready, d.thread = true, string(res.Thread.ID)
+		if res.Model != "" {
+			d.model = string(res.Model)
+		}
+		d.ask(askTurn, "turn/start", map[string]any{"threadId": d.thread, "input": words(d.r.Prompt)})
+	case id == askThread:
+		return d.refused(id, 0, "it began no conversation")
+	case id == askTurn:
+		d.turn = string(res.Turn.ID)
+	}
+	return nil
+}
+
+// words are a text for the agent.
+func words(s string) any { return []any{map[string]any{"type": "text", "text": s}} }
+
+// refused is an answer that is an error. What the program says to words for the
+// agent does not matter.
+func (d *decoder) refused(id, code int, why string) []agent.Event {
+	switch {
+	case id >= askWords || id == 0 || d.ended:
+		return nil
+	case code == unknownMethod:
+		d.old = true
+		_ = d.in.Close() // The program ends when nothing more comes.
+		return nil
+	case id == askThread && d.r.Session != nil:
+		d.lost, d.ready = true, true
+		_ = d.in.Close() // As above.
+		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, longText))}}
+	}
+	d.ready = true
+	return d.end(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, longText), Typed: true})
+}
+
+// end is how the turn ends.
+func (d *decoder) end(f *loop.Failure) []agent.Event {
+	d.ended = true
+	if f == nil && d.counts.bad {
+		f = &loop.Failure{Class: loop.FailureMalformed, Text: "it reports a usage that is none"}
+	}
+	if f == nil {
+		return []agent.Event{{Kind: agent.EventEnd}}
+	}
+	return []agent.Event{{Kind: agent.EventError, Failure: f}, {Kind: agent.EventEnd}}
+}
+
+// params are those of all that the program tells.
+type params struct {
+	Thread text      `json:"threadId"`
+	TurnID text      `json:"turnId"`
+	Item   item      `json:"item"`
+	Delta  text      `json:"delta"`
+	Limits limits    `json:"rateLimits"`
+	Error  turnError `json:"error"`
+	Again  bool      `json:"willRetry"`
+	Usage  struct {
+		Total tokens `json:"total"`
+		Last  tokens `json:"last"`
+	} `json:"tokenUsage"`
+	Turn struct {
+		ID     text       `json:"id"`
+		Status text       `json:"status"`
+		Error  *turnError `json:"error"`
+	} `json:"turn"`
+}
+
+// news is what the program tells by itself.
+func (d *decoder) news(m message) []agent.Event {
+	var p params
+	_ = json.Unmarshal(m.Params, &p) // What cannot be read is empty.
+	own := string(p.Thread) == d.thread
+	if p.Item.Type != "" || p.Delta != "" {
+		d.waits = nil
+	}
+	switch m.Method {
+	case "turn/started":
+		if own {
+			d.turn = string(p.Turn.ID)
+		}
+	case "item/started":
+		return d.items.started(p.Item)
+	case "item/completed":
+		d.counts.written = 0
+		return d.items.completed(p.Item, own)
+	case "item/agentMessage/delta", "item/reasoning/textDelta", "item/reasoning/summaryTextDelta":
+		d.counts.written += int64(len(p.Delta))
+	case "thread/tokenUsage/updated":
+		return d.counts.update(p, own && string(p.TurnID) != d.turn, d.model)
+	case "account/rateLimits/updated":
+		return d.limits.update(p.Limits)
+	case "error":
+		return d.wentWrong(p, own)
+	case "turn/completed":
+		if own && !d.ended {
+			return d.completed(p)
+		}
+	}
+	return nil
+}
+
+func (d *decoder) wentWrong(p params, own bool) []agent.Event {
+	switch {
+	case p.Again:
+		said := p.Error
+		said.Message = cmp.Or(said.Details, said.Message)
+		d.waits = said.failure(d.limits)
+		return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(string(p.Error.Message+" "+p.Error.Details), longText)}}
+	case own:
+		d.failed = p.Error.failure(d.limits)
+	}
+	return nil
+}
+
+func (d *decoder) completed(p params) []agent.Event {
+	switch {
+	case p.Turn.Status == "completed" && d.items.all == 0:
+		// A refusal has no event of its own: the turn just holds nothing at all.
+		return d.end(&loop.Failure{Class: loop.FailureRefusal, Text: "it ended without a word, as it does when its model declines"})
+	case p.Turn.Status == "completed":
+		return d.end(nil)
+	case p.Turn.Status == "interrupted":
+		return d.end(&loop.Failure{Class: loop.FailureKilled, Text: "it was interrupted", Typed: true})
+	case p.Turn.Error != nil:
+		return d.end(p.Turn.Error.failure(d.limits))
+	case d.failed != nil:
+		return d.end(d.failed)
+	}
+	return d.end(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), longText)})
+}
+
+// Finish fills in what was only known in the end.
+func (d *decoder) Finish(r *agent.Result, _ string) {
+	r.Asks = d.asks
+	if r.Failure == nil && !d.ended {
+		r.Failure = cmp.Or(d.failed, d.waits)
+	}
+	d.counts.finish(r, d.ended && !d.counts.bad, d.turn != "", d.model)
+	if d.r.Keep && d.thread != "" {
+		r.Session = sessionOf(d.r.Session, d.thread, d.model, d.counts.last[d.thread])
+	}
+}

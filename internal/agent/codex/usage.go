@@ -1,0 +1,87 @@
+package codex
+
+import (
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// bytesPerToken is the rule of thumb for an answer that was cut.
+const bytesPerToken = 4
+
+// tokens are counts as the program names them. Input holds what was read from a
+// cache or written to one, output what was reasoned.
+type tokens struct {
+	Input      loop.Count `json:"inputTokens"`
+	Cached     loop.Count `json:"cachedInputTokens"`
+	CacheWrite loop.Count `json:"cacheWriteInputTokens"`
+	Output     loop.Count `json:"outputTokens"`
+}
+
+func (t tokens) bad() bool { return t.Input.Bad || t.Cached.Bad || t.CacheWrite.Bad || t.Output.Bad }
+
+// usage counts each token once.
+func (t tokens) usage() loop.Usage {
+	return loop.Usage{
+		Input: max(0, t.Input.N-t.Cached.N-t.CacheWrite.N), CacheRead: t.Cached.N, CacheWrite: t.CacheWrite.N, Output: t.Output.N,
+	}
+}
+
+// counts keeps the counters of conversations: that of the turn, and those that
+// it starts.
+type counts struct {
+	last    map[string]loop.Usage
+	call    loop.Usage // the last call of the model
+	written int64      // bytes of the answer on its way
+	bad     bool       // something was reported that is no count
+}
+
+// update takes counters. Those that were told before the turn began are where
+// it begins.
+func (c *counts) update(p params, before bool, model string) []agent.Event {
+	thread, total := string(p.Thread), p.Usage.Total
+	if total.bad() {
+		c.bad = true
+		return nil
+	}
+	used := total.usage().Since(c.last[thread])
+	c.last[thread] = total.usage()
+	if before || used.Zero() {
+		return nil
+	}
+	c.call, c.written = p.Usage.Last.usage(), 0
+	return []agent.Event{{Kind: agent.EventUsage, Model: model, Usage: used}}
+}
+
+// finish says how exact what was told of is. A turn that was cut has used more:
+// the call on its way, or that which asked for the tool at work, is told of only
+// later. It is taken to be as long as the one before.
+func (c *counts) finish(r *agent.Result, exact, calling bool, model string) {
+	source := loop.UsageReported
+	if !exact {
+		source = loop.UsageEstimated
+		if calling && !r.Usage.Zero() {
+			cut := loop.Usage{
+				Input: c.call.Input, CacheRead: c.call.CacheRead, CacheWrite: c.call.CacheWrite, Output: 1 + c.written/bytesPerToken,
+			}
+			r.Usage = r.Usage.Add(cut)
+			r.Models = addTo(r.Models, model, cut)
+		}
+	}
+	if r.Usage.Zero() {
+		return
+	}
+	r.Usage.Source = source
+	for i := range r.Models {
+		r.Models[i].Source = source
+	}
+}
+
+func addTo(all []loop.ModelUsage, model string, u loop.Usage) []loop.ModelUsage {
+	for i := range all {
+		if all[i].Model == model {
+			all[i].Usage = all[i].Add(u)
+			return all
+		}
+	}
+	return append(all, loop.ModelUsage{Model: model, Usage: u})
+}

@@ -1,0 +1,62 @@
+package goose
+
+import (
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// What the program says by itself, in messages that have no id.
+const (
+	ranInto    = "Ran into this error: "
+	pleaseWait = "Please retry if you think this is a transient or recoverable error."
+	tooMany    = "I've reached the maximum number of actions I can do without user input."
+	tooLong    = "Unable to continue: Context limit still exceeded after compaction."
+)
+
+// kinds are how the program begins what it ran into, and statuses with it.
+var kinds = []struct {
+	begins string
+	class  loop.FailureClass
+	status int
+}{
+	{"Authentication error: ", loop.FailureAuth, 0},
+	{"Credits exhausted: ", loop.FailureQuota, 0},
+	{"Context length exceeded: ", loop.FailureOverflow, 0},
+	{"Rate limit exceeded: ", loop.FailureRateLimit, 429},
+	{"Server error: ", loop.FailureServer, 0},
+	{"Network error: ", loop.FailureServer, 0},
+	{"Endpoint not found (404): ", loop.FailureRequest, 404},
+	{"Request failed: Bad request (400): ", loop.FailureRequest, 400},
+	{"Request failed: Resource not found (404): ", loop.FailureRequest, 404},
+	{"Request failed: ", loop.FailureServer, 0},
+}
+
+// isNotice reports whether a text has the form of one of the program's own.
+func isNotice(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, ranInto) && strings.HasSuffix(text, pleaseWait) ||
+		strings.HasPrefix(text, tooMany) || strings.HasPrefix(text, tooLong)
+}
+
+// classify says what a notice means. None is typed: the program has no fields
+// for errors.
+func classify(notice string) loop.Failure {
+	text := oneLine(strings.TrimSuffix(strings.TrimSpace(notice), pleaseWait))
+	out := loop.Failure{Class: loop.FailureCrash, Text: strings.TrimPrefix(text, ranInto)}
+	switch {
+	case strings.HasPrefix(text, tooMany):
+		out.Class = loop.FailureTurns
+	case strings.HasPrefix(text, tooLong):
+		out.Class = loop.FailureOverflow
+	}
+	for _, k := range kinds {
+		if strings.HasPrefix(text, ranInto) && strings.HasPrefix(out.Text, k.begins) {
+			out.Class, out.Status = k.class, k.status
+			break
+		}
+	}
+	return out
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

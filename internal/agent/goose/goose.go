@@ -1,0 +1,106 @@
+// Package goose drives the goose CLI: one `goose run` for a turn, with settings
+// that are pawl's alone.
+//
+// It leaves no question open and gives the agent the editor and the shell, and
+// nothing that reaches a network. It reads no hints and loads no extensions,
+// recipes or skills, of the tree or of the host's user. Plugins that the tree has
+// below .agents/plugins the program cannot be kept from; its profile masks them,
+// and where masks do not hold their hooks may what the agent may. It never tells a refusal or a cut answer
+// from a good one: the program has no sign for either.
+package goose
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "goose"
+
+// providers are the shapes of requests, each with the program's name for it and
+// the variables for its address and its key.
+var providers = map[string]struct{ name, host, key string }{
+	"anthropic": {"anthropic", "ANTHROPIC_HOST", "ANTHROPIC_API_KEY"},
+	"openai":    {"openai", "OPENAI_HOST", "OPENAI_API_KEY"},
+}
+
+// settings is what lies in the home, for what comes of no variable.
+const settings = "GOOSE_MODE: auto\nGOOSE_TELEMETRY_ENABLED: false\nextensions: {}\n"
+
+// Driver runs goose. The zero value is ready.
+type Driver struct{}
+
+// Profile says what the driver needs.
+func (Driver) Profile() agent.Profile {
+	return agent.Profile{
+		Name: Name, Program: "goose", Home: true, Providers: []string{"anthropic", "openai"},
+		Login: agent.Login{
+			Files: []string{".config/goose/secrets.yaml"},
+			Hosts: []string{"api.anthropic.com", "api.openai.com"},
+		},
+		Sessions: []string{".local/share/goose/sessions"}, Install: "npm install -g @aaif/goose", Masks: []string{".agents/plugins"},
+	}
+}
+
+// Turn runs the program once and blocks until it and everything that it started
+// are gone. The error is nil for any program that started.
+func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	variables, err := environment(r)
+	if err != nil {
+		return agent.Result{}, err
+	}
+	if err := r.Home.Write(".config/goose/config.yaml", []byte(settings)); err != nil {
+		return agent.Result{}, fmt.Errorf("write the settings of goose: %w", err)
+	}
+	// The program names a conversation in no event, so the name is ours.
+	session := loop.Session{ID: "pawl-" + strings.ToLower(rand.Text())}
+	if r.Session != nil {
+		session = *r.Session
+	}
+	p := agent.Program{
+		Argv: agent.Argv(r, "goose", arguments(r, session.ID)...), Env: variables, Stdin: strings.NewReader(r.Prompt),
+	}
+	return agent.Stream(ctx, r, p, &decoder{request: r, session: session})
+}
+
+func arguments(r agent.Request, session string) []string {
+	args := []string{
+		"run", "--instructions", "-", "--output-format", "stream-json", "--quiet", "--no-profile", "--with-builtin", "developer",
+	}
+	switch {
+	case r.Session != nil:
+		return append(args, "--name", session, "--resume")
+	case r.Keep:
+		return append(args, "--name", session)
+	}
+	return append(args, "--no-session")
+}
+
+func environment(r agent.Request) ([]string, error) {
+	p, ok := providers[cmp.Or(r.Models.Provider, "openai")]
+	if !ok {
+		return nil, fmt.Errorf("configure goose: provider %q is neither anthropic nor openai", r.Models.Provider)
+	}
+	home := strings.TrimSuffix(r.Home.Path(), "/")
+	all := []string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
+		"XDG_CACHE_HOME=" + home + "/.cache", "XDG_STATE_HOME=" + home + "/.local/state",
+		"GOOSE_PROVIDER=" + p.name, "GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1",
+		"GOOSE_TELEMETRY_ENABLED=false", "GOOSE_TELEMETRY_OFF=1",
+		"GOOSE_DISABLE_SESSION_NAMING=true", // It costs a call that is in no event.
+		"CONTEXT_FILE_NAMES=[]",             // The tree is not trusted: no hints of its files.
+	}
+	if r.Model != "" {
+		all = append(all, "GOOSE_MODEL="+r.Model)
+	}
+	if r.Models.URL != "" {
+		all = append(all, p.host+"="+r.Models.URL, p.key+"="+r.Models.Key)
+	}
+	return all, nil
+}

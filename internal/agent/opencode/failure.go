@@ -1,0 +1,99 @@
+package opencode
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// fault is an error as the program tells of it.
+type fault struct {
+	Name string `json:"name"`
+	Data struct {
+		Message      string            `json:"message"`
+		StatusCode   loop.Count        `json:"statusCode"`
+		Headers      map[string]string `json:"responseHeaders"`
+		ResponseBody string            `json:"responseBody"`
+	} `json:"data"`
+}
+
+// classes are the program's own names of errors.
+var classes = map[string]loop.FailureClass{
+	"ProviderAuthError":          loop.FailureAuth,
+	"ContextOverflowError":       loop.FailureOverflow,
+	"ContentFilterError":         loop.FailureRefusal,
+	"MessageOutputLengthError":   loop.FailureMaxTokens,
+	"ModelNotFoundError":         loop.FailureRequest,
+	"ProviderModelNotFoundError": loop.FailureRequest,
+}
+
+// classify says what an error means, by its name and its status alone.
+func classify(l line) loop.Failure {
+	var f fault
+	if l.Error != nil {
+		f = *l.Error
+	}
+	out := loop.Failure{
+		Class: loop.FailureCrash, Status: int(f.Data.StatusCode.N),
+		Text: cmp.Or(strings.Join(strings.Fields(f.Data.Message), " "), f.Name, "an error without a name"),
+	}
+	if class, ok := classes[f.Name]; ok {
+		out.Class, out.Typed = class, true
+	} else if f.Name == "APIError" {
+		out.Class, out.Typed = byStatus(out.Status, f.Data.ResponseBody), true
+	}
+	if out.Class == loop.FailureRateLimit {
+		out.Reset = reset(f.Data.Headers, time.UnixMilli(int64(l.Timestamp)))
+	}
+	return out
+}
+
+// byStatus is the class of a response that was none. Status 0 is a connection
+// that failed.
+func byStatus(status int, body string) loop.FailureClass {
+	switch {
+	case status == 0:
+		return loop.FailureServer
+	case status == http.StatusTooManyRequests && usedUp(body):
+		return loop.FailureQuota
+	}
+	return loop.FailureOfStatus(status)
+}
+
+// usedUp reports whether the vendor's error says that the account is empty.
+func usedUp(body string) bool {
+	var b struct {
+		Error struct {
+			Type string          `json:"type"`
+			Code json.RawMessage `json:"code"`
+		} `json:"error"`
+	}
+	const empty = "insufficient_quota"
+	return json.Unmarshal([]byte(body), &b) == nil && (b.Error.Type == empty || string(b.Error.Code) == `"`+empty+`"`)
+}
+
+// reset is when a limit is lifted, as the vendor's headers say; zero: unknown.
+func reset(headers map[string]string, at time.Time) time.Time {
+	const most = 366 * 24 * 60 * 60
+	if n, err := strconv.ParseInt(headers["anthropic-ratelimit-unified-reset"], 10, 64); err == nil && n > 0 {
+		if t := time.Unix(n, 0); t.After(at) && t.Before(at.Add(most*time.Second)) {
+			return t
+		}
+	}
+	after := headers["retry-after"]
+	if n, err := strconv.ParseFloat(after, 64); err == nil {
+		if n > 0 && n <= most { // Which a NaN is not.
+			return at.Add(time.Duration(n * float64(time.Second)))
+		}
+		return time.Time{}
+	}
+	if t, err := http.ParseTime(after); err == nil && t.After(at) {
+		return t
+	}
+	return time.Time{}
+}

@@ -1,0 +1,101 @@
+// Package qwen drives Qwen Code, without a person at its keyboard and with its
+// events as lines of JSON. The prompt goes in on standard input.
+//
+// The program asks nothing while it works: it may read, edit and run commands,
+// and whatever else would ask is denied. What it may reach is for the sandbox to
+// enforce, what it changed for the change list to show. Settings, hooks, agents,
+// skills, memory files and variables that lie in the tree are not loaded, because
+// the tree counts as untrusted and the program runs in its safe mode.
+//
+// A word after an @ in the prompt that is the path of a file in the tree is
+// replaced by that file, and nothing switches that off. Conversations are kept
+// by the path of the tree: one goes on only where the tree is where it was.
+//
+// It has no login to lend: the program refuses its vendor's own since April 2026.
+// Without an endpoint it needs a key among the variables of the request.
+package qwen
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+)
+
+// Name is the driver's entry in the roster.
+const Name = "qwen"
+
+// Driver runs Qwen Code. The zero value is ready.
+type Driver struct{}
+
+// Profile says what the program needs.
+func (Driver) Profile() agent.Profile {
+	return agent.Profile{
+		Name: Name, Program: "qwen", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"},
+		Sessions: []string{".qwen/projects"},
+		Install:  "npm install -g @qwen-code/qwen-code",
+	}
+}
+
+// Turn runs the program once. It blocks until the program and everything that
+// it started are gone. The error is nil for any program that started.
+func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	text, err := settings(r)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("write the settings of qwen: %w", err)
+	}
+	if err := r.Home.Write(".qwen/settings.json", text); err != nil {
+		return agent.Result{}, fmt.Errorf("write .qwen/settings.json into the home of qwen: %w", err)
+	}
+	return agent.Stream(ctx, r, agent.Program{
+		Argv: agent.Argv(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(r.Prompt),
+	}, &decoder{keep: r.Keep, before: r.Session})
+}
+
+// allowed are the tools that would ask. The sandbox confines what they do.
+var allowed = []string{"run_shell_command", "edit", "write_file", "notebook_edit"}
+
+// excluded are tools that leave the tree, outlive the turn or start agents of
+// their own.
+var excluded = []string{
+	"web_fetch", "web_search", "agent", "list_agents", "send_message", "skill", "tool_search", "tool_call", "read_mcp_resource", "cron_create",
+	"cron_list", "cron_delete", "loop_wakeup", "enter_worktree", "exit_worktree", "record_artifact", "report_findings", "get_goal", "update_goal",
+	"monitor", "save_memory",
+}
+
+func arguments(r agent.Request) []string {
+	args := []string{
+		"--output-format", "stream-json", "--safe-mode", "--approval-mode", "default", "--auth-type", "openai",
+		"--max-session-turns", strconv.Itoa(turnsPerTurn),
+		"--allowed-tools", strings.Join(allowed, ","), "--exclude-tools", strings.Join(excluded, ","),
+	}
+	if dir := reportFolder(r.Env); dir != "" {
+		args = append(args, "--include-directories", dir)
+	}
+	if r.Model != "" {
+		args = append(args, "--model", r.Model)
+	}
+	if r.Session != nil {
+		args = append(args, "--resume", r.Session.ID)
+	}
+	return args
+}
+
+func environment(r agent.Request) []string {
+	env := []string{
+		"HOME=" + r.Home.Path(),
+		"QWEN_HOME=" + r.Home.Path() + "/.qwen",
+		"QWEN_CODE_NO_RELAUNCH=true", // One process: the second would get no signal, and only take time to start.
+		"QWEN_SANDBOX=false",
+		"NO_COLOR=1",
+	}
+	if r.Models.URL != "" {
+		env = append(env, "OPENAI_BASE_URL="+r.Models.URL+"/v1", "OPENAI_API_KEY="+r.Models.Key)
+		if r.Model != "" {
+			env = append(env, "OPENAI_MODEL="+r.Model)
+		}
+	}
+	return env
+}

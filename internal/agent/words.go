@@ -1,0 +1,13 @@
+package agent
+
+import "strings"
+
+// OneLine is a text of a program or a vendor as one line of at most so many
+// characters.
+func OneLine(text string, most int) string {
+	words := strings.Join(strings.Fields(text), " ")
+	if runes := []rune(words); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return words
+}

@@ -1,0 +1,251 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// BudgetTarget is whose budget a verb is about. Exactly one field is set; the
+// zero BudgetTarget is every budget.
+type BudgetTarget struct {
+	Loop      string
+	Agent     string // name in the roster, with or without the @
+	Workspace bool   // all loops of this one
+	All       bool   // everything that the store knows of
+}
+
+// BudgetRow is how one cap of a budget stands, schema pawl.budget/v1. The
+// numbers are in the unit of What: wall in nanoseconds, micro_usd in millionths
+// of a US dollar.
+type BudgetRow struct {
+	Scope    string            `json:"scope"`          // loop agent workspace all
+	Name     string            `json:"name,omitempty"` // of the loop or the agent, or the place of the workspace
+	Window   loop.BudgetWindow `json:"window"`
+	What     string            `json:"what"` // one of loop.Dimensions
+	Cap      int64             `json:"cap"`
+	Used     int64             `json:"used"`
+	Reserved int64             `json:"reserved"` // by runs that are not settled
+	Left     int64             `json:"left"`
+	Opens    *time.Time        `json:"opens"` // when the next window does; null for the window of a run
+	By       string            `json:"by"`    // who set it; "definition": the loop's own
+}
+
+// Whose is the scope for people.
+func (r BudgetRow) Whose() string {
+	if r.Scope == loop.BudgetAll {
+		return "all"
+	}
+	return strings.TrimSpace(r.Scope + " " + r.Name)
+}
+
+// Budgets says how the budgets stand that bound the target: for a loop those of
+// its agent, of the workspace and of everything too.
+func (s *Service) Budgets(ctx context.Context, t BudgetTarget) ([]BudgetRow, error) {
+	loops, err := s.budgeted(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if t.Loop != "" {
+		return s.budgetsOfLoop(ctx, loops[0])
+	}
+	var own []loop.Budget
+	for _, row := range loops {
+		own = append(own, plan.BudgetsOf(row.def, loopID(s.ws.ID, row.Protocol, row.Name))...)
+	}
+	scopes, err := s.scopesWith(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	standing, err := s.standings(ctx, scopes, own)
+	return s.budgetRows(standing, loops), err
+}
+
+// budgeted are the loops whose definitions count: one, all, or none.
+func (s *Service) budgeted(ctx context.Context, t BudgetTarget) ([]LoopRow, error) {
+	switch t {
+	case BudgetTarget{Loop: t.Loop}:
+		if t.Loop == "" {
+			return s.Loops(ctx)
+		}
+		row, err := s.find(ctx, t.Loop)
+		return []LoopRow{row}, err
+	}
+	return nil, nil
+}
+
+// scopesWith are the scopes that a target names: with none, all that have a
+// budget.
+func (s *Service) scopesWith(ctx context.Context, t BudgetTarget) (scopes []loop.BudgetScope, err error) {
+	switch {
+	case t.Agent != "":
+		return []loop.BudgetScope{agentScope(t.Agent)}, nil
+	case t.Workspace:
+		return []loop.BudgetScope{{Kind: loop.BudgetWorkspace, ID: s.ws.ID}}, nil
+	case t.All:
+		return []loop.BudgetScope{{Kind: loop.BudgetAll}}, nil
+	}
+	err = s.view(ctx, func(r *store.Reader) error {
+		set, err := r.Budgets(ctx)
+		for _, b := range set {
+			if !slices.Contains(scopes, b.Scope) {
+				scopes = append(scopes, b.Scope)
+			}
+		}
+		return err
+	})
+	if absent(err) {
+		err = nil
+	}
+	return scopes, err
+}
+
+func agentScope(name string) loop.BudgetScope {
+	return loop.BudgetScope{Kind: loop.BudgetAgent, ID: strings.TrimPrefix(name, "@")}
+}
+
+func (s *Service) budgetsOfLoop(ctx context.Context, row LoopRow) ([]BudgetRow, error) {
+	id := loopID(s.ws.ID, row.Protocol, row.Name)
+	scopes := []loop.BudgetScope{{Kind: loop.BudgetLoop, ID: id}, {Kind: loop.BudgetWorkspace, ID: s.ws.ID}, {Kind: loop.BudgetAll}}
+	if row.Agent != "" {
+		scopes = append(scopes, agentScope(row.Agent))
+	}
+	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(row.def, id))
+	return s.budgetRows(standing, []LoopRow{row}), err
+}
+
+// standings is that of the store. Without one nothing has been spent.
+func (s *Service) standings(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget) (standing []loop.Standing, err error) {
+	now := s.Now()
+	err = s.view(ctx, func(r *store.Reader) error {
+		standing, err = r.Standings(ctx, scopes, own, now)
+		return err
+	})
+	if !absent(err) {
+		return standing, err
+	}
+	for _, b := range own {
+		standing = append(standing, loop.Standing{Budget: b, Opens: b.Window.End(now)})
+	}
+	return standing, nil
+}
+
+// budgetRows takes the caps of the budgets apart.
+func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []BudgetRow {
+	rows := []BudgetRow{}
+	for _, st := range standing {
+		for i, most := range st.Budget.Cap.Parts() {
+			if most == 0 {
+				continue
+			}
+			used, reserved := st.Used.Parts()[i], st.Reserved.Parts()[i]
+			rows = append(rows, BudgetRow{
+				Scope: st.Budget.Scope.Kind, Name: s.scopeName(st.Budget.Scope, loops), Window: st.Budget.Window, What: loop.Dimensions[i],
+				Cap: most, Used: used, Reserved: reserved, Left: max(0, most-min(used, most)-min(reserved, most)),
+				Opens: timeOrNil(st.Opens), By: st.Budget.By,
+			})
+		}
+	}
+	return rows
+}
+
+// scopeName is what people call a scope; the id of what is not known here.
+func (s *Service) scopeName(b loop.BudgetScope, loops []LoopRow) string {
+	switch b.Kind {
+	case loop.BudgetLoop:
+		for _, row := range loops {
+			if loopID(s.ws.ID, row.Protocol, row.Name) == b.ID {
+				return row.Name
+			}
+		}
+	case loop.BudgetAgent:
+		return "@" + b.ID
+	case loop.BudgetWorkspace:
+		if b.ID == s.ws.ID {
+			return s.ws.Root
+		}
+	}
+	return b.ID
+}
+
+// BudgetChange sets caps of one budget. Caps maps names of flags (usd tokens
+// output wall iterations items) to what was written: a number, or none to
+// remove the cap. What it does not name stays.
+type BudgetChange struct {
+	Target BudgetTarget
+	Window string
+	Caps   map[string]string
+	By     string
+}
+
+// SetBudget changes caps, as a link in the audit chain of the loop, or of the
+// workspace in which a wider one was set, and says how the budget stands. What
+// is no cap is a *loop.Fault that names it, and nothing changes.
+func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, error) {
+	window := loop.BudgetWindow(c.Window)
+	if !slices.Contains([]loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}, window) {
+		return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--window %q", c.Window), Why: "there is no such window", Fix: "write run, day or month"}
+	}
+	caps, err := parseCaps(c.Caps)
+	if err != nil {
+		return nil, err
+	}
+	loops, err := s.budgeted(ctx, c.Target)
+	if err != nil {
+		return nil, err
+	}
+	b := loop.Budget{Window: window, By: c.By}
+	chain := s.ws.ID
+	if c.Target.Loop != "" {
+		b.Scope = loop.BudgetScope{Kind: loop.BudgetLoop, ID: loopID(s.ws.ID, loops[0].Protocol, loops[0].Name)}
+		if loops[0].LastN > 0 {
+			chain = b.Scope.ID
+		}
+	} else {
+		scopes, err := s.scopesWith(ctx, c.Target)
+		if err != nil {
+			return nil, err
+		}
+		b.Scope = scopes[0]
+	}
+	if err := s.Store.Update(ctx, func(tx *store.Tx) error { return setCaps(ctx, tx, b, caps, chain) }); err != nil {
+		return nil, err
+	}
+	standing, err := s.standings(ctx, []loop.BudgetScope{b.Scope}, nil)
+	standing = slices.DeleteFunc(standing, func(st loop.Standing) bool { return st.Budget.Window != window })
+	return s.budgetRows(standing, loops), err
+}
+
+// setCaps puts the caps over those that stand.
+func setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64, chain string) error {
+	set, err := tx.Budgets(ctx)
+	if err != nil {
+		return err
+	}
+	var before loop.AmountParts
+	for _, old := range set {
+		if old.Scope == b.Scope && old.Window == b.Window {
+			before = old.Cap.Parts()
+		}
+	}
+	after := before
+	for i, n := range caps {
+		after[i] = n
+	}
+	if after == before {
+		return nil
+	}
+	b.Cap = after.Amount()
+	if err := tx.SetBudget(ctx, b); err != nil {
+		return err
+	}
+	return tx.Link(ctx, chain, loop.LinkBudget, "", map[string]any{
+		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before.Amount(), "after": b.Cap,
+	})
+}

@@ -1,0 +1,72 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// RestView is what keeps a loop from acting, without anybody having paused it.
+type RestView struct {
+	Reason loop.Reason `json:"reason"`
+	Until  *time.Time  `json:"until"` // null: until somebody resumes the loop
+	Detail string      `json:"detail"`
+}
+
+// subjects are what a hold of the loop may stand under: the loop, and the account
+// that its agent acts with, as far as that is known here.
+func (s *Service) subjects(ctx context.Context, row LoopRow) []string {
+	subjects := []string{engine.LoopHold(loopID(s.ws.ID, row.Protocol, row.Name))}
+	d := row.def
+	if d.Agent == "" && d.AgentCommand == "" && row.last != nil {
+		d.Agent = row.last.Agent // A run named one.
+	}
+	actor, err := s.Actor(ctx, d)
+	if err != nil {
+		return subjects
+	}
+	cred, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.Now())
+	if err == nil && cred.Account != "" {
+		subjects = append(subjects, engine.AccountHold(cred.Account))
+	}
+	return subjects
+}
+
+// rest is what keeps the loop from acting now, nil if nothing does.
+func (s *Service) rest(ctx context.Context, row LoopRow) (*RestView, error) {
+	var holds []loop.Hold
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		holds, err = r.Holds(ctx, s.subjects(ctx, row)...)
+		return err
+	})
+	if absent(err) {
+		return nil, nil
+	}
+	for _, h := range holds {
+		if plan.Holds(h, s.Now()) {
+			return &RestView{Reason: h.Reason, Until: timeOrNil(h.Until), Detail: h.Detail}, nil
+		}
+	}
+	return nil, err
+}
+
+// drift says whether the loop's newest run used far more than those before it.
+func (s *Service) drift(ctx context.Context, row LoopRow) (words string, err error) {
+	err = s.view(ctx, func(r *store.Reader) error {
+		history, err := r.History(ctx, loopID(s.ws.ID, row.Protocol, row.Name), plan.Past+1)
+		if err != nil || len(history) == 0 {
+			return err
+		}
+		_, words = plan.Drift(history[1:], history[0])
+		return nil
+	})
+	if absent(err) {
+		return "", nil
+	}
+	return words, err
+}

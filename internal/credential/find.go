@@ -1,0 +1,183 @@
+package credential
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Want is who needs a credential, and where it may come from.
+type Want struct {
+	Profile  agent.Profile // of the driver
+	Provider string        // of the definition or the roster; empty: the driver's usual one
+	BaseURL  string        // of the definition or the roster; empty: the vendor's own
+	Auth     loop.Auth     // empty: inject before lend
+	Environ  []string      // the runtime's own
+	Home     string        // of the user; empty: there is none
+	SignIn   string        // what a person does to sign in, for advice; empty: what the program's name says
+	Now      time.Time
+}
+
+// Find returns what the agent is to identify itself with.
+//
+// A key comes from the runtime's environment: ANTHROPIC_API_KEY, then
+// ANTHROPIC_AUTH_TOKEN; OPENAI_API_KEY, then CODEX_API_KEY; GEMINI_API_KEY, then
+// GOOGLE_API_KEY. With a base_url that is not the vendor's it is PAWL_API_KEY,
+// then NAME_API_KEY for a provider NAME that pawl does not know; only a server
+// on this machine also gets the vendor's, and needs none.
+//
+// A driver that has neither models to be metered nor a login gets the zero
+// Credential, if nothing else is asked for. What cannot be had is a *loop.Fault
+// that says what to do.
+func Find(w Want) (Credential, error) {
+	base, err := BaseURL(w.BaseURL)
+	if err != nil {
+		return Credential{}, err
+	}
+	switch w.Auth {
+	case loop.AuthInject:
+		return w.key(base)
+	case loop.AuthLend:
+		return w.login(base)
+	case "":
+		return w.either(base)
+	}
+	return Credential{}, w.noSuch()
+}
+
+func (w Want) noSuch() error {
+	return &loop.Fault{Exit: loop.ExitUsage, What: "auth", Why: fmt.Sprintf("%q is none of its values", w.Auth), Fix: "write inject or lend"}
+}
+
+// either prefers a key. A login is for the vendor only, so a base_url rules it
+// out.
+func (w Want) either(base *url.URL) (Credential, error) {
+	keyed, lent := len(w.Profile.Providers) > 0, len(w.Profile.Login.Files) > 0 && base == nil
+	if !keyed && !lent && w.Provider == "" && base == nil {
+		return Credential{}, nil
+	}
+	c, keyErr := w.key(base)
+	if keyErr == nil || !lent {
+		return c, keyErr
+	}
+	if w.Provider != "" && !slices.Contains(w.Profile.Providers, w.Provider) {
+		return Credential{}, keyErr
+	}
+	c, err := w.login(base)
+	if err == nil || !keyed {
+		return c, err
+	}
+	login, _ := errors.AsType[*loop.Fault](err)
+	key, _ := errors.AsType[*loop.Fault](keyErr)
+	return Credential{}, w.fault(key.Why+", and "+login.Why, key.Fix+", or "+login.Fix)
+}
+
+func (w Want) key(base *url.URL) (Credential, error) {
+	shapes, err := w.shapes(base)
+	if err != nil {
+		return Credential{}, err
+	}
+	var names []string
+	for _, v := range shapes {
+		for _, k := range v.variables(w.Provider, base) {
+			names = append(names, k.name)
+			text := strings.TrimSpace(proc.Variable(w.Environ, k.name))
+			if text == "" {
+				continue
+			}
+			if !sendable(text) {
+				return Credential{}, w.fault(k.name+" holds what is no key: a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
+			}
+			return injected(v, k, text), nil
+		}
+	}
+	if base != nil && loopback(base.Hostname()) {
+		return Credential{Auth: loop.AuthInject, Account: shapes[0].name + ":keyless", Provider: shapes[0].name}, nil
+	}
+	where := ""
+	if base != nil {
+		where = " for " + base.Host
+	}
+	return Credential{}, w.fault("there is no key"+where+": "+none(names), "set "+names[0]+where)
+}
+
+func injected(v vendor, k variable, key string) Credential {
+	sum := sha256.Sum256([]byte(key))
+	return Credential{
+		Auth: loop.AuthInject, Account: v.name + ":" + hex.EncodeToString(sum[:4]),
+		Provider: v.name, Scheme: k.scheme, From: k.name, key: &key,
+	}
+}
+
+// shapes are the vendors whose requests the driver may send, in the order in
+// which keys are looked for.
+func (w Want) shapes(base *url.URL) ([]vendor, error) {
+	var can []vendor
+	for _, name := range w.Profile.Providers {
+		if v, ok := vendorOf(name); ok {
+			can = append(can, v)
+		}
+	}
+	if len(can) == 0 {
+		return nil, w.fault("its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away")
+	}
+	if w.Provider == "" {
+		return usual(can, base), nil
+	}
+	shape := w.Provider
+	if _, known := vendorOf(shape); !known {
+		if base == nil {
+			return nil, w.fault("pawl does not know where the provider "+w.Provider+" is", "write base_url: the address of its API, or one of the providers "+names(can))
+		}
+		shape = "openai"
+	}
+	i := slices.IndexFunc(can, func(v vendor) bool { return v.name == shape })
+	if i < 0 {
+		return nil, w.fault("it cannot reach models of the provider "+w.Provider, "write one of the providers "+names(can))
+	}
+	return can[i : i+1], nil
+}
+
+// usual is for a driver whose provider nobody named: all that it can reach, but
+// one for a base_url, whose host may say whose it is.
+func usual(can []vendor, base *url.URL) []vendor {
+	if base == nil {
+		return can
+	}
+	i := slices.IndexFunc(can, func(v vendor) bool { return v.owns(base.Hostname()) })
+	return can[max(i, 0):][:1]
+}
+
+func names(all []vendor) string {
+	var out []string
+	for _, v := range all {
+		out = append(out, v.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+func none(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is not set"
+	}
+	return "none of " + strings.Join(names, ", ") + " is set"
+}
+
+// sendable reports whether a text can stand in a header.
+func sendable(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+func (w Want) fault(why, fix string) *loop.Fault {
+	return &loop.Fault{Exit: loop.ExitMissing, What: "find a credential for " + cmp.Or(w.Profile.Name, "the agent"), Why: why, Fix: fix}
+}

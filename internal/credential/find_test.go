@@ -1,0 +1,214 @@
+package credential
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const claudeFile = ".claude/.credentials.json"
+
+func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		want   Want
+		files  map[string]string // below the home
+		found  string            // as it prints
+		key    string
+		scheme Scheme
+	}{
+		"a key of the vendor":               {Want{Profile: claude, Environ: []string{"ANTHROPIC_API_KEY=k1"}}, nil, "inject anthropic:6ab9f1eb from ANTHROPIC_API_KEY", "k1", XAPIKey},
+		"a token that goes as Bearer":       {Want{Profile: claude, Environ: []string{"ANTHROPIC_AUTH_TOKEN=k1"}}, nil, "inject anthropic:6ab9f1eb from ANTHROPIC_AUTH_TOKEN", "k1", Bearer},
+		"the key before the token":          {Want{Profile: claude, Environ: []string{"ANTHROPIC_AUTH_TOKEN=k2", "ANTHROPIC_API_KEY=k1"}}, nil, "inject anthropic:6ab9f1eb from ANTHROPIC_API_KEY", "k1", XAPIKey},
+		"a key with a line end":             {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=k1\n"}}, nil, "inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer},
+		"the second name of a key":          {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=", "CODEX_API_KEY=k1"}}, nil, "inject openai:6ab9f1eb from CODEX_API_KEY", "k1", Bearer},
+		"the first provider that has a key": {Want{Profile: opencode, Environ: []string{"GOOGLE_API_KEY=k1"}}, nil, "inject gemini:6ab9f1eb from GOOGLE_API_KEY", "k1", XGoogleKey},
+		"the provider that is asked for": {
+			Want{Profile: opencode, Provider: "openai", Environ: []string{"ANTHROPIC_API_KEY=k2", "OPENAI_API_KEY=k1"}},
+			nil,
+			"inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer,
+		},
+		"a key before a login": {
+			Want{Profile: claude, Environ: []string{"ANTHROPIC_API_KEY=k1"}},
+			map[string]string{claudeFile: lentLogin},
+			"inject anthropic:6ab9f1eb from ANTHROPIC_API_KEY", "k1", XAPIKey,
+		},
+		"a login, if it is asked for": {
+			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"ANTHROPIC_API_KEY=k1"}},
+			map[string]string{claudeFile: lentLogin},
+			"lend claude:login from ~/" + claudeFile, "", Keyless,
+		},
+		"a login, if there is no key": {Want{Profile: claude}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
+		"a server of somebody else with its own key": {
+			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"PAWL_API_KEY=k1", "ANTHROPIC_API_KEY=k2"}},
+			nil,
+			"inject anthropic:6ab9f1eb from PAWL_API_KEY", "k1", XAPIKey,
+		},
+		"a provider that pawl does not know": {
+			Want{Profile: qwen, Provider: "open-router", BaseURL: "https://models.example.com/v1", Environ: []string{"OPEN_ROUTER_API_KEY=k1"}},
+			nil,
+			"inject openai:6ab9f1eb from OPEN_ROUTER_API_KEY", "k1", Bearer,
+		},
+		"a base_url of the vendor itself": {
+			Want{Profile: opencode, BaseURL: "https://eu.api.openai.com/v1", Environ: []string{"OPENAI_API_KEY=k1", "ANTHROPIC_API_KEY=k2"}},
+			nil,
+			"inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer,
+		},
+		"a server on this machine, without a key": {Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1"}, nil, "inject openai:keyless", "", Keyless},
+		"a server on this machine, with a key":    {Want{Profile: qwen, BaseURL: "http://[::1]:4000", Environ: []string{"OPENAI_API_KEY=k1"}}, nil, "inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer},
+		"a program on its own":                    {Want{Profile: command}, nil, "no credential", "", Keyless},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Home, c.want.Now = t.TempDir(), now
+			for file, text := range c.files {
+				write(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
+			}
+			got, err := Find(c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != c.found || got.Key() != c.key || got.Scheme != c.scheme {
+				t.Errorf("Find = %v with %q as %q, want %s with %q as %q", got, got.Key(), got.Scheme, c.found, c.key, c.scheme)
+			}
+		})
+	}
+}
+
+func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
+	for name, c := range map[string]struct {
+		want     Want
+		files    map[string]string
+		why, fix string
+	}{
+		"nothing at all": {
+			Want{Profile: claude, SignIn: "run claude and type /login"},
+			nil,
+			"there is no key: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set, and there is no login in ~/" + claudeFile + inKeychain(),
+			"set ANTHROPIC_API_KEY, or run claude and type /login",
+		},
+		"no key": {Want{Profile: claude, Auth: loop.AuthInject}, map[string]string{claudeFile: lentLogin}, "there is no key: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set", "set ANTHROPIC_API_KEY"},
+		"the vendor's key for another host": {
+			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"ANTHROPIC_API_KEY=k1"}},
+			map[string]string{claudeFile: lentLogin},
+			"there is no key for models.example.com: PAWL_API_KEY is not set", "set PAWL_API_KEY for models.example.com",
+		},
+		"the vendor's key without encryption": {
+			Want{Profile: claude, BaseURL: "http://api.anthropic.com", Environ: []string{"ANTHROPIC_API_KEY=k1"}},
+			nil,
+			"there is no key for api.anthropic.com: PAWL_API_KEY is not set", "set PAWL_API_KEY for api.anthropic.com",
+		},
+		"a login for another host": {
+			Want{Profile: claude, Auth: loop.AuthLend, BaseURL: "https://models.example.com"},
+			map[string]string{claudeFile: lentLogin},
+			"a lent login is for its vendor only, and base_url names models.example.com", "leave base_url away, or write auth: inject",
+		},
+		"a login that ended": {
+			Want{Profile: claude, Auth: loop.AuthLend},
+			map[string]string{claudeFile: `{"claudeAiOauth":{"accessToken":"sk-ant-oat01-x","expiresAt":1700000000000}}`},
+			"~/" + claudeFile + " has expired", "sign in with claude",
+		},
+		"a file without a login":      {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: `{}`}, "~/" + claudeFile + " holds no login", "sign in with claude"},
+		"a login that is too large":   {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: strings.Repeat(" ", mostLogin+1)}, "~/" + claudeFile + ": it is larger than 65536 bytes", "correct that file, or sign in with claude"},
+		"a driver without a login":    {Want{Profile: qwen, Auth: loop.AuthLend}, nil, "it has no login that can be lent", "write auth: inject, and set its key"},
+		"a driver without models":     {Want{Profile: command, Auth: loop.AuthInject}, nil, "its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away"},
+		"a provider without address":  {Want{Profile: qwen, Provider: "groq"}, nil, "pawl does not know where the provider groq is", "write base_url: the address of its API, or one of the providers openai"},
+		"a provider of another shape": {Want{Profile: qwen, Provider: "gemini"}, nil, "it cannot reach models of the provider gemini", "write one of the providers openai"},
+		"a key of two lines":          {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=a\nb"}}, nil, "OPENAI_API_KEY holds what is no key: a blank, a line break or a character beyond ASCII", "set OPENAI_API_KEY to the key alone"},
+		"no such way":                 {Want{Profile: qwen, Auth: "steal"}, nil, `"steal" is none of its values`, "write inject or lend"},
+		"a base_url with a password":  {Want{Profile: qwen, BaseURL: "https://me:s3cret@example.com"}, nil, "it holds a name or a password, which would be written into every record; the key belongs into the variable PAWL_API_KEY", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+		"a base_url of another kind":  {Want{Profile: qwen, BaseURL: "file:///etc"}, nil, "it must begin with http:// or https://", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Home, c.want.Now = t.TempDir(), now
+			for file, text := range c.files {
+				write(t, filepath.Join(c.want.Home, filepath.FromSlash(file)), text)
+			}
+			got, err := Find(c.want)
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok {
+				t.Fatalf("Find = %v, %v, want a fault", got, err)
+			}
+			if f.Why != c.why || f.Fix != c.fix || f.Exit == loop.ExitOK {
+				t.Errorf("the fault is %q, to be mended by %q\nwant %q, by %q", f.Why, f.Fix, c.why, c.fix)
+			}
+		})
+	}
+}
+
+func TestALoginIsLookedForWhereVariablesPutIt(t *testing.T) {
+	for variable, file := range map[string]string{
+		"CLAUDE_CONFIG_DIR": ".claude/.credentials.json", "CODEX_HOME": ".codex/auth.json",
+		"XDG_DATA_HOME": ".local/share/opencode/auth.json", "XDG_CONFIG_HOME": ".config/tool/auth.json",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			dir := t.TempDir()
+			below := strings.TrimPrefix(file, map[string]string{
+				"CLAUDE_CONFIG_DIR": ".claude/", "CODEX_HOME": ".codex/", "XDG_DATA_HOME": ".local/share/", "XDG_CONFIG_HOME": ".config/",
+			}[variable])
+			write(t, filepath.Join(dir, below), `{"access_token":"0123456789abcdef"}`)
+			p := agent.Profile{Name: "x", Login: agent.Login{Files: []string{file}}}
+			c, err := Find(Want{Profile: p, Environ: []string{variable + "=" + dir}, Home: t.TempDir(), Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Name != file || !strings.HasSuffix(c.File, filepath.FromSlash(below)) || !strings.HasPrefix(c.From, dir) {
+				t.Errorf("Find = %+v at %s for %s", c, c.File, c.Name)
+			}
+		})
+	}
+}
+
+func TestALoginBehindALinkIsLentFromWhereItLies(t *testing.T) {
+	b := newBench(t, lentLogin)
+	real := filepath.Join(t.TempDir(), "shared.json")
+	if err := errors.Join(os.Rename(b.file(), real), os.Symlink(real, b.file())); err != nil {
+		t.Fatal(err)
+	}
+	loan := b.lend(t)
+	write(t, b.copied(), renewedLogin)
+	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed {
+		t.Fatalf("Return = %+v, %v", r, err)
+	}
+	if info, err := os.Lstat(b.file()); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the user's link is %v, %v", info, err)
+	}
+	if got := read(t, real); got != renewedLogin {
+		t.Errorf("the login is %s", got)
+	}
+}
+
+func TestAttack077AKeyIsShownByNoWayOfPrinting(t *testing.T) {
+	const key = "sk-ant-api03-never-shown"
+	c, err := Find(Want{Profile: claude, Environ: []string{"ANTHROPIC_API_KEY=" + key}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("found", slog.Any("credential", c), slog.Any("pointer", &c))
+	text, err := json.Marshal(map[string]any{"a": c, "b": &c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := struct{ c Credential }{c}
+	shown := &log
+	shown.Write(text)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		fmt.Fprintf(shown, verb+verb+verb, c, &c, hidden)
+	}
+	for _, form := range []string{key, fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), strings.Trim(fmt.Sprintf("%d", []byte(key)), "[]")} {
+		if strings.Contains(shown.String(), form) {
+			t.Errorf("the key is shown in %s", shown)
+		}
+	}
+	if s := c.Secrets(); len(s) != 1 || s[0].Value != key || s[0].Name != "ANTHROPIC_API_KEY" {
+		t.Errorf("Secrets = %d", len(s))
+	}
+}

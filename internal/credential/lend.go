@@ -1,0 +1,295 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/redact"
+)
+
+var (
+	beforeCopy = fault.New("credential.copy.before")
+	afterCopy  = fault.New("credential.copy.after")
+)
+
+// Lender lends logins to one run.
+type Lender struct {
+	Dir    string      // of pawl's home; claims, notes and logins that were put aside lie here
+	Holder loop.Holder // this process
+	Run    string      // the id of the run
+	// Reopen finds the home of a run that died with a login, so that what its
+	// program renewed is not lost. Its error is that the home is gone. Nil: such a
+	// login is lost.
+	Reopen func(run string) (agent.Home, error)
+}
+
+// Loan is a login in the home of a program. Nobody else gets it before Return.
+type Loan struct {
+	// Before is what came back from a run that died with this login. The zero
+	// Returned is that there was none.
+	Before Returned
+
+	lender Lender
+	from   Credential
+	into   agent.Home
+	claim  *os.File
+	note   note
+}
+
+// note is what a loan leaves behind if its process dies.
+type note struct {
+	Run  string `json:"run"`
+	File string `json:"file"`
+	Name string `json:"name"`
+	Host []byte `json:"host"` // what lay in File
+	Copy []byte `json:"copy"` // what was lent of it
+}
+
+// Lend copies a login into the home of a program. Somebody else's loan of it is
+// a *loop.HeldError that names them: it does not wait. Any other error is a
+// *loop.Fault. The caller returns the loan when the last process of the program
+// is gone, and before the home is removed.
+func (l Lender) Lend(ctx context.Context, c Credential, into agent.Home) (*Loan, error) {
+	if c.Auth != loop.AuthLend || c.File == "" {
+		return nil, lendFault(c, errors.New("it is no login"), "write auth: lend")
+	}
+	claim, err := l.claim(c)
+	if err != nil {
+		return nil, err
+	}
+	loan := &Loan{lender: l, from: c, into: into, claim: claim}
+	if err := loan.give(ctx); err != nil {
+		claim.Close()
+		return nil, lendFault(c, err, "see whether "+c.From+" and "+l.Dir+" can be read and written")
+	}
+	return loan, nil
+}
+
+func lendFault(c Credential, err error, fix string) error {
+	return &loop.Fault{Exit: loop.ExitMissing, What: "lend " + c.From, Why: err.Error(), Fix: fix, Err: err}
+}
+
+// at is a file of pawl's about a login.
+func (l Lender) at(file, suffix string) string {
+	sum := sha256.Sum256([]byte(file))
+	return filepath.Join(l.Dir, hex.EncodeToString(sum[:8])+suffix)
+}
+
+// claim claims the login, and writes into the claim who has it.
+func (l Lender) claim(c Credential) (*os.File, error) {
+	path := l.at(c.File, ".lock")
+	claim, err := flock.Try(path)
+	switch {
+	case errors.Is(err, flock.ErrHeld):
+		return nil, &loop.HeldError{What: "the login " + c.From, Holder: holder(path)}
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, lendFault(c, errors.New("this platform has no locks that end with their process, and two runs must not renew one login"),
+			"write auth: inject and set a key, or use Linux, macOS or WSL2")
+	case err != nil:
+		return nil, lendFault(c, err, "see whether "+l.Dir+" can be written")
+	}
+	text, err := json.Marshal(l.Holder)
+	if err == nil {
+		err = claim.Truncate(0)
+	}
+	if err == nil {
+		_, err = claim.WriteAt(text, 0)
+	}
+	if err != nil {
+		claim.Close()
+		return nil, lendFault(c, err, "see whether "+l.Dir+" can be written")
+	}
+	return claim, nil
+}
+
+// holder is who has a claim. It is zero for the moment in which they write it.
+func holder(path string) (h loop.Holder) {
+	if text, err := readRegular(path); err == nil {
+		_ = json.Unmarshal(text, &h)
+	}
+	return h
+}
+
+// give fetches what a run that died left, and copies the login. The note is
+// there before the copy, so that there is no copy that nobody knows of.
+func (l *Loan) give(ctx context.Context) error {
+	var err error
+	if l.Before, err = l.lender.fetch(ctx, l.from.File, ""); err != nil {
+		return err
+	}
+	host, err := readRegular(l.from.File)
+	if err != nil {
+		return fmt.Errorf("read it: %s", reason(err))
+	}
+	l.note = note{Run: l.lender.Run, File: l.from.File, Name: l.from.Name, Host: host, Copy: lent(host)}
+	if err := l.lender.write(l.note); err != nil {
+		return err
+	}
+	if err := beforeCopy.Hit(ctx); err != nil {
+		return err
+	}
+	if err := l.into.Write(l.note.Name, l.note.Copy); err != nil {
+		return fmt.Errorf("copy it: %w", err)
+	}
+	return afterCopy.Hit(ctx)
+}
+
+// Fetch gives back what a run that died left of the logins that it was lent, for
+// whoever removes its home. A login that another run has by now was fetched by
+// that one.
+func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err error) {
+	notes, err := filepath.Glob(filepath.Join(l.Dir, "*.lent"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range notes {
+		var n note
+		if text, readErr := os.ReadFile(path); readErr != nil || json.Unmarshal(text, &n) != nil || n.Run != run {
+			continue
+		}
+		claim, claimErr := l.claim(Credential{From: n.File, File: n.File})
+		if _, held := errors.AsType[*loop.HeldError](claimErr); held {
+			continue
+		}
+		if claimErr != nil {
+			err = errors.Join(err, claimErr)
+			continue
+		}
+		r, fetchErr := l.fetch(ctx, n.File, run)
+		claim.Close()
+		back, err = append(back, r), errors.Join(err, fetchErr)
+	}
+	return back, err
+}
+
+// fetch gives back what a run that died with this login left in its home. With
+// the id of a run it leaves alone what any other left.
+func (l Lender) fetch(ctx context.Context, file, run string) (r Returned, err error) {
+	text, err := os.ReadFile(l.at(file, ".lent"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	var n note
+	if json.Unmarshal(text, &n) != nil || n.File != file {
+		return r, l.forget(file)
+	}
+	if run != "" && n.Run != run {
+		return r, nil
+	}
+	r = Returned{Kept, "run " + n.Run + " died, and its home is gone", ""}
+	if l.Reopen != nil {
+		if home, err := l.Reopen(n.Run); err == nil {
+			if r, err = l.settle(ctx, n, home); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, l.forget(file)
+}
+
+func (l Lender) write(n note) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return replace(l.at(n.File, ".lent"), text, nil)
+}
+
+func (l Lender) forget(file string) error {
+	if err := os.Remove(l.at(file, ".lent")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Secrets are what must not be written anywhere as long as anything of the run
+// is: those that were lent, and those that the program's file holds by now.
+func (l *Loan) Secrets() []redact.Secret {
+	out := secretsIn(l.note.Host)
+	if now, err := l.into.Read(l.note.Name); err == nil && len(now) <= mostLogin && !bytes.Equal(now, l.note.Copy) {
+		out = append(out, secretsIn(now)...)
+	}
+	return out
+}
+
+// keyLine is a member of what is no JSON: NAME=value, NAME: value.
+var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
+
+func secretsIn(data []byte) []redact.Secret {
+	if f, err := parse(data); err == nil {
+		return secrets(f)
+	}
+	var out []redact.Secret
+	for _, m := range keyLine.FindAllSubmatch(data, -1) {
+		if name, text := string(m[1]), string(m[2]); secret(plain(name), text) {
+			out = append(out, redact.Secret{Name: name, Value: text})
+		}
+	}
+	return out
+}
+
+// withheld reports whether a member of a login is none of the program's vendor:
+// what the user has for MCP servers is for those alone.
+func withheld(name string) bool { return strings.HasPrefix(plain(name), "mcp") }
+
+// lent is what of a file is lent: all, byte for byte, unless something is
+// withheld.
+func lent(host []byte) []byte {
+	f, err := parse(host)
+	if err != nil {
+		return host
+	}
+	all := len(f)
+	for name := range f {
+		if withheld(name) {
+			delete(f, name)
+		}
+	}
+	if len(f) == all {
+		return host
+	}
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// whole is a renewed login with what was withheld of the file.
+func whole(host, renewed []byte) ([]byte, error) {
+	before, err := parse(host)
+	if err != nil {
+		return nil, err
+	}
+	after, err := parse(renewed)
+	if err != nil {
+		return nil, err
+	}
+	kept := false
+	for name, v := range before {
+		if withheld(name) {
+			after[name], kept = v, true
+		}
+	}
+	if !kept {
+		return renewed, nil
+	}
+	return json.MarshalIndent(after, "", "  ")
+}

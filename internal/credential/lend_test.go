@@ -1,0 +1,287 @@
+package credential
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/redact"
+)
+
+func TestALoginIsCopiedForTheProgramAlone(t *testing.T) {
+	b := newBench(t, lentLogin)
+	b.lend(t)
+	if got := read(t, b.copied()); got != lentLogin {
+		t.Errorf("the copy is %s", got)
+	}
+	if info, err := os.Stat(b.copied()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy is %v, %v", info.Mode(), err)
+	}
+}
+
+func TestALoginIsLentToOneRunAtATime(t *testing.T) {
+	b := newBench(t, lentLogin)
+	loan := b.lend(t)
+	other := b.lender
+	other.Holder = loop.Holder{PID: 1, Node: "elsewhere"}
+	_, err := other.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	held, ok := errors.AsType[*loop.HeldError](err)
+	if !ok || held.Holder != b.lender.Holder || !strings.Contains(err.Error(), "the login ~/.claude/.credentials.json is held by process 4711 on here") {
+		t.Fatalf("Lend = %v, want who holds it", err)
+	}
+	if _, err := loan.Return(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := other.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	if err != nil {
+		t.Fatalf("Lend after Return = %v", err)
+	}
+	if _, err := again.Return(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoLoginsAreLentAtTheSameTime(t *testing.T) {
+	b, other := newBench(t, lentLogin), newBench(t, lentLogin)
+	other.lender.Dir = b.lender.Dir
+	b.lend(t)
+	other.lend(t)
+}
+
+func TestWhatIsNoLoginIsNotLent(t *testing.T) {
+	b := newBench(t, lentLogin)
+	c := b.credential(t)
+	if err := os.Remove(b.file()); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Credential{"a key": {Auth: loop.AuthInject}, "a file that is gone": c, "none": {}} {
+		t.Run(name, func(t *testing.T) {
+			_, err := b.lender.Lend(t.Context(), c, b.inside)
+			if _, ok := errors.AsType[*loop.Fault](err); !ok {
+				t.Errorf("Lend = %v, want a fault", err)
+			}
+		})
+	}
+	write(t, b.file(), lentLogin)
+	b.lend(t)
+}
+
+func TestLoginsOfMCPServersAreNotLentAndNotLost(t *testing.T) {
+	const servers = `"mcpOAuth":{"docs|1":{"accessToken":"mcp-secret-token","serverUrl":"https://docs.example.com"}},`
+	b := newBench(t, "{"+servers+lentLogin[1:])
+	loan := b.lend(t)
+	if got := read(t, b.copied()); strings.Contains(got, "mcp") || !strings.Contains(got, "sk-ant-oat01-first-access") {
+		t.Errorf("the copy is %s", got)
+	}
+	write(t, b.copied(), renewedLogin)
+	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed {
+		t.Fatalf("Return = %+v, %v", r, err)
+	}
+	got := read(t, b.file())
+	for _, part := range []string{"mcp-secret-token", "https://docs.example.com", "sk-ant-oat01-second-access", "1795296000000"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in %s", part, got)
+		}
+	}
+}
+
+func TestAttack077TokensOfALentLoginAreHidden(t *testing.T) {
+	b := newBench(t, lentLogin)
+	loan := b.lend(t)
+	write(t, b.copied(), renewedLogin)
+	hide := redact.New(loan.Secrets()...)
+	if refused := hide.Refused(); len(refused) != 0 {
+		t.Errorf("the redactor refuses %v", refused)
+	}
+	for _, token := range []string{"sk-ant-oat01-first-access", "sk-ant-ort01-first-refresh", "sk-ant-oat01-second-access", "sk-ant-ort01-second-refresh"} {
+		if got := hide.String("the token is " + token + "."); strings.Contains(got, token) {
+			t.Errorf("%s is written", got)
+		}
+	}
+	if got := hide.String("user:inference user:profile max 11111111-2222"); strings.Contains(got, "redacted") {
+		t.Errorf("ordinary words are hidden: %s", got)
+	}
+}
+
+func TestSecretsAreFoundInEveryFormOfALogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"codex":    {`{"OPENAI_API_KEY":null,"tokens":{"id_token":"header.claims.sign","access_token":"access-0123","refresh_token":"rt_0123456","account_id":"acc-1-2-3-4"},"last_refresh":"2026-11-20T12:00:00Z"}`, []string{"access-0123", "header.claims.sign", "rt_0123456"}},
+		"opencode": {`{"anthropic":{"type":"oauth","refresh":"refresh-01","access":"access-01","expires":1795267200000},"groq":{"type":"api","key":"gsk_0123456"}}`, []string{"access-01", "refresh-01", "gsk_0123456"}},
+		"goose":    {"OPENAI_API_KEY: sk-0123456\nOTHER: no-secret-1\n", []string{"sk-0123456"}},
+		"a .env":   {"# key\nexport GEMINI_API_KEY=\"AIza0123456\"\nGEMINI_MODEL=gemini-2.5-pro\n", []string{"AIza0123456"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range secretsIn([]byte(c.text)) {
+				got = append(got, s.Value)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("secrets = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestALoginOutlivesAProcessThatIsKilled kills a run with a login at every
+// point, after its program renewed it, and looks what the next one finds.
+func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
+	if user := os.Getenv("LEND_FROM"); user != "" {
+		runAndDie(t, user)
+		return
+	}
+	for point, lost := range map[string]bool{
+		"credential.copy.before": true, "credential.copy.after": false, // there is nothing renewed yet
+		"": false, "credential.back.before": false, "credential.back.after": false,
+	} {
+		t.Run("at "+point, func(t *testing.T) {
+			b := newBench(t, lentLogin)
+			kill(t, b, point)
+			next := b.lender
+			next.Run, next.Reopen = "rn_2", func(run string) (agent.Home, error) {
+				if run != "rn_1" {
+					t.Errorf("the home of %s is opened", run)
+				}
+				return b.inside, nil
+			}
+			if !lost {
+				// Killed right after the copy, the program was never started; that its
+				// file is there lets it be renewed here.
+				write(t, b.copied(), renewedLogin)
+			}
+			fresh := home(t.TempDir())
+			loan, err := next.Lend(t.Context(), b.credential(t), fresh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := renewedLogin
+			if lost {
+				want = lentLogin
+			}
+			if got := read(t, b.file()); got != want {
+				t.Errorf("after %+v the user's file is %s", loan.Before, got)
+			}
+			if got, _ := fresh.Read(".claude/.credentials.json"); string(got) != want {
+				t.Errorf("what is lent next is %s", got)
+			}
+			if r, err := loan.Return(t.Context()); err != nil || r.Back != Unchanged {
+				t.Errorf("Return = %+v, %v", r, err)
+			}
+			nothingLeft(t, b)
+		})
+	}
+}
+
+// kill runs the test in a process that dies at a point, or with its loan.
+func kill(t *testing.T, b bench, point string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestALoginOutlivesAProcessThatIsKilled$")
+	cmd.Env = append(os.Environ(), "LEND_FROM="+b.user, "LEND_TO="+string(b.inside), "LEND_DIR="+b.lender.Dir)
+	if point != "" {
+		cmd.Env = append(cmd.Env, "PAWL_FAULTS=1", "PAWL_CRASH_AT="+point)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == "renewed" {
+			break
+		}
+		if strings.Contains(lines.Text(), "FAIL") {
+			t.Error(lines.Text())
+		}
+	}
+	if point == "" {
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the process ended with %v, not by a signal", err)
+	}
+}
+
+func runAndDie(t *testing.T, user string) {
+	t.Helper()
+	b := bench{user: user, inside: home(os.Getenv("LEND_TO")), lender: Lender{Dir: os.Getenv("LEND_DIR"), Run: "rn_1"}}
+	loan, err := b.lender.Lend(t.Context(), b.credential(t), b.inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, b.copied(), renewedLogin)
+	if os.Getenv("PAWL_CRASH_AT") == "" {
+		os.Stdout.WriteString("renewed\n")
+		select {}
+	}
+	_, err = loan.Return(t.Context())
+	t.Fatalf("it lives, after %v", err)
+}
+
+// nothingLeft looks for files that only a loan that lasts may have.
+func nothingLeft(t *testing.T, b bench) {
+	t.Helper()
+	for _, dir := range []string{b.lender.Dir, filepath.Dir(b.file())} {
+		all, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			if name := e.Name(); name != ".credentials.json" && !strings.HasSuffix(name, ".lock") {
+				t.Errorf("%s lies in %s", name, dir)
+			}
+		}
+	}
+}
+
+func TestAHomeThatIsGoneEndsTheLoanOfADeadRun(t *testing.T) {
+	b := newBench(t, lentLogin)
+	kill(t, b, "")
+	b.lender.Reopen = func(string) (agent.Home, error) { return nil, os.ErrNotExist }
+	loan := b.lend(t)
+	if loan.Before.Back != Kept || !strings.Contains(loan.Before.Why, "rn_1") {
+		t.Errorf("of the dead run came back %+v", loan.Before)
+	}
+	if got := read(t, b.copied()); got != lentLogin {
+		t.Errorf("the copy is %s", got)
+	}
+}
+
+func TestALoginThatCannotBeStoredIsGivenBackByTheNextRun(t *testing.T) {
+	b := newBench(t, lentLogin)
+	loan := b.lend(t)
+	write(t, b.copied(), renewedLogin)
+	plan, err := fault.Parse("credential.back.before=ENOSPC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := loan.Return(fault.With(t.Context(), plan)); err == nil {
+		t.Fatalf("Return = %+v on a full disk", r)
+	}
+	if got := read(t, b.file()); got != lentLogin {
+		t.Errorf("the user's file is %s", got)
+	}
+	b.lender.Reopen = func(string) (agent.Home, error) { return b.inside, nil }
+	next, err := b.lender.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	if err != nil || next.Before.Back != Renewed {
+		t.Fatalf("Lend = %+v, %v", next, err)
+	}
+	if got := read(t, b.file()); got != renewedLogin {
+		t.Errorf("the user's file is %s", got)
+	}
+	if _, err := next.Return(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,165 @@
+package credential
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// mostLogin is how large the file of a login may be. Those known are 1 to 10 KiB.
+const mostLogin = 64 << 10
+
+// elsewhere are folders below the home that a variable may put somewhere else.
+var elsewhere = []struct{ folder, variable string }{
+	{".claude/", "CLAUDE_CONFIG_DIR"},
+	{".codex/", "CODEX_HOME"},
+	{".local/share/", "XDG_DATA_HOME"},
+	{".config/", "XDG_CONFIG_HOME"},
+}
+
+// login finds the login that the driver's program keeps on this machine.
+func (w Want) login(base *url.URL) (Credential, error) {
+	if err := w.lendable(base); err != nil {
+		return Credential{}, err
+	}
+	var looked []string
+	for _, name := range w.Profile.Login.Files {
+		path := w.path(name)
+		if path == "" {
+			continue
+		}
+		looked = append(looked, w.short(path))
+		file, data, err := readLogin(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Credential{}, w.fault(fmt.Sprintf("%s: %s", w.short(path), reason(err)), "correct that file, or "+w.signIn())
+		}
+		if why := w.dead(data); why != "" {
+			return Credential{}, w.fault(w.short(path)+" "+why, w.signIn())
+		}
+		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", From: w.short(path), File: file, Name: name}, nil
+	}
+	why := "there is no login: the user has no home"
+	if len(looked) > 0 {
+		why = "there is no login in " + strings.Join(looked, ", ") + inKeychain()
+	}
+	return Credential{}, w.fault(why, w.signIn())
+}
+
+// inKeychain is why a program may have a login all the same.
+func inKeychain() string {
+	if runtime.GOOS == "darwin" {
+		return ", and one in the keychain cannot be lent"
+	}
+	return ""
+}
+
+func (w Want) lendable(base *url.URL) error {
+	switch {
+	case len(w.Profile.Login.Files) == 0:
+		return w.fault("it has no login that can be lent", "write auth: inject, and set its key")
+	case base != nil:
+		return w.fault("a lent login is for its vendor only, and base_url names "+base.Host, "leave base_url away, or write auth: inject")
+	}
+	return nil
+}
+
+// dead says why a login is none, as far as its form is known.
+func (w Want) dead(data []byte) string {
+	login, err := parse(data)
+	if err != nil {
+		if strings.TrimSpace(string(data)) == "" {
+			return "is empty"
+		}
+		return ""
+	}
+	ends := ends(login)
+	switch {
+	case len(login) == 0 || len(secrets(login)) == 0:
+		return "holds no login"
+	case !renews(login) && !ends.IsZero() && !w.Now.IsZero() && w.Now.After(ends):
+		return "has expired"
+	}
+	return ""
+}
+
+// path is where a file of a login lies on this machine.
+func (w Want) path(name string) string {
+	for _, e := range elsewhere {
+		below, ok := strings.CutPrefix(name, e.folder)
+		if dir := proc.Variable(w.Environ, e.variable); ok && filepath.IsAbs(dir) {
+			return filepath.Join(dir, filepath.FromSlash(below))
+		}
+	}
+	if w.Home == "" {
+		return ""
+	}
+	return filepath.Join(w.Home, filepath.FromSlash(name))
+}
+
+// short writes a path below the home of the user as people do.
+func (w Want) short(path string) string {
+	if rel, err := filepath.Rel(w.Home, path); w.Home != "" && err == nil && filepath.IsLocal(rel) {
+		return "~/" + filepath.ToSlash(rel)
+	}
+	return path
+}
+
+func (w Want) signIn() string {
+	return cmp.Or(w.SignIn, "sign in with "+cmp.Or(w.Profile.Program, w.Profile.Name))
+}
+
+// readLogin reads a login of the user, and says where it really lies: the user
+// may have a link there, to a folder that is shared between machines.
+func readLogin(path string) (file string, data []byte, err error) {
+	file, err = filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", nil, err
+	}
+	data, err = readRegular(file)
+	return file, data, err
+}
+
+// readRegular reads a small file that is no link.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if open, err := f.Stat(); err != nil || !os.SameFile(info, open) {
+		return nil, errors.New("it changed while it was opened")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, mostLogin+1))
+	if err == nil && len(data) > mostLogin {
+		return nil, fmt.Errorf("it is larger than %d bytes", mostLogin)
+	}
+	return data, err
+}
+
+// reason is an error of a file without its path, which is named already.
+func reason(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,64 @@
+package credential
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// replace gives a file a new content at once, or leaves it as it is. It keeps
+// mode and owner; a new file is for its owner only. The last word before the
+// file is replaced has ready, if there is one.
+//
+// The name of what is written first is always the same, so that one that a
+// killed process left is used up by the next.
+func replace(path string, content []byte, ready func() error) error {
+	dir, name := filepath.Split(path)
+	temp := filepath.Join(dir, "."+name+".pawl")
+	old, err := os.Lstat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Clean(dir), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = fill(temp, content, old)
+	if err == nil && ready != nil {
+		err = ready()
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		return err
+	}
+	return syncDir(filepath.Clean(dir))
+}
+
+// fill makes a file of the mode and the owner of another.
+func fill(path string, content []byte, like fs.FileInfo) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil && like != nil {
+		err = f.Chmod(like.Mode().Perm())
+	}
+	if err == nil && like != nil {
+		err = own(f, like)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package credential
+
+import (
+	"io/fs"
+	"os"
+)
+
+func own(*os.File, fs.FileInfo) error { return nil }
+
+func syncDir(string) error { return nil }

@@ -1,0 +1,36 @@
+//go:build unix
+
+package credential
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// own gives a file to the owner of another. Whoever is not root owns both, or
+// fails.
+func own(f *os.File, like fs.FileInfo) error {
+	want, ok := like.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if has, ok := is.Sys().(*syscall.Stat_t); ok && has.Uid == want.Uid && has.Gid == want.Gid {
+		return nil
+	}
+	return f.Chown(int(want.Uid), int(want.Gid))
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,45 @@
+package credential
+
+import (
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Possible returns a *loop.Fault if a driver can never get at its model in the
+// way that a definition or an entry of the roster asks for, whatever this
+// machine has.
+func Possible(p agent.Profile, provider, baseURL string, auth loop.Auth) error {
+	w := Want{Profile: p, Provider: provider, BaseURL: baseURL, Auth: auth}
+	base, err := BaseURL(baseURL)
+	if err != nil {
+		return err
+	}
+	switch auth {
+	case loop.AuthLend:
+		if err := w.lendable(base); err != nil {
+			return as(err, loop.ExitUsage)
+		}
+		if provider == "" {
+			return nil
+		}
+	case loop.AuthInject:
+	case "":
+		if provider == "" && base == nil {
+			return nil
+		}
+	default:
+		return w.noSuch()
+	}
+	_, err = w.shapes(base)
+	return as(err, loop.ExitUsage)
+}
+
+// as is a fault with another exit status.
+func as(err error, exit int) error {
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		f.Exit = exit
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package engine_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/standin"
+)
+
+// streams is a turn that asks for streams until it is refused or cut.
+func (p *purse) streams(times int) func(context.Context, agent.Request) (agent.Result, error) {
+	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		for range times {
+			if status, _ := askModel(ctx, p.t, r, 200_000, cheap, true); status != http.StatusOK {
+				return ended(&loop.Failure{Class: loop.FailureServer})
+			}
+		}
+		write(p.t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+		return ended(nil)
+	}
+}
+
+func TestAttack095InARunOneTokenIsReportedForAHundredThousand(t *testing.T) {
+	script := standin.Script{Turns: []standin.Turn{{Say: "so it is", Flood: 100_000, Repeat: true, Lie: &standin.Lie{Output: "1", Input: "1"}}}}
+	onBothPurses(t, script, func(t *testing.T, p *purse) {
+		const most = 50_000
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: most})
+		p.agent = p.streams(10)
+		run := p.run(p.calls("w", nil), engine.Firing{})
+		if run.Outcome != loop.OutcomeBudget || run.Usage.Source != loop.UsageEstimated {
+			t.Errorf("run = %s %s %q, %+v, want it cut and its tokens estimated", run.Outcome, run.Reason, run.Detail, run.Usage)
+		}
+		if n := run.Usage.Charged(); n < most/2 || n > most+100_000 {
+			t.Errorf("charged %d tokens, want those that were streamed, up to the budget and one answer", n)
+		}
+		if n := len(p.model.Log()); n != 1 {
+			t.Errorf("%d calls reached the model, want 1", n)
+		}
+		if st := p.standing(all); st.Used.Tokens < run.Usage.Charged() || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v", st)
+		}
+	})
+}
+
+func TestAttack097InARunNumbersThatAreNoneAreChargedPessimistically(t *testing.T) {
+	for name, lie := range map[string]standin.Lie{
+		"less than nothing": {Output: "-1"}, "more than an int64": {Output: "9223372036854775808"}, "more than a float": {Output: "1e309"},
+		"a text": {Output: `"NaN"`}, "nothing at all": {Missing: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t, databases["sqlite"](t), standin.Script{Turns: []standin.Turn{{Say: strings.Repeat("word ", 400), Lie: &lie}}})
+			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
+			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+				ask(ctx, t, r, 1000)
+				write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+				return ended(nil)
+			}
+			run := p.run(p.calls("w", nil), engine.Firing{})
+			if n := run.Usage.Charged(); n < 100 || n > 3000 || run.Usage.Source != loop.UsageEstimated {
+				t.Errorf("charged %+v, want an estimate of what was written or more", run.Usage)
+			}
+			if st := p.standing(all); st.Used.Tokens != run.Usage.Charged() {
+				t.Errorf("standing = %+v, want %d", st, run.Usage.Charged())
+			}
+			if told := p.told(run.ID); !lie.Missing && !strings.Contains(told, "bad_usage") {
+				t.Errorf("nobody is told: %s", told)
+			}
+		})
+	}
+}
+
+func TestTokensThatNobodyCountedAreChargedAsTheyWereReserved(t *testing.T) {
+	for name, u := range map[string]loop.Usage{"no usage": {}, "an estimate": {Input: 12, Output: 3, Source: loop.UsageEstimated}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t, databases["sqlite"](t), says200(1, 1))
+			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
+			p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+				write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+				return agent.Result{Ended: proc.Exited, Claims: true, Took: 1, Usage: u}, nil
+			}
+			run := p.run(p.worker(loop.TierAssisted, nil), engine.Firing{})
+			if st := p.standing(all); run.Outcome != loop.OutcomeProposed || st.Used.Tokens != usualTokens || !st.Reserved.Zero() {
+				t.Errorf("run = %s %q, standing %+v, want the reservation charged", run.Outcome, run.Detail, st)
+			}
+		})
+	}
+}
+
+func TestARunStoresWhatItCostAndThePricesThatWereUsed(t *testing.T) {
+	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+		p.writes.Store(1000)
+		p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+			ask(ctx, t, r, 1000)
+			askModel(ctx, t, r, 1000, "nobodys-model", false)
+			write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
+			return ended(nil)
+		}
+		run := p.run(p.calls("w", nil), engine.Firing{})
+		if run.Cost.MicroUSD != 10+5*1000 || len(run.Cost.Prices) != 1 || run.Cost.Prices[0] != (loop.ModelPrice{Model: cheap, Input: 1, Output: 5}) || run.Cost.AsOf == "" {
+			t.Errorf("cost = %+v, want 5010 millionths at the prices of %s", run.Cost, cheap)
+		}
+		if len(run.Cost.Unpriced) != 1 || run.Cost.Unpriced[0] != "nobodys-model" {
+			t.Errorf("unpriced = %v", run.Cost.Unpriced)
+		}
+		rows := p.turnRows(run.ID)
+		if len(rows) != 1 || rows[0].Cost.MicroUSD != run.Cost.MicroUSD || len(rows[0].Models) != 2 {
+			t.Errorf("turns = %+v", rows)
+		}
+	})
+}
+
+func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
+	for name, c := range map[string]struct {
+		named string // by the definition
+		turns int64
+		want  loop.Outcome
+	}{
+		"one that the definition names":   {"nobodys-model", 0, loop.OutcomeBudget},
+		"one that the program asks alone": {"", 1, loop.OutcomeBlocked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+			p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 1_000_000})
+			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+				if status, _ := askModel(ctx, t, r, 1000, "nobodys-model", false); status == http.StatusOK {
+					t.Error("the model was asked")
+				}
+				return ended(&loop.Failure{Class: loop.FailureAuth, Typed: true})
+			}
+			run := p.run(p.calls("w", func(d *loop.Definition) { d.Model = c.named }), engine.Firing{})
+			if run.Outcome != c.want || !strings.Contains(run.Detail, `the model "nobodys-model" has no price; add it to prices.json`) {
+				t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+			}
+			if n := p.turns.Load(); n != c.turns || len(p.model.Log()) != 0 {
+				t.Errorf("%d turns, %d calls", n, len(p.model.Log()))
+			}
+			if st := p.standing(all); st.Used.MicroUSD > 1 || !st.Reserved.Zero() {
+				t.Errorf("standing = %+v", st)
+			}
+		})
+	}
+}
+
+func TestAPathThatIsNoModelCallIsToldOncePerTurn(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		for _, path := range []string{"/api/hello", "/api/hello", "/api/hello", "/telemetry"} {
+			req, err := http.NewRequestWithContext(ctx, http.MethodHead, r.Models.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		return p.once(ctx, r)
+	}
+	told := p.told(p.run(p.calls("w", nil), engine.Firing{}).ID)
+	if strings.Count(told, "/api/hello") != 1 || strings.Count(told, "/telemetry") != 1 {
+		t.Errorf("told: %s", told)
+	}
+}
+
+func TestAThousandEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
+	onBothPurses(t, says200(1, 1), func(t *testing.T, p *purse) {
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
+		p.agent = func(context.Context, agent.Request) (agent.Result, error) {
+			t.Error("an agent is started")
+			return ended(nil)
+		}
+		target := p.calls("w", nil)
+		target.Protocol = boardLike{}
+		for range 1000 {
+			run := p.run(target, engine.Firing{})
+			if run.Outcome != loop.OutcomeQuiet || !run.Usage.Zero() {
+				t.Fatalf("run %d = %s %s %+v, want quiet", run.N, run.Outcome, run.Reason, run.Usage)
+			}
+		}
+		if st := p.standing(all); !st.Used.Zero() || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v", st)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/workspace"
+	"github.com/pawl-run/pawl/internal/workspace/kit"
+)
+
+// How long what was made for runs to come is kept without one that wants it,
+// and how much of it is kept in any case.
+const (
+	keepLayers     = 7 * 24 * time.Hour
+	keepSetups     = 30 * 24 * time.Hour
+	leastLayers    = 8 // of each repository
+	leastSetups    = 4
+	betweenCollect = 24 * time.Hour
+)
+
+// collect removes, at most once a day, layers and prepared dependencies that
+// no run has wanted for long.
+func (e *Engine) collect(ctx context.Context, repo *git.Repo) error {
+	mark := filepath.Join(e.Home, "collected")
+	now := e.Now()
+	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()) < betweenCollect {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(e.Home, "layers")); err != nil {
+		return nil //nolint:nilerr // Nothing was made yet.
+	}
+	_, err := e.trees(repo, sandbox.Full, workspace.Limits{}).Collect(ctx, workspace.Policy{Now: now, Age: keepLayers, Count: leastLayers})
+	err = errors.Join(err, kit.Prepared{Dir: filepath.Join(e.Home, "setups")}.Collect(now.Add(-keepSetups), leastSetups))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o600)
+}

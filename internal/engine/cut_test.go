@@ -1,0 +1,152 @@
+package engine_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func says200(input, output int64) standin.Script {
+	return standin.Script{Turns: []standin.Turn{{Say: "so it is", Usage: usage(input, output)}}}
+}
+
+// cutAfter changes a file and then asks until the turn is ended.
+func (p *purse) cutAfter(name, text string) func(context.Context, agent.Request) (agent.Result, error) {
+	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		write(p.t, r.Dir+"/"+name, text)
+		for ctx.Err() == nil {
+			if status, _ := ask(ctx, p.t, r, 1000); status != http.StatusOK {
+				<-ctx.Done() // As a program that tries again and again.
+			}
+		}
+		return agent.Result{Ended: proc.Canceled, Exit: 143, Took: time.Second}, nil
+	}
+}
+
+func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *testing.T) {
+	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+		p.writes.Store(1000)
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
+		target := p.calls("w", func(d *loop.Definition) { d.Verify = "grep -q good src/a.txt" })
+		target.Protocol = boardLike{nil, []string{"the task", "another"}}
+		p.agent = p.cutAfter("src/a.txt", "good\n")
+		run := p.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed || run.Reason != loop.ReasonGatesPass {
+			t.Fatalf("run = %s %s %q, want what passes proposed", run.Outcome, run.Reason, run.Detail)
+		}
+		if got := runGit(t, p.root, "show", run.Branch+":src/a.txt"); got != "good" {
+			t.Errorf("proposed a.txt = %q", got)
+		}
+		if total := p.model.Total(); run.Usage.Charged() != total.Input+total.Output || run.Usage.Charged() > usualTokens {
+			t.Errorf("charged %d, the model said %+v", run.Usage.Charged(), total)
+		}
+		if st := p.standing(all); st.Used.Tokens != run.Usage.Charged() || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v", st)
+		}
+		turns := p.turns.Load()
+		again := p.run(target, engine.Firing{})
+		if again.Outcome != loop.OutcomeBudget || !strings.Contains(again.Detail, "it opens at ") || again.Usage.Charged() != 0 || p.turns.Load() != turns {
+			t.Errorf("the next run = %s %q, %d tokens, want budget and no turn", again.Outcome, again.Detail, again.Usage.Charged())
+		}
+		if its := p.iterations(again.ID); len(its) != 0 {
+			t.Errorf("a refused run has iterations: %+v", its)
+		}
+		p.later(25 * time.Hour)
+		if tomorrow := p.run(target, engine.Firing{}); p.turns.Load() != turns+1 || tomorrow.Usage.Charged() == 0 {
+			t.Errorf("the next day's run = %s %q", tomorrow.Outcome, tomorrow.Detail)
+		}
+	})
+}
+
+func TestACutRunWhoseWorkDoesNotPassEndsWithItsBudgetAndCountsNoAttempt(t *testing.T) {
+	for name, file := range map[string]string{"work that does not pass": "src/a.txt", "no work": ""} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t, databases["sqlite"](t), says200(10, 1000))
+			p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
+			p.agent = p.cutAfter("src/a.txt", "bad\n")
+			if file == "" {
+				p.agent = p.cutAfter("src/a.txt", "one\n") // As it was.
+			}
+			run := p.run(p.calls("w", func(d *loop.Definition) { d.Verify, d.MaxIterations = "grep -q good src/a.txt", 3 }), engine.Firing{})
+			if run.Outcome != loop.OutcomeBudget || run.Reason != loop.ReasonBudget || !strings.Contains(run.Detail, "the day budget of everything") {
+				t.Errorf("run = %s %s %q, want budget", run.Outcome, run.Reason, run.Detail)
+			}
+			if n := p.turns.Load(); n != 1 {
+				t.Errorf("%d turns, want 1: nothing is left for another", n)
+			}
+			if file != "" && run.Snapshot == "" {
+				t.Error("the work is not kept")
+			}
+			p.wantOpen("lp_w", 0)
+		})
+	}
+}
+
+// wantOpen checks that a loop's only step is open after so many attempts.
+func (r *rig) wantOpen(loopID string, attempts int) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) error {
+		steps, err := rd.Steps(r.t.Context(), loopID)
+		if len(steps) != 1 || steps[0].State != loop.StepOpen || steps[0].Attempts != attempts || steps[0].Streak != 0 {
+			r.t.Errorf("steps = %+v, want one that is open after %d attempts", steps, attempts)
+		}
+		return err
+	})
+}
+
+func TestAProgramThatGivesUpWhenItIsRefusedEndsWithTheBudgetAndNotItsOwnWords(t *testing.T) {
+	onBothPurses(t, says200(10, 1000), func(t *testing.T, p *purse) {
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
+		p.agent = p.spends(100, 1000)
+		run := p.run(p.calls("w", nil), engine.Firing{})
+		if run.Outcome != loop.OutcomeBudget || run.Reason != loop.ReasonBudget {
+			t.Errorf("run = %s %s %q, want budget", run.Outcome, run.Reason, run.Detail)
+		}
+		if holds := p.holds(); len(holds) != 0 {
+			t.Errorf("holds = %+v: a refusal of pawl's own is none of the account", holds)
+		}
+	})
+}
+
+func TestCapsThatAreReservedAreObeyed(t *testing.T) {
+	for name, c := range map[string]struct {
+		window loop.BudgetWindow
+		most   loop.Amount
+		fits   func(loop.Run) bool
+		turns  int64
+	}{
+		"tokens of one run":    {loop.WindowRun, loop.Amount{Tokens: 5000}, func(r loop.Run) bool { return r.Usage.Charged() > 3000 && r.Usage.Charged() <= 5000 }, 1},
+		"output tokens of day": {loop.WindowDay, loop.Amount{Output: 9000}, func(r loop.Run) bool { return r.Usage.Output > 7000 && r.Usage.Output <= 9000 }, 1},
+		"output tokens of run": {loop.WindowRun, loop.Amount{Output: 3000}, func(r loop.Run) bool { return r.Usage.Output > 1000 && r.Usage.Output <= 3000 }, 1},
+		"money of one run":     {loop.WindowRun, loop.Amount{MicroUSD: 20_000}, func(r loop.Run) bool { return r.Cost.MicroUSD > 14_000 && r.Cost.MicroUSD <= 20_000 }, 1},
+		"iterations of day":    {loop.WindowDay, loop.Amount{Iterations: 2}, func(r loop.Run) bool { return true }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPurse(t, databases["sqlite"](t), standin.Script{})
+			p.writes.Store(1000)
+			p.budget(all, c.window, c.most)
+			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+				for range 20 {
+					if status, _ := ask(ctx, t, r, 1000); status != http.StatusOK {
+						break
+					}
+				}
+				write(t, r.Dir+"/src/a.txt", "bad\n")
+				return ended(nil)
+			}
+			run := p.run(p.calls("w", func(d *loop.Definition) { d.Verify, d.MaxIterations = "false", 4 }), engine.Firing{})
+			if !c.fits(run) || p.turns.Load() != c.turns {
+				t.Errorf("run = %s %s %q, %+v, %d micro USD, %d turns", run.Outcome, run.Reason, run.Detail, run.Usage, run.Cost.MicroUSD, p.turns.Load())
+			}
+		})
+	}
+}

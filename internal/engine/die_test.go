@@ -1,0 +1,229 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// dieEnv makes this test binary a process that runs a loop and is killed in
+// mid-act.
+const dieEnv = "PAWL_TEST_DIE"
+
+// dying says what such a process does before.
+type dying struct {
+	Database, Root, Home string
+	Environ              []string
+	Definition           loop.Definition
+	Calls                int    // of the model
+	Leaves               string // written in the place of its login, if it is not empty
+	Ahead                time.Duration
+	Seen                 bool // it lives until its calls are known in the store
+}
+
+func dieInMidAct(text string) int {
+	var d dying
+	err := json.Unmarshal([]byte(text), &d)
+	if err == nil {
+		err = d.run(context.Background())
+	}
+	fmt.Fprintln(os.Stderr, "child:", err)
+	return 1
+}
+
+func (d dying) run(ctx context.Context) error {
+	now := func() time.Time { return time.Now().Add(d.Ahead) }
+	s, err := store.Open(ctx, store.Options{Database: d.Database, Now: now})
+	if err != nil {
+		return err
+	}
+	repo, err := git.Open(ctx, d.Root)
+	if err != nil {
+		return err
+	}
+	e := engine.New(engine.Deps{
+		Store: s, Now: now, NewID: func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) }, Exec: proc.Plain{},
+		Drivers: map[string]turn.Driver{"caller": mortal{d, s, caller{}.Profile()}, "signed": mortal{d, s, signed{}.Profile()}},
+		Effects: func(*git.Repo) map[string]engine.Effect { return nil },
+		Self:    loop.Holder(proc.Self()), Alive: func(loop.Holder) bool { return true }, Survive: proc.KillTagged,
+		Home: d.Home, Environ: d.Environ, Log: slog.New(slog.DiscardHandler),
+	})
+	_, err = e.Run(ctx, targetOf(d.Root, repo, d.Definition, boardLike{nil, []string{"the task"}}), engine.Firing{Trigger: "manual"})
+	return err
+}
+
+// mortal is a driver that takes its process with it.
+type mortal struct {
+	dying
+	store   *store.Store
+	profile agent.Profile
+}
+
+func (m mortal) Profile() agent.Profile { return m.profile }
+
+func (m mortal) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
+	for range m.Calls {
+		resp, err := http.Post(r.Models.URL+"/v1/messages", "application/json", strings.NewReader(
+			`{"model":"`+cheap+`","max_tokens":1000,"messages":[{"role":"user","content":"go on"}]}`))
+		if err != nil {
+			return agent.Result{}, err
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+			return agent.Result{}, fmt.Errorf("status %d: %w", resp.StatusCode, err)
+		}
+	}
+	if m.Leaves != "" {
+		if err := r.Home.Write(loginName, []byte(m.Leaves)); err != nil {
+			return agent.Result{}, err
+		}
+	}
+	for m.Seen && !m.seen(ctx) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return agent.Result{}, err
+	}
+	return agent.Result{}, errors.Join(self.Kill(), errors.New("not killed"))
+}
+
+// seen reports whether the store knows all calls.
+func (m mortal) seen(ctx context.Context) (all bool) {
+	err := m.store.View(ctx, func(r *store.Reader) error {
+		run, err := r.Live(ctx, "lp_"+m.Definition.Name)
+		if err != nil {
+			return err
+		}
+		turns, err := r.Turns(ctx, run.ID)
+		all = len(turns) == 1 && turns[0].Usage.Output == int64(m.Calls)*1000
+		return err
+	})
+	return err == nil && all
+}
+
+// dies lets a process run a loop that kills it, and waits for that.
+func (p *purse) dies(database string, target engine.Target, d dying) {
+	p.t.Helper()
+	d.Database, d.Root, d.Home, d.Environ, d.Definition = database, p.root, p.home, p.deps.Environ, target.Definition
+	d.Ahead = time.Duration(p.ahead.Load())
+	text, err := json.Marshal(d)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(p.t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), dieEnv+"="+string(text))
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != -1 {
+		p.t.Fatalf("the child was not killed: %v\n%s", err, out)
+	}
+}
+
+func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
+	for name, database := range databases {
+		for what, d := range map[string]dying{
+			"nothing is known": {}, "less is known than was reserved": {Calls: 5, Seen: true}, "more was needed": {Calls: 45, Seen: true},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				place := database(t)
+				p := newPurse(t, place, standin.Script{})
+				p.writes.Store(1000)
+				p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
+				target := p.calls("w", nil)
+				p.dies(place, target, d)
+				seen := int64(d.Calls) * 1010
+				before := p.standing(all)
+				if before.Used.Tokens != 0 || before.Reserved.Tokens < max(usualTokens, seen) {
+					t.Fatalf("standing of a dead run = %+v", before)
+				}
+				rec, err := p.engine.Recover(t.Context(), target)
+				if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+					t.Fatalf("recover = %+v, %v", rec, err)
+				}
+				if got := rec.Run.Usage; d.Seen && got.Charged() != seen || got.Charged() > p.model.Total().Input+p.model.Total().Output && d.Seen {
+					t.Errorf("usage = %+v, want %d tokens", got, seen)
+				}
+				if d.Seen && rec.Run.Cost.MicroUSD != int64(d.Calls)*(10+5*1000) {
+					t.Errorf("cost = %+v", rec.Run.Cost)
+				}
+				after := p.standing(all)
+				if after.Used.Tokens != before.Reserved.Tokens || !after.Reserved.Zero() {
+					t.Errorf("standing = %+v, want the reservation of %d charged", after, before.Reserved.Tokens)
+				}
+				if again, err := p.engine.Recover(t.Context(), target); again != nil || err != nil {
+					t.Errorf("a second recovery = %+v, %v", again, err)
+				}
+				if twice := p.standing(all); twice.Used != after.Used {
+					t.Errorf("settled twice: %+v", twice)
+				}
+			})
+		}
+	}
+}
+
+func TestARunThatDiesAfterItsEndIsChargedWhatItUsed(t *testing.T) {
+	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+		p.writes.Store(1000)
+		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
+		p.agent = p.spends(3, 1000)
+		plan, err := fault.Parse("engine.effect.apply.before=EIO")
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := p.calls("w", nil)
+		if _, err := p.engine.Run(fault.With(t.Context(), plan), target, engine.Firing{Trigger: "manual"}); err == nil {
+			t.Fatal("the effect did not fail")
+		}
+		rec, err := p.engine.Recover(t.Context(), target)
+		if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeProposed {
+			t.Fatalf("recover = %+v, %v", rec, err)
+		}
+		if st := p.standing(all); st.Used.Tokens != 3*1010 || rec.Run.Usage.Charged() != 3*1010 || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v, usage %+v, want 3030 tokens", st, rec.Run.Usage)
+		}
+	})
+}
+
+func TestALoginThatARunRenewedBeforeItDiedComesBack(t *testing.T) {
+	for name, resume := range map[string]bool{"from its own home": false, "from a home that is kept": true} {
+		t.Run(name, func(t *testing.T) {
+			place := databases["sqlite"](t)
+			p, file := lenderOn(t, place)
+			renewed := login("renewed", time.Now().Add(2*time.Hour))
+			target := p.signs("w", resume)
+			p.dies(place, target, dying{Leaves: renewed})
+			rec, err := p.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			if got := read(t, file); got != renewed {
+				t.Errorf("the user's login = %s, want the renewed one", got)
+			}
+			if left, _ := filepath.Glob(filepath.Join(p.home, "logins", "*.lent")); len(left) != 0 {
+				t.Errorf("loans of a dead run: %v", left)
+			}
+			if left, _ := filepath.Glob(filepath.Join(p.home, "runs", "*", "seat-*")); len(left) != 0 {
+				t.Errorf("homes of a dead run: %v", left)
+			}
+		})
+	}
+}

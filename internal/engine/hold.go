@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Subjects of holds.
+const (
+	holdAccount = "account:"
+	holdLoop    = "loop:"
+)
+
+// LoopHold is the subject under which a loop cools off.
+func LoopHold(loopID string) string { return holdLoop + loopID }
+
+// AccountHold is the subject under which an account is limited.
+func AccountHold(account string) string { return holdAccount + account }
+
+// readHolds finds out whether the loop, or the account that it acts with, is kept
+// from acting. Which account that is, is known from the credential alone.
+func (c *cycle) readHolds(ctx context.Context, r *store.Reader) error {
+	c.sign()
+	subjects := []string{LoopHold(c.run.LoopID), AccountHold(c.signed.Account)}
+	holds, err := r.Holds(ctx, subjects...)
+	if err != nil {
+		return err
+	}
+	for _, h := range holds {
+		switch {
+		case h.Subject == subjects[0]:
+			c.failures = h.Errors
+		case c.signed.Account == "":
+			continue
+		default:
+			c.limits = h.Errors
+		}
+		if plan.Holds(h, c.Now()) {
+			c.hold = &h
+		}
+	}
+	return nil
+}
+
+// tryAgain decides after a turn whether another one is to be taken at once, and
+// waits for it. Otherwise what went wrong is kept for later runs.
+func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
+	if res.Ended == proc.Canceled && ctx.Err() != nil {
+		return false // The run was stopped, which says nothing about the agent.
+	}
+	if res.Failure == nil || c.cut != nil || ctx.Err() != nil {
+		c.settleHolds(res, plan.Retrial{})
+		return false
+	}
+	attempt := try
+	if res.Failure.Class == loop.FailureRateLimit {
+		attempt += int(c.limits)
+	}
+	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, c.Now(), c.seed(try))
+	wait := r.At.Sub(c.Now())
+	if !r.Again || wait > c.turnTime() {
+		r.Hold = r.Hold || r.Again && res.Failure.Class == loop.FailureRateLimit
+		c.settleHolds(res, r)
+		return false
+	}
+	c.note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, failureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
+	if r.Fresh {
+		c.talk = nil
+	}
+	return c.Sleep(ctx, wait) == nil
+}
+
+// settleHolds stages what the end of a turn means for later runs: an account that
+// may not call is left alone until it may, a program that fails again and again
+// cools off, and one that worked starts anew.
+func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
+	f := res.Failure
+	switch {
+	case c.cut != nil, f != nil && f.Class == loop.FailureHeld:
+		return
+	case f == nil:
+		c.startAnew()
+		return
+	}
+	h := loop.Hold{Subject: LoopHold(c.run.LoopID), Errors: c.failures}
+	switch {
+	case r.Hold && c.signed.Account != "" && ofAccount(*f):
+		c.limits++
+		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: failureText(*f)}
+	case r.Hold && c.unsigned == nil:
+		h.Until, h.Reason, h.Detail = r.At, f.Class, failureText(*f)
+	default:
+		c.failures++
+		h.Errors = c.failures
+		if at := plan.CoolOff(c.failures, c.Now(), c.seed(0)); !at.IsZero() {
+			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", c.failures, f.Class, failureText(*f))
+		}
+	}
+	if h.Reason != "" {
+		c.note("%s rests %s", holder(h), plan.HoldWords(h))
+		c.hold = &h
+	}
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })
+}
+
+// ofAccount reports whether a failure says something about the account, and not
+// about what was asked of it. What is forbidden may be a single thing, which an
+// agent can ask for: it must not end the work of every other loop.
+func ofAccount(f loop.Failure) bool {
+	return f.Class != loop.FailureRequest && f.Status != http.StatusForbidden
+}
+
+// holder is what a hold keeps from acting, in words.
+func holder(h loop.Hold) string {
+	if strings.HasPrefix(h.Subject, holdAccount) {
+		return "every loop with this account"
+	}
+	return "the loop"
+}
+
+// startAnew forgets the errors before a turn that went well.
+func (c *cycle) startAnew() {
+	var over []string
+	if c.failures > 0 {
+		over = append(over, LoopHold(c.run.LoopID))
+	}
+	if c.limits > 0 {
+		over = append(over, AccountHold(c.signed.Account))
+	}
+	c.failures, c.limits = 0, 0
+	for _, subject := range over {
+		c.stage(func(ctx context.Context, rt *store.RunTx) error {
+			_, err := rt.ClearHold(ctx, subject)
+			return err
+		})
+	}
+}
+
+// HoldSubjects are those under which a loop may be kept from acting: its own, and
+// that of the account that it would act with now.
+func (e *Engine) HoldSubjects(ctx context.Context, loopID string, d loop.Definition) []string {
+	subjects := []string{LoopHold(loopID)}
+	actor, err := e.Actor(ctx, d.WithDefaults())
+	if err != nil {
+		return subjects // Nobody acts, with no account.
+	}
+	if cred, err := actor.Credential(e.Environ, proc.Variable(e.Environ, "HOME"), e.Now()); err == nil && cred.Account != "" {
+		subjects = append(subjects, AccountHold(cred.Account))
+	}
+	return subjects
+}
+
+// seed makes what is random about a wait the same for the same run.
+func (c *cycle) seed(try int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d/%d", c.run.ID, len(c.its), try)
+	return h.Sum64()
+}

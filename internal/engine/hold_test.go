@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/standin"
+)
+
+func faulty(f standin.Fault) standin.Script {
+	return standin.Script{Turns: []standin.Turn{{Say: "so it is", Usage: usage(10, 10), Fault: &f}}}
+}
+
+// once asks the model once, and fails as programs do: without a word on why.
+func (p *purse) once(ctx context.Context, r agent.Request) (agent.Result, error) {
+	if status, _ := ask(ctx, p.t, r, 1000); status != http.StatusOK {
+		return ended(&loop.Failure{Class: loop.FailureCrash})
+	}
+	write(p.t, r.Dir+"/src/a.txt", "two\n")
+	return ended(nil)
+}
+
+func TestALimitWithAResetParksEveryLoopOfTheAccountUntilThenAndCountsAsNoFailure(t *testing.T) {
+	onBothPurses(t, faulty(standin.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *purse) {
+		p.agent = p.once
+		began := p.now()
+		first := p.run(p.calls("a", nil), engine.Firing{})
+		if first.Outcome != loop.OutcomeBlocked || first.Reason != loop.FailureRateLimit {
+			t.Fatalf("run = %s %s %q, want blocked by the limit", first.Outcome, first.Reason, first.Detail)
+		}
+		holds := p.holds()
+		if len(holds) != 1 || !strings.HasPrefix(holds[0].Subject, "account:anthropic:") || holds[0].Reason != loop.FailureRateLimit {
+			t.Fatalf("holds = %+v", holds)
+		}
+		if after := holds[0].Until.Sub(began); after < 40*time.Minute || after > 43*time.Minute {
+			t.Errorf("the account rests for %s, want 40 minutes and a little", after)
+		}
+		if until := holds[0].Until.UTC().Format(time.RFC3339); !strings.Contains(first.Detail, until) {
+			t.Errorf("detail = %q, want %s in it", first.Detail, until)
+		}
+		p.wantOpen("lp_a", 0)
+		for _, name := range []string{"a", "b"} {
+			parked := p.run(p.calls(name, nil), engine.Firing{})
+			if parked.Outcome != loop.OutcomeBlocked || parked.Reason != loop.FailureRateLimit || !parked.Usage.Zero() || len(p.turnRows(parked.ID)) != 0 {
+				t.Errorf("run of %s = %s %s, %+v, want blocked without a turn", name, parked.Outcome, parked.Reason, parked.Usage)
+			}
+			if until := holds[0].Until.UTC().Format(time.RFC3339); !strings.Contains(parked.Detail, until) {
+				t.Errorf("detail = %q, want %s in it", parked.Detail, until)
+			}
+		}
+		if n := p.turns.Load(); n != 1 {
+			t.Errorf("%d turns, want 1", n)
+		}
+		p.later(43 * time.Minute)
+		if run := p.run(p.calls("a", nil), engine.Firing{}); run.Outcome != loop.OutcomeProposed || p.turns.Load() != 2 {
+			t.Errorf("after the reset: run = %s %s %q after %d turns, want exactly one more", run.Outcome, run.Reason, run.Detail, p.turns.Load())
+		}
+		if holds := p.holds(); len(holds) != 0 {
+			t.Errorf("holds after a turn that went well = %+v", holds)
+		}
+	})
+}
+
+func TestLimitsWithoutAResetAddUp(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusTooManyRequests}))
+	p.agent = p.once
+	for i, least := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute} {
+		began := p.now()
+		run := p.run(p.calls("a", nil), engine.Firing{})
+		holds := p.holds()
+		if run.Reason != loop.FailureRateLimit || len(holds) != 1 {
+			t.Fatalf("run %d = %s %q, holds %+v", i+1, run.Reason, run.Detail, holds)
+		}
+		if rest := holds[0].Until.Sub(began); rest < least || rest > least+3*time.Minute {
+			t.Errorf("limit %d in a row: the account rests for %s, want %s and up to 2m", i+1, rest, least)
+		}
+		p.later(holds[0].Until.Sub(p.now()) + time.Second)
+	}
+	p.wantOpen("lp_a", 0)
+}
+
+func TestWhatTimeDoesNotHelpRestsUntilSomebodyResumes(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault   standin.Fault
+		reason  loop.Reason
+		subject string
+	}{
+		"an account that is used up": {standin.Fault{Kind: standin.FaultQuota}, loop.FailureQuota, "account:"},
+		"a key that is refused":      {standin.Fault{Status: http.StatusUnauthorized}, loop.FailureAuth, "account:"},
+		"a thing that is forbidden":  {standin.Fault{Status: http.StatusForbidden}, loop.FailureAuth, "loop:"},
+		"a model that is not known":  {standin.Fault{Status: http.StatusNotFound, Text: "model: no-such-model"}, loop.FailureRequest, "loop:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.fault.Times = 1
+			p := newPurse(t, databases["sqlite"](t), faulty(c.fault))
+			p.agent = p.once
+			if run := p.run(p.calls("a", nil), engine.Firing{}); run.Outcome != loop.OutcomeBlocked || run.Reason != c.reason {
+				t.Fatalf("run = %s %s %q, want blocked by %s", run.Outcome, run.Reason, run.Detail, c.reason)
+			}
+			holds := p.holds()
+			if len(holds) != 1 || !strings.HasPrefix(holds[0].Subject, c.subject) || !holds[0].Until.IsZero() {
+				t.Fatalf("holds = %+v", holds)
+			}
+			p.later(30 * 24 * time.Hour)
+			parked := p.run(p.calls("a", nil), engine.Firing{})
+			if parked.Outcome != loop.OutcomeBlocked || parked.Reason != c.reason || !strings.Contains(parked.Detail, "until somebody resumes") || p.turns.Load() != 1 {
+				t.Errorf("a month later: run = %s %s %q after %d turns", parked.Outcome, parked.Reason, parked.Detail, p.turns.Load())
+			}
+			p.wantOpen("lp_a", 0)
+		})
+	}
+}
+
+func TestAServerThatFailsIsAskedAgainInTheRun(t *testing.T) {
+	onBothPurses(t, faulty(standin.Fault{Status: http.StatusInternalServerError, Times: 2}), func(t *testing.T, p *purse) {
+		p.agent = p.once
+		run := p.run(p.calls("a", nil), engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed || p.turns.Load() != 3 || len(p.slept) != 2 {
+			t.Errorf("run = %s %s %q after %d turns and waits of %v, want the third turn proposed", run.Outcome, run.Reason, run.Detail, p.turns.Load(), p.slept)
+		}
+		rows := p.turnRows(run.ID)
+		if len(rows) != 3 || rows[0].Failure == nil || rows[0].Failure.Class != loop.FailureServer || rows[2].Failure != nil {
+			t.Errorf("turns = %+v", rows)
+		}
+		if its := p.iterations(run.ID); len(its) != 1 {
+			t.Errorf("%d iterations, want 1", len(its))
+		}
+	})
+}
+
+func TestThreeErrorsInARowLetALoopCoolOffAndATurnThatGoesWellForgetsThem(t *testing.T) {
+	onBothPurses(t, says200(10, 10), func(t *testing.T, p *purse) {
+		bad := func(context.Context, agent.Request) (agent.Result, error) {
+			return agent.Result{Ended: proc.Exited, Exit: 1, Took: time.Millisecond, Usage: loop.Usage{Input: 1, Source: loop.UsageReported}, Failure: &loop.Failure{Class: loop.FailureMalformed, Text: "no end"}}, nil
+		}
+		target := p.calls("a", func(d *loop.Definition) { d.MaxIterations = 1 })
+		p.agent = bad
+		p.run(target, engine.Firing{})
+		p.run(target, engine.Firing{})
+		p.agent = p.once
+		if run := p.run(target, engine.Firing{}); run.Outcome != loop.OutcomeProposed || len(p.holds()) != 0 {
+			t.Fatalf("run = %s %q, holds %+v, want the errors forgotten", run.Outcome, run.Detail, p.holds())
+		}
+		target = p.calls("b", func(d *loop.Definition) { d.MaxIterations = 1 })
+		p.agent = bad
+		for range 3 {
+			p.run(target, engine.Firing{})
+		}
+		turns, began := p.turns.Load(), p.now()
+		cool := p.run(target, engine.Firing{})
+		if cool.Outcome != loop.OutcomeBlocked || cool.Reason != loop.ReasonCoolOff || !strings.Contains(cool.Detail, "3 turns in a row") || p.turns.Load() != turns {
+			t.Fatalf("run = %s %s %q, want it to cool off", cool.Outcome, cool.Reason, cool.Detail)
+		}
+		if holds := p.holds(); len(holds) != 1 || holds[0].Subject != engine.LoopHold("lp_b") || holds[0].Until.Sub(began) < 14*time.Minute {
+			t.Errorf("holds = %+v", holds)
+		}
+		p.later(18 * time.Minute)
+		p.agent = p.once
+		if run := p.run(target, engine.Firing{}); run.Outcome != loop.OutcomeProposed || len(p.holds()) != 0 {
+			t.Errorf("after it cooled off: run = %s %q, holds %+v", run.Outcome, run.Detail, p.holds())
+		}
+	})
+}

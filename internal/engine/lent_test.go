@@ -1,0 +1,158 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+const (
+	loginName = ".signed/login.json"
+	loginForm = `{"accessToken":"tok-%s-access-0123456789","refreshToken":"tok-%s-refresh-0123456789","expiresAt":%d}`
+)
+
+func login(name string, ends time.Time) string {
+	return fmt.Sprintf(loginForm, name, name, ends.UnixMilli())
+}
+
+// signed is a driver that signs in with a login of the user's.
+type signed struct{ caller }
+
+func (signed) Profile() agent.Profile {
+	return agent.Profile{
+		Name: "signed", Program: "sh", Home: true, Sessions: []string{".chats"}, Login: agent.Login{Files: []string{loginName}},
+	}
+}
+
+// lender is a rig whose user has a login.
+func lender(t *testing.T) (p *purse, file string) {
+	t.Helper()
+	return lenderOn(t, databases["sqlite"](t))
+}
+
+func lenderOn(t *testing.T, database string) (p *purse, file string) {
+	t.Helper()
+	p = newPurse(t, database, says200(1, 1))
+	user := t.TempDir()
+	file = filepath.Join(user, loginName)
+	write(t, file, login("first", time.Now().Add(time.Hour)))
+	p.deps.Environ = append([]string{"HOME=" + user}, p.deps.Environ...)
+	p.deps.Drivers["signed"] = signed{caller{p}}
+	p.engine = engine.New(p.deps)
+	return p, file
+}
+
+func (p *purse) signs(name string, resume bool) engine.Target {
+	return p.calls(name, func(d *loop.Definition) {
+		d.Agent, d.BaseURL, d.Model, d.Auth, d.Resume = "signed", "", "", loop.AuthLend, resume
+	})
+}
+
+func TestWhatIsInALentLoginIsWrittenNowhereAlsoWhenItIsRenewed(t *testing.T) {
+	p, file := lender(t)
+	second := login("second", time.Now().Add(2*time.Hour))
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		had, err := r.Home.Read(loginName)
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = fmt.Fprintf(r.Output, "I am %s\n", had)
+		r.On(agent.Event{Kind: agent.EventText, Text: "still " + string(had)})
+		write(t, filepath.Join(r.Home.Path(), loginName), second)
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return agent.Result{
+			Ended: proc.Exited, Claims: true, Took: time.Millisecond, Usage: loop.Usage{Input: 5, Source: loop.UsageReported},
+			Message: "```json\n" + `{"outcome":"done","summary":"used tok-second-access-0123456789 and tok-first-refresh-0123456789"}` + "\n```",
+		}, nil
+	}
+	run := p.run(p.signs("a", false), engine.Firing{})
+	if run.Outcome != loop.OutcomeProposed || run.Auth != loop.AuthLend {
+		t.Fatalf("run = %s %s %q, auth %q", run.Outcome, run.Reason, run.Detail, run.Auth)
+	}
+	if got := read(t, file); got != second {
+		t.Errorf("the user's login = %s, want the renewed one", got)
+	}
+	its := p.iterations(run.ID)
+	everything := p.told(run.ID) + run.Summary + its[0].Report + its[0].Acted + runGit(t, p.root, "log", "--all", "--format=%B")
+	if strings.Contains(everything, "tok-") || !strings.Contains(everything, "[redacted:") {
+		t.Errorf("a token is written: %s", everything)
+	}
+}
+
+func TestATokenOfALentLoginInAFileIsRefused(t *testing.T) {
+	p, _ := lender(t)
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		write(t, r.Dir+"/src/a.txt", "tok-first-access-0123456789\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	run := p.run(p.signs("a", false), engine.Firing{})
+	if run.Outcome != loop.OutcomeRefused || run.Reason != loop.ReasonSecret {
+		t.Errorf("run = %s %s %q, want refused", run.Outcome, run.Reason, run.Detail)
+	}
+}
+
+func TestALoginThatAnotherRunHasBlocksTheRunAndCountsAsNoFailure(t *testing.T) {
+	p, _ := lender(t)
+	var second loop.Run
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		if second.ID == "" {
+			second = p.run(p.signs("b", false), engine.Firing{})
+		}
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	if run := p.run(p.signs("a", false), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+		t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+	}
+	if second.Outcome != loop.OutcomeBlocked || second.Reason != loop.FailureHeld || !strings.Contains(second.Detail, "is held by process") {
+		t.Errorf("the second run = %s %s %q, want blocked by the held login", second.Outcome, second.Reason, second.Detail)
+	}
+	p.wantOpen("lp_b", 0)
+	if holds := p.holds(); len(holds) != 0 {
+		t.Errorf("holds = %+v", holds)
+	}
+}
+
+func TestALoginThatIsNotUsedIsShownToTheUser(t *testing.T) {
+	p, file := lender(t)
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		write(t, file, login("users", time.Now().Add(3*time.Hour)))
+		write(t, filepath.Join(r.Home.Path(), loginName), login("programs", time.Now().Add(2*time.Hour)))
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	run := p.run(p.signs("a", false), engine.Firing{})
+	told := p.told(run.ID)
+	_, after, found := strings.Cut(told, "the one that is not used lies in ")
+	path, _, _ := strings.Cut(after, ":")
+	if !found || !strings.Contains(read(t, path), "tok-programs-access") {
+		t.Errorf("nobody is told where the other login lies: %s", told)
+	}
+}
+
+func TestAHomeThatIsKeptHoldsConversationsAndNoLogin(t *testing.T) {
+	p, _ := lender(t)
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(r.Home.Path(), ".chats/one"), "what was said")
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	if run := p.run(p.signs("a", true), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+		t.Fatalf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+	}
+	home := filepath.Join(p.home, "sessions/lp_a/signed/home")
+	if got := read(t, filepath.Join(home, ".chats/one")); got != "what was said" {
+		t.Errorf("the conversation = %q", got)
+	}
+	if got := read(t, filepath.Join(home, loginName)); got != "" {
+		t.Errorf("a login lies in a home that nobody uses: %s", got)
+	}
+}

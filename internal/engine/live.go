@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// liveTurn is a turn under way, for whoever finds the run dead: what it used is
+// never nothing.
+type liveTurn struct {
+	row  loop.Turn
+	seat *turn.Seat
+	cost func([]loop.ModelUsage) ([]loop.ModelUsage, loop.Cost)
+	last loop.Usage // that was saved
+}
+
+// begin shows the watcher a turn that begins. Until something is known of it, it
+// has read its prompt and said one word.
+func (c *cycle) begin(row loop.Turn, seat *turn.Seat, prompt string) (end func()) {
+	row.Usage = leastUsage(len(prompt))
+	c.mu.Lock()
+	c.live = &liveTurn{row: row, seat: seat, cost: func(m []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) { return plan.Cost(m, c.spending.prices) }}
+	c.mu.Unlock()
+	return func() {
+		c.mu.Lock()
+		c.live = nil
+		c.mu.Unlock()
+	}
+}
+
+// leastUsage is that of a turn of which nothing is known but its prompt.
+func leastUsage(prompt int) loop.Usage {
+	return loop.Usage{Input: 1 + int64(prompt)/bytesPerToken, Output: 1, Source: loop.UsageEstimated}
+}
+
+// bytesPerToken is the rule of thumb behind an estimate.
+const bytesPerToken = 4
+
+// news is the row of the turn so far, if it says more than what was saved.
+func (l *liveTurn) news() *liveTurn {
+	if l == nil {
+		return nil
+	}
+	now := *l
+	if usage, models := l.seat.SoFar(); !usage.Zero() {
+		now.row.Usage = usage
+		now.row.Models, now.row.Cost = l.cost(models)
+	}
+	if now.row.Usage == l.last {
+		return nil
+	}
+	return &now
+}
+
+func (l *liveTurn) save(ctx context.Context, rt *store.RunTx) error {
+	if l == nil {
+		return nil
+	}
+	return rt.SaveTurn(ctx, l.row)
+}
+
+// saved notes in the turn that is under way what was saved of it.
+func (l *liveTurn) saved(live *liveTurn) {
+	if l != nil && live != nil {
+		live.last = l.row.Usage
+	}
+}
+
+// countDead adds up what the turns of a dead run used, as far as it was seen.
+func (c *cycle) countDead(turns []loop.Turn) {
+	var sum loop.Usage
+	var cost loop.Cost
+	for _, t := range turns {
+		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
+		c.counted = max(c.counted, t.Iteration)
+	}
+	c.turns = len(turns)
+	c.run.Usage, c.run.Cost = sum, cost
+}
+
+// countUnseen charges the turn in which a process died before anything of it was
+// saved: its model may have read the prompt.
+func (c *cycle) countUnseen(died loop.Phase) {
+	n := len(c.its)
+	prompt, err := os.Stat(filepath.Join(c.turnDir(c.run.ID, n), promptName))
+	if died != loop.PhaseAct || n == 0 || c.counted >= n || err != nil {
+		return
+	}
+	row := c.turnRow(c.current().Started)
+	row.Agent = or(row.Agent, c.run.Agent)
+	row.Usage = leastUsage(int(prompt.Size()))
+	c.turns++
+	c.run.Usage = c.run.Usage.Add(row.Usage)
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
+}

@@ -1,0 +1,96 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/standin"
+)
+
+// What a loop without a past reserves: the table's numbers of the pattern custom.
+const (
+	usualTokens = 38_000
+	usualMicro  = 30_000 + 8_000*5
+)
+
+func TestFiftyConcurrentRunsOnABudgetForTenSpendNoMoreThanIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		most   loop.Amount
+		used   func(loop.Amount) int64
+		what   string
+		output int64 // of each call
+	}{
+		"of tokens": {loop.Amount{Tokens: 10 * usualTokens}, func(a loop.Amount) int64 { return a.Tokens }, "tokens", usualTokens / 5},
+		"of money":  {loop.Amount{MicroUSD: 10 * usualMicro}, func(a loop.Amount) int64 { return a.MicroUSD }, "USD", usualMicro / 5 / 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+				p.writes.Store(c.output)
+				p.budget(all, loop.WindowDay, c.most)
+				p.agent = p.spends(10, int(c.output))
+				runs := fifty(t, p)
+				var sum loop.Amount
+				refused := 0
+				for _, run := range runs {
+					sum = sum.Add(loop.Amount{Tokens: run.Usage.Charged(), MicroUSD: run.Cost.MicroUSD})
+					if run.Usage.Source == loop.UsageEstimated {
+						t.Errorf("run %s: usage = %+v, want it metered", run.ID, run.Usage)
+					}
+					if run.Outcome == loop.OutcomeProposed {
+						continue
+					}
+					refused++
+					if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != loop.ExitBudget || run.Reason != loop.ReasonBudget {
+						t.Errorf("run = %s %s %q, want budget", run.Outcome, run.Reason, run.Detail)
+					}
+					for _, want := range []string{"the day budget of everything has ", c.what + " left of ", "it opens at ", "00:00 UTC"} {
+						if !strings.Contains(run.Detail, want) {
+							t.Errorf("detail = %q, want %q in it", run.Detail, want)
+						}
+					}
+				}
+				most, total := c.used(c.most), p.model.Total()
+				used := c.used(sum)
+				if used > most || used < most*7/10 || refused < 40 {
+					t.Errorf("%d of %d are used and %d of 50 runs refused, want most of it and at least 40", used, most, refused)
+				}
+				if got := total.Input + total.Output; got != sum.Tokens {
+					t.Errorf("the model said %d tokens, the runs have %d", got, sum.Tokens)
+				}
+				st := p.standing(all)
+				if got := c.used(st.Used); got != used || !st.Reserved.Zero() {
+					t.Errorf("the window has %d used and %+v reserved, the runs %d and nothing", got, st.Reserved, used)
+				}
+			})
+		})
+	}
+}
+
+// fifty runs fifty loops at once, on five engines that share a store.
+func fifty(t *testing.T, p *purse) []loop.Run {
+	t.Helper()
+	engines := make([]*engine.Engine, 5)
+	for i := range engines {
+		deps := p.deps
+		deps.Home = t.TempDir()
+		engines[i] = engine.New(deps)
+	}
+	runs := make([]loop.Run, 50)
+	var together sync.WaitGroup
+	for i := range runs {
+		target := p.calls(fmt.Sprint("l", i), nil)
+		together.Go(func() {
+			run, err := engines[i%len(engines)].Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+			if err != nil {
+				t.Errorf("run %d: %v", i, err)
+			}
+			runs[i] = run
+		})
+	}
+	together.Wait()
+	return runs
+}

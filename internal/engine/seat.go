@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// modelPort is where programs with a network of their own find the endpoint of
+// their model.
+const modelPort = 3129
+
+// openSeat makes what the agent's program needs around it for one turn.
+func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
+	s := c.site()
+	uid, gid := -1, -1
+	if u, g := s.tier().Owner(); s.owned() {
+		uid, gid = u, g
+	}
+	if c.unsigned != nil {
+		return nil, c.unsigned
+	}
+	c.run.Auth = c.signed.Auth
+	return turn.Open(ctx, turn.Need{
+		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
+		SeenHome: s.seenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.spending.account,
+		Upstream: upstream(c.Environ), Say: s.say, Denied: denials(s.say), Reopen: c.reopen(ctx),
+	})
+}
+
+// denials tells a person of what did not pass. A program that asks its vendor's
+// address for something else than a model does so again and again: each such
+// path is told once.
+func denials(say func(string)) func(meter.Denial) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(d meter.Denial) {
+		mu.Lock()
+		again := d.Reason == model.ReasonNoCall && told[d.Detail]
+		told[d.Detail] = true
+		mu.Unlock()
+		if !again {
+			say("network: " + d.String())
+		}
+	}
+}
+
+// sign finds what the agent identifies itself with. What it lacks is said when it
+// would act, because a run that finds nothing to do needs nothing.
+func (c *cycle) sign() {
+	c.signed, c.unsigned = c.actor.Credential(c.Environ, proc.Variable(c.Environ, "HOME"), c.Now())
+}
+
+// seatDir is the folder in which the agent's home is. That of a conversation that
+// is gone on with outlives the run.
+func (c *cycle) seatDir() string {
+	if c.def.Resume {
+		return filepath.Join(c.Home, "sessions", c.run.LoopID, c.actor.Handle)
+	}
+	return filepath.Join(c.runDir(c.run.ID), "seat-"+strconv.Itoa(c.turns+1))
+}
+
+// refusedTurn is a turn that could not be taken for a reason that a person can
+// act on: the agent has nothing to identify itself with, or no model.
+func refusedTurn(class loop.FailureClass, f *loop.Fault) agent.Result {
+	text := f.Error()
+	if f.Fix != "" {
+		text += "; " + f.Fix
+	}
+	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
+}
+
+// around is what a place shows because of a seat.
+func around(box *sandbox.Box, seat *turn.Seat, tier sandbox.Tier) {
+	if seat == nil {
+		return
+	}
+	box.Ports, box.Binds = append(box.Ports, seat.Ports...), append(box.Binds, seat.Binds...)
+	if seat.Home == nil {
+		return
+	}
+	box.Scratch = filepath.Dir(seat.HomeDir)
+	if tier.Mounts() {
+		box.Binds = append(box.Binds, sandbox.Bind{From: seat.HomeDir, To: box.Home, Write: true})
+	}
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// A conversation that is longer is not gone on with: every turn pays for all of
+// it.
+const (
+	longestTurns  = 20
+	longestTokens = 300_000 // input and output that its program counted
+)
+
+// readSession finds the conversation that the run goes on with.
+func (c *cycle) readSession(ctx context.Context) error {
+	if !c.def.Resume {
+		return nil
+	}
+	if len(c.actor.Profile.Sessions) == 0 {
+		c.note("resume: %s cannot go on with a conversation; each turn begins anew", c.actor.Agent.Driver)
+		return nil
+	}
+	if c.talk != nil {
+		c.goOn(*c.talk)
+		return nil
+	}
+	var s loop.Session
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		s, err = r.Session(ctx, c.run.LoopID, c.actor.Handle)
+		return err
+	})
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.goOn(s)
+	return nil
+}
+
+// goOn makes a conversation that of the next turn, unless it is long.
+func (c *cycle) goOn(s loop.Session) {
+	c.talk = nil
+	var tokens int64
+	for _, m := range s.Totals {
+		tokens += m.Charged()
+	}
+	if s.Turns >= longestTurns || tokens >= longestTokens {
+		c.note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)
+		return
+	}
+	c.talk = &s
+}
+
+// keepSession stages the conversation that a turn left, for the next one to go on
+// with. One that failed because it was too long, or could not be taken up, is
+// left behind.
+func (c *cycle) keepSession(res agent.Result) {
+	if !c.def.Resume || res.Ended == proc.NotStarted {
+		return
+	}
+	handle := c.actor.Handle
+	if f := res.Failure; res.Session == nil || f != nil && (f.Class == loop.FailureOverflow || f.Class == loop.FailureMalformed) {
+		if c.talk != nil {
+			c.talk = nil
+			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.DropSession(ctx, handle) })
+		}
+		return
+	}
+	s := *res.Session
+	if s.Turns = 1; c.talk != nil && c.talk.ID == s.ID {
+		s.Turns = c.talk.Turns + 1
+	}
+	c.talk = &s
+	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveSession(ctx, handle, s) })
+}

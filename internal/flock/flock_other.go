@@ -1,0 +1,15 @@
+//go:build !unix
+
+package flock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+const openFlags = 0
+
+func lock(f *os.File, _ bool) error {
+	return fmt.Errorf("lock %s: %w", f.Name(), errors.ErrUnsupported)
+}

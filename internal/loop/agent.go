@@ -1,0 +1,42 @@
+package loop
+
+import "time"
+
+// Agent is an entry of the roster: who acts. Every driver's name is one by
+// itself, with nothing but that driver.
+type Agent struct {
+	ID       string    `json:"id,omitempty"` // empty for a driver's own entry
+	Handle   string    `json:"handle"`       // without the @
+	Role     string    `json:"role,omitempty"`
+	Board    string    `json:"board,omitempty"`
+	Skills   []string  `json:"skills,omitempty"`
+	Driver   string    `json:"driver"`
+	Command  string    `json:"agent_command,omitempty"` // run by the shell
+	Model    string    `json:"model,omitempty"`
+	Provider string    `json:"provider,omitempty"`
+	BaseURL  string    `json:"base_url,omitempty"`
+	Auth     Auth      `json:"auth,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+	Updated  time.Time `json:"updated,omitzero"`
+}
+
+// Auth is how an agent gets at its model.
+type Auth string
+
+// The ways. The zero Auth is whichever the machine has a credential for, inject
+// before lend.
+const (
+	// AuthInject keeps the key outside: requests get it on their way, and every
+	// token is metered.
+	AuthInject Auth = "inject"
+	// AuthLend puts a subscription's login where the program looks for it. The
+	// program can read it, and reports its own usage.
+	AuthLend Auth = "lend"
+)
+
+// Session is a conversation that a later turn can go on with.
+type Session struct {
+	ID     string       `json:"id"`
+	Totals []ModelUsage `json:"totals,omitempty"` // what the program's own counters said at its end, since the session began
+	Turns  int          `json:"turns"`
+}

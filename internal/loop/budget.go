@@ -1,0 +1,153 @@
+package loop
+
+import (
+	"slices"
+	"time"
+)
+
+// Amount is how much of everything was used, or may be. In a cap, zero means
+// that there is none.
+type Amount struct {
+	Tokens     int64         `json:"tokens,omitempty"`    // input, cache writes and output
+	Output     int64         `json:"output,omitempty"`    // output tokens alone
+	MicroUSD   int64         `json:"micro_usd,omitempty"` // millionths of a US dollar
+	Wall       time.Duration `json:"wall,omitempty"`      // agent time only; gates and waiting are not counted
+	Iterations int64         `json:"iterations,omitempty"`
+	Items      int64         `json:"items,omitempty"`
+}
+
+// Add returns the sum of both amounts; what does not fit is the largest number.
+func (a Amount) Add(b Amount) Amount {
+	return Amount{
+		Tokens: plus(a.Tokens, b.Tokens), Output: plus(a.Output, b.Output), MicroUSD: plus(a.MicroUSD, b.MicroUSD),
+		Wall:       time.Duration(plus(int64(a.Wall), int64(b.Wall))),
+		Iterations: plus(a.Iterations, b.Iterations), Items: plus(a.Items, b.Items),
+	}
+}
+
+// Zero reports whether a is nothing at all.
+func (a Amount) Zero() bool { return a == Amount{} }
+
+// BudgetScope says whose spending a budget bounds.
+type BudgetScope struct {
+	Kind string `json:"kind"` // one of the Budget constants
+	ID   string `json:"id"`   // of the loop or the workspace, or the name of the agent; empty for all
+}
+
+// Kinds of scopes, from the narrowest to the widest.
+const (
+	BudgetLoop      = "loop"
+	BudgetAgent     = "agent"
+	BudgetWorkspace = "workspace"
+	BudgetAll       = "all"
+)
+
+// BudgetWindow is the time over which spending is added up.
+type BudgetWindow string
+
+// The windows. Days and months are those of UTC.
+const (
+	WindowRun   BudgetWindow = "run"
+	WindowDay   BudgetWindow = "day"
+	WindowMonth BudgetWindow = "month"
+)
+
+// Start is when the window that holds now began, and End when the next one
+// opens. For a run both are zero: it has no clock.
+func (w BudgetWindow) Start(now time.Time) time.Time {
+	y, m, d := now.UTC().Date()
+	switch w {
+	case WindowDay:
+		return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	case WindowMonth:
+		return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
+	case WindowRun:
+	}
+	return time.Time{}
+}
+
+// End is when the next window opens.
+func (w BudgetWindow) End(now time.Time) time.Time {
+	switch w {
+	case WindowDay:
+		return w.Start(now).AddDate(0, 0, 1)
+	case WindowMonth:
+		return w.Start(now).AddDate(0, 1, 0)
+	case WindowRun:
+	}
+	return time.Time{}
+}
+
+// Budget caps what a scope may spend in each window.
+type Budget struct {
+	Scope  BudgetScope  `json:"scope"`
+	Window BudgetWindow `json:"window"`
+	Cap    Amount       `json:"cap"`
+	By     string       `json:"by,omitempty"` // who set it; the definition's own say so
+	Set    time.Time    `json:"set,omitzero"`
+}
+
+// Shortage says why a budget does not fund what was asked for: which window,
+// which of its caps, how much of that is left and when it opens again.
+type Shortage struct {
+	Budget Budget    `json:"budget"`
+	What   string    `json:"what"` // tokens output micro_usd wall iterations items
+	Cap    int64     `json:"cap"`  // in the unit of What; wall in nanoseconds
+	Left   int64     `json:"left"`
+	Need   int64     `json:"need"`
+	Opens  time.Time `json:"opens,omitzero"` // zero: not by itself
+}
+
+// Standing is how a budget stands.
+type Standing struct {
+	Budget   Budget    `json:"budget"`
+	Used     Amount    `json:"used"`
+	Reserved Amount    `json:"reserved"` // by runs that are not settled
+	Opens    time.Time `json:"opens,omitzero"`
+}
+
+// Cost is what a run or a turn cost, with the prices that were used. The zero
+// Cost is of something that used no model.
+type Cost struct {
+	MicroUSD int64        `json:"micro_usd"`
+	Unpriced []string     `json:"unpriced,omitempty"` // models without a price: what they cost is not in MicroUSD
+	Prices   []ModelPrice `json:"prices,omitempty"`
+	AsOf     string       `json:"as_of,omitempty"` // date of the table
+}
+
+// Add returns the sum of both costs, with all prices that were used.
+func (c Cost) Add(d Cost) Cost {
+	sum := Cost{MicroUSD: plus(c.MicroUSD, d.MicroUSD), Unpriced: slices.Clone(c.Unpriced), Prices: slices.Clone(c.Prices), AsOf: c.AsOf}
+	if d.AsOf != "" {
+		sum.AsOf = d.AsOf
+	}
+	for _, m := range d.Unpriced {
+		if !slices.Contains(sum.Unpriced, m) {
+			sum.Unpriced = append(sum.Unpriced, m)
+		}
+	}
+	for _, p := range d.Prices {
+		if !slices.Contains(sum.Prices, p) {
+			sum.Prices = append(sum.Prices, p)
+		}
+	}
+	return sum
+}
+
+// ModelPrice is a price that was used, in US dollars per million tokens.
+type ModelPrice struct {
+	Model  string  `json:"model"`
+	Input  float64 `json:"input_per_mtok"`
+	Output float64 `json:"output_per_mtok"`
+}
+
+// Hold keeps runs of a subject from starting until a time: an account that is
+// limited, or a loop that cools off after errors.
+type Hold struct {
+	Subject string    `json:"subject"` // account:… or loop:…
+	Until   time.Time `json:"until,omitzero"`
+	Reason  Reason    `json:"reason,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+	Errors  int64     `json:"errors"` // in a row, without a turn that went well between them
+	Updated time.Time `json:"updated,omitzero"`
+}

@@ -1,0 +1,100 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Dimensions are what an Amount counts, in the order of AmountParts, by the
+// names that a Shortage has for them.
+var Dimensions = [6]string{"tokens", "output", "micro_usd", "wall", "iterations", "items"}
+
+// AmountParts are the numbers of an Amount in the order of Dimensions; wall is
+// in nanoseconds.
+type AmountParts [6]int64
+
+// Parts returns the numbers of a, one for each of Dimensions.
+func (a Amount) Parts() AmountParts {
+	return AmountParts{a.Tokens, a.Output, a.MicroUSD, int64(a.Wall), a.Iterations, a.Items}
+}
+
+// Amount puts the numbers back together.
+func (p AmountParts) Amount() Amount {
+	return Amount{Tokens: p[0], Output: p[1], MicroUSD: p[2], Wall: time.Duration(p[3]), Iterations: p[4], Items: p[5]}
+}
+
+// Max returns the larger of both in each dimension: what is charged when nobody
+// knows which is right.
+func (a Amount) Max(b Amount) Amount {
+	p, q := a.Parts(), b.Parts()
+	for i := range p {
+		p[i] = max(p[i], q[i])
+	}
+	return p.Amount()
+}
+
+// Sub returns a without b, and never less than nothing.
+func (a Amount) Sub(b Amount) Amount {
+	p, q := a.Parts(), b.Parts()
+	for i := range p {
+		p[i] = max(0, max(p[i], 0)-max(q[i], 0))
+	}
+	return p.Amount()
+}
+
+// AmountError means that a number is none that can be reserved, used or capped.
+type AmountError struct {
+	What string // one of Dimensions
+	N    int64
+	Why  string
+}
+
+func (e *AmountError) Error() string { return fmt.Sprintf("%s: %d %s", e.What, e.N, e.Why) }
+
+// Valid returns an *AmountError for the first number that is negative, and nil
+// if none is.
+func (a Amount) Valid() error {
+	for i, n := range a.Parts() {
+		if n < 0 {
+			return &AmountError{What: Dimensions[i], N: n, Why: "is negative"}
+		}
+	}
+	return nil
+}
+
+// Room returns an *AmountError if b cannot be added to a because the sum fits no
+// number.
+func (a Amount) Room(b Amount) error {
+	p, q := a.Parts(), b.Parts()
+	for i := range p {
+		if p[i] > math.MaxInt64-q[i] {
+			return &AmountError{What: Dimensions[i], N: q[i], Why: fmt.Sprintf("does not fit beside the %d that are counted already", p[i])}
+		}
+	}
+	return nil
+}
+
+// Fund says whether a reservation may grow from held to want. Reserved of each
+// standing contains held. If it may not, the Shortage is of the cap of which
+// the smallest part is left, and the first such in the order of standing.
+// What does not grow is funded, however little is left.
+func Fund(standing []Standing, held, want Amount) (Shortage, bool) {
+	var worst Shortage
+	tightest := 2.0
+	for _, s := range standing {
+		for i, limit := range s.Budget.Cap.Parts() {
+			need := want.Parts()[i] - held.Parts()[i]
+			taken := plus(s.Used.Parts()[i], s.Reserved.Parts()[i])
+			left := max(0, limit-taken)
+			if limit <= 0 || need <= 0 || need <= left {
+				continue
+			}
+			if part := float64(left) / float64(limit); part < tightest {
+				tightest = part
+				worst = Shortage{Budget: s.Budget, What: Dimensions[i], Cap: limit, Left: left, Need: need, Opens: s.Opens}
+			}
+		}
+	}
+	return worst, tightest > 1
+}

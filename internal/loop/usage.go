@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// Usage counts tokens of model calls, each token once: Input are those that
+// were neither read from a cache nor written to one. Source says how the
+// numbers came to be.
+type Usage struct {
+	Input        int64       `json:"input"`
+	Output       int64       `json:"output"`
+	CacheRead    int64       `json:"cache_read"`
+	CacheWrite   int64       `json:"cache_write"`
+	CacheWrite1h int64       `json:"cache_write_1h,omitempty"` // the part of CacheWrite that is kept for an hour
+	Source       UsageSource `json:"source,omitempty"`
+}
+
+// ModelUsage is what one model was used for.
+type ModelUsage struct {
+	Model string `json:"model"`
+	Usage
+	MicroUSD int64 `json:"micro_usd"`        // millionths of a US dollar
+	Priced   bool  `json:"priced,omitempty"` // false: the model has no price, and MicroUSD means nothing
+}
+
+// UsageSource says how a Usage was obtained.
+type UsageSource string
+
+// The sources, from the most to the least exact. A sum is as exact as its
+// least exact part.
+const (
+	UsageMetered   UsageSource = "metered"
+	UsageReported  UsageSource = "reported"
+	UsageEstimated UsageSource = "estimated"
+)
+
+var exactness = map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, UsageEstimated: 3}
+
+// Charged is what counts against token budgets: cache reads are priced apart
+// and never trip a cap.
+func (u Usage) Charged() int64 { return plus(plus(u.Input, u.CacheWrite), u.Output) }
+
+// Zero reports whether no token was counted, whatever the source.
+func (u Usage) Zero() bool {
+	u.Source = ""
+	return u == Usage{}
+}
+
+// Add returns the sum of both usages, with the less exact source. A sum that
+// does not fit is the largest number.
+func (u Usage) Add(v Usage) Usage {
+	sum := Usage{
+		Input: plus(u.Input, v.Input), Output: plus(u.Output, v.Output), CacheRead: plus(u.CacheRead, v.CacheRead),
+		CacheWrite: plus(u.CacheWrite, v.CacheWrite), CacheWrite1h: plus(u.CacheWrite1h, v.CacheWrite1h), Source: u.Source,
+	}
+	if exactness[v.Source] > exactness[u.Source] {
+		sum.Source = v.Source
+	}
+	return sum
+}
+
+// Since is what was used after v, which was counted before u on the same
+// counters. A counter that went back began anew: then all of it counts.
+func (u Usage) Since(v Usage) Usage {
+	return Usage{
+		Input: since(u.Input, v.Input), Output: since(u.Output, v.Output), CacheRead: since(u.CacheRead, v.CacheRead),
+		CacheWrite: since(u.CacheWrite, v.CacheWrite), CacheWrite1h: since(u.CacheWrite1h, v.CacheWrite1h), Source: u.Source,
+	}
+}
+
+func since(now, before int64) int64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+// plus adds two counts. A count is never negative, and never grows beyond what
+// an int64 holds.
+func plus(a, b int64) int64 {
+	a, b = max(a, 0), max(b, 0)
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// MostTokens is the most that one number of a usage can mean. What is larger is
+// no count, whoever reports it.
+const MostTokens = 1 << 40
+
+// Count is a number of tokens as a model or a program reports it. Its zero value
+// was not reported. Anything but a whole number from 0 to MostTokens is Bad, and
+// N then says nothing.
+type Count struct {
+	N   int64
+	Set bool
+	Bad bool
+}
+
+// UnmarshalJSON reads any JSON value without an error: what is no count is Bad,
+// and null is not reported.
+func (c *Count) UnmarshalJSON(data []byte) error {
+	*c = Count{Set: true}
+	if string(data) == "null" {
+		*c = Count{}
+		return nil
+	}
+	var f float64
+	if err := json.Unmarshal(data, &f); err != nil || f < 0 || f > MostTokens || f != math.Trunc(f) {
+		c.Bad = true
+		return nil //nolint:nilerr // A number that is none is an answer here, and a pessimistic one.
+	}
+	c.N = int64(f)
+	return nil
+}

@@ -1,0 +1,203 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// kind is what an address is, in the words of a denial.
+type kind string
+
+const (
+	public     kind = "public"
+	private    kind = "private"
+	loopback   kind = "loopback"
+	linkLocal  kind = "link-local"
+	metadata   kind = "a cloud's metadata service"
+	multicast  kind = "multicast"
+	unspecific kind = "unspecified"
+	reserved   kind = "reserved"
+	tunnelled  kind = "an old form of a tunnel"
+	ours       kind = "an address of this machine"
+)
+
+// ranges are read from the top: the first that holds an address says its kind.
+// The address is without the forms that an IPv4 address takes inside of IPv6.
+var ranges = []struct {
+	kind kind
+	in   []netip.Prefix
+}{
+	{metadata, prefixes("169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd00:ec2::/32 fd20:ce::/32")},
+	{unspecific, prefixes("0.0.0.0/8 ::/128")},
+	{loopback, prefixes("127.0.0.0/8 ::1/128")},
+	{linkLocal, prefixes("169.254.0.0/16 fe80::/10 fec0::/10")},
+	{multicast, prefixes("224.0.0.0/4 ff00::/8")},
+	{private, prefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 198.18.0.0/15 fc00::/7")},
+	{reserved, prefixes("192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001:db8::/32 3fff::/20")},
+	{tunnelled, prefixes("2002::/16 2001::/32")},
+	{reserved, prefixes("2001::/23")},
+	{public, prefixes("0.0.0.0/0 2000::/3")},
+}
+
+// nat64 is the prefix under which networks without IPv4 reach IPv4 addresses.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+func prefixes(list string) []netip.Prefix {
+	var out []netip.Prefix
+	for text := range strings.FieldsSeq(list) {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+// within returns the address that is reached: the IPv4 address inside of an
+// IPv6 one where the latter is only a way to write or to route it.
+func within(a netip.Addr) netip.Addr {
+	a = a.Unmap()
+	if nat64.Contains(a) {
+		b := a.As16()
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return a
+}
+
+// kindOf says what an address is. What is in no list is reserved: nothing
+// passes because somebody forgot it here.
+func kindOf(a netip.Addr) kind {
+	if !a.IsValid() || a.Zone() != "" {
+		return reserved
+	}
+	a = within(a)
+	if isISATAP(a) {
+		return tunnelled
+	}
+	for _, r := range ranges {
+		if slices.ContainsFunc(r.in, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return r.kind
+		}
+	}
+	return reserved
+}
+
+// isISATAP finds 0:5efe and 200:5efe before the last four bytes, under any
+// prefix: those bytes are an IPv4 address, to which a tunnel would lead.
+func isISATAP(a netip.Addr) bool {
+	b := a.As16()
+	return a.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
+}
+
+// addresses looks a place up, once, and returns what of it may be dialled.
+func (e *Egress) addresses(ctx context.Context, p place) ([]netip.AddrPort, error) {
+	found := []netip.Addr{p.addr}
+	if !p.addr.IsValid() {
+		var err error
+		if found, err = e.lookup(ctx, p.name); err != nil {
+			return nil, &unreachableError{p, err}
+		}
+	}
+	own, err := e.own()
+	if err != nil {
+		return nil, &unreachableError{p, fmt.Errorf("list the addresses of this machine: %w", err)}
+	}
+	var good []netip.AddrPort
+	var bad, entries []string
+	for _, a := range found {
+		k := e.judge(a, p.port, own)
+		if k == public {
+			good = append(good, netip.AddrPortFrom(a, p.port))
+			continue
+		}
+		bad = append(bad, fmt.Sprintf("%s (%s)", a, k))
+		if k == private {
+			entries = append(entries, entryOf(within(a).String(), p.port))
+		}
+	}
+	if len(good) == 0 {
+		return nil, deny(p, ReasonAddress, resolved(p, bad, entries))
+	}
+	return good, nil
+}
+
+// resolved says what a name leads to. Only private addresses can be opened, by
+// listing them beside the name.
+func resolved(p place, bad, entries []string) string {
+	text := "it is " + strings.Join(firstOf(bad, 4), ", ")
+	if len(bad) == 0 {
+		text = "it has no address"
+	}
+	if len(entries) > 0 {
+		text += "; " + allowBy(append([]string{entryOf(p.name, p.port)}, entries[:min(len(entries), 4)]...)...)
+	}
+	return text
+}
+
+// firstOf bounds what is written about an answer that others made.
+func firstOf(list []string, n int) []string {
+	if len(list) > n {
+		return append(list[:n:n], "...")
+	}
+	return list
+}
+
+// judge is kindOf, with what only this machine and its owner know.
+func (e *Egress) judge(a netip.Addr, port uint16, own []netip.Addr) kind {
+	k := kindOf(a)
+	if k != public && k != private {
+		return k
+	}
+	reached := within(a)
+	if slices.Contains(own, reached) || slices.Contains(own, a) {
+		return ours
+	}
+	if k == private && e.opened(reached, port) {
+		return public
+	}
+	return k
+}
+
+// opened tells whether a private address is one that somebody has asked for.
+func (e *Egress) opened(a netip.Addr, port uint16) bool {
+	if slices.ContainsFunc(e.Private, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return true
+	}
+	_, reason := e.Allow.find(place{name: a.String(), addr: a, port: port})
+	return reason == ""
+}
+
+func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if e.Resolve != nil {
+		return e.Resolve(ctx, name)
+	}
+	// The dot at the end keeps the search domains of this machine away.
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		// A sandbox need not know which name server this machine asks.
+		return nil, fmt.Errorf("look it up: %s", dns.Err)
+	}
+	return addrs, err
+}
+
+func (e *Egress) own() ([]netip.Addr, error) {
+	list := e.Interfaces
+	if list == nil {
+		list = net.InterfaceAddrs
+	}
+	addrs, err := list()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				out = append(out, addr.Unmap())
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,152 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Reasons of a Denial.
+const (
+	ReasonHost        loop.Reason = "host_not_listed"
+	ReasonPort        loop.Reason = "port_not_listed"
+	ReasonSpelling    loop.Reason = "host_spelling"    // a host that programs read in different ways
+	ReasonAddress     loop.Reason = "resolved_address" // the name leads to this machine or its network
+	ReasonCall        loop.Reason = "request_not_listed"
+	ReasonRequest     loop.Reason = "bad_request" // it can be read in two ways, or is none for a proxy
+	ReasonPlainTunnel loop.Reason = "plain_tunnel"
+	ReasonNoTLS       loop.Reason = "not_tls"
+	ReasonServerName  loop.Reason = "server_name"    // TLS asks for another host than CONNECT, or hides which
+	ReasonSent        loop.Reason = "sent_cap"       // of the connection, or of all
+	ReasonReceived    loop.Reason = "received_cap"   // of the connection, or of all
+	ReasonTime        loop.Reason = "connection_age" // it was open for too long
+	ReasonConnections loop.Reason = "connection_cap"
+)
+
+const maxShown = 120 // bytes of what a program sent, in what is said about it
+
+// Denial is a request that did not pass, or a connection that was cut.
+type Denial struct {
+	At     time.Time
+	Host   string // as in Host.Name; as it was written if it is no host; empty if none was read
+	Port   uint16 // 0 if none was read
+	Reason loop.Reason
+	Detail string // what a person needs to know beside the reason; no more than one line
+}
+
+// String is one line of ASCII: what was denied, and what to write to allow it.
+func (d Denial) String() string {
+	where := "a request"
+	if d.Host != "" {
+		where = d.asked()
+	}
+	line := fmt.Sprintf("pawl denied %s: %s", where, d.Reason)
+	if d.Detail != "" {
+		line += ": " + d.Detail
+	}
+	if fix := d.fix(); fix != "" {
+		line += "; " + fix
+	}
+	return oneLine(line)
+}
+
+func (d Denial) asked() string {
+	if d.Port == 0 {
+		return d.Host
+	}
+	if strings.Contains(d.Host, ":") {
+		return fmt.Sprintf("[%s]:%d", d.Host, d.Port)
+	}
+	return fmt.Sprintf("%s:%d", d.Host, d.Port)
+}
+
+// fix is what the definition has to say. What no definition can allow has none.
+func (d Denial) fix() string {
+	if d.Reason == ReasonHost || d.Reason == ReasonPort {
+		return allowBy(entryOf(d.Host, d.Port))
+	}
+	if d.Reason == ReasonCall {
+		return "the definition's network lists the host for other requests only"
+	}
+	return ""
+}
+
+func allowBy(entries ...string) string {
+	return "to allow it, write in the loop's definition: network: [" + strings.Join(entries, ", ") + "]"
+}
+
+// entryOf is what ParseHosts reads, in quotes where YAML needs them.
+func entryOf(host string, port uint16) string {
+	six := strings.Contains(host, ":")
+	usual := port == portTLS || port == portPlain
+	switch {
+	case six && usual:
+		return `"` + host + `"`
+	case six:
+		return fmt.Sprintf(`"[%s]:%d"`, host, port)
+	case usual:
+		return host
+	}
+	return fmt.Sprintf("%s:%d", host, port)
+}
+
+// oneLine keeps what a program sent from looking like something else where it
+// is shown.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+func shown(text string) string {
+	if len(text) > maxShown {
+		text = text[:maxShown] + "..."
+	}
+	return oneLine(text)
+}
+
+// deniedError is a denial on its way to where it is told. Its time is not set.
+type deniedError struct{ Denial }
+
+func (e *deniedError) Error() string { return e.String() }
+
+func deny(p place, reason loop.Reason, detail string) *deniedError {
+	return &deniedError{Denial{Host: p.name, Port: p.port, Reason: reason, Detail: detail}}
+}
+
+// unreachableError is a host that may be reached and was not.
+type unreachableError struct {
+	place place
+	err   error
+}
+
+func (e *unreachableError) Error() string {
+	return oneLine(fmt.Sprintf("pawl reached no %s: %s", e.place.authority(), e.err))
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// tell reports a denial. A program can be denied as often as it likes, so the
+// number of reports is capped.
+func (e *Egress) tell(d Denial) {
+	if e.Denied == nil || e.told.Add(1) > int64(e.limits().Denials) {
+		return
+	}
+	d.At = e.clock().Now()
+	e.Denied(d)
+}
+
+// denialIn returns the denial in an error, and whether it is one.
+func denialIn(err error) (Denial, bool) {
+	d, ok := errors.AsType[*deniedError](err)
+	if !ok {
+		return Denial{}, false
+	}
+	return d.Denial, true
+}

@@ -1,0 +1,137 @@
+package meter
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+)
+
+// perAddress bounds one attempt, so that an address that swallows packets
+// leaves time for the next.
+const perAddress = 5 * time.Second
+
+var beforeDial = fault.New("meter.dial.before")
+
+// open connects to a listed place, or returns why that cannot or may not be.
+func (e *Egress) open(ctx context.Context, w *watch, to place) (*counted, error) {
+	if err := beforeDial.Hit(ctx); err != nil {
+		return nil, &unreachableError{to, err}
+	}
+	if e.Upstream != nil {
+		conn, err := e.through(ctx, to)
+		if err != nil {
+			return nil, err
+		}
+		return e.count(conn, to, w), nil
+	}
+	list, err := e.addresses(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range list {
+		conn, dialErr := e.dial(ctx, addr)
+		if dialErr == nil {
+			return e.count(conn, to, w), nil
+		}
+		err = errors.Join(err, dialErr)
+	}
+	return nil, &unreachableError{to, err}
+}
+
+// dial takes an address and no name, so that there is nothing to look up again.
+func (e *Egress) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, perAddress)
+	defer cancel()
+	if e.Dial != nil {
+		return e.Dial(ctx, to)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", to.String())
+}
+
+// through asks the upstream proxy for a tunnel.
+func (e *Egress) through(ctx context.Context, to place) (net.Conn, error) {
+	if to.addr.IsValid() {
+		// An address can be checked here as well as there.
+		if _, err := e.addresses(ctx, to); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := dialProxy(ctx, e.Upstream)
+	if err != nil {
+		return nil, &unreachableError{to, fmt.Errorf("dial the proxy %s: %w", e.Upstream.Host, err)}
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	tunnel, err := ask(conn, e.Upstream, to, e.limits().Head)
+	if err != nil {
+		_ = conn.Close()
+		return nil, &unreachableError{to, fmt.Errorf("ask the proxy %s: %w", e.Upstream.Host, err)}
+	}
+	return tunnel, nil
+}
+
+func dialProxy(ctx context.Context, proxy *url.URL) (net.Conn, error) {
+	port := proxy.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[proxy.Scheme]
+	}
+	addr := net.JoinHostPort(proxy.Hostname(), port)
+	switch proxy.Scheme {
+	case "http":
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	case "https":
+		d := tls.Dialer{Config: &tls.Config{ServerName: proxy.Hostname(), MinVersion: tls.VersionTLS12}}
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	return nil, fmt.Errorf("its scheme is %q: write http or https", proxy.Scheme)
+}
+
+// ask sends CONNECT and returns the connection behind the answer.
+func ask(conn net.Conn, proxy *url.URL, to place, limit int) (net.Conn, error) {
+	text := "CONNECT " + to.authority() + " HTTP/1.1\r\nHost: " + to.authority() + "\r\n"
+	if u := proxy.User; u != nil {
+		password, _ := u.Password()
+		text += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
+		return nil, err
+	}
+	bounded := &io.LimitedReader{R: conn, N: int64(limit)}
+	in := bufio.NewReader(bounded)
+	resp, err := http.ReadResponse(in, &http.Request{Method: connect})
+	if err != nil {
+		return nil, err
+	}
+	// The body of an answer to CONNECT is the tunnel, which is conn.
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answered %d", resp.StatusCode)
+	}
+	bounded.N = 1<<63 - 1
+	return &buffered{Conn: conn, in: in}, nil
+}
+
+// buffered is a connection of which some bytes were read already.
+type buffered struct {
+	net.Conn
+
+	in *bufio.Reader
+}
+
+// Read reads what was read already first.
+func (b *buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+
+// CloseWrite says that nothing more will be sent.
+func (b *buffered) CloseWrite() error { return closeWrite(b.Conn) }

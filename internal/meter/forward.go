@@ -1,0 +1,197 @@
+package meter
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"time"
+)
+
+// request is a plain HTTP request that may go to its host.
+type request struct {
+	head    *head
+	target  target
+	allowed Hosts // the entries that list the host
+}
+
+// forward sends one plain request and returns the one response to it.
+func (e *Egress) forward(ctx context.Context, w *watch, c *client, r request) error {
+	path, _, _ := strings.Cut(r.target.path, "?")
+	if !r.allowed.allowCall(r.head.method, path) {
+		return deny(c.to, ReasonCall, r.head.method+" "+shown(path))
+	}
+	up, err := e.open(ctx, w, c.to)
+	if err != nil {
+		return err
+	}
+	defer closeAtEnd(ctx, up)()
+	if r.head.has("Expect", "100-continue") && !r.head.old {
+		if _, err := io.WriteString(c.Conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+			return err
+		}
+	}
+	sent := make(chan error, 1)
+	go func() {
+		err := r.send(up, c.in)
+		if err != nil {
+			// Without all of the request there is no answer to wait for.
+			_ = up.Close()
+		}
+		sent <- err
+	}()
+	err = c.receive(up, r, e.limits().Head)
+	_ = up.Close()
+	return c.finish(w, err, sent)
+}
+
+// finish waits for the sender and decides which of two errors was the cause of
+// the other.
+func (c *client) finish(w *watch, err error, sent <-chan error) error {
+	w.last(linger)
+	// The sender may wait for the rest of a body that the host did not want.
+	_ = c.SetReadDeadline(longAgo)
+	sendErr := <-sent
+	_ = c.SetReadDeadline(time.Time{})
+	if _, denied := denialIn(sendErr); denied {
+		return sendErr
+	}
+	if err == nil {
+		c.drain()
+	}
+	return err
+}
+
+var longAgo = time.Unix(1, 0)
+
+// send writes the request anew: what the host reads is what was checked.
+func (r request) send(up *counted, body io.Reader) error {
+	var text strings.Builder
+	writeHead(&text, r)
+	if _, err := io.WriteString(up, text.String()); err != nil {
+		return err
+	}
+	if r.head.chunked {
+		return r.sendChunks(up, body)
+	}
+	_, err := io.CopyN(up, body, r.head.length)
+	return err
+}
+
+func writeHead(text *strings.Builder, r request) {
+	fmt.Fprintf(text, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", r.head.method, r.target.path, r.host())
+	for _, f := range r.head.endToEnd() {
+		fmt.Fprintf(text, "%s: %s\r\n", f.name, f.value)
+	}
+	switch {
+	case r.head.chunked:
+		text.WriteString("Transfer-Encoding: chunked\r\n")
+	case len(r.head.values("Content-Length")) > 0:
+		fmt.Fprintf(text, "Content-Length: %d\r\n", r.head.length)
+	}
+	text.WriteString("\r\n")
+}
+
+// sendChunks takes the chunks apart and makes new ones.
+func (r request) sendChunks(up *counted, body io.Reader) error {
+	in := &noted{r: body}
+	out := httputil.NewChunkedWriter(up)
+	_, err := io.Copy(struct{ io.Writer }{out}, httputil.NewChunkedReader(bufio.NewReader(in)))
+	if _, denied := denialIn(err); err != nil && in.err == nil && !denied && !isNet(err) {
+		return deny(r.target.place, ReasonRequest, "its chunks are malformed")
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	_, err = io.WriteString(up, "\r\n")
+	return err
+}
+
+func isNet(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok
+}
+
+// noted keeps the error of a reader apart from those of who reads from it.
+type noted struct {
+	r   io.Reader
+	err error
+}
+
+// Read reads.
+func (n *noted) Read(p []byte) (int, error) {
+	got, err := n.r.Read(p)
+	if err != nil {
+		n.err = err
+	}
+	return got, err
+}
+
+// host is the Host field: without the port that is usual.
+func (r request) host() string {
+	if r.target.port == portPlain {
+		return strings.TrimSuffix(r.target.authority(), ":80")
+	}
+	return r.target.authority()
+}
+
+// receive passes the response on, without the fields that are for the proxy.
+func (c *client) receive(up *counted, r request, limit int) error {
+	resp, err := readResponse(up, r.head.method, limit)
+	if err != nil {
+		if _, denied := denialIn(err); denied {
+			return err
+		}
+		return &unreachableError{c.to, fmt.Errorf("read its answer: %w", err)}
+	}
+	defer resp.Body.Close()
+	c.answered = true
+	forProxy := strings.Join(resp.Header["Connection"], ",")
+	for name := range resp.Header {
+		if isHop(name) || hasElement(forProxy, name) {
+			resp.Header.Del(name)
+		}
+	}
+	resp.Close, resp.Trailer = true, nil
+	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = "HTTP/1.1", 1, 1
+	resp.TransferEncoding = nil
+	if resp.ContentLength < 0 && !r.head.old {
+		// The end of a body that has no length shows in its last chunk: a body
+		// that was cut must not look whole.
+		resp.TransferEncoding = []string{"chunked"}
+	}
+	return resp.Write(c.Conn)
+}
+
+// readResponse reads the head of a response, with a limit that does not hold
+// for its body.
+func readResponse(up *counted, method string, limit int) (*http.Response, error) {
+	bounded := &io.LimitedReader{R: up, N: int64(limit)}
+	in := bufio.NewReader(bounded)
+	for {
+		resp, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil {
+			if bounded.N <= 0 {
+				return nil, errHeadSize
+			}
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			_ = resp.Body.Close()
+			return nil, errors.New("it changes to a protocol that nobody asked for")
+		}
+		if resp.StatusCode >= http.StatusOK {
+			bounded.N = math.MaxInt64
+			return resp, nil
+		}
+	}
+}

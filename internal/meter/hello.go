@@ -1,0 +1,183 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	recordHeader    = 5
+	recordHandshake = 22
+	maxRecord       = 1 << 14
+	maxHello        = 1 << 16 // bytes of a ClientHello; those with post-quantum keys have 2,000
+	messageHeader   = 4
+	clientHello     = 1
+
+	extensionServerName = 0
+	extensionECH        = 0xfe0d
+)
+
+// unrecognizedName is the alert with which a server refuses a name. Clients
+// say it to their users, where they would only speak of a lost connection.
+var unrecognizedName = []byte{21, 3, 3, 0, 2, 2, 112}
+
+var (
+	errNotTLS = errors.New("it does not begin as TLS does")
+	errHello  = errors.New("its ClientHello is malformed")
+	errHidden = errors.New("its ClientHello hides the name that it asks for (ECH): switch that off in the program")
+)
+
+// readHello reads one ClientHello, which may be spread over records, and
+// returns the bytes that it read beside the message.
+func readHello(in io.Reader) (raw, message []byte, err error) {
+	for !complete(message) {
+		var header [recordHeader]byte
+		if _, err := io.ReadFull(in, header[:]); err != nil {
+			return nil, nil, err
+		}
+		size := int(header[3])<<8 | int(header[4])
+		if header[0] != recordHandshake || header[1] != 3 || size == 0 || size > maxRecord {
+			return nil, nil, errNotTLS
+		}
+		record := make([]byte, size)
+		if _, err := io.ReadFull(in, record); err != nil {
+			return nil, nil, err
+		}
+		raw = append(append(raw, header[:]...), record...)
+		message = append(message, record...)
+		if message[0] != clientHello {
+			return nil, nil, errNotTLS
+		}
+		if len(raw) > 2*maxHello || complete(message) && len(message) > messageSize(message) {
+			return nil, nil, errHello
+		}
+	}
+	return raw, message, nil
+}
+
+func complete(message []byte) bool {
+	return len(message) >= messageHeader && len(message) >= messageSize(message)
+}
+
+func messageSize(message []byte) int {
+	return messageHeader + int(message[1])<<16 + int(message[2])<<8 + int(message[3])
+}
+
+// serverName returns the name that a ClientHello asks for, as it was written;
+// empty if it asks for none.
+func serverName(message []byte) (string, error) {
+	c := cursor(message)
+	if !c.skip(1) {
+		return "", errHello
+	}
+	body, ok := c.vector(3)
+	if !ok || len(c) != 0 {
+		return "", errHello
+	}
+	// Version, random, session, ciphers, compression.
+	ok = body.skip(2 + 32)
+	for _, width := range []int{1, 2, 1} {
+		_, got := body.vector(width)
+		ok = ok && got
+	}
+	if !ok {
+		return "", errHello
+	}
+	if len(body) == 0 {
+		return "", nil // from before there were extensions
+	}
+	list, ok := body.vector(2)
+	if !ok || len(body) != 0 {
+		return "", errHello
+	}
+	return nameIn(list)
+}
+
+// nameIn looks through the extensions. A second server name is an error: a
+// server could take either.
+func nameIn(list cursor) (name string, err error) {
+	seen := false
+	for len(list) > 0 {
+		id, ok := list.number(2)
+		data, got := list.vector(2)
+		switch {
+		case !ok || !got:
+			return "", errHello
+		case id == extensionECH:
+			return "", errHidden
+		case id != extensionServerName:
+			continue
+		case seen:
+			return "", errHello
+		}
+		seen = true
+		if name, err = onlyName(data); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
+func onlyName(data cursor) (string, error) {
+	names, ok := data.vector(2)
+	if !ok || len(data) != 0 {
+		return "", errHello
+	}
+	kind, ok := names.number(1)
+	name, got := names.vector(2)
+	if !ok || !got || kind != 0 || len(names) != 0 || len(name) == 0 {
+		return "", errHello
+	}
+	return string(name), nil
+}
+
+// checkHello says why a ClientHello may not go to a place.
+func checkHello(message []byte, to place) error {
+	name, err := serverName(message)
+	switch {
+	case err != nil:
+		return deny(to, ReasonServerName, err.Error())
+	case to.addr.IsValid() && name != "":
+		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q, CONNECT for an address", shown(name)))
+	case to.addr.IsValid():
+		return nil
+	case name == "":
+		return deny(to, ReasonServerName, "TLS names no host (no SNI)")
+	}
+	if spelled, _, err := nameOf(name); err != nil || spelled != to.name {
+		return deny(to, ReasonServerName, fmt.Sprintf("TLS asks for %q", shown(name)))
+	}
+	return nil
+}
+
+// cursor is what is left to read.
+type cursor []byte
+
+func (c *cursor) skip(n int) bool {
+	if len(*c) < n {
+		return false
+	}
+	*c = (*c)[n:]
+	return true
+}
+
+func (c *cursor) number(width int) (n int, ok bool) {
+	if len(*c) < width {
+		return 0, false
+	}
+	for _, b := range (*c)[:width] {
+		n = n<<8 | int(b)
+	}
+	return n, c.skip(width)
+}
+
+// vector reads a length of so many bytes and then what it counts.
+func (c *cursor) vector(width int) (cursor, bool) {
+	n, ok := c.number(width)
+	if !ok || len(*c) < n {
+		return nil, false
+	}
+	v := (*c)[:n]
+	return v, c.skip(n)
+}

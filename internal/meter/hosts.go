@@ -1,0 +1,199 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const (
+	portPlain = 80
+	portTLS   = 443
+)
+
+// Hosts are the hosts to which requests may pass. None lets nothing pass.
+type Hosts []Host
+
+// Host is one host, or all names below one. The zero value matches nothing.
+type Host struct {
+	Name  string   // lower case, ASCII, no last dot; or an IP address, without brackets
+	Below bool     // the names below Name, at any depth, and not Name itself
+	Ports []uint16 // none means 443 and 80
+	Calls []Call   // the plain HTTP requests that may pass; none means all. Tunnels are not limited by it.
+}
+
+// Call is a kind of plain HTTP request. The zero value matches every request.
+type Call struct {
+	Method string // exact, as in "GET"; empty means any
+	Path   string // exact, or with a slash at its end everything below it; empty means any
+}
+
+// ParseHosts reads the entries of a definition's key network: a name or an IP
+// address, with a port after a colon if it is not 443 and 80, and with "*."
+// before a name for all names below it (one label or more, and not the name
+// itself). An error is a *loop.Fault that names the first bad entry and what to
+// write instead.
+func ParseHosts(list []string) (Hosts, error) {
+	var hosts Hosts
+	for _, entry := range list {
+		h, err := parseHost(entry)
+		if err != nil {
+			return nil, &loop.Fault{
+				Exit: loop.ExitNotReady, What: fmt.Sprintf("network: %q is no host that can be allowed", entry), Why: err.why.Error(),
+				Fix: err.fix, Err: err.why,
+			}
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+// badEntry is why an entry is refused, and what to write.
+type badEntry struct {
+	why error
+	fix string
+}
+
+func parseHost(entry string) (Host, *badEntry) {
+	if _, rest, ok := strings.Cut(entry, "://"); ok || strings.Contains(entry, "/") {
+		host, _, _ := strings.Cut(rest, "/")
+		return Host{}, &badEntry{errors.New("it is a URL"), "write the host alone: " + orExample(host)}
+	}
+	if addr, err := netip.ParseAddr(entry); err == nil && addr.Is6() {
+		entry = "[" + entry + "]"
+	}
+	name, below := strings.CutPrefix(entry, "*.")
+	p, err := placeOf(name, portTLS)
+	if err != nil {
+		return Host{}, &badEntry{err, fixOf(name)}
+	}
+	h := Host{Name: p.name, Below: below}
+	if _, port, _ := splitPort(name); port != "" {
+		h.Ports = []uint16{p.port}
+	}
+	return h, h.senseless(p)
+}
+
+// senseless says why an entry that is spelled well may not stand.
+func (h Host) senseless(p place) *badEntry {
+	single := !strings.Contains(h.Name, ".")
+	switch {
+	case p.addr.IsValid() && h.Below:
+		return &badEntry{errors.New("there are no names below an address"), "write the address alone: " + h.Name}
+	case p.addr.IsValid():
+		if kind := kindOf(p.addr); kind != public && kind != private {
+			return &badEntry{fmt.Errorf("the address is %s, which is never reached from a sandbox", kind), "remove the entry"}
+		}
+	case h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost"):
+		return &badEntry{errors.New("a sandbox has a localhost of its own"), "remove the entry: programs reach it without a proxy"}
+	case single && h.Below:
+		return &badEntry{errors.New("it is a whole top-level domain"), "write one domain: *.example" + "." + h.Name}
+	case single:
+		return &badEntry{errors.New("it is a short name, which means another host elsewhere"), "write the full name, as in " + h.Name + ".example.org"}
+	}
+	return nil
+}
+
+func fixOf(name string) string {
+	if strings.Contains(name, "*") {
+		return "a star stands only at the beginning, before a dot: *.example.org"
+	}
+	return "write a name or an address, with a port if it is not 443 and 80: registry.npmjs.org, *.example.org, git.example.org:8443"
+}
+
+func orExample(host string) string {
+	if host == "" {
+		return "registry.npmjs.org"
+	}
+	return host
+}
+
+// find returns the entries for a place, or the reason why there are none.
+func (hosts Hosts) find(p place) (Hosts, loop.Reason) {
+	var named, found Hosts
+	for _, h := range hosts {
+		if !h.names(p) {
+			continue
+		}
+		named = append(named, h)
+		if h.hasPort(p.port) {
+			found = append(found, h)
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return nil, ReasonHost
+	case len(found) == 0:
+		return nil, ReasonPort
+	}
+	return found, ""
+}
+
+func (h Host) names(p place) bool {
+	if h.Name == "" || p.addr.IsValid() && h.Below {
+		return false
+	}
+	if h.Below {
+		return strings.HasSuffix(p.name, "."+h.Name)
+	}
+	return p.name == h.Name
+}
+
+func (h Host) hasPort(port uint16) bool {
+	if len(h.Ports) == 0 {
+		return port == portTLS || port == portPlain
+	}
+	return slices.Contains(h.Ports, port)
+}
+
+// allowCall tells whether one of the entries lets a plain request pass.
+func (hosts Hosts) allowCall(method, path string) bool {
+	for _, h := range hosts {
+		if len(h.Calls) == 0 {
+			return true
+		}
+		for _, c := range h.Calls {
+			if c.matches(method, path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c Call) matches(method, path string) bool {
+	if c.Method != "" && c.Method != method {
+		return false
+	}
+	switch {
+	case c.Path == "":
+		return true
+	case !plainPath(path):
+		return false
+	case strings.HasSuffix(c.Path, "/"):
+		return strings.HasPrefix(path, c.Path)
+	}
+	return path == c.Path
+}
+
+// plainPath tells whether all servers read a path alike. Some decode a slash
+// or a dot, join slashes or go up before they choose what to do, so that a
+// path below an allowed one would mean another.
+func plainPath(path string) bool {
+	lower := strings.ToLower(path)
+	for _, odd := range []string{"//", `\`, ";", "%2f", "%2e", "%5c", "%25", "%3b", "%00"} {
+		if strings.Contains(lower, odd) {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
+}

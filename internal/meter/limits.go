@@ -1,0 +1,116 @@
+package meter
+
+import (
+	"cmp"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Limits are caps. A zero field means its default, which stands beside it; none
+// may be negative.
+type Limits struct {
+	Connections   int           // open at once; 256
+	Head          int           // bytes of the head of a request or a response; 64 KiB
+	Sent          int64         // bytes that leave, per connection; 64 MiB
+	Received      int64         // bytes that come in, per connection; 4 GiB
+	TotalSent     int64         // bytes that leave, of all connections of the Egress; 256 MiB
+	TotalReceived int64         // bytes that come in, of all; 16 GiB
+	Opening       time.Duration // from accept to the first byte for the host; 30s
+	Idle          time.Duration // without a byte in either direction; 5m
+	Age           time.Duration // of one connection; 1h
+	Denials       int           // calls of Denied; 1000
+}
+
+func (l Limits) orDefault() Limits {
+	l.Connections = cmp.Or(l.Connections, 256)
+	l.Head = cmp.Or(l.Head, 64<<10)
+	l.Sent = cmp.Or(l.Sent, 64<<20)
+	l.Received = cmp.Or(l.Received, 4<<30)
+	l.TotalSent = cmp.Or(l.TotalSent, 256<<20)
+	l.TotalReceived = cmp.Or(l.TotalReceived, 16<<30)
+	l.Opening = cmp.Or(l.Opening, 30*time.Second)
+	l.Idle = cmp.Or(l.Idle, 5*time.Minute)
+	l.Age = cmp.Or(l.Age, time.Hour)
+	l.Denials = cmp.Or(l.Denials, 1000)
+	return l
+}
+
+// quota is what may flow in one direction: of one connection, and of all.
+type quota struct {
+	left  int64         // of the connection; one goroutine uses it
+	total *atomic.Int64 // what has flowed, of all
+	cap   int64         // of total
+}
+
+// take returns how many of n bytes may flow, and counts them.
+func (q *quota) take(n int) int {
+	want := min(int64(n), q.left)
+	if over := q.total.Add(want) - q.cap; over > 0 {
+		back := min(over, want)
+		q.total.Add(-back)
+		want -= back
+	}
+	q.left -= want
+	return int(want)
+}
+
+// counted is a connection to a host. What flows through it is counted, capped,
+// and keeps its watch awake.
+type counted struct {
+	net.Conn
+
+	to             place
+	watch          *watch
+	sent, received quota
+}
+
+func (e *Egress) count(conn net.Conn, to place, w *watch) *counted {
+	l := e.limits()
+	return &counted{
+		Conn: conn, to: to, watch: w,
+		sent:     quota{left: l.Sent, total: &e.sent, cap: l.TotalSent},
+		received: quota{left: l.Received, total: &e.received, cap: l.TotalReceived},
+	}
+}
+
+// Read counts after the fact: how much comes is not known before, and what has
+// come and may not pass goes no further.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n == 0 {
+		return 0, err
+	}
+	c.watch.touch()
+	if may := c.received.take(n); may < n {
+		return may, c.over(ReasonReceived, "more came back than may")
+	}
+	return n, err
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	may := c.sent.take(len(p))
+	n, err := c.Conn.Write(p[:may])
+	c.watch.touch()
+	if err == nil && may < len(p) {
+		return n, c.over(ReasonSent, "more was sent than may leave")
+	}
+	return n, err
+}
+
+func (c *counted) over(reason loop.Reason, detail string) error {
+	return deny(c.to, reason, detail)
+}
+
+// CloseWrite says that nothing more will be sent. Where a connection cannot
+// say that alone, it says nothing.
+func (c *counted) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package meter
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// endless is a reader of zeros.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func limited(change func(*Limits)) func(*Egress) {
+	return func(e *Egress) { change(&e.Limits) }
+}
+
+func TestNoMoreIsSentThanMayLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits func(*Limits)
+		chunks bool
+	}{
+		"of one connection":          {func(l *Limits) { l.Sent = 10_000 }, false},
+		"of one connection, chunked": {func(l *Limits) { l.Sent = 10_000 }, true},
+		"of all":                     {func(l *Limits) { l.TotalSent = 10_000 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			var got atomic.Int64
+			plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) {
+				n, _ := io.Copy(io.Discard, req.Body)
+				got.Store(n)
+			})
+			r := start(t, w, []string{"allowed.test"}, limited(c.limits))
+			var send io.Reader = bytes.NewReader(make([]byte, 1<<20))
+			if c.chunks {
+				send = io.LimitReader(endless{}, 1<<20)
+			}
+			resp, err := fetch(t, r.client(nil), http.MethodPost, "http://allowed.test/", send)
+			if err == nil {
+				if said := body(t, resp, nil); resp.StatusCode != http.StatusForbidden || !strings.Contains(said, string(ReasonSent)) {
+					t.Errorf("status %d, %q", resp.StatusCode, said)
+				}
+			}
+			r.wantDenied(ReasonSent)
+			if sent, _ := r.Traffic(); sent != 10_000 {
+				t.Errorf("%d bytes were sent, want all that may", sent)
+			}
+			if got.Load() >= 10_000 {
+				t.Errorf("the host read %d bytes", got.Load())
+			}
+		})
+	}
+}
+
+func TestNoMoreComesBackThanMay(t *testing.T) {
+	for name, limits := range map[string]func(*Limits){
+		"to one connection": func(l *Limits) { l.Received = 10_000 },
+		"to all":            func(l *Limits) { l.TotalReceived = 10_000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			plainServer(t, w, func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(rw, io.LimitReader(endless{}, 1<<20)) })
+			r := start(t, w, []string{"allowed.test"}, limited(limits))
+			resp, err := fetch(t, r.client(nil), http.MethodGet, "http://allowed.test/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if n, err := io.Copy(io.Discard, resp.Body); err == nil || n >= 10_000 {
+				t.Errorf("the client got %d bytes, %v", n, err)
+			}
+			r.wantDenied(ReasonReceived)
+		})
+	}
+}
+
+func TestTheCapsHoldInsideOfATunnel(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits func(*Limits)
+		want   loop.Reason
+	}{
+		"sent":     {func(l *Limits) { l.Sent = 100_000 }, ReasonSent},
+		"received": {func(l *Limits) { l.Received = 100_000 }, ReasonReceived},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			roots := tlsServer(t, w, func(rw http.ResponseWriter, req *http.Request) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				_, _ = io.Copy(rw, io.LimitReader(endless{}, 1<<20))
+			})
+			r := start(t, w, []string{"example.com"}, limited(c.limits))
+			resp, err := fetch(t, r.client(roots), http.MethodPost, "https://example.com/", io.LimitReader(endless{}, 1<<20))
+			if err == nil {
+				if n, err := io.Copy(io.Discard, resp.Body); err == nil {
+					t.Errorf("%d bytes came back", n)
+				}
+				_ = resp.Body.Close()
+			}
+			r.wantDenied(c.want)
+		})
+	}
+}
+
+func TestAnAnswerOfExactlyTheCapPasses(t *testing.T) {
+	w := newWorld()
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+	raw(t, w, func(conn net.Conn) { fmt.Fprint(conn, answer) })
+	r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Received = int64(len(answer)) }))
+	if got := r.say(get); !strings.HasSuffix(got, "hello") || len(r.told()) > 0 {
+		t.Errorf("answer = %q, told %+v", got, r.told())
+	}
+}
+
+// TestNoQuotaGivesMoreThanThereIs holds for all sequences of transfers over two
+// connections.
+func TestNoQuotaGivesMoreThanThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var total atomic.Int64
+		each, all := rapid.Int64Range(0, 100).Draw(t, "each"), rapid.Int64Range(0, 150).Draw(t, "all")
+		quotas := []*quota{{left: each, total: &total, cap: all}, {left: each, total: &total, cap: all}}
+		var got [2]int64
+		for range 20 {
+			i, n := rapid.IntRange(0, 1).Draw(t, "connection"), rapid.IntRange(0, 60).Draw(t, "bytes")
+			may := quotas[i].take(n)
+			if may < n && got[i]+int64(may) != each && got[0]+got[1]+int64(may) != all {
+				t.Fatalf("%d of %d may pass, though there is room: %v of %d and %d", may, n, got, each, all)
+			}
+			got[i] += int64(may)
+		}
+		if got[0] > each || got[1] > each || got[0]+got[1] > all || total.Load() != got[0]+got[1] {
+			t.Fatalf("%v passed of %d and %d; the total is %d", got, each, all, total.Load())
+		}
+	})
+}
+
+func TestMoreConnectionsThanMayBeOpenAreTurnedAway(t *testing.T) {
+	w := newWorld()
+	r := start(t, w, nil, limited(func(l *Limits) { l.Connections = 2 }))
+	first, second := r.connect(), r.connect()
+	for _, conn := range []net.Conn{first, second} {
+		if _, err := io.WriteString(conn, "GET "); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantStatus(t, r.say(get), "403", ReasonConnections)
+	r.wantDenied(ReasonConnections)
+	_ = first.Close()
+	// The slot is free a moment after the close.
+	for end := time.Now().Add(long); ; {
+		if got := r.say(get); strings.Contains(got, string(ReasonHost)) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no connection is taken any more")
+		}
+	}
+}
+
+func TestAConnectionIsCutInTime(t *testing.T) {
+	// A tunnel has to be open before its time is over.
+	const short, longer = 50 * time.Millisecond, 500 * time.Millisecond
+	hello := helloOf(t, config("example.com"))
+	for name, c := range map[string]struct {
+		limits func(*Limits)
+		say    string
+		hello  bool
+		told   int
+	}{
+		"without a request":         {func(l *Limits) { l.Opening = short }, "", false, 0},
+		"in the middle of a head":   {func(l *Limits) { l.Opening = short }, "GET http://allo", false, 0},
+		"before it says hello":      {func(l *Limits) { l.Opening = longer }, "CONNECT", false, 0},
+		"idle":                      {func(l *Limits) { l.Idle = short }, "CONNECT", true, 0},
+		"old":                       {func(l *Limits) { l.Age = longer }, "CONNECT", true, 1},
+		"old, before it says hello": {func(l *Limits) { l.Age = longer }, "CONNECT", false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			l := listen(t)
+			t.Cleanup(func() { _ = l.Close() }) // it never accepts: the kernel answers
+			w.put("example.com", "93.184.216.35", 443, l.Addr().String())
+			r := start(t, w, []string{"example.com"}, limited(c.limits))
+			var conn net.Conn
+			if c.say == "CONNECT" {
+				conn = r.tunnel("example.com:443")
+			} else {
+				conn = r.connect()
+				if _, err := io.WriteString(conn, c.say); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.hello {
+				if _, err := conn.Write(hello); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := all(t, conn); got != "" {
+				t.Errorf("the client got %q", got)
+			}
+			if c.told > 0 {
+				r.wantDenied(ReasonTime)
+			} else if told := r.told(); len(told) > 0 {
+				t.Errorf("told %+v", told)
+			}
+		})
+	}
+}
+
+func TestDenialsAreToldUpToALimitAndAnsweredBeyond(t *testing.T) {
+	r := start(t, newWorld(), nil, limited(func(l *Limits) { l.Denials = 2 }))
+	for range 5 {
+		wantStatus(t, r.say(get), "403", ReasonHost)
+	}
+	if got := len(r.denied()); got != 2 {
+		t.Errorf("told %d times, want 2", got)
+	}
+}
+
+func TestABodyWithBrokenChunksIsRefused(t *testing.T) {
+	for name, chunks := range map[string]string{
+		"a size that is none":     "x\r\nabc\r\n0\r\n\r\n",
+		"a line feed alone":       "3\nabc\n0\n\n",
+		"more than the size says": "3\r\nabcdef\r\n0\r\n\r\n",
+		"a size that is too long": "fffffffffffffffff\r\nabc\r\n0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			whole := make(chan error, 1)
+			plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) {
+				_, err := io.Copy(io.Discard, req.Body)
+				whole <- err
+			})
+			r := start(t, w, []string{"allowed.test"})
+			got := r.say("POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+			wantStatus(t, got, "403", ReasonRequest)
+			if err := <-whole; err == nil {
+				t.Error("the host got a whole request")
+			}
+		})
+	}
+}

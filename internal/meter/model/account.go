@@ -1,0 +1,274 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// patience bounds how long a call waits for others to give back what they hold.
+const patience = 2 * time.Minute
+
+// Account is what a run may spend on models and what it has spent, over all of
+// its turns. Any number of goroutines may use one, and several endpoints. The
+// zero value spends without a cap. Its fields must not change once it is used;
+// it must not be copied then.
+//
+// A call holds what it may use until its usage is known, so that calls at the
+// same time cannot spend one thing twice. Beyond what was granted no more is
+// spent than by how far the answers under way exceed what was held for them.
+type Account struct {
+	// Grant is what may be spent: Tokens, Output and MicroUSD; a zero field has
+	// no cap. The other fields mean nothing here.
+	Grant loop.Amount
+
+	// More is asked for a larger grant before a call is refused or cut, with all
+	// that the run would then need. It returns what is granted in total, which may
+	// be less than that. Nothing that had a cap loses it. An error stands for no,
+	// and is the cause that Cause returns. Nil means that there is no more.
+	More func(ctx context.Context, need loop.Amount) (loop.Amount, error)
+
+	// Price says what a usage of a model costs, in millionths of a US dollar, and
+	// whether the model has a price. Nil means that no model has one.
+	Price func(model string, u loop.Usage) (microUSD int64, known bool)
+
+	asking sync.Mutex // held while More is asked
+
+	mu      sync.Mutex
+	ready   bool
+	grant   loop.Amount
+	settled map[string]loop.ModelUsage
+	live    map[*charge]struct{}
+	calls   int64
+	priors  map[string][]prior
+	freed   chan struct{} // closed and made anew when a call ends
+	done    chan struct{}
+	cause   error
+}
+
+// prepare makes a zero Account usable. a.mu is held.
+func (a *Account) prepare() {
+	if a.ready {
+		return
+	}
+	a.ready, a.grant = true, loop.Amount{Tokens: a.Grant.Tokens, Output: a.Grant.Output, MicroUSD: a.Grant.MicroUSD}
+	a.settled, a.live = map[string]loop.ModelUsage{}, map[*charge]struct{}{}
+	a.priors = map[string][]prior{}
+	a.freed, a.done = make(chan struct{}), make(chan struct{})
+}
+
+func (a *Account) lock() func() {
+	a.mu.Lock()
+	a.prepare()
+	return a.mu.Unlock
+}
+
+// Exhausted is closed when a call was refused or cut because the grant is used
+// up. From then on every call is refused.
+func (a *Account) Exhausted() <-chan struct{} {
+	defer a.lock()()
+	return a.done
+}
+
+// Cause says why the account is exhausted, as a *loop.Fault; nil while it is not.
+func (a *Account) Cause() error {
+	defer a.lock()()
+	return a.cause
+}
+
+// Calls is how many calls were charged, those under way not included.
+func (a *Account) Calls() int64 {
+	defer a.lock()()
+	return a.calls
+}
+
+// Used is what was spent so far, with what calls under way have used.
+func (a *Account) Used() loop.Amount {
+	defer a.lock()()
+	return a.spent()
+}
+
+// Total is what was used so far, in all and by model in the order of names. It
+// includes what is known of calls under way.
+func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
+	defer a.lock()()
+	byModel := maps.Clone(a.settled)
+	for c := range a.live {
+		if !c.used.Zero() {
+			addTo(byModel, a.priced(c.model, c.asked, c.used))
+		}
+	}
+	var sum loop.Usage
+	for _, m := range byModel {
+		sum = sum.Add(m.Usage)
+	}
+	return sum, slices.SortedFunc(maps.Values(byModel), func(x, y loop.ModelUsage) int {
+		return strings.Compare(x.Model, y.Model)
+	})
+}
+
+func addTo(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
+	old, ok := byModel[m.Model]
+	if ok {
+		m.Priced = m.Priced && old.Priced
+	}
+	m.Usage = old.Add(m.Usage)
+	m.MicroUSD = loop.Amount{MicroUSD: old.MicroUSD}.Add(loop.Amount{MicroUSD: m.MicroUSD}).MicroUSD
+	byModel[m.Model] = m
+}
+
+// priced is a usage with its price: of the model that answered, or else of the
+// one that was asked, which the provider may have given a longer name.
+func (a *Account) priced(answered, asked string, u loop.Usage) loop.ModelUsage {
+	m := loop.ModelUsage{Model: answered, Usage: u}
+	if m.Model == "" {
+		m.Model = asked
+	}
+	if a.Price == nil {
+		return m
+	}
+	m.MicroUSD, m.Priced = a.Price(m.Model, u)
+	if !m.Priced && asked != m.Model {
+		m.MicroUSD, m.Priced = a.Price(asked, u)
+	}
+	if !m.Priced {
+		m.MicroUSD = 0
+	}
+	return m
+}
+
+// amount is what a usage takes from the grant. Money is looked up only if it has
+// a cap: this runs for every piece of a stream.
+func (a *Account) amount(answered, asked string, u loop.Usage) loop.Amount {
+	sum := loop.Amount{Tokens: u.Charged(), Output: u.Output}
+	if a.grant.MicroUSD > 0 {
+		sum.MicroUSD = a.priced(answered, asked, u).MicroUSD
+	}
+	return sum
+}
+
+// spent is what is used; a.mu is held.
+func (a *Account) spent() loop.Amount {
+	sum := a.over()
+	for c := range a.live {
+		m := a.priced(c.model, c.asked, c.used)
+		sum = sum.Add(loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD})
+	}
+	return sum
+}
+
+// over is what the calls have used that are over; a.mu is held.
+func (a *Account) over() loop.Amount {
+	var sum loop.Amount
+	for _, m := range a.settled {
+		sum = sum.Add(loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD})
+	}
+	return sum
+}
+
+// committed is what is used and what calls under way may still use; a.mu is held.
+func (a *Account) committed() loop.Amount {
+	sum := a.over()
+	for c := range a.live {
+		sum = sum.Add(larger(c.held, a.amount(c.model, c.asked, c.used)))
+	}
+	return sum
+}
+
+// larger is the larger of both in each field.
+func larger(x, y loop.Amount) loop.Amount {
+	return loop.Amount{
+		Tokens: max(x.Tokens, y.Tokens), Output: max(x.Output, y.Output), MicroUSD: max(x.MicroUSD, y.MicroUSD),
+	}
+}
+
+// short names the first cap that need passes; empty means that it fits.
+func short(grant, need loop.Amount) string {
+	for _, c := range []struct {
+		what      string
+		cap, need int64
+	}{
+		{"tokens", grant.Tokens, need.Tokens},
+		{"output tokens", grant.Output, need.Output},
+		{"money", grant.MicroUSD, need.MicroUSD},
+	} {
+		if c.cap > 0 && c.need > c.cap {
+			return c.what
+		}
+	}
+	return ""
+}
+
+// exhaust ends the account because a cap would be passed by what a call needs, or
+// for another reason if what is empty; a.mu is held.
+func (a *Account) exhaust(what string, need loop.Amount, why error) error {
+	if a.cause != nil {
+		return a.cause
+	}
+	text := a.standing(what, need)
+	switch {
+	case what == "":
+		text = why.Error()
+	case why != nil:
+		text += "; no more was granted: " + why.Error()
+	}
+	a.cause = &loop.Fault{
+		Exit: loop.ExitBudget, What: "the budget of the run is used up", Why: text,
+		Fix: "raise the budget, or let the loop do less in one run", Err: why,
+	}
+	close(a.done)
+	return a.cause
+}
+
+// standing says how a cap stands; a.mu is held.
+func (a *Account) standing(what string, need loop.Amount) string {
+	used, text, more := a.spent(), "", int64(0)
+	switch what {
+	case "tokens":
+		text, more = fmt.Sprintf("%d of %d tokens are used", used.Tokens, a.grant.Tokens), need.Tokens
+	case "output tokens":
+		text, more = fmt.Sprintf("%d of %d output tokens are used", used.Output, a.grant.Output), need.Output
+	case "money":
+		text = fmt.Sprintf("$%.4f of $%.4f are used", dollars(used.MicroUSD), dollars(a.grant.MicroUSD))
+		if need.MicroUSD > 0 {
+			text += fmt.Sprintf(", and the next call costs about $%.4f", dollars(need.MicroUSD))
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and the next call needs about %d", more)
+	}
+	return text
+}
+
+func dollars(micro int64) float64 { return float64(micro) / 1e6 }
+
+// widen asks for more. It returns why none was given; nil says nothing about how
+// much was.
+func (a *Account) widen(ctx context.Context, need loop.Amount) error {
+	if a.More == nil {
+		return nil
+	}
+	got, err := a.More(ctx, need)
+	if err != nil {
+		return err
+	}
+	defer a.lock()()
+	old := a.grant
+	a.grant = larger(old, got)
+	for _, f := range []struct{ now, before *int64 }{
+		{&a.grant.Tokens, &old.Tokens},
+		{&a.grant.Output, &old.Output},
+		{&a.grant.MicroUSD, &old.MicroUSD},
+	} {
+		if *f.before == 0 {
+			*f.now = 0
+		}
+	}
+	return nil
+}

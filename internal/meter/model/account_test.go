@@ -1,0 +1,295 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// dollar prices every token of one model at a cent.
+func dollar(model string, u loop.Usage) (int64, bool) {
+	return 10_000 * (u.Charged() + u.CacheRead), model == "priced"
+}
+
+func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grant := loop.Amount{
+			Tokens: rapid.Int64Range(0, 2000).Draw(t, "tokens"), Output: rapid.Int64Range(0, 500).Draw(t, "output"),
+			MicroUSD: rapid.Int64Range(0, 10_000_000).Draw(t, "money"),
+		}
+		a := &Account{Grant: grant, Price: dollar}
+		var open []*charge
+		asks := map[*charge]asking{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			if len(open) > 0 && rapid.Bool().Draw(t, "end") {
+				i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+				c := open[i]
+				u := loop.Usage{
+					Input:  rapid.Int64Range(0, asks[c].input).Draw(t, "read"),
+					Output: rapid.Int64Range(0, c.output).Draw(t, "written"), Source: loop.UsageMetered,
+				}
+				if !c.progress(context.Background(), "priced", u) {
+					t.Fatalf("an answer within what it may be was cut: %+v", u)
+				}
+				c.settle("priced", u)
+				open = append(open[:i], open[i+1:]...)
+			} else {
+				q := asking{model: "priced", input: rapid.Int64Range(1, 300).Draw(t, "input"), output: rapid.Int64Range(1, 900).Draw(t, "most")}
+				c, _, err := a.try(context.Background(), q)
+				if err != nil && !errors.As(err, new(*loop.Fault)) {
+					t.Fatal(err)
+				}
+				if c != nil {
+					open, asks[c] = append(open, c), q
+				}
+			}
+			if what := short(grant, a.Used()); what != "" {
+				t.Fatalf("%s: used %+v of %+v", what, a.Used(), grant)
+			}
+		}
+	})
+}
+
+func TestALiarSpendsNoMoreThanOneAnswerBeyondTheGrant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grant := rapid.Int64Range(1, 2000).Draw(t, "tokens")
+		a := &Account{Grant: loop.Amount{Tokens: grant}}
+		var largest int64
+		for range rapid.IntRange(1, 20).Draw(t, "calls") {
+			c, _, err := a.try(context.Background(), asking{model: "m", input: rapid.Int64Range(1, 300).Draw(t, "input"), output: 100})
+			if err != nil {
+				break
+			}
+			u := loop.Usage{Input: rapid.Int64Range(0, 9000).Draw(t, "read"), Output: rapid.Int64Range(0, 9000).Draw(t, "written")}
+			largest = max(largest, u.Charged())
+			c.settle("m", u)
+		}
+		if used := a.Used().Tokens; used > grant+largest {
+			t.Fatalf("used %d of %d, the largest answer had %d", used, grant, largest)
+		}
+	})
+}
+
+func TestCallsAtTheSameTimeStayWithinTheGrant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grant := rapid.Int64Range(1000, 20000).Draw(t, "grant")
+		asks := rapid.SliceOfN(rapid.Int64Range(1, 3000), 1, 40).Draw(t, "asks")
+		a := &Account{Grant: loop.Amount{Tokens: grant}}
+		var all sync.WaitGroup
+		for i, n := range asks {
+			all.Go(func() {
+				c, err := a.open(context.Background(), asking{model: "m", input: n, output: n})
+				if err != nil {
+					return
+				}
+				defer c.release()
+				for out := range c.output / 100 {
+					if !c.progress(context.Background(), "m", loop.Usage{Input: n, Output: out * 100}) {
+						t.Errorf("call %d was cut within what it holds", i)
+					}
+				}
+				c.settle("m", loop.Usage{Input: n, Output: c.output})
+			})
+		}
+		all.Wait()
+		if used := a.Used().Tokens; used > grant {
+			t.Fatalf("used %d of %d", used, grant)
+		}
+	})
+}
+
+func TestMoreIsAskedForWhatIsNeeded(t *testing.T) {
+	var asked []int64
+	a := &Account{Grant: loop.Amount{Tokens: 100}, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
+		asked = append(asked, need.Tokens)
+		return loop.Amount{Tokens: min(need.Tokens, 500)}, nil
+	}}
+	for i, want := range []int64{50, 50, 150} {
+		c, err := a.open(t.Context(), asking{model: "m", input: 10, output: want - 10})
+		if err != nil || c.output != want-10 {
+			t.Fatalf("call %d: %+v, %v", i, c, err)
+		}
+		c.settle("m", loop.Usage{Input: 10, Output: want - 10})
+	}
+	if len(asked) != 1 || asked[0] != 250 {
+		t.Errorf("asked for %v, want 250 once", asked)
+	}
+	c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 900})
+	if err != nil || c.output != 240 {
+		t.Fatalf("the last call may write %+v, %v", c, err)
+	}
+	if c.progress(t.Context(), "m", loop.Usage{Input: 20, Output: 240}) {
+		t.Error("it outgrew the grant and went on")
+	}
+	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || f.Exit != loop.ExitBudget || !strings.Contains(f.Why, "510 of 500 tokens") {
+		t.Errorf("cause = %v", a.Cause())
+	}
+}
+
+func TestAStreamGoesOnWithMore(t *testing.T) {
+	a := &Account{Grant: loop.Amount{Tokens: 100}, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
+		return loop.Amount{Tokens: min(need.Tokens+100, 1000)}, nil
+	}}
+	c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for out := int64(0); out <= 990; out += 10 {
+		if !c.progress(t.Context(), "m", loop.Usage{Input: 10, Output: out}) {
+			t.Fatalf("cut at %d", out)
+		}
+	}
+	if c.progress(t.Context(), "m", loop.Usage{Input: 10, Output: 1000}) {
+		t.Error("it went beyond all that there is")
+	}
+}
+
+func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
+	why := errors.New("the day's window of the loop has 5 tokens left")
+	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) { return loop.Amount{}, why }}
+	if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10}); !errors.Is(err, why) || !errors.Is(a.Cause(), why) {
+		t.Errorf("open = %v, cause = %v", err, a.Cause())
+	}
+}
+
+func TestAnAnswerWithoutNumbersLiftsNoCap(t *testing.T) {
+	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) { return loop.Amount{}, nil }}
+	if c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10}); err == nil {
+		t.Errorf("funded with %+v", c)
+	}
+}
+
+func TestACallWaitsForWhatAnotherHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Account{Grant: loop.Amount{Tokens: 100}}
+		first, err := a.open(t.Context(), asking{model: "m", input: 10, output: 90})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			_, err := a.open(t.Context(), asking{model: "m", input: 10, output: 40})
+			got <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-got:
+			t.Fatalf("the second did not wait: %v", err)
+		default:
+		}
+		first.settle("m", loop.Usage{Input: 10, Output: 20})
+		if err := <-got; err != nil {
+			t.Errorf("the second = %v", err)
+		}
+	})
+}
+
+func TestACallDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Account{Grant: loop.Amount{Tokens: 100}}
+		if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 90}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 40}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the second = %v", err)
+		}
+		if a.Cause() != nil {
+			t.Errorf("what is held is not used: %v", a.Cause())
+		}
+	})
+}
+
+func TestMoneyIsACapOfItsOwn(t *testing.T) {
+	a := &Account{Grant: loop.Amount{MicroUSD: 1_000_000}, Price: dollar}
+	c, err := a.open(t.Context(), asking{model: "priced", input: 40, output: 900})
+	if err != nil || c.output != 60 {
+		t.Fatalf("for a dollar of 100 tokens a call may write %+v, %v", c, err)
+	}
+	if !c.progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 60}) || c.progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 61}) {
+		t.Error("it was not cut at the dollar")
+	}
+	if want := "$1.0100 of $1.0000"; !strings.Contains(fmt.Sprint(a.Cause()), want) {
+		t.Errorf("cause = %v, want %s in it", a.Cause(), want)
+	}
+}
+
+func TestWhatIsToBeKeptIsHeldAtItsHigherPrice(t *testing.T) {
+	rec := recordings["Anthropic Messages, whole"]
+	for mark, want := range map[string]func(loop.Usage) int64{
+		``:                                      func(u loop.Usage) int64 { return u.Input },
+		`,"cache_control":{"type":"ephemeral"}`: func(u loop.Usage) int64 { return u.CacheWrite - u.CacheWrite1h },
+		`,"cache_control":{"type":"ephemeral","ttl":"1h"}`: func(u loop.Usage) int64 { return u.CacheWrite1h },
+	} {
+		rec.ask = `{"model":"m","max_tokens":7` + mark + `}`
+		q := asked(t, rec)
+		u := q.asking().with(7)
+		if got := want(u); got != q.input || u.Charged() != q.input+7 {
+			t.Errorf("%q is held as %+v", mark, u)
+		}
+	}
+}
+
+func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
+	q := asking{model: "new", input: 1, output: 1}
+	a := &Account{Grant: loop.Amount{MicroUSD: 1}, Price: dollar}
+	if _, err := a.open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "prices.json") {
+		t.Errorf("open = %v", err)
+	}
+	if a.Cause() != nil {
+		t.Errorf("cause = %v", a.Cause())
+	}
+	b := &Account{Grant: loop.Amount{Tokens: 100}, Price: dollar}
+	c, err := b.open(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.settle("", loop.Usage{Input: 1})
+	if _, models := b.Total(); len(models) != 1 || models[0].Model != "new" || models[0].Priced {
+		t.Errorf("models = %+v", models)
+	}
+}
+
+func TestTotalsAreByModelAndHoldWhatIsUnderWay(t *testing.T) {
+	a := &Account{Price: dollar}
+	for _, model := range []string{"b", "priced", "b"} {
+		c, err := a.open(t.Context(), asking{model: model, input: 1, output: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.settle(model, loop.Usage{Input: 10, Output: 1, CacheRead: 5, Source: loop.UsageMetered})
+		c.settle(model, loop.Usage{Input: 10})
+		c.release()
+	}
+	c, err := a.open(t.Context(), asking{model: "live", input: 1, output: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.progress(t.Context(), "live", loop.Usage{Input: 7, Output: 3, Source: loop.UsageEstimated})
+	total, models := a.Total()
+	if want := (loop.Usage{Input: 37, Output: 6, CacheRead: 15, Source: loop.UsageEstimated}); total != want {
+		t.Errorf("total = %+v, want %+v", total, want)
+	}
+	var got []string
+	for _, m := range models {
+		got = append(got, fmt.Sprintf("%s %d $%d %t", m.Model, m.Input, m.MicroUSD, m.Priced))
+	}
+	if want := []string{"b 20 $0 false", "live 7 $0 false", "priced 10 $160000 true"}; !slices.Equal(got, want) {
+		t.Errorf("models = %q, want %q", got, want)
+	}
+	if a.Calls() != 3 || a.Used().Tokens != 43 {
+		t.Errorf("%d calls used %+v", a.Calls(), a.Used())
+	}
+	c.release()
+	if total, _ := a.Total(); total.Input != 30 {
+		t.Errorf("after its release %+v", total)
+	}
+}

@@ -1,0 +1,179 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const mostError = 1 << 20 // bytes of an error response that are read
+
+// accepted tells whether the provider took the call. If not, the client has been
+// answered and nothing is charged.
+func (x *exchange) accepted(resp *http.Response) bool {
+	coding := resp.Header.Get("Content-Encoding")
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
+		x.rejected(resp)
+	case resp.StatusCode >= http.StatusMultipleChoices:
+		x.unusable(resp.StatusCode, "it redirects, which is not followed; set base_url to where it leads")
+	case resp.StatusCode != http.StatusOK:
+		x.unusable(resp.StatusCode, fmt.Sprintf("it answered %d", resp.StatusCode))
+	case coding != "" && coding != "identity":
+		x.unusable(resp.StatusCode, "its answer is packed in a way that nobody asked for")
+	default:
+		return true
+	}
+	return false
+}
+
+// unusable answers in place of a provider that says nothing that can be passed on.
+func (x *exchange) unusable(status int, why string) {
+	text := fmt.Sprintf("%s cannot be used: %s", x.Base.Host, why)
+	x.failed(loop.Failure{Class: loop.FailureRequest, Text: text, Status: status})
+	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: text})
+}
+
+// rejected passes an error of the provider on, and remembers what it means.
+func (x *exchange) rejected(resp *http.Response) {
+	text, err := io.ReadAll(io.LimitReader(&reader{Reader: resp.Body, watch: x.watch, left: mostError + 1}, mostError))
+	if err != nil {
+		text = nil // The status says most of it.
+	}
+	x.failed(failureOf(resp.StatusCode, resp.Header, errorIn(text), x.now()))
+	if coding := resp.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		text = nil
+		resp.Header.Del("Content-Encoding")
+	}
+	x.reply(resp, []byte(x.hide.words(string(text))))
+}
+
+// reply answers with a whole body.
+func (x *exchange) reply(resp *http.Response, body []byte) {
+	x.hide.header(x.w.Header(), resp.Header)
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(resp.StatusCode)
+	slow := time.AfterFunc(x.limits().Idle, func() { _ = x.control.SetWriteDeadline(longAgo) })
+	defer slow.Stop()
+	_, _ = x.w.Write(body) // A client that went away does not hear it.
+}
+
+// all reads the body of a response that is no stream.
+func (x *exchange) all(resp *http.Response) ([]byte, error) {
+	return io.ReadAll(&reader{Reader: resp.Body, watch: x.watch, left: min(mostWhole, x.limits().Response)})
+}
+
+// whole passes an answer on that is no stream, once it is charged.
+func (x *exchange) whole(resp *http.Response) {
+	text, err := x.all(resp)
+	if err != nil {
+		// What was lost is charged as text: the usage stands at the end.
+		x.t.text += int64(len(text))
+		x.charge()
+		x.cut(err)
+	}
+	x.q.shape.whole(&x.t, text)
+	x.charge()
+	x.outcome(resp)
+	x.reply(resp, x.hide.content(text))
+}
+
+// charge settles the call with what it has used, as far as that is known.
+func (x *exchange) charge() {
+	if x.t.untouched() {
+		return
+	}
+	u, odd := x.t.usage(x.q)
+	x.Account.remember(x.q.model, x.outline, u, x.now())
+	x.c.settle(firstText(x.t.model, x.q.model), u)
+	if odd != "" {
+		x.deny(ReasonBadUsage, fmt.Sprintf("%s; charged are %d tokens of input and %d of output", odd, u.Input, u.Output))
+	}
+}
+
+// outcome remembers how a call ended that began well.
+func (x *exchange) outcome(resp *http.Response) {
+	if x.t.failure == nil {
+		x.wentWell()
+		return
+	}
+	x.failed(failureOf(0, resp.Header, *x.t.failure, x.now()))
+}
+
+// cut ends an answer so that it does not look whole. It does not return.
+func (x *exchange) cut(err error) {
+	if x.in.Context().Err() == nil {
+		x.failed(loop.Failure{Class: loop.FailureServer, Text: fmt.Sprintf("the answer of %s was cut: %s", x.Base.Host, err)})
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// streams tells whether an answer is to be read as events. A server that streams
+// does not always say so.
+func (x *exchange) streams(resp *http.Response) bool {
+	kind := resp.Header.Get("Content-Type")
+	return strings.HasPrefix(kind, "text/event-stream") || x.q.stream && !strings.HasPrefix(kind, "application/json")
+}
+
+var endOfChat = []byte("[DONE]")
+
+// stream passes events on, each when it is counted. It ends the answer when what
+// was granted is passed.
+func (x *exchange) stream(ctx context.Context, resp *http.Response) {
+	defer x.charge()
+	// A client that reads nothing more must not keep the call.
+	defer context.AfterFunc(ctx, func() { _ = x.control.SetWriteDeadline(longAgo) })()
+	x.hide.header(x.w.Header(), resp.Header)
+	x.w.WriteHeader(resp.StatusCode)
+	_ = x.control.Flush() // The model may think for long before the first event.
+	in := newEvents(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
+	for {
+		raw, data, err := in.next()
+		ours := x.count(data, err)
+		if u, _ := x.t.usage(x.q); !x.c.progress(ctx, x.t.model, u) {
+			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
+			panic(http.ErrAbortHandler)
+		}
+		if !ours && (err == nil || errors.Is(err, io.EOF)) {
+			if _, writeErr := x.w.Write(x.hide.content(raw)); writeErr != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			x.outcome(resp)
+			return
+		}
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			x.cut(err)
+		}
+		if in.last() {
+			_ = x.control.Flush() // The next write says what is wrong.
+		}
+	}
+}
+
+// count reads an event. It tells whether it was only sent because it was asked
+// for here.
+func (x *exchange) count(data []byte, err error) (ours bool) {
+	switch {
+	case len(data) == 0 || bytes.Equal(data, endOfChat):
+		return false
+	case err != nil && !json.Valid(data):
+		// Half an event cannot be read, and is nobody's mistake.
+		x.t.text += int64(len(data))
+		return false
+	}
+	return x.q.shape.event(&x.t, data) && x.q.ours
+}

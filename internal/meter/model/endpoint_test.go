@@ -1,0 +1,327 @@
+package model
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+)
+
+func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
+	text := strings.Repeat("hello ", 100)
+	for name, c := range map[string]struct {
+		ask    string
+		answer string // that comes before the client dies
+		output int64
+	}{
+		"half-way through a stream":   {askChat, chatStream("", text), tokens(int64(len(text)))},
+		"before the answer":           {askChat, "", 0},
+		"before the answer was whole": {`{"model":"m","messages":[{"content":"hello"}]}`, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started, gone := make(chan struct{}), make(chan struct{})
+			r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				if c.answer != "" {
+					write(w, strings.TrimSuffix(c.answer, "data: [DONE]\n\n"))
+					_ = http.NewResponseController(w).Flush()
+				}
+				close(started)
+				<-req.Context().Done()
+				close(gone)
+			})
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			go func() {
+				<-started
+				if c.answer != "" {
+					eventually(t, "the stream is counted", func() bool { return r.Account.Used().Output >= c.output })
+				}
+				kill()
+			}()
+			r.do(r.request(ctx, http.MethodPost, "/v1/chat/completions", c.ask))
+			select {
+			case <-gone:
+			case <-time.After(long):
+				t.Error("the provider is still at work")
+			}
+			r.stop()
+			total, _ := r.Account.Total()
+			if total.Input < tokens(int64(len(c.ask))) || total.Output != c.output || total.Source != loop.UsageEstimated {
+				t.Errorf("usage = %+v, want %d tokens of output", total, c.output)
+			}
+			if r.Account.Calls() != 1 {
+				t.Errorf("%d calls were charged", r.Account.Calls())
+			}
+			if f, _ := r.LastFailure(); f.Class != "" {
+				t.Errorf("the provider is blamed: %+v", f)
+			}
+		})
+	}
+}
+
+func TestAStreamIsCountedWhileItRuns(t *testing.T) {
+	proceed := make(chan struct{})
+	r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
+		write(w, sse(
+			true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":90,"cache_read_input_tokens":5,"output_tokens":1}}}`,
+			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"123456789"}}`,
+		))
+		_ = http.NewResponseController(w).Flush()
+		<-proceed
+		_, _ = io.WriteString(w, sse(true, `{"type":"message_delta","usage":{"output_tokens":2}}`))
+	})
+	resp, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, "/v1/messages", `{"model":"m","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in := bufio.NewReader(resp.Body)
+	for line := ""; !strings.Contains(line, "123456789"); {
+		if line, err = in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, _ := r.Account.Total()
+	if want := (loop.Usage{Input: 90, CacheRead: 5, Output: 4, Source: loop.UsageEstimated}); live != want {
+		t.Errorf("while it runs: %+v, want %+v", live, want)
+	}
+	close(proceed)
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		t.Error(err)
+	}
+	r.stop()
+	if total, _ := r.Account.Total(); total != (loop.Usage{Input: 90, CacheRead: 5, Output: 2, Source: loop.UsageMetered}) {
+		t.Errorf("in the end: %+v", total)
+	}
+}
+
+func TestAnAnswerThatTheProviderCutsDoesNotLookWhole(t *testing.T) {
+	for name, c := range map[string]struct{ ask, answer string }{
+		"stream": {askChat, chatStream("", strings.Repeat("hello ", 100))},
+		"whole":  {`{"model":"m"}`, `{"model":"m","choices":[{"message":{"content":"hello`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				write(w, c.answer)
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			got := r.post("/v1/chat/completions", c.ask)
+			if got.err == nil {
+				t.Errorf("got %d %q", got.status, got.body)
+			}
+			r.stop()
+			if total, _ := r.Account.Total(); total.Input == 0 || total.Output == 0 || total.Source != loop.UsageEstimated {
+				t.Errorf("usage = %+v", total)
+			}
+			if f, _ := r.LastFailure(); f.Class != loop.FailureServer {
+				t.Errorf("failure = %+v", f)
+			}
+		})
+	}
+}
+
+func TestARedirectIsNotFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("somebody else got %v", req.Header)
+	}))
+	defer elsewhere.Close()
+	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, elsewhere.URL, http.StatusTemporaryRedirect)
+	})
+	got := r.post("/v1/chat/completions", askChat)
+	if got.status != http.StatusBadGateway || !strings.Contains(got.body, "redirects") || got.header.Get("Location") != "" {
+		t.Errorf("got %d %v %s", got.status, got.header, got.body)
+	}
+	if f, _ := r.LastFailure(); f.Class != loop.FailureRequest || f.Status != http.StatusTemporaryRedirect {
+		t.Errorf("failure = %+v", f)
+	}
+}
+
+func TestWhatIsNoModelCallIsToldAndNotForwarded(t *testing.T) {
+	r := start(t, Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
+	got := r.post("/api/event_logging/batch", `{"events":[]}`)
+	var said struct {
+		Error struct{ Message string }
+	}
+	if err := json.Unmarshal([]byte(got.body), &said); err != nil || got.status != http.StatusNotFound {
+		t.Fatalf("got %d %s: %v", got.status, got.body, err)
+	}
+	if m := said.Error.Message; !strings.HasPrefix(m, "pawl: ") || !strings.Contains(m, "is no model call") || strings.Contains(m, "\n") {
+		t.Errorf("it says %q", m)
+	}
+	wantTold(t, r, ReasonNoCall)
+}
+
+func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
+	r := start(t, Gemini, nil, func(e *Endpoint) {
+		e.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
+	})
+	got := r.post("/v1beta/models/m:generateContent", `{}`)
+	if got.status != http.StatusBadGateway || !strings.Contains(got.body, "UNAVAILABLE") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	if total, _ := r.Account.Total(); !total.Zero() {
+		t.Errorf("usage = %+v", total)
+	}
+	if f, _ := r.LastFailure(); f.Class != loop.FailureServer {
+		t.Errorf("failure = %+v", f)
+	}
+}
+
+func TestAProviderThatSaysNothingIsLeftAfterAWhile(t *testing.T) {
+	r := start(t, OpenAI, func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		<-req.Context().Done()
+	}, func(e *Endpoint) { e.Limits.Idle = 50 * time.Millisecond })
+	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusBadGateway || !strings.Contains(got.body, "too long") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	// It was at work, for all that is known.
+	if total, _ := r.Account.Total(); total.Input == 0 {
+		t.Errorf("usage = %+v", total)
+	}
+}
+
+func TestBodiesHaveACap(t *testing.T) {
+	r := start(t, OpenAI, says(chatStream("", strings.Repeat("x", 1000))), func(e *Endpoint) {
+		e.Limits.Request, e.Limits.Response = 300, 500
+	})
+	if got := r.post("/v1/chat/completions", `{"model":"`+strings.Repeat("m", 300)+`"}`); got.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large request: %d %s", got.status, got.body)
+	}
+	wantTold(t, r, meter.ReasonSent)
+	if got := r.post("/v1/chat/completions", askChat); got.err == nil {
+		t.Errorf("a large response passed: %d bytes", len(got.body))
+	}
+	r.stop()
+	if total, _ := r.Account.Total(); total.Zero() {
+		t.Error("it was not charged")
+	}
+}
+
+func TestRequestsThatCannotBeReadAreNotForwarded(t *testing.T) {
+	r := start(t, OpenAI, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
+	for _, body := range []string{"", "null", "[]", "{", `{"messages":[]}`, `{"model":7}`} {
+		if got := r.post("/v1/chat/completions", body); got.status != http.StatusBadRequest {
+			t.Errorf("%q: %d %s", body, got.status, got.body)
+		}
+	}
+	req := r.request(t.Context(), http.MethodPost, "/v1/chat/completions", "packed")
+	req.Header.Set("Content-Encoding", "zstd")
+	if got := r.do(req); got.status != http.StatusUnsupportedMediaType {
+		t.Errorf("packed: %d %s", got.status, got.body)
+	}
+}
+
+func TestTheCertificateOfTheProviderIsChecked(t *testing.T) {
+	s := httptest.NewUnstartedServer(says(`{"data":[]}`))
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	defer s.Close()
+	base, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	for _, known := range []bool{false, true} {
+		r := start(t, OpenAI, nil, func(e *Endpoint) {
+			e.Base = base
+			if known {
+				e.Roots = pool
+			}
+		})
+		got := r.do(r.request(t.Context(), http.MethodGet, "/v1/models", ""))
+		if ok := got.status == http.StatusOK; ok != known {
+			t.Errorf("known %t: %d %s", known, got.status, got.body)
+		}
+	}
+}
+
+func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
+	proxy := &url.URL{Scheme: "http", Host: "proxy.test:3128"}
+	e := &Endpoint{Upstream: proxy}
+	for address, want := range map[string]*url.URL{
+		"https://api.openai.com/v1": proxy, "http://10.0.0.1/": proxy, "http://127.0.0.1:11434/": nil, "http://localhost/": nil, "http://[::1]/": nil,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.proxy(&http.Request{URL: u}); err != nil || got != want {
+			t.Errorf("%s goes by %v, %v", address, got, err)
+		}
+	}
+}
+
+func TestServeEndsCallsAndChargesThem(t *testing.T) {
+	started := make(chan struct{})
+	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		write(w, strings.TrimSuffix(chatStream("", "hello"), "data: [DONE]\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		close(started)
+		<-req.Context().Done()
+	})
+	done := make(chan reply, 1)
+	go func() { done <- r.post("/v1/chat/completions", askChat) }()
+	<-started
+	eventually(t, "the stream is counted", func() bool { return r.Account.Used().Output > 0 })
+	r.stop()
+	if total, _ := r.Account.Total(); total.Output != 2 || r.Account.Calls() != 1 {
+		t.Errorf("usage = %+v of %d calls", total, r.Account.Calls())
+	}
+	if got := <-done; got.err == nil {
+		t.Errorf("the answer looks whole: %q", got.body)
+	}
+}
+
+func TestConnectionsBeyondTheCapWait(t *testing.T) {
+	r := start(t, OpenAI, says(`{"data":[]}`), func(e *Endpoint) { e.Limits.Connections = 1 })
+	var d net.Dialer
+	first, err := d.DialContext(t.Context(), "tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan reply, 1)
+	// The first connection has to be accepted before the second.
+	if _, err := io.WriteString(first, "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(first).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: long}
+	go func() {
+		resp, err := client.Do(r.request(context.WithoutCancel(t.Context()), http.MethodGet, "/v1/models", ""))
+		if err != nil {
+			got <- reply{err: err}
+			return
+		}
+		_ = resp.Body.Close()
+		got <- reply{status: resp.StatusCode}
+	}()
+	select {
+	case <-got:
+		t.Error("the second did not wait")
+	case <-time.After(20 * time.Millisecond):
+	}
+	_ = first.Close()
+	if g := <-got; g.status != http.StatusOK {
+		t.Errorf("the second: %d %v", g.status, g.err)
+	}
+}

@@ -1,0 +1,134 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const maxSaid = 500 // bytes of what a vendor says that are kept
+
+// vendorError is what a vendor says about a call that failed, in any of the shapes.
+type vendorError struct {
+	Type    string   `json:"type"`
+	Code    anything `json:"code"`   // a word at OpenAI, the HTTP status at Gemini
+	Status  string   `json:"status"` // a word, at Gemini
+	Message string   `json:"message"`
+
+	ResetsAt int64   `json:"resets_at"` // Unix seconds
+	ResetsIn float64 `json:"resets_in_seconds"`
+	Details  []struct {
+		Reason string `json:"reason"`
+		Delay  string `json:"retryDelay"`
+	} `json:"details"`
+}
+
+// anything is a text, or what stands in place of one.
+type anything string
+
+// UnmarshalJSON never fails.
+func (a *anything) UnmarshalJSON(data []byte) error {
+	*a = anything(strings.Trim(string(data), `"`))
+	return nil
+}
+
+// errorIn reads the body of an error response. What is no error of a known
+// shape is its own message, if it is short.
+func errorIn(body []byte) vendorError {
+	var e struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  string          `json:"detail"`
+	}
+	raw := body
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		raw = list[0] // Gemini answers so where a list was to be streamed.
+	}
+	if !decode(raw, &e) {
+		return vendorError{Message: string(body)}
+	}
+	var said vendorError
+	if !decode(e.Error, &said) || said.Message == "" {
+		var text string
+		_ = json.Unmarshal(e.Error, &text) // Some servers only have a text there.
+		said.Message = firstText(text, e.Message, e.Detail, said.Message)
+	}
+	return said
+}
+
+func firstText(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// word tells whether the error has one of these names for its kind.
+func (e vendorError) word(names ...string) bool {
+	for _, name := range names {
+		if e.Type == name || string(e.Code) == name || e.Status == name {
+			return true
+		}
+		for _, d := range e.Details {
+			if d.Reason == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overflows are how vendors say that a request does not fit their model.
+var overflows = []string{
+	"prompt is too long", "exceed context limit", "context window", "maximum context length", "context length", "context size",
+	"input token count", "maximum number of tokens allowed", "too many tokens", "input is too long", "reduce the length",
+}
+
+// failureOf says what an error response means. Only the fields in which a vendor
+// speaks are read.
+func failureOf(status int, header http.Header, e vendorError, now time.Time) loop.Failure {
+	f := loop.Failure{Text: line(e.Message), Status: status, Typed: true}
+	if f.Text == "" {
+		f.Text = http.StatusText(status)
+	}
+	text := strings.ToLower(e.Message)
+	switch {
+	case e.word("insufficient_quota", "billing_error", "usage_not_included") || status == http.StatusPaymentRequired:
+		f.Class = loop.FailureQuota
+	case e.word("context_length_exceeded", "exceed_context_size_error") || status == http.StatusRequestEntityTooLarge:
+		f.Class = loop.FailureOverflow
+	case status == http.StatusUnauthorized, status == http.StatusForbidden,
+		e.word("authentication_error", "permission_error", "invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED"):
+		f.Class = loop.FailureAuth
+	case status == http.StatusTooManyRequests,
+		e.word("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED"):
+		f.Class, f.Reset = loop.FailureRateLimit, resetOf(header, e, now)
+	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
+		e.word("overloaded_error", "api_error", "server_error", "server_is_overloaded", "timeout_error", "INTERNAL", "UNAVAILABLE"):
+		f.Class = loop.FailureServer
+	case mentions(text, overflows...):
+		f.Class, f.Typed = loop.FailureOverflow, false
+	case mentions(text, "credit balance is too low"):
+		f.Class, f.Typed = loop.FailureQuota, false
+	case mentions(text, "api key not valid", "api key expired"):
+		f.Class, f.Typed = loop.FailureAuth, false
+	default:
+		f.Class = loop.FailureRequest
+	}
+	return f
+}
+
+// line is a text of others as one line that is not too long.
+func line(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
+	}
+	return text
+}

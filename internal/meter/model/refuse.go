@@ -1,0 +1,90 @@
+package model
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+)
+
+// Reasons of denials, beside those of package meter.
+const (
+	ReasonNoCall   loop.Reason = "no_model_call"    // telemetry, files, whatever else a program sends to its vendor
+	ReasonBudget   loop.Reason = "budget_exhausted" // a call was refused or a stream cut
+	ReasonUnpriced loop.Reason = "model_unpriced"   // money has a cap, and nobody knows what the model costs
+	ReasonBadUsage loop.Reason = "bad_usage"        // what the provider says it used cannot be
+)
+
+// refusal is an answer of pawl itself.
+type refusal struct {
+	status int
+	reason loop.Reason // empty: nothing was denied
+	text   string
+}
+
+// refuse answers in the shape in which the provider's clients read errors, and
+// asks them not to try again.
+func (e *Endpoint) refuse(w http.ResponseWriter, r refusal) {
+	if r.reason != "" {
+		e.deny(r.reason, r.text)
+	}
+	r.text = "pawl: " + r.text
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if r.status < http.StatusInternalServerError {
+		h.Set("X-Should-Retry", "false")
+	}
+	body, err := json.Marshal(shaped(e.Provider, r))
+	if err != nil {
+		panic(err) // It is made of texts and numbers.
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(r.status)
+	_, _ = w.Write(body) // A client that went away does not hear why.
+}
+
+func shaped(provider string, r refusal) any {
+	type words map[string]any
+	switch provider {
+	case Anthropic:
+		kind := map[int]string{
+			http.StatusNotFound: "not_found_error", http.StatusForbidden: "permission_error", http.StatusBadGateway: "api_error",
+			http.StatusRequestEntityTooLarge: "request_too_large",
+		}[r.status]
+		if kind == "" {
+			kind = "invalid_request_error"
+		}
+		return words{"type": "error", "error": words{"type": kind, "message": r.text}}
+	case Gemini:
+		status := map[int]string{
+			http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "PERMISSION_DENIED", http.StatusBadGateway: "UNAVAILABLE",
+		}[r.status]
+		if status == "" {
+			status = "INVALID_ARGUMENT"
+		}
+		return words{"error": words{"code": r.status, "message": r.text, "status": status}}
+	}
+	kind := "invalid_request_error"
+	if r.status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
+	var code any
+	if r.reason != "" {
+		code = string(r.reason)
+	}
+	return words{"error": words{"message": r.text, "type": kind, "param": nil, "code": code}}
+}
+
+// deny reports what did not pass. A program can be denied as often as it likes,
+// so the number of reports is capped.
+func (e *Endpoint) deny(reason loop.Reason, detail string) {
+	if e.Denied == nil || e.told.Add(1) > int64(e.limits().Denials) {
+		return
+	}
+	port, _ := strconv.ParseUint(e.Base.Port(), 10, 16) // Without one it is the scheme's, which is 0 here.
+	e.Denied(meter.Denial{
+		At: e.now(), Host: e.Base.Hostname(), Port: uint16(port), Reason: reason, Detail: e.hide.words(detail),
+	})
+}

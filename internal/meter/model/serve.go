@@ -1,0 +1,266 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+)
+
+var (
+	errQuiet = errors.New("nothing came from the provider for too long")
+	errOld   = errors.New("the call took too long")
+	errLarge = errors.New("the answer is too large")
+)
+
+var longAgo = time.Unix(1, 0)
+
+var beforeSend = fault.New("meter.model.send.before")
+
+// ServeHTTP answers one call. It returns when the call is charged.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.prepare()
+	to, ok := routeOf(e.Provider, r.Method, r.URL.Path)
+	if !ok {
+		e.refuse(w, refusal{http.StatusNotFound, ReasonNoCall, fmt.Sprintf(
+			"%.120q is no model call, count of tokens or list of models, and nothing else is forwarded", r.Method+" "+r.URL.Path,
+		)})
+		return
+	}
+	// A stream that is no stream of events is read whole.
+	to.stream = to.stream && r.URL.Query().Get("alt") == "sse"
+	body, no := e.body(w, r)
+	if no != nil {
+		e.refuse(w, *no)
+		return
+	}
+	ctx, watch := e.watched(r.Context())
+	defer watch.end()
+	x := &exchange{Endpoint: e, w: w, in: r, to: to, body: body, watch: watch, control: http.NewResponseController(w)}
+	if to.shape == nil {
+		x.pass(ctx)
+		return
+	}
+	x.spend(ctx)
+}
+
+// body reads the body of a request, or says why it is not taken.
+func (e *Endpoint) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+	most := e.limits().Request
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, &refusal{http.StatusUnsupportedMediaType, "", fmt.Sprintf("the request is packed as %.20q; send it as it is", coding)}
+	}
+	control := http.NewResponseController(w)
+	slow := time.AfterFunc(e.limits().Idle, func() { _ = control.SetReadDeadline(longAgo) })
+	defer slow.Stop()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, &refusal{http.StatusRequestEntityTooLarge, meter.ReasonSent, fmt.Sprintf("the request is larger than %d bytes", most)}
+	}
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "", "read the request: " + err.Error()}
+	}
+	return body, nil
+}
+
+// watch ends the context of a call that is quiet or old.
+type watch struct {
+	quiet *time.Timer
+	idle  time.Duration
+	end   func()
+}
+
+func (e *Endpoint) watched(ctx context.Context) (context.Context, *watch) {
+	l := e.limits()
+	ctx, cancel := context.WithCancelCause(ctx)
+	quiet := time.AfterFunc(l.Idle, func() { cancel(errQuiet) })
+	old := time.AfterFunc(l.Age, func() { cancel(errOld) })
+	return ctx, &watch{quiet: quiet, idle: l.Idle, end: func() {
+		quiet.Stop()
+		old.Stop()
+		cancel(nil)
+	}}
+}
+
+// reader is the body of a response, with its cap; what comes keeps the watch awake.
+type reader struct {
+	io.Reader
+
+	watch *watch
+	left  int64
+}
+
+// Read reads.
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.watch.quiet.Reset(r.watch.idle)
+	}
+	if r.left -= int64(n); r.left < 0 {
+		return 0, errLarge
+	}
+	return n, err
+}
+
+// exchange is a call and its answer.
+type exchange struct {
+	*Endpoint
+
+	w       http.ResponseWriter
+	control *http.ResponseController
+	in      *http.Request
+	to      route
+	body    []byte
+	watch   *watch
+
+	q       *request // of a call that spends, as what follows
+	outline outline
+	c       *charge
+	t       tally
+	reached atomic.Bool // there was a connection to the provider, which may have the request
+}
+
+// pass forwards what spends nothing.
+func (x *exchange) pass(ctx context.Context) {
+	resp, err := x.send(ctx)
+	if err != nil {
+		x.unreachable(ctx, err)
+		return
+	}
+	defer resp.Body.Close()
+	if !x.accepted(resp) {
+		return
+	}
+	text, err := x.all(resp)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	x.reply(resp, x.hide.content(text))
+}
+
+// spend forwards a call that the account has to fund.
+func (x *exchange) spend(ctx context.Context) {
+	var err error
+	if x.q, err = readRequest(x.to, x.body); err != nil {
+		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
+		return
+	}
+	x.outline = outlineOf(x.body)
+	x.q.kept = min(x.Account.kept(x.q.model, x.outline, x.now()), x.q.input-1)
+	if x.c, err = x.Account.open(ctx, x.q.asking()); err != nil {
+		x.unfunded(ctx, err)
+		return
+	}
+	defer x.c.release()
+	if err = x.q.fit(x.c.output); err != nil {
+		x.unfunded(ctx, x.Account.end(err))
+		return
+	}
+	x.body = x.q.body
+	resp, err := x.send(ctx)
+	if err != nil {
+		x.unanswered(ctx, err)
+		return
+	}
+	defer resp.Body.Close()
+	if !x.accepted(resp) {
+		return
+	}
+	if x.streams(resp) {
+		x.stream(ctx, resp)
+		return
+	}
+	x.whole(resp)
+}
+
+// unfunded says why a call may not be made.
+func (x *exchange) unfunded(ctx context.Context, err error) {
+	_, unpriced := errors.AsType[*unpricedError](err)
+	_, exhausted := errors.AsType[*loop.Fault](err)
+	switch {
+	case ctx.Err() != nil:
+		panic(http.ErrAbortHandler)
+	case unpriced:
+		x.failed(loop.Failure{Class: loop.FailureRequest, Text: err.Error(), Status: http.StatusForbidden, Typed: true})
+		x.refuse(x.w, refusal{x.final(), ReasonUnpriced, err.Error()})
+	case exhausted:
+		x.refuse(x.w, refusal{x.final(), ReasonBudget, err.Error()})
+	default:
+		x.refuse(x.w, refusal{http.StatusServiceUnavailable, "", err.Error()})
+	}
+}
+
+// final is the status after which no program tries again: Claude Code repeats a
+// 400, and Codex, which alone speaks Responses, a 403.
+func (x *exchange) final() int {
+	if x.to.shape == responses {
+		return http.StatusBadRequest
+	}
+	return http.StatusForbidden
+}
+
+// send makes the request that leaves: its address, its credential and every
+// field are put together here.
+func (x *exchange) send(ctx context.Context) (*http.Response, error) {
+	if err := beforeSend.Hit(ctx); err != nil {
+		return nil, err
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { x.reached.Store(true) },
+	})
+	to := address(x.Base, x.Provider, x.to, x.in.URL.Query())
+	out, err := http.NewRequestWithContext(ctx, x.in.Method, to.String(), bytes.NewReader(x.body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range x.in.Header {
+		if !hop(name, x.in.Header) && !credential(name) && name != "Accept-Encoding" && name != "Expect" {
+			out.Header[name] = values
+		}
+	}
+	if x.Key != "" {
+		out.Header.Set(x.credential())
+	}
+	return x.via.RoundTrip(out)
+}
+
+// credential is the field that the provider wants.
+func (e *Endpoint) credential() (name, value string) {
+	switch {
+	case e.Provider == Anthropic && !e.Bearer:
+		return "X-Api-Key", e.Key
+	case e.Provider == Gemini && !e.Bearer:
+		return "X-Goog-Api-Key", e.Key
+	}
+	return "Authorization", "Bearer " + e.Key
+}
+
+// unanswered charges a call to which no answer came. A provider that failed
+// wants no money; one that was still at work when nobody listened any more does.
+func (x *exchange) unanswered(ctx context.Context, err error) {
+	if ctx.Err() != nil && x.reached.Load() {
+		x.charge()
+	}
+	x.unreachable(ctx, err)
+}
+
+func (x *exchange) unreachable(ctx context.Context, err error) {
+	if x.in.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	text := fmt.Sprintf("%s cannot be reached: %s", x.Base.Host, err)
+	x.failed(loop.Failure{Class: loop.FailureServer, Text: text})
+	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: line(x.hide.words(text))})
+}

@@ -1,0 +1,150 @@
+package meter
+
+import (
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxName  = 253 // characters of a name, by RFC 1035
+	maxLabel = 63
+)
+
+// place is where a request wants to go: a name, or the address that stands in
+// its stead.
+type place struct {
+	name string     // as in Host.Name
+	addr netip.Addr // valid if the name is an address
+	port uint16
+}
+
+// authority writes the place as requests do.
+func (p place) authority() string {
+	if p.addr.Is6() {
+		return "[" + p.name + "]:" + strconv.Itoa(int(p.port))
+	}
+	return p.name + ":" + strconv.Itoa(int(p.port))
+}
+
+// placeOf reads host:port. A fallback of 0 means that the port has to be said.
+func placeOf(authority string, fallback uint16) (place, error) {
+	host, port, err := splitPort(authority)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{port: fallback}
+	switch {
+	case port != "":
+		if p.port, err = portOf(port); err != nil {
+			return place{}, err
+		}
+	case fallback == 0:
+		return place{}, errors.New("it has no port")
+	}
+	p.name, p.addr, err = nameOf(host)
+	return p, err
+}
+
+func splitPort(authority string) (host, port string, err error) {
+	at := strings.LastIndexByte(authority, ':')
+	if at < strings.LastIndexByte(authority, ']') {
+		at = -1
+	}
+	if at < 0 {
+		return authority, "", nil
+	}
+	if at == len(authority)-1 {
+		return "", "", errors.New("the port after the colon is missing")
+	}
+	return authority[:at], authority[at+1:], nil
+}
+
+// portOf takes digits only: strconv also takes signs.
+func portOf(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || text[0] == '0' {
+		return 0, errors.New("the port is no number from 1 to 65535")
+	}
+	return uint16(n), nil
+}
+
+// nameOf returns the one spelling of a host: lower case, without a last dot.
+// What programs could read as an address without it being one of the two usual
+// notations is an error and not a name.
+func nameOf(host string) (string, netip.Addr, error) {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		return bracketed(inner)
+	}
+	for _, c := range []byte(host) {
+		switch {
+		case c >= 0x80:
+			return "", netip.Addr{}, errors.New("it is not ASCII: write the punycode form, which begins with xn--")
+		case c == '@':
+			return "", netip.Addr{}, errors.New("it has a user or a password")
+		}
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	labels := strings.Split(name, ".")
+	for _, label := range labels {
+		if err := checkLabel(label); err != nil {
+			return "", netip.Addr{}, err
+		}
+	}
+	if len(name) > maxName {
+		return "", netip.Addr{}, errors.New("it is longer than a name can be")
+	}
+	if !numeric(labels[len(labels)-1]) {
+		return name, netip.Addr{}, nil
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || !addr.Is4() {
+		return "", netip.Addr{}, errors.New("it is an address in another notation than four decimal numbers")
+	}
+	return name, addr, nil
+}
+
+func bracketed(inner string) (string, netip.Addr, error) {
+	text, ok := strings.CutSuffix(inner, "]")
+	addr, err := netip.ParseAddr(text)
+	switch {
+	case !ok || err != nil || addr.Is4():
+		return "", netip.Addr{}, errors.New("what stands in brackets is no IPv6 address")
+	case addr.Zone() != "":
+		return "", netip.Addr{}, errors.New("the address has a zone, which means something on one machine only")
+	case addr.Is4In6():
+		return "", netip.Addr{}, errors.New("it is an IPv4 address written as IPv6")
+	}
+	return addr.String(), addr, nil
+}
+
+func checkLabel(label string) error {
+	switch {
+	case label == "":
+		return errors.New("it has an empty part")
+	case len(label) > maxLabel:
+		return errors.New("it has a part that is longer than 63 characters")
+	case label[0] == '-' || label[len(label)-1] == '-':
+		return errors.New("a part of it begins or ends with a dash")
+	}
+	for _, c := range []byte(label) {
+		if !isNameByte(c) {
+			return errors.New("it has a character that no name has")
+		}
+	}
+	return nil
+}
+
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// numeric tells whether a last label makes a host an address for programs that
+// take decimal, octal and hexadecimal numbers, as inet_aton does.
+func numeric(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}

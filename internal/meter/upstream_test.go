@@ -1,0 +1,151 @@
+package meter
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// corporate is a proxy that takes CONNECT with a password, and says what it was
+// asked for.
+type corporate struct {
+	net.Listener
+	asked chan string
+	done  chan struct{}
+}
+
+func startCorporate(t *testing.T, to string, answer string) *corporate {
+	t.Helper()
+	c := &corporate{Listener: listen(t), asked: make(chan string, 10), done: make(chan struct{})}
+	go c.run(to, answer)
+	t.Cleanup(func() {
+		_ = c.Close()
+		<-c.done
+	})
+	return c
+}
+
+func (c *corporate) run(to, answer string) {
+	defer close(c.done)
+	for {
+		conn, err := c.Accept()
+		if err != nil {
+			return
+		}
+		c.serve(conn, to, answer)
+	}
+}
+
+func (c *corporate) serve(conn net.Conn, to, answer string) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	req, err := http.ReadRequest(in)
+	if err != nil {
+		return
+	}
+	c.asked <- req.Method + " " + req.RequestURI + " " + req.Header.Get("Proxy-Authorization")
+	_, _ = io.WriteString(conn, answer)
+	if !strings.Contains(answer, " 200 ") {
+		return
+	}
+	host, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer host.Close()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		_, _ = io.Copy(conn, host)
+		_ = closeWrite(conn)
+	}()
+	_, _ = io.Copy(host, in)
+	_ = closeWrite(host)
+	<-back
+}
+
+func upstream(c *corporate) func(*Egress) {
+	return func(e *Egress) {
+		e.Upstream = &url.URL{Scheme: "http", Host: c.Addr().String(), User: url.UserPassword("me", "s3cret")}
+	}
+}
+
+const agreed = "HTTP/1.1 200 Connection established\r\n\r\n"
+
+func TestTheWayOutMayBeAnotherProxy(t *testing.T) {
+	w := newWorld()
+	roots := tlsServer(t, w, hello)
+	plainServer(t, w, hello)
+	for url, c := range map[string]struct{ server, asked string }{
+		"https://example.com/": {w.servers[netip.MustParseAddrPort("93.184.216.35:443")], "CONNECT example.com:443 Basic bWU6czNjcmV0"},
+		"http://allowed.test/": {w.servers[netip.MustParseAddrPort("93.184.216.34:80")], "CONNECT allowed.test:80 Basic bWU6czNjcmV0"},
+	} {
+		t.Run(url, func(t *testing.T) {
+			proxy := startCorporate(t, c.server, agreed)
+			r := start(t, w, []string{"example.com", "allowed.test"}, upstream(proxy))
+			client := r.client(roots)
+			resp, err := fetch(t, client, http.MethodGet, url, nil)
+			if got := body(t, resp, err); got != "hello" {
+				t.Errorf("got %q", got)
+			}
+			client.CloseIdleConnections()
+			if got := <-proxy.asked; got != c.asked {
+				t.Errorf("the proxy was asked %q, want %q", got, c.asked)
+			}
+			if asked, dialled := w.traces(); len(asked)+len(dialled) > 0 {
+				t.Errorf("looked up %v, dialled %v", asked, dialled)
+			}
+		})
+	}
+}
+
+func TestAProxyThatRefusesIsSaidWithoutItsPassword(t *testing.T) {
+	for name, answer := range map[string]string{
+		"by a status":   "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+		"by no word":    "",
+		"by an endless": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			proxy := startCorporate(t, "", answer)
+			r := start(t, w, []string{"allowed.test"}, upstream(proxy))
+			got := r.say(get)
+			if !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "ask the proxy "+proxy.Addr().String()) {
+				t.Errorf("answer = %q", got)
+			}
+			if strings.Contains(got, "s3cret") || strings.Contains(got, "bWU6") {
+				t.Errorf("the answer has the password: %q", got)
+			}
+		})
+	}
+}
+
+func TestAProxyOfAnUnknownKindIsRefused(t *testing.T) {
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = &url.URL{Scheme: "socks5", Host: "127.0.0.1:1"} })
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "write http or https") {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestNamesAndAddressesAreCheckedBeforeAnotherProxyIsAsked(t *testing.T) {
+	w := newWorld()
+	proxy := startCorporate(t, "", agreed)
+	r := start(t, w, []string{"allowed.test", "10.0.0.1"}, upstream(proxy), func(e *Egress) {
+		e.Allow = append(e.Allow, Host{Name: "169.254.169.254"})
+	})
+	for host, reason := range map[string]string{"other.test": "host_not_listed", "169.254.169.254": "resolved_address"} {
+		got := r.say(fmt.Sprintf("GET http://%s/ HTTP/1.1\r\nHost: %s\r\n\r\n", host, host))
+		if !strings.HasPrefix(got, "HTTP/1.1 403 ") || !strings.Contains(got, reason) {
+			t.Errorf("%s: %q", host, got)
+		}
+	}
+	if len(proxy.asked) > 0 {
+		t.Errorf("the proxy was asked %s", <-proxy.asked)
+	}
+}

@@ -1,0 +1,38 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+var (
+	errQuiet = errors.New("nothing was sent for too long")
+	errOld   = errors.New("the connection was open for too long")
+)
+
+// watch ends the context of a connection that is quiet or old.
+type watch struct {
+	quiet *time.Timer
+	idle  time.Duration
+	end   func()
+}
+
+// watched returns a context for one connection. Until the first touch it ends
+// after the limit for opening.
+func watched(ctx context.Context, l Limits) (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	quiet := time.AfterFunc(l.Opening, func() { cancel(errQuiet) })
+	old := time.AfterFunc(l.Age, func() { cancel(errOld) })
+	return ctx, &watch{quiet: quiet, idle: l.Idle, end: func() {
+		quiet.Stop()
+		old.Stop()
+		cancel(nil)
+	}}
+}
+
+// touch says that something has happened.
+func (w *watch) touch() { w.quiet.Reset(w.idle) }
+
+// last leaves the connection this much time if nothing more happens.
+func (w *watch) last(d time.Duration) { w.quiet.Reset(d) }

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Rules of answers to calls, beside the codes of verdicts, which stand for
+// edits that a scope decided about. Scripts match on them.
+const (
+	RuleRead        = "read"
+	RuleTalk        = "talk"
+	RuleRun         = "run"          // the sandbox bounds what a command can do
+	RuleBeside      = "beside"       // a folder beside the tree that is written and never landed
+	RuleNetwork     = "network"      // a host is in the definition's list, or in none
+	RuleOutside     = "outside"      // neither in the tree nor in a folder beside it
+	RuleReportOnly  = "report_only"  // a loop of tier L1 changes nothing
+	RuleUnnamed     = "unnamed"      // an edit without a file, a command without words
+	RuleUnknownTool = "unknown_tool" // a tool that no definition names
+	RuleNUL         = "nul"          // a NUL, at which other programs stop reading
+)
+
+// Guard answers what an agent asks leave for. It is where an agent hears early
+// what the sandbox and the check of its changes enforce anyway, and where it is
+// told that a human has to say yes: safety does not come from it. The zero
+// Guard allows reading, commands and talk.
+type Guard struct {
+	Scope      Scope
+	Root       string   // of the tree, absolute, without links, as the agent sees it
+	Beside     []string // folders outside of the scope that may be written, as Root: the one for temporary files, the one with the report
+	ReportOnly bool     // no change is kept: no edit in the tree is allowed
+	Hosts      []string // from which may be fetched: NAME, *.NAME for all names below it, either with :PORT
+	Tools      []string // names of tools that a definition allows though nothing is known of them
+}
+
+// Judge answers one call. What Answer.Words says is for the agent.
+func (g Guard) Judge(c Call) Answer {
+	if nul(c) {
+		return Answer{Rule: RuleNUL, Words: "Denied: it has a NUL character in it. Write it again without."}
+	}
+	switch c.Kind {
+	case CallRead:
+		return allow(RuleRead, "Reading is allowed.")
+	case CallTalk:
+		return allow(RuleTalk, "It changes nothing outside of the conversation.")
+	case CallEdit:
+		return g.edit(c.Paths)
+	case CallRun:
+		return g.run(c)
+	case CallFetch:
+		return g.fetch(c.Host)
+	case CallOther:
+	}
+	if slices.Contains(g.Tools, c.Tool) {
+		return allow(RuleTalk, "The loop's definition names this tool.")
+	}
+	return Answer{Rule: RuleUnknownTool, Words: fmt.Sprintf("Denied: the loop's definition does not name the tool %q. Work with files and commands instead.", c.Tool)}
+}
+
+// Argv is the program that an approval of a call would run, with its arguments.
+// It is empty for a call that is no command.
+func (Guard) Argv(c Call) []string {
+	switch {
+	case c.Kind != CallRun:
+		return nil
+	case len(c.Argv) > 0:
+		return slices.Clone(c.Argv)
+	case c.Command == "":
+		return nil
+	}
+	return []string{"/bin/sh", "-c", c.Command}
+}
+
+func allow(rule, words string) Answer { return Answer{Allow: true, Rule: rule, Words: words} }
+
+func nul(c Call) bool {
+	has := func(s string) bool { return strings.ContainsRune(s, 0) }
+	return slices.ContainsFunc([]string{c.Tool, c.Command, c.Host, c.Detail}, has) || slices.ContainsFunc(c.Paths, has) || slices.ContainsFunc(c.Argv, has)
+}
+
+// edit is allowed if all of its files are.
+func (g Guard) edit(paths []string) Answer {
+	if len(paths) == 0 {
+		return Answer{Rule: RuleUnnamed, Words: "Denied: the edit does not say which file it changes. Name the file."}
+	}
+	var last Answer
+	for _, p := range paths {
+		if last = g.editOne(p); !last.Allow {
+			return last
+		}
+	}
+	return last
+}
+
+func (g Guard) editOne(name string) Answer {
+	rel, folder := g.place(name)
+	switch {
+	case folder == "":
+		return Answer{Rule: RuleOutside, Words: fmt.Sprintf(
+			"Denied: %s is outside of the tree. Write below %s only, and what you have to say into your report.", name, g.Root)}
+	case folder != g.Root:
+		return allow(RuleBeside, "Files beside the tree may be written; they are not kept.")
+	case g.ReportOnly:
+		return Answer{Rule: RuleReportOnly, Words: fmt.Sprintf(
+			"Denied: this loop only reports, and what is changed in the tree is thrown away. Leave %s as it is and say in your report what you would change.", rel)}
+	}
+	v := g.Scope.Judge(rel)
+	if v.Allowed {
+		return allow(string(v.Code), "Allowed by "+v.Rule+".")
+	}
+	return Answer{Rule: string(v.Code), Words: fmt.Sprintf(
+		"Denied: %s: %s. Change only what the scope allows; if the work cannot be done so, end your turn and say so in your report.", rel, v.Rule)}
+}
+
+// place is where a path leads: which of the root and the folders beside it it
+// is in, the innermost if there are several, and its name there. Folder is
+// empty for a path in none of them.
+func (g Guard) place(name string) (rel, folder string) {
+	if name == "" || g.Root == "" || name == "~" || strings.HasPrefix(name, "~/") || strings.Contains(name, "://") {
+		return "", ""
+	}
+	if !path.IsAbs(name) {
+		name = path.Join(g.Root, name)
+	}
+	name = path.Clean(name)
+	for _, f := range append([]string{g.Root}, g.Beside...) {
+		if r, ok := inFolder(f, name); ok && len(f) > len(folder) {
+			rel, folder = r, f
+		}
+	}
+	return rel, folder
+}
+
+// inFolder returns the name of a clean path in a folder, "." for the folder.
+func inFolder(folder, name string) (string, bool) {
+	folder = path.Clean(folder)
+	switch {
+	case !path.IsAbs(folder):
+		return "", false
+	case name == folder:
+		return ".", true
+	case folder == "/":
+		return name[1:], true
+	}
+	return strings.CutPrefix(name, folder+"/")
+}
+
+func (g Guard) run(c Call) Answer {
+	if c.Command == "" && len(c.Argv) == 0 {
+		return Answer{Rule: RuleUnnamed, Words: "Denied: the call does not say which command it runs. Name the command."}
+	}
+	l, found := leavingLine(c.Command)
+	if len(c.Argv) > 0 {
+		l, found = leavingArgv(c.Argv)
+	}
+	if !found {
+		return allow(RuleRun, "Commands run in the sandbox.")
+	}
+	return Answer{Ask: true, Rule: l.rule, Words: fmt.Sprintf(
+		"This needs a human: %s %s. It is recorded and was not run; do not look for another way. "+
+			"End your turn now and say in your report what you wanted, and why.", l.name(), l.does)}
+}
+
+func (g Guard) fetch(host string) Answer {
+	switch {
+	case host == "":
+		return Answer{Rule: RuleNetwork, Words: "Denied: it does not say from which host it fetches. Work with what is in the tree."}
+	case loopback(host) || slices.ContainsFunc(g.Hosts, func(entry string) bool { return reaches(entry, host) }):
+		return allow(RuleNetwork, "The host is allowed.")
+	}
+	return Answer{Rule: RuleNetwork, Words: fmt.Sprintf(
+		"Denied: the loop may not fetch from %s. Do without; if it cannot be done so, say in your report that a person has to add "+
+			"`network: [%s]` to the loop's definition.", host, host)}
+}
+
+// reaches reports whether an entry of a definition's list of hosts covers one,
+// which may have a port.
+func reaches(entry, host string) bool {
+	entryName, entryPort := splitHost(entry)
+	name, port := splitHost(host)
+	if entryPort == "" && port != "" && port != "443" && port != "80" || entryPort != "" && entryPort != port {
+		return false
+	}
+	if above, ok := strings.CutPrefix(entryName, "*."); ok {
+		return above != "" && strings.HasSuffix(name, "."+above)
+	}
+	return name == entryName && name != ""
+}
+
+// loopback reports a host, with or without a port, that is the machine itself.
+func loopback(host string) bool {
+	name, _ := splitHost(host)
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.IsLoopback()
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// splitHost folds a host and takes its port off.
+func splitHost(host string) (name, port string) {
+	host = strings.ToLower(host)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host, ""
+	}
+	if inner, after, ok := strings.Cut(strings.TrimPrefix(host, "["), "]"); ok && host[0] == '[' {
+		return inner, strings.TrimPrefix(after, ":")
+	}
+	name, port, _ = strings.Cut(host, ":")
+	return strings.TrimSuffix(name, "."), port
+}

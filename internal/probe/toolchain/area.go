@@ -1,0 +1,98 @@
+package toolchain
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systemDirs are in every confined file system.
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/dev", "/proc"}
+
+// area knows what is visible anyhow, and what must never be shown as a whole.
+type area struct {
+	project []string // the directory of the project, as named and as it lies
+	homes   []string // likewise that of the user
+}
+
+func newArea(home, dir string) area {
+	a := area{project: bothNames(dir)}
+	if home != "" {
+		a.homes = bothNames(home)
+	}
+	// Who works on the whole home has toolchains in it that are no part of what
+	// is checked out.
+	if slices.ContainsFunc(a.project, a.tooWide) {
+		a.project = nil
+	}
+	return a
+}
+
+// bothNames is a path as it is named and, if another, as it lies.
+func bothNames(path string) []string {
+	names := []string{filepath.Clean(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		names = append(names, real)
+	}
+	return unique(names)
+}
+
+// ofProject reports whether a path lies in the project.
+func (a area) ofProject(path string) bool {
+	return slices.ContainsFunc(a.project, func(dir string) bool { return isBelow(dir, path) })
+}
+
+// visible reports whether a path is seen without being bound.
+func (a area) visible(path string) bool {
+	return isSystem(path) || a.ofProject(path)
+}
+
+func isSystem(path string) bool {
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return isBelow(dir, path) })
+}
+
+// tooWide reports whether a directory is a home, has one below it, or is one in
+// which people keep what is nobody else's business.
+func (a area) tooWide(dir string) bool {
+	dir = filepath.Clean(dir)
+	if dir == "/" || filepath.Dir(dir) == "/" {
+		return true
+	}
+	if parent := filepath.Dir(dir); parent == "/home" || parent == "/Users" {
+		return true
+	}
+	return slices.ContainsFunc(a.homes, func(home string) bool { return isBelow(dir, home) })
+}
+
+// shared are directories of a home in which many programs keep files, beside
+// those that begin with a dot.
+var shared = []string{"go", "bin", "lib", "src", "snap", "Library", "Documents", "Desktop", "Downloads"}
+
+// personal reports whether a directory is one that programs share for what is
+// their own: those of a home, and hidden ones wherever they lie.
+func (a area) personal(dir string) bool {
+	base, up := filepath.Base(dir), filepath.Dir(dir)
+	return a.tooWide(dir) || strings.HasPrefix(base, ".") ||
+		strings.HasPrefix(filepath.Base(up), ".") && slices.Contains([]string{"share", "state", "lib", "config"}, base) ||
+		slices.Contains(a.homes, up) && slices.Contains(shared, base)
+}
+
+// isBelow reports whether path is dir or lies in it, by their names.
+func isBelow(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// outermost sorts paths and leaves out each that lies below another.
+func outermost(paths []string) []string {
+	sorted := slices.Clone(paths)
+	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
+	var all []string
+	for _, p := range sorted {
+		if n := len(all); n == 0 || !isBelow(all[n-1], p) {
+			all = append(all, p)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,204 @@
+package toolchain
+
+import (
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Cache is a directory of downloaded or compiled things that may be shown to a
+// confined program. No credential is known to lie in it.
+type Cache struct {
+	Kind      string // go-build go-mod npm pip uv poetry cargo-registry cargo-git yarn pnpm maven gradle bundler composer nuget deno bun hex
+	Path      string // absolute, there or not
+	Env       string // the variable that moves it; or empty: none does
+	Value     string // what that variable is when the cache lies at Path
+	Downloads bool   // only a set-up command adds to it
+}
+
+// Caches lists the caches of the tools that are among programs, or that the
+// stacks of a repository use, where the environment env places them. It starts
+// nothing. One that is placed where it would show a home, or what may hold
+// credentials, is left out.
+func Caches(env, programs []string, stacks []probe.Stack) []Cache {
+	names := slices.Clone(programs)
+	for _, stack := range stacks {
+		names = append(names, stack.Name)
+	}
+	used := map[string]bool{}
+	for _, name := range names {
+		if tool, ok := cachesOf[path.Base(filepath.ToSlash(name))]; ok {
+			used[tool] = true
+		}
+	}
+	homes := area{homes: bothNames(proc.Variable(env, "HOME"))}
+	var all []Cache
+	for _, tool := range slices.Sorted(maps.Keys(used)) {
+		for _, c := range placed[tool](env) {
+			if filepath.IsAbs(c.Path) && homes.mayShow(c.Path) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// mayShow reports whether a directory that is said to be a cache neither is too
+// wide nor lies with a credential.
+func (a area) mayShow(dir string) bool {
+	return !slices.ContainsFunc(bothNames(dir), func(name string) bool {
+		return a.tooWide(name) || isSecret(name) || holdsSecret(name)
+	})
+}
+
+// cachesOf are the tools by the programs, and by the stacks of package probe,
+// that use their caches.
+var cachesOf = map[string]string{
+	"go": "go", "gofmt": "go", "golangci-lint": "go", "gopls": "go", "gotestsum": "go", "staticcheck": "go",
+	"npm": "npm", "npx": "npm", "node": "npm", "yarn": "yarn", "yarnpkg": "yarn", "pnpm": "pnpm", "pnpx": "pnpm",
+	"bun": "bun", "bunx": "bun", "deno": "deno",
+	"python": "pip", "python3": "pip", "pip": "pip", "pip3": "pip", "pipenv": "pip", "pdm": "pip", "tox": "pip", "nox": "pip",
+	"uv": "uv", "uvx": "uv", "python-uv": "uv", "poetry": "poetry",
+	"cargo": "cargo", "rustc": "cargo", "mvn": "maven", "mvnw": "maven", "maven": "maven", "gradle": "gradle", "gradlew": "gradle",
+	"bundle": "bundler", "bundler": "bundler", "gem": "bundler", "rake": "bundler", "composer": "composer", "dotnet": "nuget",
+	"mix": "hex",
+}
+
+// placed says where each tool keeps its caches.
+var placed = map[string]func(env []string) []Cache{
+	"go": goCaches, "npm": npmCaches, "yarn": yarnCaches, "pnpm": pnpmCaches, "maven": mavenCaches, "composer": composerCaches,
+	"cargo": func(env []string) []Cache {
+		registry := moved(env, "cargo-registry", "CARGO_HOME", homed(env, ".cargo"), "registry")
+		return append(registry, moved(env, "cargo-git", "CARGO_HOME", homed(env, ".cargo"), "git")...)
+	},
+	"gradle": func(env []string) []Cache {
+		return moved(env, "gradle", "GRADLE_USER_HOME", homed(env, ".gradle"), "caches", "wrapper/dists")
+	},
+	"poetry": func(env []string) []Cache {
+		return moved(env, "poetry", "POETRY_CACHE_DIR", below(cacheHome(env), "pypoetry"), "cache", "artifacts")
+	},
+	"deno": func(env []string) []Cache {
+		return moved(env, "deno", "DENO_DIR", below(cacheHome(env), "deno"), "deps", "npm", "remote", "gen")
+	},
+	"pip": func(env []string) []Cache {
+		return moved(env, "pip", "PIP_CACHE_DIR", below(cacheHome(env), "pip"), ".")
+	},
+	"uv": func(env []string) []Cache {
+		return moved(env, "uv", "UV_CACHE_DIR", below(plainCacheHome(env), "uv"), ".")
+	},
+	"bundler": func(env []string) []Cache {
+		return moved(env, "bundler", "BUNDLE_USER_CACHE", homed(env, ".bundle/cache"), ".")
+	},
+	"nuget": func(env []string) []Cache {
+		return moved(env, "nuget", "NUGET_PACKAGES", homed(env, ".nuget/packages"), ".")
+	},
+	"bun": func(env []string) []Cache {
+		return moved(env, "bun", "BUN_INSTALL_CACHE_DIR", homed(env, ".bun/install/cache"), ".")
+	},
+	"hex": func(env []string) []Cache {
+		return moved(env, "hex", "HEX_HOME", homed(env, ".hex"), "packages")
+	},
+}
+
+// moved are parts of a directory that a variable moves: those that hold
+// packages and nothing else.
+func moved(env []string, kind, name, usual string, parts ...string) []Cache {
+	dir := usual
+	if value := proc.Variable(env, name); filepath.IsAbs(value) {
+		dir = filepath.Clean(value)
+	}
+	if dir == "" {
+		return nil
+	}
+	var all []Cache
+	for _, part := range parts {
+		all = append(all, Cache{Kind: kind, Path: filepath.Join(dir, filepath.FromSlash(part)), Env: name, Value: dir, Downloads: true})
+	}
+	return all
+}
+
+func homed(env []string, path string) string { return below(proc.Variable(env, "HOME"), path) }
+
+func goCaches(env []string) []Cache {
+	build := goSetting(env, "GOCACHE")
+	if !filepath.IsAbs(build) {
+		build = below(cacheHome(env), "go-build")
+	}
+	modules := goModCache(env)
+	return []Cache{
+		{Kind: "go-build", Path: build, Env: "GOCACHE", Value: build},
+		{Kind: "go-mod", Path: modules, Env: "GOMODCACHE", Value: modules, Downloads: true},
+	}
+}
+
+func npmCaches(env []string) []Cache {
+	usual := npmSetting(env, "cache", homed(env, ".npm"))
+	if upper := proc.Variable(env, "NPM_CONFIG_CACHE"); filepath.IsAbs(upper) {
+		usual = upper
+	}
+	return moved(env, "npm", "npm_config_cache", usual, "_cacache")
+}
+
+// npmSetting is one setting of the user's .npmrc. No other line is looked at:
+// there are tokens among them.
+func npmSetting(env []string, name, usual string) string {
+	text, err := boundedFile(homed(env, ".npmrc"))
+	if err != nil {
+		return usual
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, ok := strings.Cut(line, "=")
+		if value = strings.TrimSpace(value); ok && strings.TrimSpace(key) == name && filepath.IsAbs(value) {
+			return value
+		}
+	}
+	return usual
+}
+
+func yarnCaches(env []string) []Cache {
+	classic := moved(env, "yarn", "YARN_CACHE_FOLDER", below(cacheHome(env), "yarn"), ".")
+	return append(classic, moved(env, "yarn", "YARN_GLOBAL_FOLDER", homed(env, ".yarn/berry"), "cache")...)
+}
+
+func pnpmCaches(env []string) []Cache {
+	store := below(dataHome(env), "pnpm/store")
+	if dir := proc.Variable(env, "PNPM_HOME"); filepath.IsAbs(dir) {
+		store = filepath.Join(dir, "store")
+	}
+	return moved(env, "pnpm", "npm_config_store_dir", npmSetting(env, "store-dir", store), ".")
+}
+
+var localRepository = regexp.MustCompile(`<localRepository>\s*([^<$]+?)\s*</localRepository>`)
+
+// mavenCaches are the packages, and Maven itself as its wrapper fetches it. Of
+// the settings, which may hold passwords, only the place of the packages is
+// looked at.
+func mavenCaches(env []string) []Cache {
+	packages := homed(env, ".m2/repository")
+	if text, err := boundedFile(homed(env, ".m2/settings.xml")); err == nil {
+		if m := localRepository.FindSubmatch(text); m != nil && filepath.IsAbs(string(m[1])) {
+			packages = filepath.Clean(string(m[1]))
+		}
+	}
+	return append([]Cache{{Kind: "maven", Path: packages, Downloads: true}},
+		moved(env, "maven", "MAVEN_USER_HOME", homed(env, ".m2"), "wrapper/dists")...)
+}
+
+// composerCaches knows both homes of Composer: the older one counts if it is
+// there.
+func composerCaches(env []string) []Cache {
+	usual := below(plainCacheHome(env), "composer")
+	if old := homed(env, ".composer"); old != "" && isDir(old) {
+		usual = filepath.Join(old, "cache")
+	}
+	if home := proc.Variable(env, "COMPOSER_HOME"); filepath.IsAbs(home) {
+		usual = filepath.Join(home, "cache")
+	}
+	return moved(env, "composer", "COMPOSER_CACHE_DIR", usual, "files", "repo", "vcs")
+}

@@ -1,0 +1,152 @@
+package toolchain
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// installation is the directory that a program was installed into as a whole.
+// With an empty rest there is none: the file stands alone.
+type installation struct {
+	root string
+	subs []string // what is shown of it; empty: all
+	rest string   // how the file goes on behind the root, with the slash
+}
+
+// environmentOf is the Python environment in whose bin directory a name lies,
+// or empty. It does not follow a link: it is the name that makes Python look.
+func environmentOf(name string) string {
+	root := filepath.Dir(filepath.Dir(name))
+	if info, err := os.Stat(filepath.Join(root, "pyvenv.cfg")); err == nil && info.Mode().IsRegular() {
+		return root
+	}
+	return ""
+}
+
+// rootOf is the directory above the one that a program lies in.
+func rootOf(real string) string { return filepath.Dir(filepath.Dir(real)) }
+
+// landmarks are what only the top of an installation has, as globs.
+var landmarks = []string{
+	"lib/python[23].*/os.py", "conda-meta", "pyvenv.cfg", // Python
+	"src/runtime/runtime.go", "pkg/tool", // Go
+	"include/node/node.h", "lib/node_modules/npm", // Node
+	"lib/rustlib", "lib/ruby/[0-9]*", "lib/modules", "lib/rt.jar", "jre/lib/rt.jar", // Rust, Ruby, Java
+	"boot/plexus-classworlds*.jar", "lib/gradle-launcher-*.jar", "lib/ant-launcher.jar", "lib/kotlin-compiler.jar", "lib/scala-library*.jar",
+	"lib/php", "lib/erlang", "lib/elixir", "lib/perl5/[0-9]*", "lib/swift", "lib/clang",
+}
+
+// isToolchain reports whether a directory is the top of an installation that
+// holds all that it needs.
+func isToolchain(root string) bool {
+	return slices.ContainsFunc(landmarks, func(pattern string) bool {
+		found, err := filepath.Glob(filepath.Join(globbed(root), pattern))
+		return err == nil && len(found) > 0
+	})
+}
+
+// globbed is a path as a glob that matches it alone.
+func globbed(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// Parts of an installation that has no landmark, of one that lies where others
+// do, and of the .NET directory, in which there are private keys, too.
+var (
+	usualParts = []string{"bin", "sbin", "lib", "lib64", "libexec", "share", "include", "jre", "conf"}
+	amongParts = []string{"lib", "lib64", "libexec"}
+	dotnetPart = []string{"dotnet", "host", "shared", "sdk", "packs", "templates", "sdk-manifests", "library-packs"}
+	brewParts  = []string{"bin", "sbin", "Cellar", "opt", "lib", "libexec", "include", "share", "etc/ca-certificates", "etc/openssl@3"}
+)
+
+// secrets are names that a directory with a credential in it is known by.
+var secrets = []string{
+	".ssh", ".gnupg", ".aws", ".docker", ".kube", ".azure", ".npmrc", ".yarnrc.yml", ".netrc", ".pypirc", ".condarc", ".env",
+	".git-credentials", "credentials", "credentials.toml", "credentials.json", "auth.json", "auth.toml", ".pgpass", ".vault-token",
+}
+
+// isSecret reports whether a path is a credential or lies with some.
+func isSecret(path string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(part string) bool {
+		return slices.Contains(secrets, part)
+	})
+}
+
+func holdsSecret(dir string) bool {
+	return slices.ContainsFunc(secrets, func(name string) bool { return isThere(filepath.Join(dir, name)) })
+}
+
+// installation finds what a file was installed into.
+func (r *resolver) installation(real string) installation {
+	if r.area.visible(real) {
+		return installation{}
+	}
+	if root, subs := storeOf(real); root != "" {
+		return installation{root: root, subs: existing(root, subs), rest: strings.TrimPrefix(real, root)}
+	}
+	root := rootOf(real)
+	parts := usualParts
+	switch {
+	case filepath.Base(real) == "dotnet" && isDir(filepath.Join(filepath.Dir(real), "shared")):
+		root, parts = filepath.Dir(real), dotnetPart
+	case r.area.tooWide(root):
+		return installation{}
+	case r.area.personal(root) && environmentOf(real) == "":
+		if parts = amongParts; !isToolchain(root) {
+			return installation{}
+		}
+	case isToolchain(root) && !holdsSecret(root):
+		parts = nil
+	case !isToolchain(root) && !isProgramDir(real):
+		return installation{}
+	}
+	subs := existing(root, parts)
+	if parts != nil && subs == nil {
+		return installation{}
+	}
+	return installation{root: root, subs: subs, rest: strings.TrimPrefix(real, root)}
+}
+
+// storeOf is the directory that many installations share and refer to each
+// other in, if a file lies in one, and the parts of it that they use.
+func storeOf(real string) (root string, subs []string) {
+	slashed := filepath.ToSlash(real)
+	switch i := strings.Index(slashed, "/node_modules/"); {
+	case isBelow("/nix/store", real):
+		return "/nix/store", nil
+	case strings.Contains(slashed, "/.linuxbrew/"):
+		before, _, _ := strings.Cut(slashed, "/.linuxbrew/")
+		return filepath.FromSlash(before + "/.linuxbrew"), brewParts
+	case i > 0:
+		return filepath.FromSlash(slashed[:i+len("/node_modules")]), nil
+	case strings.HasPrefix(slashed, "/snap/") && strings.Count(slashed, "/") > 3:
+		words := strings.SplitN(slashed, "/", 5)
+		return filepath.FromSlash(strings.Join(words[:4], "/")), nil
+	}
+	return "", nil
+}
+
+// isProgramDir reports whether a file lies in a bin directory beside the files
+// that such programs have.
+func isProgramDir(real string) bool {
+	dir := filepath.Dir(real)
+	if !slices.Contains([]string{"bin", "sbin", "libexec"}, filepath.Base(dir)) {
+		return false
+	}
+	return slices.ContainsFunc([]string{"lib", "lib64", "libexec", "share"}, func(name string) bool {
+		return isDir(filepath.Join(filepath.Dir(dir), name))
+	})
+}
+
+// existing are those of the names that there are below root.
+func existing(root string, names []string) []string {
+	var all []string
+	for _, name := range names {
+		if isThere(filepath.Join(root, name)) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

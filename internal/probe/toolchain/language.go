@@ -1,0 +1,279 @@
+package toolchain
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// needed is a program that was found.
+type needed struct {
+	word  string
+	entry string // the file by which it is started
+	real  string // where that lies
+	shim  string
+}
+
+// implied adds what a program needs beside itself, and says how it finds that.
+func (r *resolver) implied(ctx context.Context, p needed) error {
+	switch {
+	case p.shim == "corepack":
+		return r.corepack(p.word)
+	case goWord(p.word):
+		r.golang(p)
+	case p.word == "cargo":
+		r.cargo(p)
+		return r.program(ctx, "rustc")
+	case slices.Contains([]string{"mvn", "gradle", "ant", "sbt", "scala", "kotlinc"}, p.word):
+		return r.java(ctx)
+	case p.word == "java" || p.word == "javac":
+		r.javaHome(rootOf(p.real))
+	case p.word == "dotnet" && !r.area.visible(p.real):
+		r.setenv("DOTNET_ROOT", filepath.Dir(p.real))
+	case p.word == "ruby":
+		r.passed("GEM_HOME")
+		r.passed("GEM_PATH")
+	case p.word == "uv" || p.word == "uvx":
+		return r.uvPython(ctx, p.entry)
+	}
+	return nil
+}
+
+// passed hands on a variable that lists directories, and shows them.
+func (r *resolver) passed(name string) {
+	value := proc.Variable(r.env, name)
+	if value == "" {
+		return
+	}
+	for _, dir := range proc.PathDirs(value) {
+		if isDir(dir) {
+			r.showTree(dir)
+		}
+	}
+	r.setenv(name, value)
+}
+
+// cargo adds the subcommands that were installed beside its shim, and names the
+// toolchain to build scripts that ask rustup.
+func (r *resolver) cargo(p needed) {
+	if p.shim != "rustup" {
+		return
+	}
+	r.setenv("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
+	bin := filepath.Join(r.cargoHome(), "bin")
+	commands, err := filepath.Glob(filepath.Join(globbed(bin), "cargo-*"))
+	if err != nil {
+		return
+	}
+	found := false
+	for _, path := range commands {
+		// What is rustup under another name lies in the toolchain, too.
+		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) != "rustup" && isSelf(path) {
+			r.binds, found = append(r.binds, path), true
+		}
+	}
+	if found {
+		r.out.PathDirs = append(r.out.PathDirs, filepath.Dir(p.real), bin)
+	}
+}
+
+// isSelf reports whether a path is a regular file and no link.
+func isSelf(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (r *resolver) cargoHome() string {
+	if dir := proc.Variable(r.env, "CARGO_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(r.prober.Home, ".cargo")
+}
+
+// java finds the one that JAVA_HOME names, as build tools do, or that of PATH.
+func (r *resolver) java(ctx context.Context) error {
+	home := proc.Variable(r.env, "JAVA_HOME")
+	if home == "" {
+		return r.program(ctx, "java")
+	}
+	path := filepath.Join(home, "bin", "java")
+	if !filepath.IsAbs(home) || !isThere(path) {
+		return r.fault("java", "JAVA_HOME is "+home+", and there is no bin/java", "set JAVA_HOME to the directory of a JDK, or unset it")
+	}
+	real, err := r.follow(ctx, path)
+	if err != nil {
+		return err
+	}
+	r.setenv("JAVA_HOME", home)
+	r.pathDir(path, real)
+	return nil
+}
+
+// javaHome names the JDK, also if the program lies in the part of it that only
+// runs.
+func (r *resolver) javaHome(root string) {
+	if filepath.Base(root) == "jre" {
+		root = filepath.Dir(root)
+	}
+	if !r.area.visible(root) {
+		r.setenv("JAVA_HOME", root)
+	}
+}
+
+var (
+	pythonName = regexp.MustCompile(`^python(\d+(?:\.\d+)?)?$`)
+	pythonFull = regexp.MustCompile(`^python(\d+\.\d+)$`)
+	madeWith   = regexp.MustCompile(`(?m)^(home|executable)\s*=\s*(.+?)\s*$`)
+)
+
+// python adds what an interpreter of Python has beside its prefix: for an
+// environment the interpreter that it was made with, else what the user
+// installed for it.
+func (r *resolver) python(ctx context.Context, names []string) error {
+	real := names[len(names)-1]
+	inEnvironment := false
+	for _, name := range names {
+		if root := environmentOf(name); root != "" {
+			inEnvironment = true
+			if err := r.environment(ctx, root, filepath.Base(real)); err != nil {
+				return err
+			}
+		}
+	}
+	if m := pythonFull.FindStringSubmatch(filepath.Base(real)); m != nil && !inEnvironment {
+		r.userSite(m[1])
+	}
+	return nil
+}
+
+// environment follows the interpreter that an environment was made with.
+func (r *resolver) environment(ctx context.Context, root, name string) error {
+	if r.seen["env:"+root] {
+		return nil
+	}
+	r.seen["env:"+root] = true
+	if filepath.Clean(proc.Variable(r.env, "VIRTUAL_ENV")) == root {
+		r.setenv("VIRTUAL_ENV", root)
+	}
+	text, err := headOf(filepath.Join(root, "pyvenv.cfg"))
+	if err != nil {
+		return r.fault(name, "reading "+root+"/pyvenv.cfg: "+reason(err), "make the environment again: python3 -m venv --clear "+root)
+	}
+	base := basePython(text, name)
+	if base == "" {
+		return r.fault(name, root+" was made with an interpreter that is not there any more", "make the environment again: python3 -m venv --clear "+root)
+	}
+	if real, err := filepath.EvalSymlinks(base); r.area.ofProject(root) && err == nil && !r.area.visible(real) && !isInstalled(real) {
+		return r.untrusted(filepath.Join(root, "pyvenv.cfg"), base)
+	}
+	_, err = r.follow(ctx, base)
+	return err
+}
+
+// basePython is the interpreter that a pyvenv.cfg names, or empty.
+func basePython(text, name string) string {
+	var candidates []string
+	for _, m := range madeWith.FindAllStringSubmatch(text, -1) {
+		switch {
+		case !filepath.IsAbs(m[2]):
+		case m[1] == "executable":
+			candidates = append(candidates, m[2])
+		default:
+			for _, n := range []string{name, "python3", "python"} {
+				if pythonName.MatchString(n) {
+					candidates = append(candidates, filepath.Join(m[2], n))
+				}
+			}
+		}
+	}
+	if i := slices.IndexFunc(candidates, isThere); i >= 0 {
+		return candidates[i]
+	}
+	return ""
+}
+
+// userSite shows the packages that pip installed for this user alone.
+func (r *resolver) userSite(version string) {
+	base := proc.Variable(r.env, "PYTHONUSERBASE")
+	if filepath.IsAbs(base) {
+		r.setenv("PYTHONUSERBASE", base)
+	} else if base = filepath.Join(r.prober.Home, ".local"); r.prober.Home == "" {
+		return
+	}
+	if dir := filepath.Join(base, "lib", "python"+version, "site-packages"); isDir(dir) {
+		r.showTree(dir)
+	}
+}
+
+// uvPython adds the interpreter that uv would choose in the directory, other
+// than one of an environment there: that is the project's, and is not run.
+func (r *resolver) uvPython(ctx context.Context, uv string) error {
+	if dir := proc.Variable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
+		r.setenv("UV_PYTHON_INSTALL_DIR", dir)
+	}
+	said, why := r.prober.Answer(ctx, r.dir, uv, "python", "find", "--system")
+	path := ""
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); filepath.IsAbs(line) {
+			path = line
+		}
+	}
+	if why != "" || path == "" {
+		return r.fault("python", "uv finds no interpreter: "+why, "uv python install")
+	}
+	real, err := r.follow(ctx, path)
+	if err != nil {
+		return err
+	}
+	r.pathDir(path, real)
+	return nil
+}
+
+// corepack shows the package managers that corepack fetched. What the project
+// asks for has to be among them, because nothing is fetched during a run.
+func (r *resolver) corepack(word string) error {
+	name := map[string]string{"pnpx": "pnpm", "yarnpkg": "yarn"}[word]
+	if name == "" {
+		name = word
+	}
+	home := proc.Variable(r.env, "COREPACK_HOME")
+	if !filepath.IsAbs(home) {
+		home = filepath.Join(cacheHome(r.env), "node", "corepack")
+	}
+	version := packageManager(r.dir, name)
+	if !isDir(filepath.Join(home, name, version)) && !isDir(filepath.Join(home, "v1", name, version)) {
+		return r.fault(word, "corepack has not fetched "+strings.TrimSuffix(name+"@"+version, "@"), "corepack install, in "+r.dir)
+	}
+	r.showTree(home)
+	r.setenv("COREPACK_HOME", home)
+	r.setenv("COREPACK_ENABLE_NETWORK", "0")
+	return nil
+}
+
+var plainVersion = regexp.MustCompile(`^[0-9][0-9A-Za-z.-]*$`)
+
+// packageManager is the version that the project asks for, or empty.
+func packageManager(dir, name string) string {
+	text, err := boundedFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		return ""
+	}
+	var manifest struct {
+		PackageManager string `json:"packageManager"`
+	}
+	if json.Unmarshal(text, &manifest) != nil {
+		return ""
+	}
+	named, version, _ := strings.Cut(manifest.PackageManager, "@")
+	version, _, _ = strings.Cut(version, "+")
+	if named != name || !plainVersion.MatchString(version) {
+		return ""
+	}
+	return version
+}

@@ -1,0 +1,219 @@
+package toolchain
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxLine bounds the text that is parsed, and maxNested how often a line holds
+// a line.
+const (
+	maxLine   = 64 << 10
+	maxNested = 4
+)
+
+// builtins are what a shell does by itself.
+var builtins = strings.Fields(`. : [ [[ alias bg break builtin cd command continue declare dirs disown echo eval exec exit export
+	false fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readonly return set shift
+	shopt source test times trap true type typeset ulimit umask unalias unset wait time`)
+
+// wrapper runs what stands behind it, behind options and first arguments.
+type wrapper struct {
+	valued  string // options that take the next word
+	skipped int    // arguments before the program
+}
+
+var wrappers = map[string]wrapper{
+	"env": {valued: "-u -C --unset --chdir"}, "exec": {valued: "-a"}, "command": {}, "builtin": {}, "time": {valued: "-f -o"},
+	"nice": {valued: "-n"}, "ionice": {valued: "-c -n"}, "nohup": {}, "setsid": {}, "stdbuf": {valued: "-i -o -e"},
+	"timeout": {valued: "-k -s --kill-after --signal", skipped: 1}, "xargs": {valued: "-n -P -I -L -d -a -s -E"},
+	"sudo": {valued: "-u -g"}, "xvfb-run": {valued: "-s -n -e -f"},
+}
+
+var lineShells = []string{"sh", "bash", "dash", "ksh", "zsh", "ash"}
+
+// Programs lists the programs that a line for the shell starts, in the order of
+// the line: names to look up in PATH, and paths relative to the directory of
+// the line. What the shell does by itself is left out, and so are names that
+// only the shell knows when it runs, and relative paths behind a cd to such a
+// name. Of a line that the parser does not understand nothing is listed.
+//
+// It is for finding what to show, never for deciding that a line is safe.
+func Programs(line string) []string {
+	p := &programs{functions: map[string]bool{}}
+	p.line(line, ".", 0)
+	return unique(slices.DeleteFunc(p.found, func(word string) bool { return p.functions[word] }))
+}
+
+type programs struct {
+	found     []string
+	functions map[string]bool // that the line declares
+}
+
+// line adds those of a line that starts in dir, which is empty where only the
+// shell knows it.
+func (p *programs) line(text, dir string, depth int) {
+	if len(text) > maxLine || depth > maxNested {
+		return
+	}
+	for _, variant := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
+		file, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
+		if err == nil {
+			p.walk(file, dir, depth)
+			return
+		}
+	}
+}
+
+// walk visits a part of a line that is run by one shell.
+func (p *programs) walk(top syntax.Node, dir string, depth int) {
+	syntax.Walk(top, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.FuncDecl:
+			if n.Name != nil {
+				p.functions[n.Name.Value] = true
+			}
+		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+			// What it changes its directory to is over with it.
+			if n != top {
+				p.walk(n, dir, depth)
+				return false
+			}
+		case *syntax.CallExpr:
+			words := make([]string, len(n.Args))
+			for i, w := range n.Args {
+				words[i] = literal(w)
+			}
+			dir = p.call(words, dir, depth)
+		}
+		return true
+	})
+}
+
+// call adds the programs of a simple command, and returns the directory in
+// which the next one runs.
+func (p *programs) call(words []string, dir string, depth int) string {
+	for len(words) > 0 {
+		w, ok := wrappers[words[0]]
+		if !ok {
+			break
+		}
+		p.add(words[0], dir)
+		words = w.behind(words[1:])
+	}
+	if len(words) == 0 {
+		return dir
+	}
+	switch name := words[0]; {
+	case name == "cd" || name == "pushd" || name == "popd":
+		return changed(dir, words[1:])
+	case name == "eval":
+		p.line(strings.Join(words[1:], " "), dir, depth+1)
+	case slices.Contains(lineShells, path.Base(name)):
+		p.add(name, dir)
+		if text := commandText(words[1:]); text != "" {
+			p.line(text, dir, depth+1)
+		}
+	default:
+		p.add(name, dir)
+	}
+	return dir
+}
+
+// behind are the words from the program on.
+func (w wrapper) behind(words []string) []string {
+	skipped := w.skipped
+	for len(words) > 0 {
+		word := words[0]
+		switch {
+		case strings.HasPrefix(word, "-") && slices.Contains(strings.Fields(w.valued), word):
+			words = words[1:]
+		case strings.HasPrefix(word, "-") || strings.Contains(word, "="):
+		case skipped > 0:
+			skipped--
+		default:
+			return words
+		}
+		words = words[min(1, len(words)):]
+	}
+	return nil
+}
+
+// add keeps a name that can be looked up.
+func (p *programs) add(name, dir string) {
+	switch {
+	case name == "" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "~") || slices.Contains(builtins, name):
+		return
+	case strings.ContainsAny(name, "*?[]{}$`\n\x00") || strings.HasSuffix(name, "/"):
+		return
+	case strings.Contains(name, "/") && !path.IsAbs(name):
+		if dir == "" {
+			return
+		}
+		if name = path.Join(dir, name); !strings.Contains(name, "/") {
+			name = "./" + name
+		}
+	}
+	p.found = append(p.found, name)
+}
+
+// changed is the directory after a cd, or empty if only the shell knows it.
+func changed(dir string, args []string) string {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) != 1 || args[0] == "" || strings.ContainsAny(args[0], "~$*?[") || strings.HasPrefix(args[0], "-") {
+		return ""
+	}
+	if path.IsAbs(args[0]) {
+		return path.Clean(args[0])
+	}
+	if dir == "" {
+		return ""
+	}
+	return path.Join(dir, args[0])
+}
+
+// commandText is what a shell is given to run on its own command line.
+func commandText(args []string) string {
+	for i, w := range args {
+		if !strings.HasPrefix(w, "-") {
+			return ""
+		}
+		if !strings.HasPrefix(w, "--") && strings.Contains(w, "c") && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// unescaped takes the escapes of double quotes out.
+var unescaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
+
+// literal is what a word says before the shell expands anything, or empty if
+// only the shell knows.
+func literal(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return ""
+				}
+				b.WriteString(unescaped.Replace(lit.Value))
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package toolchain
+
+import (
+	"context"
+	"errors"
+)
+
+func (r *resolver) running(context.Context, string) (string, error) {
+	return "", errors.New("this system cannot say what a process runs")
+}

@@ -1,0 +1,77 @@
+package toolchain
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/probe"
+)
+
+// chosen is the file that really answers where no manager could be asked for
+// it: that of a snap, of the toolchain that go.mod asks for, and what a script
+// of the user's own hands over to.
+func (r *resolver) chosen(ctx context.Context, prog probe.Program) (string, error) {
+	path := prog.Path
+	switch {
+	case r.ofProject(prog.Word):
+		return path, nil
+	case goWord(prog.Word):
+		return r.goAsked(r.snap(path))
+	case filepath.Base(resolved(path)) == "snap" && filepath.Base(path) != "snap":
+		if found := r.snap(path); found != path {
+			return found, nil
+		}
+		return "", r.fault(prog.Word, path+" is a snap, which only the daemon of snaps can start", "install "+prog.Word+" in another way, and put it before "+filepath.Dir(path)+" in PATH")
+	case r.isWrapper(prog):
+		exe, err := r.running(ctx, path)
+		if err != nil {
+			return "", r.fault(prog.Word, path+" is a script that does not say which program it starts: "+err.Error(),
+				"put the directory of the real "+prog.Word+" before "+filepath.Dir(path)+" in PATH")
+		}
+		_, err = r.follow(ctx, exe)
+		return path, err
+	}
+	return path, nil
+}
+
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// snap is the file of a snap's program that runs without the daemon, where
+// there is one.
+func (r *resolver) snap(path string) string {
+	dir, name := filepath.Split(path)
+	if filepath.Base(resolved(path)) != "snap" || filepath.Base(dir) != "bin" {
+		return path
+	}
+	top := filepath.Dir(filepath.Clean(dir))
+	for _, sub := range []string{"bin", "usr/bin", "."} {
+		if found := filepath.Join(top, name, "current", sub, name); isThere(found) {
+			return found
+		}
+	}
+	return path
+}
+
+var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"}
+
+// isWrapper reports whether a program is a script for the shell that stands
+// alone, of a name that is known to answer the question for its version.
+func (r *resolver) isWrapper(prog probe.Program) bool {
+	real := resolved(prog.Path)
+	if r.area.visible(real) || prog.Shim != "" || !probe.Answers(prog.Word) || environmentOf(real) != "" || r.installation(real).rest != "" {
+		return false
+	}
+	head, err := headOf(real)
+	if err != nil || !strings.HasPrefix(head, "#!") || longInterpreter.MatchString(head) {
+		return false
+	}
+	program, word := interpreterOf(head)
+	return slices.Contains(shells, filepath.Base(program)) || slices.Contains(shells, word)
+}

@@ -1,0 +1,47 @@
+package proc
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// cell asks for all namespaces of a cell. Root keeps the ids of the host, so
+// that its program can read what belongs to anybody until it becomes somebody
+// else; any other user knows only itself.
+func cell(sys *syscall.SysProcAttr) {
+	sys.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	} else {
+		sys.UidMappings, sys.GidMappings = known("uid"), known("gid")
+		sys.GidMappingsEnableSetgroups = true
+	}
+	// Exec by a user other than 0 drops all but ambient capabilities.
+	// An overlay goes on working with those of whoever mounted it.
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		sys.AmbientCaps = append(sys.AmbientCaps, c)
+	}
+}
+
+// known maps every id that this process knows to itself: all, or in a
+// container those that it was given.
+func known(what string) []syscall.SysProcIDMap {
+	text, err := os.ReadFile("/proc/self/" + what + "_map")
+	if err != nil {
+		return []syscall.SysProcIDMap{{Size: 1}}
+	}
+	var ids []syscall.SysProcIDMap
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		var inside, outside, count int
+		if n, _ := fmt.Sscan(lines.Text(), &inside, &outside, &count); n == 3 {
+			ids = append(ids, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: count})
+		}
+	}
+	return ids
+}

@@ -1,0 +1,223 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Make makes the group name with as many of the limits as this home offers; what
+// the group then bounds, it says itself. It returns nil when there would be
+// nothing to it.
+func (h Home) Make(name string, l Limits) *Group {
+	g := &Group{}
+	if l.Kill && h.unified != "" {
+		g.enter(seat{dir: h.unified, unified: true}, name)
+	}
+	if l.Processes > 0 {
+		first := l.Processes
+		if !h.processes.unified {
+			// The thread that forks the program does so from within the group.
+			g.after = l.Processes
+			first++
+		}
+		if dir := g.enter(h.processes, name); dir != "" && boundProcesses(dir, first) {
+			g.processes = dir
+		}
+	}
+	if l.Memory > 0 {
+		if dir := g.enter(h.memory, name); dir != "" && boundMemory(dir, h.memory, l.Memory) {
+			g.memory = dir
+		}
+	}
+	if g.unified == "" && len(g.tasks) == 0 {
+		return nil
+	}
+	return g
+}
+
+// enter makes the directory of the group at s, unless it was made before, and
+// returns it; empty if that cannot be.
+func (g *Group) enter(s seat, name string) string {
+	if s.dir == "" {
+		return ""
+	}
+	dir := path.Join(s.dir, name)
+	if g.unified == dir || slices.Contains(g.tasks, dir) {
+		return dir
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return ""
+	}
+	if s.unified {
+		g.unified = dir
+	} else {
+		g.tasks = append(g.tasks, dir)
+	}
+	return dir
+}
+
+// Started tells that the program is a member, and whoever started it no more.
+func (g *Group) Started() {
+	if g.BoundsProcesses() && g.after > 0 {
+		boundProcesses(g.processes, g.after)
+	}
+}
+
+func boundProcesses(dir string, n int) bool {
+	return put(dir, "pids.max", strconv.Itoa(n)) == nil
+}
+
+func boundMemory(dir string, s seat, n int64) bool {
+	limit := strconv.FormatInt(n, 10)
+	// Swap is bounded where the kernel counts it, and in version 1 only together
+	// with memory, which must come first.
+	if s.unified {
+		_ = put(dir, "memory.swap.max", "0")
+		return put(dir, "memory.max", limit) == nil
+	}
+	ok := put(dir, "memory.limit_in_bytes", limit) == nil
+	_ = put(dir, "memory.memsw.limit_in_bytes", limit)
+	return ok
+}
+
+// Kill kills every member at once, also those that are being forked, and reports
+// whether it can: version 1 cannot. The kernel may take a moment to be done.
+func (g *Group) Kill() bool {
+	return g.Unified() != "" && put(g.unified, "cgroup.kill", "1") == nil
+}
+
+// Members returns the pids of its members, as this process sees them.
+func (g *Group) Members() []int {
+	var pids []int
+	for _, dir := range g.dirs() {
+		b, _ := os.ReadFile(path.Join(dir, "cgroup.procs"))
+		for field := range strings.FieldsSeq(string(b)) {
+			// A member of another PID namespace shows as 0.
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// Hit reports whether the group ever met its limit of processes, which made a
+// fork fail, and of memory, which made the kernel kill a member.
+func (g *Group) Hit() (processes, memory bool) {
+	if g.BoundsProcesses() {
+		processes = count(g.processes, "pids.events", "max") > 0
+	}
+	if g.BoundsMemory() {
+		file := "memory.oom_control"
+		if g.memory == g.unified {
+			file = "memory.events"
+		}
+		memory = count(g.memory, file, "oom_kill") > 0
+	}
+	return processes, memory
+}
+
+// Remove removes the group, whose members must be dead or dying. It waits up to
+// two seconds for them.
+func (g *Group) Remove() error {
+	var failed error
+	for _, dir := range g.dirs() {
+		const patience = 2 * time.Second
+		err := rmdir(dir)
+		for end := time.Now().Add(patience); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {
+			time.Sleep(200 * time.Microsecond)
+			err = rmdir(dir)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+func rmdir(dir string) error {
+	err := unix.Rmdir(dir)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+}
+
+func (g *Group) dirs() []string {
+	if g.Unified() == "" {
+		return g.Tasks()
+	}
+	return append([]string{g.unified}, g.tasks...)
+}
+
+// Names returns the names of the groups here that begin with prefix.
+func (h Home) Names(prefix string) []string {
+	var names []string
+	for _, dir := range h.dirs() {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.IsDir() && strings.HasPrefix(e.Name(), prefix) && !slices.Contains(names, e.Name()) {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names
+}
+
+// Open returns a group that an earlier process made here. It bounds nothing that
+// Hit could tell of.
+func (h Home) Open(name string) *Group {
+	g := &Group{}
+	for _, dir := range h.dirs() {
+		at := path.Join(dir, name)
+		if _, err := os.Stat(at); err != nil {
+			continue
+		}
+		if dir == h.unified {
+			g.unified = at
+		} else {
+			g.tasks = append(g.tasks, at)
+		}
+	}
+	return g
+}
+
+// dirs are the directories below which groups are made.
+func (h Home) dirs() []string {
+	var dirs []string
+	for _, dir := range []string{h.unified, h.processes.dir, h.memory.dir} {
+		if dir != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// put writes a value to a control file. It makes none: a kernel without the file
+// has no such control.
+func put(dir, file, value string) error {
+	f, err := os.OpenFile(path.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// count reads the number behind name in a control file, 0 if there is none.
+func count(dir, file, name string) int {
+	b, _ := os.ReadFile(path.Join(dir, file))
+	for line := range strings.Lines(string(b)) {
+		if word, value, _ := strings.Cut(strings.TrimSpace(line), " "); word == name {
+			n, _ := strconv.Atoi(value)
+			return n
+		}
+	}
+	return 0
+}

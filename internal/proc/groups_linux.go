@@ -1,0 +1,199 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/proc/cgroup"
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// errGroup means that the program was not started because it could not enter
+// its control group.
+var errGroup = errors.New("enter its control group")
+
+// cgroups remembers where this pawl makes control groups.
+var cgroups struct {
+	mu    sync.Mutex
+	known bool
+	home  cgroup.Home
+}
+
+// home returns where this pawl makes control groups. The first call removes what
+// a dead one left there, and makes sure that programs start in version 2. Like
+// strongest it remembers only an answer that will not change.
+func home() cgroup.Home {
+	cgroups.mu.Lock()
+	defer cgroups.mu.Unlock()
+	if cgroups.known {
+		return cgroups.home
+	}
+	h := cgroup.Find()
+	sweepGroups(h)
+	var err error
+	if h.Kills() {
+		if err = tryGroup(h); err != nil {
+			h = h.WithoutUnified()
+		}
+	}
+	cgroups.home, cgroups.known = h, !passing(err)
+	return h
+}
+
+// tryGroup starts a program in a group of h. A container may show the hierarchy
+// and refuse the system call, which cannot be told from a failed exec later.
+func tryGroup(h cgroup.Home) error {
+	// A stage without an order does nothing and ends.
+	p := program{path: "/proc/self/exe", argv: []string{"pawl", stage.Arg}, env: []string{}}
+	p.group = h.Make(newGroupName(), cgroup.Limits{Kill: true})
+	if p.group == nil {
+		return errGroup
+	}
+	if err := try(stage.KindSubreaper, p); err != nil {
+		_ = p.group.Remove()
+		return err
+	}
+	return nil
+}
+
+// start starts p with the group that its limits or the method ask for, and
+// without one where the host refuses that after all and the method allows it.
+func (w way) start(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
+	p.stage, p.cell = w.stage, w.kind == stage.KindCell
+	p.group = w.group(p.limits) //nolint:contextcheck // What the host offers is asked once, for every later run.
+	c, err := startStage(ctx, w.kind, p, stdio)
+	if err == nil {
+		p.group.Started()
+		return c, nil
+	}
+	_ = p.group.Remove()
+	if w.method != CGroup && errors.Is(err, errGroup) {
+		p.group = nil
+		return startStage(ctx, w.kind, p, stdio)
+	}
+	return nil, err
+}
+
+func (w way) group(l Limits) *cgroup.Group {
+	if w.method != CGroup && l.Processes == 0 && l.Memory == 0 {
+		return nil
+	}
+	h := home()
+	if w.stage != "" {
+		// A stage that confines itself cannot ask for version 2 any more.
+		h = h.WithoutUnified()
+	}
+	return h.Make(newGroupName(), cgroup.Limits{
+		Processes: l.Processes, Memory: l.Memory, Kill: w.method == CGroup,
+	})
+}
+
+// bounds are what the stage has to do about limits.
+func bounds(p program) stage.Bounds {
+	b := stage.Bounds{FileBytes: uint64(p.limits.FileBytes), Group: p.group.Unified(), Tasks: p.group.Tasks()}
+	if p.cell {
+		b.User = p.limits.Processes
+	}
+	return b
+}
+
+// leaveGroup notes what the group met, and removes it.
+func (c *staged) leaveGroup() {
+	processes, memory := c.group.Hit()
+	switch {
+	case memory:
+		c.ran = MemoryLimit
+	case processes:
+		c.ran = ProcessesLimit
+	}
+	_ = c.group.Remove()
+}
+
+const groupPrefix = "pawl-"
+
+// groups numbers the groups of this process.
+var groups atomic.Int64
+
+// newGroupName names a group so that a later pawl knows whether this one lives.
+func newGroupName() string {
+	id := Self()
+	return fmt.Sprintf("%s%d-%d-%s-%d", groupPrefix, id.PID, id.Start, bootMark(), groups.Add(1))
+}
+
+// bootMark stands for Identity.Boot, which is too long for a name.
+func bootMark() string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(Self().Boot))
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// orphaned reports whether a group of this name belonged to a pawl that is dead.
+// One of another PID namespace cannot be judged from here.
+func orphaned(name string) bool {
+	parts := strings.Split(strings.TrimPrefix(name, groupPrefix), "-")
+	if len(parts) != 4 || parts[2] != bootMark() {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[0])
+	start, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if errors.Join(err, err2) != nil {
+		return false
+	}
+	id := Self()
+	id.PID, id.Start = pid, start
+	return !Alive(id)
+}
+
+// sweepGroups kills and removes the groups that dead pawls left in h.
+func sweepGroups(h cgroup.Home) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, name := range h.Names(groupPrefix) {
+		if orphaned(name) {
+			g := h.Open(name)
+			purge(ctx, g)
+			_ = g.Remove()
+		}
+	}
+}
+
+// purge kills the members of g until none is left or ctx ends.
+func purge(ctx context.Context, g *cgroup.Group) {
+	if g == nil || g.Kill() {
+		return
+	}
+	stage.Hunt(func() []stage.Process {
+		var alive []stage.Process
+		for _, pid := range g.Members() {
+			if p, ok := stage.Look(pid); ok && !p.Dead {
+				alive = append(alive, p)
+			}
+		}
+		return alive
+	}, func() bool { return ctx.Err() != nil })
+}
+
+// Enforces names the limits of Spec that Run keeps here, each with what keeps
+// it, for a report on this host.
+func (t Tree) Enforces() []string {
+	kept := []string{string(TimeLimit), string(OutputLimit)}
+	if t.Method() == Group {
+		return kept
+	}
+	by := func(limit Limit, kernel string) string {
+		if kernel == "" {
+			kernel = "watchdog"
+		}
+		return string(limit) + " by " + kernel
+	}
+	return append(kept, by(FileSizeLimit, "rlimit"),
+		by(ProcessesLimit, home().Processes()), by(MemoryLimit, home().Memory()))
+}

@@ -1,0 +1,124 @@
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc/cgroup"
+)
+
+// hogArg makes the test binary hold memory: hogArg MEGABYTES SHARERS. With
+// 0 sharers the memory is its own, otherwise so many processes share it.
+const hogArg = "__proc-hog"
+
+// shareArg is hogArg for memory that sharers share.
+const shareArg = "__proc-share"
+
+func hog(megabytes, sharers string) {
+	size, _ := strconv.Atoi(megabytes)
+	n, _ := strconv.Atoi(sharers)
+	how, fd := unix.MAP_PRIVATE|unix.MAP_ANON, -1
+	if n > 0 {
+		how, fd = unix.MAP_SHARED, 3
+	}
+	b, err := unix.Mmap(fd, 0, size<<20, unix.PROT_READ|unix.PROT_WRITE, how)
+	if err != nil {
+		os.Exit(125)
+	}
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	os.Stdout.WriteString("x")
+	if n > 1 {
+		cmd := exec.Command("/proc/self/exe", hogArg, megabytes, strconv.Itoa(n-1))
+		cmd.Stdout, cmd.ExtraFiles = os.Stdout, []*os.File{os.NewFile(3, "shared")}
+		_ = cmd.Run()
+	}
+	time.Sleep(long)
+}
+
+// share makes the memory that sharers share and replaces itself by the first.
+func share(megabytes, sharers string) {
+	size, _ := strconv.ParseInt(megabytes, 10, 64)
+	fd, err := unix.MemfdCreate("shared", 0)
+	if err == nil {
+		err = unix.Ftruncate(fd, size<<20)
+	}
+	if err == nil && fd != 3 {
+		err = unix.Dup3(fd, 3, 0)
+	}
+	if err == nil {
+		err = unix.Exec("/proc/self/exe", []string{"hog", hogArg, megabytes, sharers}, os.Environ())
+	}
+	os.Stderr.WriteString(err.Error())
+	os.Exit(125)
+}
+
+func TestATreeThatHoldsTooMuchMemoryEnds(t *testing.T) {
+	cases := map[string]struct {
+		megabytes, sharers string
+		limit              int64
+		ends               bool
+	}{
+		"more than it may":                      {"256", "0", 128 << 20, true},
+		"less than it may":                      {"64", "0", 256 << 20, false},
+		"memory that three share, but not much": {"96", "3", 240 << 20, false},
+		"memory that three share, and too much": {"160", "3", 120 << 20, true},
+	}
+	for _, m := range treeMethods() {
+		t.Run(string(m), func(t *testing.T) {
+			keepBy(t, home().WithoutUnified())
+			if home().Memory() != "" {
+				keepBy(t, cgroup.Home{})
+			}
+			if m == CGroup {
+				keepBy(t, cgroup.Find())
+			}
+			for name, c := range cases {
+				t.Run(name, func(t *testing.T) { holdMemory(t, m, c.megabytes, c.sharers, c.limit, c.ends) })
+			}
+		})
+	}
+}
+
+func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, ends bool) {
+	t.Helper()
+	s := Spec{Argv: []string{"/proc/self/exe", hogArg, megabytes, sharers}, Env: []string{systemPath}, Timeout: 900 * time.Millisecond}
+	if sharers != "0" {
+		s.Argv[1] = shareArg
+	}
+	out := NewRing(10, 0)
+	s.Stdout, s.Stderr, s.Limits.Memory = out, os.Stderr, limit
+	got := mustRun(t, Tree{Want: m}, s)
+	t.Logf("%+v", got)
+	want := Result{Exit: 137, Ended: TimedOut, Limit: TimeLimit}
+	if ends {
+		want.Ended, want.Limit = Limited, MemoryLimit
+	}
+	got.Took = 0
+	n, _ := strconv.Atoi(sharers)
+	if got != want || !ends && out.Total() != int64(max(n, 1)) {
+		t.Errorf("got %+v and %d holders, want %+v", got, out.Total(), want)
+	}
+}
+
+func TestTheKernelsEndOfTooMuchMemoryIsNamed(t *testing.T) {
+	if home().Memory() == "" {
+		t.Log("no control group that bounds memory is lent to this user here: not tried")
+		return
+	}
+	for _, m := range treeMethods() {
+		s := Spec{Argv: []string{"/proc/self/exe", hogArg, "256", "0"}, Env: []string{systemPath}, Timeout: long}
+		s.Limits.Memory = 64 << 20
+		got := mustRun(t, Tree{Want: m}, s)
+		got.Took = 0
+		if want := (Result{Exit: 137, Ended: Signaled, Limit: MemoryLimit}); got != want {
+			t.Errorf("%s: got %+v, want %+v", m, got, want)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package proc
+
+import "sync/atomic"
+
+// meter counts what all outlets of one program carry together. The nil meter
+// bounds nothing.
+type meter struct {
+	left   atomic.Int64 // negative once the limit was passed
+	exceed func(Limit)
+}
+
+func newMeter(limit int64, exceed func(Limit)) *meter {
+	if limit <= 0 {
+		return nil
+	}
+	m := &meter{exceed: exceed}
+	m.left.Store(limit)
+	return m
+}
+
+// take returns how many of the next n bytes may be passed on. All that follow
+// are none once it was fewer than n.
+func (m *meter) take(n int) int {
+	if m == nil || n == 0 {
+		return n
+	}
+	left := m.left.Add(int64(-n))
+	return max(0, n+int(min(left, 0)))
+}
+
+// passed reports whether anything was not passed on.
+func (m *meter) passed() bool { return m != nil && m.left.Load() < 0 }

@@ -1,0 +1,124 @@
+package stage
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds are the limits within which a program is started. The zero Bounds are
+// none.
+type Bounds struct {
+	FileBytes uint64   // size of any one file that is written; 0: not bounded
+	User      int      // processes and threads that the program's user may have in its namespace; 0: not bounded
+	Group     string   // directory of a control group of version 2
+	Tasks     []string // directories of control groups of version 1
+}
+
+// append adds the encoded form to b.
+func (l Bounds) append(b []byte) []byte {
+	b = AppendNumber(appendWide(b, l.FileBytes), l.User)
+	return AppendList(AppendTexts(b, l.Group), l.Tasks)
+}
+
+// bounds is the inverse of Bounds.append.
+func (r *Reader) bounds() Bounds {
+	return Bounds{FileBytes: r.wide(), User: r.Number(), Group: r.Text(), Tasks: r.List()}
+}
+
+// none stands for a descriptor that is not open.
+const none = -1
+
+// groups are the control groups of one program. They are opened before this
+// process changes what its paths mean.
+type groups struct {
+	into        int   // the directory of version 2
+	kill        int   // what kills everything in there
+	join, leave []int // task lists of version 1, and of the groups above them
+}
+
+func openGroups(l Bounds) *groups {
+	g := &groups{into: none, kill: none}
+	if l.Group != "" {
+		g.into = openGroup(l.Group, unix.O_PATH|unix.O_DIRECTORY)
+		g.kill = openGroup(l.Group+"/cgroup.kill", unix.O_WRONLY)
+	}
+	for _, dir := range l.Tasks {
+		g.join = append(g.join, openGroup(dir+"/tasks", unix.O_WRONLY))
+		g.leave = append(g.leave, openGroup(dir+"/../tasks", unix.O_WRONLY))
+	}
+	return g
+}
+
+func openGroup(path string, how int) int {
+	fd, err := unix.Open(path, how|unix.O_CLOEXEC, 0)
+	if err != nil {
+		refuse(StepGroup, err)
+	}
+	return fd
+}
+
+// fork runs start as a member of the groups of version 1, which it inherits
+// from this thread alone. This process itself is no member: it must not be
+// counted, and must live to collect the others.
+func (g *groups) fork(start func() (int, error)) (int, error) {
+	for _, fd := range g.join {
+		if err := enlist(fd); err != nil {
+			refuse(StepGroup, err)
+		}
+	}
+	pid, err := start()
+	for _, fd := range g.leave {
+		_ = enlist(fd)
+	}
+	return pid, err
+}
+
+// enlist puts this thread on a task list.
+func enlist(fd int) error {
+	_, err := unix.Write(fd, []byte("0"))
+	return err
+}
+
+// enter makes sys start a process in the group of version 2.
+func (g *groups) enter(sys *syscall.SysProcAttr) {
+	if g.into != none {
+		sys.UseCgroupFD, sys.CgroupFD = true, g.into
+	}
+}
+
+// clear kills every member and reports whether that is possible.
+func (g *groups) clear() bool {
+	if g.kill == none {
+		return false
+	}
+	_, err := unix.Write(g.kill, []byte("1"))
+	return err == nil
+}
+
+// limitFiles bounds the size of files. It binds this process too, which writes
+// none.
+func limitFiles(l Bounds) {
+	if l.FileBytes == 0 {
+		return
+	}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &now); err != nil {
+		refuse(StepLimit, err)
+	}
+	most := min(l.FileBytes, now.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		refuse(StepLimit, err)
+	}
+}
+
+// limitUser bounds the program alone: this process may be of the same user, and
+// must not be the one that cannot start a thread. The program has the limit a
+// moment after it began, which is before it can have started anything.
+func limitUser(pid int, l Bounds) {
+	if l.User == 0 {
+		return
+	}
+	most := uint64(l.User)
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}, nil)
+}

@@ -1,0 +1,114 @@
+package proc
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// How often a tree is looked at, and how often when it uses more than half of a
+// limit or the host has many more processes than at the last look.
+const (
+	lookEvery = 250 * time.Millisecond
+	lookSoon  = 25 * time.Millisecond
+)
+
+// watch looks at what the tree uses of the limits that no control group keeps.
+func (c *staged) watch(exceed func(Limit)) {
+	left := c.limits
+	if c.group.BoundsProcesses() {
+		left.Processes = 0
+	}
+	if c.group.BoundsMemory() {
+		left.Memory = 0
+	}
+	if left.Processes == 0 && left.Memory == 0 {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer stage.Hurry()()
+	ticker := time.NewTicker(lookSoon)
+	defer ticker.Stop()
+	var next time.Time
+	crowd := 0
+	for {
+		select {
+		case <-c.done():
+			return
+		case now := <-ticker.C:
+			grown := left.Processes > 0 && stage.Crowd()-crowd > left.Processes/2
+			if now.Before(next) && !grown {
+				continue
+			}
+			used := left.weigh(c.pid)
+			if passed := left.passedBy(used); passed != "" {
+				exceed(passed)
+				return
+			}
+			next, crowd = now.Add(left.pace(used)), stage.Crowd()
+		}
+	}
+}
+
+// use is what a tree uses at one moment.
+type use struct {
+	processes int
+	memory    int64
+}
+
+// weigh adds up what is below root, of what l limits.
+func (l Limits) weigh(root int) use {
+	var sum use
+	all := stage.Descendants(root)
+	for _, p := range all {
+		sum.processes += p.Threads
+	}
+	if l.Memory == 0 {
+		return sum
+	}
+	for _, p := range all {
+		sum.memory += stage.Resident(p.PID)
+	}
+	if sum.memory <= l.Memory {
+		return sum
+	}
+	// Pages that several processes share were counted for each. The exact sum
+	// takes the kernel longer, so it is asked for only now.
+	sum.memory = 0
+	for _, p := range all {
+		sum.memory += stage.Proportional(p.PID)
+	}
+	return sum
+}
+
+// passedBy names the limit that u is beyond.
+func (l Limits) passedBy(u use) Limit {
+	switch {
+	case l.Processes > 0 && u.processes > l.Processes:
+		return ProcessesLimit
+	case l.Memory > 0 && u.memory > l.Memory:
+		return MemoryLimit
+	default:
+		return ""
+	}
+}
+
+// pace returns how long to wait for the next look.
+func (l Limits) pace(u use) time.Duration {
+	if l.Processes > 0 && u.processes > l.Processes/2 || l.Memory > 0 && u.memory > l.Memory/2 {
+		return lookSoon
+	}
+	return lookEvery
+}
+
+// hit tells by the status what the kernel does to a program at a limit, also
+// when a shell passed on the status of the one that it was done to.
+func (c *staged) hit(end status) Limit {
+	if c.limits.FileBytes > 0 && end.exit == 128+int(syscall.SIGXFSZ) {
+		return FileSizeLimit
+	}
+	return c.ran
+}

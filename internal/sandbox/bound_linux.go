@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox/stage"
+)
+
+// runBound starts s in the host's root, where Landlock and a filter of system
+// calls permit little. There is one network for all, so only the ports of the
+// box can be connected to and none can be bound; sockets of the family UNIX and
+// datagrams, which Landlock does not see, cannot be made.
+func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
+	home, tmp := filepath.Join(b.Scratch, "home"), filepath.Join(b.Scratch, "tmp")
+	for _, dir := range []string{home, tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return notStarted(s, err)
+		}
+	}
+	order := b.who()
+	order.Rules = b.boundRules(home, tmp)
+	s.Env = proc.WithVariables(s.Env, "HOME="+home, "TMPDIR="+tmp)
+	ports, env, closePorts, err := b.hostPorts(ctx)
+	if err != nil {
+		return notStarted(s, err)
+	}
+	defer closePorts()
+	order.Rules.Connect, s.Env = ports, proc.WithVariables(s.Env, env...)
+	b.Ports = nil
+	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg})
+}
+
+// readable are the directories of the system. Root sees only what is no secret
+// of them, because the modes of files keep nothing from it.
+func readable() []string {
+	if os.Geteuid() != 0 {
+		return slices.Clone(system)
+	}
+	var list []string
+	for _, dir := range system {
+		list = append(list, public(dir)...)
+	}
+	return list
+}
+
+// public is dir, or what it holds where a part of it is secret.
+func public(dir string) []string {
+	if slices.Contains(secret, dir) {
+		return nil
+	}
+	if !slices.ContainsFunc(secret, func(s string) bool { return within(s, dir) }) {
+		return []string{dir}
+	}
+	var list []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		list = append(list, public(filepath.Join(dir, e.Name()))...)
+	}
+	return list
+}
+
+// boundRules are what Landlock permits where programs see the host's root.
+func (b Box) boundRules(home, tmp string) stage.Rules {
+	r := stage.Rules{
+		Read:    append(readable(), "/proc", "/sys/devices/system/cpu"),
+		Write:   []string{b.Dir, home, tmp},
+		Network: true,
+	}
+	for _, name := range devices {
+		r.Write = append(r.Write, "/dev/"+name)
+	}
+	for _, bind := range b.Binds {
+		if bind.Write {
+			r.Write = append(r.Write, bind.From)
+		} else {
+			r.Read = append(r.Read, bind.From)
+		}
+	}
+	return r
+}

@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Check returns nil if the self-test of the tier passed on this host, for this
+// user and this binary, since the host was started. It makes the test if nobody
+// did, in a directory of its own below home, and remembers a pass in
+// home/sandbox.json. Tiers that promise nothing are not tested.
+//
+// Anything else is a *loop.Fault that names the cause and its fix.
+func Check(ctx context.Context, home string, tier Tier) error {
+	switch tier {
+	case "", None, External:
+		return nil
+	case Full, Landlock, Seatbelt:
+	}
+	file, key := filepath.Join(home, "sandbox.json"), identity()
+	if known(remembered(file), tier, key) {
+		return nil
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return fmt.Errorf("test the sandbox: %w", err)
+	}
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("test the sandbox: %w", context.Cause(ctx))
+	}
+	passed := remembered(file)
+	if known(passed, tier, key) {
+		return nil // Somebody else made it meanwhile.
+	}
+	result, err := Test(ctx, tier, home)
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("test the sandbox: %w", cause)
+	}
+	if failed := result.Failed(); err != nil || len(failed) > 0 {
+		return look(home).advise(tier, err, failed)
+	}
+	passed[tier] = pass{Key: key, Result: result}
+	if err := remember(file, passed); err != nil {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "the result of the sandbox's self-test cannot be kept", Why: err.Error(),
+			Fix: "make " + home + " writable for this user", Err: err,
+		}
+	}
+	return nil
+}
+
+// turn is held by who makes the self-test: many runs that start at once need
+// it once.
+var turn = make(chan struct{}, 1)
+
+// known reports whether a self-test passed for all that the key says.
+func known(passed map[Tier]pass, tier Tier, key string) bool {
+	p, ok := passed[tier]
+	return ok && p.Key == key && key != ""
+}
+
+// pass is a self-test that passed, and for what. The key says all that could
+// make it fail later.
+type pass struct {
+	Key    string `json:"key"`
+	Result Result `json:"result"`
+}
+
+const memorySchema = "pawl.sandbox/v1"
+
+type memory struct {
+	Schema string        `json:"schema"`
+	Passed map[Tier]pass `json:"passed"`
+}
+
+// remembered reads what is kept. A file that others may write, or that cannot
+// be read, is none: the test is made again.
+func remembered(file string) map[Tier]pass {
+	none := map[Tier]pass{}
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
+		return none
+	}
+	text, err := os.ReadFile(file)
+	var m memory
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != memorySchema || m.Passed == nil {
+		return none
+	}
+	return m.Passed
+}
+
+// remember replaces the file as a whole, so that nobody reads half of it.
+func remember(file string, passed map[Tier]pass) (err error) {
+	text, err := json.Marshal(memory{memorySchema, passed})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".sandbox-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// binary identifies the running one; empty: it cannot be found.
+func binary() (path, id string) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", ""
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return path, ""
+	}
+	return path, strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10) + "-" + inode(info)
+}
+
+// inode tells a file from another of the same size and time, where that is
+// known.
+func inode(info fs.FileInfo) string { return fmt.Sprint(number(info.Sys())) }

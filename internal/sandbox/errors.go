@@ -1,0 +1,22 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+)
+
+// SetupError means that a box could not be set up on this host, and that its
+// program did not run.
+type SetupError struct {
+	Step string // what was being done
+	Err  error  // mostly a syscall.Errno
+}
+
+func (e *SetupError) Error() string { return fmt.Sprintf("set up the sandbox: %s: %v", e.Step, e.Err) }
+
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// unsupported is the answer to a tier that this system does not have.
+func (b Box) unsupported() error {
+	return &SetupError{Step: "confine by " + string(b.Tier), Err: errors.ErrUnsupported}
+}

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+)
+
+// Answer says what became of an action inside a box.
+type Answer string
+
+// The answers.
+const (
+	Works  Answer = trial.Works
+	Denied Answer = trial.Denied
+)
+
+// Row is one action that was tried inside a box.
+type Row struct {
+	Action string `json:"action"`
+	Want   Answer `json:"want,omitempty"` // empty: the tier promises nothing
+	Got    Answer `json:"got"`
+	Detail string `json:"detail,omitempty"` // mostly the name of an errno
+	OK     bool   `json:"ok"`
+}
+
+// Result is what a self-test found.
+type Result struct {
+	Tier        Tier          `json:"tier"`
+	Kernel      string        `json:"kernel"`
+	LandlockABI int           `json:"landlock_abi"` // 0: the kernel has none
+	Namespaces  bool          `json:"namespaces"`   // the tier starts programs in namespaces of their own
+	Rows        []Row         `json:"rows"`
+	Absent      []string      `json:"absent,omitempty"` // actions that need a program which is not installed
+	Took        time.Duration `json:"took_ns"`          // the life of the box
+}
+
+// Failed returns the rows that are not as the tier promises.
+func (r Result) Failed() []Row {
+	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.OK })
+}
+
+// What programs of the host must be able to do, if they are installed.
+const (
+	commit  = "check and commit with git"
+	node    = "start Node"
+	compile = "compile and run a program"
+)
+
+// tools are started by the self-test of every tier.
+var tools = []string{commit, node, compile}
+
+// possible is what works in every tier. A tier without a network of its own
+// cannot offer servers.
+var possible = append([]string{trial.WriteTree, trial.WriteHome, trial.WriteTemp, trial.ReadUsr, trial.Fork}, tools...)
+
+// open is what tier landlock does not promise to deny.
+var open = []string{
+	trial.WriteProtected, trial.RenameProtected, trial.SeeProcesses, trial.GainCapability, trial.Serve,
+}
+
+// want is what a tier promises of an action; empty: nothing.
+func (t Tier) want(action string) Answer {
+	switch {
+	case t != Full && t != Landlock && t != Seatbelt:
+		return ""
+	case slices.Contains(possible, action):
+		return Works
+	case t == Full && (action == trial.Serve || action == trial.ServeUnbound):
+		return Works
+	case t != Full && slices.Contains(open, action):
+		return ""
+	}
+	return Denied
+}
+
+// row holds an answer against what the tier promises.
+func (t Tier) row(action string, got Answer, detail string) Row {
+	want := t.want(action)
+	return Row{Action: action, Want: want, Got: got, Detail: detail, OK: want == "" || want == got}
+}

@@ -1,0 +1,241 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/sandbox/stage"
+)
+
+// What programs in a cell may fill with temporary files, in bytes of memory.
+const (
+	tmpSize  = 1 << 30
+	homeSize = 512 << 20
+	shmSize  = 64 << 20
+)
+
+// system are the directories of the host that every program needs. Where one is
+// a symbolic link, it is one in the cell too.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/libx32", "/lib64", "/opt", "/etc"}
+
+// devices are all that there are in a cell.
+var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// hidden is what a fresh /proc tells of the host.
+var hidden = []string{
+	"/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/timer_list", "/proc/kcore", "/proc/kmsg",
+	"/proc/sysrq-trigger", "/proc/sched_debug", "/proc/scsi", "/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq",
+}
+
+// secret is what only root can read on most hosts, and what some leave open.
+var secret = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
+	"/etc/ssl/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/kubernetes", "/etc/letsencrypt", "/etc/wireguard",
+	"/etc/NetworkManager/system-connections", "/etc/netrc", "/etc/docker",
+}
+
+// root lists the mounts of a cell, in the order in which they are made.
+func (b Box) root() []stage.Mount {
+	var mounts []stage.Mount
+	for _, dir := range system {
+		if target, err := os.Readlink(dir); err == nil {
+			mounts = append(mounts, stage.Mount{Kind: stage.Link, From: target, To: dir})
+		} else if isFolder(dir) {
+			mounts = append(mounts, readOnly(dir))
+		}
+	}
+	mounts = append(mounts, b.machine()...)
+	mounts = append(mounts, stage.Mount{Kind: stage.Memory, To: b.Home, Size: homeSize, Mode: 0o700})
+	mounts = append(mounts, b.tree())
+	mounts = append(mounts, b.binds()...)
+	for _, v := range b.Views {
+		mounts = append(mounts, layered(v.At, v.Overlay))
+	}
+	mounts = append(mounts, b.pins()...)
+	for _, path := range b.Protect {
+		mounts = append(mounts, stage.Mount{Kind: stage.Again, To: path, ReadOnly: true})
+	}
+	for _, path := range slices.Concat(hidden, secret, b.Masks) {
+		mounts = append(mounts, stage.Mount{Kind: stage.Hide, To: path})
+	}
+	return mounts
+}
+
+func readOnly(path string) stage.Mount {
+	return stage.Mount{Kind: stage.Bind, From: path, To: path, ReadOnly: true}
+}
+
+// machine is what programs see of kernel and devices, and room for what is
+// temporary.
+func (b Box) machine() []stage.Mount {
+	mounts := []stage.Mount{
+		{Kind: stage.Proc, To: "/proc"},
+		{Kind: stage.Again, To: "/proc/sys", ReadOnly: true},
+		{Kind: stage.Memory, To: "/dev", Size: 64 << 10, Mode: 0o755},
+		{Kind: stage.Memory, To: "/dev/shm", Size: shmSize, Mode: 0o1777},
+		{Kind: stage.Terminal, To: "/dev/pts"},
+		{Kind: stage.Link, From: "pts/ptmx", To: "/dev/ptmx"},
+		{Kind: stage.Link, From: "/proc/self/fd", To: "/dev/fd"},
+		{Kind: stage.Link, From: "/proc/self/fd/0", To: "/dev/stdin"},
+		{Kind: stage.Link, From: "/proc/self/fd/1", To: "/dev/stdout"},
+		{Kind: stage.Link, From: "/proc/self/fd/2", To: "/dev/stderr"},
+		{Kind: stage.Memory, To: "/tmp", Size: tmpSize, Mode: 0o1777},
+	}
+	for _, link := range [][2]string{{"/var/tmp", "/tmp"}, {"/var/run", "/run"}} {
+		name, target := link[0], link[1]
+		// What the box names below it must not end up elsewhere.
+		if !slices.ContainsFunc(b.paths(), func(path string) bool { return within(path, name) }) {
+			mounts = append(mounts, stage.Mount{Kind: stage.Link, From: target, To: name})
+		}
+	}
+	for _, name := range devices {
+		path := "/dev/" + name
+		mounts = append(mounts, stage.Mount{Kind: stage.Bind, From: path, To: path, Devices: true})
+	}
+	// How many processors there are is asked for by many programs.
+	if cpus := "/sys/devices/system/cpu"; isFolder(cpus) {
+		mounts = append(mounts, readOnly(cpus))
+	}
+	return mounts
+}
+
+func (b Box) tree() stage.Mount {
+	if b.Layers != nil {
+		return layered(b.Tree, *b.Layers)
+	}
+	return stage.Mount{Kind: stage.Bind, From: b.Dir, To: b.Tree}
+}
+
+// pins keep the directories above what is protected or masked where they are: a
+// name that is a mount cannot be renamed, but one above it can. In a layered
+// tree the kernel renames no directory of a lower layer anyway.
+func (b Box) pins() []stage.Mount {
+	if b.Layers != nil {
+		return nil
+	}
+	var dirs []string
+	for _, path := range slices.Concat(b.Protect, b.Masks) {
+		for dir := filepath.Dir(path); within(dir, b.Tree) && dir != b.Tree; dir = filepath.Dir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	var mounts []stage.Mount
+	for _, dir := range slices.Compact(dirs) {
+		mounts = append(mounts, stage.Mount{Kind: stage.Again, To: dir})
+	}
+	return mounts
+}
+
+func layered(at string, o Overlay) stage.Mount {
+	return stage.Mount{Kind: stage.Overlay, To: at, Layers: o.Lower, Upper: o.Upper, Work: o.Work}
+}
+
+// binds lists those that are not there anyway, the outer before the inner.
+func (b Box) binds() []stage.Mount {
+	var mounts []stage.Mount
+	for _, bind := range b.Binds {
+		if bind.To == "" {
+			bind.To = bind.From
+		}
+		m := stage.Mount{Kind: stage.Bind, From: bind.From, To: bind.To, ReadOnly: !bind.Write}
+		if target := b.link(bind); target != "" {
+			m = stage.Mount{Kind: stage.Link, From: target, To: bind.To}
+		}
+		if bind.From != bind.To || bind.Write || !isSystem(bind.To) {
+			mounts = append(mounts, m)
+		}
+	}
+	slices.SortStableFunc(mounts, func(a, b stage.Mount) int { return strings.Compare(a.To, b.To) })
+	return slices.CompactFunc(mounts, func(a, b stage.Mount) bool { return a.To == b.To && a.From == b.From && a.ReadOnly == b.ReadOnly })
+}
+
+// link is where a bind leads that is a symbolic link and can stay one, because
+// what it leads to is seen too: programs look beside their own file, and a link
+// says where that is. Empty: it is no such link.
+func (b Box) link(bind Bind) string {
+	if bind.From != bind.To || bind.Write {
+		return ""
+	}
+	target, err := os.Readlink(bind.From)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(bind.From)
+	if err != nil {
+		return ""
+	}
+	seen := isSystem(real) || slices.ContainsFunc(b.Binds, func(other Bind) bool {
+		return other.From != bind.From && (other.To == "" || other.To == other.From) && within(real, other.From)
+	})
+	if !seen {
+		return ""
+	}
+	return target
+}
+
+// isSystem reports whether every cell shows the path, links resolved.
+func isSystem(path string) bool {
+	return slices.ContainsFunc(system, func(dir string) bool { return within(path, dir) })
+}
+
+func isFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+// rules are what Landlock permits in a cell, where the root holds nothing that
+// must not be read: a second wall around what may be written.
+func (b Box) rules() stage.Rules {
+	r := stage.Rules{
+		List:  []string{"/"},
+		Read:  append(slices.Clone(system), "/proc", "/sys"),
+		Write: []string{"/dev", "/tmp", b.Home, b.Tree},
+	}
+	for _, bind := range b.Binds {
+		at := bind.At(Full)
+		if bind.Write {
+			r.Write = append(r.Write, at)
+		} else {
+			r.Read = append(r.Read, at)
+		}
+	}
+	for _, v := range b.Views {
+		if v.Upper != "" {
+			r.Write = append(r.Write, v.At)
+		} else {
+			r.Read = append(r.Read, v.At)
+		}
+	}
+	return r
+}
+
+// check refuses a box that would not be one.
+func (b Box) check() error {
+	for _, path := range slices.Concat(b.paths(), b.Protect, b.Masks) {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+			return &pathError{path}
+		}
+	}
+	return nil
+}
+
+// paths are where the box shows something.
+func (b Box) paths() []string {
+	paths := []string{b.Tree, b.Home}
+	for _, bind := range b.Binds {
+		paths = append(paths, bind.At(Full))
+	}
+	for _, v := range b.Views {
+		paths = append(paths, v.At)
+	}
+	return paths
+}
+
+type pathError struct{ path string }
+
+func (e *pathError) Error() string {
+	return "a box cannot show something at " + e.path + ", which is no clean absolute path below the root"
+}

@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+func notStarted(s proc.Spec, err error) (proc.Result, error) {
+	return proc.Result{Exit: -1, Ended: proc.NotStarted}, fmt.Errorf("start %s: %w", s.Argv[0], err)
+}
+
+// hostPorts opens the box's ports on the network that pawl shares with it, and
+// serves them until close, which waits for that. Env leads to them.
+func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeAll func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	closeAll = func() {
+		cancel()
+		serving.Wait()
+	}
+	for _, p := range b.Ports {
+		l, err := p.listener(ctx)
+		if err != nil {
+			closeAll()
+			return nil, nil, nil, fmt.Errorf("open a port: %w", err)
+		}
+		addr := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // It listens on TCP.
+		numbers = append(numbers, addr.Port)
+		env = append(env, p.Env(addr.String())...)
+		stop := context.AfterFunc(ctx, func() { l.Close() })
+		serving.Go(func() {
+			defer stop()
+			p.Serve(ctx, l)
+		})
+	}
+	return numbers, env, closeAll, nil
+}
+
+func (p Port) listener(ctx context.Context) (net.Listener, error) {
+	if p.Listener != nil {
+		return p.Listener, nil
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+}

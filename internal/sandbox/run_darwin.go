@@ -1,0 +1,60 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Run starts s in the box and waits for its end, as [proc.Tree] does, which here
+// kills a process group: a descendant that leaves it survives. Programs see the
+// host's directories at their places.
+//
+// A tier that macOS does not have is a *SetupError beside a result that is
+// proc.NotStarted: the program did not run.
+func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
+	switch b.Tier {
+	case "", None, External:
+		return proc.Tree{}.Run(ctx, s)
+	case Seatbelt:
+		return b.runSeatbelt(ctx, s)
+	case Full, Landlock:
+	}
+	return notStarted(s, b.unsupported())
+}
+
+func (b Box) runSeatbelt(ctx context.Context, s proc.Spec) (proc.Result, error) {
+	home, tmp := filepath.Join(b.Scratch, "home"), filepath.Join(b.Scratch, "tmp")
+	for _, dir := range []string{home, tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return notStarted(s, err)
+		}
+	}
+	ports, env, closePorts, err := b.hostPorts(ctx)
+	if err != nil {
+		return notStarted(s, err)
+	}
+	defer closePorts()
+	s.Env = proc.WithVariables(s.Env, append(env, "HOME="+home, "TMPDIR="+tmp)...)
+	profile, parameters := b.seatbelt(home, tmp, ports, real)
+	argv := []string{"/usr/bin/sandbox-exec", "-p", profile}
+	for _, p := range parameters {
+		argv = append(argv, "-D", p)
+	}
+	s.Argv = append(argv, s.Argv...)
+	return proc.Tree{}.Run(ctx, s)
+}
+
+// real is the path by which the kernel knows a file: /tmp and /etc are links
+// here.
+func real(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
+}

@@ -1,0 +1,243 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// layers makes a layered tree with one file of the base in it.
+func layers(tb testing.TB) *Overlay {
+	tb.Helper()
+	dir := tb.TempDir()
+	o := &Overlay{Lower: []string{filepath.Join(dir, "base")}, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}
+	for _, d := range []string{o.Lower[0], o.Upper} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	write(tb, filepath.Join(o.Lower[0], "base.txt"), "from the base\n")
+	for _, path := range []string{o.Lower[0], o.Upper, filepath.Join(o.Lower[0], "base.txt")} {
+		own(tb, path)
+	}
+	tb.Cleanup(func() { _ = Discard(o.Work) })
+	return o
+}
+
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func own(tb testing.TB, path string) {
+	tb.Helper()
+	if uid, gid := Full.Owner(); uid != os.Geteuid() {
+		if err := os.Chown(path, uid, gid); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// cell is a box of tier full with a layered tree.
+func cell(tb testing.TB) Box {
+	tb.Helper()
+	return Box{Tier: Full, Tree: "/srv/project", Home: "/home/somebody", Layers: layers(tb)}
+}
+
+// sh runs a script in the box and returns what it printed.
+func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result) {
+	tb.Helper()
+	var out bytes.Buffer
+	dir := b.Tree
+	if !b.Tier.Mounts() {
+		dir = b.Dir
+	}
+	res, err := b.Run(tb.Context(), proc.Spec{
+		Argv: []string{"/bin/sh", "-c", script}, Dir: dir, Env: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, env...),
+		Stdout: &out, Stderr: &out,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.TrimSpace(out.String()), res
+}
+
+func TestWhatAProgramWritesGoesToTheUpperLayer(t *testing.T) {
+	b := cell(t)
+	out, _ := sh(t, b, `pwd; cat base.txt; echo more >> base.txt; echo new > new.txt; mkdir d; rm -f gone`)
+	if want := b.Tree + "\nfrom the base"; out != want {
+		t.Errorf("printed %q, want %q", out, want)
+	}
+	var names []string
+	entries, err := os.ReadDir(b.Layers.Upper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{"base.txt", "d", "new.txt"}, names); diff != "" {
+		t.Errorf("the upper layer (-want +got):\n%s", diff)
+	}
+	if base, _ := os.ReadFile(filepath.Join(b.Layers.Lower[0], "base.txt")); string(base) != "from the base\n" {
+		t.Errorf("the base holds %q", base)
+	}
+	if out, _ := sh(t, b, `cat base.txt new.txt`); out != "from the base\nmore\nnew" {
+		t.Errorf("the next program of the box saw %q", out)
+	}
+}
+
+func TestAProgramHasNoPrivilegeOfAnyKind(t *testing.T) {
+	out, _ := sh(t, cell(t), `grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups)' /proc/self/status; id -u`)
+	for line := range strings.SplitSeq(out, "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch {
+		case strings.HasPrefix(name, "Cap") && strings.Trim(value, "0") != "",
+			name == "NoNewPrivs" && value != "1", name == "Seccomp" && value != "2",
+			line == "0", name == "Groups" && os.Geteuid() == 0 && value != "" && value != "65534":
+			t.Errorf("inside: %s", line)
+		}
+	}
+}
+
+func TestOnlyWhatABoxNamesExists(t *testing.T) {
+	b := cell(t)
+	secret, shown, writable := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, dir := range []string{secret, shown, writable} {
+		write(t, filepath.Join(dir, "f"), "text")
+		own(t, dir)
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Binds = []Bind{{From: shown}, {From: writable, To: "/run/pawl/out", Write: true}}
+	out, _ := sh(t, b, `ls "$SECRET" 2>&1 | sed 's/.*: //'; cat "$SHOWN/f"; echo; echo x > "$SHOWN/g" && echo written; echo x > /run/pawl/out/g && echo written; ls $HOME; echo ~`,
+		"SECRET="+secret, "SHOWN="+shown)
+	for _, want := range []string{"No such file or directory\ntext\n", "written\n/home/somebody"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed:\n%s\nwant %q in it", out, want)
+		}
+	}
+	if strings.Count(out, "written") != 1 {
+		t.Errorf("what is bound to be read could be written:\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(writable, "g")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProtectedAndMaskedPathsHoldInTheTree(t *testing.T) {
+	b := cell(t)
+	for _, dir := range []string{"rules", "hidden"} {
+		path := filepath.Join(b.Layers.Lower[0], dir)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(path, "f"), "text")
+		own(t, path)
+		own(t, filepath.Join(path, "f"))
+	}
+	b.Protect = []string{b.Tree + "/rules", b.Tree + "/rules.yaml"}
+	b.Masks = []string{b.Tree + "/hidden"}
+	out, _ := sh(t, b, `exec 2>&1; cat rules/f; echo; echo x > rules/f; mv rules other; rm -r rules; ls hidden; echo x > free && echo free`)
+	if !strings.HasPrefix(out, "text\n") || !strings.HasSuffix(out, "free") ||
+		strings.Count(out, "Read-only file system") < 2 || !strings.Contains(out, "busy") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+func TestAPortLeadsOutOfACellThatHasNoNetwork(t *testing.T) {
+	b := cell(t)
+	b.Ports = []Port{{
+		Number: 3128,
+		Serve: func(_ context.Context, l net.Listener) {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte("HTTP/1.0 200 OK\r\n\r\nfrom outside\n"))
+				conn.Close()
+			}
+		},
+		Env: func(addr string) []string { return []string{"WAY_OUT=http://" + addr + "/"} },
+	}}
+	out, _ := sh(t, b, `exec 3<>/dev/null; python=$(command -v python3 || true); bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; cat <&3'; echo $WAY_OUT; cat /proc/net/dev | tail -n +3 | cut -d: -f1`)
+	for _, want := range []string{"from outside", "http://127.0.0.1:3128/", "lo"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed:\n%s\nwant %q in it", out, want)
+		}
+	}
+	if strings.Contains(out, "eth") {
+		t.Errorf("an interface of the host is there:\n%s", out)
+	}
+}
+
+func TestABoxThatCannotBeSetUpStartsNothing(t *testing.T) {
+	for name, change := range map[string]func(*Box){
+		"a bind of what does not exist": func(b *Box) { b.Binds = []Bind{{From: "/no/such/place"}} },
+		"a layer that does not exist":   func(b *Box) { b.Layers.Lower = append(b.Layers.Lower, "/no/such/place") },
+		"a tree at the root":            func(b *Box) { b.Tree = "/" },
+		"a home that is not clean":      func(b *Box) { b.Home = "/home/../etc" },
+		"a tier of another system":      func(b *Box) { b.Tier = Seatbelt },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := cell(t)
+			change(&b)
+			marker := filepath.Join(b.Layers.Upper, "ran")
+			res, err := b.Run(t.Context(), proc.Spec{Argv: []string{"/bin/sh", "-c", "touch ran"}, Dir: b.Tree})
+			if err == nil || res.Ended != proc.NotStarted {
+				t.Errorf("Run = %+v, %v", res, err)
+			}
+			if _, err := os.Lstat(marker); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the program ran")
+			}
+		})
+	}
+}
+
+func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
+	b := cell(t)
+	_, err := b.Run(t.Context(), proc.Spec{Argv: []string{"no-such-program"}, Dir: b.Tree, Env: []string{"PATH=/usr/bin"}})
+	if refused, ok := errors.AsType[*SetupError](err); !ok || !strings.Contains(refused.Step, "no-such-program") {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	b := Box{Tier: Landlock, Dir: dir, Scratch: t.TempDir()}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	out, _ := sh(t, b, `exec 2>&1; echo x > in && echo in; echo x > $OTHER/out && echo out; echo x > $TMPDIR/t && echo tmp; bash -c "exec 3<>/dev/tcp/127.0.0.1/$PORT" && echo connected`,
+		"OTHER="+other, "PORT="+strings.TrimPrefix(l.Addr().String(), "127.0.0.1:"))
+	if !strings.Contains(out, "in\n") || !strings.Contains(out, "tmp") || strings.Contains(out, "\nout") || strings.Contains(out, "connected") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+// open755 opens a test's own directory, and what leads to it, to the user that
+// programs run as.
+func open755(tb testing.TB, dir string) {
+	tb.Helper()
+	for _, path := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}

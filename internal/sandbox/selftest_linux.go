@@ -1,0 +1,194 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox/stage"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+)
+
+// Test tries in one box of the tier what a program must not be able to do, and
+// what it must, against listeners and a process that it starts on the host. It
+// works in a directory of its own below dir and removes it.
+//
+// Rows that are not as they must be are no error: an error, often a
+// *SetupError, says that the test could not be made.
+func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
+	r := Result{Tier: tier, Kernel: kernel(), LandlockABI: stage.Version(), Namespaces: tier == Full}
+	ground, err := newGround(dir, tier)
+	if err != nil {
+		return r, fmt.Errorf("test the sandbox: %w", err)
+	}
+	defer ground.remove()
+	targets, err := newTargets(ctx)
+	if err != nil {
+		return r, fmt.Errorf("test the sandbox: %w", err)
+	}
+	defer targets.close()
+	var out, complaints bytes.Buffer
+	res, err := ground.box(tier).Run(ctx, ground.spec(tier, targets, &out, &complaints))
+	r.Took = res.Took
+	if err != nil {
+		return r, fmt.Errorf("test the sandbox: %w", err)
+	}
+	received, signalled := targets.close()
+	for _, row := range parse(tier, out.String(), &r.Absent) {
+		if row.Action == trial.SendUDP && !received {
+			row = tier.row(row.Action, Denied, "did not arrive")
+		}
+		if row.Action == trial.SignalProcess && signalled {
+			row = tier.row(row.Action, Works, "it ended")
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	done := func(row Row) bool { return row.Action == trial.Serve }
+	if res.Ended != proc.Exited || !slices.ContainsFunc(r.Rows, done) {
+		said := strings.TrimSpace(complaints.String())
+		return r, fmt.Errorf("test the sandbox: the trial ended early (%s, status %d): %.300s", res.Ended, res.Exit, said)
+	}
+	return r, nil
+}
+
+// parse reads the lines of a trial.
+func parse(tier Tier, text string, absent *[]string) []Row {
+	var rows []Row
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
+		switch {
+		case len(fields) != 3:
+		case fields[1] == "absent":
+			*absent = append(*absent, fields[0])
+		default:
+			rows = append(rows, tier.row(fields[0], Answer(fields[1]), fields[2]))
+		}
+	}
+	return rows
+}
+
+func kernel() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// patience is how long a test may take on a host that is busy with other things.
+const patience = 20 * time.Second
+
+// ground is the directory of a test.
+type ground struct {
+	root, host, tree, base, upper, work, scratch, exe string
+}
+
+func newGround(dir string, tier Tier) (*ground, error) {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.MkdirTemp(dir, "trial-")
+	if err != nil {
+		return nil, err
+	}
+	at := func(name string) string { return filepath.Join(root, name) }
+	g := &ground{root, at("host"), at("tree"), at("base"), at("upper"), at("work"), at("scratch"), exe}
+	uid, gid := tier.Owner()
+	err = os.Chmod(root, 0o711)
+	for _, path := range []string{g.host, g.tree, g.base, g.upper, g.scratch} {
+		err = errors.Join(err, os.Mkdir(path, 0o755), os.Chown(path, uid, gid))
+	}
+	for _, path := range []string{g.canary(), filepath.Join(g.base, "protected"), filepath.Join(g.tree, "protected")} {
+		err = errors.Join(err, os.WriteFile(path, []byte("text\n"), 0o644), os.Chown(path, uid, gid)) //nolint:gosec // What is to be found must be readable.
+	}
+	if err != nil {
+		g.remove()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *ground) canary() string { return filepath.Join(g.host, "canary") }
+
+func (g *ground) remove() {
+	_ = Discard(g.work)
+	_ = os.RemoveAll(g.root)
+}
+
+// box is the box that is tested.
+func (g *ground) box(tier Tier) Box {
+	b := Box{
+		Tier: tier, Tree: g.tree, Home: filepath.Join(g.root, "home"), Protect: []string{filepath.Join(g.tree, "protected")},
+		Binds: []Bind{{From: g.exe}}, Scratch: g.scratch, Dir: g.tree,
+	}
+	if tier == Full {
+		b.Dir, b.Layers = "", &Overlay{Lower: []string{g.base}, Upper: g.upper, Work: g.work}
+	}
+	return b
+}
+
+// script runs the trial that stands in its arguments, and what else is to work.
+// A program that is not installed is said to be absent.
+const script = `
+try() {
+	if said=$("$3" 2>&1); then printf '%s\tworks\tok\n' "$1"; else printf '%s\tdenied\t%s\n' "$1" "$(printf %s "$said" | tr '\n\t' '  ')"; fi
+}
+tool() {
+	if command -v "$2" >/dev/null; then try "$@"; else printf '%s\tabsent\t\n' "$1"; fi
+}
+commit() {
+	git init -q "$TREE/work" && cd "$TREE/work" && echo text >f && git add f &&
+		git -c user.name=pawl -c user.email=pawl@localhost commit -q -m text && test -z "$(git status --porcelain)"
+}
+node_starts() { test "$(node -p 1+1)" = 2; }
+compile() {
+	cd "$HOME" && echo 'int main(void) { return 0; }' >t.c && cc -o "$TREE/t" t.c && "$TREE/t"
+}
+tool '` + commit + `' git commit &
+tool '` + node + `' node node_starts &
+tool '` + compile + `' cc compile &
+"$0" "$@"
+wait
+`
+
+// spec runs the script where and as programs of the tier run.
+func (g *ground) spec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc.Spec {
+	home, tmp := filepath.Join(g.scratch, "home"), filepath.Join(g.scratch, "tmp")
+	if tier == Full {
+		home, tmp = filepath.Join(g.root, "home"), "/tmp"
+	}
+	if tier != Full && tier != Landlock {
+		_ = os.MkdirAll(home, 0o755)
+		_ = os.MkdirAll(tmp, 0o755)
+	}
+	argv := append([]string{"/bin/sh", "-c", script, g.exe, trial.Arg},
+		trial.Canary+"="+g.canary(), trial.Tree+"="+g.tree, trial.Protected+"="+filepath.Join(g.tree, "protected"),
+		trial.Home+"="+home, trial.Temporary+"="+tmp, trial.Resolver+"="+resolver())
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + tmp, "TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1"}
+	return proc.Spec{Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience}
+}
+
+// resolver is the first name server of the host that has an IPv4 address.
+func resolver() string {
+	text, _ := os.ReadFile("/etc/resolv.conf")
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && fields[0] == "nameserver" && strings.Count(fields[1], ".") == 3 {
+			return fields[1]
+		}
+	}
+	return "192.0.2.1"
+}
+
+func newToken() string { return rand.Text() }

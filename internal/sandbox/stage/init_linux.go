@@ -1,0 +1,156 @@
+package stage
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// lost is the exit status of a stage that started no program. What it means is
+// said over the link.
+const lost = 125
+
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == Arg {
+		stage.Serve(prepare)
+	}
+}
+
+// prepare confines the thread from which the program is forked. Init runs on
+// the main thread and keeps it; capabilities, ids, Landlock and seccomp are per
+// thread, and a fork passes them on.
+func prepare(program stage.Order) stage.Order {
+	o, ok := readOrder()
+	if !ok {
+		refuse("read the order", unix.EBADMSG)
+	}
+	if o.Cell {
+		build(o)
+	}
+	if program.Dir != "" {
+		must("enter the working directory "+program.Dir, unix.Chdir(program.Dir))
+		program.Dir = ""
+	}
+	ruleset := open(o.Rules)
+	become(o)
+	confine(o, ruleset)
+	program.Path = lookUp(program)
+	// The program may run as the same user and is there before this process is
+	// told so. It must not find memory or descriptors of it open.
+	must("close its own memory", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	unix.Close(LinkFD)
+	return program
+}
+
+func readOrder() (Order, bool) {
+	b, ok := stage.ReadAll(OrderFD)
+	if !ok {
+		return Order{}, false
+	}
+	return decode(b)
+}
+
+// become gives up the groups, the user and every capability of whoever started
+// the stage. The inheritable set goes too, because an exec as uid 0 would take
+// it back, and the bounding set, so that no file can give any.
+func become(o Order) {
+	must("drop capabilities", unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+	for c := uintptr(0); c <= 63; c++ {
+		if unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != nil {
+			break // The kernel knows no more of them, or nobody could give any to begin with.
+		}
+	}
+	if o.Group >= 0 {
+		must("leave the groups", unix.Setgroups(nil))
+		must("become the group", unix.Setresgid(o.Group, o.Group, o.Group))
+	}
+	if o.User >= 0 {
+		must("become the user", unix.Setresuid(o.User, o.User, o.User))
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	must("drop capabilities", unix.Capset(&header, &none[0]))
+	must("refuse new privileges", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+}
+
+// confine binds the thread by what cannot be undone. The filter of system calls
+// comes last, because it denies some that are needed before it.
+func confine(o Order, ruleset int) {
+	restrict(ruleset)
+	// Of all limits only this one also keeps a crash from the program that the
+	// host may have set to receive core files, outside of every sandbox.
+	must("limit core files", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}))
+	filter(o)
+}
+
+// lookUp finds the program of argv in the absolute directories of PATH.
+func lookUp(o stage.Order) string {
+	name := o.Path
+	if contains(name, '/') {
+		return name
+	}
+	for _, dir := range split(variable(o.Env, "PATH"), ':') {
+		if dir == "" || dir[0] != '/' {
+			continue
+		}
+		var st unix.Stat_t
+		path := dir + "/" + name
+		if unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Access(path, unix.X_OK) == nil {
+			return path
+		}
+	}
+	refuse("find "+name+" in PATH", unix.ENOENT)
+	return ""
+}
+
+func variable(env []string, name string) string {
+	for _, kv := range env {
+		if len(kv) > len(name) && kv[:len(name)] == name && kv[len(name)] == '=' {
+			return kv[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// split and contains stand here because package strings would move this one
+// behind others.
+func split(s string, at byte) []string {
+	var list []string
+	start := 0
+	for i := range len(s) {
+		if s[i] == at {
+			list, start = append(list, s[start:i]), i+1
+		}
+	}
+	return append(list, s[start:])
+}
+
+func contains(s string, c byte) bool {
+	for i := range len(s) {
+		if s[i] == c {
+			return true
+		}
+	}
+	return false
+}
+
+func must(step string, err error) {
+	if err != nil {
+		refuse(step, err)
+	}
+}
+
+// refuse says over the link why the program does not run, and exits by the
+// system call, because nothing that a library registered to run at exit belongs
+// into a stage.
+func refuse(step string, err error) {
+	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
+	if !ok {
+		errno = unix.EINVAL
+	}
+	_, _ = unix.Write(LinkFD, Message{Step: step, Errno: errno}.encode())
+	syscall.Exit(lost)
+}

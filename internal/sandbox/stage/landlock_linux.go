@@ -1,0 +1,134 @@
+package stage
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What golang.org/x/sys does not name.
+const (
+	ruleNetPort = 2
+)
+
+// rights that Landlock knows, by the version that brought them.
+const (
+	first   = 1<<13 - 1 // everything from execute to make_sym
+	read    = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+// Versions of Landlock that matter.
+const (
+	versionTCP    = 4 // knows TCP
+	versionScopes = 6 // knows signals and abstract sockets
+)
+
+// Version is that of the kernel's Landlock, 0 if it has none.
+func Version() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// knows is every right on files that a version knows. What is known is handled
+// without exception, so that nothing is permitted because it was forgotten.
+func knows(version int) uint64 {
+	rights := uint64(first)
+	if version >= 2 {
+		rights |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version >= 3 {
+		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= 5 {
+		rights |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rights
+}
+
+type ruleset struct {
+	FS, Net, Scope uint64
+}
+
+// open makes the ruleset while all its paths can still be opened.
+func open(r Rules) int {
+	version := Version()
+	if version < 1 {
+		refuse("ask for Landlock", unix.ENOSYS)
+	}
+	attr := ruleset{FS: knows(version)}
+	size := unsafe.Sizeof(attr.FS)
+	if version >= versionTCP {
+		size += unsafe.Sizeof(attr.Net)
+	}
+	if version >= versionScopes {
+		size += unsafe.Sizeof(attr.Scope)
+		attr.Scope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	if r.Network {
+		if version < versionTCP {
+			refuse("rule over TCP", unix.ENOSYS)
+		}
+		attr.Net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	if errno != 0 {
+		refuse("make a Landlock ruleset", errno)
+	}
+	for _, path := range r.List {
+		permit(int(set), path, unix.LANDLOCK_ACCESS_FS_READ_DIR)
+	}
+	for _, path := range r.Read {
+		permit(int(set), path, read)
+	}
+	for _, path := range r.Write {
+		permit(int(set), path, attr.FS)
+	}
+	for _, port := range r.Connect {
+		connect(int(set), port)
+	}
+	return int(set)
+}
+
+// permit adds a rule for what is at path and below it. What is not there needs
+// no rule.
+func permit(set int, path string, rights uint64) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return
+	}
+	must("open "+path, err)
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	must("look at "+path, unix.Fstat(fd, &st))
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= ofFiles
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	add(set, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&attr), "permit "+path)
+}
+
+func connect(set, port int) {
+	attr := struct{ Access, Port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+	add(set, ruleNetPort, unsafe.Pointer(&attr), "permit a port")
+}
+
+func add(set int, kind uintptr, attr unsafe.Pointer, step string) {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), kind, uintptr(attr), 0, 0, 0)
+	if errno != 0 {
+		refuse(step, errno)
+	}
+}
+
+// restrict binds this thread, and all that it becomes, to the ruleset.
+func restrict(set int) {
+	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
+	if errno != 0 {
+		refuse("restrict by Landlock", errno)
+	}
+	unix.Close(set)
+}

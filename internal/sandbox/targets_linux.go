@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+)
+
+// targets are what a trial tries to reach on the host.
+type targets struct {
+	token     string
+	listeners map[string]net.Listener // by what a trial calls them
+	packets   net.PacketConn
+	path      string
+
+	stop     context.CancelFunc
+	working  sync.WaitGroup
+	received atomic.Bool
+	waited   proc.Result
+	closing  sync.Once
+}
+
+// newTargets opens them. The socket with a path lies in a folder of its own,
+// because such a path must not be long.
+func newTargets(ctx context.Context) (*targets, error) {
+	dir, err := os.MkdirTemp("/tmp", "pawl-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Only the sandbox is to keep programs off it.
+		return nil, err
+	}
+	t := &targets{token: newToken(), listeners: map[string]net.Listener{}, path: filepath.Join(dir, "socket")}
+	ctx, t.stop = context.WithCancel(ctx)
+	var l net.ListenConfig
+	for what, at := range map[string][2]string{
+		trial.TCP4: {"tcp4", "127.0.0.1:0"}, trial.TCP6: {"tcp6", "[::1]:0"},
+		trial.Path: {"unix", t.path}, trial.Abstract: {"unix", "@" + t.token},
+	} {
+		listener, err := l.Listen(ctx, at[0], at[1])
+		if err != nil && what == trial.TCP6 {
+			continue // A host without IPv6 is none that could be reached by it.
+		}
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+		t.listeners[what] = listener
+		t.working.Go(func() { accept(listener) })
+	}
+	packets, err := l.ListenPacket(ctx, "udp4", "127.0.0.1:0")
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	t.packets = packets
+	t.working.Go(t.receive)
+	if err := os.Chmod(t.path, 0o777); err != nil { //nolint:gosec // Only the sandbox is to keep programs off it.
+		t.close()
+		return nil, err
+	}
+	if err := t.wait(ctx); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+}
+
+// last is a datagram that no trial sends.
+const last = "last"
+
+// receive notes a datagram of the trial, until the last one.
+func (t *targets) receive() {
+	packet := make([]byte, 64)
+	for {
+		n, _, err := t.packets.ReadFrom(packet)
+		if err != nil || string(packet[:n]) == last {
+			return
+		}
+		if string(packet[:n]) == t.token {
+			t.received.Store(true)
+		}
+	}
+}
+
+// wait starts a process that is to be found, and returns when it is there.
+func (t *targets) wait(ctx context.Context) error {
+	ready, there := io.Pipe()
+	t.working.Go(func() {
+		var err error
+		t.waited, err = proc.Plain{}.Run(ctx, proc.Spec{
+			Argv: []string{"/proc/self/exe", trial.Arg, trial.Wait, t.token}, Env: []string{"PAWL_TRIAL=" + t.token}, Stdout: there,
+		})
+		there.CloseWithError(err) // Nil is the end of the file.
+	})
+	if _, err := ready.Read(make([]byte, 32)); err != nil {
+		return fmt.Errorf("start a process to be found: %w", err)
+	}
+	return nil
+}
+
+// told is what a trial has to know of them.
+func (t *targets) told() []string {
+	port := func(what string) string {
+		if l, ok := t.listeners[what]; ok {
+			return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // It listens on TCP.
+		}
+		return ""
+	}
+	udp := t.packets.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // It listens on UDP.
+	return []string{
+		trial.TCP4 + "=" + port(trial.TCP4), trial.TCP6 + "=" + port(trial.TCP6), trial.UDP + "=" + strconv.Itoa(udp),
+		trial.Path + "=" + t.path, trial.Abstract + "=" + t.token, trial.Token + "=" + t.token,
+	}
+}
+
+// close ends them all, and says whether a datagram arrived and whether somebody
+// else ended the process. What is sent over the loopback arrives in order, so
+// the last datagram comes behind every other.
+func (t *targets) close() (received, signalled bool) {
+	t.closing.Do(func() {
+		t.stop()
+		for _, l := range t.listeners {
+			l.Close()
+		}
+		if t.packets != nil {
+			if conn, err := net.Dial("udp4", t.packets.LocalAddr().String()); err != nil { //nolint:noctx // A datagram socket connects without waiting.
+				t.packets.Close()
+			} else {
+				_, _ = conn.Write([]byte(last))
+				conn.Close()
+			}
+		}
+		t.working.Wait()
+		_ = os.RemoveAll(filepath.Dir(t.path))
+		if t.packets != nil {
+			t.packets.Close()
+		}
+	})
+	return t.received.Load(), t.waited.Ended == proc.Signaled
+}

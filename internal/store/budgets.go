@@ -1,0 +1,160 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+const (
+	saveBudget = `
+INSERT INTO budgets (scope_kind, scope_id, window_name, body) VALUES ($1, $2, $3, $4)
+ON CONFLICT (scope_kind, scope_id, window_name) DO UPDATE SET body = excluded.body`
+	dropBudget = `DELETE FROM budgets WHERE scope_kind = $1 AND scope_id = $2 AND window_name = $3`
+)
+
+// SetBudget makes b the budget of its scope and window. A cap of nothing at all
+// removes it. A number that is none is a *loop.AmountError. Runs that hold more
+// than a lower cap keep it, and none is funded beside them.
+func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
+	if err := valid(b); err != nil {
+		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	}
+	if b.Set.IsZero() {
+		b.Set = fromMillis(millis(t.now))
+	}
+	var err error
+	if b.Cap.Zero() {
+		_, err = t.exec(ctx, dropBudget, b.Scope.Kind, b.Scope.ID, string(b.Window))
+	} else {
+		_, err = t.exec(ctx, saveBudget, b.Scope.Kind, b.Scope.ID, string(b.Window), encode(b))
+	}
+	if err != nil {
+		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	}
+	return nil
+}
+
+// scopeOrder and windowOrder are the kinds and the windows, and the order in
+// which rows are locked. The row that all runs share is locked last.
+var (
+	scopeOrder  = []string{loop.BudgetLoop, loop.BudgetAgent, loop.BudgetWorkspace, loop.BudgetAll}
+	windowOrder = []loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}
+)
+
+func valid(b loop.Budget) error {
+	switch {
+	case !slices.Contains(scopeOrder, b.Scope.Kind):
+		return fmt.Errorf("%q is no kind of scope", b.Scope.Kind)
+	case !slices.Contains(windowOrder, b.Window):
+		return fmt.Errorf("%q is no window", b.Window)
+	}
+	return b.Cap.Valid()
+}
+
+func named(s loop.BudgetScope) string { return strings.TrimSpace(s.Kind + " " + s.ID) }
+
+func compareScopes(a, b loop.BudgetScope) int {
+	return cmp.Or(cmp.Compare(slices.Index(scopeOrder, a.Kind), slices.Index(scopeOrder, b.Kind)), cmp.Compare(a.ID, b.ID))
+}
+
+func compareBudgets(a, b loop.Budget) int {
+	return cmp.Or(compareScopes(a.Scope, b.Scope), cmp.Compare(slices.Index(windowOrder, a.Window), slices.Index(windowOrder, b.Window)))
+}
+
+const allBudgets = `SELECT body FROM budgets`
+
+// Budgets lists every budget that was set, the narrowest scopes first.
+func (r *Reader) Budgets(ctx context.Context) ([]loop.Budget, error) {
+	list, err := collect(ctx, r, allBudgets, scanBody[loop.Budget])
+	if err != nil {
+		return nil, fmt.Errorf("read the budgets: %w", err)
+	}
+	slices.SortFunc(list, compareBudgets)
+	return list, nil
+}
+
+const budgetsOf = `SELECT body FROM budgets WHERE {scopes}`
+
+// applying lists own and the budgets that were set for any of the scopes.
+func (r *Reader) applying(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget) ([]loop.Budget, error) {
+	for _, b := range own {
+		if err := valid(b); err != nil {
+			return nil, fmt.Errorf("the %s budget of %s: %w", b.Window, named(b.Scope), err)
+		}
+	}
+	list := slices.Clone(own)
+	if len(scopes) > 0 {
+		query, args := inScopes(budgetsOf, scopes, nil)
+		set, err := collect(ctx, r, query, scanBody[loop.Budget], args...)
+		if err != nil {
+			return nil, fmt.Errorf("read the budgets of %s: %w", named(scopes[0]), err)
+		}
+		list = append(list, set...)
+	}
+	slices.SortStableFunc(list, compareBudgets)
+	return list, nil
+}
+
+// inScopes fills in {scopes}: the row is of one of them.
+func inScopes(query string, scopes []loop.BudgetScope, args []any) (string, []any) {
+	var any []string
+	for _, s := range scopes {
+		args = append(args, s.Kind, s.ID)
+		any = append(any, fmt.Sprintf("(scope_kind = $%d AND scope_id = $%d)", len(args)-1, len(args)))
+	}
+	return strings.ReplaceAll(query, "{scopes}", "("+strings.Join(any, " OR ")+")"), args
+}
+
+const spendingOf = `SELECT ` + spendingColumns + ` FROM spending WHERE start_ms IN ($1, $2) AND {scopes}`
+
+// Standings says how every budget stands that applies to any of the scopes, and
+// those of own, in the windows that hold now. The window of a run has no
+// standing before the run: it is shown empty.
+func (r *Reader) Standings(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget, now time.Time) ([]loop.Standing, error) {
+	budgets, err := r.applying(ctx, scopes, own)
+	if err != nil || len(budgets) == 0 {
+		return nil, err
+	}
+	var among []loop.BudgetScope
+	for _, b := range budgets {
+		among = append(among, b.Scope)
+	}
+	among = unique(among)
+	query, args := inScopes(spendingOf, among, []any{millis(loop.WindowDay.Start(now)), millis(loop.WindowMonth.Start(now))})
+	rows, err := collect(ctx, r, query, scanSpending, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read what was spent: %w", err)
+	}
+	return stand(budgets, places(nil, among, now), rows), nil
+}
+
+func unique(scopes []loop.BudgetScope) []loop.BudgetScope {
+	scopes = slices.Clone(scopes)
+	slices.SortFunc(scopes, compareScopes)
+	return slices.Compact(scopes)
+}
+
+// stand joins budgets with what was spent in the places.
+func stand(budgets []loop.Budget, in []place, rows []spending) []loop.Standing {
+	found := map[place]spending{}
+	for _, s := range rows {
+		found[s.place] = s
+	}
+	var list []loop.Standing
+	for _, b := range budgets {
+		s := loop.Standing{Budget: b}
+		for _, p := range in {
+			if p.Scope == b.Scope && p.Window == b.Window {
+				s.Used, s.Reserved, s.Opens = found[p].used, found[p].held, b.Window.End(fromMillis(p.Start))
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}

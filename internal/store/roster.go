@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// saveAgent changes no row of another agent: a handle that is taken matches
+// none.
+const saveAgent = `
+INSERT INTO agents (id, handle, body, created_ms, updated_ms)
+SELECT $1, $2, $3, $4, $4
+WHERE  NOT EXISTS (SELECT 1 FROM agents WHERE handle = $2 AND id <> $1)
+ON CONFLICT (id) DO UPDATE SET handle = excluded.handle, body = excluded.body, updated_ms = excluded.updated_ms`
+
+// SaveAgent creates or changes an entry of the roster by its ID. A handle that
+// another entry has is a *loop.Fault.
+func (t *Tx) SaveAgent(ctx context.Context, a loop.Agent) error {
+	n, err := t.exec(ctx, saveAgent, a.ID, a.Handle, encode(a), millis(t.now))
+	if err != nil {
+		return fmt.Errorf("save agent @%s: %w", a.Handle, err)
+	}
+	if n == 0 {
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "save agent @" + a.Handle, Why: "another agent has this handle",
+			Fix: "choose another handle, or change that agent",
+		}
+	}
+	return nil
+}
+
+const agentColumns = `body, created_ms, updated_ms`
+
+func scanAgent(row interface{ Scan(...any) error }) (a loop.Agent, err error) {
+	var body string
+	var created, updated int64
+	if err := row.Scan(&body, &created, &updated); err != nil {
+		return a, err
+	}
+	err = decode("agent", body, &a)
+	a.Created, a.Updated = fromMillis(created), fromMillis(updated)
+	return a, err
+}
+
+const agentByHandle = `SELECT ` + agentColumns + ` FROM agents WHERE handle = $1`
+
+// Agent returns the entry with the handle, or ErrNotFound. Entries that drivers
+// have by themselves are not in the store.
+func (r *Reader) Agent(ctx context.Context, handle string) (loop.Agent, error) {
+	a, err := scanAgent(r.row(ctx, agentByHandle, handle))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = loop.ErrNotFound
+	}
+	if err != nil {
+		return a, fmt.Errorf("agent @%s: %w", handle, err)
+	}
+	return a, nil
+}
+
+const allAgents = `SELECT ` + agentColumns + ` FROM agents ORDER BY handle`
+
+// Agents lists the roster by handle.
+func (r *Reader) Agents(ctx context.Context) ([]loop.Agent, error) {
+	return collect(ctx, r, allAgents, scanAgent)
+}
+
+const saveSession = `
+INSERT INTO sessions (loop_id, agent, body, updated_ms) VALUES ($1, $2, $3, $4)
+ON CONFLICT (loop_id, agent) DO UPDATE SET body = excluded.body, updated_ms = excluded.updated_ms`
+
+// SaveSession keeps the conversation that an agent's later turn in this loop
+// can go on with.
+func (t *RunTx) SaveSession(ctx context.Context, agent string, s loop.Session) error {
+	if _, err := t.exec(ctx, saveSession, t.run.LoopID, agent, encode(s), millis(t.now)); err != nil {
+		return fmt.Errorf("save the session of %s: %w", agent, err)
+	}
+	return nil
+}
+
+const dropSession = `DELETE FROM sessions WHERE loop_id = $1 AND agent = $2`
+
+// DropSession makes the agent's next turn in this loop begin anew.
+func (t *RunTx) DropSession(ctx context.Context, agent string) error {
+	if _, err := t.exec(ctx, dropSession, t.run.LoopID, agent); err != nil {
+		return fmt.Errorf("drop the session of %s: %w", agent, err)
+	}
+	return nil
+}
+
+const readSession = `SELECT body FROM sessions WHERE loop_id = $1 AND agent = $2`
+
+// Session returns the conversation of an agent in a loop, or ErrNotFound.
+func (r *Reader) Session(ctx context.Context, loopID, agent string) (loop.Session, error) {
+	s, err := scanBody[loop.Session](r.row(ctx, readSession, loopID, agent))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = loop.ErrNotFound
+	}
+	if err != nil {
+		return s, fmt.Errorf("session of %s: %w", agent, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// place is one row of spending: a scope in a window that began at Start.
+type place struct {
+	Scope  loop.BudgetScope  `json:"scope"`
+	Window loop.BudgetWindow `json:"window"`
+	Start  int64             `json:"start_ms"`
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(compareScopes(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Start, b.Start))
+}
+
+// places are where a run of the scopes is counted, in the order in which rows
+// are locked: where it is counted already, and for the other scopes the windows
+// that hold now.
+func places(have []place, scopes []loop.BudgetScope, now time.Time) []place {
+	list := slices.Clone(have)
+	for _, s := range unique(scopes) {
+		if slices.ContainsFunc(have, func(p place) bool { return p.Scope == s }) {
+			continue
+		}
+		for _, w := range []loop.BudgetWindow{loop.WindowDay, loop.WindowMonth} {
+			list = append(list, place{s, w, millis(w.Start(now))})
+		}
+	}
+	slices.SortFunc(list, comparePlaces)
+	return list
+}
+
+// spending is what was used in a place, and what is held of it.
+type spending struct {
+	place
+	used, held loop.Amount
+}
+
+const spendingColumns = `scope_kind, scope_id, window_name, start_ms, used_tokens, used_output, used_micro_usd, used_wall_ns, used_iterations,
+used_items, held_tokens, held_output, held_micro_usd, held_wall_ns, held_iterations, held_items`
+
+func scanSpending(row interface{ Scan(...any) error }) (s spending, err error) {
+	var u, h loop.AmountParts
+	err = row.Scan(&s.Scope.Kind, &s.Scope.ID, &s.Window, &s.Start, &u[0], &u[1], &u[2], &u[3], &u[4], &u[5], &h[0], &h[1], &h[2], &h[3], &h[4], &h[5])
+	s.used, s.held = u.Amount(), h.Amount()
+	return s, err
+}
+
+// lockSpending makes the rows that are missing and locks all of them, in the
+// order of the list: whoever wants the same rows waits for the end of the
+// transaction, and nobody waits in a circle. The update changes nothing.
+const lockSpending = `
+INSERT INTO spending (scope_kind, scope_id, window_name, start_ms) VALUES {rows}
+ON CONFLICT (scope_kind, scope_id, window_name, start_ms) DO UPDATE SET used_tokens = spending.used_tokens
+RETURNING ` + spendingColumns
+
+func (t *Tx) lock(ctx context.Context, in []place) ([]spending, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	var args []any
+	for _, p := range in {
+		args = append(args, p.Scope.Kind, p.Scope.ID, string(p.Window), p.Start)
+	}
+	rows, err := collect(ctx, &t.Reader, inRows(lockSpending, len(in), 4), scanSpending, args...)
+	if err != nil {
+		return nil, fmt.Errorf("lock what was spent: %w", err)
+	}
+	slices.SortFunc(rows, func(a, b spending) int { return comparePlaces(a.place, b.place) })
+	return rows, nil
+}
+
+// saveSpending writes whole rows, which lock has read in this transaction.
+const saveSpending = `
+INSERT INTO spending (` + spendingColumns + `) VALUES {rows}
+ON CONFLICT (scope_kind, scope_id, window_name, start_ms) DO UPDATE
+SET    used_tokens = excluded.used_tokens, used_output = excluded.used_output, used_micro_usd = excluded.used_micro_usd,
+       used_wall_ns = excluded.used_wall_ns, used_iterations = excluded.used_iterations, used_items = excluded.used_items,
+       held_tokens = excluded.held_tokens, held_output = excluded.held_output, held_micro_usd = excluded.held_micro_usd,
+       held_wall_ns = excluded.held_wall_ns, held_iterations = excluded.held_iterations, held_items = excluded.held_items`
+
+func (t *Tx) saveSpending(ctx context.Context, rows []spending) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var args []any
+	for _, s := range rows {
+		args = append(args, s.Scope.Kind, s.Scope.ID, string(s.Window), s.Start)
+		for _, part := range []loop.AmountParts{s.used.Parts(), s.held.Parts()} {
+			for _, n := range part {
+				args = append(args, n)
+			}
+		}
+	}
+	if _, err := t.exec(ctx, inRows(saveSpending, len(rows), 16), args...); err != nil {
+		return fmt.Errorf("save what was spent: %w", err)
+	}
+	return nil
+}
+
+// inRows fills in {rows}: n lists of parameters.
+func inRows(query string, n, columns int) string {
+	var b strings.Builder
+	for i := range n {
+		for j := range columns {
+			b.WriteString(map[bool]string{true: "(", false: ", "}[j == 0])
+			fmt.Fprintf(&b, "$%d", i*columns+j+1)
+		}
+		b.WriteString(map[bool]string{true: ")", false: "), "}[i == n-1])
+	}
+	return strings.ReplaceAll(query, "{rows}", b.String())
+}

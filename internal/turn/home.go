@@ -1,0 +1,145 @@
+package turn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mostRead is the largest file that a program may have left to be read.
+const mostRead = 1 << 20
+
+// Home is a folder of the host that a program has for a home. Nothing that the
+// program makes of it leads the runtime out of it. It must be closed.
+type Home struct {
+	root     *os.Root
+	seen     string
+	uid, gid int // who the program runs as; -1: as pawl
+}
+
+// OpenHome makes dir, which must lie in a folder of pawl's own, and opens it.
+// Programs see it at seen.
+func OpenHome(dir, seen string, uid, gid int) (*Home, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Home{root: root, seen: seen, uid: uid, gid: gid}
+	if err := h.give("."); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return h, nil
+}
+
+// Close lets go of the folder, which stays.
+func (h *Home) Close() error { return h.root.Close() }
+
+// Path is the folder as the program sees it.
+func (h *Home) Path() string { return h.seen }
+
+// Write puts a file there, for the program's user only. What lies at its place is
+// replaced, not written through.
+func (h *Home) Write(name string, content []byte) error {
+	if err := h.folders(path.Dir(name)); err != nil {
+		return fmt.Errorf("write %s into the agent's home: %w", name, err)
+	}
+	if err := h.root.RemoveAll(name); err != nil {
+		return fmt.Errorf("write %s into the agent's home: %w", name, err)
+	}
+	f, err := h.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %s into the agent's home: %w", name, err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close(), h.give(name)); err != nil {
+		return fmt.Errorf("write %s into the agent's home: %w", name, err)
+	}
+	return nil
+}
+
+// folders makes a folder and those above it, each the program's own.
+func (h *Home) folders(name string) error {
+	at := ""
+	for part := range strings.SplitSeq(name, "/") {
+		at = path.Join(at, part)
+		switch err := h.root.Mkdir(at, 0o700); {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return err
+		default:
+			if err := h.give(at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Read reads a regular file that the program may have left.
+func (h *Home) Read(name string) ([]byte, error) {
+	info, err := h.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > mostRead {
+		return nil, fmt.Errorf("read %s from the agent's home: it is no file of at most %d bytes", name, mostRead)
+	}
+	f, err := h.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostRead))
+}
+
+// Remove removes a file, if it is there.
+func (h *Home) Remove(name string) error { return h.root.RemoveAll(name) }
+
+// Keep removes everything but the named folders, which hold conversations. What
+// a program left beside them would be settings for the next one.
+func (h *Home) Keep(folders []string) error {
+	return h.keep(".", folders)
+}
+
+func (h *Home) keep(dir string, folders []string) error {
+	d, err := h.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if slices.Contains(folders, name) && e.IsDir() {
+			continue
+		}
+		above := slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(f, name+"/") })
+		if above && e.IsDir() {
+			err = h.keep(name, folders)
+		} else {
+			err = h.root.RemoveAll(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Home) give(name string) error {
+	if h.uid < 0 {
+		return nil
+	}
+	return h.root.Lchown(filepath.FromSlash(name), h.uid, h.gid)
+}

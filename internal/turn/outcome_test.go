@@ -1,0 +1,84 @@
+package turn_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// seatBefore is a seat whose model answers every call with a status.
+func seatBefore(t *testing.T, status int) *turn.Seat {
+	t.Helper()
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	t.Cleanup(vendor.Close)
+	actor := turn.Actor{Profile: agent.Profile{Providers: []string{model.OpenAI}}}
+	actor.BaseURL = vendor.URL
+	seat, err := turn.Open(t.Context(), turn.Need{
+		Actor: actor, With: credential.Credential{Auth: loop.AuthInject}, Tier: sandbox.None, Account: &model.Account{}, Say: func(string) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := seat.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return seat
+}
+
+func call(t *testing.T, seat *turn.Seat) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, seat.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestATurnThatWasEndedBecauseItsVendorRefusesFailedForThat(t *testing.T) {
+	seat := seatBefore(t, http.StatusUnauthorized)
+	for range 3 {
+		call(t, seat)
+	}
+	<-seat.Rejected()
+	for name, said := range map[string]*loop.Failure{
+		"the program said nothing":        nil,
+		"the program says that it ended":  {Class: loop.FailureCrash, Text: "terminated"},
+		"the program names another cause": {Class: loop.FailureServer, Text: "try later", Typed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := seat.Outcome(agent.Result{Ended: proc.Canceled, Failure: said})
+			if got.Failure == nil || got.Failure.Class != loop.FailureAuth || got.Failure.Status != http.StatusUnauthorized {
+				t.Errorf("failure = %+v, want the vendor's", got.Failure)
+			}
+		})
+	}
+	if got := seat.Outcome(agent.Result{Ended: proc.Exited}); got.Failure != nil {
+		t.Errorf("a turn that ended well all the same has the failure %+v", got.Failure)
+	}
+}
+
+func TestATurnThatWasStoppedWhileItsVendorFailedIsNoFailureOfTheVendor(t *testing.T) {
+	seat := seatBefore(t, http.StatusUnauthorized)
+	call(t, seat)
+	if got := seat.Outcome(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
+		t.Errorf("failure = %+v, want none", got.Failure)
+	}
+}

@@ -1,0 +1,207 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+var (
+	beforeCollect = fault.New("workspace.collect.before")
+	afterCollect  = fault.New("workspace.collect.after")
+)
+
+// Policy says which parts of the cache stay although nobody uses them.
+type Policy struct {
+	Now   time.Time
+	Age   time.Duration // since the last use; what is older goes
+	Count int           // of each repository: so many layers, and so many parked copies, the last used ones
+}
+
+// Collect removes layers and parked copies that the policy does not keep, of
+// all repositories in the cache, and says how many. What a tree uses stays, of
+// a living process or left by a dead one below this root. It may run at any
+// time and beside itself, and what an interrupted one left, the next removes.
+func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) {
+	entries, err := os.ReadDir(t.options.Cache)
+	if errors.Is(err, fs.ErrNotExist) || t.options.Cache == "" {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("collect layers: %w", err)
+	}
+	records, err := t.records()
+	if err != nil {
+		return 0, fmt.Errorf("collect layers: %w", err)
+	}
+	used := map[string]bool{}
+	for _, r := range records {
+		for _, name := range r.Lower {
+			used[name] = true
+		}
+	}
+	c := &collector{policy: p, used: used}
+	for _, e := range entries {
+		if err := c.shelf(ctx, &shelf{dir: filepath.Join(t.options.Cache, e.Name()), trees: t}); err != nil {
+			return c.removed, fmt.Errorf("collect layers: %w", err)
+		}
+	}
+	return c.removed, nil
+}
+
+type collector struct {
+	policy  Policy
+	used    map[string]bool // layers of trees that were left
+	removed int
+}
+
+func (c *collector) shelf(ctx context.Context, s *shelf) error {
+	boot, _ := bootID() // Where there is none, there are no layers.
+	for _, name := range c.layers(s, boot) {
+		if err := c.layer(ctx, s, name); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.parked(ctx, s), c.leftovers(s), c.commits(s))
+}
+
+// layers lists what the policy does not keep, deltas first: then no delta is
+// ever without its base.
+func (c *collector) layers(s *shelf, boot string) []string {
+	entries, _ := os.ReadDir(s.layers())
+	names, used := []string{}, map[string]time.Time{}
+	for _, e := range entries {
+		if name := e.Name(); name[0] != '.' {
+			names = append(names, name)
+			if info, err := os.Lstat(s.lock(name)); err == nil {
+				used[name] = info.ModTime()
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(used[b].Compare(used[a]), cmp.Compare(a, b)) })
+	keep, n := map[string]bool{}, 0
+	for _, name := range names {
+		young := n < c.policy.Count && c.policy.Now.Sub(used[name]) <= c.policy.Age
+		if s.sound(name, boot) && (young || c.used[name]) {
+			n++
+			keep[name] = true
+			if _, base, delta := strings.Cut(name, "-"); delta {
+				keep[base] = true
+			}
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return keep[name] })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return names
+}
+
+// layer removes one, unless somebody holds it, and its lock with it.
+func (c *collector) layer(ctx context.Context, s *shelf, name string) error {
+	if err := beforeCollect.Hit(ctx); err != nil {
+		return err
+	}
+	return alone(s.lock(name), func() error {
+		if err := s.discard(name); err != nil {
+			return err
+		}
+		c.removed++
+		return errors.Join(os.Remove(s.lock(name)), afterCollect.Hit(ctx))
+	})
+}
+
+// parked removes copies that wait for longer than the policy says.
+func (c *collector) parked(ctx context.Context, s *shelf) error {
+	entries, _ := os.ReadDir(s.parked())
+	at := map[string]time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			at[e.Name()] = info.ModTime()
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return at[b.Name()].Compare(at[a.Name()]) })
+	n := 0
+	for _, e := range entries {
+		hidden := e.Name()[0] == '.'
+		if n++; !hidden && n <= c.policy.Count && c.policy.Now.Sub(at[e.Name()]) <= c.policy.Age {
+			continue
+		}
+		gone := filepath.Join(s.parked(), "."+strings.TrimPrefix(e.Name(), "."))
+		if err := beforeCollect.Hit(ctx); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(s.parked(), e.Name()), gone); err != nil {
+			continue // Somebody took it.
+		}
+		if err := sandbox.Discard(gone); err != nil {
+			return err
+		}
+		c.removed++
+	}
+	return nil
+}
+
+// leftovers removes what a process left that was killed while it made or
+// removed a layer, and the locks that nobody needs.
+func (c *collector) leftovers(s *shelf) error {
+	entries, _ := os.ReadDir(s.layers())
+	for _, e := range entries {
+		name, hidden := strings.CutPrefix(e.Name(), ".")
+		if !hidden {
+			continue
+		}
+		name = strings.TrimSuffix(strings.TrimSuffix(name, suffixNew), suffixGone)
+		tree, _, _ := strings.Cut(name, "-")
+		if err := alone(s.lock(tree+suffixMake), func() error { return sandbox.Discard(filepath.Join(s.layers(), e.Name())) }); err != nil {
+			return err
+		}
+	}
+	locks, _ := os.ReadDir(s.locks())
+	for _, e := range locks {
+		if _, err := os.Lstat(s.layerDir(e.Name())); err == nil {
+			continue
+		}
+		if err := alone(s.lock(e.Name()), func() error { return os.Remove(s.lock(e.Name())) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone calls do while nobody else has the lock, or not at all.
+func alone(lock string, do func() error) error {
+	claim, err := flock.Try(lock)
+	if errors.Is(err, flock.ErrHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer claim.Close()
+	return do()
+}
+
+// commits forgets the trees of commits after the time that layers are kept.
+func (c *collector) commits(s *shelf) error {
+	entries, _ := os.ReadDir(s.commits())
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || c.policy.Now.Sub(info.ModTime()) <= c.policy.Age {
+			continue
+		}
+		if err := os.Remove(s.commit(e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

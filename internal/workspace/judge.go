@@ -1,0 +1,228 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/pawl-run/pawl/internal/git"
+)
+
+// Rule says why something in a tree can never be part of a commit.
+type Rule string
+
+// The rules. Their texts are stable.
+const (
+	RuleSpecial   Rule = "special_file" // FIFO, socket or device
+	RuleHardLink  Rule = "hard_link"    // a file with a second name somewhere
+	RuleName      Rule = "name"         // control or direction characters, or too long
+	RuleGitDir    Rule = "git_dir"      // a .git below the top, in any spelling
+	RuleEscape    Rule = "link_escapes" // a new link that is absolute, leads out, or into .git
+	RuleSubmodule Rule = "in_submodule" // content below a submodule's directory
+	RuleTooLarge  Rule = "too_large"    // one file over Limits.FileBytes
+	RuleTooMuch   Rule = "too_much"     // the first file over Limits.Files or Limits.Bytes; the rest is not listed
+	RuleUnread    Rule = "unreadable"   //
+)
+
+// Problem is something in a tree that is not in the list of changes. For the
+// commit, the path is what it was in the base.
+type Problem struct {
+	Path string // slash separated
+	Rule Rule
+}
+
+const maxProblems = 1000
+
+// maxMet is how many directory entries one look at a tree meets before it ends
+// as too much: everything that an agent may still call its work is far below.
+const maxMet = 1_000_000
+
+// judge decides what one entry of a directory means, whoever met it there, and
+// keeps the lists of what it found.
+type judge struct {
+	ctx      context.Context //nolint:containedctx // It lives for one call of Changes.
+	repo     *git.Repo
+	dir      string // host path of the top
+	limits   Limits
+	changes  []git.FileChange
+	problems []Problem
+	bytes    int64
+	met      int
+	full     bool
+}
+
+func (j *judge) problem(path string, rule Rule) {
+	if len(j.problems) < maxProblems {
+		j.problems = append(j.problems, Problem{path, rule})
+	}
+}
+
+func (j *judge) host(path string) string { return filepath.Join(j.dir, filepath.FromSlash(path)) }
+
+// entries lists one directory by name. After maxMet entries it lists no more
+// and says so as a problem.
+func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
+	if j.ctx.Err() != nil {
+		return nil, context.Cause(j.ctx)
+	}
+	host := j.host(rel)
+	if info.Mode().Perm()&0o700 != 0o700 {
+		_ = os.Chmod(host, 0o700) // Reading it will tell.
+	}
+	f, err := os.Open(host)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var list []fs.DirEntry
+	for err == nil && j.met < maxMet {
+		var some []fs.DirEntry
+		some, err = f.ReadDir(min(4096, maxMet-j.met))
+		list, j.met = append(list, some...), j.met+len(some)
+	}
+	switch {
+	case err == nil:
+		j.problem(rel, RuleTooMuch)
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, nil
+}
+
+// passes reports whether an entry that the base does not hold is to be looked
+// at: its name can be part of a commit, and no ignore rule names it.
+func (j *judge) passes(path, name string, dir bool) bool {
+	if rule := nameProblem(path, name); rule != "" {
+		j.problem(path, rule)
+		return false
+	}
+	return !j.limits.Skip(path, dir)
+}
+
+func nameProblem(path, name string) Rule {
+	switch {
+	case git.IsDotGit(name):
+		return RuleGitDir
+	case len(path) > git.MaxPath, strings.ContainsFunc(name, deceives):
+		return RuleName
+	}
+	return ""
+}
+
+// deceives reports characters that make a name look like another one.
+func deceives(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+
+// submodule looks into the directory of a submodule, which is made empty.
+func (j *judge) submodule(path string) {
+	entries, err := os.ReadDir(j.host(path))
+	if err != nil {
+		j.problem(path, RuleUnread)
+	} else if len(entries) > 0 {
+		j.problem(path, RuleSubmodule)
+	}
+}
+
+// leaf judges everything that is not a directory against the file that the
+// base has there, if it has one.
+func (j *judge) leaf(path string, was git.Entry, known bool, info fs.FileInfo) {
+	change := git.FileChange{Path: path, Mode: modeOf(info), From: j.host(path)}
+	var rule Rule
+	switch {
+	case change.Mode == 0:
+		rule = RuleSpecial
+	case j.full:
+		return
+	case change.Mode == git.ModeSymlink:
+		rule = j.link(&change, was.ID)
+	default:
+		rule = j.file(&change, info)
+	}
+	if rule != "" {
+		j.problem(path, rule)
+		return
+	}
+	if known && change.ID == was.ID {
+		if change.Mode == was.Mode {
+			return
+		}
+		change.From = "" // The content is in the repository already.
+	}
+	j.add(change, info.Size())
+}
+
+// modeOf is the mode that git gives a file, or 0 for what it has none for.
+// A set-user-id bit does not survive it.
+func modeOf(info fs.FileInfo) uint32 {
+	switch {
+	case info.Mode().Type() == fs.ModeSymlink:
+		return git.ModeSymlink
+	case !info.Mode().IsRegular():
+		return 0
+	case info.Mode()&0o100 != 0:
+		return git.ModeExec
+	}
+	return git.ModeFile
+}
+
+func (j *judge) file(c *git.FileChange, info fs.FileInfo) Rule {
+	switch {
+	case links(info) > 1:
+		return RuleHardLink
+	case info.Size() > j.limits.FileBytes:
+		return RuleTooLarge
+	case info.Mode()&0o400 == 0:
+		_ = os.Chmod(c.From, info.Mode().Perm()|0o600) // Reading it will tell.
+	}
+	id, _, err := j.repo.HashFile(c.From, c.Mode, j.limits.FileBytes)
+	if err != nil {
+		return RuleUnread
+	}
+	c.ID = id
+	return ""
+}
+
+// link refuses a target that leads out of the tree, unless the base has it.
+func (j *judge) link(c *git.FileChange, was string) Rule {
+	target, err := os.Readlink(c.From)
+	if err != nil {
+		return RuleUnread
+	}
+	target = filepath.ToSlash(target)
+	c.ID = j.repo.HashBytes([]byte(target))
+	if c.ID != was && escapes(c.Path, target) {
+		return RuleEscape
+	}
+	return ""
+}
+
+// escapes looks at the text of the target alone, and follows nothing.
+func escapes(at, target string) bool {
+	if target == "" || path.IsAbs(target) || filepath.IsAbs(target) {
+		return true
+	}
+	to := path.Join(path.Dir(at), target)
+	return to == ".." || strings.HasPrefix(to, "../") || slices.ContainsFunc(strings.Split(target, "/"), git.IsDotGit)
+}
+
+func (j *judge) add(c git.FileChange, size int64) {
+	j.bytes += size
+	if len(j.changes) >= j.limits.Files || j.bytes > j.limits.Bytes {
+		j.full = true
+		j.problem(c.Path, RuleTooMuch)
+		return
+	}
+	j.changes = append(j.changes, c)
+}
+
+// remove adds a path of the base that is not there any more.
+func (j *judge) remove(path string) {
+	j.changes = append(j.changes, git.FileChange{Path: path, Delete: true})
+}

@@ -1,0 +1,145 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/probe/toolchain"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+// Shelf is where the layers of caches of one workspace lie.
+type Shelf struct {
+	Dir      string // absolute; made when it is needed
+	UID, GID int    // of programs; -1 leaves what is made to pawl
+}
+
+// Access is how some programs that trust each other use caches.
+type Access struct {
+	// Scratch is where what they add goes: an absolute path on the file system of
+	// the shelf, which the caller removes.
+	Scratch string
+	// Vouched sends it to the shelf instead, for all that come later, unless
+	// another process does that now.
+	Vouched bool
+	// Layer is what a set-up prepared, or empty. Its downloads are shown.
+	Layer string
+	// Downloads are to be added, by a set-up.
+	Downloads bool
+}
+
+// Views show the caches of a kit. Done lets go of the shelf.
+func (k Kit) Views(shelf Shelf, a Access) (views []sandbox.View, done func(), err error) {
+	done = func() {}
+	if len(k.Caches) == 0 {
+		return nil, done, nil
+	}
+	if err := os.MkdirAll(shelf.Dir, 0o700); err != nil {
+		return nil, done, fmt.Errorf("make the caches: %w", err)
+	}
+	if a.Vouched {
+		claim, err := flock.Try(filepath.Join(shelf.Dir, "lock"))
+		if err != nil && !errors.Is(err, flock.ErrHeld) {
+			return nil, done, fmt.Errorf("lock the caches: %w", err)
+		}
+		if a.Vouched = err == nil; a.Vouched {
+			done = func() { claim.Close() }
+		}
+	}
+	for i, c := range k.Caches {
+		v, err := shelf.view(c, i, a)
+		if err != nil {
+			done()
+			return nil, func() {}, fmt.Errorf("show the cache %s: %w", c.Kind, err)
+		}
+		views = append(views, v)
+	}
+	return views, done, nil
+}
+
+// cacheName names a cache in folders of layers.
+func cacheName(c toolchain.Cache, n int) string { return c.Kind + "-" + strconv.Itoa(n) }
+
+// view layers one cache: the host's own at the bottom, the shelf's above it, and
+// what a set-up downloaded above both.
+func (s Shelf) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
+	name := cacheName(c, n)
+	own, work := filepath.Join(s.Dir, name), filepath.Join(s.Dir, "."+name)
+	if err := s.own(own); err != nil {
+		return sandbox.View{}, err
+	}
+	v := sandbox.View{At: c.Path}
+	// Programs of another user cannot add to folders that are the host's, and a
+	// set-up must add to all of them.
+	if isFolder(c.Path) && (s.UID < 0 || !a.Downloads || !c.Downloads) {
+		v.Lower = []string{c.Path}
+		if err := s.mirror(c, own); err != nil {
+			return sandbox.View{}, err
+		}
+	}
+	if a.Vouched {
+		v.Upper, v.Work = own, work
+	} else {
+		v.Lower = append([]string{own}, v.Lower...)
+		v.Upper, v.Work = filepath.Join(a.Scratch, name), filepath.Join(a.Scratch, "."+name)
+		if err := s.own(v.Upper); err != nil {
+			return sandbox.View{}, err
+		}
+	}
+	if dir := filepath.Join(a.Layer, cachesName, name); a.Layer != "" && isFolder(dir) {
+		v.Lower = append([]string{dir}, v.Lower...)
+	}
+	if len(v.Lower) == 0 {
+		// The kernel wants one.
+		none := filepath.Join(s.Dir, "none")
+		v.Lower = []string{none}
+		return v, s.own(none)
+	}
+	return v, nil
+}
+
+// mirror makes the folders at the top of a build cache in own too, where they
+// belong to programs: of a folder that two layers have, the upper one's owner
+// counts. Such a cache has no folders below those.
+func (s Shelf) mirror(c toolchain.Cache, own string) error {
+	if s.UID < 0 || c.Downloads {
+		return nil
+	}
+	entries, err := os.ReadDir(c.Path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := s.own(filepath.Join(own, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// own makes a directory that programs may write to.
+func (s Shelf) own(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil && s.UID >= 0 {
+		err = os.Lchown(dir, s.UID, s.GID)
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+package workspace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/git"
+)
+
+// listing is the files of a git tree, sorted by path, in a form that is looked
+// up without being parsed. It is kept beside a layer, where only pawl writes.
+// The file holds a head of two numbers, the records, and then all paths.
+type listing struct {
+	data []byte
+	n    int
+	raw  int // bytes of an object name
+}
+
+const listingHead = 8
+
+var errListing = errors.New("listing is damaged")
+
+// writeListing writes entries, which are sorted by path. One with the mode 0
+// says that the path is in the layer below and not in the tree.
+func writeListing(path string, entries []git.Entry, raw int) error {
+	data := binary.BigEndian.AppendUint32(nil, uint32(len(entries)))
+	data = binary.BigEndian.AppendUint32(data, uint32(raw))
+	at := 0
+	for _, e := range entries {
+		data = binary.BigEndian.AppendUint32(data, uint32(at))
+		data = binary.BigEndian.AppendUint32(data, e.Mode)
+		id := make([]byte, raw)
+		if _, err := hex.Decode(id, []byte(e.ID)); err != nil {
+			return fmt.Errorf("list %q: %w", e.Path, err)
+		}
+		data = append(data, id...)
+		at += len(e.Path)
+	}
+	for _, e := range entries {
+		data = append(data, e.Path...)
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+func readListing(path string) (*listing, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < listingHead {
+		return nil, fmt.Errorf("%s: %w", path, errListing)
+	}
+	l := &listing{data: data, n: int(binary.BigEndian.Uint32(data)), raw: int(binary.BigEndian.Uint32(data[4:]))}
+	if l.raw != 20 && l.raw != 32 || l.n > (len(data)-listingHead)/(8+l.raw) {
+		return nil, fmt.Errorf("%s: %w", path, errListing)
+	}
+	end := 0
+	for i := range l.n {
+		start := int(binary.BigEndian.Uint32(l.record(i)))
+		if start < end || start > len(data)-l.texts() {
+			return nil, fmt.Errorf("%s: %w", path, errListing)
+		}
+		end = start
+	}
+	return l, nil
+}
+
+func (l *listing) texts() int { return listingHead + l.n*(8+l.raw) }
+
+func (l *listing) record(i int) []byte { return l.data[listingHead+i*(8+l.raw):] }
+
+// path is the path of one entry, without a copy.
+func (l *listing) path(i int) []byte {
+	start, end := int(binary.BigEndian.Uint32(l.record(i))), len(l.data)-l.texts()
+	if i+1 < l.n {
+		end = int(binary.BigEndian.Uint32(l.record(i + 1)))
+	}
+	return l.data[l.texts()+start : l.texts()+end]
+}
+
+func (l *listing) entry(i int) git.Entry {
+	r := l.record(i)
+	return git.Entry{Path: string(l.path(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
+}
+
+// from is the place of the first entry whose path is not before path.
+func (l *listing) from(path string) int {
+	return sort.Search(l.n, func(i int) bool { return string(l.path(i)) >= path })
+}
+
+// find returns the entry of a path. One that is there and has the mode 0 is
+// known to be deleted.
+func (l *listing) find(path string) (git.Entry, bool) {
+	i := l.from(path)
+	if i == l.n || string(l.path(i)) != path {
+		return git.Entry{}, false
+	}
+	return l.entry(i), true
+}
+
+// stack is what one tree holds: listings of its layers, topmost first.
+type stack []*listing
+
+// find returns the file that the tree has at a path.
+func (s stack) find(path string) (git.Entry, bool) {
+	for _, l := range s {
+		if e, ok := l.find(path); ok {
+			return e, e.Mode != 0
+		}
+	}
+	return git.Entry{}, false
+}
+
+// below calls each with the files of the tree below a folder, in order, until
+// it returns false. The folder "" is all.
+func (s stack) below(folder string, each func(git.Entry) bool) {
+	prefix := folder + "/"
+	if folder == "" {
+		prefix = ""
+	}
+	at := make([]int, len(s))
+	for i, l := range s {
+		at[i] = l.from(prefix)
+	}
+	for {
+		top := s.next(at, prefix)
+		if top < 0 {
+			return
+		}
+		e := s[top].entry(at[top])
+		for i, l := range s {
+			if at[i] < l.n && string(l.path(at[i])) == e.Path {
+				at[i]++
+			}
+		}
+		if e.Mode != 0 && !each(e) {
+			return
+		}
+	}
+}
+
+// next is the layer that has the first path, the topmost of those that share
+// it, or -1 if none has one below the prefix.
+func (s stack) next(at []int, prefix string) int {
+	top := -1
+	for i, l := range s {
+		if at[i] == l.n || !strings.HasPrefix(string(l.path(at[i])), prefix) {
+			continue
+		}
+		if top < 0 || string(l.path(at[i])) < string(s[top].path(at[top])) {
+			top = i
+		}
+	}
+	return top
+}
+
+// folder reports whether the tree has files below a path.
+func (s stack) folder(path string) bool {
+	found := false
+	s.below(path, func(git.Entry) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// named lists the files of the tree whose last path element is name.
+func (s stack) named(name string) []git.Entry {
+	var list []git.Entry
+	for i, l := range s {
+		for k := range l.n {
+			p := l.path(k)
+			if len(p) < len(name) || string(p[len(p)-len(name):]) != name || len(p) > len(name) && p[len(p)-len(name)-1] != '/' {
+				continue
+			}
+			e := l.entry(k)
+			if _, above := s[:i].find(e.Path); !above && e.Mode != 0 && !s[:i].hides(e.Path) {
+				list = append(list, e)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b git.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// hides reports whether one of these layers says that the path is deleted.
+func (s stack) hides(path string) bool {
+	for _, l := range s {
+		if e, ok := l.find(path); ok {
+			return e.Mode == 0
+		}
+	}
+	return false
+}

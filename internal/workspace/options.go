@@ -1,0 +1,91 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/git"
+)
+
+// Kind is how trees are made. All kinds keep the same promises.
+type Kind int
+
+// The kinds.
+const (
+	Plain   Kind = iota // each a complete copy
+	Layered             // layers that the sandbox mounts as an overlay; Linux only
+	Pooled              // a copy that is parked when it is removed, and reset when it is made
+)
+
+// Options say how trees are made. The zero Options make plain copies.
+type Options struct {
+	Kind   Kind
+	Limits Limits
+
+	// Cache is the absolute path of a folder for what outlives a tree: layers
+	// and parked copies. It is needed by all kinds but Plain, lies on the file
+	// system of the root and not below it, and may be shared by everybody who
+	// shares the root.
+	Cache string
+
+	// Objects is where programs in layered trees see the object directory of
+	// the repository; further ones are seen beside it (Trees.Stores). Empty
+	// means at its own path, as in pooled trees.
+	Objects string
+
+	// UID and GID own what is written for programs in a tree. Zero is pawl
+	// itself.
+	UID, GID int
+}
+
+// New prepares trees of repo below root, an absolute path that need not
+// exist.
+func New(root string, repo *git.Repo, o Options) *Trees {
+	o.Limits = o.Limits.withDefaults()
+	return &Trees{root: root, repo: repo, limits: o.Limits, options: o}
+}
+
+// Stores lists the object directories that programs in the trees need.
+func (t *Trees) Stores() ([]Store, error) {
+	at := ""
+	if t.options.Kind == Layered {
+		at = t.options.Objects
+	}
+	return stores(t.repo, at)
+}
+
+func (t *Trees) gitDir() (gitDir, error) {
+	list, err := t.Stores()
+	if err != nil {
+		return gitDir{}, err
+	}
+	g := gitDir{repo: t.repo, owner: t.owner()}
+	for _, s := range list {
+		g.stores = append(g.stores, s.Inside)
+	}
+	return g, nil
+}
+
+func (t *Trees) owner() owner { return owner{t.options.UID, t.options.GID} }
+
+// cached refuses options without a place for what outlives a tree.
+func (t *Trees) cached() error {
+	if !filepath.IsAbs(t.options.Cache) {
+		return fmt.Errorf("the cache %q is no absolute path", t.options.Cache)
+	}
+	return nil
+}
+
+// shelf is the folder of the repository in the cache.
+func (t *Trees) shelf() *shelf {
+	return &shelf{dir: filepath.Join(t.options.Cache, Key(t.repo)), trees: t}
+}
+
+// Key names a repository in folders that several share. Checkouts of one
+// repository have the same.
+func Key(repo *git.Repo) string {
+	key := sha256.Sum256([]byte(repo.CommonDir))
+	return hex.EncodeToString(key[:8])
+}

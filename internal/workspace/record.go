@@ -1,0 +1,78 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// suffixRecord ends the name of the file that says that a tree is layers, and
+// of which. It lies where no program in a tree can write, appears before the
+// tree and goes after it.
+const suffixRecord = ".layers"
+
+// record is what a later process has to know about layers.
+type record struct {
+	From   string   `json:"from"`             // tree
+	Rev    string   `json:"rev"`              // what it was made of
+	Lower  []string `json:"lower"`            // names of the layers in the cache, topmost first
+	Pushed []string `json:"pushed,omitempty"` // directories above them, topmost first
+}
+
+// writeRecord replaces the record in one step.
+func (t *Trees) writeRecord(name string, r record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	to := t.hidden(name, suffixRecord)
+	next := t.hidden(name, suffixNew+suffixRecord)
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, to)
+}
+
+// readRecord returns the record of a tree. Without one the tree is no layers.
+func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
+	text, err := os.ReadFile(t.hidden(name, suffixRecord))
+	if errors.Is(err, fs.ErrNotExist) {
+		return record{}, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return record{}, true, fmt.Errorf("read what tree %s is made of: %w", name, err)
+	}
+	return r, true, nil
+}
+
+func (t *Trees) dropRecord(name string) error {
+	for _, suffix := range []string{suffixNew + suffixRecord, suffixRecord} {
+		if err := os.Remove(t.hidden(name, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// records lists what all layered trees below the root are made of. One that
+// cannot be read is left out: its layers can be made again.
+func (t *Trees) records() ([]record, error) {
+	names, err := filepath.Glob(filepath.Join(t.root, ".*"+suffixRecord))
+	if err != nil {
+		return nil, err
+	}
+	var list []record
+	for _, name := range names {
+		var r record
+		if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &r) == nil {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}

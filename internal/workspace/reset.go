@@ -1,0 +1,108 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+// resetter takes everything out of a parked copy that is not as the wanted tree
+// needs it and as pawl left it. All else in there was made by untrusted programs.
+type resetter struct {
+	ctx  context.Context //nolint:containedctx // It lives for one call of reset.
+	tree *Tree
+	dir  string
+	was  map[string]git.IndexEntry
+	kept map[int]bool
+}
+
+// reset returns the places of the files that can stay.
+func (t *Tree) reset(ctx context.Context, unit string) (map[int]bool, error) {
+	was, err := t.trees.readMarks(filepath.Join(unit, unitMarks))
+	if err != nil {
+		return nil, err
+	}
+	// From here on the marks describe nothing.
+	if err := os.Remove(filepath.Join(unit, unitMarks)); err != nil {
+		return nil, err
+	}
+	r := &resetter{ctx: ctx, tree: t, dir: filepath.Join(unit, unitTree), was: was, kept: map[int]bool{}}
+	info, err := os.Lstat(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() || !r.clean("", info) {
+		return nil, errParked
+	}
+	return r.kept, r.folder("")
+}
+
+func (r *resetter) host(path string) string { return filepath.Join(r.dir, filepath.FromSlash(path)) }
+
+// clean reports whether a directory tells nothing of its earlier use, after its
+// mode was set.
+func (r *resetter) clean(path string, info fs.FileInfo) bool {
+	host := r.host(path)
+	if info.Mode() != fs.ModeDir|0o755 && os.Chmod(host, 0o755) != nil {
+		return false
+	}
+	bare, err := attributeless(host)
+	return err == nil && bare
+}
+
+func (r *resetter) folder(rel string) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	entries, err := os.ReadDir(r.host(rel))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := e.Name()
+		if rel != "" {
+			path = rel + "/" + e.Name()
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if err := r.entry(path, info); err != nil {
+			return fmt.Errorf("reset %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// entry leaves a folder that is wanted, and a file that is wanted and untouched.
+// A link goes in any case: while files are written there must be none.
+func (r *resetter) entry(path string, info fs.FileInfo) error {
+	place, wanted := r.tree.index[path]
+	switch {
+	case info.IsDir() && r.tree.folder[path] && r.clean(path, info):
+		return r.folder(path)
+	case info.Mode().IsRegular() && wanted && r.untouched(path, place, info):
+		r.tree.marks[place].note(info)
+		r.kept[place] = true
+		return nil
+	case info.IsDir():
+		return sandbox.Discard(r.host(path))
+	}
+	return os.Remove(r.host(path))
+}
+
+// untouched reports whether a file has the wanted content: it was written with
+// it, and nothing has happened to it since.
+func (r *resetter) untouched(path string, place int, info fs.FileInfo) bool {
+	was, known := r.was[path]
+	want := &r.tree.marks[place]
+	stamp, ok := stampOf(info)
+	return known && ok && was.ID == want.id && was.Mode == want.mode &&
+		uint32(was.Size) == uint32(info.Size()) && was.Modified.Equal(info.ModTime()) &&
+		was.Changed.UnixNano() == stamp.changed && uint32(was.Inode) == uint32(stamp.inode)
+}
