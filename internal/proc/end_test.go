@@ -211,7 +211,7 @@ func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
 				t.Error(err)
 			}
 			ended.Wait()
-			if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
+			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
 				t.Errorf("left: %q", living(t, mark))
 			}
 		})
@@ -276,8 +276,8 @@ func TestATreeDiesWithPawl(t *testing.T) {
 			}
 			end(cmd)
 			killed := time.Now()
-			if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
-				t.Fatalf("left after two seconds: %q", living(t, mark))
+			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
+				t.Fatalf("left: %q", living(t, mark))
 			}
 			t.Logf("gone after %v", time.Since(killed))
 		})
@@ -302,8 +302,8 @@ func TestATreeDiesWithPawlAlsoWhenItsSupervisorIsStopped(t *testing.T) {
 			}
 			killStage(t, mark, syscall.SIGSTOP)
 			end(cmd)
-			if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
-				t.Fatalf("left after two seconds: %q", living(t, mark))
+			if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
+				t.Fatalf("left: %q", living(t, mark))
 			}
 		})
 	}
@@ -320,8 +320,8 @@ func TestAPlainProgramDiesWithPawl(t *testing.T) {
 		t.Fatalf("only %q started", living(t, mark))
 	}
 	end(cmd)
-	if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
-		t.Fatalf("left after two seconds: %q", living(t, mark))
+	if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
+		t.Fatalf("left: %q", living(t, mark))
 	}
 }
 
@@ -332,7 +332,7 @@ func TestPlainKillsItsGroupAndDoesNotWaitForADaemon(t *testing.T) {
 	var out strings.Builder
 	s.Stdin, s.Stdout = bytes.NewReader(make([]byte, 1<<20)), &out
 	got := mustRun(t, Plain{}, s)
-	if got.Exit != 2 || out.String() != "said\n" || got.Took > 5*time.Second {
+	if got.Exit != 2 || out.String() != "said\n" || got.Took > long {
 		t.Errorf("%+v, output %q", got, out.String())
 	}
 	if left := living(t, mark); len(left) != 1 {

@@ -195,11 +195,7 @@ func multiply(t *testing.T, m Method, script string, timeout time.Duration) Resu
 	s.Limits.Processes, s.Timeout = 64, timeout
 	got := mustRun(t, Tree{Want: m}, s)
 	t.Logf("%+v", got)
-	most := long
-	if m == (Tree{}).Method() {
-		most = 2 * time.Second
-	}
-	if left := living(t, mark); len(left) > 0 || got.Took > most {
+	if left := living(t, mark); len(left) > 0 || got.Took > long {
 		t.Errorf("%d left: %.200q; took %v", len(left), left, got.Took)
 	}
 	return got
