@@ -40,7 +40,7 @@ func TestAGroupIsGoneWhenItsRunHasEnded(t *testing.T) {
 		} {
 			s, _ := marked(t, script)
 			s.Timeout, s.Limits = 300*time.Millisecond, Limits{Processes: 100, Memory: 1 << 30}
-			mustRun(t, Tree{Want: m}, s)
+			mustRunOut(t, Tree{Want: m}, s)
 			if left := ownGroups(); len(left) > 0 {
 				t.Errorf("%s after %s: groups %q are left", m, name, left)
 			}
