@@ -172,7 +172,7 @@ func TestMoreConnectionsThanMayBeOpenAreTurnedAway(t *testing.T) {
 
 func TestAConnectionIsCutInTime(t *testing.T) {
 	// A tunnel has to be open before its time is over.
-	const short, longer = 50 * time.Millisecond, 500 * time.Millisecond
+	const short, longer = 50 * time.Millisecond, 3 * time.Second
 	hello := helloOf(t, config("example.com"))
 	for name, c := range map[string]struct {
 		limits func(*Limits)

@@ -40,7 +40,7 @@ func TestAGroupIsGoneWhenItsRunHasEnded(t *testing.T) {
 		} {
 			s, _ := marked(t, script)
 			s.Timeout, s.Limits = 300*time.Millisecond, Limits{Processes: 100, Memory: 1 << 30}
-			mustRun(t, Tree{Want: m}, s)
+			mustRunOut(t, Tree{Want: m}, s)
 			if left := ownGroups(); len(left) > 0 {
 				t.Errorf("%s after %s: groups %q are left", m, name, left)
 			}
@@ -97,8 +97,8 @@ func TestTheGroupsOfADeadPawlAreRemovedByTheNext(t *testing.T) {
 		t.Fatalf("groups %q, want one of a living pawl", names)
 	}
 	end(cmd)
-	if !within(2*time.Second, func() bool { return len(living(t, mark)) == 0 }) {
-		t.Fatalf("left after two seconds: %q", living(t, mark))
+	if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
+		t.Fatalf("left: %q", living(t, mark))
 	}
 	names := home().Names(prefix)
 	if len(names) != 1 || !orphaned(names[0]) {

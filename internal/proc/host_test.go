@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
@@ -72,7 +71,7 @@ func TestRunsLeaveNothingBehindInPawl(t *testing.T) {
 	for range 10 {
 		runAll()
 	}
-	if !within(5*time.Second, func() bool { g2, f2, c2 := count(); return g2 <= g && f2 <= f && c2 <= c }) {
+	if !within(long, func() bool { g2, f2, c2 := count(); return g2 <= g && f2 <= f && c2 <= c }) {
 		g2, f2, c2 := count()
 		t.Errorf("goroutines %d → %d, descriptors %d → %d, children %d → %d", g, g2, f, f2, c, c2)
 	}

@@ -193,13 +193,9 @@ func multiply(t *testing.T, m Method, script string, timeout time.Duration) Resu
 	s, mark := marked(t, script)
 	s.Env = append(s.Env, "F="+script)
 	s.Limits.Processes, s.Timeout = 64, timeout
-	got := mustRun(t, Tree{Want: m}, s)
+	got := mustRunOut(t, Tree{Want: m}, s)
 	t.Logf("%+v", got)
-	most := long
-	if m == (Tree{}).Method() {
-		most = 2 * time.Second
-	}
-	if left := living(t, mark); len(left) > 0 || got.Took > most {
+	if left := living(t, mark); len(left) > 0 || got.Took > long {
 		t.Errorf("%d left: %.200q; took %v", len(left), left, got.Took)
 	}
 	return got
@@ -242,7 +238,7 @@ func TestATimeOutIsALimitToo(t *testing.T) {
 	for name, r := range runners() {
 		s := shell("exec sleep 300")
 		s.Timeout = 250 * time.Millisecond
-		if got := mustRun(t, r, s); got.Ended != TimedOut || got.Limit != TimeLimit {
+		if got := mustRunOut(t, r, s); got.Ended != TimedOut || got.Limit != TimeLimit {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

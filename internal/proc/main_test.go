@@ -4,6 +4,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -177,6 +178,21 @@ func mustRun(t *testing.T, r runner, s Spec) Result {
 		t.Fatal(err)
 	}
 	return res
+}
+
+// mustRunOut is mustRun for a program that its time-out may end. On a busy
+// machine one that is short may be over before the program has started.
+func mustRunOut(t *testing.T, r runner, s Spec) Result {
+	t.Helper()
+	for ; ; s.Timeout *= 2 {
+		res, err := r.Run(t.Context(), s)
+		if e, early := errors.AsType[exceeded](err); !early || e.limit != TimeLimit || s.Timeout > long {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+	}
 }
 
 func output(t *testing.T, r runner, s Spec) string {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strconv"
@@ -86,25 +87,46 @@ func TestATreeThatHoldsTooMuchMemoryEnds(t *testing.T) {
 	}
 }
 
+// holdMemory runs holders, and ends them itself once they hold all of it and the
+// watchdog has had time for several looks, if it did not end them by then.
 func holdMemory(t *testing.T, m Method, megabytes, sharers string, limit int64, ends bool) {
 	t.Helper()
-	s := Spec{Argv: []string{"/proc/self/exe", hogArg, megabytes, sharers}, Env: []string{systemPath}, Timeout: 900 * time.Millisecond}
+	s := Spec{Argv: []string{"/proc/self/exe", hogArg, megabytes, sharers}, Env: []string{systemPath}, Timeout: long}
 	if sharers != "0" {
 		s.Argv[1] = shareArg
 	}
-	out := NewRing(10, 0)
+	n, _ := strconv.Atoi(sharers)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := &holders{left: max(n, 1), there: func() {
+		if !ends {
+			time.AfterFunc(3*lookEvery, cancel)
+		}
+	}}
 	s.Stdout, s.Stderr, s.Limits.Memory = out, os.Stderr, limit
-	got := mustRun(t, Tree{Want: m}, s)
-	t.Logf("%+v", got)
-	want := Result{Exit: 137, Ended: TimedOut, Limit: TimeLimit}
+	got, err := Tree{Want: m}.Run(ctx, s)
+	t.Logf("%+v, %v", got, err)
+	want := Result{Exit: 137, Ended: Canceled}
 	if ends {
 		want.Ended, want.Limit = Limited, MemoryLimit
 	}
 	got.Took = 0
-	n, _ := strconv.Atoi(sharers)
-	if got != want || !ends && out.Total() != int64(max(n, 1)) {
-		t.Errorf("got %+v and %d holders, want %+v", got, out.Total(), want)
+	if err != nil || got != want || !ends && out.left != 0 {
+		t.Errorf("got %+v, %v with %d holders to come, want %+v", got, err, out.left, want)
 	}
+}
+
+// holders is told of each one that holds its memory, by a byte.
+type holders struct {
+	left  int
+	there func()
+}
+
+func (h *holders) Write(p []byte) (int, error) {
+	if h.left -= len(p); h.left == 0 {
+		h.there()
+	}
+	return len(p), nil
 }
 
 func TestTheKernelsEndOfTooMuchMemoryIsNamed(t *testing.T) {

@@ -44,18 +44,14 @@ func TestAttack092NothingOutlivesItsBox(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			started := onWrite(func() { time.AfterFunc(300*time.Millisecond, cancel) })
-			var cut time.Time
-			context.AfterFunc(ctx, func() { cut = time.Now() })
-			_, err := b.Run(ctx, proc.Spec{
+			res, err := b.Run(ctx, proc.Spec{
 				Argv: []string{"/bin/sh", "-c", "echo; " + script}, Dir: b.Tree, Stdout: &started, Grace: 100 * time.Millisecond,
 				Env: []string{"PATH=/usr/bin:/bin", "MARK=" + mark},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !cut.IsZero() && time.Since(cut) > 2*time.Second {
-				t.Errorf("it took %v", time.Since(cut))
-			}
+			t.Logf("%+v", res)
 			if left := survivors(t, mark); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}

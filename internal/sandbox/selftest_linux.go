@@ -32,7 +32,7 @@ func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
 	defer ground.remove()
-	targets, err := newTargets(ctx)
+	targets, err := newTargets(ctx, socketPrefix+ground.name)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
@@ -90,6 +90,9 @@ const patience = 2 * time.Minute
 
 // ground is the directory of a test.
 type ground struct {
+	dir, name string
+	claim     *os.File
+
 	root, host, tree, base, upper, work, scratch, exe string
 }
 
@@ -98,14 +101,16 @@ func newGround(dir string, tier Tier) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.MkdirTemp(dir, "trial-")
+	sweep(dir)
+	name, claim, err := claimed(dir)
 	if err != nil {
 		return nil, err
 	}
+	root := filepath.Join(dir, trialPrefix+name)
 	at := func(name string) string { return filepath.Join(root, name) }
-	g := &ground{root, at("host"), at("tree"), at("base"), at("upper"), at("work"), at("scratch"), exe}
+	g := &ground{dir, name, claim, root, at("host"), at("tree"), at("base"), at("upper"), at("work"), at("scratch"), exe}
 	uid, gid := tier.Owner()
-	err = os.Chmod(root, 0o711)
+	err = errors.Join(os.Mkdir(root, 0o700), os.Chmod(root, 0o711))
 	for _, path := range []string{g.host, g.tree, g.base, g.upper, g.scratch} {
 		err = errors.Join(err, os.Mkdir(path, 0o755), os.Chown(path, uid, gid))
 	}
@@ -121,10 +126,8 @@ func newGround(dir string, tier Tier) (*ground, error) {
 
 func (g *ground) canary() string { return filepath.Join(g.host, "canary") }
 
-func (g *ground) remove() {
-	_ = Discard(g.work)
-	_ = os.RemoveAll(g.root)
-}
+// remove leaves to the next self-test what cannot be removed.
+func (g *ground) remove() { _ = release(g.dir, g.name, g.claim) }
 
 // box is the box that is tested.
 func (g *ground) box(tier Tier) Box {

@@ -29,11 +29,9 @@ type targets struct {
 	closing  sync.Once
 }
 
-// newTargets opens them. The socket with a path lies in a folder of its own,
-// because such a path must not be long.
-func newTargets(ctx context.Context) (*targets, error) {
-	dir, err := os.MkdirTemp("/tmp", "pawl-")
-	if err != nil {
+// newTargets opens them. The socket with a path lies in dir, which is made.
+func newTargets(ctx context.Context, dir string) (*targets, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Only the sandbox is to keep programs off it.

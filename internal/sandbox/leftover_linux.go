@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-run/pawl/internal/flock"
+)
+
+// A self-test that is killed leaves its directory, and the folder of its socket.
+// Both have the name of a claim that is there before them and goes after them:
+// what has one that nobody holds is left over.
+const (
+	trialPrefix  = "trial-"
+	claimPrefix  = "." + trialPrefix
+	socketPrefix = "/tmp/pawl-" // The path of a socket must not be long.
+)
+
+// claimed takes a name below dir for a self-test.
+func claimed(dir string) (name string, claim *os.File, err error) {
+	name = rand.Text()
+	claim, err = flock.Try(filepath.Join(dir, claimPrefix+name))
+	return name, claim, err
+}
+
+// sweep removes what self-tests left below dir that nobody makes any more.
+func sweep(dir string) {
+	claims, _ := filepath.Glob(filepath.Join(dir, claimPrefix+"*")) // A directory that cannot be listed has nothing to be removed.
+	for _, path := range claims {
+		claim, err := flock.Try(path)
+		if err != nil {
+			continue
+		}
+		_ = release(dir, strings.TrimPrefix(filepath.Base(path), claimPrefix), claim) // The next self-test tries it again.
+	}
+}
+
+// release removes what has the name and, when that is gone, the claim.
+func release(dir, name string, claim *os.File) error {
+	err := Discard(filepath.Join(dir, trialPrefix+name))
+	if info, there := os.Lstat(socketPrefix + name); there == nil && ours(info) {
+		err = errors.Join(err, os.RemoveAll(socketPrefix+name))
+	}
+	if err == nil {
+		err = os.Remove(claim.Name())
+	}
+	return errors.Join(err, claim.Close())
+}
+
+// ours reports whether a directory in a folder of everybody was made by this user.
+func ours(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(s.Uid) == os.Geteuid()
+}
