@@ -163,6 +163,10 @@ func (m machine) fileSystem(_ Tier, err error, _ []Row) (why, fix string) {
 	if !ok || !strings.Contains(refused.Step, "overlay") {
 		return "", ""
 	}
+	if errors.Is(err, syscall.ENODEV) {
+		return "this kernel has no overlay file system, or may not load the module for it",
+			"sudo modprobe overlay && echo overlay | sudo tee /etc/modules-load.d/pawl.conf; in a container, on its host"
+	}
 	return "the file system of " + m.Home + " takes no layers over it (" + refused.Error() + ")",
 		"set PAWL_HOME to a directory on ext4, xfs or btrfs, in a container to a volume"
 }

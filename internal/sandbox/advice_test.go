@@ -93,6 +93,9 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 		"a home that takes no layers": {
 			on(func(m *machine) { m.Home = "/nfs/home" }), Full, noLayers, "/nfs/home takes no layers", "PAWL_HOME",
 		},
+		"a kernel without overlays": {
+			ubuntu, Full, &SetupError{Step: "open overlay", Err: syscall.ENODEV}, "no overlay file system", "sudo modprobe overlay",
+		},
 		"tier full on macOS": {
 			machine{OS: "darwin"}, Full, denied, "macOS has no namespaces", "sandbox: seatbelt",
 		},
