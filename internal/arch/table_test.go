@@ -63,7 +63,8 @@ var table = []row{
 		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
-	{level: 1, name: "git", what: "hardened git on proc"},
+	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/gittest"}},
+	{level: 1, name: "git/gittest", what: "repositories for tests, and git as a user runs it", tests: true},
 	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage", "sandbox/stage/trial"}},
 	{
 		level: 1, name: "sandbox/stage", what: "what a confined process does before its program", leaf: true,

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 var oddNames = []string{"new\nline", `quo"te`, `back\slash`, "latin\xe9", "tab\there", "sp ace", "-dash", "ünïcode", "\x01ctl", ":(glob)*", "a/b/ c "}
@@ -28,7 +30,7 @@ func odd(content string) map[string]string {
 func TestListAgreesWithPlainGitForEveryKindOfName(t *testing.T) {
 	for _, format := range []string{SHA1, SHA256} {
 		t.Run(format, func(t *testing.T) {
-			dir := newRepo(t, odd("x"), "--object-format="+format)
+			dir := gittest.Repo(t, odd("x"), "--object-format="+format)
 			r := open(t, dir)
 			if r.Format != format {
 				t.Fatalf("format = %s, want %s", r.Format, format)
@@ -44,7 +46,7 @@ func TestListAgreesWithPlainGitForEveryKindOfName(t *testing.T) {
 					t.Errorf("%q: id %s size %d, want %s", e.Path, e.ID, e.Size, id)
 				}
 			}
-			want := strings.Split(strings.TrimSuffix(plainGit(t, dir, "ls-tree", "-r", "-z", "HEAD"), "\x00"), "\x00")
+			want := strings.Split(strings.TrimSuffix(gittest.Run(t, dir, "ls-tree", "-r", "-z", "HEAD"), "\x00"), "\x00")
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
@@ -104,13 +106,13 @@ func whole(t *testing.T, dir string) []FileChange {
 func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 	for _, format := range []string{SHA1, SHA256} {
 		t.Run(format, func(t *testing.T) {
-			dir := newRepo(t, map[string]string{"old": "1", "dir/a": "1", "dir/b": "2", "file": "f", "run": "#!/bin/sh\n"}, "--object-format="+format)
+			dir := gittest.Repo(t, map[string]string{"old": "1", "dir/a": "1", "dir/b": "2", "file": "f", "run": "#!/bin/sh\n"}, "--object-format="+format)
 			r := open(t, dir)
 			b := base(t, r)
-			plainGit(t, dir, "rm", "-q", "old", "file")
-			plainGit(t, dir, "rm", "-q", "-r", "dir")
-			writeFiles(t, dir, odd("y"))
-			writeFiles(t, dir, map[string]string{"dir": "now a file", "file/now": "a directory", "crlf": "a\r\nb\n", "empty": ""})
+			gittest.Run(t, dir, "rm", "-q", "old", "file")
+			gittest.Run(t, dir, "rm", "-q", "-r", "dir")
+			gittest.Write(t, dir, odd("y"))
+			gittest.Write(t, dir, map[string]string{"dir": "now a file", "file/now": "a directory", "crlf": "a\r\nb\n", "empty": ""})
 			must(t, os.Symlink("../../etc/passwd", filepath.Join(dir, "link")))
 			must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
 
@@ -119,16 +121,16 @@ func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plainGit(t, dir, "add", "-A")
-			if want := plainGit(t, dir, "write-tree"); c.Tree != want {
-				t.Errorf("tree = %s, want %s\n%s", c.Tree, want, plainGit(t, dir, "diff-tree", "-r", want, c.Tree))
+			gittest.Run(t, dir, "add", "-A")
+			if want := gittest.Run(t, dir, "write-tree"); c.Tree != want {
+				t.Errorf("tree = %s, want %s\n%s", c.Tree, want, gittest.Run(t, dir, "diff-tree", "-r", want, c.Tree))
 			}
 			want := fmt.Sprintf("tree %s\nparent %s\nauthor pawl <pawl@localhost> 1700000000 +0000\ncommitter pawl <pawl@localhost> 1700000000 +0000\n\na message\n\nbody[1m", c.Tree, b.Commit)
-			if got := plainGit(t, dir, "cat-file", "commit", c.Commit); got != want {
+			if got := gittest.Run(t, dir, "cat-file", "commit", c.Commit); got != want {
 				t.Errorf("commit:\n%s\nwant:\n%s", got, want)
 			}
 			wantNoTrace(t, dir, "refs/heads/main")
-			plainGit(t, dir, "fsck", "--strict", "--no-dangling")
+			gittest.Run(t, dir, "fsck", "--strict", "--no-dangling")
 		})
 	}
 }
@@ -136,7 +138,7 @@ func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 // wantNoTrace fails if the repository holds other refs or an unfinished pack.
 func wantNoTrace(t *testing.T, dir string, refs ...string) {
 	t.Helper()
-	if got := strings.Fields(plainGit(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(got, refs) {
+	if got := strings.Fields(gittest.Run(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(got, refs) {
 		t.Errorf("refs = %v, want %v", got, refs)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".git", "objects", "pack", "tmp_*")); left != nil {
@@ -145,10 +147,10 @@ func wantNoTrace(t *testing.T, dir string, refs ...string) {
 }
 
 func TestCandidateCanEmptyTheTreeOrStartFromNothing(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1", "d/b": "2"})
+	dir := gittest.Repo(t, map[string]string{"a": "1", "d/b": "2"})
 	r := open(t, dir)
 	b := base(t, r)
-	empty := plainGit(t, dir, "hash-object", "-t", "tree", "/dev/null")
+	empty := gittest.Run(t, dir, "hash-object", "-t", "tree", "/dev/null")
 	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "a", Delete: true}, {Path: "d/b", Delete: true}}})
 	if err != nil || c.Tree != empty {
 		t.Errorf("emptied: %+v, %v, want tree %s", c, err, empty)
@@ -158,7 +160,7 @@ func TestCandidateCanEmptyTheTreeOrStartFromNothing(t *testing.T) {
 		t.Errorf("list of the empty tree = %v, %v", entries, err)
 	}
 	c, err = r.Candidate(t.Context(), Draft{Tree: b.Tree, When: when})
-	if err != nil || c.Tree != b.Tree || strings.Contains(plainGit(t, dir, "cat-file", "commit", c.Commit), "parent") {
+	if err != nil || c.Tree != b.Tree || strings.Contains(gittest.Run(t, dir, "cat-file", "commit", c.Commit), "parent") {
 		t.Errorf("from a tree: %+v, %v, want a root commit of %s", c, err, b.Tree)
 	}
 	c, err = r.Candidate(t.Context(), Draft{When: when})
@@ -168,7 +170,7 @@ func TestCandidateCanEmptyTheTreeOrStartFromNothing(t *testing.T) {
 }
 
 func TestCandidateTakesObjectsThatExist(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	b := base(t, r)
 	id := r.HashBytes([]byte("1"))
@@ -178,14 +180,14 @@ func TestCandidateTakesObjectsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := plainGit(t, dir, "ls-tree", c.Tree)
+	got := gittest.Run(t, dir, "ls-tree", c.Tree)
 	if want := "100755 blob " + id + "\ta\n160000 commit " + b.Commit + "\tsub"; got != want {
 		t.Errorf("tree:\n%s\nwant:\n%s", got, want)
 	}
 }
 
 func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	b := base(t, r)
 	from := filepath.Join(dir, "a")
@@ -224,13 +226,13 @@ func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
 }
 
 func TestAPackThatIsRefusedLeavesNothing(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	from := t.TempDir()
 	var changes []FileChange
 	for i := range 2 * unpackLimit {
 		name := fmt.Sprint("f", i)
-		writeFiles(t, from, map[string]string{name: name})
+		gittest.Write(t, from, map[string]string{name: name})
 		changes = append(changes, FileChange{Path: name, Mode: ModeFile, From: filepath.Join(from, name)})
 	}
 	changes[len(changes)-1].ID = strings.Repeat("1", 40)
@@ -242,12 +244,12 @@ func TestAPackThatIsRefusedLeavesNothing(t *testing.T) {
 }
 
 func TestCandidateOfThreeThousandFiles(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	files := map[string]string{}
 	for i := range 3000 {
 		files[fmt.Sprintf("d%d/e%d/f%d", i%7, i%31, i)] = fmt.Sprint(i)
 	}
-	writeFiles(t, dir, files)
+	gittest.Write(t, dir, files)
 	r := open(t, dir)
 	start := time.Now()
 	c, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, Changes: whole(t, dir), When: when})
@@ -262,18 +264,18 @@ func TestCandidateOfThreeThousandFiles(t *testing.T) {
 	}
 	t.Logf("list of 3,000 files: %v", time.Since(start))
 	sameContents(t, r, entries, files)
-	plainGit(t, dir, "add", "-A")
-	if want := plainGit(t, dir, "write-tree"); c.Tree != want {
+	gittest.Run(t, dir, "add", "-A")
+	if want := gittest.Run(t, dir, "write-tree"); c.Tree != want {
 		t.Errorf("tree = %s, want %s", c.Tree, want)
 	}
 }
 
 func TestAnyPathSurvivesTheStream(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	r := open(t, dir)
 	b := base(t, r)
 	content := filepath.Join(t.TempDir(), "content")
-	writeFiles(t, filepath.Dir(content), map[string]string{"content": "x"})
+	gittest.Write(t, filepath.Dir(content), map[string]string{"content": "x"})
 	part := rapid.StringMatching(`[^/\x00]{1,12}`).Filter(func(s string) bool { return s != "." && s != ".." && !IsDotGit(s) })
 	rapid.Check(t, func(rt *rapid.T) {
 		path := strings.Join(rapid.SliceOfN(part, 1, 3).Draw(rt, "parts"), "/")
@@ -289,8 +291,8 @@ func TestAnyPathSurvivesTheStream(t *testing.T) {
 }
 
 func TestATypicalRunStartsFewProcesses(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
-	count := &counting{}
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	count := &gittest.Counting{}
 	ctx := t.Context()
 	r, err := OpenWith(ctx, count, dir)
 	must(t, err)
@@ -305,7 +307,7 @@ func TestATypicalRunStartsFewProcesses(t *testing.T) {
 	must(t, err)
 	must(t, r.UpdateRef(ctx, "refs/pawl/x", c.Commit, ""))
 	want := []string{"rev-parse", "cat-file", "cat-file", "cat-file", "unpack-objects", "update-ref"}
-	if d := cmp.Diff(want, count.verbs); d != "" {
+	if d := cmp.Diff(want, count.Verbs); d != "" {
 		t.Error(d)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -50,7 +51,7 @@ func drawTree(t *testing.T, rt *rapid.T, r *Repo, label, from string, blobs []st
 func TestTwoTreesDifferByWhatTheirWholeListsDo(t *testing.T) {
 	for _, format := range []string{SHA1, SHA256} {
 		t.Run(format, func(t *testing.T) {
-			r := open(t, newRepo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format))
+			r := open(t, gittest.Repo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format))
 			contents := []string{r.HashBytes([]byte("1")), r.HashBytes([]byte("2"))}
 			blobs, err := r.Blobs(t.Context())
 			must(t, err)
@@ -158,10 +159,10 @@ func pathsOf(entries []Entry) []string {
 }
 
 func TestFoldersThatAreTheSameAreNotRead(t *testing.T) {
-	dir := newRepo(t, map[string]string{"same/deep/a": "1", "same/b": "2", "other/c": "3", "top": "4"})
+	dir := gittest.Repo(t, map[string]string{"same/deep/a": "1", "same/b": "2", "other/c": "3", "top": "4"})
 	r := open(t, dir)
 	from := base(t, r).Tree
-	same := plainGit(t, dir, "rev-parse", from+":same")
+	same := gittest.Run(t, dir, "rev-parse", from+":same")
 	c, err := r.Candidate(t.Context(), Draft{Tree: from, When: when, Changes: []FileChange{{Path: "other/c", Delete: true}, {Path: "new", Mode: ModeFile, ID: r.HashBytes([]byte("1"))}}})
 	must(t, err)
 	must(t, os.Remove(filepath.Join(dir, ".git", "objects", same[:2], same[2:])))
@@ -180,7 +181,7 @@ func TestFoldersThatAreTheSameAreNotRead(t *testing.T) {
 }
 
 func TestTreesDifferByWhatGitSays(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	names := rapid.SampledFrom([]string{"a", "b", "a/x", "a/x/y", "b/z", "c/d/e/f", "c/d", "c/g"})
 	rapid.Check(t, func(rt *rapid.T) {
 		var trees []string
@@ -210,7 +211,7 @@ func TestTreesDifferByWhatGitSays(t *testing.T) {
 		for _, c := range d.Paths {
 			got = append(got, fmt.Sprintf(":%06o %06o %s %s\t%s", c.Old.Mode, c.New.Mode, orZeros(c.Old.ID), orZeros(c.New.ID), c.Path))
 		}
-		want := strings.Fields(strings.ReplaceAll(plainGit(t, r.Root, "diff-tree", "-r", "--no-renames", "--abbrev=40", trees[0], trees[1]), " ", "\x01"))
+		want := strings.Fields(strings.ReplaceAll(gittest.Run(t, r.Root, "diff-tree", "-r", "--no-renames", "--abbrev=40", trees[0], trees[1]), " ", "\x01"))
 		var lines []string
 		for i := 0; i+1 < len(want); i += 2 {
 			f := strings.Split(want[i], "\x01")
@@ -231,7 +232,7 @@ func wantGone(t *testing.T, rt *rapid.T, r *Repo, trees, got []string) {
 	t.Helper()
 	folders := func(tree string) map[string]bool {
 		set := map[string]bool{".": true}
-		for line := range strings.Lines(plainGit(t, r.Root, "ls-tree", "-r", "-d", "--name-only", tree)) {
+		for line := range strings.Lines(gittest.Run(t, r.Root, "ls-tree", "-r", "-d", "--name-only", tree)) {
 			set[strings.TrimSpace(line)] = true
 		}
 		return set
@@ -274,7 +275,7 @@ func TestAComparisonOfTreesEndsAtItsLimit(t *testing.T) {
 	for i := range 30 {
 		files[fmt.Sprintf("d%d/f", i)] = fmt.Sprint(i)
 	}
-	r := open(t, newRepo(t, files))
+	r := open(t, gittest.Repo(t, files))
 	blobs, err := r.Blobs(t.Context())
 	if err != nil {
 		t.Fatal(err)

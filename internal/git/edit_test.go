@@ -12,12 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {
 	for _, format := range []string{SHA1, SHA256} {
 		t.Run(format, func(t *testing.T) {
-			dir := newRepo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format)
+			dir := gittest.Repo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format)
 			r := open(t, dir)
 			contents := []string{r.HashBytes([]byte("1")), r.HashBytes([]byte("2"))}
 			rapid.Check(t, func(rt *rapid.T) {
@@ -28,9 +30,9 @@ func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {
 					rt.Fatal(err)
 				}
 				if want := byIndex(t, rt, r, from, before, changes); c.Tree != want {
-					rt.Fatalf("%v with %+v: tree %s, want %s\n%s", pathsOf(before), changes, c.Tree, want, plainGit(t, dir, "diff-tree", "-r", want, c.Tree))
+					rt.Fatalf("%v with %+v: tree %s, want %s\n%s", pathsOf(before), changes, c.Tree, want, gittest.Run(t, dir, "diff-tree", "-r", want, c.Tree))
 				}
-				if _, err := tryPlainGit(t, dir, "fsck", "--strict", "--no-dangling", c.Commit); err != nil {
+				if _, err := gittest.Try(t.Context(), dir, "fsck", "--strict", "--no-dangling", c.Commit); err != nil {
 					rt.Fatal(err)
 				}
 			})
@@ -80,11 +82,11 @@ func byIndex(t *testing.T, rt *rapid.T, r *Repo, from string, before []Entry, ch
 		}
 	}
 	for _, args := range [][]string{{"read-tree", from}, gone, set} {
-		if _, err := tryPlainGit(t, r.Root, args...); err != nil {
+		if _, err := gittest.Try(t.Context(), r.Root, args...); err != nil {
 			rt.Fatalf("git %v: %v", args, err)
 		}
 	}
-	tree, err := tryPlainGit(t, r.Root, "write-tree")
+	tree, err := gittest.Try(t.Context(), r.Root, "write-tree")
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -92,16 +94,16 @@ func byIndex(t *testing.T, rt *rapid.T, r *Repo, from string, before []Entry, ch
 }
 
 func TestCandidateReadsOnlyFoldersOnTheWay(t *testing.T) {
-	dir := newRepo(t, map[string]string{"here/below/a": "1", "here/b": "2", "there/c": "3"})
+	dir := gittest.Repo(t, map[string]string{"here/below/a": "1", "here/b": "2", "there/c": "3"})
 	r := open(t, dir)
 	b := base(t, r)
 	for _, folder := range []string{":there", ":here/below"} {
-		id := plainGit(t, dir, "rev-parse", b.Tree+folder)
+		id := gittest.Run(t, dir, "rev-parse", b.Tree+folder)
 		must(t, os.Remove(filepath.Join(dir, ".git", "objects", id[:2], id[2:])))
 	}
 	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "here/b", Mode: ModeExec, ID: r.HashBytes([]byte("1"))}}})
 	must(t, err)
-	got := plainGit(t, dir, "ls-tree", c.Tree+":here")
+	got := gittest.Run(t, dir, "ls-tree", c.Tree+":here")
 	if want := "100755 blob " + r.HashBytes([]byte("1")) + "\tb"; !strings.HasPrefix(got, want) {
 		t.Errorf("tree:\n%s\nwant first:\n%s", got, want)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 func hazards(t *testing.T, r *Repo) []Hazard {
@@ -28,15 +30,15 @@ func find(found []Hazard, kind, key string) (Hazard, bool) {
 }
 
 func TestAPlainRepositoryHasNoHazard(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x", ".gitattributes": "* text=auto\n"})
-	plainGit(t, dir, "remote", "add", "origin", "git@example.org:o/n.git")
-	plainGit(t, dir, "branch", "b")
-	plainGit(t, dir, "pack-refs", "--all")
-	writeFiles(t, dir, map[string]string{".git/hooks/pre-commit.sample": "x", ".git/info/attributes": "# filter=x\n*.c text\n"})
+	dir := gittest.Repo(t, map[string]string{"f": "x", ".gitattributes": "* text=auto\n"})
+	gittest.Run(t, dir, "remote", "add", "origin", "git@example.org:o/n.git")
+	gittest.Run(t, dir, "branch", "b")
+	gittest.Run(t, dir, "pack-refs", "--all")
+	gittest.Write(t, dir, map[string]string{".git/hooks/pre-commit.sample": "x", ".git/info/attributes": "# filter=x\n*.c text\n"})
 	if found := hazards(t, open(t, dir)); len(found) > 0 {
 		t.Errorf("hazards = %+v, want none", found)
 	}
-	sha256 := newRepo(t, nil, "--object-format=sha256")
+	sha256 := gittest.Repo(t, nil, "--object-format=sha256")
 	if found := hazards(t, open(t, sha256)); len(found) > 0 {
 		t.Errorf("hazards = %+v, want none", found)
 	}
@@ -141,10 +143,10 @@ func TestAttack026NoFilterRunsWhileLanding(t *testing.T) {
 }
 
 func TestAttack029AnEmbeddedBareRepositoryIsNotEntered(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	marker := filepath.Join(t.TempDir(), "marker")
 	evil := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfsmonitor = touch " + marker + "\n"
-	writeFiles(t, dir, map[string]string{
+	gittest.Write(t, dir, map[string]string{
 		"sub/HEAD": "ref: refs/heads/main\n", "sub/config": evil, "sub/objects/x": "", "sub/refs/x": "",
 		"fake/.GIT/config": evil, "fake/.GIT/HEAD": "ref: refs/heads/main\n",
 	})
@@ -182,14 +184,14 @@ func TestAttack031IncludesIntoTheWorkTreeAreRefused(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := newRepo(t, map[string]string{"f": "x", "evil": "[core]\n\tfsmonitor = x\n"})
+			dir := gittest.Repo(t, map[string]string{"f": "x", "evil": "[core]\n\tfsmonitor = x\n"})
 			for _, l := range [][2]string{{outside + "/link", filepath.Join(dir, "evil")}, {filepath.Join(dir, "back"), outside + "/plain"}} {
 				_ = os.Remove(l[0])
 				must(t, os.Symlink(l[1], l[0]))
 			}
-			writeFiles(t, outside, map[string]string{"plain": "[alias]\n\tx = !y\n", "nested": "[include]\n\tpath = " + dir + "/evil\n"})
+			gittest.Write(t, outside, map[string]string{"plain": "[alias]\n\tx = !y\n", "nested": "[include]\n\tpath = " + dir + "/evil\n"})
 			r := open(t, dir)
-			plainGit(t, dir, "config", c.key, strings.ReplaceAll(c.value, "DIR", dir))
+			gittest.Run(t, dir, "config", c.key, strings.ReplaceAll(c.value, "DIR", dir))
 			found := hazards(t, r)
 			if _, ok := find(found, HazardInclude, strings.Replace(c.key, "includeIf", "includeif", 1)); !ok {
 				t.Fatalf("hazards = %+v, want the include", found)
@@ -205,7 +207,7 @@ func TestAttack031IncludesIntoTheWorkTreeAreRefused(t *testing.T) {
 }
 
 func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	marker := filepath.Join(t.TempDir(), "marker")
 	r := open(t, dir)
 	tip := base(t, r).Commit
@@ -218,9 +220,9 @@ func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
 	changes = append(changes, FileChange{Path: ".gitmodules", Mode: ModeFile, From: modules})
 	c, err := r.Candidate(t.Context(), Draft{Base: tip, Message: "m", When: when, Changes: changes})
 	must(t, err)
-	plainGit(t, dir, "config", "submodule.s.update", "!touch "+marker)
-	plainGit(t, dir, "config", "submodule.recurse", "true")
-	plainGit(t, dir, "config", "push.recurseSubmodules", "on-demand")
+	gittest.Run(t, dir, "config", "submodule.s.update", "!touch "+marker)
+	gittest.Run(t, dir, "config", "submodule.recurse", "true")
+	gittest.Run(t, dir, "config", "push.recurseSubmodules", "on-demand")
 	must(t, os.Symlink(".git/hooks", filepath.Join(dir, "link")))
 	wantFault(t, r.Advance(t.Context(), Advance{Branch: "main", Onto: tip, Commit: c.Commit}), 14, "git merge --ff-only")
 	must(t, r.Push(t.Context(), Push{To: bareRemote(t), Commit: c.Commit, Ref: pushed}))
@@ -237,38 +239,38 @@ func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
 }
 
 func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
-	other := newRepo(t, map[string]string{"o": "other"})
+	other := gittest.Repo(t, map[string]string{"o": "other"})
 	cases := map[string]struct {
 		make   func(dir string)
 		kind   string
 		refuse bool
 	}{
 		"alternates outside": {func(dir string) {
-			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "# c\n" + other + "/.git/objects\n"})
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# c\n" + other + "/.git/objects\n"})
 		}, HazardAlternates, true},
 		"alternates outside by dots": {func(dir string) {
-			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../../objects\n"})
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../../objects\n"})
 		}, HazardAlternates, true},
 		"alternates inside that lead outside": {func(dir string) {
 			must(t, os.MkdirAll(filepath.Join(dir, ".git", "more"), 0o755))
 			must(t, os.Symlink(other+"/.git/objects", filepath.Join(dir, ".git", "more", "objects")))
-			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n"})
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n"})
 		}, HazardAlternates, true},
 		"alternates of alternates": {func(dir string) {
-			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/info/alternates": other + "/.git/objects\n"})
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/info/alternates": other + "/.git/objects\n"})
 		}, HazardAlternates, true},
 		"alternates inside": {func(dir string) {
-			writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/x": ""})
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/x": ""})
 		}, HazardAlternates, false},
 		"grafts": {func(dir string) {
-			writeFiles(t, dir, map[string]string{".git/info/grafts": plainGit(t, dir, "rev-parse", "HEAD") + "\n"})
+			gittest.Write(t, dir, map[string]string{".git/info/grafts": gittest.Run(t, dir, "rev-parse", "HEAD") + "\n"})
 		}, HazardGraft, true},
 		"a replace ref": {func(dir string) {
-			plainGit(t, dir, "replace", "HEAD", plainGit(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
+			gittest.Run(t, dir, "replace", "HEAD", gittest.Run(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
 		}, HazardReplace, false},
 		"a packed replace ref": {func(dir string) {
-			plainGit(t, dir, "replace", "HEAD", plainGit(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
-			plainGit(t, dir, "pack-refs", "--all")
+			gittest.Run(t, dir, "replace", "HEAD", gittest.Run(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
+			gittest.Run(t, dir, "pack-refs", "--all")
 		}, HazardReplace, false},
 		"objects are a link": {func(dir string) {
 			objects := filepath.Join(dir, ".git", "objects")
@@ -278,7 +280,7 @@ func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := newRepo(t, map[string]string{"f": "x"})
+			dir := gittest.Repo(t, map[string]string{"f": "x"})
 			r := open(t, dir)
 			b := base(t, r)
 			c.make(dir)
@@ -295,27 +297,27 @@ func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
 }
 
 func TestAttack040AMessageOfAnythingBecomesACleanOne(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"f": "x"}))
+	r := open(t, gittest.Repo(t, map[string]string{"f": "x"}))
 	b := base(t, r)
 	c := commitOf(t, r, b.Commit, version{"f": "y"})
 	message := "subject\x00\x1b[2J\n# a line\n" + strings.Repeat("x", 1<<20)
 	got, _, err := r.Rebase(t.Context(), Replay{Commit: c, Onto: b.Commit, Message: message, When: when})
 	must(t, err)
-	text := plainGit(t, r.Root, "log", "-1", "--format=%B", got.Commit)
+	text := gittest.Run(t, r.Root, "log", "-1", "--format=%B", got.Commit)
 	if len(text) > MaxMessage || !strings.HasPrefix(text, "subject[2J\n# a line\n") {
 		t.Errorf("message of %d bytes: %.60q", len(text), text)
 	}
 }
 
 func TestAGitFileThatWasSwappedIsRefused(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	linked := filepath.Join(t.TempDir(), "linked")
-	plainGit(t, dir, "worktree", "add", "-q", linked)
+	gittest.Run(t, dir, "worktree", "add", "-q", linked)
 	r := open(t, linked)
 	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || h.Refuse {
 		t.Errorf("hazard = %+v, %v, want the linked worktree recorded", h, ok)
 	}
-	writeFiles(t, linked, map[string]string{".git": "gitdir: " + newRepo(t, nil) + "/.git\n"})
+	gittest.Write(t, linked, map[string]string{".git": "gitdir: " + gittest.Repo(t, nil) + "/.git\n"})
 	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || !h.Refuse {
 		t.Errorf("hazard = %+v, %v, want it refused", h, ok)
 	}

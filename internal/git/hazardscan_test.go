@@ -13,29 +13,31 @@ import (
 	"unicode"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {
 	cases := map[string]func(dir string){
-		"syntax":      func(dir string) { writeFiles(t, dir, map[string]string{".git/config": "[core\n"}) },
-		"a NUL":       func(dir string) { writeFiles(t, dir, map[string]string{".git/config": "[a]\nb = \x00\n"}) },
+		"syntax":      func(dir string) { gittest.Write(t, dir, map[string]string{".git/config": "[core\n"}) },
+		"a NUL":       func(dir string) { gittest.Write(t, dir, map[string]string{".git/config": "[a]\nb = \x00\n"}) },
 		"a FIFO":      func(dir string) { must(t, os.Remove(dir+"/.git/config")); mkfifo(t, dir+"/.git/config") },
 		"a directory": func(dir string) { must(t, os.Mkdir(dir+"/.git/config.worktree", 0o755)) },
 		"too much":    func(dir string) { must(t, os.Truncate(dir+"/.git/config", maxHazardFile+1)) },
 		"a circle": func(dir string) {
-			plainGit(t, dir, "config", "include.path", "circle")
+			gittest.Run(t, dir, "config", "include.path", "circle")
 			must(t, os.Symlink("circle", dir+"/.git/circle"))
 		},
 		"packed refs":    func(dir string) { mkfifo(t, dir+"/.git/packed-refs") },
 		"too many hooks": func(dir string) { writeMany(t, dir+"/.git/hooks", maxHazardEntries+1) },
 		"hooks is a file": func(dir string) {
 			must(t, os.RemoveAll(dir+"/.git/hooks"))
-			writeFiles(t, dir, map[string]string{".git/info/alternates": "x", ".git/info/grafts": "x"})
+			gittest.Write(t, dir, map[string]string{".git/info/alternates": "x", ".git/info/grafts": "x"})
 		},
 	}
 	for name, make := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := newRepo(t, map[string]string{"f": "x"})
+			dir := gittest.Repo(t, map[string]string{"f": "x"})
 			r := open(t, dir)
 			make(dir)
 			if found := hazards(t, r); !slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }) {
@@ -61,14 +63,14 @@ func TestAFingerprintChangesWithEveryValueAndWithNothingElse(t *testing.T) {
 	if Fingerprint(before) != Fingerprint(shuffled) || len(Changed(before, shuffled)) > 0 {
 		t.Error("the order changes the fingerprint")
 	}
-	plainGit(t, dir, "config", "user.name", "somebody")
+	gittest.Run(t, dir, "config", "user.name", "somebody")
 	if now := hazards(t, r); Fingerprint(now) != Fingerprint(before) {
 		t.Errorf("a harmless key changes the fingerprint: %+v", Changed(before, now))
 	}
 	long := strings.Repeat("x", 1000)
 	seen := map[string]bool{Fingerprint(before): true, Fingerprint(nil): true}
 	for _, value := range []string{"a", "b", "a ", "a\n", long, long + "y", "ä", "\\303\\244", "\xff"} {
-		plainGit(t, dir, "config", "core.pager", value)
+		gittest.Run(t, dir, "config", "core.pager", value)
 		now := hazards(t, r)
 		if seen[Fingerprint(now)] {
 			t.Errorf("the fingerprint of %.20q is an old one", value)
@@ -101,13 +103,13 @@ func TestAHazardIsOneBoundedLineWithoutASecret(t *testing.T) {
 
 func TestTheScanStartsNoProcess(t *testing.T) {
 	dir, _ := hostileRepo(t)
-	run := &counting{}
+	run := &gittest.Counting{}
 	r, err := OpenWith(t.Context(), run, dir)
 	must(t, err)
-	run.verbs = nil
+	run.Verbs = nil
 	hazards(t, r)
-	if len(run.verbs) > 0 {
-		t.Errorf("processes = %q, want none", run.verbs)
+	if len(run.Verbs) > 0 {
+		t.Errorf("processes = %q, want none", run.Verbs)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

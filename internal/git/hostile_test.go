@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 // hookNames are all 28 hooks of git.
@@ -23,7 +25,7 @@ var hookNames = []string{
 // attributes or hooks can name writes the marker.
 func hostileRepo(t *testing.T) (dir, marker string) {
 	t.Helper()
-	dir = newRepo(t, map[string]string{
+	dir = gittest.Repo(t, map[string]string{
 		"f": "one\n", "crlf": "a\r\nb\r\n", "sub/x.bin": "\x00\x01",
 		".gitattributes": "* filter=evil diff=evil merge=evil text\n",
 	})
@@ -117,7 +119,7 @@ func hostileRepo(t *testing.T) (dir, marker string) {
 	update = !EVIL
 `, "EVIL", evil)
 	config = strings.ReplaceAll(config, "DIR", dir)
-	writeFiles(t, dir, map[string]string{
+	gittest.Write(t, dir, map[string]string{
 		".git/config":          config,
 		".git/config.worktree": "[core]\n\tfsmonitor = " + evil + "\n",
 		".git/more":            "[trace2]\n\teventTarget = " + marker + "\n[core]\n\tattributesFile = " + dir + "/.gitattributes\n",
@@ -129,13 +131,13 @@ func hostileRepo(t *testing.T) (dir, marker string) {
 func TestNothingThatConfigurationNamesIsEverStarted(t *testing.T) {
 	dir, marker := hostileRepo(t)
 	for _, args := range [][]string{{"status"}, {"-c", "protocol.allow=never", "cat-file", "-e", strings.Repeat("7", 40)}} {
-		_, _ = tryPlainGit(t, dir, args...)
+		_, _ = gittest.Try(t.Context(), dir, args...)
 		if err := os.Remove(marker); err != nil {
 			t.Fatalf("plain git %v started nothing, so this test proves nothing: %v", args, err)
 		}
 	}
 	index := readFile(t, filepath.Join(dir, ".git", "index"))
-	writeFiles(t, dir, map[string]string{"f": "changed\n"})
+	gittest.Write(t, dir, map[string]string{"f": "changed\n"})
 
 	callEveryVerb(t, dir)
 	if trace, err := os.ReadFile(marker); err == nil {
@@ -245,10 +247,10 @@ func readEverything(t *testing.T, r *Repo, b Base, missing string) {
 }
 
 func TestAttributesOfTheCheckoutCannotHideADiff(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "one\n", ".gitattributes": "* -diff\n"})
+	dir := gittest.Repo(t, map[string]string{"f": "one\n", ".gitattributes": "* -diff\n"})
 	r := open(t, dir)
 	b := base(t, r)
-	writeFiles(t, dir, map[string]string{"f": "two\n"})
+	gittest.Write(t, dir, map[string]string{"f": "two\n"})
 	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Message: "m", When: when, Changes: []FileChange{
 		{Path: "f", Mode: ModeFile, From: filepath.Join(dir, "f")},
 	}})

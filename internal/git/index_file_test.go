@@ -15,6 +15,8 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 // indexOf describes the files of a checkout as pawl left them.
@@ -45,7 +47,7 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 			for i := range 9 { // Every length of padding.
 				files["p/"+strings.Repeat("x", i+1)] = "5"
 			}
-			dir := newRepo(t, files, "--object-format="+format)
+			dir := gittest.Repo(t, files, "--object-format="+format)
 			r := open(t, dir)
 			list := indexOf(t, r, dir)
 			var b bytes.Buffer
@@ -60,13 +62,13 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 			if err := os.Chtimes(path, future, future); err != nil {
 				t.Fatal(err)
 			}
-			if got := plainGit(t, dir, "-c", "core.checkStat=minimal", "diff-files", "--raw"); got != "" {
+			if got := gittest.Run(t, dir, "-c", "core.checkStat=minimal", "diff-files", "--raw"); got != "" {
 				t.Errorf("git takes for changed:\n%s", got)
 			}
-			if got := plainGit(t, dir, "write-tree"); got != base(t, r).Tree {
+			if got := gittest.Run(t, dir, "write-tree"); got != base(t, r).Tree {
 				t.Errorf("write-tree %s, want %s", got, base(t, r).Tree)
 			}
-			if got := plainGit(t, dir, "fsck", "--no-dangling"); got != "" {
+			if got := gittest.Run(t, dir, "fsck", "--no-dangling"); got != "" {
 				t.Errorf("fsck: %s", got)
 			}
 			back, err := r.ReadIndex(b.Bytes())
@@ -84,7 +86,7 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 }
 
 func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	id := strings.Repeat("1", 40)
 	entry := func(path, id string) IndexEntry { return IndexEntry{Entry: Entry{Path: path, Mode: ModeFile, ID: id}} }
 	for name, list := range map[string][]IndexEntry{
@@ -104,7 +106,7 @@ func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
 }
 
 func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	names := rapid.SampledFrom([]string{"a", "a.b", "a/b", "a0", "b", "c/d/e", "c/d", "z", "ü", "sp ace"})
 	entry := rapid.Custom(func(rt *rapid.T) IndexEntry {
 		id := fmt.Sprintf("%040x", rapid.Uint64().Draw(rt, "id"))
@@ -166,9 +168,9 @@ func FuzzPatchIndex(f *testing.F) {
 }
 
 func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
-	dir, other, third := newRepo(t, nil), newRepo(t, nil), newRepo(t, nil)
-	writeFiles(t, dir, map[string]string{".git/objects/info/alternates": "# note\n" + other + "/.git/objects\n/nowhere\n"})
-	writeFiles(t, other, map[string]string{".git/objects/info/alternates": filepath.Join("..", "..", "..", "..", "..") + "/nowhere\n" + third + "/.git/objects\n" + dir + "/.git/objects\n"})
+	dir, other, third := gittest.Repo(t, nil), gittest.Repo(t, nil), gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# note\n" + other + "/.git/objects\n/nowhere\n"})
+	gittest.Write(t, other, map[string]string{".git/objects/info/alternates": filepath.Join("..", "..", "..", "..", "..") + "/nowhere\n" + third + "/.git/objects\n" + dir + "/.git/objects\n"})
 	got, err := open(t, dir).ObjectDirs()
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +185,7 @@ func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
 	if text, err := open(t, third).Shallow(); text != nil || err != nil {
 		t.Errorf("a complete repository ends at %q, %v", text, err)
 	}
-	writeFiles(t, third, map[string]string{".git/shallow": "x\n"})
+	gittest.Write(t, third, map[string]string{".git/shallow": "x\n"})
 	if text, err := open(t, third).Shallow(); string(text) != "x\n" || err != nil {
 		t.Errorf("Shallow = %q, %v", text, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -54,7 +55,7 @@ func sameContents(t *testing.T, r *Repo, entries []Entry, want map[string]string
 }
 
 func TestUpdateRefMovesOnlyFromTheExpectedValue(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	ctx := t.Context()
 	b := base(t, r)
@@ -88,7 +89,7 @@ func TestUpdateRefMovesOnlyFromTheExpectedValue(t *testing.T) {
 }
 
 func TestRefsListsBelowAPrefixOnly(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	r := open(t, dir)
 	b := base(t, r)
 	for _, ref := range []string{"refs/pawl/s/2", "refs/pawl/s/1", "refs/pawl/sx/3"} {
@@ -104,10 +105,10 @@ func TestRefsListsBelowAPrefixOnly(t *testing.T) {
 }
 
 func TestCheckRefAgreesWithGit(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	rapid.Check(t, func(rt *rapid.T) {
 		ref := "refs/pawl/" + rapid.StringMatching(`([a-z./@{~^:?*\[\\ \x7f-]|\.lock){1,6}`).Draw(rt, "name")
-		_, gitErr := tryPlainGit(t, dir, "check-ref-format", ref)
+		_, gitErr := gittest.Try(t.Context(), dir, "check-ref-format", ref)
 		if err := CheckRef(ref); (err == nil) != (gitErr == nil) {
 			rt.Fatalf("CheckRef(%q) = %v, git says %v", ref, err, gitErr)
 		}
@@ -140,10 +141,10 @@ func TestCleanMessageAlwaysGivesOneSafeText(t *testing.T) {
 }
 
 func TestDiffNamesBinaryFilesAndIsBounded(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1\n2\n", "bin": "\x00a"})
+	dir := gittest.Repo(t, map[string]string{"a": "1\n2\n", "bin": "\x00a"})
 	r := open(t, dir)
 	b := base(t, r)
-	writeFiles(t, dir, map[string]string{"a": "1\n3\n4\n", "bin": "\x00b", "big": strings.Repeat("line of text\n", 500_000)})
+	gittest.Write(t, dir, map[string]string{"a": "1\n3\n4\n", "bin": "\x00b", "big": strings.Repeat("line of text\n", 500_000)})
 	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Changes: whole(t, dir), When: when})
 	must(t, err)
 	files, added, removed, err := r.DiffStat(t.Context(), b.Commit, c.Commit)
@@ -163,7 +164,7 @@ func TestDiffNamesBinaryFilesAndIsBounded(t *testing.T) {
 }
 
 func TestShowReadsOneFileOfARevision(t *testing.T) {
-	dir := newRepo(t, odd("x"))
+	dir := gittest.Repo(t, odd("x"))
 	r := open(t, dir)
 	for _, rev := range []string{"HEAD", "refs/heads/main", base(t, r).Commit, base(t, r).Tree} {
 		for _, name := range oddNames {
@@ -186,14 +187,14 @@ func TestShowReadsOneFileOfARevision(t *testing.T) {
 }
 
 func TestHashFileDoesNotFollowLinksOrBlock(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	mkfifo(t, fifo)
 	if _, _, err := r.HashFile(fifo, ModeFile, 1<<20); err == nil {
 		t.Error("a FIFO was hashed")
 	}
-	writeFiles(t, dir, map[string]string{"f": "12345"})
+	gittest.Write(t, dir, map[string]string{"f": "12345"})
 	if _, _, err := r.HashFile(filepath.Join(dir, "f"), ModeFile, 4); err == nil {
 		t.Error("a file over the limit was hashed")
 	}
@@ -209,7 +210,7 @@ func TestHashFileDoesNotFollowLinksOrBlock(t *testing.T) {
 }
 
 func TestCommandsEndWithTheirContext(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := fmt.Errorf("kill switch")
 	cancel(why)

@@ -11,12 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "one"})
-	count := &counting{}
+	dir := gittest.Repo(t, map[string]string{"a": "one"})
+	count := &gittest.Counting{}
 	r, err := OpenWith(t.Context(), count, dir)
 	must(t, err)
 	held, release := r.Hold()
@@ -28,12 +29,12 @@ func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
 		wantContent(t, held, id, "one")
 	}
 	want := []string{"rev-parse", "cat-file", "unpack-objects", "unpack-objects", "unpack-objects"}
-	if d := cmp.Diff(want, count.verbs); d != "" {
+	if d := cmp.Diff(want, count.Verbs); d != "" {
 		t.Error(d)
 	}
 	release()
 	wantContent(t, held, id, "one")
-	if n := len(count.verbs); n != len(want)+1 || held.shelf.idle != nil {
+	if n := len(count.Verbs); n != len(want)+1 || held.shelf.idle != nil {
 		t.Errorf("%d processes after the release, want one more and none that is kept", n-len(want))
 	}
 }
@@ -49,7 +50,7 @@ func wantContent(t *testing.T, r *Repo, id, content string) {
 }
 
 func TestReadersAtTheSameTimeDoNotShareAProcess(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	first, err := held.Blobs(t.Context())
 	must(t, err)
@@ -67,7 +68,7 @@ func TestReadersAtTheSameTimeDoNotShareAProcess(t *testing.T) {
 }
 
 func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	blobs, err := held.Blobs(ctx)
@@ -82,7 +83,7 @@ func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
 }
 
 func TestARepositoryAtRestHasNoProcess(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	r.Rest()
 	held, release := r.Hold()
 	id := r.HashBytes([]byte("one"))
@@ -98,7 +99,7 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 }
 
 func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
 	id := r.HashBytes([]byte("one"))
 	wantContent(t, held, id, "one")
@@ -111,30 +112,30 @@ func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 }
 
 func TestAHeldRepositorySeesWhatIsWrittenAndPackedMeanwhile(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "one"})
+	dir := gittest.Repo(t, map[string]string{"a": "one"})
 	held, release := open(t, dir).Hold()
 	first := base(t, held)
-	writeFiles(t, dir, map[string]string{"b": "two"})
-	plainGit(t, dir, "add", "-A")
-	plainGit(t, dir, "commit", "-q", "-m", "second")
+	gittest.Write(t, dir, map[string]string{"b": "two"})
+	gittest.Run(t, dir, "add", "-A")
+	gittest.Run(t, dir, "commit", "-q", "-m", "second")
 	second := base(t, held)
-	plainGit(t, dir, "gc", "-q", "--prune=now")
+	gittest.Run(t, dir, "gc", "-q", "--prune=now")
 	wantContent(t, held, held.HashBytes([]byte("two")), "two")
-	if third := base(t, held); first == second || second != third || second.Commit != plainGit(t, dir, "rev-parse", "HEAD") {
+	if third := base(t, held); first == second || second != third || second.Commit != gittest.Run(t, dir, "rev-parse", "HEAD") {
 		t.Errorf("bases %+v, %+v and %+v", first, second, third)
 	}
-	plainGit(t, dir, "checkout", "-q", "-b", "other", first.Commit)
+	gittest.Run(t, dir, "checkout", "-q", "-b", "other", first.Commit)
 	if b := base(t, held); b.Branch != "other" || b.Commit != first.Commit {
 		t.Errorf("base = %+v, want the branch that is checked out now", b)
 	}
 	release()
-	if names := strings.Fields(plainGit(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(names, []string{"refs/heads/main", "refs/heads/other"}) {
+	if names := strings.Fields(gittest.Run(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(names, []string{"refs/heads/main", "refs/heads/other"}) {
 		t.Errorf("refs = %v", names)
 	}
 }
 
 func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "one", "b": ""})
+	dir := gittest.Repo(t, map[string]string{"a": "one", "b": ""})
 	r := open(t, dir)
 	blobs, err := r.Blobs(t.Context())
 	must(t, err)
@@ -158,7 +159,7 @@ func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
 }
 
 func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"a": "one"}))
+	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	ctx, cancel := contextWithCancel(t)
 	blobs, err := r.Blobs(ctx)
 	must(t, err)

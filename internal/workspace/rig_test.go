@@ -3,8 +3,6 @@
 package workspace
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 var when = time.Unix(1_700_000_000, 0)
@@ -35,23 +33,11 @@ func must(t failer, err error) {
 func plainGit(t *testing.T, f failer, dir string, args ...string) string {
 	t.Helper()
 	f.Helper()
-	var out, stderr bytes.Buffer
-	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
-		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
-		Dir:  dir,
-		Env: []string{
-			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
-			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
-		},
-		Stdout: &out, Stderr: &stderr, Timeout: time.Minute, Grace: time.Second,
-	})
-	if err == nil && res.Exit != 0 {
-		err = errors.New(stderr.String())
-	}
+	out, err := gittest.Try(t.Context(), dir, args...)
 	if err != nil {
 		f.Fatalf("git %s: %v", strings.Join(args, " "), err)
 	}
-	return strings.TrimSpace(out.String())
+	return out
 }
 
 func write(t failer, dir string, files map[string]string) {
