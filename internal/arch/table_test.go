@@ -47,6 +47,7 @@ var table = []row{
 		level: 0, name: "proc/cgroup", what: "control groups, where the host lends some",
 		clock: "removing a group waits for its members to be gone",
 	},
+	{level: 0, name: "regular", what: "files opened that untrusted code may have made"},
 	{level: 0, name: "redact", what: "streaming redactor"},
 	{level: 0, name: "hidden", what: "characters that nobody sees, found and written out", pure: true},
 	{level: 0, name: "price", what: "prices as dated data", pure: true},
@@ -63,7 +64,13 @@ var table = []row{
 		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
-	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/gittest"}},
+	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/gitdir", "git/gitconfig", "git/hazard"}},
+	{level: 1, name: "git/gitdir", what: "where a repository is, read without git", only: []string{"loop", "regular"}},
+	{level: 1, name: "git/gitconfig", what: "git's configuration format, read as data", pure: true, only: []string{}},
+	{
+		level: 1, name: "git/hazard", what: "what a repository holds that could act", may: []string{"git/gitdir", "git/gitconfig"},
+		only: []string{"git/gitdir", "git/gitconfig", "regular"},
+	},
 	{level: 1, name: "git/gittest", what: "repositories for tests, and git as a user runs it", tests: true},
 	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage", "sandbox/stage/trial"}},
 	{

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
 // Base is what a run starts from.
@@ -95,7 +96,7 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 // holds an object name or does not exist. A link, as old versions of git wrote,
 // is an error.
 func (r *Repo) refersTo(file string) (string, error) {
-	f, info, err := openRegular(file)
+	f, info, err := regular.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
 // HashFile returns the object name that the file at path has as a blob, byte
@@ -25,7 +27,7 @@ func (r *Repo) HashFile(path string, mode uint32, limit int64) (id string, size 
 		target = filepath.ToSlash(target)
 		return r.HashBytes([]byte(target)), int64(len(target)), nil
 	}
-	f, info, err := openRegular(path)
+	f, info, err := regular.Open(path)
 	if err != nil {
 		return "", 0, fmt.Errorf("hash file: %w", err)
 	}

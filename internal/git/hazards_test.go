@@ -3,7 +3,6 @@
 package git
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,41 +10,27 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 )
 
-func hazards(t *testing.T, r *Repo) []Hazard {
+func hazards(t *testing.T, r *Repo) []hazard.Hazard {
 	t.Helper()
-	found, err := r.Hazards(t.Context())
+	found, err := hazard.Scan(t.Context(), r.Dirs)
 	must(t, err)
 	return found
 }
 
 // find returns the first hazard with this kind and key.
-func find(found []Hazard, kind, key string) (Hazard, bool) {
-	i := slices.IndexFunc(found, func(h Hazard) bool { return h.Kind == kind && h.Key == key })
+func find(found []hazard.Hazard, kind, key string) (hazard.Hazard, bool) {
+	i := slices.IndexFunc(found, func(h hazard.Hazard) bool { return h.Kind == kind && h.Key == key })
 	if i < 0 {
-		return Hazard{}, false
+		return hazard.Hazard{}, false
 	}
 	return found[i], true
 }
 
-func TestAPlainRepositoryHasNoHazard(t *testing.T) {
-	dir := gittest.Repo(t, map[string]string{"f": "x", ".gitattributes": "* text=auto\n"})
-	gittest.Run(t, dir, "remote", "add", "origin", "git@example.org:o/n.git")
-	gittest.Run(t, dir, "branch", "b")
-	gittest.Run(t, dir, "pack-refs", "--all")
-	gittest.Write(t, dir, map[string]string{".git/hooks/pre-commit.sample": "x", ".git/info/attributes": "# filter=x\n*.c text\n"})
-	if found := hazards(t, open(t, dir)); len(found) > 0 {
-		t.Errorf("hazards = %+v, want none", found)
-	}
-	sha256 := gittest.Repo(t, nil, "--object-format=sha256")
-	if found := hazards(t, open(t, sha256)); len(found) > 0 {
-		t.Errorf("hazards = %+v, want none", found)
-	}
-}
-
 func TestAttack032EveryExecutingKeyIsNamedAndNoneRuns(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	r := open(t, dir)
 	found := hazards(t, r)
 	for _, key := range []string{
@@ -56,16 +41,16 @@ func TestAttack032EveryExecutingKeyIsNamedAndNoneRuns(t *testing.T) {
 		"sequence.editor", "uploadpack.packobjectshook", "trailer.x.cmd", "trailer.x.command", "tar.tar.command", "hook.x.command",
 		"interactive.difffilter", "submodule.s.update",
 	} {
-		h, ok := find(found, HazardExecutes, key)
+		h, ok := find(found, hazard.Executes, key)
 		if !ok || h.Refuse || h.Value == "" || h.Where != ".git/config" {
 			t.Errorf("%s: %+v, %v, want it recorded", key, h, ok)
 		}
 	}
 	for kind, keys := range map[string][]string{
-		HazardLeads:      {"protocol.allow", "protocol.ext.allow", "trace2.eventtarget", "core.attributesfile", "remote.origin.promisor"},
-		HazardExtension:  {"extensions.partialclone", "extensions.worktreeconfig"},
-		HazardInclude:    {"include.path"},
-		HazardAttributes: {"info/attributes"},
+		hazard.Leads:      {"protocol.allow", "protocol.ext.allow", "trace2.eventtarget", "core.attributesfile", "remote.origin.promisor"},
+		hazard.Extension:  {"extensions.partialclone", "extensions.worktreeconfig"},
+		hazard.Include:    {"include.path"},
+		hazard.Attributes: {"info/attributes"},
 	} {
 		for _, key := range keys {
 			if _, ok := find(found, kind, key); !ok {
@@ -73,7 +58,7 @@ func TestAttack032EveryExecutingKeyIsNamedAndNoneRuns(t *testing.T) {
 			}
 		}
 	}
-	if h, _ := find(found, HazardLeads, "trace2.eventtarget"); h.Where != ".git/more" {
+	if h, _ := find(found, hazard.Leads, "trace2.eventtarget"); h.Where != ".git/more" {
 		t.Errorf("what is included is at %q, want .git/more", h.Where)
 	}
 	callEveryVerb(t, dir)
@@ -82,27 +67,14 @@ func TestAttack032EveryExecutingKeyIsNamedAndNoneRuns(t *testing.T) {
 	}
 }
 
-func TestEveryKeyOfTheTableIsFoundWhateverItsSection(t *testing.T) {
-	for key := range executing {
-		section, name, _ := strings.Cut(key, ".")
-		for _, form := range []string{"[%s]\n%s = x\n", "[%s \"a.b\"]\n%s = x\n"} {
-			settings, err := parseConfig(fmt.Appendf(nil, form, strings.ToUpper(section), strings.ToUpper(name)))
-			must(t, err)
-			if kind, _ := keyHazard(settings[0]); kind != HazardExecutes {
-				t.Errorf("%s is %q", settings[0].key, kind)
-			}
-		}
-	}
-}
-
 func TestAttack025EveryHookIsNamedAndNoneRuns(t *testing.T) {
-	dir, marker := hostileRepo(t)
-	if len(hookNames) != 28 {
-		t.Fatalf("%d hooks, want 28", len(hookNames))
+	dir, marker := gittest.Hostile(t)
+	if len(gittest.Hooks) != 28 {
+		t.Fatalf("%d hooks, want 28", len(gittest.Hooks))
 	}
 	found := hazards(t, open(t, dir))
-	for _, name := range hookNames {
-		h, ok := find(found, HazardHook, name)
+	for _, name := range gittest.Hooks {
+		h, ok := find(found, hazard.Hook, name)
 		if !ok || !strings.Contains(h.Value, "sha256:") || !strings.HasPrefix(h.Value, "link to ") {
 			t.Errorf("hook %s: %+v, %v, want it recorded with its digest", name, h, ok)
 		}
@@ -128,7 +100,7 @@ func landIn(t *testing.T, dir string) landing {
 }
 
 func TestAttack026NoFilterRunsWhileLanding(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	l := landIn(t, dir)
 	must(t, l.repo.Advance(t.Context(), l.a))
 	if got := readFile(t, filepath.Join(dir, "f")); got != "landed\r\n" {
@@ -161,51 +133,6 @@ func TestAttack029AnEmbeddedBareRepositoryIsNotEntered(t *testing.T) {
 	}
 }
 
-func TestAttack031IncludesIntoTheWorkTreeAreRefused(t *testing.T) {
-	outside := t.TempDir()
-	cases := map[string]struct {
-		key, value string
-		refuse     bool
-	}{
-		"relative":                     {"include.path", "../evil", true},
-		"absolute":                     {"include.path", "DIR/evil", true},
-		"not there yet":                {"include.path", "../later", true},
-		"conditional":                  {"includeIf.gitdir:/nowhere/.path", "../evil", true},
-		"on a branch":                  {"includeIf.onbranch:x.path", "../evil", true},
-		"through a link outside":       {"include.path", outside + "/link", true},
-		"through a link and back":      {"include.path", "DIR/back", true},
-		"through dots":                 {"include.path", outside + "/../../../../../../../../DIR/evil", true},
-		"nowhere that can be told":     {"include.path", "~somebody/x", true},
-		"of git's own installation":    {"include.path", "%(prefix)/x", true},
-		"inside the git directory":     {"include.path", "more", false},
-		"outside of all":               {"include.path", outside + "/plain", false},
-		"outside of all, not there":    {"include.path", outside + "/none", false},
-		"two levels, then in the tree": {"include.path", outside + "/nested", true},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := gittest.Repo(t, map[string]string{"f": "x", "evil": "[core]\n\tfsmonitor = x\n"})
-			for _, l := range [][2]string{{outside + "/link", filepath.Join(dir, "evil")}, {filepath.Join(dir, "back"), outside + "/plain"}} {
-				_ = os.Remove(l[0])
-				must(t, os.Symlink(l[1], l[0]))
-			}
-			gittest.Write(t, outside, map[string]string{"plain": "[alias]\n\tx = !y\n", "nested": "[include]\n\tpath = " + dir + "/evil\n"})
-			r := open(t, dir)
-			gittest.Run(t, dir, "config", c.key, strings.ReplaceAll(c.value, "DIR", dir))
-			found := hazards(t, r)
-			if _, ok := find(found, HazardInclude, strings.Replace(c.key, "includeIf", "includeif", 1)); !ok {
-				t.Fatalf("hazards = %+v, want the include", found)
-			}
-			if got := slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }); got != c.refuse {
-				t.Errorf("hazards = %+v, want refused: %v", found, c.refuse)
-			}
-			if _, ok := find(found, HazardExecutes, "core.fsmonitor"); ok {
-				t.Error("a file of the work tree was read")
-			}
-		})
-	}
-}
-
 func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	marker := filepath.Join(t.TempDir(), "marker")
@@ -230,7 +157,7 @@ func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
 	if err != nil || conflicts != nil {
 		t.Errorf("Rebase = %q, %v", conflicts, err)
 	}
-	if _, ok := find(hazards(t, r), HazardExecutes, "submodule.s.update"); !ok {
+	if _, ok := find(hazards(t, r), hazard.Executes, "submodule.s.update"); !ok {
 		t.Error("the command of the submodule is not named")
 	}
 	if _, err := os.Lstat(marker); err == nil {
@@ -247,36 +174,36 @@ func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
 	}{
 		"alternates outside": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# c\n" + other + "/.git/objects\n"})
-		}, HazardAlternates, true},
+		}, hazard.Alternates, true},
 		"alternates outside by dots": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../../objects\n"})
-		}, HazardAlternates, true},
+		}, hazard.Alternates, true},
 		"alternates inside that lead outside": {func(dir string) {
 			must(t, os.MkdirAll(filepath.Join(dir, ".git", "more"), 0o755))
 			must(t, os.Symlink(other+"/.git/objects", filepath.Join(dir, ".git", "more", "objects")))
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n"})
-		}, HazardAlternates, true},
+		}, hazard.Alternates, true},
 		"alternates of alternates": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/info/alternates": other + "/.git/objects\n"})
-		}, HazardAlternates, true},
+		}, hazard.Alternates, true},
 		"alternates inside": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../more/objects\n", ".git/more/objects/x": ""})
-		}, HazardAlternates, false},
+		}, hazard.Alternates, false},
 		"grafts": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/info/grafts": gittest.Run(t, dir, "rev-parse", "HEAD") + "\n"})
-		}, HazardGraft, true},
+		}, hazard.Graft, true},
 		"a replace ref": {func(dir string) {
 			gittest.Run(t, dir, "replace", "HEAD", gittest.Run(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
-		}, HazardReplace, false},
+		}, hazard.Replace, false},
 		"a packed replace ref": {func(dir string) {
 			gittest.Run(t, dir, "replace", "HEAD", gittest.Run(t, dir, "commit-tree", "-m", "other", "HEAD^{tree}"))
 			gittest.Run(t, dir, "pack-refs", "--all")
-		}, HazardReplace, false},
+		}, hazard.Replace, false},
 		"objects are a link": {func(dir string) {
 			objects := filepath.Join(dir, ".git", "objects")
 			must(t, os.Rename(objects, filepath.Join(other, filepath.Base(filepath.Dir(filepath.Dir(dir))))))
 			must(t, os.Symlink(filepath.Join(other, filepath.Base(filepath.Dir(filepath.Dir(dir)))), objects))
-		}, HazardLeads, false},
+		}, hazard.Leads, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -285,8 +212,8 @@ func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
 			b := base(t, r)
 			c.make(dir)
 			found := hazards(t, r)
-			i := slices.IndexFunc(found, func(h Hazard) bool { return h.Kind == c.kind && h.Refuse == c.refuse })
-			if i < 0 || slices.ContainsFunc(found, func(h Hazard) bool { return h.Refuse }) != c.refuse {
+			i := slices.IndexFunc(found, func(h hazard.Hazard) bool { return h.Kind == c.kind && h.Refuse == c.refuse })
+			if i < 0 || slices.ContainsFunc(found, func(h hazard.Hazard) bool { return h.Refuse }) != c.refuse {
 				t.Errorf("hazards = %+v, want %s, refused: %v", found, c.kind, c.refuse)
 			}
 			if got := base(t, r); got != b {
@@ -306,19 +233,5 @@ func TestAttack040AMessageOfAnythingBecomesACleanOne(t *testing.T) {
 	text := gittest.Run(t, r.Root, "log", "-1", "--format=%B", got.Commit)
 	if len(text) > MaxMessage || !strings.HasPrefix(text, "subject[2J\n# a line\n") {
 		t.Errorf("message of %d bytes: %.60q", len(text), text)
-	}
-}
-
-func TestAGitFileThatWasSwappedIsRefused(t *testing.T) {
-	dir := gittest.Repo(t, map[string]string{"f": "x"})
-	linked := filepath.Join(t.TempDir(), "linked")
-	gittest.Run(t, dir, "worktree", "add", "-q", linked)
-	r := open(t, linked)
-	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || h.Refuse {
-		t.Errorf("hazard = %+v, %v, want the linked worktree recorded", h, ok)
-	}
-	gittest.Write(t, linked, map[string]string{".git": "gitdir: " + gittest.Repo(t, nil) + "/.git\n"})
-	if h, ok := find(hazards(t, r), HazardGitFile, ".git"); !ok || !h.Refuse {
-		t.Errorf("hazard = %+v, %v, want it refused", h, ok)
 	}
 }

@@ -3,133 +3,17 @@
 package git
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 )
 
-// hookNames are all 28 hooks of git.
-var hookNames = []string{
-	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg",
-	"commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update",
-	"proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc",
-	"post-rewrite", "sendemail-validate", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist",
-	"p4-post-changelist", "p4-pre-submit", "post-index-change",
-}
-
-// hostileRepo makes a repository in which every program that configuration,
-// attributes or hooks can name writes the marker.
-func hostileRepo(t *testing.T) (dir, marker string) {
-	t.Helper()
-	dir = gittest.Repo(t, map[string]string{
-		"f": "one\n", "crlf": "a\r\nb\r\n", "sub/x.bin": "\x00\x01",
-		".gitattributes": "* filter=evil diff=evil merge=evil text\n",
-	})
-	marker = filepath.Join(t.TempDir(), "marker")
-	evil := filepath.Join(t.TempDir(), "evil")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\nexit 1\n", marker)
-	if err := os.WriteFile(evil, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, hook := range hookNames {
-		if err := os.Symlink(evil, filepath.Join(dir, ".git", "hooks", hook)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config := strings.ReplaceAll(`
-[core]
-	fsmonitor = EVIL
-	hooksPath = DIR/.git/hooks
-	pager = EVIL
-	editor = EVIL
-	sshCommand = EVIL
-	gitProxy = EVIL
-	askPass = EVIL
-	alternateRefsCommand = EVIL
-	repositoryformatversion = 1
-	logAllRefUpdates = always
-[extensions]
-	partialClone = origin
-	worktreeConfig = true
-[remote "origin"]
-	url = ext::EVIL
-	promisor = true
-	uploadpack = EVIL
-	partialclonefilter = blob:none
-[protocol]
-	allow = always
-[protocol "ext"]
-	allow = always
-[filter "evil"]
-	clean = EVIL
-	smudge = EVIL
-	process = EVIL
-	required = true
-[diff]
-	external = EVIL
-[diff "evil"]
-	textconv = EVIL
-	command = EVIL
-[merge "evil"]
-	driver = EVIL
-[gpg]
-	program = EVIL
-[commit]
-	gpgsign = true
-[log]
-	showSignature = true
-[pager]
-	diff-tree = EVIL
-	ls-tree = EVIL
-	rev-parse = EVIL
-[credential]
-	helper = !EVIL
-[alias]
-	ls-tree = !EVIL
-	cat-file = !EVIL
-[include]
-	path = more
-[gc]
-	auto = 1
-	recentObjectsHook = EVIL
-[sequence]
-	editor = EVIL
-[uploadpack]
-	packObjectsHook = EVIL
-[trailer "x"]
-	cmd = EVIL
-	command = EVIL
-[tar "tar"]
-	command = EVIL
-[hook "x"]
-	command = EVIL
-	event = reference-transaction
-[gpg "ssh"]
-	program = EVIL
-	defaultKeyCommand = EVIL
-[push]
-	gpgSign = true
-[interactive]
-	diffFilter = EVIL
-[submodule "s"]
-	update = !EVIL
-`, "EVIL", evil)
-	config = strings.ReplaceAll(config, "DIR", dir)
-	gittest.Write(t, dir, map[string]string{
-		".git/config":          config,
-		".git/config.worktree": "[core]\n\tfsmonitor = " + evil + "\n",
-		".git/more":            "[trace2]\n\teventTarget = " + marker + "\n[core]\n\tattributesFile = " + dir + "/.gitattributes\n",
-		".git/info/attributes": "* filter=evil diff=evil merge=evil\n",
-	})
-	return dir, marker
-}
-
 func TestNothingThatConfigurationNamesIsEverStarted(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	for _, args := range [][]string{{"status"}, {"-c", "protocol.allow=never", "cat-file", "-e", strings.Repeat("7", 40)}} {
 		_, _ = gittest.Try(t.Context(), dir, args...)
 		if err := os.Remove(marker); err != nil {
@@ -214,7 +98,7 @@ func callNewVerbs(t *testing.T, r *Repo, b Base, c Candidate) {
 	if _, err = r.RemoteURL("no-such"); err == nil {
 		t.Error("a remote that is not there has an address")
 	}
-	_, err = r.Hazards(ctx)
+	_, err = hazard.Scan(ctx, r.Dirs)
 	must(t, err)
 	_, err = r.Parent(ctx, c.Commit)
 	must(t, err)

@@ -12,6 +12,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
 // unpackLimit is up to how many objects are written as single files, as git
@@ -168,7 +170,7 @@ func (p *pack) feedObject(w io.Writer, deflate *zlib.Writer, o packed) error {
 // feedFile copies one file into the pack, and fails before its end if it is no
 // longer the file that was looked at.
 func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
-	f, info, err := openRegular(c.From)
+	f, info, err := regular.Open(c.From)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -169,7 +170,7 @@ func firstLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && len(lines) < 4 {
-			lines = append(lines, printable(line))
+			lines = append(lines, hazard.Printable(line))
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -119,7 +119,7 @@ func TestOnlyHttpsAndSshAddressesAreReached(t *testing.T) {
 }
 
 func TestPushIsLedNowhereElseByConfiguration(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	trap := bareRemote(t)
 	config := readFile(t, filepath.Join(dir, ".git", "config"))
 	to := bareRemote(t)

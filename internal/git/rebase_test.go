@@ -167,7 +167,7 @@ func TestRebaseAgreesWithPlainGitWhereNeitherFindsAConflict(t *testing.T) {
 }
 
 func TestAttack028NoMergeDriverRuns(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	r := open(t, dir)
 	tip := base(t, r).Commit
 	other := commitOf(t, r, tip, version{"f": edited("2", "x"), ".gitattributes": "* merge=evil\n"})

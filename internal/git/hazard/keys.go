@@ -1,8 +1,10 @@
-package git
+package hazard
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
 )
 
 // executing are the keys whose values some git command starts, as section and
@@ -38,24 +40,24 @@ func words(s string) map[string]bool {
 
 // keyHazard returns the kind of hazard that a setting is and why, or nothing.
 // Includes are judged by where they lead, elsewhere.
-func keyHazard(s setting) (kind, why string) {
-	section, _, name := s.split()
+func keyHazard(s gitconfig.Setting) (kind, why string) {
+	section, _, name := s.Split()
 	key := section + "." + name
 	switch {
 	case section == "alias", section == "pager":
-		return HazardExecutes, "git starts it in place of, or beside, one of its commands"
+		return Executes, "git starts it in place of, or beside, one of its commands"
 	case executing[key]:
-		return HazardExecutes, "git starts it as a program"
-	case key == "submodule.update" && strings.HasPrefix(s.value, "!"):
-		return HazardExecutes, "git starts it as a program"
-	case (key == "remote.url" || key == "remote.pushurl") && isHelperURL(s.value):
-		return HazardExecutes, "the address names a transport program"
+		return Executes, "git starts it as a program"
+	case key == "submodule.update" && strings.HasPrefix(s.Value, "!"):
+		return Executes, "git starts it as a program"
+	case (key == "remote.url" || key == "remote.pushurl") && isHelperURL(s.Value):
+		return Executes, "the address names a transport program"
 	case section == "protocol" && name == "allow":
-		return HazardLeads, "it allows transports that git does not allow by itself"
+		return Leads, "it allows transports that git does not allow by itself"
 	case section == "extensions" && !knownExtensions[name]:
-		return HazardExtension, "the repository format is not the plain one"
+		return Extension, "the repository format is not the plain one"
 	case leading[key]:
-		return HazardLeads, "it leads git to another place"
+		return Leads, "it leads git to another place"
 	}
 	return "", ""
 }
@@ -68,7 +70,7 @@ func isHelperURL(s string) bool {
 }
 
 // isInclude reports whether a setting names another file.
-func isInclude(s setting) bool {
-	section, _, name := s.split()
+func isInclude(s gitconfig.Setting) bool {
+	section, _, name := s.Split()
 	return name == "path" && slices.Contains([]string{"include", "includeif"}, section)
 }

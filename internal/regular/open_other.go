@@ -1,6 +1,6 @@
 //go:build !unix
 
-package git
+package regular
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// openRegular opens a regular file. Between the look and the opening the file
+// Open opens a regular file. Between the look and the opening the file
 // can be swapped here, so no agent runs on these platforms.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
+func Open(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package git
+package gitconfig
 
 import (
 	"bytes"
@@ -8,47 +8,39 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 // gitSettings is what git itself reads from a file, and whether it can.
-func gitSettings(t *testing.T, file string) ([]setting, bool) {
+func gitSettings(t *testing.T, file string) ([]Setting, bool) {
 	t.Helper()
-	var out bytes.Buffer
-	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
-		Argv: []string{"git", "config", "--file", file, "--no-includes", "-z", "--list"},
-		Dir:  filepath.Dir(file), Env: environ(filepath.Join(filepath.Dir(file), "none"), "", ""),
-		Stdout: &out, Timeout: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var settings []setting
-	for record := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\x00"), "\x00") {
+	dir := filepath.Dir(file)
+	out, err := gittest.Try(t.Context(), dir, "--git-dir", filepath.Join(dir, "none"), "config", "--file", file, "--no-includes", "-z", "--list")
+	var settings []Setting
+	for record := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		if record == "" {
 			continue
 		}
 		key, value, _ := strings.Cut(record, "\n")
-		settings = append(settings, setting{key, value})
+		settings = append(settings, Setting{key, value})
 	}
-	return settings, res.Exit == 0
+	return settings, err == nil
 }
 
 // blank makes white space inside values equal: before git 2.45 every byte of
 // it became a space.
-func blank(settings []setting) []setting {
-	var out []setting
+func blank(settings []Setting) []Setting {
+	var out []Setting
 	for _, s := range settings {
-		out = append(out, setting{s.key, strings.Map(func(r rune) rune {
+		out = append(out, Setting{s.Key, strings.Map(func(r rune) rune {
 			if r == '\t' || r == '\r' {
 				return ' '
 			}
 			return r
-		}, s.value)})
+		}, s.Value)})
 	}
 	return out
 }
@@ -67,7 +59,7 @@ func FuzzConfigIsReadAsGitReadsIt(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := parseConfig(data)
+		got, err := Parse(data)
 		if bytes.IndexByte(data, 0) >= 0 {
 			if err == nil {
 				t.Error("a NUL was accepted")
@@ -80,9 +72,9 @@ func FuzzConfigIsReadAsGitReadsIt(f *testing.F) {
 		}
 		want, ok := gitSettings(t, file)
 		if ok != (err == nil) {
-			t.Fatalf("parseConfig(%q) = %v, git accepts it: %v", data, err, ok)
+			t.Fatalf("Parse(%q) = %v, git accepts it: %v", data, err, ok)
 		}
-		if ok && cmp.Diff(blank(want), blank(got), cmp.AllowUnexported(setting{})) != "" {
+		if ok && cmp.Diff(blank(want), blank(got)) != "" {
 			t.Errorf("%q:\n got %q\nwant %q", data, got, want)
 		}
 	})

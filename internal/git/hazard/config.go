@@ -1,36 +1,37 @@
-package git
+package hazard
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 )
 
 const (
-	maxHazardFile = 4 << 20 // bytes of a file that is read whole
-	maxIncludes   = 10      // one in another, as in git
-	maxLinkHops   = 40
+	maxIncludes = 10 // one in another, as in git
+	maxLinkHops = 40
 )
 
 // scan collects the hazards of one repository.
 type scan struct {
-	repo  *Repo
+	dirs  gitdir.Dirs
 	found []Hazard
 	seen  map[string]bool // configuration files that were read
 }
 
 func (s *scan) add(h Hazard) {
-	h.Key, h.Where, h.Value = printable(h.Key), printable(h.Where), printable(h.Value)
+	h.Key, h.Where, h.Value = Printable(h.Key), Printable(h.Where), Printable(h.Value)
 	s.found = append(s.found, h)
 }
 
 func (s *scan) unreadable(path string, err error) {
 	s.add(Hazard{
-		Kind: HazardUnreadable, Key: filepath.Base(path), Where: s.name(path), Value: reason(err),
+		Kind: Unreadable, Key: filepath.Base(path), Where: s.name(path), Value: gitdir.Reason(err),
 		Refuse: true, Why: "what it holds cannot be judged",
 	})
 }
@@ -38,10 +39,10 @@ func (s *scan) unreadable(path string, err error) {
 // name shortens a path of the git directory, so that a fingerprint does not
 // depend on where the repository lies.
 func (s *scan) name(path string) string {
-	if rel, ok := below(s.repo.CommonDir, path); ok {
+	if rel, ok := below(s.dirs.CommonDir, path); ok {
 		return filepath.ToSlash(filepath.Join(".git", rel))
 	}
-	if rel, ok := below(s.repo.Root, path); ok {
+	if rel, ok := below(s.dirs.Root, path); ok {
 		return filepath.ToSlash(rel)
 	}
 	return path
@@ -56,7 +57,7 @@ func below(dir, path string) (string, bool) {
 // read returns a file's content, or false if there is none. What is there and
 // cannot be read is a hazard.
 func (s *scan) read(path string) ([]byte, bool) {
-	data, err := readHazard(path)
+	data, err := gitdir.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}
@@ -67,27 +68,11 @@ func (s *scan) read(path string) ([]byte, bool) {
 	return data, true
 }
 
-func readHazard(path string) ([]byte, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	f, info, err := openRegular(real)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info.Size() > maxHazardFile {
-		return nil, fmt.Errorf("%d bytes are more than %d", info.Size(), maxHazardFile)
-	}
-	return io.ReadAll(io.LimitReader(f, maxHazardFile))
-}
-
 func (s *scan) configs() {
-	s.config(filepath.Join(s.repo.CommonDir, "config"), 0)
+	s.config(filepath.Join(s.dirs.CommonDir, "config"), 0)
 	// Git reads it only with extensions.worktreeConfig, which one more line in
 	// the other file switches on.
-	s.config(filepath.Join(s.repo.GitDir, "config.worktree"), 0)
+	s.config(filepath.Join(s.dirs.GitDir, "config.worktree"), 0)
 }
 
 func (s *scan) config(path string, depth int) {
@@ -99,7 +84,7 @@ func (s *scan) config(path string, depth int) {
 	if !ok {
 		return
 	}
-	settings, err := parseConfig(data)
+	settings, err := gitconfig.Parse(data)
 	if err != nil {
 		s.unreadable(path, err)
 		return
@@ -109,22 +94,22 @@ func (s *scan) config(path string, depth int) {
 			s.include(path, one, depth)
 		}
 		if kind, why := keyHazard(one); kind != "" {
-			s.add(Hazard{Kind: kind, Key: one.key, Where: s.name(path), Value: one.value, Why: why})
+			s.add(Hazard{Kind: kind, Key: one.Key, Where: s.name(path), Value: one.Value, Why: why})
 		}
 	}
 }
 
 // include judges where an include leads and reads what it names, whatever its
 // condition: a condition can become true later.
-func (s *scan) include(from string, one setting, depth int) {
+func (s *scan) include(from string, one gitconfig.Setting, depth int) {
 	h := Hazard{
-		Kind: HazardInclude, Key: one.key, Where: s.name(from), Value: one.value,
+		Kind: Include, Key: one.Key, Where: s.name(from), Value: one.Value,
 		Why: "git reads configuration from another file",
 	}
-	target, err := includePath(from, one.value)
+	target, err := includePath(from, one.Value)
 	switch {
 	case err != nil:
-		h.Refuse, h.Why = true, reason(err)
+		h.Refuse, h.Why = true, gitdir.Reason(err)
 	case s.throughCheckout(target):
 		h.Refuse, h.Why = true, "what is in the work tree could decide what git starts"
 	case depth == maxIncludes:
@@ -168,13 +153,13 @@ func (s *scan) throughCheckout(path string) bool {
 }
 
 func (s *scan) inCheckout(path string) bool {
-	if _, in := below(s.repo.CommonDir, path); in {
+	if _, in := below(s.dirs.CommonDir, path); in {
 		return false
 	}
-	if _, in := below(s.repo.GitDir, path); in {
+	if _, in := below(s.dirs.GitDir, path); in {
 		return false
 	}
-	_, in := below(s.repo.Root, path)
+	_, in := below(s.dirs.Root, path)
 	return in
 }
 

@@ -1,4 +1,4 @@
-package git
+package gitdir
 
 import (
 	"errors"
@@ -10,11 +10,14 @@ import (
 	"strings"
 )
 
+// maxBorrowed bounds the chain of object stores.
+const maxBorrowed = 10
+
 // ObjectDirs lists the directories that hold the objects of the repository:
 // its own first, then those that it borrows from, as absolute paths. One that
 // is not there is left out.
-func (r *Repo) ObjectDirs() ([]string, error) {
-	dirs := []string{filepath.Join(r.CommonDir, "objects")}
+func (d Dirs) ObjectDirs() ([]string, error) {
+	dirs := []string{filepath.Join(d.CommonDir, "objects")}
 	for i := 0; i < len(dirs); i++ {
 		text, err := os.ReadFile(filepath.Join(dirs[i], "info", "alternates"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -25,12 +28,12 @@ func (r *Repo) ObjectDirs() ([]string, error) {
 			if line == "" || line[0] == '#' {
 				continue
 			}
-			if store := resolve(dirs[i], line); isDir(store) && !slices.Contains(dirs, store) {
+			if store := Resolve(dirs[i], line); isDir(store) && !slices.Contains(dirs, store) {
 				dirs = append(dirs, store)
 			}
 		}
-		if len(dirs) > maxIncludes {
-			return nil, fmt.Errorf("list object directories: %s borrows from more than %d", dirs[0], maxIncludes)
+		if len(dirs) > maxBorrowed {
+			return nil, fmt.Errorf("list object directories: %s borrows from more than %d", dirs[0], maxBorrowed)
 		}
 	}
 	return dirs, nil
@@ -38,8 +41,8 @@ func (r *Repo) ObjectDirs() ([]string, error) {
 
 // Shallow returns what git knows about where a shallow clone ends, nil for a
 // complete repository.
-func (r *Repo) Shallow() ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(r.CommonDir, "shallow"))
+func (d Dirs) Shallow() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(d.CommonDir, "shallow"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -47,4 +50,14 @@ func (r *Repo) Shallow() ([]byte, error) {
 		return nil, fmt.Errorf("read where the clone ends: %w", err)
 	}
 	return text, nil
+}
+
+// Shared reports whether other checkouts share the refs of this one: it is a
+// linked worktree, or has some.
+func (d Dirs) Shared() bool {
+	if d.GitDir != d.CommonDir {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(d.CommonDir, "worktrees"))
+	return err == nil
 }

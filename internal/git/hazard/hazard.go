@@ -1,4 +1,10 @@
-package git
+// Package hazard lists what a repository holds that could start a program or
+// lead elsewhere if git were used on it without protection: its configuration,
+// hooks, attributes, object stores and replaced objects.
+//
+// It starts no process, changes nothing, and opens nothing of the work tree but
+// the .git file.
+package hazard
 
 import (
 	"cmp"
@@ -13,29 +19,31 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 )
 
 // Kinds of hazards.
 const (
-	HazardExecutes   = "executes"   // names a program that some git command would start
-	HazardLeads      = "leads"      // leads to another place, host or file
-	HazardInclude    = "include"    // more configuration in another file
-	HazardExtension  = "extension"  // changes what the repository format means
-	HazardHook       = "hook"       // a program in the hooks directory
-	HazardAttributes = "attributes" // names a filter, diff or merge driver
-	HazardAlternates = "alternates" // objects in another object store
-	HazardGraft      = "graft"      // history that the commits do not tell
-	HazardReplace    = "replace"    // one object shown in place of another
-	HazardGitFile    = "gitfile"    // the git directory is elsewhere
-	HazardUnreadable = "unreadable" // cannot be judged
+	Executes   = "executes"   // names a program that some git command would start
+	Leads      = "leads"      // leads to another place, host or file
+	Include    = "include"    // more configuration in another file
+	Extension  = "extension"  // changes what the repository format means
+	Hook       = "hook"       // a program in the hooks directory
+	Attributes = "attributes" // names a filter, diff or merge driver
+	Alternates = "alternates" // objects in another object store
+	Graft      = "graft"      // history that the commits do not tell
+	Replace    = "replace"    // one object shown in place of another
+	GitFile    = "gitfile"    // the git directory is elsewhere
+	Unreadable = "unreadable" // cannot be judged
 )
 
-// maxHazardText is the longest key or value of a hazard in bytes, without the
+// maxText is the longest key or value of a hazard in bytes, without the
 // digest of a longer one.
-const maxHazardText = 240
+const maxText = 240
 
 // Hazard is one thing in a repository that could start a program, or lead
-// elsewhere, if git were used on it without protection. Nothing that a Repo
+// elsewhere, if git were used on it without protection. Nothing that a git.Repo
 // does acts on any of them.
 type Hazard struct {
 	Kind   string `json:"kind"`
@@ -46,16 +54,16 @@ type Hazard struct {
 	Why    string `json:"why"`
 }
 
-// Hazards lists what the repository's own configuration, hooks, attributes and
+// Scan lists what the repository's own configuration, hooks, attributes and
 // object store hold that could act, sorted. Everything is read as data and no
 // process is started; only files of the git directory, the .git file and what
 // include.path names are opened. What cannot be read is a hazard, not an
 // error: an error means only that ctx ended.
-func (r *Repo) Hazards(ctx context.Context) ([]Hazard, error) {
-	s := &scan{repo: r, seen: map[string]bool{}}
+func Scan(ctx context.Context, dirs gitdir.Dirs) ([]Hazard, error) {
+	s := &scan{dirs: dirs, seen: map[string]bool{}}
 	for _, look := range []func(){s.gitFile, s.configs, s.hooks, s.attributes, s.links, s.alternates, s.grafts, s.replaced} {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("scan %s: %w", r.Root, context.Cause(ctx))
+			return nil, fmt.Errorf("scan %s: %w", dirs.Root, context.Cause(ctx))
 		}
 		look()
 	}
@@ -102,9 +110,9 @@ func Changed(before, now []Hazard) []Hazard {
 	return changed
 }
 
-// printable makes any text one line of bounded length. Two texts stay two,
+// Printable makes any text one line of bounded length. Two texts stay two,
 // apart from the passwords in addresses.
-func printable(s string) string {
+func Printable(s string) string {
 	s = withoutPassword(s)
 	var b strings.Builder
 	for rest := s; rest != ""; {
@@ -122,10 +130,10 @@ func printable(s string) string {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
 		}
 	}
-	if b.Len() <= maxHazardText {
+	if b.Len() <= maxText {
 		return b.String()
 	}
-	text, cut := b.String(), maxHazardText
+	text, cut := b.String(), maxText
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

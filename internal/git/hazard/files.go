@@ -1,4 +1,4 @@
-package git
+package hazard
 
 import (
 	"bytes"
@@ -8,24 +8,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
-// maxHazardEntries bounds how many hooks or replaced objects are named.
-const maxHazardEntries = 200
+// maxEntries bounds how many hooks or replaced objects are named.
+const maxEntries = 200
 
 // maxPackedRefs is how much of the list of packed refs is searched, in bytes.
 const maxPackedRefs = 256 << 20
 
 // gitFile judges a checkout whose .git is not a directory.
 func (s *scan) gitFile() {
-	entry := filepath.Join(s.repo.Root, ".git")
+	entry := filepath.Join(s.dirs.Root, ".git")
 	info, err := os.Lstat(entry)
-	if err == nil && info.IsDir() && s.repo.GitDir == entry {
+	if err == nil && info.IsDir() && s.dirs.GitDir == entry {
 		return
 	}
-	h := Hazard{Kind: HazardGitFile, Key: ".git", Where: ".git", Value: s.repo.GitDir, Why: "the git directory is not in the checkout"}
-	now, err := dotGit(s.repo.Root)
-	if err != nil || now != s.repo.GitDir {
+	h := Hazard{Kind: GitFile, Key: ".git", Where: ".git", Value: s.dirs.GitDir, Why: "the git directory is not in the checkout"}
+	now, err := gitdir.Of(s.dirs.Root)
+	if err != nil || now != s.dirs.GitDir {
 		h.Refuse, h.Value, h.Why = true, now, "it is no longer the git directory that was opened"
 	}
 	s.add(h)
@@ -34,22 +37,22 @@ func (s *scan) gitFile() {
 // hooks lists everything that git could start by its name. A hook that is not
 // executable today is one command away from it.
 func (s *scan) hooks() {
-	dir := filepath.Join(s.repo.CommonDir, "hooks")
+	dir := filepath.Join(s.dirs.CommonDir, "hooks")
 	for _, e := range s.entries(dir) {
 		if e.IsDir() || strings.HasSuffix(e.Name(), ".sample") {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
 		value := "sha256:"
-		if data, err := readHazard(path); err == nil {
+		if data, err := gitdir.Read(path); err == nil {
 			value += digest(data)
 		} else {
-			value = reason(err)
+			value = gitdir.Reason(err)
 		}
 		if target, err := os.Readlink(path); err == nil {
 			value = "link to " + target + " " + value
 		}
-		s.add(Hazard{Kind: HazardHook, Key: e.Name(), Where: s.name(path), Value: value, Why: "git starts it as a program"})
+		s.add(Hazard{Kind: Hook, Key: e.Name(), Where: s.name(path), Value: value, Why: "git starts it as a program"})
 	}
 }
 
@@ -64,23 +67,23 @@ func (s *scan) entries(dir string) []fs.DirEntry {
 		return nil
 	}
 	defer d.Close()
-	entries, _ := d.ReadDir(maxHazardEntries + 1)
-	if len(entries) > maxHazardEntries {
+	entries, _ := d.ReadDir(maxEntries + 1)
+	if len(entries) > maxEntries {
 		s.unreadable(dir, errors.New("it holds more entries than are judged"))
-		entries = entries[:maxHazardEntries]
+		entries = entries[:maxEntries]
 	}
 	return entries
 }
 
 // attributes names the lines of info/attributes that give files a driver.
 func (s *scan) attributes() {
-	path := filepath.Join(s.repo.CommonDir, "info", "attributes")
+	path := filepath.Join(s.dirs.CommonDir, "info", "attributes")
 	for line := range s.lines(path) {
 		for _, word := range strings.Fields(line)[1:] {
 			name, _, _ := strings.Cut(strings.TrimLeft(word, "-!"), "=")
 			if name == "filter" || name == "diff" || name == "merge" {
 				s.add(Hazard{
-					Kind: HazardAttributes, Key: "info/attributes", Where: s.name(path), Value: line,
+					Kind: Attributes, Key: "info/attributes", Where: s.name(path), Value: line,
 					Why: "it gives files a filter, diff or merge driver",
 				})
 				break
@@ -105,32 +108,32 @@ func (s *scan) lines(path string) func(func(string) bool) {
 // links judges parts of the git directory that are really elsewhere.
 func (s *scan) links() {
 	for _, name := range []string{"config", "hooks", "info", "objects", "objects/info", "objects/pack", "refs", "packed-refs"} {
-		path := filepath.Join(s.repo.CommonDir, filepath.FromSlash(name))
+		path := filepath.Join(s.dirs.CommonDir, filepath.FromSlash(name))
 		target, err := os.Readlink(path)
 		if err != nil {
 			continue
 		}
 		s.add(Hazard{
-			Kind: HazardLeads, Key: name, Where: s.name(path), Value: target, Refuse: s.throughCheckout(path),
+			Kind: Leads, Key: name, Where: s.name(path), Value: target, Refuse: s.throughCheckout(path),
 			Why: "a part of the git directory is a link",
 		})
 	}
 }
 
 func (s *scan) alternates() {
-	s.alternatesOf(filepath.Join(s.repo.CommonDir, "objects"), 0)
+	s.alternatesOf(filepath.Join(s.dirs.CommonDir, "objects"), 0)
 }
 
 // alternatesOf follows a chain of object stores as git does.
 func (s *scan) alternatesOf(objects string, depth int) {
 	path := filepath.Join(objects, "info", "alternates")
 	for line := range s.lines(path) {
-		h := Hazard{Kind: HazardAlternates, Key: "objects/info/alternates", Where: s.name(path), Value: line, Why: "objects are read from another store"}
+		h := Hazard{Kind: Alternates, Key: "objects/info/alternates", Where: s.name(path), Value: line, Why: "objects are read from another store"}
 		store := line
 		if !filepath.IsAbs(store) {
 			store = filepath.Join(objects, store)
 		}
-		_, inside := below(s.repo.CommonDir, resolve(objects, store))
+		_, inside := below(s.dirs.CommonDir, gitdir.Resolve(objects, store))
 		switch {
 		case !inside || line[0] == '"':
 			h.Refuse, h.Why = true, "objects come from outside the repository, and can change or go away"
@@ -144,15 +147,15 @@ func (s *scan) alternatesOf(objects string, depth int) {
 	}
 	path = filepath.Join(objects, "info", "http-alternates")
 	for line := range s.lines(path) {
-		s.add(Hazard{Kind: HazardAlternates, Key: "objects/info/http-alternates", Where: s.name(path), Value: line, Refuse: true, Why: "objects come from another host"})
+		s.add(Hazard{Kind: Alternates, Key: "objects/info/http-alternates", Where: s.name(path), Value: line, Refuse: true, Why: "objects come from another host"})
 	}
 }
 
 func (s *scan) grafts() {
-	path := filepath.Join(s.repo.CommonDir, "info", "grafts")
+	path := filepath.Join(s.dirs.CommonDir, "info", "grafts")
 	for line := range s.lines(path) {
 		s.add(Hazard{
-			Kind: HazardGraft, Key: "info/grafts", Where: s.name(path), Value: line, Refuse: true,
+			Kind: Graft, Key: "info/grafts", Where: s.name(path), Value: line, Refuse: true,
 			Why: "git would show another history than the commits hold",
 		})
 		return
@@ -162,13 +165,13 @@ func (s *scan) grafts() {
 // replaced names replace refs, loose ones and packed ones. Every command of a
 // Repo ignores them.
 func (s *scan) replaced() {
-	dir := filepath.Join(s.repo.CommonDir, "refs", "replace")
+	dir := filepath.Join(s.dirs.CommonDir, "refs", "replace")
 	for _, e := range s.entries(dir) {
 		data, _ := s.read(filepath.Join(dir, e.Name()))
 		s.replace(e.Name(), string(bytes.TrimSpace(data)))
 	}
-	packed := filepath.Join(s.repo.CommonDir, "packed-refs")
-	f, info, err := openRegular(resolve("", packed))
+	packed := filepath.Join(s.dirs.CommonDir, "packed-refs")
+	f, info, err := regular.Open(gitdir.Resolve("", packed))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -192,7 +195,7 @@ func (s *scan) packedLines(text []byte) (found int) {
 		name, after, _ := bytes.Cut(text[at+len("place/"):], []byte{'\n'})
 		line := before[bytes.LastIndexByte(before, '\n')+1:]
 		if id, ok := bytes.CutSuffix(line, []byte(" refs/re")); ok {
-			if found++; found <= maxHazardEntries {
+			if found++; found <= maxEntries {
 				s.replace(string(name), string(id))
 			}
 		}
@@ -214,7 +217,7 @@ func (s *scan) packedReplaced(f io.Reader, path string) {
 		}
 		found += s.packedLines(piece[:whole])
 		if err != nil || whole == 0 && len(piece) == len(buf) {
-			if !errors.Is(err, io.EOF) || found > maxHazardEntries {
+			if !errors.Is(err, io.EOF) || found > maxEntries {
 				s.unreadable(path, errors.New("it cannot be searched, or holds more than is judged"))
 			}
 			return
@@ -225,7 +228,7 @@ func (s *scan) packedReplaced(f io.Reader, path string) {
 
 func (s *scan) replace(name, id string) {
 	s.add(Hazard{
-		Kind: HazardReplace, Key: "refs/replace/" + name, Where: ".git/refs/replace", Value: id,
+		Kind: Replace, Key: "refs/replace/" + name, Where: ".git/refs/replace", Value: id,
 		Why: "git would show another object in place of this one",
 	})
 }

@@ -1,6 +1,9 @@
 //go:build unix
 
-package git
+// Package regular opens files that untrusted code may have made. It never
+// follows a link, never waits for the other end of a FIFO, and opens nothing
+// but regular files.
+package regular
 
 import (
 	"fmt"
@@ -9,9 +12,9 @@ import (
 	"syscall"
 )
 
-// openRegular opens a file that untrusted code may have made: a link is not
-// followed, a FIFO does not block, and anything but a regular file is refused.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
+// Open opens a file for reading: a link in the last component is not followed,
+// a FIFO does not block, and anything but a regular file is refused.
+func Open(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,6 @@
-package git
+// Package gitconfig reads git's configuration format as data. It follows no
+// include, knows no key and starts nothing.
+package gitconfig
 
 import (
 	"bytes"
@@ -7,44 +9,44 @@ import (
 	"strings"
 )
 
-// errConfig means that a configuration file has a form that git refuses, or
+// ErrSyntax means that a configuration file has a form that git refuses, or
 // holds a NUL, at which git and this parser would part.
-var errConfig = errors.New("configuration is not understood")
+var ErrSyntax = errors.New("configuration is not understood")
 
-// setting is one line of a configuration file. The key is as git prints it:
+// Setting is one line of a configuration file. The key is as git prints it:
 // section and name in small letters, what is between them as it was written.
-type setting struct {
-	key   string
-	value string // without a value git means true; here it is empty
+type Setting struct {
+	Key   string
+	Value string // without a value git means true; here it is empty
 }
 
-// split returns the three parts of a key.
-func (s setting) split() (section, sub, name string) {
-	first, last := strings.IndexByte(s.key, '.'), strings.LastIndexByte(s.key, '.')
+// Split returns the three parts of a key.
+func (s Setting) Split() (section, sub, name string) {
+	first, last := strings.IndexByte(s.Key, '.'), strings.LastIndexByte(s.Key, '.')
 	if first < 0 {
-		return "", "", s.key
+		return "", "", s.Key
 	}
 	if first < last {
-		sub = s.key[first+1 : last]
+		sub = s.Key[first+1 : last]
 	}
-	return s.key[:first], sub, s.key[last+1:]
+	return s.Key[:first], sub, s.Key[last+1:]
 }
 
-// parseConfig reads git's configuration format as data: it follows no include
+// Parse reads git's configuration format as data: it follows no include
 // and knows no key. It is done here and not by git, because it is done before
 // every run.
-func parseConfig(data []byte) ([]setting, error) {
+func Parse(data []byte) ([]Setting, error) {
 	if bytes.IndexByte(data, 0) >= 0 {
-		return nil, fmt.Errorf("%w: it holds a NUL", errConfig)
+		return nil, fmt.Errorf("%w: it holds a NUL", ErrSyntax)
 	}
-	p := configParser{rest: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), line: 1}
-	var settings []setting
+	p := parser{rest: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), line: 1}
+	var settings []Setting
 	for section := ""; ; {
 		c := p.next()
 		switch {
 		case p.ended:
 			return settings, nil
-		case isConfigSpace(c):
+		case isSpace(c):
 		case c == '#' || c == ';':
 			p.skipLine()
 		case c == '[':
@@ -64,19 +66,19 @@ func parseConfig(data []byte) ([]setting, error) {
 	}
 }
 
-// configParser reads bytes as git does: CR LF is a line feed, and so is the
+// parser reads bytes as git does: CR LF is a line feed, and so is the
 // end, any number of times.
-type configParser struct {
+type parser struct {
 	rest  []byte
 	line  int
 	ended bool
 }
 
-func (p *configParser) fault(what string) error {
-	return fmt.Errorf("%w: the %s before line %d", errConfig, what, p.line+1)
+func (p *parser) fault(what string) error {
+	return fmt.Errorf("%w: the %s before line %d", ErrSyntax, what, p.line+1)
 }
 
-func (p *configParser) next() byte {
+func (p *parser) next() byte {
 	if len(p.rest) == 0 {
 		p.ended = true
 		return '\n'
@@ -92,14 +94,14 @@ func (p *configParser) next() byte {
 	return c
 }
 
-func (p *configParser) skipLine() {
+func (p *parser) skipLine() {
 	for p.next() != '\n' {
 	}
 }
 
 // section reads the rest of [name], [name.sub] or [name "sub"] and returns the
 // beginning that all its keys have, with the dot.
-func (p *configParser) section() (string, bool) {
+func (p *parser) section() (string, bool) {
 	var name strings.Builder
 	for {
 		c := p.next()
@@ -108,7 +110,7 @@ func (p *configParser) section() (string, bool) {
 			return "", false
 		case c == ']':
 			return name.String() + ".", name.Len() > 0
-		case isConfigSpace(c):
+		case isSpace(c):
 			sub, ok := p.subsection(c)
 			return name.String() + "." + sub + ".", ok
 		case !isKeyByte(c) && c != '.':
@@ -118,8 +120,8 @@ func (p *configParser) section() (string, bool) {
 	}
 }
 
-func (p *configParser) subsection(c byte) (string, bool) {
-	for isConfigSpace(c) {
+func (p *parser) subsection(c byte) (string, bool) {
+	for isSpace(c) {
 		if c == '\n' {
 			return "", false
 		}
@@ -142,7 +144,7 @@ func (p *configParser) subsection(c byte) (string, bool) {
 }
 
 // setting reads the rest of a line that begins with the letter first.
-func (p *configParser) setting(section string, first byte) (setting, bool) {
+func (p *parser) setting(section string, first byte) (Setting, bool) {
 	var name strings.Builder
 	name.WriteByte(lower(first))
 	c := p.next()
@@ -152,20 +154,20 @@ func (p *configParser) setting(section string, first byte) (setting, bool) {
 	for c == ' ' || c == '\t' {
 		c = p.next()
 	}
-	s := setting{key: section + name.String()}
+	s := Setting{Key: section + name.String()}
 	switch c {
 	case '\n':
 		return s, true
 	case '=':
 		var ok bool
-		s.value, ok = p.value()
+		s.Value, ok = p.value()
 		return s, ok
 	}
 	return s, false
 }
 
 // value reads up to the end of the line, which a backslash can move on.
-func (p *configParser) value() (string, bool) {
+func (p *parser) value() (string, bool) {
 	var out, space strings.Builder
 	quoted := false
 	for {
@@ -173,7 +175,7 @@ func (p *configParser) value() (string, bool) {
 		switch {
 		case c == '\n':
 			return out.String(), !quoted
-		case isConfigSpace(c) && !quoted:
+		case isSpace(c) && !quoted:
 			if out.Len() > 0 {
 				space.WriteByte(c)
 			}
@@ -204,7 +206,7 @@ func (p *configParser) value() (string, bool) {
 
 var escapes = map[byte]byte{'t': '\t', 'b': '\b', 'n': '\n', '\\': '\\', '"': '"'}
 
-func isConfigSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
 

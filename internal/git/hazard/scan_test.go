@@ -1,6 +1,6 @@
 //go:build unix
 
-package git
+package hazard
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode"
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
@@ -21,15 +23,15 @@ func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {
 	cases := map[string]func(dir string){
 		"syntax":      func(dir string) { gittest.Write(t, dir, map[string]string{".git/config": "[core\n"}) },
 		"a NUL":       func(dir string) { gittest.Write(t, dir, map[string]string{".git/config": "[a]\nb = \x00\n"}) },
-		"a FIFO":      func(dir string) { must(t, os.Remove(dir+"/.git/config")); mkfifo(t, dir+"/.git/config") },
+		"a FIFO":      func(dir string) { must(t, os.Remove(dir+"/.git/config")); fifo(t, dir+"/.git/config") },
 		"a directory": func(dir string) { must(t, os.Mkdir(dir+"/.git/config.worktree", 0o755)) },
-		"too much":    func(dir string) { must(t, os.Truncate(dir+"/.git/config", maxHazardFile+1)) },
+		"too much":    func(dir string) { must(t, os.Truncate(dir+"/.git/config", gitdir.MaxRead+1)) },
 		"a circle": func(dir string) {
 			gittest.Run(t, dir, "config", "include.path", "circle")
 			must(t, os.Symlink("circle", dir+"/.git/circle"))
 		},
-		"packed refs":    func(dir string) { mkfifo(t, dir+"/.git/packed-refs") },
-		"too many hooks": func(dir string) { writeMany(t, dir+"/.git/hooks", maxHazardEntries+1) },
+		"packed refs":    func(dir string) { fifo(t, dir+"/.git/packed-refs") },
+		"too many hooks": func(dir string) { writeMany(t, dir+"/.git/hooks", maxEntries+1) },
 		"hooks is a file": func(dir string) {
 			must(t, os.RemoveAll(dir+"/.git/hooks"))
 			gittest.Write(t, dir, map[string]string{".git/info/alternates": "x", ".git/info/grafts": "x"})
@@ -47,6 +49,11 @@ func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {
 	}
 }
 
+func fifo(t *testing.T, path string) {
+	t.Helper()
+	must(t, syscall.Mkfifo(path, 0o600))
+}
+
 func writeMany(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {
@@ -55,7 +62,7 @@ func writeMany(t *testing.T, dir string, n int) {
 }
 
 func TestAFingerprintChangesWithEveryValueAndWithNothingElse(t *testing.T) {
-	dir, _ := hostileRepo(t)
+	dir, _ := gittest.Hostile(t)
 	r := open(t, dir)
 	before := hazards(t, r)
 	shuffled := slices.Clone(before)
@@ -91,29 +98,21 @@ func TestAFingerprintChangesWithEveryValueAndWithNothingElse(t *testing.T) {
 func TestAHazardIsOneBoundedLineWithoutASecret(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(rt, "text")
-		got := printable(text)
-		if len(got) > maxHazardText+60 || strings.ContainsFunc(got, func(c rune) bool { return !unicode.IsPrint(c) }) {
-			rt.Errorf("printable(%q) = %q", text, got)
+		got := Printable(text)
+		if len(got) > maxText+60 || strings.ContainsFunc(got, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			rt.Errorf("Printable(%q) = %q", text, got)
 		}
 	})
-	if got := printable("url.https://bob:hunter2@example.org/.insteadof"); strings.Contains(got, "hunter2") {
+	if got := Printable("url.https://bob:hunter2@example.org/.insteadof"); strings.Contains(got, "hunter2") {
 		t.Errorf("printable = %q", got)
 	}
 }
 
-func TestTheScanStartsNoProcess(t *testing.T) {
-	dir, _ := hostileRepo(t)
-	run := &gittest.Counting{}
-	r, err := OpenWith(t.Context(), run, dir)
-	must(t, err)
-	run.Verbs = nil
-	hazards(t, r)
-	if len(run.Verbs) > 0 {
-		t.Errorf("processes = %q, want none", run.Verbs)
-	}
+func TestAScanThatIsCanceledGivesNoAnswer(t *testing.T) {
+	dir, _ := gittest.Hostile(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Hazards(ctx); err == nil {
+	if _, err := Scan(ctx, open(t, dir)); err == nil {
 		t.Error("a canceled scan gave an answer")
 	}
 }
@@ -141,12 +140,12 @@ func benchmarkHazards(b *testing.B, packed, branches int) {
 			b.Fatal(err)
 		}
 	}
-	r, err := discover(dir)
+	r, err := gitdir.Find(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if found, err := r.Hazards(b.Context()); err != nil || len(found) != 3 {
+		if found, err := Scan(b.Context(), r); err != nil || len(found) != 3 {
 			b.Fatalf("hazards = %+v, %v", found, err)
 		}
 	}
