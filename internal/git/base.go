@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/regular"
 )
@@ -81,8 +82,8 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 			return head, nil
 		}
 	}
-	out, err := r.git(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
-	if exitStatus(err) != 0 {
+	out, err := r.git.Output(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
+	if program.Status(err) != 0 {
 		return "HEAD", nil // It names a branch without commits, or none.
 	}
 	name := cmp.Or(strings.TrimSpace(string(out)), "HEAD")

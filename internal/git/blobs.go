@@ -139,7 +139,7 @@ func (b *Blobs) request(verb string, names []string) error {
 		ask.WriteByte('\n')
 	}
 	ask.WriteString("flush\n")
-	if _, err := io.WriteString(b.in, ask.String()); err != nil {
+	if _, err := io.WriteString(b.In, ask.String()); err != nil {
 		return b.fail(fmt.Errorf("ask git for %d objects: %w", len(names), err))
 	}
 	return nil

@@ -170,7 +170,7 @@ func (t *takeover) restage(ctx context.Context) error {
 	if err := errors.Join(t.unlocked(), beforeIndex.Hit(ctx)); err != nil {
 		return err
 	}
-	if _, err := t.repo.onIndex().git(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := t.repo.onIndex().git.Output(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
 		return errors.Join(err, t.unlocked())
 	}
 	return afterIndex.Hit(ctx)
@@ -179,9 +179,6 @@ func (t *takeover) restage(ctx context.Context) error {
 // onIndex is the repository with the index of its checkout.
 func (r *Repo) onIndex() *Repo {
 	with := *r
-	with.once = slices.DeleteFunc(slices.Clone(r.once), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_INDEX_FILE=")
-	})
-	with.once = append(with.once, "GIT_INDEX_FILE="+filepath.Join(r.GitDir, "index"))
+	with.git = r.git.Without("GIT_INDEX_FILE").With("GIT_INDEX_FILE=" + filepath.Join(r.GitDir, "index"))
 	return &with
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -140,7 +141,7 @@ func commitText(d Draft, tree string) []byte {
 	if d.Base != "" {
 		fmt.Fprintf(&b, "parent %s\n", d.Base)
 	}
-	who := fmt.Sprintf("%s <%s> %d +0000", authorName, authorEmail, unixSeconds(d.When))
+	who := fmt.Sprintf("%s <%s> %d +0000", program.AuthorName, program.AuthorEmail, unixSeconds(d.When))
 	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, CleanMessage(d.Message))
 	return b.Bytes()
 }

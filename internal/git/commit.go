@@ -7,12 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-)
 
-// The identity of every commit that pawl writes.
-const (
-	authorName  = "pawl"
-	authorEmail = "pawl@localhost"
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // MaxMessage is the longest commit message in bytes.
@@ -31,10 +27,9 @@ func (r *Repo) Commit(ctx context.Context, tree string, parents []string, messag
 		args = append(args, "-p", p)
 	}
 	date := fmt.Sprintf("@%d +0000", unixSeconds(when))
-	out := &bounded{limit: 1 << 10}
-	err := r.pipe(ctx, strings.NewReader(CleanMessage(message)), out,
-		[]string{"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date}, args...)
-	if err != nil {
+	out := &program.Bounded{Limit: 1 << 10}
+	dated := r.git.With("GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
+	if err := dated.Pipe(ctx, strings.NewReader(CleanMessage(message)), out, args...); err != nil {
 		return "", fmt.Errorf("commit tree %s: %w", tree, err)
 	}
 	id := strings.TrimSpace(out.String())

@@ -29,7 +29,7 @@ func (r *Repo) List(ctx context.Context, tree string) ([]Entry, error) {
 	if err := r.checkID(tree); err != nil {
 		return nil, err
 	}
-	out, err := r.git(ctx, nil, "ls-tree", "-r", "-z", "-l", "--full-tree", tree)
+	out, err := r.git.Output(ctx, nil, "ls-tree", "-r", "-z", "-l", "--full-tree", tree)
 	if err != nil {
 		return nil, fmt.Errorf("list tree %s: %w", tree, err)
 	}

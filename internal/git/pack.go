@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/regular"
 )
 
@@ -121,7 +122,7 @@ func (p *pack) write(ctx context.Context) error {
 	if len(p.list) > unpackLimit {
 		args = []string{"index-pack", "--stdin"}
 	}
-	err := p.repo.pipe(ctx, in, &bounded{limit: 1 << 10}, nil, args...)
+	err := p.repo.git.Pipe(ctx, in, &program.Bounded{Limit: 1 << 10}, args...)
 	in.CloseWithError(errStopped)
 	if ferr := <-fed; ferr != nil && !errors.Is(ferr, errStopped) {
 		return ferr

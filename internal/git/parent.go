@@ -12,7 +12,7 @@ func (r *Repo) Parent(ctx context.Context, commit string) (Base, error) {
 	if err := r.checkID(commit); err != nil {
 		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
 	}
-	out, err := r.git(ctx, nil, "rev-parse", commit+"^", commit+"^^{tree}")
+	out, err := r.git.Output(ctx, nil, "rev-parse", commit+"^", commit+"^^{tree}")
 	if err != nil {
 		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
 	}
@@ -33,7 +33,7 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 	if from == to {
 		return nil, nil
 	}
-	out, err := r.git(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)
+	out, err := r.git.Output(ctx, nil, "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 	}
@@ -45,7 +45,7 @@ func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
 	if err := r.checkID(commit); err != nil {
 		return "", fmt.Errorf("tree of %s: %w", commit, err)
 	}
-	out, err := r.git(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")
+	out, err := r.git.Output(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")
 	if err != nil {
 		return "", fmt.Errorf("tree of %s: %w", commit, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -86,10 +87,9 @@ func (r *Repo) contact(ctx context.Context, to Remote, args ...string) ([]byte, 
 		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
 	defer os.RemoveAll(dir)
-	there := *r
-	there.GitDir, there.once = dir, to.environ(dir, transports)
-	out := &bounded{limit: maxOutput}
-	if err := there.pipe(ctx, nil, out, nil, args...); err != nil {
+	there := program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)}
+	out := &program.Bounded{Limit: program.MaxOutput}
+	if err := there.Pipe(ctx, nil, out, args...); err != nil {
 		return nil, unreached(to, err, out.String())
 	}
 	return out.Bytes(), nil
@@ -133,11 +133,11 @@ func (r *Repo) scratch(address string) (string, error) {
 
 // unreached says why a remote did not do what it was asked.
 func unreached(to Remote, err error, out string) error {
-	failed, ok := errors.AsType[*commandError](err)
+	failed, ok := errors.AsType[*program.Error](err)
 	if !ok {
 		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
-	why := withoutSecrets(to.URL, failed.stderr)
+	why := withoutSecrets(to.URL, failed.Stderr)
 	if strings.Contains(out, "[rejected]") && !strings.Contains(out, "[remote rejected]") {
 		return fmt.Errorf("push to %s: %w: its branch holds other commits", SafeURL(to.URL), ErrRefMoved)
 	}

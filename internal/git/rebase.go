@@ -10,8 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // Replay is one change that is to be made again on top of another commit.
@@ -82,7 +83,7 @@ func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
 	if p.Message != "" {
 		return nil
 	}
-	body, err := r.git(ctx, nil, "cat-file", "commit", p.Commit)
+	body, err := r.git.Output(ctx, nil, "cat-file", "commit", p.Commit)
 	_, message, _ := bytes.Cut(body, []byte("\n\n"))
 	p.Message = string(message)
 	return err
@@ -254,15 +255,11 @@ func (m *merge) spread(blobs *Blobs, dir string, f threeWay) (text bool, err err
 // mergeFile merges into the file ours. Git is told of no repository, so that
 // there is no configuration.
 func (m *merge) mergeFile(ctx context.Context, dir string) (clean bool, err error) {
-	outside := *m.repo
-	outside.GitDir = dir
-	outside.once = slices.DeleteFunc(slices.Clone(m.repo.once), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_DIR=") || strings.HasPrefix(kv, "GIT_COMMON_DIR=") || strings.HasPrefix(kv, "GIT_WORK_TREE=")
-	})
-	outside.once = append(outside.once, "GIT_CEILING_DIRECTORIES="+m.scratch)
-	_, err = outside.git(ctx, nil, "merge-file", "--quiet", "ours", "base", "now")
+	outside := m.repo.git.Without("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE").With("GIT_CEILING_DIRECTORIES=" + m.scratch)
+	outside.Dir = dir
+	_, err = outside.Output(ctx, nil, "merge-file", "--quiet", "ours", "base", "now")
 	// The status is the number of conflicts, or 255 if git could not merge.
-	if n := exitStatus(err); n > 0 && n < 255 {
+	if n := program.Status(err); n > 0 && n < 255 {
 		return false, nil
 	}
 	return err == nil, err

@@ -85,7 +85,7 @@ func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...str
 	if old == "" {
 		expect = strings.Repeat("0", r.hexLen())
 	}
-	_, err = r.git(ctx, nil, append(args, expect)...)
+	_, err = r.git.Output(ctx, nil, append(args, expect)...)
 	if err == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r *Repo) Refs(ctx context.Context, prefix string) ([]Ref, error) {
 }
 
 func (r *Repo) forEachRef(ctx context.Context, pattern string) ([]Ref, error) {
-	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", pattern)
+	out, err := r.git.Output(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", pattern)
 	if err != nil {
 		return nil, fmt.Errorf("list refs %s: %w", pattern, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -38,8 +39,7 @@ type Repo struct {
 	gitdir.Dirs
 	Format string // SHA1 or SHA256
 
-	run  Runner
-	once []string // environment of every command
+	git program.Git
 
 	shelf *shelf // nil unless held
 }
@@ -52,16 +52,16 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 
 // OpenWith is Open with another way to start processes. All commands of the
 // Repo go through run.
-func OpenWith(ctx context.Context, run Runner, dir string) (*Repo, error) {
+func OpenWith(ctx context.Context, run program.Runner, dir string) (*Repo, error) {
 	dirs, err := gitdir.Find(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &Repo{Dirs: dirs, run: run}
+	r := &Repo{Dirs: dirs}
 	// Told about a work tree, git answers that the repository is not bare, so
 	// this one question is asked without it.
-	r.once = environ(r.GitDir, r.CommonDir, "")
-	out, err := r.git(ctx, nil, "rev-parse", "--show-object-format", "--is-bare-repository")
+	r.git = program.New(run, r.GitDir, r.CommonDir, "")
+	out, err := r.git.Output(ctx, nil, "rev-parse", "--show-object-format", "--is-bare-repository")
 	if err != nil {
 		return nil, gitdir.Unreadable(r.Root, err)
 	}
@@ -73,6 +73,6 @@ func OpenWith(ctx context.Context, run Runner, dir string) (*Repo, error) {
 		return nil, gitdir.Unreadable(r.Root, fmt.Errorf("unknown object format %q", format))
 	}
 	r.Format = format
-	r.once = environ(r.GitDir, r.CommonDir, r.GitDir)
+	r.git = program.New(run, r.GitDir, r.CommonDir, r.GitDir)
 	return r, nil
 }

@@ -4,49 +4,29 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // session is a process that answers questions about objects, and owes none an
 // answer.
 type session struct {
-	in     *os.File
+	*program.Session
 	out    *bufio.Reader
-	outEnd *os.File
-	ended  chan error // carries the end of the process, once
 	cancel context.CancelCauseFunc
 }
 
 // startSession starts the process. It outlives ctx, whose values it has.
 func (r *Repo) startSession(ctx context.Context) (*session, error) {
-	childIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start git cat-file: %w", err)
-	}
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start git cat-file: %w", err), childIn.Close(), in.Close())
-	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &session{in: in, out: bufio.NewReaderSize(out, 64<<10), outEnd: out, ended: make(chan error, 1), cancel: cancel}
-	go func() {
-		stderr := &bounded{limit: maxStderr}
-		res, err := r.run.Run(ctx, proc.Spec{
-			Argv: append(append([]string{"git"}, overrides...), "cat-file", "--batch-command", "--buffer"),
-			Dir:  r.GitDir, Env: r.once,
-			Stdin: childIn, Stdout: childOut, Stderr: stderr,
-			Grace: time.Second,
-		})
-		err = ending(ctx, "cat-file", res, err, stderr.String())
-		// These ends were the child's. Closing them tells the other side.
-		s.ended <- errors.Join(err, childIn.Close(), childOut.Close())
-	}()
-	return s, nil
+	s, err := r.git.Start(ctx, "cat-file", "--batch-command", "--buffer")
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	return &session{Session: s, out: bufio.NewReaderSize(s.Out, 64<<10), cancel: cancel}, nil
 }
 
 // end closes both pipes and waits for the process, which is killed if it does
@@ -55,7 +35,7 @@ func (s *session) end() error {
 	late := time.AfterFunc(time.Second, func() { s.cancel(errClosed) })
 	defer late.Stop()
 	defer s.cancel(errClosed)
-	return errors.Join(s.in.Close(), s.outEnd.Close(), <-s.ended)
+	return errors.Join(s.In.Close(), s.Out.Close(), <-s.Ended)
 }
 
 // shelf keeps the process of a held Repo while nobody uses it, one at most. A
@@ -76,7 +56,7 @@ func (s *shelf) take() *session {
 	defer s.mu.Unlock()
 	kept := s.idle
 	s.idle = nil
-	if kept != nil && len(kept.ended) > 0 {
+	if kept != nil && len(kept.Ended) > 0 {
 		_ = kept.end()
 		return nil
 	}

@@ -91,7 +91,7 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 		wantContent(t, held, id, "one")
 		kept := held.shelf.idle
 		held.Rest()
-		if _, err := kept.in.WriteString("flush\n"); err == nil || held.shelf.idle != nil {
+		if _, err := kept.In.WriteString("flush\n"); err == nil || held.shelf.idle != nil {
 			t.Errorf("the process is still spoken to: %v", err)
 		}
 	}
@@ -105,8 +105,8 @@ func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 	wantContent(t, held, id, "one")
 	kept := held.shelf.idle
 	kept.cancel(errClosed)
-	err := <-kept.ended
-	kept.ended <- err
+	err := <-kept.Ended
+	kept.Ended <- err
 	wantContent(t, held, id, "one")
 	release()
 }

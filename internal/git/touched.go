@@ -21,7 +21,7 @@ func (r *Repo) touched(ctx context.Context, from, to string) ([]touch, error) {
 			return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 		}
 	}
-	out, err := r.git(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", from, to)
+	out, err := r.git.Output(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 	}
