@@ -64,8 +64,13 @@ var table = []row{
 		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
-	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/program", "git/gitdir", "git/gitconfig", "git/hazard"}},
+	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard"}},
 	{level: 1, name: "git/program", what: "the git program, started so that nothing else starts", only: []string{"loop", "proc"}},
+	{
+		level: 1, name: "git/object", what: "blobs, trees and commits, read and written", may: []string{"git/program"},
+		only: []string{"git/program", "loop", "regular"},
+	},
+	{level: 1, name: "git/index", what: "git's index files, read as data and written", may: []string{"git/object"}, only: []string{"git/object"}},
 	{level: 1, name: "git/gitdir", what: "where a repository is, read without git", only: []string{"loop", "regular"}},
 	{level: 1, name: "git/gitconfig", what: "git's configuration format, read as data", pure: true, only: []string{}},
 	{

@@ -81,7 +81,7 @@ func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
 // Contains reports whether commit is tip or one of its ancestors.
 func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	for _, id := range []string{tip, commit} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return false, fmt.Errorf("compare history: %w", err)
 		}
 	}
@@ -100,7 +100,7 @@ func (r *Repo) checkAdvance(a Advance) error {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	for _, id := range []string{a.Onto, a.Commit} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return fmt.Errorf("advance %s: %w", a.Branch, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -74,7 +75,7 @@ func TestALaterAdvanceFinishesTheOneBefore(t *testing.T) {
 	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); err == nil {
 		t.Fatal("the fault was not seen")
 	}
-	c, err := l.repo.Candidate(t.Context(), Draft{Base: l.a.Commit, Message: "m", When: when, Changes: []FileChange{{Path: "edit", Delete: true}}})
+	c, err := l.repo.Candidate(t.Context(), object.Draft{Base: l.a.Commit, Message: "m", When: when, Changes: []object.FileChange{{Path: "edit", Delete: true}}})
 	must(t, err)
 	next := Advance{Branch: "main", Onto: l.a.Commit, Commit: c.Commit}
 	must(t, l.repo.Advance(t.Context(), next))

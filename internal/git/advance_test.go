@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -87,7 +88,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 }
 
 func TestAdvanceBringsTheCheckoutAlong(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			l := newLanding(t, "--object-format="+format)
 			gittest.Write(t, l.dir, map[string]string{"keep": "a person's own work\n", "untracked": "u\n"})

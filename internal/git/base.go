@@ -59,15 +59,15 @@ func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) 
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
 	for range 5 {
-		found, err := blobs.resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
+		found, err := blobs.Resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
 		if err != nil {
 			return b, err
 		}
-		if found[0].id == "" || found[1].id == "" {
+		if found[0].ID == "" || found[1].ID == "" {
 			return b, fmt.Errorf("%s names no commit: %w", rev, loop.ErrNotFound)
 		}
-		if found[0].id == found[2].id {
-			return Base{Commit: found[0].id, Tree: found[1].id}, nil
+		if found[0].ID == found[2].ID {
+			return Base{Commit: found[0].ID, Tree: found[1].ID}, nil
 		}
 	}
 	return b, errors.New("it moves faster than it can be read")

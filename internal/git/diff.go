@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -70,7 +71,7 @@ func count(text []byte) int {
 
 func (r *Repo) diffTree(ctx context.Context, out *program.Bounded, from, to string, flags ...string) error {
 	for _, id := range []string{from, to} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return fmt.Errorf("diff: %w", err)
 		}
 	}
@@ -85,12 +86,12 @@ func (r *Repo) diffTree(ctx context.Context, out *program.Bounded, from, to stri
 // Show returns the content of one file of a revision: a full object name, HEAD
 // or a full ref name. A path that is not a file there is loop.ErrNotFound.
 func (r *Repo) Show(ctx context.Context, rev, path string) ([]byte, error) {
-	if rev != "HEAD" && r.checkID(rev) != nil {
+	if rev != "HEAD" && r.Format.Check(rev) != nil {
 		if err := CheckRef(rev); err != nil {
 			return nil, fmt.Errorf("show %s: %w", path, err)
 		}
 	}
-	if err := CheckPath(path); err != nil {
+	if err := object.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("show file: %w", err)
 	}
 	out := &program.Bounded{Limit: MaxShow + 256}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 func hazards(t *testing.T, r *Repo) []hazard.Hazard {
@@ -94,7 +95,7 @@ func landIn(t *testing.T, dir string) landing {
 	r := open(t, dir)
 	from := filepath.Join(t.TempDir(), "f")
 	must(t, os.WriteFile(from, []byte("landed\r\n"), 0o600))
-	c, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, Message: "m", When: when, Changes: []FileChange{{Path: "f", Mode: ModeFile, From: from}}})
+	c, err := r.Candidate(t.Context(), object.Draft{Base: base(t, r).Commit, Message: "m", When: when, Changes: []object.FileChange{{Path: "f", Mode: object.ModeFile, From: from}}})
 	must(t, err)
 	return landing{dir, r, Advance{Branch: "main", Onto: base(t, r).Commit, Commit: c.Commit}}
 }
@@ -138,14 +139,14 @@ func TestAttack034OddSubmodulesAreNeverEntered(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	r := open(t, dir)
 	tip := base(t, r).Commit
-	var changes []FileChange
+	var changes []object.FileChange
 	for _, path := range []string{"sub\r", "link", "-u", "a/.g it"} {
-		changes = append(changes, FileChange{Path: path, Mode: ModeGitlink, ID: tip})
+		changes = append(changes, object.FileChange{Path: path, Mode: object.ModeGitlink, ID: tip})
 	}
 	modules := filepath.Join(t.TempDir(), "m")
 	must(t, os.WriteFile(modules, []byte("[submodule \"s\"]\n\tpath = \"sub\\r\"\n\turl = ext::touch "+marker+"\n\tupdate = !touch "+marker+"\n"), 0o600))
-	changes = append(changes, FileChange{Path: ".gitmodules", Mode: ModeFile, From: modules})
-	c, err := r.Candidate(t.Context(), Draft{Base: tip, Message: "m", When: when, Changes: changes})
+	changes = append(changes, object.FileChange{Path: ".gitmodules", Mode: object.ModeFile, From: modules})
+	c, err := r.Candidate(t.Context(), object.Draft{Base: tip, Message: "m", When: when, Changes: changes})
 	must(t, err)
 	gittest.Run(t, dir, "config", "submodule.s.update", "!touch "+marker)
 	gittest.Run(t, dir, "config", "submodule.recurse", "true")
@@ -231,7 +232,7 @@ func TestAttack040AMessageOfAnythingBecomesACleanOne(t *testing.T) {
 	got, _, err := r.Rebase(t.Context(), Replay{Commit: c, Onto: b.Commit, Message: message, When: when})
 	must(t, err)
 	text := gittest.Run(t, r.Root, "log", "-1", "--format=%B", got.Commit)
-	if len(text) > MaxMessage || !strings.HasPrefix(text, "subject[2J\n# a line\n") {
+	if len(text) > object.MaxMessage || !strings.HasPrefix(text, "subject[2J\n# a line\n") {
 		t.Errorf("message of %d bytes: %.60q", len(text), text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 func TestNothingThatConfigurationNamesIsEverStarted(t *testing.T) {
@@ -50,8 +51,8 @@ func callEveryVerb(t *testing.T, dir string) {
 	must(err)
 	_, err = r.List(ctx, b.Tree)
 	must(err)
-	c, err := r.Candidate(ctx, Draft{Base: b.Commit, Message: "m", When: when, Changes: []FileChange{
-		{Path: "f", Mode: ModeFile, From: filepath.Join(dir, "f")}, {Path: "crlf", Delete: true},
+	c, err := r.Candidate(ctx, object.Draft{Base: b.Commit, Message: "m", When: when, Changes: []object.FileChange{
+		{Path: "f", Mode: object.ModeFile, From: filepath.Join(dir, "f")}, {Path: "crlf", Delete: true},
 	}})
 	must(err)
 	d, err := r.Commit(ctx, c.Tree, []string{b.Commit}, "m", when)
@@ -82,7 +83,7 @@ func callEveryVerb(t *testing.T, dir string) {
 
 // callNewVerbs lands, replays, pushes and scans. It leaves the checkout and the
 // index alone: main only moves while it is not checked out.
-func callNewVerbs(t *testing.T, r *Repo, b Base, c Candidate) {
+func callNewVerbs(t *testing.T, r *Repo, b Base, c object.Candidate) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, r.UpdateRef(ctx, "refs/heads/landing", b.Commit, ""))
@@ -135,8 +136,8 @@ func TestAttributesOfTheCheckoutCannotHideADiff(t *testing.T) {
 	r := open(t, dir)
 	b := base(t, r)
 	gittest.Write(t, dir, map[string]string{"f": "two\n"})
-	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Message: "m", When: when, Changes: []FileChange{
-		{Path: "f", Mode: ModeFile, From: filepath.Join(dir, "f")},
+	c, err := r.Candidate(t.Context(), object.Draft{Base: b.Commit, Message: "m", When: when, Changes: []object.FileChange{
+		{Path: "f", Mode: object.ModeFile, From: filepath.Join(dir, "f")},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 // Parent returns the first parent of a commit, by its full object name, with
 // the parent's tree.
 func (r *Repo) Parent(ctx context.Context, commit string) (Base, error) {
-	if err := r.checkID(commit); err != nil {
+	if err := r.Format.Check(commit); err != nil {
 		return Base{}, fmt.Errorf("parent of %s: %w", commit, err)
 	}
 	out, err := r.git.Output(ctx, nil, "rev-parse", commit+"^", commit+"^^{tree}")
@@ -26,7 +26,7 @@ func (r *Repo) Parent(ctx context.Context, commit string) (Base, error) {
 // Changed lists the paths that differ between two trees or commits, sorted.
 func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 	for _, id := range []string{from, to} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 		}
 	}
@@ -42,7 +42,7 @@ func (r *Repo) Changed(ctx context.Context, from, to string) ([]string, error) {
 
 // TreeOf returns the tree of a commit, both by their full object names.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	if err := r.checkID(commit); err != nil {
+	if err := r.Format.Check(commit); err != nil {
 		return "", fmt.Errorf("tree of %s: %w", commit, err)
 	}
 	out, err := r.git.Output(ctx, nil, "rev-parse", "--verify", commit+"^{tree}")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -72,7 +73,7 @@ func (r *Repo) checkPush(p Push) error {
 			Why: "it is not below " + under, Fix: "push to a branch below " + under,
 		}
 	}
-	return r.checkID(p.Commit)
+	return r.Format.Check(p.Commit)
 }
 
 // contact runs one command that talks to a remote. What git says about a
@@ -103,8 +104,8 @@ func (r *Repo) scratch(address string) (string, error) {
 		return "", err
 	}
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if r.Format != SHA1 {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + r.Format + "\n"
+	if r.Format != object.SHA1 {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + string(r.Format) + "\n"
 	}
 	config += fmt.Sprintf("[remote %q]\n\turl = \"%s\"\n", remoteName, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address))
 	objects := filepath.Join(r.CommonDir, "objects")

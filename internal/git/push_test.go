@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -32,7 +33,7 @@ func bareRemote(t *testing.T, initArgs ...string) Remote {
 const pushed = "refs/heads/pawl/x"
 
 func TestPushSendsOneCommitToOneBranch(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			r := open(t, gittest.Repo(t, map[string]string{"f": "1"}, "--object-format="+format))
 			to := bareRemote(t, "--object-format="+format)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // version is the files of a tree; a name that ends with * is executable, one
@@ -25,22 +26,22 @@ func commitOf(t *testing.T, r *Repo, parent string, files version) string {
 	t.Helper()
 	empty := gittest.Run(t, r.Root, "hash-object", "-t", "tree", "-w", "/dev/null")
 	dir := t.TempDir()
-	var changes []FileChange
+	var changes []object.FileChange
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		from := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		path, mode := name, uint32(ModeFile)
+		path, mode := name, uint32(object.ModeFile)
 		if p, ok := strings.CutSuffix(name, "*"); ok {
-			path, mode = p, ModeExec
+			path, mode = p, object.ModeExec
 		}
 		if p, ok := strings.CutSuffix(name, "@"); ok {
-			path, mode = p, ModeSymlink
+			path, mode = p, object.ModeSymlink
 			must(t, os.Symlink(files[name], from))
 		} else {
 			must(t, os.WriteFile(from, []byte(files[name]), 0o600))
 		}
-		changes = append(changes, FileChange{Path: path, Mode: mode, From: from})
+		changes = append(changes, object.FileChange{Path: path, Mode: mode, From: from})
 	}
-	c, err := r.Candidate(t.Context(), Draft{Tree: empty, Changes: changes, Message: "m", When: when})
+	c, err := r.Candidate(t.Context(), object.Draft{Tree: empty, Changes: changes, Message: "m", When: when})
 	must(t, err)
 	if parent == "" {
 		return c.Commit
@@ -59,7 +60,7 @@ func contentsOf(t *testing.T, r *Repo, commit string) version {
 	for _, e := range entries {
 		text, err := r.Show(t.Context(), commit, e.Path)
 		must(t, err)
-		files[e.Path+map[uint32]string{ModeFile: "", ModeExec: "*", ModeSymlink: "@"}[e.Mode]] = string(text)
+		files[e.Path+map[uint32]string{object.ModeFile: "", object.ModeExec: "*", object.ModeSymlink: "@"}[e.Mode]] = string(text)
 	}
 	return files
 }
@@ -113,7 +114,7 @@ func TestRebaseMakesAChangeAgain(t *testing.T) {
 				t.Error("refs were written")
 			}
 			if c.conflicts != nil {
-				if got != (Candidate{}) {
+				if got != (object.Candidate{}) {
 					t.Errorf("candidate = %+v beside conflicts", got)
 				}
 				return

@@ -118,7 +118,7 @@ func (r *Repo) RemoteRef(ctx context.Context, from Remote, ref string) (id strin
 	for line := range strings.Lines(string(out)) {
 		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		// A pattern also matches the end of longer names.
-		if name == ref && r.checkID(id) == nil {
+		if name == ref && r.Format.Check(id) == nil {
 			return id, true, nil
 		}
 	}

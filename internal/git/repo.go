@@ -22,14 +22,9 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/proc"
-)
-
-// Object formats of a repository.
-const (
-	SHA1   = "sha1"
-	SHA256 = "sha256"
 )
 
 // Repo is one repository as seen from one checkout. Get it from Open. It is
@@ -37,11 +32,9 @@ const (
 // Hold.
 type Repo struct {
 	gitdir.Dirs
-	Format string // SHA1 or SHA256
+	object.Store
 
 	git program.Git
-
-	shelf *shelf // nil unless held
 }
 
 // Open finds the repository whose checkout contains dir. A repository without
@@ -69,10 +62,18 @@ func OpenWith(ctx context.Context, run program.Runner, dir string) (*Repo, error
 	if bare == "true" {
 		return nil, gitdir.Bare(r.GitDir)
 	}
-	if format != SHA1 && format != SHA256 {
+	if format != object.SHA1 && format != object.SHA256 {
 		return nil, gitdir.Unreadable(r.Root, fmt.Errorf("unknown object format %q", format))
 	}
-	r.Format = format
 	r.git = program.New(run, r.GitDir, r.CommonDir, r.GitDir)
+	r.Store = object.At(r.git, object.Format(format))
 	return r, nil
+}
+
+// Hold returns the same repository for somebody who reads from it several times
+// in a row, as Store.Hold does. Release must be called.
+func (r *Repo) Hold() (held *Repo, release func()) {
+	h := *r
+	h.Store, release = r.Store.Hold()
+	return &h, release
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -16,7 +17,7 @@ func TestOpenFindsTheCheckoutFromASubdirectory(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a/b/c": "x"})
 	r := open(t, filepath.Join(dir, "a", "b"))
 	real, _ := filepath.EvalSymlinks(dir)
-	if r.Root != real || r.GitDir != filepath.Join(real, ".git") || r.CommonDir != r.GitDir || r.Format != SHA1 {
+	if r.Root != real || r.GitDir != filepath.Join(real, ".git") || r.CommonDir != r.GitDir || r.Format != object.SHA1 {
 		t.Errorf("got %+v, want the checkout at %s", r, real)
 	}
 	b := base(t, r)
@@ -40,7 +41,7 @@ func TestOpenWorksInALinkedWorktree(t *testing.T) {
 	if b.Branch != "side" {
 		t.Errorf("branch = %q, want side", b.Branch)
 	}
-	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Message: "m", When: when})
+	c, err := r.Candidate(t.Context(), object.Draft{Base: b.Commit, Message: "m", When: when})
 	if err != nil || c.Tree != b.Tree {
 		t.Errorf("candidate = %+v, %v, want the same tree", c, err)
 	}
@@ -233,15 +234,6 @@ func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
 	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
 	}
-}
-
-func FuzzParseIndexNeverPanics(f *testing.F) {
-	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + strings.Repeat("\x00", 100)))
-	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + strings.Repeat("\x01", 200)))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = parseIndex(data, 20)
-		_, _ = parseIndex(data, 32)
-	})
 }
 
 func readFile(t *testing.T, path string) string {

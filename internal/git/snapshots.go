@@ -3,9 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -134,18 +131,6 @@ func (r *Repo) sizes(ctx context.Context, blobs map[string][]string) (map[string
 		}
 	}
 	return sizes, nil
-}
-
-// EmptyTree is the name of the tree without files, which git knows in every
-// repository.
-func (r *Repo) EmptyTree() string {
-	tree := []byte("tree 0\x00")
-	if r.Format == SHA256 {
-		sum := sha256.Sum256(tree)
-		return hex.EncodeToString(sum[:])
-	}
-	sum := sha1.Sum(tree)
-	return hex.EncodeToString(sum[:])
 }
 
 // unknownOption is git's exit status for an option that it does not have.

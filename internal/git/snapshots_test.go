@@ -53,7 +53,7 @@ func TestSnapshotsAreListedWithWhatTheyChanged(t *testing.T) {
 			if diff := cmp.Diff(want, list); diff != "" {
 				t.Errorf("snapshots (-want +got):\n%s", diff)
 			}
-			if diff, err := r.Diff(t.Context(), r.EmptyTree(), root); err != nil || !strings.Contains(string(diff), "+12345") {
+			if diff, err := r.Diff(t.Context(), r.Format.EmptyTree(), root); err != nil || !strings.Contains(string(diff), "+12345") {
 				t.Errorf("diff against nothing = %q, %v", diff, err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 var when = time.Unix(1_700_000_000, 0)
@@ -77,7 +78,7 @@ func newTree(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
 	return tree, repo
 }
 
-func changes(t *testing.T, tree *Tree) ([]git.FileChange, []Problem) {
+func changes(t *testing.T, tree *Tree) ([]object.FileChange, []Problem) {
 	t.Helper()
 	c, p, err := tree.Changes(t.Context())
 	must(t, err)
@@ -85,10 +86,10 @@ func changes(t *testing.T, tree *Tree) ([]git.FileChange, []Problem) {
 }
 
 // short writes changes as "M path", "D path" and "X path" for executables.
-func short(changes []git.FileChange) string {
+func short(changes []object.FileChange) string {
 	var list []string
 	for _, c := range changes {
-		kind := map[uint32]string{git.ModeFile: "M ", git.ModeExec: "X ", git.ModeSymlink: "L "}[c.Mode]
+		kind := map[uint32]string{object.ModeFile: "M ", object.ModeExec: "X ", object.ModeSymlink: "L "}[c.Mode]
 		if c.Delete {
 			kind = "D "
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package git
+package object
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			dir := gittest.Repo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format)
 			r := open(t, dir)
-			contents := []string{r.HashBytes([]byte("1")), r.HashBytes([]byte("2"))}
+			contents := []string{r.Format.HashBytes([]byte("1")), r.Format.HashBytes([]byte("2"))}
 			rapid.Check(t, func(rt *rapid.T) {
 				from, before := drawTree(t, rt, r, "from", "", contents)
 				changes := drawChanges(rt, dir, contents)
@@ -63,7 +63,7 @@ func drawChanges(rt *rapid.T, dir string, contents []string) []FileChange {
 
 // byIndex applies changes to a tree as read-tree, update-index and write-tree
 // do.
-func byIndex(t *testing.T, rt *rapid.T, r *Repo, from string, before []Entry, changes []FileChange) string {
+func byIndex(t *testing.T, rt *rapid.T, r Store, from string, before []Entry, changes []FileChange) string {
 	t.Helper()
 	gone, set := []string{"update-index"}, []string{"update-index", "--add", "--replace"}
 	for _, c := range changes {
@@ -75,18 +75,18 @@ func byIndex(t *testing.T, rt *rapid.T, r *Repo, from string, before []Entry, ch
 				}
 			}
 		case c.ID == "":
-			set = append(set, "--cacheinfo", "100644,"+r.HashBytes([]byte("1"))+","+c.Path)
+			set = append(set, "--cacheinfo", "100644,"+r.Format.HashBytes([]byte("1"))+","+c.Path)
 		default:
 			mode := map[uint32]string{ModeFile: "100644", ModeExec: "100755", ModeSymlink: "120000"}[c.Mode]
 			set = append(set, "--cacheinfo", mode+","+c.ID+","+c.Path)
 		}
 	}
 	for _, args := range [][]string{{"read-tree", from}, gone, set} {
-		if _, err := gittest.Try(t.Context(), r.Root, args...); err != nil {
+		if _, err := gittest.Try(t.Context(), root(r), args...); err != nil {
 			rt.Fatalf("git %v: %v", args, err)
 		}
 	}
-	tree, err := gittest.Try(t.Context(), r.Root, "write-tree")
+	tree, err := gittest.Try(t.Context(), root(r), "write-tree")
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func TestCandidateReadsOnlyFoldersOnTheWay(t *testing.T) {
 		id := gittest.Run(t, dir, "rev-parse", b.Tree+folder)
 		must(t, os.Remove(filepath.Join(dir, ".git", "objects", id[:2], id[2:])))
 	}
-	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "here/b", Mode: ModeExec, ID: r.HashBytes([]byte("1"))}}})
+	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "here/b", Mode: ModeExec, ID: r.Format.HashBytes([]byte("1"))}}})
 	must(t, err)
 	got := gittest.Run(t, dir, "ls-tree", c.Tree+":here")
-	if want := "100755 blob " + r.HashBytes([]byte("1")) + "\tb"; !strings.HasPrefix(got, want) {
+	if want := "100755 blob " + r.Format.HashBytes([]byte("1")) + "\tb"; !strings.HasPrefix(got, want) {
 		t.Errorf("tree:\n%s\nwant first:\n%s", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func FuzzTreeObject(f *testing.F) {
 	for _, body := range []string{"", "100644 a\x00" + raw, "40000 d\x00" + raw + "100644 d.\x00" + raw, "100644 a\x00short", "x a\x00" + raw, "100644 a/b\x00" + raw, "100644\x00" + raw} {
 		f.Add([]byte(body))
 	}
-	b := &Blobs{hexLen: 40}
+	b := &Blobs{format: SHA1}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		list, err := b.entries("", body)
 		if err != nil {

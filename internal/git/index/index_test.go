@@ -1,6 +1,6 @@
 //go:build unix
 
-package git
+package index_test
 
 import (
 	"bytes"
@@ -16,31 +16,53 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// indexOf describes the files of a checkout as pawl left them.
-func indexOf(t *testing.T, r *Repo, dir string) []IndexEntry {
+func open(t *testing.T, dir string) *git.Repo {
 	t.Helper()
-	entries, err := r.List(t.Context(), base(t, r).Tree)
+	r, err := git.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []IndexEntry
+	return r
+}
+
+// tree is that of the commit that is checked out.
+func tree(t *testing.T, r *git.Repo) string {
+	t.Helper()
+	b, err := r.Base(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Tree
+}
+
+// indexOf describes the files of a checkout as pawl left them.
+func indexOf(t *testing.T, r *git.Repo, dir string) []index.Entry {
+	t.Helper()
+	entries, err := r.List(t.Context(), tree(t, r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []index.Entry
 	for _, e := range entries {
 		info, err := os.Lstat(filepath.Join(dir, e.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Size = info.Size()
-		list = append(list, IndexEntry{Entry: e, Modified: info.ModTime(), Changed: info.ModTime(), Inode: 1 << 40})
+		list = append(list, index.Entry{Entry: e, Modified: info.ModTime(), Changed: info.ModTime(), Inode: 1 << 40})
 	}
-	slices.SortFunc(list, func(a, b IndexEntry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b index.Entry) int { return cmp.Compare(a.Path, b.Path) })
 	return list
 }
 
 func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			files := map[string]string{"a": "1", "a-b": "2", "a/b": "", "d/ü": "3", strings.Repeat("long", 50): "4"}
 			delete(files, "a/b")
@@ -51,7 +73,7 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 			r := open(t, dir)
 			list := indexOf(t, r, dir)
 			var b bytes.Buffer
-			if err := r.WriteIndex(&b, list); err != nil {
+			if err := index.Write(&b, r.Format, list); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, ".git", "index")
@@ -65,13 +87,13 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 			if got := gittest.Run(t, dir, "-c", "core.checkStat=minimal", "diff-files", "--raw"); got != "" {
 				t.Errorf("git takes for changed:\n%s", got)
 			}
-			if got := gittest.Run(t, dir, "write-tree"); got != base(t, r).Tree {
-				t.Errorf("write-tree %s, want %s", got, base(t, r).Tree)
+			if got := gittest.Run(t, dir, "write-tree"); got != tree(t, r) {
+				t.Errorf("write-tree %s, want %s", got, tree(t, r))
 			}
 			if got := gittest.Run(t, dir, "fsck", "--no-dangling"); got != "" {
 				t.Errorf("fsck: %s", got)
 			}
-			back, err := r.ReadIndex(b.Bytes())
+			back, err := index.Read(r.Format, b.Bytes())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,8 +110,10 @@ func TestGitTakesAnIndexThatPawlWrote(t *testing.T) {
 func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
 	r := open(t, gittest.Repo(t, nil))
 	id := strings.Repeat("1", 40)
-	entry := func(path, id string) IndexEntry { return IndexEntry{Entry: Entry{Path: path, Mode: ModeFile, ID: id}} }
-	for name, list := range map[string][]IndexEntry{
+	entry := func(path, id string) index.Entry {
+		return index.Entry{Entry: object.Entry{Path: path, Mode: object.ModeFile, ID: id}}
+	}
+	for name, list := range map[string][]index.Entry{
 		"no path":             {entry("", id)},
 		"a NUL":               {entry("a\x00b", id)},
 		"a short name":        {entry("a", "12")},
@@ -98,7 +122,7 @@ func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
 		"the same path twice": {entry("a", id), entry("a", id)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := r.WriteIndex(&bytes.Buffer{}, list); err == nil {
+			if err := index.Write(&bytes.Buffer{}, r.Format, list); err == nil {
 				t.Error("it was written")
 			}
 		})
@@ -108,25 +132,25 @@ func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
 func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
 	r := open(t, gittest.Repo(t, nil))
 	names := rapid.SampledFrom([]string{"a", "a.b", "a/b", "a0", "b", "c/d/e", "c/d", "z", "ü", "sp ace"})
-	entry := rapid.Custom(func(rt *rapid.T) IndexEntry {
+	entry := rapid.Custom(func(rt *rapid.T) index.Entry {
 		id := fmt.Sprintf("%040x", rapid.Uint64().Draw(rt, "id"))
-		return IndexEntry{Entry: Entry{Path: names.Draw(rt, "path"), Mode: ModeFile, ID: id, Size: 7}}
+		return index.Entry{Entry: object.Entry{Path: names.Draw(rt, "path"), Mode: object.ModeFile, ID: id, Size: 7}}
 	})
-	sorted := func(byPath map[string]IndexEntry) []IndexEntry {
-		var list []IndexEntry
+	sorted := func(byPath map[string]index.Entry) []index.Entry {
+		var list []index.Entry
 		for _, e := range byPath {
 			list = append(list, e)
 		}
-		slices.SortFunc(list, func(a, b IndexEntry) int { return cmp.Compare(a.Path, b.Path) })
+		slices.SortFunc(list, func(a, b index.Entry) int { return cmp.Compare(a.Path, b.Path) })
 		return list
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		all, changed := map[string]IndexEntry{}, map[string]IndexEntry{}
+		all, changed := map[string]index.Entry{}, map[string]index.Entry{}
 		for _, e := range rapid.SliceOf(entry).Draw(rt, "base") {
 			all[e.Path] = e
 		}
 		var old, got, want bytes.Buffer
-		if err := r.WriteIndex(&old, sorted(all)); err != nil {
+		if err := index.Write(&old, r.Format, sorted(all)); err != nil {
 			rt.Fatal(err)
 		}
 		gone := rapid.SliceOfDistinct(names, rapid.ID).Draw(rt, "gone")
@@ -138,10 +162,10 @@ func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
 			gone = append(gone, e.Path)
 		}
 		slices.Sort(gone)
-		if err := r.PatchIndex(&got, old.Bytes(), gone, sorted(changed)); err != nil {
+		if err := index.Patch(&got, r.Format, old.Bytes(), gone, sorted(changed)); err != nil {
 			rt.Fatal(err)
 		}
-		if err := r.WriteIndex(&want, sorted(all)); err != nil {
+		if err := index.Write(&want, r.Format, sorted(all)); err != nil {
 			rt.Fatal(err)
 		}
 		if !bytes.Equal(got.Bytes(), want.Bytes()) {
@@ -151,10 +175,10 @@ func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
 }
 
 func FuzzPatchIndex(f *testing.F) {
-	r := &Repo{Format: SHA1}
+	const format = object.Format(object.SHA1)
 	id := strings.Repeat("1", 40)
 	var b bytes.Buffer
-	if err := r.WriteIndex(&b, []IndexEntry{{Entry: Entry{Path: "a", Mode: ModeFile, ID: id}}, {Entry: Entry{Path: "b/c", Mode: ModeExec, ID: id}}}); err != nil {
+	if err := index.Write(&b, format, []index.Entry{{Entry: object.Entry{Path: "a", Mode: object.ModeFile, ID: id}}, {Entry: object.Entry{Path: "b/c", Mode: object.ModeExec, ID: id}}}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes(), "a")
@@ -162,31 +186,16 @@ func FuzzPatchIndex(f *testing.F) {
 	f.Add([]byte("DIRC\x00\x00\x00\x02\xff\xff\xff\xff"), "")
 	f.Fuzz(func(_ *testing.T, data []byte, path string) {
 		// Whatever they say, they neither crash nor take more than is there.
-		_ = r.PatchIndex(&bytes.Buffer{}, data, []string{path}, nil)
-		_, _ = r.ReadIndex(data)
+		_ = index.Patch(&bytes.Buffer{}, format, data, []string{path}, nil)
+		_, _ = index.Read(format, data)
 	})
 }
 
-func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
-	dir, other, third := gittest.Repo(t, nil), gittest.Repo(t, nil), gittest.Repo(t, nil)
-	gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# note\n" + other + "/.git/objects\n/nowhere\n"})
-	gittest.Write(t, other, map[string]string{".git/objects/info/alternates": filepath.Join("..", "..", "..", "..", "..") + "/nowhere\n" + third + "/.git/objects\n" + dir + "/.git/objects\n"})
-	got, err := open(t, dir).ObjectDirs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, d := range []string{dir, other, third} {
-		want = append(want, filepath.Join(d, ".git", "objects"))
-	}
-	if d := diff.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if text, err := open(t, third).Shallow(); text != nil || err != nil {
-		t.Errorf("a complete repository ends at %q, %v", text, err)
-	}
-	gittest.Write(t, third, map[string]string{".git/shallow": "x\n"})
-	if text, err := open(t, third).Shallow(); string(text) != "x\n" || err != nil {
-		t.Errorf("Shallow = %q, %v", text, err)
-	}
+func FuzzParseIndexNeverPanics(f *testing.F) {
+	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + strings.Repeat("\x00", 100)))
+	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + strings.Repeat("\x01", 200)))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		_, _ = index.Parse(data, 20)
+		_, _ = index.Parse(data, 32)
+	})
 }

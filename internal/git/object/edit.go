@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func (b *Blobs) load(level []*editing) (next []*editing, err error) {
 			e.entries[entry.Path] = entry
 		}
 		for name, below := range e.below {
-			if entry := e.entries[name]; entry.Mode == modeTree {
+			if entry := e.entries[name]; entry.Mode == ModeTree {
 				below.id = entry.ID
 				next = append(next, below)
 			}
@@ -118,7 +118,7 @@ func (e *editing) empty() {
 func (e *editing) set(c FileChange) {
 	at := e
 	for name := range strings.SplitSeq(c.Path, "/") {
-		if at.entries[name].Mode != modeTree {
+		if at.entries[name].Mode != ModeTree {
 			delete(at.entries, name)
 		}
 		if at.below[name] == nil {
@@ -136,7 +136,7 @@ func (e *editing) set(c FileChange) {
 func (e *editing) write(p *pack) string {
 	e.settle(p)
 	body := treeBody(slices.Collect(maps.Values(e.entries)))
-	if id := p.repo.objectID("tree", body); id == e.id {
+	if id := p.store.Format.ID("tree", body); id == e.id {
 		return id // Nothing was changed by the changes.
 	}
 	return p.add("tree", body)
@@ -148,8 +148,8 @@ func (e *editing) settle(p *pack) {
 		below.settle(p)
 		switch {
 		case len(below.entries) > 0:
-			e.entries[name] = Entry{Path: name, Mode: modeTree, ID: below.write(p)}
-		case e.entries[name].Mode == modeTree:
+			e.entries[name] = Entry{Path: name, Mode: ModeTree, ID: below.write(p)}
+		case e.entries[name].Mode == ModeTree:
 			delete(e.entries, name)
 		}
 	}
@@ -160,7 +160,7 @@ func (e *editing) settle(p *pack) {
 func treeBody(entries []Entry) []byte {
 	// Git sorts a folder as if its name ended with a slash.
 	key := func(e Entry) string {
-		if e.Mode == modeTree {
+		if e.Mode == ModeTree {
 			return e.Path + "/"
 		}
 		return e.Path

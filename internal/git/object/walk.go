@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bytes"
@@ -95,7 +95,7 @@ func (b *Blobs) split(prefix string, body []byte, files, dirs []Entry) ([]Entry,
 		if err != nil {
 			return nil, nil, err
 		}
-		if e.Mode == modeTree {
+		if e.Mode == ModeTree {
 			dirs = append(dirs, e)
 		} else {
 			files = append(files, e)
@@ -123,7 +123,7 @@ func (b *Blobs) entries(prefix string, body []byte) ([]Entry, error) {
 
 // entry reads the first entry of a tree object: "mode name\0" and the raw id.
 func (b *Blobs) entry(prefix string, body []byte) (e Entry, rest []byte, err error) {
-	raw := b.hexLen / 2
+	raw := b.format.NameLen()
 	head, rest, ok := bytes.Cut(body, []byte{0})
 	modeText, name, spaced := bytes.Cut(head, []byte{' '})
 	mode, err := strconv.ParseUint(string(modeText), 8, 32)

@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"cmp"
@@ -184,10 +184,10 @@ func (d *differ) parse(f *folder, body []byte) ([]Entry, map[string]Entry, error
 func (d *differ) entry(f *folder, path string, was, is Entry) {
 	file := Difference{Path: path, Old: was, New: is}
 	var old, now string
-	if was.Mode == modeTree {
+	if was.Mode == ModeTree {
 		old, file.Old = was.ID, Entry{}
 	}
-	if is.Mode == modeTree {
+	if is.Mode == ModeTree {
 		now, file.New = is.ID, Entry{}
 	}
 	d.file(f, file)

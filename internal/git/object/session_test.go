@@ -1,11 +1,10 @@
 //go:build unix
 
-package git
+package object
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,17 +17,16 @@ import (
 func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "one"})
 	count := &gittest.Counting{}
-	r, err := OpenWith(t.Context(), count, dir)
-	must(t, err)
+	r := openWith(t, count, dir)
 	held, release := r.Hold()
-	id := r.HashBytes([]byte("one"))
+	id := r.Format.HashBytes([]byte("one"))
 	for range 3 {
 		b := base(t, held)
 		_, err := held.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "b", Mode: ModeFile, ID: id}}})
 		must(t, err)
 		wantContent(t, held, id, "one")
 	}
-	want := []string{"rev-parse", "cat-file", "unpack-objects", "unpack-objects", "unpack-objects"}
+	want := []string{"cat-file", "unpack-objects", "unpack-objects", "unpack-objects"}
 	if d := cmp.Diff(want, count.Verbs); d != "" {
 		t.Error(d)
 	}
@@ -39,7 +37,7 @@ func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
 	}
 }
 
-func wantContent(t *testing.T, r *Repo, id, content string) {
+func wantContent(t *testing.T, r Store, id, content string) {
 	t.Helper()
 	blobs, err := r.Blobs(t.Context())
 	must(t, err)
@@ -61,7 +59,7 @@ func TestReadersAtTheSameTimeDoNotShareAProcess(t *testing.T) {
 	}
 	must(t, first.Close())
 	must(t, second.Close())
-	if _, err := first.Read(r.HashBytes([]byte("one"))); err == nil {
+	if _, err := first.Read(r.Format.HashBytes([]byte("one"))); err == nil {
 		t.Error("a closed reader reads on through the process of the next one")
 	}
 	release()
@@ -78,7 +76,7 @@ func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
 	if held.shelf.idle != nil {
 		t.Error("the process is kept")
 	}
-	wantContent(t, held, r.HashBytes([]byte("one")), "one")
+	wantContent(t, held, r.Format.HashBytes([]byte("one")), "one")
 	release()
 }
 
@@ -86,7 +84,7 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	r.Rest()
 	held, release := r.Hold()
-	id := r.HashBytes([]byte("one"))
+	id := r.Format.HashBytes([]byte("one"))
 	for range 2 {
 		wantContent(t, held, id, "one")
 		kept := held.shelf.idle
@@ -101,7 +99,7 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
 	held, release := r.Hold()
-	id := r.HashBytes([]byte("one"))
+	id := r.Format.HashBytes([]byte("one"))
 	wantContent(t, held, id, "one")
 	kept := held.shelf.idle
 	kept.cancel(errClosed)
@@ -109,29 +107,6 @@ func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 	kept.Ended <- err
 	wantContent(t, held, id, "one")
 	release()
-}
-
-func TestAHeldRepositorySeesWhatIsWrittenAndPackedMeanwhile(t *testing.T) {
-	dir := gittest.Repo(t, map[string]string{"a": "one"})
-	held, release := open(t, dir).Hold()
-	first := base(t, held)
-	gittest.Write(t, dir, map[string]string{"b": "two"})
-	gittest.Run(t, dir, "add", "-A")
-	gittest.Run(t, dir, "commit", "-q", "-m", "second")
-	second := base(t, held)
-	gittest.Run(t, dir, "gc", "-q", "--prune=now")
-	wantContent(t, held, held.HashBytes([]byte("two")), "two")
-	if third := base(t, held); first == second || second != third || second.Commit != gittest.Run(t, dir, "rev-parse", "HEAD") {
-		t.Errorf("bases %+v, %+v and %+v", first, second, third)
-	}
-	gittest.Run(t, dir, "checkout", "-q", "-b", "other", first.Commit)
-	if b := base(t, held); b.Branch != "other" || b.Commit != first.Commit {
-		t.Errorf("base = %+v, want the branch that is checked out now", b)
-	}
-	release()
-	if names := strings.Fields(gittest.Run(t, dir, "for-each-ref", "--format=%(refname)")); !slices.Equal(names, []string{"refs/heads/main", "refs/heads/other"}) {
-		t.Errorf("refs = %v", names)
-	}
 }
 
 func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
@@ -147,7 +122,7 @@ func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
 		t.Error("an expression was read")
 	}
 	for content := range map[string]bool{"one": true, "": true} {
-		if got, err := blobs.Read(r.HashBytes([]byte(content))); err != nil || string(got) != content {
+		if got, err := blobs.Read(r.Format.HashBytes([]byte(content))); err != nil || string(got) != content {
 			t.Errorf("Read = %q, %v, want %q", got, err, content)
 		}
 	}
@@ -160,19 +135,20 @@ func TestReadReportsWhatIsMissingAndStaysUsable(t *testing.T) {
 
 func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
 	r := open(t, gittest.Repo(t, map[string]string{"a": "one"}))
-	ctx, cancel := contextWithCancel(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	blobs, err := r.Blobs(ctx)
 	must(t, err)
 	cancel()
 	<-ctx.Done()
 	for err == nil { // The process may answer before its end.
-		_, err = blobs.Read(r.HashBytes([]byte("one")))
+		_, err = blobs.Read(r.Format.HashBytes([]byte("one")))
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Read = %v, want the reason for the end", err)
 	}
 	must(t, blobs.Close())
-	if _, err := blobs.Read(r.HashBytes([]byte("one"))); err == nil {
+	if _, err := blobs.Read(r.Format.HashBytes([]byte("one"))); err == nil {
 		t.Error("a dead session was read")
 	}
 }

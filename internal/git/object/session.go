@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bufio"
@@ -19,14 +19,14 @@ type session struct {
 }
 
 // startSession starts the process. It outlives ctx, whose values it has.
-func (r *Repo) startSession(ctx context.Context) (*session, error) {
+func (s Store) startSession(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	s, err := r.git.Start(ctx, "cat-file", "--batch-command", "--buffer")
+	p, err := s.git.Start(ctx, "cat-file", "--batch-command", "--buffer")
 	if err != nil {
 		cancel(err)
 		return nil, err
 	}
-	return &session{Session: s, out: bufio.NewReaderSize(s.Out, 64<<10), cancel: cancel}, nil
+	return &session{Session: p, out: bufio.NewReaderSize(p.Out, 64<<10), cancel: cancel}, nil
 }
 
 // end closes both pipes and waits for the process, which is killed if it does
@@ -92,17 +92,3 @@ func (s *shelf) clear(last bool) {
 		_ = kept.end()
 	}
 }
-
-// Hold returns the same repository for somebody who reads from it several times
-// in a row: the process behind Blobs lives on after each use and serves the
-// next one. Release ends it, waits for that, and must be called; afterwards
-// each use starts its own again.
-func (r *Repo) Hold() (held *Repo, release func()) {
-	h := *r
-	h.shelf = &shelf{}
-	return &h, func() { h.shelf.clear(true) }
-}
-
-// Rest ends the process that a held repository keeps, and waits for that. It is
-// for the time in which nobody will read; the next use starts another one.
-func (r *Repo) Rest() { r.shelf.clear(false) }

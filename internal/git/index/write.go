@@ -1,4 +1,4 @@
-package git
+package index
 
 import (
 	"bufio"
@@ -9,24 +9,25 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // IndexEntry is one file as an index knows it. Times and numbers of the file
 // are what git compares before it reads a file again.
-type IndexEntry struct {
-	Entry    // Size is that of the file on disk; only its low 32 bits count
-	Modified time.Time
-	Changed  time.Time // of the inode
-	Inode    uint64    // only its low 32 bits count
+type Entry struct {
+	object.Entry // Size is that of the file on disk; only its low 32 bits count
+	Modified     time.Time
+	Changed      time.Time // of the inode
+	Inode        uint64    // only its low 32 bits count
 }
 
-const indexVersion = 2
+const versionWritten = 2
 
 // WriteIndex writes an index file that holds entries, which are sorted by path
-// and hold each path once. The index belongs to a repository of the format of
-// r; no index of r itself is touched.
-func (r *Repo) WriteIndex(w io.Writer, entries []IndexEntry) error {
-	if err := r.writeIndex(w, indexHead(len(entries)), nil, entries); err != nil {
+// and hold each path once.
+func Write(w io.Writer, f object.Format, entries []Entry) error {
+	if err := write(w, f, header(len(entries)), nil, entries); err != nil {
 		return fmt.Errorf("write index: %w", err)
 	}
 	return nil
@@ -34,10 +35,10 @@ func (r *Repo) WriteIndex(w io.Writer, entries []IndexEntry) error {
 
 // PatchIndex writes the index that WriteIndex wrote as base without the paths
 // in gone, and with entries. Both are sorted, and what is replaced is in both.
-func (r *Repo) PatchIndex(w io.Writer, base []byte, gone []string, entries []IndexEntry) error {
-	parts, n, err := r.remains(base, gone)
+func Patch(w io.Writer, f object.Format, base []byte, gone []string, entries []Entry) error {
+	parts, n, err := remains(f, base, gone)
 	if err == nil {
-		err = r.writeIndex(w, indexHead(n+len(entries)), parts, entries)
+		err = write(w, f, header(n+len(entries)), parts, entries)
 	}
 	if err != nil {
 		return fmt.Errorf("patch index: %w", err)
@@ -45,14 +46,14 @@ func (r *Repo) PatchIndex(w io.Writer, base []byte, gone []string, entries []Ind
 	return nil
 }
 
-func indexHead(n int) []byte {
-	head := binary.BigEndian.AppendUint32([]byte("DIRC"), indexVersion)
+func header(n int) []byte {
+	head := binary.BigEndian.AppendUint32([]byte("DIRC"), versionWritten)
 	return binary.BigEndian.AppendUint32(head, uint32(n))
 }
 
 // writeIndex merges entries into records that are there already, both sorted.
-func (r *Repo) writeIndex(w io.Writer, head []byte, parts [][]byte, entries []IndexEntry) error {
-	h := r.newHash()
+func write(w io.Writer, f object.Format, head []byte, parts [][]byte, entries []Entry) error {
+	h := f.New()
 	out := bufio.NewWriterSize(io.MultiWriter(w, h), 256<<10)
 	if _, err := out.Write(head); err != nil {
 		return err
@@ -63,10 +64,10 @@ func (r *Repo) writeIndex(w io.Writer, head []byte, parts [][]byte, entries []In
 			return fmt.Errorf("%q does not follow %q", entries[i].Path, entries[i-1].Path)
 		}
 		var err error
-		if parts, err = r.copyBefore(out, parts, entries[i].Path); err != nil {
+		if parts, err = copyBefore(f, out, parts, entries[i].Path); err != nil {
 			return err
 		}
-		if record, err = appendIndexEntry(record[:0], &entries[i], r.NameLen()); err != nil {
+		if record, err = appendEntry(record[:0], &entries[i], f.NameLen()); err != nil {
 			return err
 		}
 		if _, err := out.Write(record); err != nil {
@@ -87,11 +88,11 @@ func (r *Repo) writeIndex(w io.Writer, head []byte, parts [][]byte, entries []In
 
 // copyBefore writes the records whose paths are before path and returns the
 // rest.
-func (r *Repo) copyBefore(out io.Writer, parts [][]byte, path string) ([][]byte, error) {
+func copyBefore(f object.Format, out io.Writer, parts [][]byte, path string) ([][]byte, error) {
 	for len(parts) > 0 {
 		part, at := parts[0], 0
 		for at < len(part) {
-			name, size, err := r.recordAt(part[at:])
+			name, size, err := recordAt(f, part[at:])
 			if err != nil {
 				return nil, err
 			}
@@ -114,15 +115,15 @@ func (r *Repo) copyBefore(out io.Writer, parts [][]byte, path string) ([][]byte,
 
 // remains cuts an index into runs of records, without those of the paths in
 // gone, and counts what is left.
-func (r *Repo) remains(base []byte, gone []string) (parts [][]byte, n int, err error) {
-	end := len(base) - r.NameLen()
-	if end < 12 || string(base[:8]) != string(indexHead(0)[:8]) {
-		return nil, 0, errIndex
+func remains(f object.Format, base []byte, gone []string) (parts [][]byte, n int, err error) {
+	end := len(base) - f.NameLen()
+	if end < 12 || string(base[:8]) != string(header(0)[:8]) {
+		return nil, 0, ErrForm
 	}
 	n = int(binary.BigEndian.Uint32(base[8:]))
 	from, at := 12, 12
 	for range n {
-		name, size, err := r.recordAt(base[at:end])
+		name, size, err := recordAt(f, base[at:end])
 		if err != nil {
 			return nil, 0, err
 		}
@@ -138,22 +139,22 @@ func (r *Repo) remains(base []byte, gone []string) (parts [][]byte, n int, err e
 }
 
 // recordAt returns the path of the record at the start of data, and its size.
-func (r *Repo) recordAt(data []byte) (path []byte, size int, err error) {
-	fixed := 40 + r.NameLen() + 2
+func recordAt(f object.Format, data []byte) (path []byte, size int, err error) {
+	fixed := 40 + f.NameLen() + 2
 	if len(data) < fixed {
-		return nil, 0, errIndex
+		return nil, 0, ErrForm
 	}
 	n := bytes.IndexByte(data[fixed:], 0)
 	size = (fixed+n)/8*8 + 8
 	if n <= 0 || size > len(data) {
-		return nil, 0, errIndex
+		return nil, 0, ErrForm
 	}
 	return data[fixed : fixed+n], size, nil
 }
 
 // appendIndexEntry writes one entry: ten numbers, the object name, flags, the
 // path, and one to eight NULs up to a multiple of eight.
-func appendIndexEntry(b []byte, e *IndexEntry, rawLen int) ([]byte, error) {
+func appendEntry(b []byte, e *Entry, rawLen int) ([]byte, error) {
 	if e.Path == "" || strings.IndexByte(e.Path, 0) >= 0 || len(e.ID) != 2*rawLen {
 		return nil, fmt.Errorf("entry %q of object %q cannot be in it", e.Path, e.ID)
 	}
@@ -174,26 +175,23 @@ func appendIndexEntry(b []byte, e *IndexEntry, rawLen int) ([]byte, error) {
 
 // ReadIndex reads what WriteIndex wrote, or any index of versions 2 to 4
 // without conflicts. It believes the file; its checksum is not compared.
-func (r *Repo) ReadIndex(data []byte) ([]IndexEntry, error) {
-	parsed, err := parseIndex(data, r.hexLen()/2)
+func Read(f object.Format, data []byte) ([]Entry, error) {
+	parsed, err := Parse(data, f.NameLen())
 	if err != nil {
 		return nil, fmt.Errorf("read index: %w", err)
 	}
-	entries := make([]IndexEntry, len(parsed))
+	entries := make([]Entry, len(parsed))
 	at := 12
 	for i, p := range parsed {
-		if p.stage != 0 || p.intent || p.skip {
-			return nil, fmt.Errorf("read index: %q: %w", p.Path, errIndex)
+		if p.Stage != 0 || p.Intent || p.Skip {
+			return nil, fmt.Errorf("read index: %q: %w", p.Path, ErrForm)
 		}
-		entries[i] = IndexEntry{Entry: p.Entry, Modified: p.changed}
-		if binary.BigEndian.Uint32(data[4:]) == indexVersion {
+		entries[i] = Entry{Entry: p.Entry, Modified: p.Modified}
+		if binary.BigEndian.Uint32(data[4:]) == versionWritten {
 			word := func(i int) uint32 { return binary.BigEndian.Uint32(data[at+4*i:]) }
 			entries[i].Changed, entries[i].Inode = time.Unix(int64(word(0)), int64(word(1))), uint64(word(5))
-			at += (40+r.hexLen()/2+2+len(p.Path))/8*8 + 8
+			at += (40+f.NameLen()+2+len(p.Path))/8*8 + 8
 		}
 	}
 	return entries, nil
 }
-
-// NameLen is the length of an object name in bytes, half of its digits.
-func (r *Repo) NameLen() int { return r.hexLen() / 2 }

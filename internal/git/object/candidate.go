@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bytes"
@@ -38,10 +38,10 @@ type Candidate struct{ Commit, Tree string }
 // it. No tree or commit is written if a file no longer hashes to its ID. Only
 // the folders on the way to the changed paths are read and written. The objects
 // are unreferenced until UpdateRef names the commit.
-func (r *Repo) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
-	err = r.checkDraft(d)
+func (s Store) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	err = s.checkDraft(d)
 	if err == nil {
-		c, err = r.candidate(ctx, d)
+		c, err = s.candidate(ctx, d)
 	}
 	if err != nil {
 		return Candidate{}, fmt.Errorf("write candidate: %w", err)
@@ -49,8 +49,8 @@ func (r *Repo) Candidate(ctx context.Context, d Draft) (c Candidate, err error) 
 	return c, nil
 }
 
-func (r *Repo) candidate(ctx context.Context, d Draft) (c Candidate, err error) {
-	blobs, err := r.Blobs(ctx)
+func (s Store) candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	blobs, err := s.Blobs(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -62,7 +62,7 @@ func (r *Repo) candidate(ctx context.Context, d Draft) (c Candidate, err error) 
 	if err := blobs.wantObjects(d.Changes); err != nil {
 		return c, err
 	}
-	p := &pack{repo: r}
+	p := &pack{store: s}
 	changes, err := p.contents(d.Changes)
 	if err != nil {
 		return c, err
@@ -86,16 +86,16 @@ func (b *Blobs) startOf(d Draft) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	found, err := b.resolve(name, name+"^{tree}")
+	found, err := b.Resolve(name, name+"^{tree}")
 	switch {
 	case err != nil:
 		return "", err
-	case found[0].id == "":
+	case found[0].ID == "":
 		return "", fmt.Errorf("%s %s: %w", kind, name, loop.ErrNotFound)
-	case found[0].kind != kind || found[1].kind != "tree":
-		return "", fmt.Errorf("object %s is a %s, not a %s", name, found[0].kind, kind)
+	case found[0].Kind != kind || found[1].Kind != "tree":
+		return "", fmt.Errorf("object %s is a %s, not a %s", name, found[0].Kind, kind)
 	}
-	return found[1].id, nil
+	return found[1].ID, nil
 }
 
 // wantObjects refuses changes that name a content which is not there.
@@ -109,17 +109,17 @@ func (b *Blobs) wantObjects(changes []FileChange) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := b.resolve(ids...)
+	found, err := b.Resolve(ids...)
 	if err != nil {
 		return err
 	}
 	for i, o := range found {
-		switch o.kind {
+		switch o.Kind {
 		case "blob":
 		case "":
 			return fmt.Errorf("content %s: %w", ids[i], loop.ErrNotFound)
 		default:
-			return fmt.Errorf("content %s is a %s", ids[i], o.kind)
+			return fmt.Errorf("content %s is a %s", ids[i], o.Kind)
 		}
 	}
 	return nil
@@ -128,8 +128,8 @@ func (b *Blobs) wantObjects(changes []FileChange) error {
 // wantWritten asks git whether it has what it was given, under the names that
 // were worked out here.
 func (b *Blobs) wantWritten(c Candidate) error {
-	found, err := b.resolve(c.Commit, c.Tree)
-	if err == nil && (found[0].kind != "commit" || found[1].kind != "tree") {
+	found, err := b.Resolve(c.Commit, c.Tree)
+	if err == nil && (found[0].Kind != "commit" || found[1].Kind != "tree") {
 		err = fmt.Errorf("git has not written the commit %s with the tree %s", c.Commit, c.Tree)
 	}
 	return err
@@ -146,24 +146,24 @@ func commitText(d Draft, tree string) []byte {
 	return b.Bytes()
 }
 
-func (r *Repo) checkDraft(d Draft) error {
+func (s Store) checkDraft(d Draft) error {
 	for _, id := range []string{d.Base, d.Tree} {
 		if id == "" {
 			continue
 		}
-		if err := r.checkID(id); err != nil {
+		if err := s.Format.Check(id); err != nil {
 			return err
 		}
 	}
 	for _, c := range d.Changes {
-		if err := r.checkChange(c); err != nil {
+		if err := s.checkChange(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Repo) checkChange(c FileChange) error {
+func (s Store) checkChange(c FileChange) error {
 	if err := CheckPath(c.Path); err != nil || c.Delete {
 		return err
 	}
@@ -177,7 +177,7 @@ func (r *Repo) checkChange(c FileChange) error {
 		return fmt.Errorf("path %q has the mode %o", c.Path, c.Mode)
 	}
 	if c.From == "" || c.ID != "" {
-		return r.checkID(c.ID)
+		return s.Format.Check(c.ID)
 	}
 	return nil
 }

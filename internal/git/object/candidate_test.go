@@ -1,9 +1,10 @@
 //go:build unix
 
-package git
+package object
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,70 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 )
-
-var oddNames = []string{"new\nline", `quo"te`, `back\slash`, "latin\xe9", "tab\there", "sp ace", "-dash", "ünïcode", "\x01ctl", ":(glob)*", "a/b/ c "}
-
-func odd(content string) map[string]string {
-	files := map[string]string{}
-	for _, n := range oddNames {
-		files[n] = content + n
-	}
-	return files
-}
-
-func TestListAgreesWithPlainGitForEveryKindOfName(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
-		t.Run(format, func(t *testing.T) {
-			dir := gittest.Repo(t, odd("x"), "--object-format="+format)
-			r := open(t, dir)
-			if r.Format != format {
-				t.Fatalf("format = %s, want %s", r.Format, format)
-			}
-			entries, err := r.List(t.Context(), base(t, r).Tree)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, e := range entries {
-				got = append(got, fmt.Sprintf("%o blob %s\t%s", e.Mode, e.ID, e.Path))
-				if id := r.HashBytes([]byte("x" + e.Path)); id != e.ID || e.Size != int64(len("x"+e.Path)) {
-					t.Errorf("%q: id %s size %d, want %s", e.Path, e.ID, e.Size, id)
-				}
-			}
-			want := strings.Split(strings.TrimSuffix(gittest.Run(t, dir, "ls-tree", "-r", "-z", "HEAD"), "\x00"), "\x00")
-			if d := cmp.Diff(want, got); d != "" {
-				t.Error(d)
-			}
-			sameThroughSession(t, r, entries)
-		})
-	}
-}
-
-func sameThroughSession(t *testing.T, r *Repo, want []Entry) {
-	t.Helper()
-	blobs, err := r.Blobs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer blobs.Close()
-	for _, rev := range []string{base(t, r).Commit, base(t, r).Tree} {
-		tree, got, err := blobs.Tree(rev)
-		if err != nil || tree != base(t, r).Tree {
-			t.Fatalf("Tree(%s) = %s, %v", rev, tree, err)
-		}
-		for i := range got {
-			got[i].Size = want[i].Size
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-	}
-}
 
 // whole makes changes out of everything in dir but .git.
 func whole(t *testing.T, dir string) []FileChange {
@@ -111,7 +52,7 @@ func TestCandidateWritesTheTreeThatPlainGitWouldWrite(t *testing.T) {
 			b := base(t, r)
 			gittest.Run(t, dir, "rm", "-q", "old", "file")
 			gittest.Run(t, dir, "rm", "-q", "-r", "dir")
-			gittest.Write(t, dir, odd("y"))
+			gittest.Write(t, dir, gittest.Odd("y"))
 			gittest.Write(t, dir, map[string]string{"dir": "now a file", "file/now": "a directory", "crlf": "a\r\nb\n", "empty": ""})
 			must(t, os.Symlink("../../etc/passwd", filepath.Join(dir, "link")))
 			must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
@@ -155,8 +96,8 @@ func TestCandidateCanEmptyTheTreeOrStartFromNothing(t *testing.T) {
 	if err != nil || c.Tree != empty {
 		t.Errorf("emptied: %+v, %v, want tree %s", c, err, empty)
 	}
-	entries, err := r.List(t.Context(), c.Tree)
-	if err != nil || len(entries) != 0 {
+	entries := list(t, r, c.Tree)
+	if len(entries) != 0 {
 		t.Errorf("list of the empty tree = %v, %v", entries, err)
 	}
 	c, err = r.Candidate(t.Context(), Draft{Tree: b.Tree, When: when})
@@ -173,7 +114,7 @@ func TestCandidateTakesObjectsThatExist(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	b := base(t, r)
-	id := r.HashBytes([]byte("1"))
+	id := r.Format.HashBytes([]byte("1"))
 	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, When: when, Changes: []FileChange{
 		{Path: "a", Mode: ModeExec, ID: id}, {Path: "sub", Mode: ModeGitlink, ID: b.Commit},
 	}})
@@ -258,8 +199,8 @@ func TestCandidateOfThreeThousandFiles(t *testing.T) {
 	}
 	t.Logf("candidate of 3,000 files: %v", time.Since(start))
 	start = time.Now()
-	entries, err := r.List(t.Context(), c.Tree)
-	if err != nil || len(entries) != 3000 {
+	entries := list(t, r, c.Tree)
+	if len(entries) != 3000 {
 		t.Fatalf("list = %d entries, %v, want 3000", len(entries), err)
 	}
 	t.Logf("list of 3,000 files: %v", time.Since(start))
@@ -283,31 +224,24 @@ func TestAnyPathSurvivesTheStream(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		entries, err := r.List(t.Context(), c.Tree)
-		if err != nil || len(entries) != 1 || entries[0].Path != path {
+		entries := list(t, r, c.Tree)
+		if len(entries) != 1 || entries[0].Path != path {
 			rt.Fatalf("list = %+v, %v, want the path %q", entries, err, path)
 		}
 	})
 }
 
-func TestATypicalRunStartsFewProcesses(t *testing.T) {
-	dir := gittest.Repo(t, map[string]string{"a": "1"})
-	count := &gittest.Counting{}
-	ctx := t.Context()
-	r, err := OpenWith(ctx, count, dir)
+func sameContents(t *testing.T, r Store, entries []Entry, want map[string]string) {
+	t.Helper()
+	blobs, err := r.Blobs(t.Context())
 	must(t, err)
-	b, err := r.Base(ctx, "main")
+	defer blobs.Close()
+	err = blobs.Each(idsOf(entries), func(i int, _ int64, body io.Reader) error {
+		got, err := io.ReadAll(body)
+		if string(got) != want[entries[i].Path] {
+			t.Errorf("%s = %q, want %q", entries[i].Path, got, want[entries[i].Path])
+		}
+		return err
+	})
 	must(t, err)
-	blobs, err := r.Blobs(ctx)
-	must(t, err)
-	_, _, err = blobs.Tree(b.Commit)
-	must(t, err)
-	must(t, blobs.Close())
-	c, err := r.Candidate(ctx, Draft{Base: b.Commit, When: when})
-	must(t, err)
-	must(t, r.UpdateRef(ctx, "refs/pawl/x", c.Commit, ""))
-	want := []string{"rev-parse", "cat-file", "cat-file", "cat-file", "unpack-objects", "update-ref"}
-	if d := cmp.Diff(want, count.Verbs); d != "" {
-		t.Error(d)
-	}
 }

@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"bufio"
@@ -24,7 +24,7 @@ const unpackLimit = 100
 // pack is a list of objects that git is to write. Their names are worked out
 // here, and git works them out again.
 type pack struct {
-	repo  *Repo
+	store Store
 	list  []packed
 	known map[string]bool
 }
@@ -39,7 +39,7 @@ type packed struct {
 
 // add adds an object and returns its name.
 func (p *pack) add(kind string, body []byte) string {
-	id := p.repo.objectID(kind, body)
+	id := p.store.Format.ID(kind, body)
 	p.take(packed{kind: kind, id: id, body: body})
 	return id
 }
@@ -82,13 +82,13 @@ func (p *pack) content(c FileChange, readTwice bool) (string, error) {
 			return "", err
 		}
 		target = filepath.ToSlash(target)
-		if c.ID != "" && c.ID != p.repo.HashBytes([]byte(target)) {
+		if c.ID != "" && c.ID != p.store.Format.HashBytes([]byte(target)) {
 			return "", changedMeanwhile(c)
 		}
 		return p.add("blob", []byte(target)), nil
 	}
 	if c.ID == "" || readTwice {
-		id, _, err := p.repo.HashFile(c.From, c.Mode, math.MaxInt64)
+		id, _, err := p.store.Format.HashFile(c.From, c.Mode, math.MaxInt64)
 		if err != nil {
 			return "", err
 		}
@@ -122,7 +122,7 @@ func (p *pack) write(ctx context.Context) error {
 	if len(p.list) > unpackLimit {
 		args = []string{"index-pack", "--stdin"}
 	}
-	err := p.repo.git.Pipe(ctx, in, &program.Bounded{Limit: 1 << 10}, args...)
+	err := p.store.git.Pipe(ctx, in, &program.Bounded{Limit: 1 << 10}, args...)
 	in.CloseWithError(errStopped)
 	if ferr := <-fed; ferr != nil && !errors.Is(ferr, errStopped) {
 		return ferr
@@ -133,7 +133,7 @@ func (p *pack) write(ctx context.Context) error {
 // feed writes the pack: a head, the objects, and a digest of it all.
 func (p *pack) feed(to io.Writer) error {
 	buffered := bufio.NewWriterSize(to, 64<<10)
-	sum := p.repo.newHash()
+	sum := p.store.Format.New()
 	w := io.MultiWriter(buffered, sum)
 	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(p.list)))
 	if _, err := w.Write(head); err != nil {
@@ -179,7 +179,7 @@ func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
 	if _, err := w.Write(packHead("blob", info.Size())); err != nil {
 		return err
 	}
-	h := p.repo.blobHash(info.Size())
+	h := p.store.Format.blobHash(info.Size())
 	n, err := io.Copy(io.MultiWriter(deflate, h), io.LimitReader(f, info.Size()))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", c.From, err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package git
+package object
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ import (
 var treePaths = rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "A", "a.", "a-b", "b", "é"}), 1, 4), func(parts []string) string { return strings.Join(parts, "/") })
 
 // drawTree writes a tree of drawn files, and returns it with what it holds.
-func drawTree(t *testing.T, rt *rapid.T, r *Repo, label, from string, blobs []string) (string, []Entry) {
+func drawTree(t *testing.T, rt *rapid.T, r Store, label, from string, blobs []string) (string, []Entry) {
 	t.Helper()
 	var changes []FileChange
 	for _, p := range rapid.SliceOfN(treePaths, 0, 8).Draw(rt, label) {
@@ -41,18 +41,14 @@ func drawTree(t *testing.T, rt *rapid.T, r *Repo, label, from string, blobs []st
 	if err != nil {
 		rt.Fatal(err)
 	}
-	entries, err := r.List(t.Context(), c.Tree)
-	if err != nil {
-		rt.Fatal(err)
-	}
-	return c.Tree, entries
+	return c.Tree, list(t, r, c.Tree)
 }
 
 func TestTwoTreesDifferByWhatTheirWholeListsDo(t *testing.T) {
 	for _, format := range []string{SHA1, SHA256} {
 		t.Run(format, func(t *testing.T) {
 			r := open(t, gittest.Repo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format))
-			contents := []string{r.HashBytes([]byte("1")), r.HashBytes([]byte("2"))}
+			contents := []string{r.Format.HashBytes([]byte("1")), r.Format.HashBytes([]byte("2"))}
 			blobs, err := r.Blobs(t.Context())
 			must(t, err)
 			defer blobs.Close()
@@ -163,7 +159,7 @@ func TestFoldersThatAreTheSameAreNotRead(t *testing.T) {
 	r := open(t, dir)
 	from := base(t, r).Tree
 	same := gittest.Run(t, dir, "rev-parse", from+":same")
-	c, err := r.Candidate(t.Context(), Draft{Tree: from, When: when, Changes: []FileChange{{Path: "other/c", Delete: true}, {Path: "new", Mode: ModeFile, ID: r.HashBytes([]byte("1"))}}})
+	c, err := r.Candidate(t.Context(), Draft{Tree: from, When: when, Changes: []FileChange{{Path: "other/c", Delete: true}, {Path: "new", Mode: ModeFile, ID: r.Format.HashBytes([]byte("1"))}}})
 	must(t, err)
 	must(t, os.Remove(filepath.Join(dir, ".git", "objects", same[:2], same[2:])))
 	blobs, err := r.Blobs(t.Context())
@@ -211,7 +207,7 @@ func TestTreesDifferByWhatGitSays(t *testing.T) {
 		for _, c := range d.Paths {
 			got = append(got, fmt.Sprintf(":%06o %06o %s %s\t%s", c.Old.Mode, c.New.Mode, orZeros(c.Old.ID), orZeros(c.New.ID), c.Path))
 		}
-		want := strings.Fields(strings.ReplaceAll(gittest.Run(t, r.Root, "diff-tree", "-r", "--no-renames", "--abbrev=40", trees[0], trees[1]), " ", "\x01"))
+		want := strings.Fields(strings.ReplaceAll(gittest.Run(t, root(r), "diff-tree", "-r", "--no-renames", "--abbrev=40", trees[0], trees[1]), " ", "\x01"))
 		var lines []string
 		for i := 0; i+1 < len(want); i += 2 {
 			f := strings.Split(want[i], "\x01")
@@ -228,11 +224,11 @@ func TestTreesDifferByWhatGitSays(t *testing.T) {
 
 // wantGone checks that the folders are those that git lists in one tree and not
 // in the other, without what lies below them.
-func wantGone(t *testing.T, rt *rapid.T, r *Repo, trees, got []string) {
+func wantGone(t *testing.T, rt *rapid.T, r Store, trees, got []string) {
 	t.Helper()
 	folders := func(tree string) map[string]bool {
 		set := map[string]bool{".": true}
-		for line := range strings.Lines(gittest.Run(t, r.Root, "ls-tree", "-r", "-d", "--name-only", tree)) {
+		for line := range strings.Lines(gittest.Run(t, root(r), "ls-tree", "-r", "-d", "--name-only", tree)) {
 			set[strings.TrimSpace(line)] = true
 		}
 		return set
@@ -252,7 +248,7 @@ func orZeros(id string) string {
 }
 
 // treeWith writes a tree of files by plumbing.
-func treeWith(t *testing.T, rt *rapid.T, r *Repo, files map[string]string) string {
+func treeWith(t *testing.T, rt *rapid.T, r Store, files map[string]string) string {
 	t.Helper()
 	var changes []FileChange
 	dir := t.TempDir()
@@ -285,10 +281,10 @@ func TestAComparisonOfTreesEndsAtItsLimit(t *testing.T) {
 	if d, err := blobs.Differ(full, full, 0, 0); err != nil || len(d.Paths)+len(d.Gone) > 0 {
 		t.Errorf("a tree differs from itself: %+v, %v", d, err)
 	}
-	if _, err := blobs.Differ(r.EmptyTree(), full, 29, 0); !errors.Is(err, ErrManyChanges) {
+	if _, err := blobs.Differ(r.Format.EmptyTree(), full, 29, 0); !errors.Is(err, ErrManyChanges) {
 		t.Errorf("Differ = %v, want too many changes", err)
 	}
-	if d, err := blobs.Differ(r.EmptyTree(), full, 30, 0); err != nil || len(d.Paths) != 30 {
+	if d, err := blobs.Differ(r.Format.EmptyTree(), full, 30, 0); err != nil || len(d.Paths) != 30 {
 		t.Errorf("Differ = %d files, %v", len(d.Paths), err)
 	}
 	if tree, err := blobs.TreeOf(base(t, r).Commit); err != nil || tree != full {

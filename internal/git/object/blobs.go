@@ -1,4 +1,4 @@
-package git
+package object
 
 import (
 	"cmp"
@@ -21,8 +21,7 @@ const MaxBlob = 64 << 20
 // concurrent use; requests are served one after another. After an error that
 // is not loop.ErrNotFound it is broken and every call fails: open a new one.
 type Blobs struct {
-	hexLen int
-	check  func(id string) error
+	format Format
 	shelf  *shelf
 	loose  func() bool // lets go of the context; false: it has ended the process
 
@@ -31,23 +30,23 @@ type Blobs struct {
 	*session
 }
 
-// Blobs starts the process, or takes the one that a held Repo has at hand. It
+// Blobs starts the process, or takes the one that a held Store has at hand. It
 // ends with Close, or when ctx does.
-func (r *Repo) Blobs(ctx context.Context) (*Blobs, error) {
-	s := r.shelf.take()
-	if s == nil {
+func (s Store) Blobs(ctx context.Context) (*Blobs, error) {
+	p := s.shelf.take()
+	if p == nil {
 		var err error
-		if s, err = r.startSession(ctx); err != nil {
+		if p, err = s.startSession(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return &Blobs{
-		hexLen: r.hexLen(), check: r.checkID, shelf: r.shelf, session: s,
-		loose: context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) }),
+		format: s.Format, shelf: s.shelf, session: p,
+		loose: context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) }),
 	}, nil
 }
 
-// Close ends the process and waits for it. That of a held Repo goes back to it.
+// Close ends the process and waits for it. That of a held Store goes back to it.
 func (b *Blobs) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +102,7 @@ func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r 
 		return fmt.Errorf("read objects: %w", b.broken)
 	}
 	for _, id := range ids {
-		if err := b.check(id); err != nil {
+		if err := b.format.Check(id); err != nil {
 			return fmt.Errorf("read object: %w", err)
 		}
 	}
@@ -131,7 +130,7 @@ func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r 
 // the flush, so neither side can block on a full pipe.
 func (b *Blobs) request(verb string, names []string) error {
 	var ask strings.Builder
-	ask.Grow(len(names) * (b.hexLen + 10))
+	ask.Grow(len(names) * (b.format.HexLen() + 10))
 	for _, name := range names {
 		ask.WriteString(verb)
 		ask.WriteByte(' ')
@@ -145,12 +144,12 @@ func (b *Blobs) request(verb string, names []string) error {
 	return nil
 }
 
-// object is what a name means. The zero object does not exist.
-type object struct{ id, kind string }
+// Object is what a name means. The zero Object does not exist.
+type Object struct{ ID, Kind string }
 
-// resolve asks what each name means, by one question. A name is a full object
+// Resolve asks what each name means, by one question. A name is a full object
 // name or a checked ref, with or without a suffix like ^{tree}.
-func (b *Blobs) resolve(names ...string) ([]object, error) {
+func (b *Blobs) Resolve(names ...string) ([]Object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken != nil {
@@ -159,7 +158,7 @@ func (b *Blobs) resolve(names ...string) ([]object, error) {
 	if err := b.request("info", names); err != nil {
 		return nil, err
 	}
-	found := make([]object, len(names))
+	found := make([]Object, len(names))
 	for i, name := range names {
 		line, err := b.out.ReadString('\n')
 		if err != nil {
@@ -169,10 +168,10 @@ func (b *Blobs) resolve(names ...string) ([]object, error) {
 		if len(f) == 2 && f[0] == name && f[1] == "missing" {
 			continue
 		}
-		if len(f) != 3 || b.check(f[0]) != nil {
+		if len(f) != 3 || b.format.Check(f[0]) != nil {
 			return nil, b.fail(fmt.Errorf("resolve %s: git answered %q", name, line))
 		}
-		found[i] = object{f[0], f[1]}
+		found[i] = Object{f[0], f[1]}
 	}
 	return found, nil
 }
