@@ -56,7 +56,7 @@ func (g gitDir) config() string {
 }
 
 // common writes everything but HEAD into the folder dir, which must not exist.
-func (g gitDir) common(dir string, index []index.Entry) error {
+func (g gitDir) common(dir string, entries []index.Entry) error {
 	for _, sub := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"} {
 		if err := g.folder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (g gitDir) common(dir string, index []index.Entry) error {
 			return err
 		}
 	}
-	return g.index(filepath.Join(dir, "index"), index)
+	return g.index(filepath.Join(dir, "index"), entries)
 }
 
 func (g gitDir) index(path string, entries []index.Entry) error {
