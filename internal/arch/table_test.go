@@ -48,6 +48,7 @@ var table = []row{
 		clock: "removing a group waits for its members to be gone",
 	},
 	{level: 0, name: "regular", what: "files opened that untrusted code may have made"},
+	{level: 0, name: "shell", what: "what a line for the shell says before it runs", pure: true},
 	{level: 0, name: "redact", what: "streaming redactor"},
 	{level: 0, name: "hidden", what: "characters that nobody sees, found and written out", pure: true},
 	{level: 0, name: "price", what: "prices as dated data", pure: true},
