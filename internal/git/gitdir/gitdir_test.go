@@ -3,6 +3,8 @@
 package gitdir
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -41,5 +43,39 @@ func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
 	gittest.Write(t, third, map[string]string{".git/shallow": "x\n"})
 	if text, err := open(t, third).Shallow(); string(text) != "x\n" || err != nil {
 		t.Errorf("Shallow = %q, %v", text, err)
+	}
+}
+
+func TestTheCheckoutIsFoundByItsFilesAlone(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a/b": "x"})
+	linked := filepath.Join(t.TempDir(), "linked")
+	gittest.Run(t, dir, "worktree", "add", "-q", "-b", "side", linked)
+	main, side := open(t, filepath.Join(dir, "a")), open(t, linked)
+	dir, linked = Resolve("", dir), Resolve("", linked)
+	if want := (Dirs{Root: dir, GitDir: filepath.Join(dir, ".git"), CommonDir: filepath.Join(dir, ".git")}); main != want {
+		t.Errorf("found %+v, want %+v", main, want)
+	}
+	if want := (Dirs{Root: linked, GitDir: filepath.Join(dir, ".git", "worktrees", "linked"), CommonDir: main.GitDir}); side != want {
+		t.Errorf("found %+v, want %+v", side, want)
+	}
+	if !main.Shared() || !side.Shared() || open(t, gittest.Repo(t, nil)).Shared() {
+		t.Error("what shares its refs is mistaken")
+	}
+}
+
+func TestReadFollowsLinksToRegularFilesOfBoundedSize(t *testing.T) {
+	dir := t.TempDir()
+	gittest.Write(t, dir, map[string]string{"file": "text", "large": ""})
+	link, large := filepath.Join(dir, "link"), filepath.Join(dir, "large")
+	if err := errors.Join(os.Symlink("file", link), os.Truncate(large, MaxRead+1)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := Read(link); string(text) != "text" || err != nil {
+		t.Errorf("Read = %q, %v", text, err)
+	}
+	for _, path := range []string{large, dir, filepath.Join(dir, "none")} {
+		if _, err := Read(path); err == nil {
+			t.Errorf("%s was read", path)
+		}
 	}
 }
