@@ -19,11 +19,11 @@ import (
 )
 
 // Run runs git in dir and returns what it printed, without space around it.
-func Run(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	out, err := Try(t.Context(), dir, args...)
+func Run(tb testing.TB, dir string, args ...string) string {
+	tb.Helper()
+	out, err := Try(tb.Context(), dir, args...)
 	if err != nil {
-		t.Fatalf("git %s: %v", strings.Join(args, " "), err)
+		tb.Fatalf("git %s: %v", strings.Join(args, " "), err)
 	}
 	return out
 }
@@ -47,26 +47,26 @@ func Try(ctx context.Context, dir string, args ...string) (string, error) {
 }
 
 // Repo makes a repository with the files committed on main.
-func Repo(t testing.TB, files map[string]string, initArgs ...string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "repo")
+func Repo(tb testing.TB, files map[string]string, initArgs ...string) string {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), "repo")
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	Run(t, dir, append([]string{"init", "-q"}, initArgs...)...)
-	Write(t, dir, files)
-	Run(t, dir, "add", "-A")
-	Run(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	Run(tb, dir, append([]string{"init", "-q"}, initArgs...)...)
+	Write(tb, dir, files)
+	Run(tb, dir, "add", "-A")
+	Run(tb, dir, "commit", "-q", "--allow-empty", "-m", "first")
 	return dir
 }
 
 // Write writes files below dir, with the folders that they need.
-func Write(t testing.TB, dir string, files map[string]string) {
-	t.Helper()
+func Write(tb testing.TB, dir string, files map[string]string) {
+	tb.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }

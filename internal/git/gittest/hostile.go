@@ -19,21 +19,21 @@ var Hooks = []string{
 
 // Hostile makes a repository in which every program that configuration,
 // attributes or hooks can name writes the marker.
-func Hostile(t testing.TB) (dir, marker string) {
-	t.Helper()
-	dir = Repo(t, map[string]string{
+func Hostile(tb testing.TB) (dir, marker string) {
+	tb.Helper()
+	dir = Repo(tb, map[string]string{
 		"f": "one\n", "crlf": "a\r\nb\r\n", "sub/x.bin": "\x00\x01",
 		".gitattributes": "* filter=evil diff=evil merge=evil text\n",
 	})
-	marker = filepath.Join(t.TempDir(), "marker")
-	evil := filepath.Join(t.TempDir(), "evil")
+	marker = filepath.Join(tb.TempDir(), "marker")
+	evil := filepath.Join(tb.TempDir(), "evil")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\nexit 1\n", marker)
 	if err := os.WriteFile(evil, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for _, hook := range Hooks {
 		if err := os.Symlink(evil, filepath.Join(dir, ".git", "hooks", hook)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	config := strings.ReplaceAll(`
@@ -115,7 +115,7 @@ func Hostile(t testing.TB) (dir, marker string) {
 	update = !EVIL
 `, "EVIL", evil)
 	config = strings.ReplaceAll(config, "DIR", dir)
-	Write(t, dir, map[string]string{
+	Write(tb, dir, map[string]string{
 		".git/config":          config,
 		".git/config.worktree": "[core]\n\tfsmonitor = " + evil + "\n",
 		".git/more":            "[trace2]\n\teventTarget = " + marker + "\n[core]\n\tattributesFile = " + dir + "/.gitattributes\n",

@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// errIndex means that an index file has a form that is not read here: a split
+// ErrForm means that an index file has a form that is not read here: a split
 // or sparse index, or a damaged one.
 var ErrForm = errors.New("index file is not understood")
 
-// indexEntry is what the index knows about one file of the checkout.
+// Record is what the index knows about one file of the checkout.
 type Record struct {
 	object.Entry
 	Modified time.Time // modification time when it was last compared
@@ -33,8 +33,9 @@ const (
 	flagIntent   = 0x2000
 )
 
-// parseIndex reads versions 2 to 4 of git's index format. It is done here
-// because every git command that compares the checkout may start filters.
+// Parse reads versions 2 to 4 of git's index format. It is done here
+// because every git command that compares the checkout may start filters. rawLen
+// is the length of an object name in bytes.
 func Parse(data []byte, rawLen int) ([]Record, error) {
 	if len(data) < 12+rawLen || string(data[:4]) != "DIRC" {
 		return nil, ErrForm
@@ -58,7 +59,7 @@ func Parse(data []byte, rawLen int) ([]Record, error) {
 	return entries, checkExtensions(rest)
 }
 
-// parseIndexEntry reads one entry and returns how many bytes it takes.
+// parseRecord reads one entry and returns how many bytes it takes.
 func parseRecord(data []byte, rawLen int, version uint32, previous string) (Record, int, error) {
 	fixed := 40 + rawLen + 2
 	if len(data) < fixed+2 {
@@ -92,7 +93,7 @@ func parseRecord(data []byte, rawLen int, version uint32, previous string) (Reco
 	return e, size, nil
 }
 
-// indexPath reads a path up to its NUL. In version 4 it shares a prefix with
+// pathOf reads a path up to its NUL. In version 4 it shares a prefix with
 // the path before: a number says how many bytes to drop from that one's end.
 func pathOf(data []byte, version uint32, previous string) (string, int, error) {
 	prefix, used := "", 0

@@ -174,7 +174,7 @@ func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
 	})
 }
 
-func FuzzPatchIndex(f *testing.F) {
+func FuzzPatch(f *testing.F) {
 	const format = object.Format(object.SHA1)
 	id := strings.Repeat("1", 40)
 	var b bytes.Buffer
@@ -191,7 +191,7 @@ func FuzzPatchIndex(f *testing.F) {
 	})
 }
 
-func FuzzParseIndexNeverPanics(f *testing.F) {
+func FuzzParseNeverPanics(f *testing.F) {
 	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + strings.Repeat("\x00", 100)))
 	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + strings.Repeat("\x01", 200)))
 	f.Fuzz(func(_ *testing.T, data []byte) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
-// IndexEntry is one file as an index knows it. Times and numbers of the file
+// Entry is one file as an index knows it. Times and numbers of the file
 // are what git compares before it reads a file again.
 type Entry struct {
 	object.Entry // Size is that of the file on disk; only its low 32 bits count
@@ -24,7 +24,7 @@ type Entry struct {
 
 const versionWritten = 2
 
-// WriteIndex writes an index file that holds entries, which are sorted by path
+// Write writes an index file that holds entries, which are sorted by path
 // and hold each path once.
 func Write(w io.Writer, f object.Format, entries []Entry) error {
 	if err := write(w, f, header(len(entries)), nil, entries); err != nil {
@@ -33,7 +33,7 @@ func Write(w io.Writer, f object.Format, entries []Entry) error {
 	return nil
 }
 
-// PatchIndex writes the index that WriteIndex wrote as base without the paths
+// Patch writes the index that Write wrote as base without the paths
 // in gone, and with entries. Both are sorted, and what is replaced is in both.
 func Patch(w io.Writer, f object.Format, base []byte, gone []string, entries []Entry) error {
 	parts, n, err := remains(f, base, gone)
@@ -51,7 +51,7 @@ func header(n int) []byte {
 	return binary.BigEndian.AppendUint32(head, uint32(n))
 }
 
-// writeIndex merges entries into records that are there already, both sorted.
+// write merges entries into records that are there already, both sorted.
 func write(w io.Writer, f object.Format, head []byte, parts [][]byte, entries []Entry) error {
 	h := f.New()
 	out := bufio.NewWriterSize(io.MultiWriter(w, h), 256<<10)
@@ -152,7 +152,7 @@ func recordAt(f object.Format, data []byte) (path []byte, size int, err error) {
 	return data[fixed : fixed+n], size, nil
 }
 
-// appendIndexEntry writes one entry: ten numbers, the object name, flags, the
+// appendEntry writes one entry: ten numbers, the object name, flags, the
 // path, and one to eight NULs up to a multiple of eight.
 func appendEntry(b []byte, e *Entry, rawLen int) ([]byte, error) {
 	if e.Path == "" || strings.IndexByte(e.Path, 0) >= 0 || len(e.ID) != 2*rawLen {
@@ -173,7 +173,7 @@ func appendEntry(b []byte, e *Entry, rawLen int) ([]byte, error) {
 	return append(b, make([]byte, 8-len(b)%8)...), nil
 }
 
-// ReadIndex reads what WriteIndex wrote, or any index of versions 2 to 4
+// Read reads what Write wrote, or any index of versions 2 to 4
 // without conflicts. It believes the file; its checksum is not compared.
 func Read(f object.Format, data []byte) ([]Entry, error) {
 	parsed, err := Parse(data, f.NameLen())

@@ -17,7 +17,7 @@ type Entry struct {
 	Size int64  // bytes; 0 for ModeGitlink
 }
 
-// plainMode maps what old versions of git wrote to what a checkout can hold.
+// PlainMode maps what old versions of git wrote to what a checkout can hold.
 func PlainMode(mode uint32) uint32 {
 	if mode&0o170000 == 0o100000 {
 		return ModeFile | mode&0o111

@@ -38,7 +38,7 @@ func (s *session) end() error {
 	return errors.Join(s.In.Close(), s.Out.Close(), <-s.Ended)
 }
 
-// shelf keeps the process of a held Repo while nobody uses it, one at most. A
+// shelf keeps the process of a held Store while nobody uses it, one at most. A
 // nil shelf keeps none.
 type shelf struct {
 	mu     sync.Mutex
