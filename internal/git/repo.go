@@ -4,7 +4,7 @@
 // hook, filter, text conversion, external diff, merge driver, file-system
 // monitor or signing program is ever started, and content is stored and read
 // byte for byte. What a repository holds that could start one is listed by
-// Hazards.
+// hazard.Scan.
 //
 // Two verbs reach further. Advance writes the files and the index of a checkout
 // whose branch moves, and no file in which a person has work. Push and RemoteRef
