@@ -39,9 +39,9 @@ var plantedBugs = []planted{
 		"daemon.TestAttack004ALinkToASecretIsInNoLogAndNoCommit",
 	},
 	{
-		"a link is followed when a file is read", "internal/git/open_unix.go",
+		"a link is followed when a file is read", "internal/regular/open_unix.go",
 		[][2]string{{"os.O_RDONLY|syscall.O_NOFOLLOW|", "os.O_RDONLY|"}},
-		"git.TestHashFileDoesNotFollowLinksOrBlock",
+		"git/object.TestHashFileDoesNotFollowLinksOrBlock",
 	},
 	{
 		"a file may become executable", "internal/policy/change.go",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/cli"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -47,11 +48,7 @@ func (w *workspace) write(name, text string) {
 
 func (w *workspace) git(args ...string) string {
 	w.t.Helper()
-	out, err := exec.CommandContext(w.t.Context(), "git", append([]string{"-C", w.root}, args...)...).CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return gittest.Run(w.t, w.root, args...)
 }
 
 // loop defines a loop whose agent is a line for the shell.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
@@ -117,7 +117,7 @@ func EstimateFor(home string, r ScaffoldRequest) (readiness.Cost, error) {
 // of that refuses later runs. Doing it twice is harmless; only accept records
 // such a change.
 func (s *Service) Register(ctx context.Context, accept bool) error {
-	hazards, err := s.repo.Hazards(ctx)
+	hazards, err := hazard.Scan(ctx, s.repo.Dirs)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *Service) Register(ctx context.Context, accept bool) error {
 		if err != nil || known != "" && !accept {
 			return err
 		}
-		return tx.SaveGitFingerprint(ctx, s.ws.ID, git.Fingerprint(hazards), string(list))
+		return tx.SaveGitFingerprint(ctx, s.ws.ID, hazard.Fingerprint(hazards), string(list))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -123,7 +124,7 @@ func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
 		if got := strings.Join(r.states("fix", a.ID), " "); got != "open approved" {
 			t.Errorf("the audit chain says %s", got)
 		}
-		if got := runGit(t, r.Root(), "rev-parse", "main"); got != v.Commit {
+		if got := gittest.Run(t, r.Root(), "rev-parse", "main"); got != v.Commit {
 			t.Errorf("main = %s, want %s", got, v.Commit)
 		}
 	})
@@ -180,7 +181,7 @@ func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
 // refuses wants that a yes moves nothing.
 func (r *rig) refuses(id string) {
 	r.t.Helper()
-	before := runGit(r.t, r.Root(), "rev-parse", "main")
+	before := gittest.Run(r.t, r.Root(), "rev-parse", "main")
 	view, err := r.Approve(r.t.Context(), id, loop.Answer{By: "Ada", From: "test"})
 	if f, ok := errors.AsType[*loop.Fault](err); err != nil && (!ok || f.Exit != loop.ExitRefused) {
 		r.t.Errorf("approve = %v, want it refused", err)
@@ -188,7 +189,7 @@ func (r *rig) refuses(id string) {
 	if err == nil && view.Outcome != loop.OutcomeRefused {
 		r.t.Errorf("approve ended %s (%s), want it refused", view.Outcome, view.Detail)
 	}
-	if now := runGit(r.t, r.Root(), "rev-parse", "main"); now != before {
+	if now := gittest.Run(r.t, r.Root(), "rev-parse", "main"); now != before {
 		r.t.Errorf("main moved from %s to %s", before, now)
 	}
 }
@@ -206,13 +207,13 @@ func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			runGit(t, r.Root(), "branch", "release")
+			gittest.Run(t, r.Root(), "branch", "release")
 			r.define("other", "echo evil >src/a.txt")
 			other := r.run(RunRequest{Loop: "other"})
 			_, a := r.proposed("fix")
 			copied := r.rewrite(a.ID, func(a *loop.Approval) { change(r, a, other) })
 			r.refuses(copied.ID)
-			if got := runGit(t, r.Root(), "rev-parse", "release"); got != a.Action.Onto {
+			if got := gittest.Run(t, r.Root(), "rev-parse", "release"); got != a.Action.Onto {
 				t.Errorf("release moved to %s", got)
 			}
 		})
@@ -336,7 +337,7 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	if err != nil || landed.Outcome != loop.OutcomeLanded {
 		t.Fatalf("land = %s (%s), %v", landed.Outcome, landed.Detail, err)
 	}
-	if got := runGit(t, r.Root(), "rev-parse", "main"); got != v.Commit {
+	if got := gittest.Run(t, r.Root(), "rev-parse", "main"); got != v.Commit {
 		t.Errorf("main = %s, want %s", got, v.Commit)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -269,7 +270,7 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 		t.Errorf("diff of nothing = %q, %v", patch, err)
 	}
 	// Policy may have removed what was kept.
-	runGit(t, r.Root(), "update-ref", "-d", kept.Snapshot)
+	gittest.Run(t, r.Root(), "update-ref", "-d", kept.Snapshot)
 	if patch, err := r.Diff(t.Context(), "bad"); err != nil || len(patch) != 0 {
 		t.Errorf("diff of a snapshot that is gone = %q, %v", patch, err)
 	}

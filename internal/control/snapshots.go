@@ -55,7 +55,7 @@ func (s *Service) Snapshots(ctx context.Context) ([]SnapshotRow, error) {
 	for _, k := range kept {
 		base := k.Parent
 		if base == "" {
-			base = s.repo.EmptyTree()
+			base = s.repo.Format.EmptyTree()
 		}
 		rows = append(rows, SnapshotRow{Ref: k.Ref, Commit: k.Commit, Base: base, When: k.When, Files: k.Files, Bytes: k.Bytes, State: SnapshotForeign})
 	}

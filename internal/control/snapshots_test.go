@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -68,7 +69,7 @@ func TestASnapshotThatAStepWaitsForIsNeverRemoved(t *testing.T) {
 	if _, err := r.Snapshot(t.Context(), "tidy#1"); err == nil {
 		t.Error("it is still found by its run")
 	}
-	if text := runGit(t, r.Root(), "show", commit+":src/a.txt"); text != "two" {
+	if text := gittest.Run(t, r.Root(), "show", commit+":src/a.txt"); text != "two" {
 		t.Errorf("the work is %q, want two", text)
 	}
 }
@@ -160,7 +161,7 @@ func TestLinkedWorktreesKeepEachOthersSnapshots(t *testing.T) {
 	v := r.kept("tidy")
 	r.edit(`UPDATE steps SET state = 'failed', snapshot = '` + v.Snapshot + `'`)
 	linked := filepath.Join(t.TempDir(), "linked")
-	runGit(t, r.Root(), "worktree", "add", "-q", linked)
+	gittest.Run(t, r.Root(), "worktree", "add", "-q", linked)
 	other, err := New(t.Context(), r.Deps, linked)
 	if err != nil {
 		t.Fatal(err)

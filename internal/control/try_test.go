@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -37,7 +38,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 		"a loop of the store": {"u", []GateTry{{GateView: GateView{Name: "verify", Kind: "command", Pass: true}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, commits := runGit(t, r.Root(), "status", "--porcelain", "--untracked-files=all"), r.Store.Commits()
+			status, commits := gittest.Run(t, r.Root(), "status", "--porcelain", "--untracked-files=all"), r.Store.Commits()
 			var out strings.Builder
 			got, err := r.Gates(t.Context(), c.loop, &out)
 			if err != nil || out.String() != c.out {
@@ -51,7 +52,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 					t.Errorf("%s took %v ms, has the keys %s", g.Name, g.MS, keys)
 				}
 			}
-			if now := runGit(t, r.Root(), "status", "--porcelain", "--untracked-files=all"); now != status || r.Store.Commits() != commits {
+			if now := gittest.Run(t, r.Root(), "status", "--porcelain", "--untracked-files=all"); now != status || r.Store.Commits() != commits {
 				t.Errorf("%d commits to the store, checkout:\n%s", r.Store.Commits()-commits, now)
 			}
 		})

@@ -7,13 +7,14 @@ import (
 	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/pawl-run/pawl/internal/policy"
 )
 
 // Limits of a list of patterns.
 const (
 	maxPatterns     = 100
 	maxPatternBytes = 1 << 10
-	maxAlternatives = 64 // what the braces of one pattern may stand for
 )
 
 // patternProblem says what is wrong with a glob wherever it is used, or
@@ -27,10 +28,10 @@ func patternProblem(pattern string) string {
 	case strings.HasPrefix(pattern, "!"):
 		return "exclusions are not supported; name what must not be touched in protect"
 	}
-	alternatives, ok := expandBraces(pattern, maxAlternatives)
+	alternatives, ok := policy.Alternatives(pattern)
 	switch {
 	case !ok:
-		return fmt.Sprintf("braces stand for more than %d patterns; write fewer, or one item each", maxAlternatives)
+		return fmt.Sprintf("braces stand for more than %d patterns; write fewer, or one item each", policy.MaxAlternatives)
 	case !doublestar.ValidatePattern(pattern):
 		return "not a valid glob"
 	}
@@ -43,7 +44,7 @@ func patternProblem(pattern string) string {
 // unbounded reports whether a pattern, or one of its alternatives, is the whole
 // tree: its parts are nothing but wildcards and dots.
 func unbounded(pattern string) bool {
-	alternatives, _ := expandBraces(pattern, maxAlternatives)
+	alternatives, _ := policy.Alternatives(pattern)
 	return slices.ContainsFunc(alternatives, wholeTree)
 }
 
@@ -67,75 +68,4 @@ func leavesTree(pattern string) bool {
 		}
 	}
 	return false
-}
-
-// expandBraces lists the patterns that {a,b} stands for. It reports false, at
-// once, if there are more than most.
-func expandBraces(pattern string, most int) ([]string, bool) {
-	before, inner, after, found := firstBraces(pattern)
-	if !found {
-		return []string{pattern}, true
-	}
-	tails, ok := expandBraces(after, most)
-	if !ok {
-		return nil, false
-	}
-	var all []string
-	for _, choice := range splitChoices(inner) {
-		heads, ok := expandBraces(choice, most)
-		if !ok || len(all)+len(heads)*len(tails) > most {
-			return nil, false
-		}
-		for _, head := range heads {
-			for _, tail := range tails {
-				all = append(all, before+head+tail)
-			}
-		}
-	}
-	return all, true
-}
-
-// firstBraces splits a pattern around its first pair of braces.
-func firstBraces(pattern string) (before, inner, after string, found bool) {
-	level, start := 0, 0
-	for i := 0; i < len(pattern); i++ {
-		switch pattern[i] {
-		case '\\':
-			i++
-		case '{':
-			if level++; level == 1 {
-				start = i
-			}
-		case '}':
-			if level == 0 {
-				continue
-			}
-			if level--; level == 0 {
-				return pattern[:start], pattern[start+1 : i], pattern[i+1:], true
-			}
-		}
-	}
-	return "", "", "", false
-}
-
-// splitChoices splits at the commas that stand in no inner braces.
-func splitChoices(inner string) []string {
-	var all []string
-	level, start := 0, 0
-	for i := 0; i < len(inner); i++ {
-		switch inner[i] {
-		case '\\':
-			i++
-		case '{':
-			level++
-		case '}':
-			level--
-		case ',':
-			if level == 0 {
-				all = append(all, inner[start:i])
-				start = i + 1
-			}
-		}
-	}
-	return append(all, inner[start:])
 }

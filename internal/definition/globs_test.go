@@ -36,6 +36,17 @@ func TestAttack013UnboundedScopesAreRefused(t *testing.T) {
 	}
 }
 
+// A brace in a character class is a character: policy takes it for one, and what
+// stands behind it is an alternative of its own.
+func TestABraceInAClassHidesNoAlternative(t *testing.T) {
+	for _, item := range []string{"{a,[}],**}", "{a,[}],../x}", "{a,[}],/etc/x}"} {
+		_, findings, short := convert(t, with(configA, "scope", fmt.Sprintf(" [ok/**, %q]", item)))
+		if !cmp.Equal(short, []string{"error scope"}) {
+			t.Errorf("scope item %q gives %+v, want an error", item, findings)
+		}
+	}
+}
+
 func TestAttack014BraceBombsAreRefusedFast(t *testing.T) {
 	for name, item := range map[string]string{
 		"10,000 groups":        "src/" + strings.Repeat("{a,b}", 10_000),

@@ -3,7 +3,6 @@
 package effect_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -12,34 +11,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
 )
-
-// plainGit runs git as a user would, with nobody's personal configuration.
-func plainGit(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	var out, stderr bytes.Buffer
-	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
-		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
-		Dir:  dir,
-		Env: []string{
-			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
-			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
-		},
-		Stdout: &out, Stderr: &stderr, Timeout: time.Minute,
-	})
-	if err != nil || res.Exit != 0 {
-		t.Fatalf("git %s: %v, exit %d: %s", strings.Join(args, " "), err, res.Exit, &stderr)
-	}
-	return strings.TrimSpace(out.String())
-}
 
 // bench is a repository with two trees: that of main, and one that was gated.
 type bench struct {
@@ -52,15 +31,15 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{dir: t.TempDir()}
-	plainGit(t, b.dir, "init", "-q")
+	gittest.Run(t, b.dir, "init", "-q")
 	writeFile(t, filepath.Join(b.dir, "a.txt"), "one\n")
-	plainGit(t, b.dir, "add", "-A")
-	plainGit(t, b.dir, "commit", "-q", "-m", "first")
-	b.parent = plainGit(t, b.dir, "rev-parse", "HEAD")
+	gittest.Run(t, b.dir, "add", "-A")
+	gittest.Run(t, b.dir, "commit", "-q", "-m", "first")
+	b.parent = gittest.Run(t, b.dir, "rev-parse", "HEAD")
 	writeFile(t, filepath.Join(b.dir, "a.txt"), "two\n")
-	plainGit(t, b.dir, "add", "-A")
-	b.gated = plainGit(t, b.dir, "write-tree")
-	plainGit(t, b.dir, "reset", "-q", "--hard")
+	gittest.Run(t, b.dir, "add", "-A")
+	b.gated = gittest.Run(t, b.dir, "write-tree")
+	gittest.Run(t, b.dir, "reset", "-q", "--hard")
 	var err error
 	if b.repo, err = git.Open(t.Context(), b.dir); err != nil {
 		t.Fatal(err)
@@ -94,7 +73,7 @@ func (b *bench) request(change ...string) loop.Effect {
 // refs are all refs of the repository with what they name.
 func (b *bench) refs(t *testing.T) string {
 	t.Helper()
-	return plainGit(t, b.dir, "for-each-ref", "--format=%(refname) %(objectname)") + "\n" + plainGit(t, b.dir, "symbolic-ref", "HEAD")
+	return gittest.Run(t, b.dir, "for-each-ref", "--format=%(refname) %(objectname)") + "\n" + gittest.Run(t, b.dir, "symbolic-ref", "HEAD")
 }
 
 func (b *bench) apply(t *testing.T, e loop.Effect) string {
@@ -110,20 +89,20 @@ func TestAProposedBranchHoldsExactlyTheGatedTree(t *testing.T) {
 	b := newBench(t)
 	before := b.refs(t)
 	commit := b.apply(t, b.request())
-	if got := plainGit(t, b.dir, "rev-parse", "refs/heads/pawl/fix/1"); got != commit || commit == "" {
+	if got := gittest.Run(t, b.dir, "rev-parse", "refs/heads/pawl/fix/1"); got != commit || commit == "" {
 		t.Errorf("the branch is at %s, and the result says %q", got, commit)
 	}
-	got := plainGit(t, b.dir, "log", "-1", "--format=%T|%P|%s|%an|%cI", commit)
+	got := gittest.Run(t, b.dir, "log", "-1", "--format=%T|%P|%s|%an|%cI", commit)
 	if want := b.gated + "|" + b.parent + "|put it right|pawl|2026-09-03T08:20:00Z"; strings.ReplaceAll(got, "+00:00", "Z") != want {
 		t.Errorf("commit = %s, want %s", got, want)
 	}
-	if got := plainGit(t, b.dir, "log", "-1", "--format=%(trailers:key=Pawl-Loop,valueonly)", commit); got != "fix" {
+	if got := gittest.Run(t, b.dir, "log", "-1", "--format=%(trailers:key=Pawl-Loop,valueonly)", commit); got != "fix" {
 		t.Errorf("trailer = %q, want fix", got)
 	}
 	if after := b.refs(t); strings.Replace(after, "refs/heads/pawl/fix/1 "+commit+"\n", "", 1) != before {
 		t.Errorf("other refs moved:\n%s", cmp.Diff(before, after))
 	}
-	if status := plainGit(t, b.dir, "status", "--porcelain"); status != "" {
+	if status := gittest.Run(t, b.dir, "status", "--porcelain"); status != "" {
 		t.Errorf("the checkout changed: %s", status)
 	}
 }
@@ -144,7 +123,7 @@ func TestLookingFindsWhatWasAppliedAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, found); err != nil || diff != "" {
 		t.Errorf("after: Look = %v (-want +got):\n%s", err, diff)
 	}
-	plainGit(t, b.dir, "pack-refs", "--all")
+	gittest.Run(t, b.dir, "pack-refs", "--all")
 	if found, err = b.propose.Look(t.Context(), b.request()); err != nil || !found.Applied {
 		t.Errorf("packed: Look = %+v, %v; want applied", found, err)
 	}
@@ -173,18 +152,18 @@ func TestABranchOfSomebodyElseIsAnErrorAndStaysWhereItIs(t *testing.T) {
 		"at the base": func(_ *testing.T, b *bench) string { return b.parent },
 		"at a commit of the same tree": func(t *testing.T, b *bench) string {
 			t.Helper()
-			return plainGit(t, b.dir, "commit-tree", b.gated, "-p", b.parent, "-m", "put it right")
+			return gittest.Run(t, b.dir, "commit-tree", b.gated, "-p", b.parent, "-m", "put it right")
 		},
 		"at what an earlier request made": func(t *testing.T, b *bench) string {
 			t.Helper()
 			commit := b.apply(t, b.request(effect.ArgBranch, "other", effect.ArgWhen, "2026-09-03T08:20:01Z"))
-			plainGit(t, b.dir, "branch", "-D", "other")
+			gittest.Run(t, b.dir, "branch", "-D", "other")
 			return commit
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			plainGit(t, b.dir, "update-ref", "refs/heads/pawl/fix/1", at(t, b))
+			gittest.Run(t, b.dir, "update-ref", "refs/heads/pawl/fix/1", at(t, b))
 			before := b.refs(t)
 			if _, err := b.propose.Apply(t.Context(), b.request()); !errors.Is(err, git.ErrRefMoved) {
 				t.Errorf("Apply = %v, want a moved ref", err)
@@ -203,7 +182,7 @@ func TestABranchOfSomebodyElseIsAnErrorAndStaysWhereItIs(t *testing.T) {
 func TestTheSameRequestMakesTheSameCommit(t *testing.T) {
 	b := newBench(t)
 	first := b.apply(t, b.request())
-	plainGit(t, b.dir, "branch", "-D", "pawl/fix/1")
+	gittest.Run(t, b.dir, "branch", "-D", "pawl/fix/1")
 	if again := b.apply(t, b.request()); again != first {
 		t.Errorf("again = %s, first = %s", again, first)
 	}
@@ -211,7 +190,7 @@ func TestTheSameRequestMakesTheSameCommit(t *testing.T) {
 	for name, change := range map[string][]string{
 		"another message": {effect.ArgMessage, "put it left"},
 		"another time":    {effect.ArgWhen, "2026-09-03T08:20:01Z"},
-		"another tree":    {effect.ArgTree, plainGit(t, b.dir, "rev-parse", "HEAD^{tree}")},
+		"another tree":    {effect.ArgTree, gittest.Run(t, b.dir, "rev-parse", "HEAD^{tree}")},
 		"another parent":  {effect.ArgParent, first},
 	} {
 		commit := b.apply(t, b.request(append(change, effect.ArgBranch, "pawl/"+strings.ReplaceAll(name, " ", "-"))...))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -15,9 +16,9 @@ func TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands(t *testing.T) 
 	b := newBench(t)
 	when := time.Unix(1_700_000_000, 0)
 	writeFile(t, filepath.Join(b.dir, "a.txt"), "never gated\n")
-	plainGit(t, b.dir, "add", "-A")
-	other := plainGit(t, b.dir, "write-tree")
-	plainGit(t, b.dir, "reset", "-q", "--hard")
+	gittest.Run(t, b.dir, "add", "-A")
+	other := gittest.Run(t, b.dir, "write-tree")
+	gittest.Run(t, b.dir, "reset", "-q", "--hard")
 	for name, merge := range map[string]string{"by a fast-forward": "", "by a merge": "true"} {
 		t.Run(name, func(t *testing.T) {
 			commit, err := b.repo.Commit(t.Context(), other, []string{b.parent}, "m", when)
@@ -35,7 +36,7 @@ func TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands(t *testing.T) 
 			if found, err := land.Look(t.Context(), e); err == nil || found.Applied {
 				t.Errorf("found %+v, %v, want an error", found, err)
 			}
-			if tip := plainGit(t, b.dir, "rev-parse", "main"); tip != b.parent {
+			if tip := gittest.Run(t, b.dir, "rev-parse", "main"); tip != b.parent {
 				t.Errorf("main is at %s, was %s", tip, b.parent)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 )
@@ -114,8 +115,8 @@ func (e commitEffect) commit(ctx context.Context, ef loop.Effect) (string, error
 	if ef.Args["verdict"] != "pass" {
 		from = ef.Args["base"]
 	}
-	cand, err := e.repo.Candidate(ctx, git.Draft{
-		Base: from, When: time.Unix(1, 0), Changes: []git.FileChange{{Path: bootState, Mode: git.ModeFile, From: file}},
+	cand, err := e.repo.Candidate(ctx, object.Draft{
+		Base: from, When: time.Unix(1, 0), Changes: []object.FileChange{{Path: bootState, Mode: object.ModeFile, From: file}},
 	})
 	if err != nil {
 		return "", err

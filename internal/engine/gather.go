@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -28,7 +28,7 @@ type work struct {
 	report    report.Report
 	malformed error // why the report could not be read
 	changed   []string
-	candidate git.Candidate
+	candidate object.Candidate
 	compared  workspace.Comparison // of the candidate with the run's base
 	refused   []string             // each path that may not be changed, with its rule
 	leaked    []string             // each secret that the candidate adds
@@ -148,7 +148,7 @@ func (w work) claim() report.Outcome {
 
 // changed lists the paths by which the candidate differs from the run's base.
 // A tree that goes on from a snapshot differs by more than this turn changed.
-func (c *cycle) changed(ctx context.Context, changes []git.FileChange, cand git.Candidate) ([]string, error) {
+func (c *cycle) changed(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
 	if c.treeBase != c.run.BaseCommit {
 		return c.t.Repo.Changed(ctx, c.run.BaseTree, cand.Tree)
 	}

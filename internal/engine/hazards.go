@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -15,16 +15,16 @@ import (
 // person registered the workspace was changed by something that could just as
 // well have been an agent, and the next git command of a person would run it.
 func (c *cycle) hazards(ctx context.Context) (*ending, error) {
-	now, err := c.t.Repo.Hazards(ctx)
+	now, err := hazard.Scan(ctx, c.t.Repo.Dirs)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range now {
 		if h.Refuse {
-			return refusedHazards("the repository's git configuration is refused", []git.Hazard{h}, "take it out"), nil
+			return refusedHazards("the repository's git configuration is refused", []hazard.Hazard{h}, "take it out"), nil
 		}
 	}
-	fingerprint := git.Fingerprint(now)
+	fingerprint := hazard.Fingerprint(now)
 	held := [2]string{c.t.Workspace.ID, fingerprint}
 	if _, ok := c.seen.Load(held); ok {
 		return nil, nil
@@ -43,16 +43,16 @@ func (c *cycle) hazards(ctx context.Context) (*ending, error) {
 	case known == "":
 		return nil, c.acceptHazards(fingerprint, now)
 	}
-	var before []git.Hazard
+	var before []hazard.Hazard
 	if err := json.Unmarshal([]byte(list), &before); err != nil {
 		return nil, fmt.Errorf("read what was recorded of the git configuration: %w", err)
 	}
-	changed := git.Changed(before, now)
+	changed := hazard.Changed(before, now)
 	return refusedHazards("the repository's git configuration changed since it was registered", changed, "if you did this, pawl init --accept-git-config records it"), nil
 }
 
 // acceptHazards records what the first run of a workspace finds.
-func (c *cycle) acceptHazards(fingerprint string, now []git.Hazard) error {
+func (c *cycle) acceptHazards(fingerprint string, now []hazard.Hazard) error {
 	list, err := json.Marshal(now)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *cycle) acceptHazards(fingerprint string, now []git.Hazard) error {
 	return nil
 }
 
-func refusedHazards(what string, changed []git.Hazard, fix string) *ending {
+func refusedHazards(what string, changed []hazard.Hazard, fix string) *ending {
 	var list []string
 	for _, h := range changed {
 		list = append(list, fmt.Sprintf("%s %s in %s (%s)", h.Kind, h.Key, h.Where, h.Why))

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/gate"
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/hidden"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -60,12 +60,12 @@ func hiddenIn(changes []policy.Change) (flags []string) {
 // withJudgesOfBase runs the gates on the candidate with its judging files as
 // they are on the base, and says which of them fail there.
 func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (flags []string, err error) {
-	var changes []git.FileChange
+	var changes []object.FileChange
 	for _, path := range judges {
 		e, there := w.compared.Before[path]
-		changes = append(changes, git.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
+		changes = append(changes, object.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
 	}
-	restored, err := c.t.Repo.Candidate(ctx, git.Draft{
+	restored, err := c.t.Repo.Candidate(ctx, object.Draft{
 		Base: w.candidate.Commit, Changes: changes, Message: "pawl: " + c.run.ID + " with the judging files of its base", When: c.Now(),
 	})
 	if err != nil {

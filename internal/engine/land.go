@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
@@ -190,7 +191,7 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 
 // judgeRebased takes the moved change through scope, gates and proposal like
 // any other candidate.
-func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved git.Candidate) (ending, error) {
+func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.Candidate) (ending, error) {
 	changed, err := c.t.Repo.Changed(ctx, c.run.BaseCommit, moved.Commit)
 	if err != nil {
 		return ending{}, err

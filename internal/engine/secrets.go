@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -105,7 +105,7 @@ func (c *cycle) clear(ctx context.Context, ref, commit, msg string) error {
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	tree, err := c.t.Repo.Candidate(ctx, git.Draft{Base: commit, Changes: changes, Message: msg, When: c.Now()})
+	tree, err := c.t.Repo.Candidate(ctx, object.Draft{Base: commit, Changes: changes, Message: msg, When: c.Now()})
 	if err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func (c *cycle) clear(ctx context.Context, ref, commit, msg string) error {
 
 // cleared are the changes by which files lose their secrets. A file whose content
 // nobody has read is left out.
-func (c *cycle) cleared(all []policy.Change) (changes []git.FileChange, err error) {
+func (c *cycle) cleared(all []policy.Change) (changes []object.FileChange, err error) {
 	secrets := c.secrets()
 	for i, ch := range all {
 		if leaks(secrets, []policy.Change{ch}) == nil {
 			continue
 		}
-		changes = append(changes, git.FileChange{Path: ch.Path, Delete: true})
+		changes = append(changes, object.FileChange{Path: ch.Path, Delete: true})
 		if ch.New.Text == "" && ch.New.Size > 0 {
 			continue
 		}
@@ -136,7 +136,7 @@ func (c *cycle) cleared(all []policy.Change) (changes []git.FileChange, err erro
 		if err := os.WriteFile(file, []byte(secrets.String(ch.New.Text)), 0o600); err != nil {
 			return nil, err
 		}
-		changes = append(changes, git.FileChange{Path: secrets.String(ch.Path), Mode: ch.New.Mode, From: file})
+		changes = append(changes, object.FileChange{Path: secrets.String(ch.Path), Mode: ch.New.Mode, From: file})
 	}
 	return changes, nil
 }

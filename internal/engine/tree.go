@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -193,11 +194,11 @@ func (c *cycle) keepCandidate(ctx context.Context, tree string) error {
 
 // candidate writes what the agent changed as a commit on the run's base, on no
 // branch, and returns it with the changed paths.
-func (c *cycle) candidate(ctx context.Context, changes []git.FileChange) (git.Candidate, error) {
+func (c *cycle) candidate(ctx context.Context, changes []object.FileChange) (object.Candidate, error) {
 	if len(changes) == 0 {
-		return git.Candidate{Commit: c.treeBase, Tree: c.tree.From}, nil
+		return object.Candidate{Commit: c.treeBase, Tree: c.tree.From}, nil
 	}
-	return c.t.Repo.Candidate(ctx, git.Draft{Base: c.treeBase, Changes: changes, Message: "pawl: candidate of " + c.run.ID, When: c.Now()})
+	return c.t.Repo.Candidate(ctx, object.Draft{Base: c.treeBase, Changes: changes, Message: "pawl: candidate of " + c.run.ID, When: c.Now()})
 }
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }

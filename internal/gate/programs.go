@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // interpreters run the first file that they are given.
@@ -41,7 +43,7 @@ func Programs(line string) []string {
 		}
 		words := make([]string, len(call.Args))
 		for i, w := range call.Args {
-			words[i] = literalWord(w)
+			words[i] = shell.Literal(w)
 		}
 		if words[0] == "cd" {
 			prefix = "**/" // From here on a relative name may mean a file in any folder.
@@ -94,29 +96,4 @@ func inTree(name string) []string {
 		return nil
 	}
 	return []string{clean}
-}
-
-// literalWord is what a word says before the shell expands anything, or empty
-// if only the shell knows.
-func literalWord(w *syntax.Word) string {
-	var b strings.Builder
-	for _, part := range w.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
-		case *syntax.SglQuoted:
-			b.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			for _, inner := range p.Parts {
-				lit, ok := inner.(*syntax.Lit)
-				if !ok {
-					return ""
-				}
-				b.WriteString(lit.Value)
-			}
-		default:
-			return ""
-		}
-	}
-	return b.String()
 }

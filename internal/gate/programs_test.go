@@ -12,6 +12,7 @@ func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 		"ci/check.sh && python3 -u tools/x.py a.txt":   "ci/check.sh tools/x.py",
 		"cd ci && ./check.sh":                          "**/check.sh",
 		". ./env.sh; go test ./...":                    "env.sh",
+		`bash -c "sh \"inner script.sh\""`:             "inner script.sh",
 		`bash -c "sh 'inner script.sh'"`:               "inner script.sh",
 		"env A=1 timeout 5m sh check.sh":               "check.sh",
 		"if true; then (exec ./run.sh | tail -1); fi":  "run.sh",

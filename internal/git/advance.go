@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -80,12 +81,12 @@ func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
 // Contains reports whether commit is tip or one of its ancestors.
 func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	for _, id := range []string{tip, commit} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return false, fmt.Errorf("compare history: %w", err)
 		}
 	}
-	_, err := r.git(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
-	if exitStatus(err) == 1 {
+	_, err := r.git.Output(ctx, nil, "merge-base", "--is-ancestor", commit, tip)
+	if program.Status(err) == 1 {
 		return false, nil
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *Repo) checkAdvance(a Advance) error {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	for _, id := range []string{a.Onto, a.Commit} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return fmt.Errorf("advance %s: %w", a.Branch, err)
 		}
 	}
@@ -218,8 +219,8 @@ func (r *Repo) resume(ctx context.Context, j *journal) error {
 
 // head returns the full name of the ref that is checked out here, or nothing.
 func (r *Repo) head(ctx context.Context) (string, error) {
-	out, err := r.git(ctx, nil, "symbolic-ref", "-q", "HEAD")
-	if exitStatus(err) == 1 {
+	out, err := r.git.Output(ctx, nil, "symbolic-ref", "-q", "HEAD")
+	if program.Status(err) == 1 {
 		return "", nil
 	}
 	return strings.TrimSuffix(string(out), "\n"), err

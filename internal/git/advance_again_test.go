@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -34,7 +36,7 @@ func TestAdvanceThatDiesAnywhereIsFinishedByRepeatingIt(t *testing.T) {
 				t.Fatalf("%s:%d: Advance = %v, want the fault", name, k, err)
 			}
 			_, unfinished, err := l.repo.Unfinished(t.Context())
-			moved := plainGit(t, l.dir, "rev-parse", "main") == l.a.Commit
+			moved := gittest.Run(t, l.dir, "rev-parse", "main") == l.a.Commit
 			if err != nil || unfinished != moved {
 				t.Errorf("%s:%d: Unfinished = %v, %v, and the branch moved: %v", name, k, unfinished, err, moved)
 			}
@@ -54,9 +56,9 @@ func TestRepeatingLeavesWhatAPersonChangedMeanwhile(t *testing.T) {
 	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); err == nil {
 		t.Fatal("the fault was not seen")
 	}
-	writeFiles(t, l.dir, map[string]string{"edit": "mine\n", "gone/deep/file": "mine\n", "new/er/file": "mine\n"})
+	gittest.Write(t, l.dir, map[string]string{"edit": "mine\n", "gone/deep/file": "mine\n", "new/er/file": "mine\n"})
 	must(t, l.repo.Advance(t.Context(), l.a))
-	if got, want := plainGit(t, l.dir, "status", "--porcelain", "-uall"), "M edit\n M new/er/file\n?? gone/deep/file"; got != want {
+	if got, want := gittest.Run(t, l.dir, "status", "--porcelain", "-uall"), "M edit\n M new/er/file\n?? gone/deep/file"; got != want {
 		t.Errorf("status = %q, want %q", got, want)
 	}
 	for name, text := range map[string]string{"edit": "mine\n", "gone/deep/file": "mine\n", "new/er/file": "mine\n", "dir": "now a file\n"} {
@@ -73,7 +75,7 @@ func TestALaterAdvanceFinishesTheOneBefore(t *testing.T) {
 	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); err == nil {
 		t.Fatal("the fault was not seen")
 	}
-	c, err := l.repo.Candidate(t.Context(), Draft{Base: l.a.Commit, Message: "m", When: when, Changes: []FileChange{{Path: "edit", Delete: true}}})
+	c, err := l.repo.Candidate(t.Context(), object.Draft{Base: l.a.Commit, Message: "m", When: when, Changes: []object.FileChange{{Path: "edit", Delete: true}}})
 	must(t, err)
 	next := Advance{Branch: "main", Onto: l.a.Commit, Commit: c.Commit}
 	must(t, l.repo.Advance(t.Context(), next))
@@ -83,7 +85,7 @@ func TestALaterAdvanceFinishesTheOneBefore(t *testing.T) {
 func TestACompletedAdvanceIsNeverDoneAgain(t *testing.T) {
 	l := newLanding(t)
 	must(t, l.repo.Advance(t.Context(), l.a))
-	plainGit(t, l.dir, "checkout", "-q", l.a.Onto, "--", "edit")
+	gittest.Run(t, l.dir, "checkout", "-q", l.a.Onto, "--", "edit")
 	before := snapshot(t, l.dir)
 	must(t, l.repo.Advance(t.Context(), l.a))
 	if d := cmp.Diff(before, snapshot(t, l.dir)); d != "" {

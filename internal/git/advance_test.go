@@ -17,6 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -34,29 +36,29 @@ var landBefore = map[string]string{
 // newLanding commits before on main, then every kind of change beside it.
 func newLanding(t *testing.T, initArgs ...string) landing {
 	t.Helper()
-	dir := newRepo(t, landBefore, initArgs...)
+	dir := gittest.Repo(t, landBefore, initArgs...)
 	r := open(t, dir)
 	onto := base(t, r).Commit
-	plainGit(t, dir, "checkout", "-q", "-b", "proposal")
-	plainGit(t, dir, "rm", "-q", "-r", "gone", "dir", "file")
-	writeFiles(t, dir, map[string]string{"edit": "two\r\n", "dir": "now a file\n", "file/now": "a directory\n", "new/er/file": "n\n", "ex\ne": "#!/bin/sh\n"})
+	gittest.Run(t, dir, "checkout", "-q", "-b", "proposal")
+	gittest.Run(t, dir, "rm", "-q", "-r", "gone", "dir", "file")
+	gittest.Write(t, dir, map[string]string{"edit": "two\r\n", "dir": "now a file\n", "file/now": "a directory\n", "new/er/file": "n\n", "ex\ne": "#!/bin/sh\n"})
 	must(t, os.Symlink("../keep", filepath.Join(dir, "new", "link")))
 	must(t, os.Chmod(filepath.Join(dir, "ex\ne"), 0o755))
 	must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
-	plainGit(t, dir, "add", "-A")
-	plainGit(t, dir, "commit", "-q", "-m", "change")
-	commit := plainGit(t, dir, "rev-parse", "HEAD")
-	plainGit(t, dir, "checkout", "-q", "main")
+	gittest.Run(t, dir, "add", "-A")
+	gittest.Run(t, dir, "commit", "-q", "-m", "change")
+	commit := gittest.Run(t, dir, "rev-parse", "HEAD")
+	gittest.Run(t, dir, "checkout", "-q", "main")
 	return landing{dir, r, Advance{Branch: "main", Onto: onto, Commit: commit, From: "proposal"}}
 }
 
 // landed fails unless main is at the commit and plain git finds no difference.
 func (l landing) landed(t *testing.T) {
 	t.Helper()
-	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
+	if got := gittest.Run(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
 		t.Errorf("main is at %s, want %s", got, l.a.Commit)
 	}
-	if got := plainGit(t, l.dir, "status", "--porcelain", "--untracked-files=all"); got != "" {
+	if got := gittest.Run(t, l.dir, "status", "--porcelain", "--untracked-files=all"); got != "" {
 		t.Errorf("plain git finds differences:\n%s", got)
 	}
 }
@@ -86,18 +88,18 @@ func snapshot(t *testing.T, dir string) map[string]string {
 }
 
 func TestAdvanceBringsTheCheckoutAlong(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			l := newLanding(t, "--object-format="+format)
-			writeFiles(t, l.dir, map[string]string{"keep": "a person's own work\n", "untracked": "u\n"})
+			gittest.Write(t, l.dir, map[string]string{"keep": "a person's own work\n", "untracked": "u\n"})
 			must(t, l.repo.Advance(t.Context(), l.a))
-			if got, want := plainGit(t, l.dir, "status", "--porcelain"), "M keep\n?? untracked"; got != want {
+			if got, want := gittest.Run(t, l.dir, "status", "--porcelain"), "M keep\n?? untracked"; got != want {
 				t.Errorf("status = %q, want %q", got, want)
 			}
 			if _, err := os.Lstat(filepath.Join(l.dir, "gone")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("the empty directory is still there: %v", err)
 			}
-			plainGit(t, l.dir, "checkout", "-q", "keep")
+			gittest.Run(t, l.dir, "checkout", "-q", "keep")
 			must(t, os.Remove(filepath.Join(l.dir, "untracked")))
 			l.landed(t)
 			must(t, l.repo.Advance(t.Context(), l.a))
@@ -108,10 +110,10 @@ func TestAdvanceBringsTheCheckoutAlong(t *testing.T) {
 
 func TestAdvanceMovesABranchThatNobodyHasCheckedOut(t *testing.T) {
 	l := newLanding(t)
-	plainGit(t, l.dir, "checkout", "-q", "-b", "other")
+	gittest.Run(t, l.dir, "checkout", "-q", "-b", "other")
 	before := snapshot(t, l.dir)
 	must(t, l.repo.Advance(t.Context(), l.a))
-	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
+	if got := gittest.Run(t, l.dir, "rev-parse", "main"); got != l.a.Commit {
 		t.Errorf("main is at %s, want %s", got, l.a.Commit)
 	}
 	after := snapshot(t, l.dir)
@@ -125,10 +127,10 @@ func TestAdvanceMovesABranchThatNobodyHasCheckedOut(t *testing.T) {
 
 func TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing(t *testing.T) {
 	in := func(name string) func(*testing.T, string) {
-		return func(t *testing.T, dir string) { writeFiles(t, dir, map[string]string{name: "mine\n"}) }
+		return func(t *testing.T, dir string) { gittest.Write(t, dir, map[string]string{name: "mine\n"}) }
 	}
 	git := func(args ...string) func(*testing.T, string) {
-		return func(t *testing.T, dir string) { plainGit(t, dir, args...) }
+		return func(t *testing.T, dir string) { gittest.Run(t, dir, args...) }
 	}
 	cases := map[string]struct {
 		make func(*testing.T, string)
@@ -162,7 +164,7 @@ func TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing(t *testing.T) {
 		"a change is staged and undone": {func(t *testing.T, dir string) {
 			in("edit")(t, dir)
 			git("add", "edit")(t, dir)
-			writeFiles(t, dir, map[string]string{"edit": "one\n"})
+			gittest.Write(t, dir, map[string]string{"edit": "one\n"})
 		}, `"edit"`},
 		"a new path is staged only": {func(t *testing.T, dir string) {
 			in("dir2")(t, dir)
@@ -186,7 +188,7 @@ func TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing(t *testing.T) {
 		}, `"edit"`},
 		"a touched file is skipped":    {git("update-index", "--skip-worktree", "edit"), `"edit"`},
 		"the index is sparse or split": {git("update-index", "--split-index"), "index"},
-		"a merge is unfinished":        {func(t *testing.T, dir string) { writeFiles(t, dir, map[string]string{".git/MERGE_HEAD": "x"}) }, "merge"},
+		"a merge is unfinished":        {func(t *testing.T, dir string) { gittest.Write(t, dir, map[string]string{".git/MERGE_HEAD": "x"}) }, "merge"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -222,9 +224,9 @@ func TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing(t *testing.T) {
 func TestAdvanceRefusesAFileThatAFilterChanged(t *testing.T) {
 	l := newLanding(t)
 	marker := filepath.Join(t.TempDir(), "marker")
-	plainGit(t, l.dir, "config", "filter.f.smudge", "touch "+marker+"; tr a-z A-Z")
-	plainGit(t, l.dir, "config", "filter.f.clean", "touch "+marker+"; tr A-Z a-z")
-	writeFiles(t, l.dir, map[string]string{".git/info/attributes": "edit filter=f\n", "edit": "ONE\n"})
+	gittest.Run(t, l.dir, "config", "filter.f.smudge", "touch "+marker+"; tr a-z A-Z")
+	gittest.Run(t, l.dir, "config", "filter.f.clean", "touch "+marker+"; tr A-Z a-z")
+	gittest.Write(t, l.dir, map[string]string{".git/info/attributes": "edit filter=f\n", "edit": "ONE\n"})
 	wantFault(t, l.repo.Advance(t.Context(), l.a), loop.ExitRefused, "git merge --ff-only proposal")
 	if _, err := os.Lstat(marker); err == nil {
 		t.Error("the filter was started")
@@ -234,7 +236,7 @@ func TestAdvanceRefusesAFileThatAFilterChanged(t *testing.T) {
 func TestAdvanceRefusesABranchOfAnotherWorktreeByName(t *testing.T) {
 	l := newLanding(t)
 	linked := filepath.Join(t.TempDir(), "linked")
-	plainGit(t, l.dir, "worktree", "add", "-q", "-b", "side", linked, l.a.Onto)
+	gittest.Run(t, l.dir, "worktree", "add", "-q", "-b", "side", linked, l.a.Onto)
 	side := l.a
 	side.Branch = "side"
 	err := l.repo.Advance(t.Context(), side)
@@ -247,16 +249,16 @@ func TestAdvanceRefusesABranchOfAnotherWorktreeByName(t *testing.T) {
 	err = open(t, linked).Advance(t.Context(), l.a)
 	wantFault(t, err, loop.ExitRefused, "switch that worktree")
 	must(t, open(t, linked).Advance(t.Context(), side))
-	if got := plainGit(t, linked, "status", "--porcelain"); got != "" {
+	if got := gittest.Run(t, linked, "status", "--porcelain"); got != "" {
 		t.Errorf("the linked worktree did not follow:\n%s", got)
 	}
 }
 
 func TestAttack037AForceMovedBranchIsNeverLandedOn(t *testing.T) {
 	l := newLanding(t)
-	elsewhere := plainGit(t, l.dir, "commit-tree", "-p", l.a.Onto, "-m", "moved", l.a.Onto+"^{tree}")
+	elsewhere := gittest.Run(t, l.dir, "commit-tree", "-p", l.a.Onto, "-m", "moved", l.a.Onto+"^{tree}")
 	plan := (&fault.Plan{}).Do("git.advance.ref.before", 1, func(context.Context) error {
-		plainGit(t, l.dir, "update-ref", "refs/heads/main", elsewhere)
+		gittest.Run(t, l.dir, "update-ref", "refs/heads/main", elsewhere)
 		return nil
 	})
 	if err := l.repo.Advance(fault.With(t.Context(), plan), l.a); !errors.Is(err, ErrRefMoved) {
@@ -265,7 +267,7 @@ func TestAttack037AForceMovedBranchIsNeverLandedOn(t *testing.T) {
 	if err := l.repo.Advance(t.Context(), l.a); !errors.Is(err, ErrRefMoved) {
 		t.Errorf("Advance = %v, want ErrRefMoved", err)
 	}
-	if got := plainGit(t, l.dir, "status", "--porcelain"); got != "" {
+	if got := gittest.Run(t, l.dir, "status", "--porcelain"); got != "" {
 		t.Errorf("the checkout was touched:\n%s", got)
 	}
 	back := Advance{Branch: "main", Onto: elsewhere, Commit: l.a.Onto}
@@ -275,10 +277,10 @@ func TestAttack037AForceMovedBranchIsNeverLandedOn(t *testing.T) {
 func TestAttack041AnIndexLockIsRespectedAndNeverRemoved(t *testing.T) {
 	l := newLanding(t)
 	lock := filepath.Join(l.dir, ".git", "index.lock")
-	writeFiles(t, l.dir, map[string]string{".git/index.lock": ""})
+	gittest.Write(t, l.dir, map[string]string{".git/index.lock": ""})
 	err := l.repo.Advance(t.Context(), l.a)
 	wantFault(t, err, loop.ExitHeld, "remove "+l.repo.GitDir)
-	if got := plainGit(t, l.dir, "rev-parse", "main"); got != l.a.Onto {
+	if got := gittest.Run(t, l.dir, "rev-parse", "main"); got != l.a.Onto {
 		t.Errorf("main is at %s although the index was locked", got)
 	}
 	if _, err := os.Lstat(lock); err != nil {
@@ -286,7 +288,7 @@ func TestAttack041AnIndexLockIsRespectedAndNeverRemoved(t *testing.T) {
 	}
 	must(t, os.Remove(lock))
 	plan := (&fault.Plan{}).Do("git.advance.index.before", 1, func(context.Context) error {
-		writeFiles(t, l.dir, map[string]string{".git/index.lock": ""})
+		gittest.Write(t, l.dir, map[string]string{".git/index.lock": ""})
 		return nil
 	})
 	wantFault(t, l.repo.Advance(fault.With(t.Context(), plan), l.a), loop.ExitHeld, "remove")
@@ -321,7 +323,7 @@ func TestAdvanceAgreesWithPlainGitOnAnyTwoTrees(t *testing.T) {
 		}
 		return files
 	})
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	r := open(t, dir)
 	checks := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -330,20 +332,20 @@ func TestAdvanceAgreesWithPlainGitOnAnyTwoTrees(t *testing.T) {
 		}
 		from, to := tree.Draw(rt, "from"), tree.Draw(rt, "to")
 		commits := make([]string, 2)
-		plainGit(t, dir, "checkout", "-q", "--orphan", "x"+strings.Repeat("y", checks))
+		gittest.Run(t, dir, "checkout", "-q", "--orphan", "x"+strings.Repeat("y", checks))
 		for i, files := range []map[string]string{from, to} {
-			plainGit(t, dir, "rm", "-q", "-r", "-f", "--ignore-unmatch", ".")
-			writeFiles(t, dir, files)
-			plainGit(t, dir, "add", "-A")
-			plainGit(t, dir, "commit", "-q", "--allow-empty", "-m", "m")
-			commits[i] = plainGit(t, dir, "rev-parse", "HEAD")
+			gittest.Run(t, dir, "rm", "-q", "-r", "-f", "--ignore-unmatch", ".")
+			gittest.Write(t, dir, files)
+			gittest.Run(t, dir, "add", "-A")
+			gittest.Run(t, dir, "commit", "-q", "--allow-empty", "-m", "m")
+			commits[i] = gittest.Run(t, dir, "rev-parse", "HEAD")
 		}
-		plainGit(t, dir, "reset", "-q", "--hard", commits[0])
-		branch := plainGit(t, dir, "symbolic-ref", "--short", "HEAD")
+		gittest.Run(t, dir, "reset", "-q", "--hard", commits[0])
+		branch := gittest.Run(t, dir, "symbolic-ref", "--short", "HEAD")
 		if err := r.Advance(t.Context(), Advance{Branch: branch, Onto: commits[0], Commit: commits[1]}); err != nil {
 			rt.Fatal(err)
 		}
-		if got := plainGit(t, dir, "status", "--porcelain", "-uall"); got != "" {
+		if got := gittest.Run(t, dir, "status", "--porcelain", "-uall"); got != "" {
 			rt.Fatalf("from %v to %v: %s", from, to, got)
 		}
 	})

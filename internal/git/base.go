@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
 // Base is what a run starts from.
@@ -57,15 +59,15 @@ func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) 
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
 	for range 5 {
-		found, err := blobs.resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
+		found, err := blobs.Resolve(rev+"^{commit}", rev+"^{tree}", rev+"^{commit}")
 		if err != nil {
 			return b, err
 		}
-		if found[0].id == "" || found[1].id == "" {
+		if found[0].ID == "" || found[1].ID == "" {
 			return b, fmt.Errorf("%s names no commit: %w", rev, loop.ErrNotFound)
 		}
-		if found[0].id == found[2].id {
-			return Base{Commit: found[0].id, Tree: found[1].id}, nil
+		if found[0].ID == found[2].ID {
+			return Base{Commit: found[0].ID, Tree: found[1].ID}, nil
 		}
 	}
 	return b, errors.New("it moves faster than it can be read")
@@ -80,8 +82,8 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 			return head, nil
 		}
 	}
-	out, err := r.git(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
-	if exitStatus(err) != 0 {
+	out, err := r.git.Output(ctx, nil, "rev-parse", "--symbolic-full-name", "HEAD")
+	if program.Status(err) != 0 {
 		return "HEAD", nil // It names a branch without commits, or none.
 	}
 	name := cmp.Or(strings.TrimSpace(string(out)), "HEAD")
@@ -95,7 +97,7 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 // holds an object name or does not exist. A link, as old versions of git wrote,
 // is an error.
 func (r *Repo) refersTo(file string) (string, error) {
-	f, info, err := openRegular(file)
+	f, info, err := regular.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // finish brings the files and the index to the new commit, each path only as
@@ -37,7 +39,7 @@ func (t *takeover) files(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case one.now.Mode == ModeGitlink || one.old.Mode == ModeGitlink:
+		case one.now.Mode == object.ModeGitlink || one.old.Mode == object.ModeGitlink:
 		case one.now.ID != "":
 			write = append(write, one)
 		case t.onDisk(one.path, one.old):
@@ -130,15 +132,15 @@ func (t *takeover) write(one touch, content io.Reader) error {
 }
 
 func (t *takeover) create(name string, mode uint32, content io.Reader) error {
-	if mode == ModeSymlink {
-		target, err := io.ReadAll(io.LimitReader(content, MaxPath+1))
-		if err != nil || len(target) > MaxPath {
-			return errors.Join(err, fmt.Errorf("link %s: its target is longer than %d bytes", name, MaxPath))
+	if mode == object.ModeSymlink {
+		target, err := io.ReadAll(io.LimitReader(content, object.MaxPath+1))
+		if err != nil || len(target) > object.MaxPath {
+			return errors.Join(err, fmt.Errorf("link %s: its target is longer than %d bytes", name, object.MaxPath))
 		}
 		return t.root.Symlink(string(target), name)
 	}
 	perm := fs.FileMode(0o666)
-	if mode == ModeExec {
+	if mode == object.ModeExec {
 		perm = 0o777
 	}
 	f, err := t.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
@@ -153,7 +155,7 @@ func (t *takeover) create(name string, mode uint32, content io.Reader) error {
 // commit is a person's own and stays. Git takes the lock and starts nothing.
 func (t *takeover) restage(ctx context.Context) error {
 	var lines strings.Builder
-	none := strings.Repeat("0", t.repo.hexLen())
+	none := strings.Repeat("0", t.repo.Format.HexLen())
 	for _, one := range t.touches {
 		if one.now.ID == "" && t.indexed(one.path, one.old) {
 			fmt.Fprintf(&lines, "0 %s\t%s\x00", none, one.path)
@@ -170,7 +172,7 @@ func (t *takeover) restage(ctx context.Context) error {
 	if err := errors.Join(t.unlocked(), beforeIndex.Hit(ctx)); err != nil {
 		return err
 	}
-	if _, err := t.repo.onIndex().git(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := t.repo.onIndex().git.Output(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
 		return errors.Join(err, t.unlocked())
 	}
 	return afterIndex.Hit(ctx)
@@ -179,9 +181,6 @@ func (t *takeover) restage(ctx context.Context) error {
 // onIndex is the repository with the index of its checkout.
 func (r *Repo) onIndex() *Repo {
 	with := *r
-	with.once = slices.DeleteFunc(slices.Clone(r.once), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_INDEX_FILE=")
-	})
-	with.once = append(with.once, "GIT_INDEX_FILE="+filepath.Join(r.GitDir, "index"))
+	with.git = r.git.Without("GIT_INDEX_FILE").With("GIT_INDEX_FILE=" + filepath.Join(r.GitDir, "index"))
 	return &with
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -27,11 +29,11 @@ var diffArgs = []string{
 // only named. A diff of more than MaxDiff bytes is cut at a line, and its last
 // line says so.
 func (r *Repo) Diff(ctx context.Context, from, to string) ([]byte, error) {
-	out := &bounded{limit: MaxDiff}
+	out := &program.Bounded{Limit: MaxDiff}
 	if err := r.diffTree(ctx, out, from, to, "-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"); err != nil {
 		return nil, err
 	}
-	if !out.cut {
+	if !out.Cut {
 		return out.Bytes(), nil
 	}
 	kept := out.Bytes()
@@ -42,7 +44,7 @@ func (r *Repo) Diff(ctx context.Context, from, to string) ([]byte, error) {
 // DiffStat counts changed files and added and removed lines between two trees
 // or commits. Binary files count as files and have no lines.
 func (r *Repo) DiffStat(ctx context.Context, from, to string) (files, added, removed int, err error) {
-	out := &bounded{limit: maxOutput}
+	out := &program.Bounded{Limit: program.MaxOutput}
 	if err := r.diffTree(ctx, out, from, to, "--numstat", "-z"); err != nil {
 		return 0, 0, 0, err
 	}
@@ -67,15 +69,15 @@ func count(text []byte) int {
 	return n
 }
 
-func (r *Repo) diffTree(ctx context.Context, out *bounded, from, to string, flags ...string) error {
+func (r *Repo) diffTree(ctx context.Context, out *program.Bounded, from, to string, flags ...string) error {
 	for _, id := range []string{from, to} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return fmt.Errorf("diff: %w", err)
 		}
 	}
 	args := append([]string{diffArgs[0]}, flags...)
 	args = append(append(args, diffArgs[1:]...), from, to, "--")
-	if err := r.pipe(ctx, nil, out, nil, args...); err != nil {
+	if err := r.git.Pipe(ctx, nil, out, args...); err != nil {
 		return fmt.Errorf("diff %s %s: %w", from, to, err)
 	}
 	return nil
@@ -84,17 +86,17 @@ func (r *Repo) diffTree(ctx context.Context, out *bounded, from, to string, flag
 // Show returns the content of one file of a revision: a full object name, HEAD
 // or a full ref name. A path that is not a file there is loop.ErrNotFound.
 func (r *Repo) Show(ctx context.Context, rev, path string) ([]byte, error) {
-	if rev != "HEAD" && r.checkID(rev) != nil {
+	if rev != "HEAD" && r.Format.Check(rev) != nil {
 		if err := CheckRef(rev); err != nil {
 			return nil, fmt.Errorf("show %s: %w", path, err)
 		}
 	}
-	if err := CheckPath(path); err != nil {
+	if err := object.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("show file: %w", err)
 	}
-	out := &bounded{limit: MaxShow + 256}
+	out := &program.Bounded{Limit: MaxShow + 256}
 	ask := strings.NewReader(rev + ":" + path + "\x00")
-	if err := r.pipe(ctx, ask, out, nil, "cat-file", "--batch", "-z"); err != nil {
+	if err := r.git.Pipe(ctx, ask, out, "cat-file", "--batch", "-z"); err != nil {
 		return nil, fmt.Errorf("show %s: %w", path, err)
 	}
 	return shown(rev, path, out.Bytes())

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 const maxIndex = 512 << 20
@@ -22,11 +25,11 @@ const maxIndex = 512 << 20
 // not count; empty counts everything. The index is read here and not by git, so
 // nothing is refreshed or started.
 func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
-	index, err := r.readIndex()
+	entries, err := r.readIndex()
 	if err != nil {
 		return false, fmt.Errorf("compare checkout %s: %w", r.Root, err)
 	}
-	for i, e := range index {
+	for i, e := range entries {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
@@ -37,10 +40,10 @@ func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 			return changed, err
 		}
 	}
-	return r.stagedWork(ctx, index)
+	return r.stagedWork(ctx, entries)
 }
 
-func (r *Repo) readIndex() ([]indexEntry, error) {
+func (r *Repo) readIndex() ([]index.Record, error) {
 	path := filepath.Join(r.GitDir, "index")
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,22 +53,22 @@ func (r *Repo) readIndex() ([]indexEntry, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxIndex {
-		return nil, errIndex
+		return nil, index.ErrForm
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return parseIndex(data, r.hexLen()/2)
+	return index.Parse(data, r.Format.HexLen()/2)
 }
 
 // changedFile compares a file with its index entry: by time and size, and by
 // content when those differ.
-func (r *Repo) changedFile(e indexEntry) (bool, error) {
-	if e.stage != 0 || e.intent {
+func (r *Repo) changedFile(e index.Record) (bool, error) {
+	if e.Stage != 0 || e.Intent {
 		return true, nil
 	}
-	if e.skip || e.Mode == ModeGitlink {
+	if e.Skip || e.Mode == object.ModeGitlink {
 		return false, nil
 	}
 	path := filepath.Join(r.Root, filepath.FromSlash(e.Path))
@@ -74,30 +77,30 @@ func (r *Repo) changedFile(e indexEntry) (bool, error) {
 		return true, nil //nolint:nilerr // A tracked file that cannot be seen is a change.
 	}
 	isLink := info.Mode().Type() == fs.ModeSymlink
-	if isLink != (e.Mode == ModeSymlink) || !isLink && !info.Mode().IsRegular() {
+	if isLink != (e.Mode == object.ModeSymlink) || !isLink && !info.Mode().IsRegular() {
 		return true, nil
 	}
-	if info.ModTime().Equal(e.changed) && uint32(info.Size()) == uint32(e.Size) {
+	if info.ModTime().Equal(e.Modified) && uint32(info.Size()) == uint32(e.Size) {
 		return false, nil
 	}
-	id, _, err := r.HashFile(path, e.Mode, info.Size())
+	id, _, err := r.Format.HashFile(path, e.Mode, info.Size())
 	return err != nil || id != e.ID, nil //nolint:nilerr // A tracked file that cannot be read is a change.
 }
 
 // stagedWork compares the index with HEAD. Both are sorted alike.
-func (r *Repo) stagedWork(ctx context.Context, index []indexEntry) (bool, error) {
+func (r *Repo) stagedWork(ctx context.Context, entries []index.Record) (bool, error) {
 	base, err := r.Base(ctx, "")
 	if err != nil && ctx.Err() != nil {
 		return false, err
 	}
 	if err != nil {
-		return len(index) > 0, nil //nolint:nilerr // Without a commit, whatever is staged is new.
+		return len(entries) > 0, nil //nolint:nilerr // Without a commit, whatever is staged is new.
 	}
 	head, err := r.List(ctx, base.Tree)
-	if err != nil || len(head) != len(index) {
+	if err != nil || len(head) != len(entries) {
 		return true, err
 	}
-	for i, e := range index {
+	for i, e := range entries {
 		if e.Path != head[i].Path || e.ID != head[i].ID || e.Mode != head[i].Mode {
 			return true, nil
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -53,15 +55,15 @@ func (r *Repo) checkedOutElsewhere(a Advance) error {
 
 // bare reports whether the shared git directory is nobody's checkout.
 func (r *Repo) bare() bool {
-	data, err := readHazard(filepath.Join(r.CommonDir, "config"))
+	data, err := gitdir.Read(filepath.Join(r.CommonDir, "config"))
 	if err != nil {
 		return false
 	}
-	settings, _ := parseConfig(data)
+	settings, _ := gitconfig.Parse(data)
 	bare := false
 	for _, s := range settings {
-		if s.key == "core.bare" {
-			bare = isTrue(s.value)
+		if s.Key == "core.bare" {
+			bare = isTrue(s.Value)
 		}
 	}
 	return bare
@@ -97,5 +99,5 @@ func checkoutOf(dir, common string) string {
 	if err != nil {
 		return filepath.Base(dir)
 	}
-	return filepath.Dir(resolve(dir, strings.TrimSpace(string(text))))
+	return filepath.Dir(gitdir.Resolve(dir, strings.TrimSpace(string(text))))
 }

@@ -8,12 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
-	"time"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // Ignores answers whether a path is ignored by a set of .gitignore files and
@@ -82,40 +79,28 @@ func (g *Ignores) start() {
 		g.err = fmt.Errorf("put the ignore rules into %s: %w", g.dir, err)
 		return
 	}
-	childIn, in, err := os.Pipe()
+	// Literal pathspecs are refused by this verb, which takes its paths
+	// literally anyway.
+	git := program.New(g.repo.git.Run, g.repo.GitDir, g.repo.CommonDir, g.dir).Without("GIT_LITERAL_PATHSPECS")
+	git.Dir = g.dir
+	s, err := git.Start(g.ctx, "check-ignore", "--stdin", "-z", "--verbose", "--non-matching", "--no-index")
 	if err != nil {
-		g.err = fmt.Errorf("start git check-ignore: %w", err)
+		g.err = err
 		return
 	}
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		g.err = errors.Join(fmt.Errorf("start git check-ignore: %w", err), childIn.Close(), in.Close())
-		return
+	g.in, g.out = s.In, bufio.NewReader(s.Out)
+	g.close = func() error {
+		err := errors.Join(s.In.Close(), ended(<-s.Ended))
+		return errors.Join(err, s.Out.Close())
 	}
-	g.in, g.out = in, bufio.NewReader(out)
-	ended := make(chan error, 1)
-	go func() {
-		stderr := &bounded{limit: maxStderr}
-		res, err := g.repo.run.Run(g.ctx, proc.Spec{
-			Argv: append(append([]string{"git"}, overrides...), "check-ignore", "--stdin", "-z", "--verbose", "--non-matching", "--no-index"),
-			Dir:  g.dir, Env: g.environ(),
-			Stdin: childIn, Stdout: childOut, Stderr: stderr, Grace: time.Second,
-		})
-		if res.Ended == proc.Exited && res.Exit == 1 {
-			err, res.Exit = nil, 0 // Nothing was ignored.
-		}
-		err = ending(g.ctx, "check-ignore", res, err, stderr.String())
-		ended <- errors.Join(err, childIn.Close(), childOut.Close())
-	}()
-	g.close = func() error { return errors.Join(in.Close(), <-ended, out.Close()) }
 }
 
-// environ leaves out the variable for literal pathspecs: this verb refuses it,
-// and takes its paths literally anyway.
-func (g *Ignores) environ() []string {
-	return slices.DeleteFunc(environ(g.repo.GitDir, g.repo.CommonDir, g.dir), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_LITERAL_PATHSPECS=")
-	})
+// ended forgives the status that says that nothing was ignored.
+func ended(err error) error {
+	if program.Status(err) == 1 {
+		return nil
+	}
+	return err
 }
 
 // Close ends the process and returns the first error. Without a question it

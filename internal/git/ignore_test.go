@@ -2,22 +2,15 @@ package git
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 	top := t.TempDir()
-	run := func(args ...string) {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", args...)
-		cmd.Dir = top
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	run("init", "-q")
+	gittest.Run(t, top, "init", "-q")
 	repo, err := Open(t.Context(), top)
 	if err != nil {
 		t.Fatal(err)

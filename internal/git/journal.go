@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/regular"
 )
 
 // journalName is a file in the git directory of a checkout. It is empty unless
@@ -28,7 +30,7 @@ func (r *Repo) openJournal(a Advance) (*journal, error) {
 	if err := lockFile(f); err != nil {
 		f.Close()
 		return nil, &loop.Fault{
-			Exit: loop.ExitHeld, What: r.Root + " is being advanced by another process", Why: reason(err),
+			Exit: loop.ExitHeld, What: r.Root + " is being advanced by another process", Why: gitdir.Reason(err),
 			Fix: "wait until it is done, then repeat", Err: err,
 		}
 	}
@@ -67,7 +69,7 @@ func (j *journal) clear() error {
 // readJournal returns what the journal holds. One that is damaged was never
 // completely written, so its ref was not moved.
 func (r *Repo) readJournal() (Advance, bool) {
-	f, _, err := openRegular(filepath.Join(r.GitDir, journalName))
+	f, _, err := regular.Open(filepath.Join(r.GitDir, journalName))
 	if err != nil {
 		return Advance{}, false
 	}

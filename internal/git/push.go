@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -70,7 +73,7 @@ func (r *Repo) checkPush(p Push) error {
 			Why: "it is not below " + under, Fix: "push to a branch below " + under,
 		}
 	}
-	return r.checkID(p.Commit)
+	return r.Format.Check(p.Commit)
 }
 
 // contact runs one command that talks to a remote. What git says about a
@@ -85,10 +88,9 @@ func (r *Repo) contact(ctx context.Context, to Remote, args ...string) ([]byte, 
 		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
 	defer os.RemoveAll(dir)
-	there := *r
-	there.GitDir, there.once = dir, to.environ(dir, transports)
-	out := &bounded{limit: maxOutput}
-	if err := there.pipe(ctx, nil, out, nil, args...); err != nil {
+	there := program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)}
+	out := &program.Bounded{Limit: program.MaxOutput}
+	if err := there.Pipe(ctx, nil, out, args...); err != nil {
 		return nil, unreached(to, err, out.String())
 	}
 	return out.Bytes(), nil
@@ -102,8 +104,8 @@ func (r *Repo) scratch(address string) (string, error) {
 		return "", err
 	}
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if r.Format != SHA1 {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + r.Format + "\n"
+	if r.Format != object.SHA1 {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + string(r.Format) + "\n"
 	}
 	config += fmt.Sprintf("[remote %q]\n\turl = \"%s\"\n", remoteName, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address))
 	objects := filepath.Join(r.CommonDir, "objects")
@@ -132,11 +134,11 @@ func (r *Repo) scratch(address string) (string, error) {
 
 // unreached says why a remote did not do what it was asked.
 func unreached(to Remote, err error, out string) error {
-	failed, ok := errors.AsType[*commandError](err)
+	failed, ok := errors.AsType[*program.Error](err)
 	if !ok {
 		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
-	why := withoutSecrets(to.URL, failed.stderr)
+	why := withoutSecrets(to.URL, failed.Stderr)
 	if strings.Contains(out, "[rejected]") && !strings.Contains(out, "[remote rejected]") {
 		return fmt.Errorf("push to %s: %w: its branch holds other commits", SafeURL(to.URL), ErrRefMoved)
 	}
@@ -169,7 +171,7 @@ func firstLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && len(lines) < 4 {
-			lines = append(lines, printable(line))
+			lines = append(lines, hazard.Printable(line))
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -24,26 +26,26 @@ func user(t *testing.T, more ...string) []string {
 func bareRemote(t *testing.T, initArgs ...string) Remote {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "remote.git")
-	plainGit(t, t.TempDir(), append([]string{"init", "-q", "--bare", dir}, initArgs...)...)
+	gittest.Run(t, t.TempDir(), append([]string{"init", "-q", "--bare", dir}, initArgs...)...)
 	return Remote{URL: dir, Environ: user(t), Local: true}
 }
 
 const pushed = "refs/heads/pawl/x"
 
 func TestPushSendsOneCommitToOneBranch(t *testing.T) {
-	for _, format := range []string{SHA1, SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
-			r := open(t, newRepo(t, map[string]string{"f": "1"}, "--object-format="+format))
+			r := open(t, gittest.Repo(t, map[string]string{"f": "1"}, "--object-format="+format))
 			to := bareRemote(t, "--object-format="+format)
 			tip := base(t, r).Commit
-			plainGit(t, r.Root, "tag", "-a", "-m", "m", "v1")
+			gittest.Run(t, r.Root, "tag", "-a", "-m", "m", "v1")
 			for range 2 {
 				must(t, r.Push(t.Context(), Push{To: to, Commit: tip, Ref: pushed}))
 			}
 			next, err := r.Commit(t.Context(), base(t, r).Tree, []string{tip}, "next", when)
 			must(t, err)
 			must(t, r.Push(t.Context(), Push{To: Remote{URL: "file://" + to.URL, Environ: to.Environ, Local: true}, Commit: next, Ref: pushed}))
-			if got, want := plainGit(t, to.URL, "for-each-ref", "--format=%(objectname) %(refname)"), next+" "+pushed; got != want {
+			if got, want := gittest.Run(t, to.URL, "for-each-ref", "--format=%(objectname) %(refname)"), next+" "+pushed; got != want {
 				t.Errorf("the remote holds %q, want %q", got, want)
 			}
 			id, ok, err := r.RemoteRef(t.Context(), to, pushed)
@@ -56,7 +58,7 @@ func TestPushSendsOneCommitToOneBranch(t *testing.T) {
 			if err := r.Push(t.Context(), Push{To: to, Commit: tip, Ref: pushed}); !errors.Is(err, ErrRefMoved) {
 				t.Errorf("Push of an older commit = %v, want ErrRefMoved", err)
 			}
-			if got := plainGit(t, to.URL, "rev-parse", pushed); got != next {
+			if got := gittest.Run(t, to.URL, "rev-parse", pushed); got != next {
 				t.Errorf("the branch went back to %s", got)
 			}
 		})
@@ -64,23 +66,23 @@ func TestPushSendsOneCommitToOneBranch(t *testing.T) {
 }
 
 func TestPushFromAShallowCloneSendsWhatIsNew(t *testing.T) {
-	origin := newRepo(t, map[string]string{"f": "1"})
-	plainGit(t, origin, "commit", "-q", "--allow-empty", "-m", "second")
+	origin := gittest.Repo(t, map[string]string{"f": "1"})
+	gittest.Run(t, origin, "commit", "-q", "--allow-empty", "-m", "second")
 	to := bareRemote(t)
-	plainGit(t, origin, "push", "-q", to.URL, "main")
+	gittest.Run(t, origin, "push", "-q", to.URL, "main")
 	dir := filepath.Join(t.TempDir(), "shallow")
-	plainGit(t, t.TempDir(), "clone", "-q", "--depth=1", "--branch=main", "file://"+to.URL, dir)
+	gittest.Run(t, t.TempDir(), "clone", "-q", "--depth=1", "--branch=main", "file://"+to.URL, dir)
 	r := open(t, dir)
 	next, err := r.Commit(t.Context(), base(t, r).Tree, []string{base(t, r).Commit}, "next", when)
 	must(t, err)
 	must(t, r.Push(t.Context(), Push{To: to, Commit: next, Ref: pushed}))
-	if got := plainGit(t, to.URL, "rev-list", "--count", pushed); got != "3" {
+	if got := gittest.Run(t, to.URL, "rev-list", "--count", pushed); got != "3" {
 		t.Errorf("the remote branch has %s commits, want 3", got)
 	}
 }
 
 func TestAttack035OnlyBranchesBelowThePrefixArePushedTo(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"f": "1"}))
+	r := open(t, gittest.Repo(t, map[string]string{"f": "1"}))
 	to := bareRemote(t)
 	tip := base(t, r).Commit
 	for _, ref := range []string{
@@ -96,7 +98,7 @@ func TestAttack035OnlyBranchesBelowThePrefixArePushedTo(t *testing.T) {
 			t.Errorf("%q was pushed", commit)
 		}
 	}
-	if got := plainGit(t, to.URL, "for-each-ref"); got != "" {
+	if got := gittest.Run(t, to.URL, "for-each-ref"); got != "" {
 		t.Errorf("the remote holds %q, want nothing", got)
 	}
 	must(t, r.Push(t.Context(), Push{To: to, Commit: tip, Ref: "refs/heads/work", Under: "refs/heads/"}))
@@ -118,11 +120,11 @@ func TestOnlyHttpsAndSshAddressesAreReached(t *testing.T) {
 }
 
 func TestPushIsLedNowhereElseByConfiguration(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	trap := bareRemote(t)
 	config := readFile(t, filepath.Join(dir, ".git", "config"))
 	to := bareRemote(t)
-	writeFiles(t, dir, map[string]string{".git/config": config + `
+	gittest.Write(t, dir, map[string]string{".git/config": config + `
 [url "` + trap.URL + `"]
 	insteadOf = ` + to.URL + `
 	pushInsteadOf = ` + to.URL + `
@@ -137,18 +139,18 @@ func TestPushIsLedNowhereElseByConfiguration(t *testing.T) {
 	uploadpack = touch ` + marker + `
 `})
 	r := open(t, dir)
-	plainGit(t, trap.URL, "symbolic-ref", "HEAD", "refs/heads/none")
+	gittest.Run(t, trap.URL, "symbolic-ref", "HEAD", "refs/heads/none")
 	home := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(home, "hooks"), 0o755))
 	must(t, os.Symlink(filepath.Join(dir, ".git", "hooks", "pre-push"), filepath.Join(home, "hooks", "pre-push")))
-	writeFiles(t, home, map[string]string{".gitconfig": "[core]\n\thooksPath = " + home + "/hooks\n[push]\n\tfollowTags = true\n\tgpgSign = if-asked\n"})
+	gittest.Write(t, home, map[string]string{".gitconfig": "[core]\n\thooksPath = " + home + "/hooks\n[push]\n\tfollowTags = true\n\tgpgSign = if-asked\n"})
 	to.Environ = append(user(t), "GIT_DIR="+trap.URL, "GIT_INDEX_FILE=/x", "GIT_OBJECT_DIRECTORY=/x", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.sshCommand", "GIT_CONFIG_VALUE_0=x")
 	to.Environ[1] = "HOME=" + home
 	must(t, r.Push(t.Context(), Push{To: to, Commit: base(t, r).Commit, Ref: pushed}))
 	if _, ok, err := r.RemoteRef(t.Context(), to, pushed); !ok || err != nil {
 		t.Errorf("RemoteRef = %v, %v, want it there", ok, err)
 	}
-	if got := plainGit(t, trap.URL, "for-each-ref"); got != "" {
+	if got := gittest.Run(t, trap.URL, "for-each-ref"); got != "" {
 		t.Errorf("the trap holds %q", got)
 	}
 	if trace, err := os.ReadFile(marker); err == nil {
@@ -157,7 +159,7 @@ func TestPushIsLedNowhereElseByConfiguration(t *testing.T) {
 }
 
 func TestTheUsersOwnConfigurationIsUsedToReachARemote(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"f": "1"}))
+	r := open(t, gittest.Repo(t, map[string]string{"f": "1"}))
 	asked := make(chan string, 10)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, password, _ := req.BasicAuth()
@@ -167,7 +169,7 @@ func TestTheUsersOwnConfigurationIsUsedToReachARemote(t *testing.T) {
 	}))
 	defer server.Close()
 	home := t.TempDir()
-	writeFiles(t, home, map[string]string{".gitconfig": "[http]\n\tsslVerify = false\n[credential]\n\thelper = \"!f() { echo username=me; echo password=from-helper; }; f\"\n"})
+	gittest.Write(t, home, map[string]string{".gitconfig": "[http]\n\tsslVerify = false\n[credential]\n\thelper = \"!f() { echo username=me; echo password=from-helper; }; f\"\n"})
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
 	address := strings.Replace(server.URL, "https://", "https://bob:hunter2@", 1) + "/x"
 	err := r.Push(t.Context(), Push{To: Remote{URL: address, Environ: env}, Commit: base(t, r).Commit, Ref: pushed})
@@ -192,7 +194,7 @@ func TestTheUsersOwnConfigurationIsUsedToReachARemote(t *testing.T) {
 }
 
 func TestPushThatDiedAfterItsEffectIsSeenByLooking(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"f": "1"}))
+	r := open(t, gittest.Repo(t, map[string]string{"f": "1"}))
 	to := bareRemote(t)
 	p := Push{To: to, Commit: base(t, r).Commit, Ref: pushed}
 	for point, there := range map[string]bool{"git.push.before": false, "git.push.after": true} {
@@ -206,13 +208,13 @@ func TestPushThatDiedAfterItsEffectIsSeenByLooking(t *testing.T) {
 			t.Errorf("%s: RemoteRef = %v, %v, want %v", point, ok, err, there)
 		}
 		if there {
-			plainGit(t, to.URL, "update-ref", "-d", pushed)
+			gittest.Run(t, to.URL, "update-ref", "-d", pushed)
 		}
 	}
 }
 
 func TestARemoteThatRefusesIsSaidWithItsReason(t *testing.T) {
-	r := open(t, newRepo(t, map[string]string{"f": "1"}))
+	r := open(t, gittest.Repo(t, map[string]string{"f": "1"}))
 	to := bareRemote(t)
 	hook := filepath.Join(to.URL, "hooks", "pre-receive")
 	must(t, os.WriteFile(hook, []byte("#!/bin/sh\necho 'protected\033[2J' >&2\nexit 1\n"), 0o755))
@@ -224,10 +226,10 @@ func TestARemoteThatRefusesIsSaidWithItsReason(t *testing.T) {
 }
 
 func TestRemoteURLIsReadAsData(t *testing.T) {
-	dir := newRepo(t, nil)
-	plainGit(t, dir, "remote", "add", "origin", "https://example.org/fetch")
-	plainGit(t, dir, "remote", "add", "Up.stream", "git@example.org:o/n")
-	plainGit(t, dir, "config", "url.https://evil.example/.insteadOf", "https://example.org/")
+	dir := gittest.Repo(t, nil)
+	gittest.Run(t, dir, "remote", "add", "origin", "https://example.org/fetch")
+	gittest.Run(t, dir, "remote", "add", "Up.stream", "git@example.org:o/n")
+	gittest.Run(t, dir, "config", "url.https://evil.example/.insteadOf", "https://example.org/")
 	r := open(t, dir)
 	for name, want := range map[string]string{"origin": "https://example.org/fetch", "Up.stream": "git@example.org:o/n", "none": ""} {
 		got, err := r.RemoteURL(name)
@@ -235,7 +237,7 @@ func TestRemoteURLIsReadAsData(t *testing.T) {
 			t.Errorf("RemoteURL(%s) = %q, %v, want %q", name, got, err, want)
 		}
 	}
-	plainGit(t, dir, "remote", "set-url", "--push", "origin", "https://bob:hunter2@example.org/push")
+	gittest.Run(t, dir, "remote", "set-url", "--push", "origin", "https://bob:hunter2@example.org/push")
 	got, err := r.RemoteURL("origin")
 	if err != nil || got != "https://bob:hunter2@example.org/push" {
 		t.Errorf("RemoteURL = %q, %v, want the address for pushing", got, err)

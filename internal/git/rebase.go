@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // Replay is one change that is to be made again on top of another commit.
@@ -29,25 +31,25 @@ type Replay struct {
 // other renamed is in conflict. Every path in conflict is listed, sorted, and
 // then there is no candidate; nothing is written to refs either way. A change
 // that Onto holds already gives a candidate with the tree of Onto.
-func (r *Repo) Rebase(ctx context.Context, p Replay) (c Candidate, conflicts []string, err error) {
+func (r *Repo) Rebase(ctx context.Context, p Replay) (c object.Candidate, conflicts []string, err error) {
 	c, conflicts, err = r.rebase(ctx, p)
 	if err != nil {
-		return Candidate{}, nil, fmt.Errorf("rebase %s onto %s: %w", p.Commit, p.Onto, err)
+		return object.Candidate{}, nil, fmt.Errorf("rebase %s onto %s: %w", p.Commit, p.Onto, err)
 	}
 	return c, conflicts, nil
 }
 
-func (r *Repo) rebase(ctx context.Context, p Replay) (Candidate, []string, error) {
+func (r *Repo) rebase(ctx context.Context, p Replay) (object.Candidate, []string, error) {
 	if err := r.fillReplay(ctx, &p); err != nil {
-		return Candidate{}, nil, err
+		return object.Candidate{}, nil, err
 	}
 	touches, err := r.touched(ctx, p.Base, p.Commit)
 	if err != nil {
-		return Candidate{}, nil, err
+		return object.Candidate{}, nil, err
 	}
 	onto, err := r.List(ctx, p.Onto)
 	if err != nil {
-		return Candidate{}, nil, err
+		return object.Candidate{}, nil, err
 	}
 	m := newMerge(r, onto)
 	for _, t := range touches {
@@ -56,19 +58,19 @@ func (r *Repo) rebase(ctx context.Context, p Replay) (Candidate, []string, error
 	m.collisions()
 	defer func() { _ = os.RemoveAll(m.scratch) }()
 	if err := m.contents(ctx); err != nil {
-		return Candidate{}, nil, err
+		return object.Candidate{}, nil, err
 	}
 	if len(m.conflicts) > 0 {
-		return Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
+		return object.Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
 	}
-	c, err := r.Candidate(ctx, Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When})
+	c, err := r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When})
 	return c, nil, err
 }
 
 // fillReplay replaces what is empty by what it means.
 func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
 	for _, id := range []string{p.Commit, p.Onto} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return err
 		}
 	}
@@ -82,7 +84,7 @@ func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
 	if p.Message != "" {
 		return nil
 	}
-	body, err := r.git(ctx, nil, "cat-file", "commit", p.Commit)
+	body, err := r.git.Output(ctx, nil, "cat-file", "commit", p.Commit)
 	_, message, _ := bytes.Cut(body, []byte("\n\n"))
 	p.Message = string(message)
 	return err
@@ -91,8 +93,8 @@ func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
 // merge is the change that is made again, as far as it is decided.
 type merge struct {
 	repo      *Repo
-	onto      map[string]Entry
-	changes   []FileChange
+	onto      map[string]object.Entry
+	changes   []object.FileChange
 	both      []threeWay
 	conflicts map[string]bool
 	scratch   string // holds merged contents until the candidate is written
@@ -101,13 +103,13 @@ type merge struct {
 // threeWay is a file whose content changed on both sides.
 type threeWay struct {
 	path            string
-	base, ours, now Entry
+	base, ours, now object.Entry
 }
 
-func newMerge(r *Repo, onto []Entry) *merge {
-	m := &merge{repo: r, onto: make(map[string]Entry, len(onto)), conflicts: map[string]bool{}}
+func newMerge(r *Repo, onto []object.Entry) *merge {
+	m := &merge{repo: r, onto: make(map[string]object.Entry, len(onto)), conflicts: map[string]bool{}}
 	for _, e := range onto {
-		e.Mode, e.Size = plainMode(e.Mode), 0
+		e.Mode, e.Size = object.PlainMode(e.Mode), 0
 		m.onto[e.Path] = e
 	}
 	return m
@@ -119,9 +121,9 @@ func (m *merge) plan(t touch) {
 	switch {
 	case ours == t.now:
 	case ours == t.old && t.now.ID == "":
-		m.changes = append(m.changes, FileChange{Path: t.path, Delete: true})
+		m.changes = append(m.changes, object.FileChange{Path: t.path, Delete: true})
 	case ours == t.old:
-		m.changes = append(m.changes, FileChange{Path: t.path, Mode: t.now.Mode, ID: t.now.ID})
+		m.changes = append(m.changes, object.FileChange{Path: t.path, Mode: t.now.Mode, ID: t.now.ID})
 	case isRegular(t.old) && isRegular(ours) && isRegular(t.now):
 		m.both = append(m.both, threeWay{path: t.path, base: t.old, ours: ours, now: t.now})
 	default:
@@ -129,7 +131,7 @@ func (m *merge) plan(t touch) {
 	}
 }
 
-func isRegular(e Entry) bool { return e.Mode == ModeFile || e.Mode == ModeExec }
+func isRegular(e object.Entry) bool { return e.Mode == object.ModeFile || e.Mode == object.ModeExec }
 
 // collisions finds files that would stand where Onto has a directory, or below
 // one of its files.
@@ -141,7 +143,7 @@ func (m *merge) collisions() {
 			delete(after, c.Path)
 			continue
 		}
-		after[c.Path] = Entry{}
+		after[c.Path] = object.Entry{}
 	}
 	for p := range after {
 		for i := range len(p) {
@@ -185,8 +187,8 @@ func (m *merge) contents(ctx context.Context) (err error) {
 	return errors.Join(err, blobs.Close())
 }
 
-func (m *merge) content(ctx context.Context, blobs *Blobs, i int, f threeWay) error {
-	change := FileChange{Path: f.path, Mode: merged3(f.base.Mode, f.ours.Mode, f.now.Mode)}
+func (m *merge) content(ctx context.Context, blobs *object.Blobs, i int, f threeWay) error {
+	change := object.FileChange{Path: f.path, Mode: merged3(f.base.Mode, f.ours.Mode, f.now.Mode)}
 	if id := merged3(f.base.ID, f.ours.ID, f.now.ID); id != "" {
 		change.ID = id
 		m.changes = append(m.changes, change)
@@ -229,13 +231,13 @@ func merged3[T comparable](base, ours, now T) T {
 
 // spread writes the three contents into dir. It reports false if one of them
 // is binary or too large to be merged by lines.
-func (m *merge) spread(blobs *Blobs, dir string, f threeWay) (text bool, err error) {
+func (m *merge) spread(blobs *object.Blobs, dir string, f threeWay) (text bool, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, err
 	}
 	names, text := []string{"base", "ours", "now"}, true
 	err = blobs.Each([]string{f.base.ID, f.ours.ID, f.now.ID}, func(i int, size int64, content io.Reader) error {
-		if size > MaxBlob {
+		if size > object.MaxBlob {
 			text = false
 			return nil
 		}
@@ -254,15 +256,11 @@ func (m *merge) spread(blobs *Blobs, dir string, f threeWay) (text bool, err err
 // mergeFile merges into the file ours. Git is told of no repository, so that
 // there is no configuration.
 func (m *merge) mergeFile(ctx context.Context, dir string) (clean bool, err error) {
-	outside := *m.repo
-	outside.GitDir = dir
-	outside.once = slices.DeleteFunc(slices.Clone(m.repo.once), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_DIR=") || strings.HasPrefix(kv, "GIT_COMMON_DIR=") || strings.HasPrefix(kv, "GIT_WORK_TREE=")
-	})
-	outside.once = append(outside.once, "GIT_CEILING_DIRECTORIES="+m.scratch)
-	_, err = outside.git(ctx, nil, "merge-file", "--quiet", "ours", "base", "now")
+	outside := m.repo.git.Without("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE").With("GIT_CEILING_DIRECTORIES=" + m.scratch)
+	outside.Dir = dir
+	_, err = outside.Output(ctx, nil, "merge-file", "--quiet", "ours", "base", "now")
 	// The status is the number of conflicts, or 255 if git could not merge.
-	if n := exitStatus(err); n > 0 && n < 255 {
+	if n := program.Status(err); n > 0 && n < 255 {
 		return false, nil
 	}
 	return err == nil, err

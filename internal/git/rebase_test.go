@@ -12,6 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // version is the files of a tree; a name that ends with * is executable, one
@@ -21,24 +24,24 @@ type version map[string]string
 // commitOf writes files on top of a parent, without any checkout.
 func commitOf(t *testing.T, r *Repo, parent string, files version) string {
 	t.Helper()
-	empty := plainGit(t, r.Root, "hash-object", "-t", "tree", "-w", "/dev/null")
+	empty := gittest.Run(t, r.Root, "hash-object", "-t", "tree", "-w", "/dev/null")
 	dir := t.TempDir()
-	var changes []FileChange
+	var changes []object.FileChange
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		from := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		path, mode := name, uint32(ModeFile)
+		path, mode := name, uint32(object.ModeFile)
 		if p, ok := strings.CutSuffix(name, "*"); ok {
-			path, mode = p, ModeExec
+			path, mode = p, object.ModeExec
 		}
 		if p, ok := strings.CutSuffix(name, "@"); ok {
-			path, mode = p, ModeSymlink
+			path, mode = p, object.ModeSymlink
 			must(t, os.Symlink(files[name], from))
 		} else {
 			must(t, os.WriteFile(from, []byte(files[name]), 0o600))
 		}
-		changes = append(changes, FileChange{Path: path, Mode: mode, From: from})
+		changes = append(changes, object.FileChange{Path: path, Mode: mode, From: from})
 	}
-	c, err := r.Candidate(t.Context(), Draft{Tree: empty, Changes: changes, Message: "m", When: when})
+	c, err := r.Candidate(t.Context(), object.Draft{Tree: empty, Changes: changes, Message: "m", When: when})
 	must(t, err)
 	if parent == "" {
 		return c.Commit
@@ -57,7 +60,7 @@ func contentsOf(t *testing.T, r *Repo, commit string) version {
 	for _, e := range entries {
 		text, err := r.Show(t.Context(), commit, e.Path)
 		must(t, err)
-		files[e.Path+map[uint32]string{ModeFile: "", ModeExec: "*", ModeSymlink: "@"}[e.Mode]] = string(text)
+		files[e.Path+map[uint32]string{object.ModeFile: "", object.ModeExec: "*", object.ModeSymlink: "@"}[e.Mode]] = string(text)
 	}
 	return files
 }
@@ -99,19 +102,19 @@ func TestRebaseMakesAChangeAgain(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := open(t, newRepo(t, nil))
+			r := open(t, gittest.Repo(t, nil))
 			b := commitOf(t, r, "", c.base)
 			commit, onto := commitOf(t, r, b, c.theirs), commitOf(t, r, b, c.onto)
-			refs := plainGit(t, r.Root, "for-each-ref")
+			refs := gittest.Run(t, r.Root, "for-each-ref")
 			got, conflicts, err := r.Rebase(t.Context(), Replay{Commit: commit, Onto: onto, When: when})
 			if err != nil || !slices.Equal(conflicts, c.conflicts) {
 				t.Fatalf("Rebase = %+v, %q, %v, want the conflicts %q", got, conflicts, err, c.conflicts)
 			}
-			if plainGit(t, r.Root, "for-each-ref") != refs {
+			if gittest.Run(t, r.Root, "for-each-ref") != refs {
 				t.Error("refs were written")
 			}
 			if c.conflicts != nil {
-				if got != (Candidate{}) {
+				if got != (object.Candidate{}) {
 					t.Errorf("candidate = %+v beside conflicts", got)
 				}
 				return
@@ -122,7 +125,7 @@ func TestRebaseMakesAChangeAgain(t *testing.T) {
 			if parent, err := r.Parent(t.Context(), got.Commit); err != nil || parent.Commit != onto {
 				t.Errorf("parent = %+v, %v, want %s", parent, err, onto)
 			}
-			if got := plainGit(t, r.Root, "log", "-1", "--format=%B", got.Commit); got != "the change" {
+			if got := gittest.Run(t, r.Root, "log", "-1", "--format=%B", got.Commit); got != "the change" {
 				t.Errorf("message = %q", got)
 			}
 		})
@@ -132,7 +135,7 @@ func TestRebaseMakesAChangeAgain(t *testing.T) {
 // Git's own merge uses another line diff than merge-file, so one of the two may
 // find a conflict where the other finds none.
 func TestRebaseAgreesWithPlainGitWhereNeitherFindsAConflict(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	text := rapid.SampledFrom([]string{lines, edited("1", "x"), edited("5", "y"), edited("9", "z"), edited("3", ""), "other\n", ""})
 	files := rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c/d"}), text, 0, 3), func(m map[string]string) version { return m })
 	checks := 0
@@ -143,7 +146,7 @@ func TestRebaseAgreesWithPlainGitWhereNeitherFindsAConflict(t *testing.T) {
 		before, theirs, ours := files.Draw(rt, "base"), files.Draw(rt, "theirs"), files.Draw(rt, "onto")
 		b := commitOf(t, r, "", before)
 		commit, onto := commitOf(t, r, b, theirs), commitOf(t, r, b, ours)
-		want, gitErr := tryPlainGit(t, r.Root, "-c", "merge.renames=false", "merge-tree", "--write-tree", onto, commit)
+		want, gitErr := gittest.Try(t.Context(), r.Root, "-c", "merge.renames=false", "merge-tree", "--write-tree", onto, commit)
 		got, conflicts, err := r.Rebase(t.Context(), Replay{Commit: commit, Onto: onto, Message: "m", When: when})
 		if err != nil {
 			rt.Fatal(err)
@@ -165,7 +168,7 @@ func TestRebaseAgreesWithPlainGitWhereNeitherFindsAConflict(t *testing.T) {
 }
 
 func TestAttack028NoMergeDriverRuns(t *testing.T) {
-	dir, marker := hostileRepo(t)
+	dir, marker := gittest.Hostile(t)
 	r := open(t, dir)
 	tip := base(t, r).Commit
 	other := commitOf(t, r, tip, version{"f": edited("2", "x"), ".gitattributes": "* merge=evil\n"})

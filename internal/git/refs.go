@@ -61,7 +61,7 @@ func refRule(ref string) string {
 // UpdateRef sets ref to the object id if its value is old; with an empty old
 // it must not exist. ErrRefMoved means that it had another value.
 func (r *Repo) UpdateRef(ctx context.Context, ref, id, old string) error {
-	if err := r.checkID(id); err != nil {
+	if err := r.Format.Check(id); err != nil {
 		return fmt.Errorf("update %s: %w", ref, err)
 	}
 	return r.changeRef(ctx, "update", ref, old, "update-ref", "-m", "pawl", "--no-deref", ref, id)
@@ -76,16 +76,16 @@ func (r *Repo) DeleteRef(ctx context.Context, ref, old string) error {
 func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...string) error {
 	err := CheckRef(ref)
 	if err == nil && old != "" {
-		err = r.checkID(old)
+		err = r.Format.Check(old)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, ref, err)
 	}
 	expect := old
 	if old == "" {
-		expect = strings.Repeat("0", r.hexLen())
+		expect = strings.Repeat("0", r.Format.HexLen())
 	}
-	_, err = r.git(ctx, nil, append(args, expect)...)
+	_, err = r.git.Output(ctx, nil, append(args, expect)...)
 	if err == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r *Repo) Refs(ctx context.Context, prefix string) ([]Ref, error) {
 }
 
 func (r *Repo) forEachRef(ctx context.Context, pattern string) ([]Ref, error) {
-	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", pattern)
+	out, err := r.git.Output(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname)", pattern)
 	if err != nil {
 		return nil, fmt.Errorf("list refs %s: %w", pattern, err)
 	}

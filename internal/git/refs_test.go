@@ -6,16 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -31,30 +30,8 @@ func mkfifo(t *testing.T, path string) {
 	must(t, syscall.Mkfifo(path, 0o600))
 }
 
-func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	return ctx, cancel
-}
-
-func sameContents(t *testing.T, r *Repo, entries []Entry, want map[string]string) {
-	t.Helper()
-	blobs, err := r.Blobs(t.Context())
-	must(t, err)
-	defer blobs.Close()
-	err = blobs.Each(idsOf(entries), func(i int, _ int64, body io.Reader) error {
-		got, err := io.ReadAll(body)
-		if string(got) != want[entries[i].Path] {
-			t.Errorf("%s = %q, want %q", entries[i].Path, got, want[entries[i].Path])
-		}
-		return err
-	})
-	must(t, err)
-}
-
 func TestUpdateRefMovesOnlyFromTheExpectedValue(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
 	ctx := t.Context()
 	b := base(t, r)
@@ -88,7 +65,7 @@ func TestUpdateRefMovesOnlyFromTheExpectedValue(t *testing.T) {
 }
 
 func TestRefsListsBelowAPrefixOnly(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	r := open(t, dir)
 	b := base(t, r)
 	for _, ref := range []string{"refs/pawl/s/2", "refs/pawl/s/1", "refs/pawl/sx/3"} {
@@ -104,10 +81,10 @@ func TestRefsListsBelowAPrefixOnly(t *testing.T) {
 }
 
 func TestCheckRefAgreesWithGit(t *testing.T) {
-	dir := newRepo(t, nil)
+	dir := gittest.Repo(t, nil)
 	rapid.Check(t, func(rt *rapid.T) {
 		ref := "refs/pawl/" + rapid.StringMatching(`([a-z./@{~^:?*\[\\ \x7f-]|\.lock){1,6}`).Draw(rt, "name")
-		_, gitErr := tryPlainGit(t, dir, "check-ref-format", ref)
+		_, gitErr := gittest.Try(t.Context(), dir, "check-ref-format", ref)
 		if err := CheckRef(ref); (err == nil) != (gitErr == nil) {
 			rt.Fatalf("CheckRef(%q) = %v, git says %v", ref, err, gitErr)
 		}
@@ -122,29 +99,16 @@ func TestCheckRefRefusesForeignNames(t *testing.T) {
 	}
 }
 
-func TestCleanMessageAlwaysGivesOneSafeText(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		in := string(rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(rt, "bytes"))
-		in = strings.Repeat(in, rapid.IntRange(1, 200).Draw(rt, "times"))
-		out := CleanMessage(in)
-		if len(out) > MaxMessage || !utf8.ValidString(out) || strings.ContainsAny(out, "\x00\r\x1b\u202e") || !strings.HasSuffix(out, "\n") || strings.TrimSpace(out) == "" {
-			rt.Fatalf("CleanMessage(%q) = %q", in, out)
-		}
-		if again := CleanMessage(out); again != out {
-			rt.Fatalf("cleaned twice: %q, then %q", out, again)
-		}
-	})
-	if got := CleanMessage("a\u202eb\r\n\x07c\n\n"); got != "ab\nc\n" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestDiffNamesBinaryFilesAndIsBounded(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1\n2\n", "bin": "\x00a"})
+	dir := gittest.Repo(t, map[string]string{"a": "1\n2\n", "bin": "\x00a"})
 	r := open(t, dir)
 	b := base(t, r)
-	writeFiles(t, dir, map[string]string{"a": "1\n3\n4\n", "bin": "\x00b", "big": strings.Repeat("line of text\n", 500_000)})
-	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Changes: whole(t, dir), When: when})
+	gittest.Write(t, dir, map[string]string{"a": "1\n3\n4\n", "bin": "\x00b", "big": strings.Repeat("line of text\n", 500_000)})
+	var changes []object.FileChange
+	for _, name := range []string{"a", "bin", "big"} {
+		changes = append(changes, object.FileChange{Path: name, Mode: object.ModeFile, From: filepath.Join(dir, name)})
+	}
+	c, err := r.Candidate(t.Context(), object.Draft{Base: b.Commit, Changes: changes, When: when})
 	must(t, err)
 	files, added, removed, err := r.DiffStat(t.Context(), b.Commit, c.Commit)
 	if err != nil || files != 3 || added != 500_002 || removed != 1 {
@@ -163,11 +127,11 @@ func TestDiffNamesBinaryFilesAndIsBounded(t *testing.T) {
 }
 
 func TestShowReadsOneFileOfARevision(t *testing.T) {
-	dir := newRepo(t, odd("x"))
+	dir := gittest.Repo(t, gittest.Odd("x"))
 	r := open(t, dir)
 	for _, rev := range []string{"HEAD", "refs/heads/main", base(t, r).Commit, base(t, r).Tree} {
-		for _, name := range oddNames {
-			if got, err := r.Show(t.Context(), rev, name); err != nil || string(got) != "x"+name {
+		for name, content := range gittest.Odd("x") {
+			if got, err := r.Show(t.Context(), rev, name); err != nil || string(got) != content {
 				t.Errorf("Show(%s, %q) = %q, %v", rev, name, got, err)
 			}
 		}
@@ -185,51 +149,15 @@ func TestShowReadsOneFileOfARevision(t *testing.T) {
 	}
 }
 
-func TestHashFileDoesNotFollowLinksOrBlock(t *testing.T) {
-	r := open(t, newRepo(t, nil))
-	dir := t.TempDir()
-	fifo := filepath.Join(dir, "fifo")
-	mkfifo(t, fifo)
-	if _, _, err := r.HashFile(fifo, ModeFile, 1<<20); err == nil {
-		t.Error("a FIFO was hashed")
-	}
-	writeFiles(t, dir, map[string]string{"f": "12345"})
-	if _, _, err := r.HashFile(filepath.Join(dir, "f"), ModeFile, 4); err == nil {
-		t.Error("a file over the limit was hashed")
-	}
-	if id, n, err := r.HashFile(filepath.Join(dir, "f"), ModeFile, 5); err != nil || n != 5 || id != r.HashBytes([]byte("12345")) {
-		t.Errorf("HashFile = %s, %d, %v", id, n, err)
-	}
-	if err := os.Symlink("f", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if id, _, err := r.HashFile(filepath.Join(dir, "link"), ModeFile, 5); err == nil {
-		t.Errorf("a link was followed: %s", id)
-	}
-}
-
 func TestCommandsEndWithTheirContext(t *testing.T) {
-	r := open(t, newRepo(t, nil))
+	r := open(t, gittest.Repo(t, nil))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := fmt.Errorf("kill switch")
 	cancel(why)
 	if _, err := r.Base(ctx, ""); !errors.Is(err, why) {
 		t.Errorf("Base = %v, want the cause", err)
 	}
-	if _, err := r.Candidate(ctx, Draft{When: when}); !errors.Is(err, why) {
+	if _, err := r.Candidate(ctx, object.Draft{When: when}); !errors.Is(err, why) {
 		t.Errorf("Candidate = %v, want the cause", err)
-	}
-}
-
-func TestCheckPathRefusesEveryDisguiseOfAGitDirectory(t *testing.T) {
-	for _, p := range []string{".git", "a/.GiT/x", ".git ", ".git.", "git~1", ".git::$INDEX_ALLOCATION", ".g\u200cit", "", ".", "..", "../x", "a/../b", "a//b", "/a", "a/", "a\x00", strings.Repeat("a", MaxPath+1)} {
-		if CheckPath(p) == nil {
-			t.Errorf("CheckPath(%q) allowed it", p)
-		}
-	}
-	for _, p := range []string{".gitignore", ".github/x", "agit", "..a", "a..b/c", "git~10"} {
-		if err := CheckPath(p); err != nil {
-			t.Errorf("CheckPath(%q) = %v", p, err)
-		}
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/gitconfig"
+	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -26,20 +29,20 @@ type Remote struct {
 func (r *Repo) RemoteURL(name string) (string, error) {
 	fetch, push := "", ""
 	for _, file := range []string{filepath.Join(r.CommonDir, "config"), filepath.Join(r.GitDir, "config.worktree")} {
-		data, err := readHazard(file)
+		data, err := gitdir.Read(file)
 		if err != nil {
 			continue // It is judged by Hazards.
 		}
-		settings, err := parseConfig(data)
+		settings, err := gitconfig.Parse(data)
 		if err != nil {
 			return "", fmt.Errorf("read address of remote %s: %s: %w", name, file, err)
 		}
 		for _, s := range settings {
 			switch {
-			case s.key == "remote."+name+".url" && fetch == "":
-				fetch = s.value
-			case s.key == "remote."+name+".pushurl" && push == "":
-				push = s.value
+			case s.Key == "remote."+name+".url" && fetch == "":
+				fetch = s.Value
+			case s.Key == "remote."+name+".pushurl" && push == "":
+				push = s.Value
 			}
 		}
 	}
@@ -56,7 +59,7 @@ func (r *Repo) RemoteURL(name string) (string, error) {
 }
 
 // SafeURL is an address without what could be a secret.
-func SafeURL(address string) string { return printable(address) }
+func SafeURL(address string) string { return hazard.Printable(address) }
 
 var scpLike = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*$`)
 
@@ -115,7 +118,7 @@ func (r *Repo) RemoteRef(ctx context.Context, from Remote, ref string) (id strin
 	for line := range strings.Lines(string(out)) {
 		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		// A pattern also matches the end of longer names.
-		if name == ref && r.checkID(id) == nil {
+		if name == ref && r.Format.Check(id) == nil {
 			return id, true, nil
 		}
 	}

@@ -8,29 +8,31 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func TestOpenFindsTheCheckoutFromASubdirectory(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a/b/c": "x"})
+	dir := gittest.Repo(t, map[string]string{"a/b/c": "x"})
 	r := open(t, filepath.Join(dir, "a", "b"))
 	real, _ := filepath.EvalSymlinks(dir)
-	if r.Root != real || r.GitDir != filepath.Join(real, ".git") || r.CommonDir != r.GitDir || r.Format != SHA1 {
+	if r.Root != real || r.GitDir != filepath.Join(real, ".git") || r.CommonDir != r.GitDir || r.Format != object.SHA1 {
 		t.Errorf("got %+v, want the checkout at %s", r, real)
 	}
 	b := base(t, r)
-	if want := plainGit(t, dir, "rev-parse", "HEAD"); b.Branch != "main" || b.Commit != want {
+	if want := gittest.Run(t, dir, "rev-parse", "HEAD"); b.Branch != "main" || b.Commit != want {
 		t.Errorf("base = %+v, want main at %s", b, want)
 	}
-	if want := plainGit(t, dir, "rev-parse", "HEAD^{tree}"); b.Tree != want {
+	if want := gittest.Run(t, dir, "rev-parse", "HEAD^{tree}"); b.Tree != want {
 		t.Errorf("tree = %s, want %s", b.Tree, want)
 	}
 }
 
 func TestOpenWorksInALinkedWorktree(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	linked := filepath.Join(t.TempDir(), "linked")
-	plainGit(t, dir, "worktree", "add", "-q", "-b", "side", linked)
+	gittest.Run(t, dir, "worktree", "add", "-q", "-b", "side", linked)
 	r := open(t, linked)
 	if r.CommonDir != open(t, dir).GitDir || r.GitDir == r.CommonDir {
 		t.Errorf("got %+v, want an own git directory and the shared one", r)
@@ -39,7 +41,7 @@ func TestOpenWorksInALinkedWorktree(t *testing.T) {
 	if b.Branch != "side" {
 		t.Errorf("branch = %q, want side", b.Branch)
 	}
-	c, err := r.Candidate(t.Context(), Draft{Base: b.Commit, Message: "m", When: when})
+	c, err := r.Candidate(t.Context(), object.Draft{Base: b.Commit, Message: "m", When: when})
 	if err != nil || c.Tree != b.Tree {
 		t.Errorf("candidate = %+v, %v, want the same tree", c, err)
 	}
@@ -49,10 +51,10 @@ func TestOpenWorksInALinkedWorktree(t *testing.T) {
 }
 
 func TestOpenWorksInAWorktreeOfABareRepository(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	bare, linked := filepath.Join(t.TempDir(), "r.git"), filepath.Join(t.TempDir(), "w")
-	plainGit(t, dir, "clone", "-q", "--bare", dir, bare)
-	plainGit(t, bare, "worktree", "add", "-q", linked, "main")
+	gittest.Run(t, dir, "clone", "-q", "--bare", dir, bare)
+	gittest.Run(t, bare, "worktree", "add", "-q", linked, "main")
 	if b := base(t, open(t, linked)); b.Branch != "main" {
 		t.Errorf("base = %+v, want main", b)
 	}
@@ -61,13 +63,13 @@ func TestOpenWorksInAWorktreeOfABareRepository(t *testing.T) {
 func TestOpenRefusesWhatIsNoCheckout(t *testing.T) {
 	empty := t.TempDir()
 	bare := filepath.Join(t.TempDir(), "bare.git")
-	plainGit(t, empty, "init", "-q", "--bare", bare)
-	flagged := newRepo(t, nil)
-	plainGit(t, flagged, "config", "core.bare", "true")
+	gittest.Run(t, empty, "init", "-q", "--bare", bare)
+	flagged := gittest.Repo(t, nil)
+	gittest.Run(t, flagged, "config", "core.bare", "true")
 	broken := t.TempDir()
-	writeFiles(t, broken, map[string]string{".git": "gitdir: /nowhere\n"})
-	future := newRepo(t, nil)
-	writeFiles(t, future, map[string]string{".git/config": "[core]\nrepositoryformatversion = 9\n"})
+	gittest.Write(t, broken, map[string]string{".git": "gitdir: /nowhere\n"})
+	future := gittest.Repo(t, nil)
+	gittest.Write(t, future, map[string]string{".git/config": "[core]\nrepositoryformatversion = 9\n"})
 
 	for name, c := range map[string]struct {
 		dir  string
@@ -91,7 +93,7 @@ func TestOpenRefusesWhatIsNoCheckout(t *testing.T) {
 
 func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
 	dir := t.TempDir()
-	plainGit(t, dir, "init", "-q")
+	gittest.Run(t, dir, "init", "-q")
 	r := open(t, dir)
 	for _, branch := range []string{"", "main"} {
 		_, err := r.Base(t.Context(), branch)
@@ -103,9 +105,9 @@ func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
 }
 
 func TestBaseNamesTheNearestBranches(t *testing.T) {
-	dir := newRepo(t, nil)
-	plainGit(t, dir, "branch", "feature/login")
-	plainGit(t, dir, "branch", "unrelated-thing")
+	dir := gittest.Repo(t, nil)
+	gittest.Run(t, dir, "branch", "feature/login")
+	gittest.Run(t, dir, "branch", "unrelated-thing")
 	r := open(t, dir)
 	for _, name := range []string{"feature/logn", "no..such", "-x", "main~1", "a b"} {
 		_, err := r.Base(t.Context(), name)
@@ -117,54 +119,54 @@ func TestBaseNamesTheNearestBranches(t *testing.T) {
 }
 
 func TestBaseOfADetachedHeadHasNoBranch(t *testing.T) {
-	dir := newRepo(t, nil)
-	plainGit(t, dir, "checkout", "-q", "--detach")
+	dir := gittest.Repo(t, nil)
+	gittest.Run(t, dir, "checkout", "-q", "--detach")
 	b := base(t, open(t, dir))
-	if b.Branch != "" || b.Commit != plainGit(t, dir, "rev-parse", "HEAD") {
+	if b.Branch != "" || b.Commit != gittest.Run(t, dir, "rev-parse", "HEAD") {
 		t.Errorf("base = %+v, want HEAD without a branch", b)
 	}
 }
 
 func TestABranchThatStandsForAnotherIsThatOne(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
-	plainGit(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
-	plainGit(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	gittest.Run(t, dir, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+	gittest.Run(t, dir, "symbolic-ref", "HEAD", "refs/heads/alias")
 	r := open(t, dir)
 	for _, pack := range []bool{false, true} {
 		if pack {
-			plainGit(t, dir, "pack-refs", "--all")
+			gittest.Run(t, dir, "pack-refs", "--all")
 		}
 		b, err := r.Base(t.Context(), "")
 		must(t, err)
-		if b.Branch != "main" || b.Commit != plainGit(t, dir, "rev-parse", "main") {
+		if b.Branch != "main" || b.Commit != gittest.Run(t, dir, "rev-parse", "main") {
 			t.Errorf("packed %v: base = %+v, want main", pack, b)
 		}
 	}
 }
 
 func TestBaseOfABranchWhoseRefIsPacked(t *testing.T) {
-	dir := newRepo(t, map[string]string{"a": "1"})
-	plainGit(t, dir, "pack-refs", "--all")
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	gittest.Run(t, dir, "pack-refs", "--all")
 	b := base(t, open(t, dir))
-	if b.Branch != "main" || b.Tree != plainGit(t, dir, "rev-parse", "main^{tree}") {
+	if b.Branch != "main" || b.Tree != gittest.Run(t, dir, "rev-parse", "main^{tree}") {
 		t.Errorf("base = %+v, want main with its tree", b)
 	}
 }
 
 func TestAnUnbornBranchBesideOthersIsNamed(t *testing.T) {
-	dir := newRepo(t, nil)
-	plainGit(t, dir, "checkout", "-q", "--orphan", "fresh")
+	dir := gittest.Repo(t, nil)
+	gittest.Run(t, dir, "checkout", "-q", "--orphan", "fresh")
 	_, err := open(t, dir).Base(t.Context(), "")
 	wantFault(t, err, loop.ExitNotFound, "main")
 }
 
 func TestATagOfTheSameNameIsNotTheBranch(t *testing.T) {
-	dir := newRepo(t, nil)
-	plainGit(t, dir, "tag", "topic")
-	plainGit(t, dir, "checkout", "-q", "-b", "topic")
-	plainGit(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
+	dir := gittest.Repo(t, nil)
+	gittest.Run(t, dir, "tag", "topic")
+	gittest.Run(t, dir, "checkout", "-q", "-b", "topic")
+	gittest.Run(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
 	b, err := open(t, dir).Base(t.Context(), "topic")
-	if want := plainGit(t, dir, "rev-parse", "refs/heads/topic"); err != nil || b.Commit != want {
+	if want := gittest.Run(t, dir, "rev-parse", "refs/heads/topic"); err != nil || b.Commit != want {
 		t.Errorf("base = %+v, %v, want %s", b, err, want)
 	}
 }
@@ -175,29 +177,29 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 		want   bool
 	}{
 		"nothing":             {func(*testing.T, string) {}, false},
-		"an untracked file":   {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"new": ""}) }, false},
-		"a changed file":      {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "other"}) }, true},
-		"same size, new text": {func(t *testing.T, d string) { writeFiles(t, d, map[string]string{"f": "y"}) }, true},
+		"an untracked file":   {func(t *testing.T, d string) { gittest.Write(t, d, map[string]string{"new": ""}) }, false},
+		"a changed file":      {func(t *testing.T, d string) { gittest.Write(t, d, map[string]string{"f": "other"}) }, true},
+		"same size, new text": {func(t *testing.T, d string) { gittest.Write(t, d, map[string]string{"f": "y"}) }, true},
 		"a removed file":      {func(t *testing.T, d string) { os.Remove(filepath.Join(d, "f")) }, true},
 		"a touched file":      {func(t *testing.T, d string) { _ = os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
 		"a staged new file": {func(t *testing.T, d string) {
-			writeFiles(t, d, map[string]string{"n": ""})
-			plainGit(t, d, "add", "n")
+			gittest.Write(t, d, map[string]string{"n": ""})
+			gittest.Run(t, d, "add", "n")
 		}, true},
 		"a staged change, file put back": {func(t *testing.T, d string) {
-			writeFiles(t, d, map[string]string{"f": "z"})
-			plainGit(t, d, "add", "f")
-			writeFiles(t, d, map[string]string{"f": "x"})
+			gittest.Write(t, d, map[string]string{"f": "z"})
+			gittest.Run(t, d, "add", "f")
+			gittest.Write(t, d, map[string]string{"f": "x"})
 		}, true},
 		"an intent to add": {func(t *testing.T, d string) {
-			writeFiles(t, d, map[string]string{"n": ""})
-			plainGit(t, d, "add", "-N", "n")
+			gittest.Write(t, d, map[string]string{"n": ""})
+			gittest.Run(t, d, "add", "-N", "n")
 		}, true},
 	} {
 		for _, version := range []string{"2", "3", "4"} {
 			t.Run(name+" in index version "+version, func(t *testing.T) {
-				dir := newRepo(t, map[string]string{"f": "x", "dir/longer-name": "1", "dir/longer-names": "2"})
-				plainGit(t, dir, "update-index", "--index-version", version)
+				dir := gittest.Repo(t, map[string]string{"f": "x", "dir/longer-name": "1", "dir/longer-names": "2"})
+				gittest.Run(t, dir, "update-index", "--index-version", version)
 				c.change(t, dir)
 				before := readFile(t, filepath.Join(dir, ".git", "index"))
 				got, err := open(t, dir).Dirty(t.Context(), "")
@@ -213,34 +215,25 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 }
 
 func TestWorkBelowAFolderCanBeLeftOut(t *testing.T) {
-	dir := newRepo(t, map[string]string{".loops/x/STATE.md": "1", ".loopsy": "1", "f": "x"})
-	writeFiles(t, dir, map[string]string{".loops/x/STATE.md": "2"})
+	dir := gittest.Repo(t, map[string]string{".loops/x/STATE.md": "1", ".loopsy": "1", "f": "x"})
+	gittest.Write(t, dir, map[string]string{".loops/x/STATE.md": "2"})
 	for except, want := range map[string]bool{"": true, ".loops": false} {
 		if got, err := open(t, dir).Dirty(t.Context(), except); got != want || err != nil {
 			t.Errorf("Dirty except %q = %v, %v, want %v", except, got, err, want)
 		}
 	}
-	writeFiles(t, dir, map[string]string{".loopsy": "2"})
+	gittest.Write(t, dir, map[string]string{".loopsy": "2"})
 	if got, err := open(t, dir).Dirty(t.Context(), ".loops"); !got || err != nil {
 		t.Errorf("Dirty beside the folder = %v, %v, want true", got, err)
 	}
 }
 
 func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
-	dir := newRepo(t, map[string]string{"f": "x"})
-	plainGit(t, dir, "update-index", "--split-index")
+	dir := gittest.Repo(t, map[string]string{"f": "x"})
+	gittest.Run(t, dir, "update-index", "--split-index")
 	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
 	}
-}
-
-func FuzzParseIndexNeverPanics(f *testing.F) {
-	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + strings.Repeat("\x00", 100)))
-	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + strings.Repeat("\x01", 200)))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = parseIndex(data, 20)
-		_, _ = parseIndex(data, 32)
-	})
 }
 
 func readFile(t *testing.T, path string) string {

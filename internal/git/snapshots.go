@@ -3,14 +3,13 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // SnapshotPrefix begins the names of the refs that keep work which is on no
@@ -30,7 +29,7 @@ type Snapshot struct {
 // Snapshots lists the snapshots of the repository, sorted by ref, with three
 // processes however many there are. A ref that names no commit is left out.
 func (r *Repo) Snapshots(ctx context.Context) ([]Snapshot, error) {
-	out, err := r.git(ctx, nil, "for-each-ref", "--format=%(objectname) %(objecttype) %(committerdate:unix) %(refname) %(parent)", SnapshotPrefix)
+	out, err := r.git.Output(ctx, nil, "for-each-ref", "--format=%(objectname) %(objecttype) %(committerdate:unix) %(refname) %(parent)", SnapshotPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
@@ -66,7 +65,7 @@ func (r *Repo) measure(ctx context.Context, list []Snapshot) error {
 			commits.WriteString(s.Commit + "\n")
 		}
 	}
-	out, err := r.git(ctx, strings.NewReader(commits.String()), "diff-tree", "--stdin", "-r", "-z", "--root", "--no-renames", "--no-ext-diff")
+	out, err := r.git.Output(ctx, strings.NewReader(commits.String()), "diff-tree", "--stdin", "-r", "-z", "--root", "--no-renames", "--no-ext-diff")
 	if err != nil {
 		return fmt.Errorf("measure snapshots: %w", err)
 	}
@@ -121,7 +120,7 @@ func (r *Repo) sizes(ctx context.Context, blobs map[string][]string) (map[string
 	if len(sizes) == 0 {
 		return sizes, nil
 	}
-	out, err := r.git(ctx, strings.NewReader(ask.String()), "cat-file", "--batch-check=%(objectname) %(objectsize)")
+	out, err := r.git.Output(ctx, strings.NewReader(ask.String()), "cat-file", "--batch-check=%(objectname) %(objectsize)")
 	if err != nil {
 		return nil, err
 	}
@@ -134,18 +133,6 @@ func (r *Repo) sizes(ctx context.Context, blobs map[string][]string) (map[string
 	return sizes, nil
 }
 
-// EmptyTree is the name of the tree without files, which git knows in every
-// repository.
-func (r *Repo) EmptyTree() string {
-	tree := []byte("tree 0\x00")
-	if r.Format == SHA256 {
-		sum := sha256.Sum256(tree)
-		return hex.EncodeToString(sum[:])
-	}
-	sum := sha1.Sum(tree)
-	return hex.EncodeToString(sum[:])
-}
-
 // unknownOption is git's exit status for an option that it does not have.
 const unknownOption = 129
 
@@ -153,9 +140,9 @@ const unknownOption = 129
 // them stay cheap to list. No ref changes its value. Git before 2.42 cannot
 // pack some refs only and packs all of them, as `git gc` does.
 func (r *Repo) PackRefs(ctx context.Context) error {
-	_, err := r.git(ctx, nil, "pack-refs", "--include", ownPrefix+"*")
-	if e, ok := errors.AsType[*commandError](err); ok && e.exit == unknownOption {
-		_, err = r.git(ctx, nil, "pack-refs", "--all")
+	_, err := r.git.Output(ctx, nil, "pack-refs", "--include", ownPrefix+"*")
+	if e, ok := errors.AsType[*program.Error](err); ok && e.Exit == unknownOption {
+		_, err = r.git.Output(ctx, nil, "pack-refs", "--all")
 	}
 	if err != nil {
 		return fmt.Errorf("pack refs: %w", err)

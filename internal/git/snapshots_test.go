@@ -9,22 +9,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
 )
 
 func TestSnapshotsAreListedWithWhatTheyChanged(t *testing.T) {
 	for name, args := range map[string][]string{"sha1": nil, "sha256": {"--object-format=sha256"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := newRepo(t, map[string]string{"a.txt": "one\n", "b.txt": "b\n"}, args...)
+			dir := gittest.Repo(t, map[string]string{"a.txt": "one\n", "b.txt": "b\n"}, args...)
 			r := open(t, dir)
 			if list, err := r.Snapshots(t.Context()); err != nil || len(list) != 0 {
 				t.Errorf("of none = %v, %v", list, err)
 			}
 			on := base(t, r)
-			writeFiles(t, dir, map[string]string{"a.txt": "one two\n", "new name.txt": "12345"})
-			plainGit(t, dir, "rm", "-q", "b.txt")
-			plainGit(t, dir, "add", "-A")
-			tree := plainGit(t, dir, "write-tree")
+			gittest.Write(t, dir, map[string]string{"a.txt": "one two\n", "new name.txt": "12345"})
+			gittest.Run(t, dir, "rm", "-q", "b.txt")
+			gittest.Run(t, dir, "add", "-A")
+			tree := gittest.Run(t, dir, "write-tree")
 			commit, err := r.Commit(t.Context(), tree, []string{on.Commit}, "kept", when)
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +40,7 @@ func TestSnapshotsAreListedWithWhatTheyChanged(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			plainGit(t, dir, "update-ref", SnapshotPrefix+"no/commit", tree)
+			gittest.Run(t, dir, "update-ref", SnapshotPrefix+"no/commit", tree)
 			list, err := r.Snapshots(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +53,7 @@ func TestSnapshotsAreListedWithWhatTheyChanged(t *testing.T) {
 			if diff := cmp.Diff(want, list); diff != "" {
 				t.Errorf("snapshots (-want +got):\n%s", diff)
 			}
-			if diff, err := r.Diff(t.Context(), r.EmptyTree(), root); err != nil || !strings.Contains(string(diff), "+12345") {
+			if diff, err := r.Diff(t.Context(), r.Format.EmptyTree(), root); err != nil || !strings.Contains(string(diff), "+12345") {
 				t.Errorf("diff against nothing = %q, %v", diff, err)
 			}
 		})
@@ -60,7 +62,7 @@ func TestSnapshotsAreListedWithWhatTheyChanged(t *testing.T) {
 
 func TestPackingLeavesEveryRefWhereItPoints(t *testing.T) {
 	t.Parallel()
-	dir := newRepo(t, map[string]string{"a.txt": "one\n"})
+	dir := gittest.Repo(t, map[string]string{"a.txt": "one\n"})
 	r := open(t, dir)
 	commit := base(t, r).Commit
 	for _, ref := range []string{"refs/pawl/snapshots/a/1", "refs/pawl/snapshots/a/2", "refs/pawl/other"} {
@@ -68,11 +70,11 @@ func TestPackingLeavesEveryRefWhereItPoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := plainGit(t, dir, "for-each-ref")
+	before := gittest.Run(t, dir, "for-each-ref")
 	if err := r.PackRefs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := plainGit(t, dir, "for-each-ref"); after != before {
+	if after := gittest.Run(t, dir, "for-each-ref"); after != before {
 		t.Errorf("refs were\n%s\nand are\n%s", before, after)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".git", "refs", "pawl", "snapshots", "a", "1")); !os.IsNotExist(err) {

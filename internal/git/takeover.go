@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -21,13 +23,13 @@ type takeover struct {
 	root    *os.Root
 	touches []touch
 	gone    map[string]bool // paths that are deleted
-	index   map[string]indexEntry
+	index   map[string]index.Record
 }
 
 // takeOver looks at both commits, the index and the checkout; it changes
 // nothing. Close it.
 func (r *Repo) takeOver(ctx context.Context, a Advance) (*takeover, error) {
-	t := &takeover{repo: r, a: a, gone: map[string]bool{}, index: map[string]indexEntry{}}
+	t := &takeover{repo: r, a: a, gone: map[string]bool{}, index: map[string]index.Record{}}
 	var err error
 	if t.touches, err = r.touched(ctx, a.Onto, a.Commit); err != nil {
 		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
@@ -35,15 +37,15 @@ func (r *Repo) takeOver(ctx context.Context, a Advance) (*takeover, error) {
 	for _, one := range t.touches {
 		t.gone[one.path] = one.now.ID == ""
 	}
-	index, err := r.readIndex()
-	if errors.Is(err, errIndex) {
+	entries, err := r.readIndex()
+	if errors.Is(err, index.ErrForm) {
 		return nil, t.refusal("the index of "+r.Root+" cannot be updated", err.Error())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("advance %s: read index: %w", a.Branch, err)
 	}
-	for _, e := range index {
-		if old, ok := t.index[e.Path]; !ok || e.stage > old.stage {
+	for _, e := range entries {
+		if old, ok := t.index[e.Path]; !ok || e.Stage > old.Stage {
 			t.index[e.Path] = e
 		}
 	}
@@ -78,7 +80,7 @@ func (t *takeover) clean(ctx context.Context) error {
 		if i%256 == 0 && ctx.Err() != nil {
 			return fmt.Errorf("advance %s: %w", t.a.Branch, context.Cause(ctx))
 		}
-		if one.old.Mode == ModeGitlink || one.now.Mode == ModeGitlink {
+		if one.old.Mode == object.ModeGitlink || one.now.Mode == object.ModeGitlink {
 			return t.refusal(fmt.Sprintf("%q is a submodule", one.path), "pawl does not move submodules")
 		}
 		if !t.staged(one) || !t.vacant(one) {
@@ -146,12 +148,12 @@ func (t *takeover) staged(one touch) bool {
 
 // indexed reports whether the index holds exactly this entry; one without an
 // id must not be there.
-func (t *takeover) indexed(path string, want Entry) bool {
+func (t *takeover) indexed(path string, want object.Entry) bool {
 	e, ok := t.index[path]
 	if want.ID == "" {
 		return !ok
 	}
-	return ok && e.stage == 0 && !e.skip && !e.intent && e.ID == want.ID && plainMode(e.Mode) == want.Mode
+	return ok && e.Stage == 0 && !e.Skip && !e.Intent && e.ID == want.ID && object.PlainMode(e.Mode) == want.Mode
 }
 
 // vacant reports whether the file of a path is what Onto holds. Where Onto
@@ -193,7 +195,7 @@ func (t *takeover) look(name string) (info fs.FileInfo, blocker string, err erro
 // onDisk reports whether the file of a path is byte for byte this entry, with
 // its mode. An entry without an id must not be there, and no file or link may
 // stand where its directory would be.
-func (t *takeover) onDisk(name string, want Entry) bool {
+func (t *takeover) onDisk(name string, want object.Entry) bool {
 	info, blocker, err := t.look(name)
 	if want.ID == "" {
 		return blocker == "" && errors.Is(err, fs.ErrNotExist)
@@ -202,16 +204,16 @@ func (t *takeover) onDisk(name string, want Entry) bool {
 		return false
 	}
 	switch mode := info.Mode(); {
-	case want.Mode == ModeSymlink:
+	case want.Mode == object.ModeSymlink:
 		if mode.Type() != fs.ModeSymlink {
 			return false
 		}
 	case !mode.IsRegular():
 		return false
-	case runtime.GOOS != "windows" && (mode&0o100 != 0) != (want.Mode == ModeExec):
+	case runtime.GOOS != "windows" && (mode&0o100 != 0) != (want.Mode == object.ModeExec):
 		return false
 	}
-	id, _, err := t.repo.HashFile(filepath.Join(t.repo.Root, filepath.FromSlash(name)), want.Mode, info.Size())
+	id, _, err := t.repo.Format.HashFile(filepath.Join(t.repo.Root, filepath.FromSlash(name)), want.Mode, info.Size())
 	return err == nil && id == want.ID
 }
 

@@ -5,23 +5,25 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // touch is one path that differs between two commits. An empty id means that
 // the path is not there.
 type touch struct {
 	path     string
-	old, now Entry
+	old, now object.Entry
 }
 
 // touched lists what differs between two trees or commits, sorted by path.
 func (r *Repo) touched(ctx context.Context, from, to string) ([]touch, error) {
 	for _, id := range []string{from, to} {
-		if err := r.checkID(id); err != nil {
+		if err := r.Format.Check(id); err != nil {
 			return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 		}
 	}
-	out, err := r.git(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", from, to)
+	out, err := r.git.Output(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", from, to, err)
 	}
@@ -45,22 +47,14 @@ func (r *Repo) parseTouch(meta, path string) (touch, error) {
 		return touch{}, fmt.Errorf("unexpected record %q", meta)
 	}
 	t := touch{path: path}
-	for i, side := range []*Entry{&t.old, &t.now} {
+	for i, side := range []*object.Entry{&t.old, &t.now} {
 		mode, err := strconv.ParseUint(f[i], 8, 32)
-		if err != nil || r.checkID(f[2+i]) != nil {
+		if err != nil || r.Format.Check(f[2+i]) != nil {
 			return touch{}, fmt.Errorf("unexpected record %q", meta)
 		}
 		if mode != 0 {
-			*side = Entry{Path: path, Mode: plainMode(uint32(mode)), ID: f[2+i]}
+			*side = object.Entry{Path: path, Mode: object.PlainMode(uint32(mode)), ID: f[2+i]}
 		}
 	}
-	return t, CheckPath(path)
-}
-
-// plainMode maps what old versions of git wrote to what a checkout can hold.
-func plainMode(mode uint32) uint32 {
-	if mode&0o170000 == 0o100000 {
-		return ModeFile | mode&0o111
-	}
-	return mode
+	return t, object.CheckPath(path)
 }

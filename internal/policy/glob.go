@@ -11,7 +11,7 @@ import (
 // Bounds of one glob. What a definition accepts is never over them.
 const (
 	maxGlobBytes    = 1 << 10
-	maxAlternatives = 64 // what the braces of one glob may stand for
+	MaxAlternatives = 64 // what the braces of one glob may stand for
 )
 
 // expand returns the globs without braces that a glob stands for.
@@ -19,9 +19,9 @@ func expand(glob string) ([]string, error) {
 	if len(glob) > maxGlobBytes {
 		return nil, fmt.Errorf("glob %.40q…: pattern-size: %d bytes are more than %d", glob, len(glob), maxGlobBytes)
 	}
-	all, ok := expandBraces(glob, maxAlternatives)
+	all, ok := Alternatives(glob)
 	if !ok {
-		return nil, fmt.Errorf("glob %.40q…: pattern-size: its braces stand for more than %d patterns", glob, maxAlternatives)
+		return nil, fmt.Errorf("glob %.40q…: pattern-size: its braces stand for more than %d patterns", glob, MaxAlternatives)
 	}
 	if !doublestar.ValidatePattern(glob) {
 		return nil, fmt.Errorf("%q is not a valid glob", glob)
@@ -35,6 +35,11 @@ func expand(glob string) ([]string, error) {
 	}
 	return all, nil
 }
+
+// Alternatives lists the globs without braces that {a,b} stands for, which are
+// what a path is matched with. It reports false, at once, if there are more than
+// MaxAlternatives.
+func Alternatives(glob string) ([]string, bool) { return expandBraces(glob, MaxAlternatives) }
 
 func expandBraces(glob string, most int) ([]string, bool) {
 	before, inner, after, found := firstBraces(glob)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -24,10 +25,10 @@ var fixture = map[string]string{"src/a": "1\n", "secret.txt": "the secret\n", ".
 
 // landed writes the candidate of what an agent did, and compares it with the
 // tree that the agent was given.
-func landed(t *testing.T, repo *git.Repo, tree *Tree) (git.Candidate, Comparison) {
+func landed(t *testing.T, repo *git.Repo, tree *Tree) (object.Candidate, Comparison) {
 	t.Helper()
 	list, _ := changes(t, tree)
-	candidate, err := repo.Candidate(t.Context(), git.Draft{Base: tree.Base, Changes: list, When: when})
+	candidate, err := repo.Candidate(t.Context(), object.Draft{Base: tree.Base, Changes: list, When: when})
 	must(t, err)
 	c, err := Compare(t.Context(), repo, tree.From, candidate.Tree)
 	must(t, err)
@@ -96,12 +97,12 @@ func TestAttack007AHardLinkOfTheCheckoutIsACopyInTheTree(t *testing.T) {
 // apart.
 func TestAttack010PathsThatAreOneForOtherFileSystemsAreRefused(t *testing.T) {
 	_, repo, base := newRepo(t, fixture)
-	blob := repo.HashBytes([]byte("1\n"))
-	var list []git.FileChange
+	blob := repo.Format.HashBytes([]byte("1\n"))
+	var list []object.FileChange
 	for _, path := range []string{"src/A", "src/\u00e9", "src/e\u0301"} {
-		list = append(list, git.FileChange{Path: path, Mode: git.ModeFile, ID: blob})
+		list = append(list, object.FileChange{Path: path, Mode: object.ModeFile, ID: blob})
 	}
-	candidate, err := repo.Candidate(t.Context(), git.Draft{Base: base.Commit, Changes: list, When: when})
+	candidate, err := repo.Candidate(t.Context(), object.Draft{Base: base.Commit, Changes: list, When: when})
 	must(t, err)
 	c, err := Compare(t.Context(), repo, base.Tree, candidate.Tree)
 	must(t, err)
@@ -149,7 +150,7 @@ func TestAttack020BitsThatGitDoesNotHaveAreStripped(t *testing.T) {
 	if special.Tree != plain.Tree {
 		t.Errorf("the tree is %s, want %s", special.Tree, plain.Tree)
 	}
-	if len(c.Changes) != 1 || c.Changes[0].New != (policy.File{Mode: git.ModeFile, Size: 2, Text: "2\n"}) {
+	if len(c.Changes) != 1 || c.Changes[0].New != (policy.File{Mode: object.ModeFile, Size: 2, Text: "2\n"}) {
 		t.Errorf("changes %+v, want a plain file", c.Changes)
 	}
 	verify, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "verify", special.Commit)
@@ -205,16 +206,16 @@ func TestCompareSaysWhatBothSidesHold(t *testing.T) {
 	_, c := landed(t, repo, tree)
 	want := Comparison{
 		Changes: []policy.Change{
-			{Path: "a", Old: policy.File{Mode: git.ModeFile, Size: 2, Text: "1\n"}, New: policy.File{Mode: git.ModeFile, Size: 4, Text: "one\n"}},
-			{Path: "big", Old: policy.File{Mode: git.ModeFile, Size: maxText + 1}, New: policy.File{Mode: git.ModeFile, Size: 5, Text: "small"}},
-			{Path: "d/b", Old: policy.File{Mode: git.ModeFile, Size: 2, Text: "2\n"}},
-			{Path: "new", New: policy.File{Mode: git.ModeFile}},
+			{Path: "a", Old: policy.File{Mode: object.ModeFile, Size: 2, Text: "1\n"}, New: policy.File{Mode: object.ModeFile, Size: 4, Text: "one\n"}},
+			{Path: "big", Old: policy.File{Mode: object.ModeFile, Size: maxText + 1}, New: policy.File{Mode: object.ModeFile, Size: 5, Text: "small"}},
+			{Path: "d/b", Old: policy.File{Mode: object.ModeFile, Size: 2, Text: "2\n"}},
+			{Path: "new", New: policy.File{Mode: object.ModeFile}},
 		},
 		Beside: []string{"a", "big", "kept"}, Files: 4,
-		Before: map[string]git.Entry{
-			"a":   {Path: "a", Mode: git.ModeFile, ID: repo.HashBytes([]byte("1\n"))},
-			"big": {Path: "big", Mode: git.ModeFile, ID: repo.HashBytes(bytes.Repeat([]byte("x"), maxText+1))},
-			"d/b": {Path: "d/b", Mode: git.ModeFile, ID: repo.HashBytes([]byte("2\n"))},
+		Before: map[string]object.Entry{
+			"a":   {Path: "a", Mode: object.ModeFile, ID: repo.Format.HashBytes([]byte("1\n"))},
+			"big": {Path: "big", Mode: object.ModeFile, ID: repo.Format.HashBytes(bytes.Repeat([]byte("x"), maxText+1))},
+			"d/b": {Path: "d/b", Mode: object.ModeFile, ID: repo.Format.HashBytes([]byte("2\n"))},
 		},
 	}
 	if d := cmp.Diff(want, c); d != "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // BenchmarkFiftyThousandFiles is what one turn costs in a large repository.
@@ -54,7 +55,7 @@ func BenchmarkFiftyThousandFiles(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			n++
-			c, err := repo.Candidate(b.Context(), git.Draft{Base: base.Commit, Changes: list[:9], Message: fmt.Sprint(n)})
+			c, err := repo.Candidate(b.Context(), object.Draft{Base: base.Commit, Changes: list[:9], Message: fmt.Sprint(n)})
 			must(b, err)
 			must(b, trees.shelf().drop(b.Context(), c.Tree+"-"+base.Tree))
 			b.StartTimer()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -67,7 +68,7 @@ func BenchmarkRun(b *testing.B) {
 		must(b, os.WriteFile(filepath.Join(act.Dir, "new.go"), fmt.Appendln(nil, "package x", n), 0o644))
 		changes, _, err := act.Changes(ctx)
 		must(b, err)
-		c, err := repo.Candidate(ctx, git.Draft{Base: base.Commit, Changes: changes, Message: "m", When: time.Unix(int64(n), 0)})
+		c, err := repo.Candidate(ctx, object.Draft{Base: base.Commit, Changes: changes, Message: "m", When: time.Unix(int64(n), 0)})
 		must(b, err)
 		verify, err := t.Make(ctx, "verify", c.Commit)
 		must(b, err)
@@ -142,8 +143,8 @@ func BenchmarkCompare(b *testing.B) {
 	must(b, err)
 	base, err := repo.Base(b.Context(), "")
 	must(b, err)
-	id := repo.HashBytes([]byte(strings.Repeat(fmt.Sprintln("line", 7), 40)))
-	c, err := repo.Candidate(b.Context(), git.Draft{Base: base.Commit, Changes: []git.FileChange{{Path: "new.go", Mode: git.ModeFile, ID: id}}})
+	id := repo.Format.HashBytes([]byte(strings.Repeat(fmt.Sprintln("line", 7), 40)))
+	c, err := repo.Candidate(b.Context(), object.Draft{Base: base.Commit, Changes: []object.FileChange{{Path: "new.go", Mode: object.ModeFile, ID: id}}})
 	must(b, err)
 	for b.Loop() {
 		got, err := Compare(b.Context(), repo, base.Tree, c.Tree)

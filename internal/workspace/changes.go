@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // Changes compares the directory with the tree that it was made from, and
@@ -20,7 +20,7 @@ import (
 // agent's own throw-away directory and is not looked at.
 //
 // Modes that keep the owner out are taken away from what it has to read.
-func (t *Tree) Changes(ctx context.Context) ([]git.FileChange, []Problem, error) {
+func (t *Tree) Changes(ctx context.Context) ([]object.FileChange, []Problem, error) {
 	j := judge{ctx: ctx, repo: t.trees.repo, dir: t.Dir, limits: t.trees.limits}
 	walk := t.scan
 	if t.layers != nil {
@@ -36,7 +36,7 @@ func (t *Tree) Changes(ctx context.Context) ([]git.FileChange, []Problem, error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("compare tree %s: %w", t.Name, err)
 	}
-	slices.SortFunc(j.changes, func(a, b git.FileChange) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(j.changes, func(a, b object.FileChange) int { return cmp.Compare(a.Path, b.Path) })
 	return j.changes, j.problems, nil
 }
 
@@ -109,17 +109,17 @@ func (s *scan) entry(path, name string, info fs.FileInfo) error {
 		return nil
 	}
 	switch {
-	case info.IsDir() && known && s.tree.marks[place].mode == git.ModeGitlink:
+	case info.IsDir() && known && s.tree.marks[place].mode == object.ModeGitlink:
 		s.seen[place] = true
 		s.submodule(path)
 	case info.IsDir():
 		return s.folder(path, info)
 	case !known:
-		s.leaf(path, git.Entry{}, false, info)
+		s.leaf(path, object.Entry{}, false, info)
 	default:
 		s.seen[place] = true // Also with a problem: it is neither changed nor deleted.
 		if was := &s.tree.marks[place]; !was.holds(info) {
-			s.leaf(path, git.Entry{Path: path, Mode: was.mode, ID: was.id}, true, info)
+			s.leaf(path, object.Entry{Path: path, Mode: was.mode, ID: was.id}, true, info)
 		}
 	}
 	return nil

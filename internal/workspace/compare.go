@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -25,7 +26,7 @@ type Comparison struct {
 
 	// Before is what the first tree holds at the changed paths, with the modes
 	// that Changes have.
-	Before map[string]git.Entry
+	Before map[string]object.Entry
 }
 
 // Compare reads from the repository by what the tree or commit to differs from
@@ -50,7 +51,7 @@ func compare(ctx context.Context, repo *git.Repo, from, to string) (Comparison, 
 	if err != nil {
 		return Comparison{}, err
 	}
-	c := Comparison{Beside: d.Beside, Files: d.Files, Before: map[string]git.Entry{}}
+	c := Comparison{Beside: d.Beside, Files: d.Files, Before: map[string]object.Entry{}}
 	var want wanted
 	for _, p := range d.Paths {
 		p.Old.Mode, p.New.Mode = modeIn(p.Old), modeIn(p.New)
@@ -77,14 +78,14 @@ type place struct {
 	now    bool
 }
 
-func (w *wanted) pair(change int, d git.Difference) {
+func (w *wanted) pair(change int, d object.Difference) {
 	w.want(place{change, false}, d.Old)
 	w.want(place{change, true}, d.New)
 }
 
 // modeIn is the mode of an entry as git gives it today. Policy refuses what
 // git has none for.
-func modeIn(e git.Entry) uint32 {
+func modeIn(e object.Entry) uint32 {
 	if mode, err := plainMode(e); err == nil {
 		return mode
 	}
@@ -92,13 +93,13 @@ func modeIn(e git.Entry) uint32 {
 }
 
 // want asks for the content of one side. A submodule has none.
-func (w *wanted) want(at place, side git.Entry) {
-	if side.Mode != 0 && side.Mode != git.ModeGitlink {
+func (w *wanted) want(at place, side object.Entry) {
+	if side.Mode != 0 && side.Mode != object.ModeGitlink {
 		w.ids, w.places = append(w.ids, side.ID), append(w.places, at)
 	}
 }
 
-func (w *wanted) read(blobs *git.Blobs, changes []policy.Change) error {
+func (w *wanted) read(blobs *object.Blobs, changes []policy.Change) error {
 	left := int64(maxTexts)
 	return blobs.Each(w.ids, func(i int, size int64, r io.Reader) error {
 		side := &changes[w.places[i].change].Old

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -17,7 +18,7 @@ import (
 var spelled = rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "A", "a.", "ａ", "ss", "ß", "é", "e\u0301", "b"}), 1, 3), func(parts []string) string { return strings.Join(parts, "/") })
 
 func TestTheSameIsRefusedAsWithAllPathsOfTheBase(t *testing.T) {
-	for _, format := range []string{git.SHA1, git.SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			_, repo, _ := newRepo(t, map[string]string{"1": "1", "2": "2"}, "--object-format="+format)
 			scope, err := policy.NewScope([]string{"a/**", "A/**", "b", "é/**"}, nil)
@@ -66,14 +67,14 @@ func wantSameClasses(rt *rapid.T, c Comparison, files int) {
 // spelledTree writes a tree of drawn files.
 func spelledTree(t *testing.T, rt *rapid.T, repo *git.Repo, label, from string) string {
 	t.Helper()
-	var list []git.FileChange
+	var list []object.FileChange
 	for _, p := range rapid.SliceOfN(spelled, 0, 8).Draw(rt, label) {
-		list = append(list, git.FileChange{
-			Path: p, Mode: git.ModeFile, ID: repo.HashBytes([]byte(rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "content"))),
+		list = append(list, object.FileChange{
+			Path: p, Mode: object.ModeFile, ID: repo.Format.HashBytes([]byte(rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "content"))),
 			Delete: rapid.Bool().Draw(rt, "delete"),
 		})
 	}
-	c, err := repo.Candidate(t.Context(), git.Draft{Tree: from, Changes: list, When: when})
+	c, err := repo.Candidate(t.Context(), object.Draft{Tree: from, Changes: list, When: when})
 	must(rt, err)
 	return c.Tree
 }

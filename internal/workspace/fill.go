@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 const (
@@ -67,12 +67,12 @@ func (s style) finish(path string) error {
 // fill writes directories first, then files, links last. As long as files are
 // written there is no link in the directory, so none can lead out of it, even
 // where two names differ only for git.
-func (t *Tree) fill(ctx context.Context, dir string, as style, entries []git.Entry, blobs *git.Blobs) error {
+func (t *Tree) fill(ctx context.Context, dir string, as style, entries []object.Entry, blobs *object.Blobs) error {
 	f := &filler{tree: t, dir: dir, as: as}
 	return f.run(ctx, entries, blobs)
 }
 
-func (f *filler) run(ctx context.Context, entries []git.Entry, blobs *git.Blobs) error {
+func (f *filler) run(ctx context.Context, entries []object.Entry, blobs *object.Blobs) error {
 	f.jobs = make(chan job, 64)
 	if err := f.folders(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (f *filler) folders() error {
 		dirs = append(dirs, dir)
 	}
 	for i, m := range f.tree.marks {
-		if m.mode == git.ModeGitlink {
+		if m.mode == object.ModeGitlink {
 			dirs = append(dirs, f.tree.paths[i])
 		}
 	}
@@ -130,9 +130,9 @@ func (f *filler) folder(host string) error {
 }
 
 // order says which blobs are asked for. Submodules have none.
-func (f *filler) order(entries []git.Entry) (places []int, ids []string) {
+func (f *filler) order(entries []object.Entry) (places []int, ids []string) {
 	for i, e := range entries {
-		if f.tree.marks[i].mode != git.ModeGitlink && !f.kept[i] {
+		if f.tree.marks[i].mode != object.ModeGitlink && !f.kept[i] {
 			places, ids = append(places, i), append(ids, e.ID)
 		}
 	}
@@ -153,7 +153,7 @@ func (f *filler) take(ctx context.Context, place int, size int64, r io.Reader) e
 	if _, err := io.ReadFull(r, body); err != nil {
 		return err
 	}
-	if f.tree.marks[place].mode == git.ModeSymlink {
+	if f.tree.marks[place].mode == object.ModeSymlink {
 		f.links = append(f.links, job{place, body})
 		return nil
 	}
@@ -177,7 +177,7 @@ func (f *filler) work() error {
 // write makes a file that must not exist, and marks how it was left.
 func (f *filler) write(place int, r io.Reader) error {
 	perm := os.FileMode(0o644)
-	if f.tree.marks[place].mode == git.ModeExec {
+	if f.tree.marks[place].mode == object.ModeExec {
 		perm = 0o755
 	}
 	path := f.host(f.tree.paths[place])

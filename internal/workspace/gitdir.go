@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // gitDir writes the throw-away git directories in which an agent's own git
@@ -47,14 +49,14 @@ const quiet = `[user]
 `
 
 func (g gitDir) config() string {
-	if g.repo.Format == git.SHA256 {
+	if g.repo.Format == object.SHA256 {
 		return quiet + "\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n"
 	}
 	return quiet + "\trepositoryFormatVersion = 0\n"
 }
 
 // common writes everything but HEAD into the folder dir, which must not exist.
-func (g gitDir) common(dir string, index []git.IndexEntry) error {
+func (g gitDir) common(dir string, entries []index.Entry) error {
 	for _, sub := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"} {
 		if err := g.folder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
 			return err
@@ -73,11 +75,11 @@ func (g gitDir) common(dir string, index []git.IndexEntry) error {
 			return err
 		}
 	}
-	return g.index(filepath.Join(dir, "index"), index)
+	return g.index(filepath.Join(dir, "index"), entries)
 }
 
-func (g gitDir) index(path string, entries []git.IndexEntry) error {
-	return g.stream(path, func(w io.Writer) error { return g.repo.WriteIndex(w, entries) })
+func (g gitDir) index(path string, entries []index.Entry) error {
+	return g.stream(path, func(w io.Writer) error { return index.Write(w, g.repo.Format, entries) })
 }
 
 func (g gitDir) stream(path string, write func(io.Writer) error) error {

@@ -8,11 +8,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 func TestGitWorksInsideAndMeansNothing(t *testing.T) {
-	for _, format := range []string{git.SHA1, git.SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			dir, repo, base := newRepo(t, map[string]string{"a": "1\n", "d/b": "2\n"}, "--object-format="+format)
 			plainGit(t, t, dir, "branch", "secret")

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // Rule says why something in a tree can never be part of a commit.
@@ -51,7 +52,7 @@ type judge struct {
 	repo     *git.Repo
 	dir      string // host path of the top
 	limits   Limits
-	changes  []git.FileChange
+	changes  []object.FileChange
 	problems []Problem
 	bytes    int64
 	met      int
@@ -109,9 +110,9 @@ func (j *judge) passes(path, name string, dir bool) bool {
 
 func nameProblem(path, name string) Rule {
 	switch {
-	case git.IsDotGit(name):
+	case object.IsDotGit(name):
 		return RuleGitDir
-	case len(path) > git.MaxPath, strings.ContainsFunc(name, deceives):
+	case len(path) > object.MaxPath, strings.ContainsFunc(name, deceives):
 		return RuleName
 	}
 	return ""
@@ -132,15 +133,15 @@ func (j *judge) submodule(path string) {
 
 // leaf judges everything that is not a directory against the file that the
 // base has there, if it has one.
-func (j *judge) leaf(path string, was git.Entry, known bool, info fs.FileInfo) {
-	change := git.FileChange{Path: path, Mode: modeOf(info), From: j.host(path)}
+func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo) {
+	change := object.FileChange{Path: path, Mode: modeOf(info), From: j.host(path)}
 	var rule Rule
 	switch {
 	case change.Mode == 0:
 		rule = RuleSpecial
 	case j.full:
 		return
-	case change.Mode == git.ModeSymlink:
+	case change.Mode == object.ModeSymlink:
 		rule = j.link(&change, was.ID)
 	default:
 		rule = j.file(&change, info)
@@ -163,16 +164,16 @@ func (j *judge) leaf(path string, was git.Entry, known bool, info fs.FileInfo) {
 func modeOf(info fs.FileInfo) uint32 {
 	switch {
 	case info.Mode().Type() == fs.ModeSymlink:
-		return git.ModeSymlink
+		return object.ModeSymlink
 	case !info.Mode().IsRegular():
 		return 0
 	case info.Mode()&0o100 != 0:
-		return git.ModeExec
+		return object.ModeExec
 	}
-	return git.ModeFile
+	return object.ModeFile
 }
 
-func (j *judge) file(c *git.FileChange, info fs.FileInfo) Rule {
+func (j *judge) file(c *object.FileChange, info fs.FileInfo) Rule {
 	switch {
 	case links(info) > 1:
 		return RuleHardLink
@@ -181,7 +182,7 @@ func (j *judge) file(c *git.FileChange, info fs.FileInfo) Rule {
 	case info.Mode()&0o400 == 0:
 		_ = os.Chmod(c.From, info.Mode().Perm()|0o600) // Reading it will tell.
 	}
-	id, _, err := j.repo.HashFile(c.From, c.Mode, j.limits.FileBytes)
+	id, _, err := j.repo.Format.HashFile(c.From, c.Mode, j.limits.FileBytes)
 	if err != nil {
 		return RuleUnread
 	}
@@ -190,13 +191,13 @@ func (j *judge) file(c *git.FileChange, info fs.FileInfo) Rule {
 }
 
 // link refuses a target that leads out of the tree, unless the base has it.
-func (j *judge) link(c *git.FileChange, was string) Rule {
+func (j *judge) link(c *object.FileChange, was string) Rule {
 	target, err := os.Readlink(c.From)
 	if err != nil {
 		return RuleUnread
 	}
 	target = filepath.ToSlash(target)
-	c.ID = j.repo.HashBytes([]byte(target))
+	c.ID = j.repo.Format.HashBytes([]byte(target))
 	if c.ID != was && escapes(c.Path, target) {
 		return RuleEscape
 	}
@@ -209,10 +210,10 @@ func escapes(at, target string) bool {
 		return true
 	}
 	to := path.Join(path.Dir(at), target)
-	return to == ".." || strings.HasPrefix(to, "../") || slices.ContainsFunc(strings.Split(target, "/"), git.IsDotGit)
+	return to == ".." || strings.HasPrefix(to, "../") || slices.ContainsFunc(strings.Split(target, "/"), object.IsDotGit)
 }
 
-func (j *judge) add(c git.FileChange, size int64) {
+func (j *judge) add(c object.FileChange, size int64) {
 	j.bytes += size
 	if len(j.changes) >= j.limits.Files || j.bytes > j.limits.Bytes {
 		j.full = true
@@ -224,5 +225,5 @@ func (j *judge) add(c git.FileChange, size int64) {
 
 // remove adds a path of the base that is not there any more.
 func (j *judge) remove(path string) {
-	j.changes = append(j.changes, git.FileChange{Path: path, Delete: true})
+	j.changes = append(j.changes, object.FileChange{Path: path, Delete: true})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -33,7 +34,7 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 	if len(changes) == 0 {
 		return "", t.incomplete(problems)
 	}
-	draft := git.Draft{Base: t.Base, Changes: changes, Message: leftOut(message, problems), When: when}
+	draft := object.Draft{Base: t.Base, Changes: changes, Message: leftOut(message, problems), When: when}
 	if t.Base == "" {
 		draft.Tree = t.From
 	}
@@ -87,14 +88,14 @@ func (t *Tree) Keep(name string) (string, error) {
 
 // Named lists the regular files of the tree that the copy was made from whose
 // last path element is name.
-func (t *Tree) Named(name string) []git.Entry {
+func (t *Tree) Named(name string) []object.Entry {
 	if t.layers != nil {
 		return t.layers.named(name)
 	}
-	var list []git.Entry
+	var list []object.Entry
 	for i, p := range t.paths {
-		if m := t.marks[i]; path.Base(p) == name && (m.mode == git.ModeFile || m.mode == git.ModeExec) {
-			list = append(list, git.Entry{Path: p, Mode: m.mode, ID: m.id})
+		if m := t.marks[i]; path.Base(p) == name && (m.mode == object.ModeFile || m.mode == object.ModeExec) {
+			list = append(list, object.Entry{Path: p, Mode: m.mode, ID: m.id})
 		}
 	}
 	return list
@@ -129,11 +130,11 @@ func leftOut(message string, problems []Problem) string {
 		return message
 	}
 	var b strings.Builder
-	b.WriteString(strings.TrimSpace(message[:min(len(message), git.MaxMessage/2)]))
+	b.WriteString(strings.TrimSpace(message[:min(len(message), object.MaxMessage/2)]))
 	fmt.Fprintf(&b, "\n\nLeft out: %d\n", len(problems))
 	for _, p := range problems {
 		line := fmt.Sprintf("- %.200q %s\n", p.Path, p.Rule)
-		if b.Len()+len(line) > git.MaxMessage-8 {
+		if b.Len()+len(line) > object.MaxMessage-8 {
 			b.WriteString("- …\n")
 			break
 		}

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // backdated is how far before its making the files of a layer seem written. An
@@ -28,7 +29,7 @@ func (s *shelf) style(dir string) style {
 }
 
 // base writes the complete checkout of a tree.
-func (s *shelf) base(ctx context.Context, l *layer, blobs *git.Blobs, tree string) error {
+func (s *shelf) base(ctx context.Context, l *layer, blobs *object.Blobs, tree string) error {
 	t, entries, err := s.trees.describe(blobs, "", l.files(), tree)
 	if err != nil {
 		return err
@@ -43,36 +44,36 @@ func (s *shelf) base(ctx context.Context, l *layer, blobs *git.Blobs, tree strin
 	if err := g.common(filepath.Join(l.files(), ".git"), t.indexed()); err != nil {
 		return err
 	}
-	return writeListing(l.listing(), t.entries(), g.repo.NameLen())
+	return writeListing(l.listing(), t.entries(), g.repo.Format.NameLen())
 }
 
 // entries is what the tree holds, sorted by path, in today's modes.
-func (t *Tree) entries() []git.Entry {
-	list := make([]git.Entry, len(t.paths))
+func (t *Tree) entries() []object.Entry {
+	list := make([]object.Entry, len(t.paths))
 	for i, p := range t.paths {
-		list[i] = git.Entry{Path: p, Mode: t.marks[i].mode, ID: t.marks[i].id}
+		list[i] = object.Entry{Path: p, Mode: t.marks[i].mode, ID: t.marks[i].id}
 	}
-	slices.SortFunc(list, func(a, b git.Entry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b object.Entry) int { return cmp.Compare(a.Path, b.Path) })
 	return list
 }
 
 // indexed is what an index says of the files as they were left.
-func (t *Tree) indexed() []git.IndexEntry {
-	list := make([]git.IndexEntry, len(t.paths))
+func (t *Tree) indexed() []index.Entry {
+	list := make([]index.Entry, len(t.paths))
 	for i, p := range t.paths {
 		m := &t.marks[i]
-		list[i] = git.IndexEntry{
-			Entry:    git.Entry{Path: p, Mode: m.mode, ID: m.id, Size: m.size},
+		list[i] = index.Entry{
+			Entry:    object.Entry{Path: p, Mode: m.mode, ID: m.id, Size: m.size},
 			Modified: m.modified, Changed: time.Unix(0, m.stamp.changed), Inode: m.stamp.inode,
 		}
 	}
-	slices.SortFunc(list, func(a, b git.IndexEntry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b index.Entry) int { return cmp.Compare(a.Path, b.Path) })
 	return list
 }
 
 // delta writes what makes another tree of a base.
-func (s *shelf) delta(ctx context.Context, l *layer, blobs *git.Blobs, base *layer, diff git.Differences) error {
-	var entries []git.Entry
+func (s *shelf) delta(ctx context.Context, l *layer, blobs *object.Blobs, base *layer, diff object.Differences) error {
+	var entries []object.Entry
 	for _, c := range diff.Paths {
 		if c.New.Mode != 0 {
 			entries = append(entries, c.New)
@@ -96,7 +97,7 @@ func (s *shelf) delta(ctx context.Context, l *layer, blobs *git.Blobs, base *lay
 	}
 	for _, path := range diff.Gone {
 		// A submodule's folder would show what the folder before it held.
-		if i, there := t.index[path]; there && t.marks[i].mode == git.ModeGitlink {
+		if i, there := t.index[path]; there && t.marks[i].mode == object.ModeGitlink {
 			if err := setOpaque(filepath.Join(l.files(), filepath.FromSlash(path))); err != nil {
 				return err
 			}
@@ -105,12 +106,12 @@ func (s *shelf) delta(ctx context.Context, l *layer, blobs *git.Blobs, base *lay
 	if err := s.deltaIndex(l, base, t, diff); err != nil {
 		return err
 	}
-	return writeListing(l.listing(), t.changed(diff), s.trees.repo.NameLen())
+	return writeListing(l.listing(), t.changed(diff), s.trees.repo.Format.NameLen())
 }
 
 // hidden lists what of the base has to be hidden: files and whole folders at
 // whose path there is nothing any more.
-func (t *Tree) hidden(diff git.Differences) []string {
+func (t *Tree) hidden(diff object.Differences) []string {
 	gone := make(map[string]bool, len(diff.Gone))
 	var list []string
 	for _, path := range diff.Gone {
@@ -139,12 +140,12 @@ func within(folders map[string]bool, path string) bool {
 
 // changed is the listing of a delta. The folder of an entry that is a file in
 // one tree and a folder in the other needs no word: its files are there.
-func (t *Tree) changed(diff git.Differences) []git.Entry {
-	list := make([]git.Entry, 0, len(diff.Paths))
+func (t *Tree) changed(diff object.Differences) []object.Entry {
+	list := make([]object.Entry, 0, len(diff.Paths))
 	for _, c := range diff.Paths {
-		e := git.Entry{Path: c.Path, ID: c.Old.ID}
+		e := object.Entry{Path: c.Path, ID: c.Old.ID}
 		if i, there := t.index[c.Path]; there {
-			e = git.Entry{Path: c.Path, Mode: t.marks[i].mode, ID: t.marks[i].id}
+			e = object.Entry{Path: c.Path, Mode: t.marks[i].mode, ID: t.marks[i].id}
 		}
 		list = append(list, e)
 	}
@@ -153,7 +154,7 @@ func (t *Tree) changed(diff git.Differences) []git.Entry {
 
 // deltaIndex writes the index of the whole tree: what the base's says, but for
 // the changed paths.
-func (s *shelf) deltaIndex(l, base *layer, t *Tree, diff git.Differences) error {
+func (s *shelf) deltaIndex(l, base *layer, t *Tree, diff object.Differences) error {
 	data, err := os.ReadFile(base.index())
 	if err != nil {
 		return err
@@ -171,6 +172,6 @@ func (s *shelf) deltaIndex(l, base *layer, t *Tree, diff git.Differences) error 
 		return err
 	}
 	return g.stream(filepath.Join(dotGit, "index"), func(w io.Writer) error {
-		return g.repo.PatchIndex(w, data, gone, t.indexed())
+		return index.Patch(w, g.repo.Format, data, gone, t.indexed())
 	})
 }

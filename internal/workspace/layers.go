@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
@@ -169,7 +169,7 @@ func (t *Tree) place() string { return filepath.Join(t.trees.root, t.Name) }
 
 // named lists files of the tree by their last path element. Where the listing
 // cannot be read it names nothing, and Changes says why.
-func (l *layers) named(name string) []git.Entry {
+func (l *layers) named(name string) []object.Entry {
 	s, err := l.stack()
 	if err != nil {
 		return nil

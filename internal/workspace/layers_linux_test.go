@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -284,7 +285,7 @@ func sameAfterEdits(t *testing.T, rt *rapid.T, repo *git.Repo, tree, copied *Tre
 	if short(got) != short(want) || !slices.Equal(problems, wantProblems) {
 		rt.Fatalf("layers: %s %v, copy: %s %v", short(got), problems, short(want), wantProblems)
 	}
-	c, err := repo.Candidate(t.Context(), git.Draft{Base: tree.Base, Changes: got, When: when})
+	c, err := repo.Candidate(t.Context(), object.Draft{Base: tree.Base, Changes: got, When: when})
 	must(rt, err)
 	if want := plainTree(t, rt, repo.Root, copied.Dir); c.Tree != want {
 		rt.Fatalf("candidate %s, want %s", c.Tree, want)

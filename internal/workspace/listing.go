@@ -10,7 +10,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // listing is the files of a git tree, sorted by path, in a form that is looked
@@ -28,7 +28,7 @@ var errListing = errors.New("listing is damaged")
 
 // writeListing writes entries, which are sorted by path. One with the mode 0
 // says that the path is in the layer below and not in the tree.
-func writeListing(path string, entries []git.Entry, raw int) error {
+func writeListing(path string, entries []object.Entry, raw int) error {
 	data := binary.BigEndian.AppendUint32(nil, uint32(len(entries)))
 	data = binary.BigEndian.AppendUint32(data, uint32(raw))
 	at := 0
@@ -84,9 +84,9 @@ func (l *listing) path(i int) []byte {
 	return l.data[l.texts()+start : l.texts()+end]
 }
 
-func (l *listing) entry(i int) git.Entry {
+func (l *listing) entry(i int) object.Entry {
 	r := l.record(i)
-	return git.Entry{Path: string(l.path(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
+	return object.Entry{Path: string(l.path(i)), Mode: binary.BigEndian.Uint32(r[4:]), ID: hex.EncodeToString(r[8 : 8+l.raw])}
 }
 
 // from is the place of the first entry whose path is not before path.
@@ -96,10 +96,10 @@ func (l *listing) from(path string) int {
 
 // find returns the entry of a path. One that is there and has the mode 0 is
 // known to be deleted.
-func (l *listing) find(path string) (git.Entry, bool) {
+func (l *listing) find(path string) (object.Entry, bool) {
 	i := l.from(path)
 	if i == l.n || string(l.path(i)) != path {
-		return git.Entry{}, false
+		return object.Entry{}, false
 	}
 	return l.entry(i), true
 }
@@ -108,18 +108,18 @@ func (l *listing) find(path string) (git.Entry, bool) {
 type stack []*listing
 
 // find returns the file that the tree has at a path.
-func (s stack) find(path string) (git.Entry, bool) {
+func (s stack) find(path string) (object.Entry, bool) {
 	for _, l := range s {
 		if e, ok := l.find(path); ok {
 			return e, e.Mode != 0
 		}
 	}
-	return git.Entry{}, false
+	return object.Entry{}, false
 }
 
 // below calls each with the files of the tree below a folder, in order, until
 // it returns false. The folder "" is all.
-func (s stack) below(folder string, each func(git.Entry) bool) {
+func (s stack) below(folder string, each func(object.Entry) bool) {
 	prefix := folder + "/"
 	if folder == "" {
 		prefix = ""
@@ -163,7 +163,7 @@ func (s stack) next(at []int, prefix string) int {
 // folder reports whether the tree has files below a path.
 func (s stack) folder(path string) bool {
 	found := false
-	s.below(path, func(git.Entry) bool {
+	s.below(path, func(object.Entry) bool {
 		found = true
 		return false
 	})
@@ -171,8 +171,8 @@ func (s stack) folder(path string) bool {
 }
 
 // named lists the files of the tree whose last path element is name.
-func (s stack) named(name string) []git.Entry {
-	var list []git.Entry
+func (s stack) named(name string) []object.Entry {
+	var list []object.Entry
 	for i, l := range s {
 		for k := range l.n {
 			p := l.path(k)
@@ -185,7 +185,7 @@ func (s stack) named(name string) []git.Entry {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b git.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b object.Entry) int { return strings.Compare(a.Path, b.Path) })
 	return list
 }
 

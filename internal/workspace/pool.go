@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -68,7 +69,7 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 
 // prepare leaves a complete copy in the unit. A parked one that cannot be reset
 // is thrown away.
-func (t *Tree) prepare(ctx context.Context, unit string, entries []git.Entry, blobs *git.Blobs) error {
+func (t *Tree) prepare(ctx context.Context, unit string, entries []object.Entry, blobs *object.Blobs) error {
 	if t.trees.shelf().lease(unit) {
 		kept, err := t.reset(ctx, unit)
 		if err == nil {
@@ -110,7 +111,7 @@ func (s *shelf) lease(unit string) bool {
 }
 
 // complete writes what is not kept, the git directory and the marks.
-func (t *Tree) complete(ctx context.Context, unit string, kept map[int]bool, entries []git.Entry, blobs *git.Blobs) error {
+func (t *Tree) complete(ctx context.Context, unit string, kept map[int]bool, entries []object.Entry, blobs *object.Blobs) error {
 	dir := filepath.Join(unit, unitTree)
 	f := &filler{tree: t, dir: dir, as: style{owner: t.trees.owner()}, kept: kept}
 	if err := f.run(ctx, entries, blobs); err != nil {
@@ -146,7 +147,7 @@ func (t *Tree) saveMarks(path string) error {
 	}
 	var b bytes.Buffer
 	b.WriteString(boot + "\n")
-	if err := t.trees.repo.WriteIndex(&b, list); err != nil {
+	if err := index.Write(&b, t.trees.repo.Format, list); err != nil {
 		return err
 	}
 	return os.WriteFile(path, b.Bytes(), 0o600)
@@ -155,7 +156,7 @@ func (t *Tree) saveMarks(path string) error {
 var errParked = errors.New("the parked copy cannot be trusted")
 
 // readMarks returns the marks of a unit by path.
-func (t *Trees) readMarks(path string) (map[string]git.IndexEntry, error) {
+func (t *Trees) readMarks(path string) (map[string]index.Entry, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -168,11 +169,11 @@ func (t *Trees) readMarks(path string) (map[string]git.IndexEntry, error) {
 	if !same {
 		return nil, errParked
 	}
-	list, err := t.repo.ReadIndex(data)
+	list, err := index.Read(t.repo.Format, data)
 	if err != nil {
 		return nil, err
 	}
-	marks := make(map[string]git.IndexEntry, len(list))
+	marks := make(map[string]index.Entry, len(list))
 	for _, e := range list {
 		marks[e.Path] = e
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // paths are few, so that edits meet each other: a file where a directory was,
@@ -57,7 +58,7 @@ func clearWay(path, top string) {
 }
 
 func TestACandidateIsWhatPlainGitWouldCommit(t *testing.T) {
-	for _, format := range []string{git.SHA1, git.SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			dir, repo, _ := newRepo(t, nil, "--object-format="+format)
 			trees := New(t.TempDir(), repo, Options{})
@@ -93,7 +94,7 @@ func roundTrip(t *testing.T, rt *rapid.T, dir string, repo *git.Repo, trees *Tre
 	if len(problems) > 0 {
 		rt.Fatalf("problems: %v", problems)
 	}
-	got, err := repo.Candidate(t.Context(), git.Draft{Base: base.Commit, Changes: changes, When: when})
+	got, err := repo.Candidate(t.Context(), object.Draft{Base: base.Commit, Changes: changes, When: when})
 	must(rt, err)
 	if want := plainTree(t, rt, dir, tree.Dir); got.Tree != want {
 		rt.Fatalf("candidate %s, want %s\n%s", got.Tree, want, plainGit(t, rt, dir, "diff-tree", "-r", want, got.Tree))
@@ -113,7 +114,7 @@ func plainTree(t *testing.T, rt *rapid.T, repo, dir string) string {
 }
 
 // wantAdopted checks that a tree whose marks are lost says the same.
-func wantAdopted(t *testing.T, rt *rapid.T, trees *Trees, name, rev string, want []git.FileChange) {
+func wantAdopted(t *testing.T, rt *rapid.T, trees *Trees, name, rev string, want []object.FileChange) {
 	t.Helper()
 	adopted, err := trees.Adopt(t.Context(), name, rev)
 	must(rt, err)

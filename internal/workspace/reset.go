@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/index"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -17,7 +17,7 @@ type resetter struct {
 	ctx  context.Context //nolint:containedctx // It lives for one call of reset.
 	tree *Tree
 	dir  string
-	was  map[string]git.IndexEntry
+	was  map[string]index.Entry
 	kept map[int]bool
 }
 

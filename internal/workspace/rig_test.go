@@ -3,8 +3,6 @@
 package workspace
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 var when = time.Unix(1_700_000_000, 0)
@@ -35,23 +34,11 @@ func must(t failer, err error) {
 func plainGit(t *testing.T, f failer, dir string, args ...string) string {
 	t.Helper()
 	f.Helper()
-	var out, stderr bytes.Buffer
-	res, err := proc.Plain{}.Run(t.Context(), proc.Spec{
-		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
-		Dir:  dir,
-		Env: []string{
-			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
-			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
-		},
-		Stdout: &out, Stderr: &stderr, Timeout: time.Minute, Grace: time.Second,
-	})
-	if err == nil && res.Exit != 0 {
-		err = errors.New(stderr.String())
-	}
+	out, err := gittest.Try(t.Context(), dir, args...)
 	if err != nil {
 		f.Fatalf("git %s: %v", strings.Join(args, " "), err)
 	}
-	return strings.TrimSpace(out.String())
+	return out
 }
 
 func write(t failer, dir string, files map[string]string) {
@@ -91,7 +78,7 @@ func newTree(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
 	return tree, repo
 }
 
-func changes(t *testing.T, tree *Tree) ([]git.FileChange, []Problem) {
+func changes(t *testing.T, tree *Tree) ([]object.FileChange, []Problem) {
 	t.Helper()
 	c, p, err := tree.Changes(t.Context())
 	must(t, err)
@@ -99,10 +86,10 @@ func changes(t *testing.T, tree *Tree) ([]git.FileChange, []Problem) {
 }
 
 // short writes changes as "M path", "D path" and "X path" for executables.
-func short(changes []git.FileChange) string {
+func short(changes []object.FileChange) string {
 	var list []string
 	for _, c := range changes {
-		kind := map[uint32]string{git.ModeFile: "M ", git.ModeExec: "X ", git.ModeSymlink: "L "}[c.Mode]
+		kind := map[uint32]string{object.ModeFile: "M ", object.ModeExec: "X ", object.ModeSymlink: "L "}[c.Mode]
 		if c.Delete {
 			kind = "D "
 		}

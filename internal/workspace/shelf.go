@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
@@ -190,7 +190,7 @@ func (s *shelf) sound(name, boot string) bool {
 
 // build makes what find does not find: a delta if a base is near, else a base.
 // Of those who want the same tree one makes it and the others wait.
-func (s *shelf) build(ctx context.Context, blobs *git.Blobs, tree, boot string) ([]*layer, error) {
+func (s *shelf) build(ctx context.Context, blobs *object.Blobs, tree, boot string) ([]*layer, error) {
 	turn, err := flock.Wait(ctx, s.lock(tree+suffixMake))
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ const (
 )
 
 // nearest holds the base from which the tree differs least, or none.
-func (s *shelf) nearest(ctx context.Context, blobs *git.Blobs, tree, boot string) (best *layer, diff git.Differences, err error) {
+func (s *shelf) nearest(ctx context.Context, blobs *object.Blobs, tree, boot string) (best *layer, diff object.Differences, err error) {
 	limit := maxDelta
 	for _, name := range s.bases() {
 		base, held := s.hold(ctx, name, boot)
@@ -307,7 +307,7 @@ func (s *shelf) nearest(ctx context.Context, blobs *git.Blobs, tree, boot string
 			continue
 		}
 		err = held
-		var d git.Differences
+		var d object.Differences
 		if err == nil {
 			d, err = blobs.Differ(name, tree, limit, 0)
 		}
@@ -315,13 +315,13 @@ func (s *shelf) nearest(ctx context.Context, blobs *git.Blobs, tree, boot string
 		case err == nil:
 			best.release()
 			best, diff, limit = base, d, len(d.Paths)-1
-		case errors.Is(err, git.ErrManyChanges), errors.Is(err, loop.ErrNotFound):
+		case errors.Is(err, object.ErrManyChanges), errors.Is(err, loop.ErrNotFound):
 			// Too far away, or the repository has forgotten what the base was.
 			base.release()
 		default:
 			base.release()
 			best.release()
-			return nil, git.Differences{}, err
+			return nil, object.Differences{}, err
 		}
 	}
 	return best, diff, nil

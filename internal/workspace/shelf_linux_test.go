@@ -153,7 +153,7 @@ func TestKeptLayersCanBeTakenUp(t *testing.T) {
 
 func TestLayersRefuseTreesThatReachOutside(t *testing.T) {
 	dir, repo, base := newRepo(t, map[string]string{"a": "1", "d/passwd": "mine"})
-	blob := repo.HashBytes([]byte("mine"))
+	blob := repo.Format.HashBytes([]byte("mine"))
 	must(t, os.WriteFile(filepath.Join(dir, "target"), []byte(t.TempDir()), 0o644))
 	target := plainGit(t, t, dir, "hash-object", "-w", "target")
 	sub := rawTree(t, dir, "100644 blob "+blob+"\tpasswd")

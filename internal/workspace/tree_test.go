@@ -16,11 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func TestATreeIsWhatGitListsAndNothingElse(t *testing.T) {
-	for _, format := range []string{git.SHA1, git.SHA256} {
+	for _, format := range []string{object.SHA1, object.SHA256} {
 		t.Run(format, func(t *testing.T) {
 			dir := t.TempDir()
 			plainGit(t, t, dir, "init", "-q", "--object-format="+format)
@@ -31,7 +32,7 @@ func TestATreeIsWhatGitListsAndNothingElse(t *testing.T) {
 			must(t, os.Symlink("dir/sub", filepath.Join(dir, "link")))
 			must(t, os.Chmod(filepath.Join(dir, "run"), 0o755))
 			plainGit(t, t, dir, "-c", "core.autocrlf=false", "add", "-A")
-			plainGit(t, t, dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", map[string]int{git.SHA1: 40, git.SHA256: 64}[format])+",mod")
+			plainGit(t, t, dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", map[string]int{object.SHA1: 40, object.SHA256: 64}[format])+",mod")
 			plainGit(t, t, dir, "commit", "-q", "-m", "first")
 			repo, err := git.Open(t.Context(), dir)
 			must(t, err)
@@ -57,7 +58,7 @@ func wantListed(t *testing.T, repo *git.Repo, tree *Tree) {
 	must(t, err)
 	want, got := map[string]string{}, map[string]string{}
 	for _, e := range entries {
-		if e.Mode != git.ModeGitlink {
+		if e.Mode != object.ModeGitlink {
 			want[e.Path] = fmt.Sprintf("%o %s", e.Mode, e.ID)
 		}
 	}
@@ -67,7 +68,7 @@ func wantListed(t *testing.T, repo *git.Repo, tree *Tree) {
 		}
 		info, err := d.Info()
 		must(t, err)
-		id, _, err := repo.HashFile(path, modeOf(info), 1<<30)
+		id, _, err := repo.Format.HashFile(path, modeOf(info), 1<<30)
 		must(t, err)
 		rel, _ := filepath.Rel(tree.Dir, path)
 		got[rel] = fmt.Sprintf("%o %s", modeOf(info), id)
@@ -80,7 +81,7 @@ func wantListed(t *testing.T, repo *git.Repo, tree *Tree) {
 
 func TestMakeRefusesTreesThatReachOutside(t *testing.T) {
 	dir, repo, base := newRepo(t, map[string]string{"a": "1", "d/passwd": "mine"})
-	blob := repo.HashBytes([]byte("mine"))
+	blob := repo.Format.HashBytes([]byte("mine"))
 	outside := t.TempDir()
 	for name, entries := range map[string][]string{
 		"a parent directory":               {"100644 blob " + blob + "\t.."},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
@@ -214,7 +215,7 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 }
 
 // describe lists rev and refuses what must not be written to a file system.
-func (t *Trees) describe(blobs *git.Blobs, name, dir, rev string) (*Tree, []git.Entry, error) {
+func (t *Trees) describe(blobs *object.Blobs, name, dir, rev string) (*Tree, []object.Entry, error) {
 	from, entries, err := blobs.Tree(rev)
 	if err != nil {
 		return nil, nil, err
@@ -230,7 +231,7 @@ func (t *Trees) describe(blobs *git.Blobs, name, dir, rev string) (*Tree, []git.
 }
 
 // survey describes files of a tree and refuses what must not be written.
-func (t *Trees) survey(name, dir, from string, entries []git.Entry) (*Tree, error) {
+func (t *Trees) survey(name, dir, from string, entries []object.Entry) (*Tree, error) {
 	tree := &Tree{
 		Name: name, Dir: dir, From: from, trees: t,
 		index: make(map[string]int, len(entries)), folder: map[string]bool{},
@@ -249,8 +250,8 @@ func (t *Trees) survey(name, dir, from string, entries []git.Entry) (*Tree, erro
 	return tree, nil
 }
 
-func (t *Tree) admit(i int, e git.Entry) error {
-	if err := git.CheckPath(e.Path); err != nil {
+func (t *Tree) admit(i int, e object.Entry) error {
+	if err := object.CheckPath(e.Path); err != nil {
 		return err
 	}
 	if _, twice := t.index[e.Path]; twice {
@@ -274,14 +275,14 @@ func (t *Tree) admitFolders(path string) {
 }
 
 // plainMode is what git makes of a mode in a tree: old trees hold 0100664.
-func plainMode(e git.Entry) (uint32, error) {
+func plainMode(e object.Entry) (uint32, error) {
 	switch {
-	case e.Mode == git.ModeSymlink, e.Mode == git.ModeGitlink:
+	case e.Mode == object.ModeSymlink, e.Mode == object.ModeGitlink:
 		return e.Mode, nil
 	case e.Mode&0o170000 == 0o100000 && e.Mode&0o100 != 0:
-		return git.ModeExec, nil
+		return object.ModeExec, nil
 	case e.Mode&0o170000 == 0o100000:
-		return git.ModeFile, nil
+		return object.ModeFile, nil
 	}
 	return 0, fmt.Errorf("path %q has the mode %o", e.Path, e.Mode)
 }

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // upper is one walk through the upper directory of layers, which holds what was
@@ -52,7 +52,7 @@ func (u *upper) replaced(path string, hides bool, walk func() error) error {
 	if err != nil {
 		return err
 	}
-	u.base.below(path, func(e git.Entry) bool {
+	u.base.below(path, func(e object.Entry) bool {
 		if !u.seen[e.Path] && !u.unread(e.Path) {
 			u.remove(e.Path)
 		}
@@ -87,7 +87,7 @@ func (u *upper) entry(path, name string, info fs.FileInfo) error {
 		return nil
 	case !known && !folder && !u.passes(path, name, info.IsDir()):
 		return nil
-	case info.IsDir() && known && was.Mode == git.ModeGitlink:
+	case info.IsDir() && known && was.Mode == object.ModeGitlink:
 		u.meet(path)
 		u.submodule(path)
 		return nil
@@ -125,7 +125,7 @@ func (u *upper) whiteout(path string, known, folder bool) {
 }
 
 func (u *upper) removeBelow(folder string) {
-	u.base.below(folder, func(e git.Entry) bool {
+	u.base.below(folder, func(e object.Entry) bool {
 		u.remove(e.Path)
 		return true
 	})

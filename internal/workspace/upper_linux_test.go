@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 func TestAWideOrDeepUpperDirectoryIsBounded(t *testing.T) {
@@ -85,7 +85,7 @@ func FuzzListing(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, "seed")
 	id := strings.Repeat("12", 20)
-	must(f, writeListing(path, []git.Entry{{Path: "a", Mode: git.ModeFile, ID: id}, {Path: "d/b", Mode: 0, ID: id}}, 20))
+	must(f, writeListing(path, []object.Entry{{Path: "a", Mode: object.ModeFile, ID: id}, {Path: "d/b", Mode: 0, ID: id}}, 20))
 	seed, err := os.ReadFile(path)
 	must(f, err)
 	f.Add(seed, "a")
@@ -102,7 +102,7 @@ func FuzzListing(f *testing.F) {
 			t.Errorf("find %q = %q", want, e.Path)
 		}
 		n := 0
-		stack{l}.below("", func(git.Entry) bool { n++; return true })
+		stack{l}.below("", func(object.Entry) bool { n++; return true })
 		if n > l.n {
 			t.Errorf("%d of %d entries", n, l.n)
 		}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +95,27 @@ func (p *Recording) Input() string {
 	return p.input.String()
 }
 
+// Recorded is a program that prints the recording testdata/name.jsonl and ends
+// with the status exit.
+func Recorded(t *testing.T, name string, exit int) *Recording {
+	t.Helper()
+	stdout, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Recording{Stdout: stdout, Exit: exit}
+}
+
+// Environ fails unless the program was started with all of these variables.
+func (p *Recording) Environ(t *testing.T, want ...string) {
+	t.Helper()
+	for _, kv := range want {
+		if !slices.Contains(p.Spec().Env, kv) {
+			t.Errorf("the environment lacks %s", kv)
+		}
+	}
+}
+
 // Folder is a home in a directory of the test.
 type Folder struct{ Dir string }
 
@@ -150,6 +172,19 @@ func Take(t *testing.T, d Driver, r agent.Request) Turn {
 	turn.Result, turn.Err = d.Turn(t.Context(), r)
 	turn.Output = out.String()
 	return turn
+}
+
+// Started takes a turn whose request change has changed, and returns both. A
+// driver that gives an error fails the test.
+func Started(t *testing.T, d Driver, exec agent.Exec, change func(*agent.Request)) (agent.Request, Turn) {
+	t.Helper()
+	r := Request(t, exec)
+	change(&r)
+	turn := Take(t, d, r)
+	if turn.Err != nil {
+		t.Fatal(turn.Err)
+	}
+	return r, turn
 }
 
 type writer func(p []byte)
@@ -216,21 +251,30 @@ func Golden(t *testing.T, file, got string) {
 	}
 }
 
+// Seeds adds the recordings in testdata whose names match the patterns. One that
+// matches nothing fails the test.
+func Seeds(f *testing.F, patterns ...string) {
+	f.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join("testdata", pattern))
+		if err != nil || len(files) == 0 {
+			f.Fatalf("no seeds %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+}
+
 // Fuzz feeds a driver whatever a program might print, with the recordings
 // testdata/*.jsonl as seeds: no output breaks a promise.
 func Fuzz(f *testing.F, d Driver) {
 	f.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no seeds: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text)
-	}
+	Seeds(f, "*.jsonl")
 	f.Fuzz(func(t *testing.T, stdout []byte) {
 		turn := Take(t, d, Request(t, &Recording{Stdout: stdout}))
 		if turn.Err != nil {

@@ -3,8 +3,6 @@ package claude_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,16 +20,6 @@ import (
 
 func TestRecordedTurnsAreReadAsTheyWere(t *testing.T) {
 	agenttest.Replay(t, claude.Driver{})
-}
-
-// recorded is a program that prints a recording.
-func recorded(t *testing.T, name string, exit int) *agenttest.Recording {
-	t.Helper()
-	stdout, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &agenttest.Recording{Stdout: stdout, Exit: exit}
 }
 
 // said are the lines that the program was told, after the prompt.
@@ -98,7 +86,7 @@ func TestEachQuestionIsAnsweredInTheProgramsWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := recorded(t, "ok", 0)
+			p := agenttest.Recorded(t, "ok", 0)
 			r := agenttest.Request(t, p)
 			var judged []policy.Call
 			r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
@@ -155,7 +143,7 @@ func TestAQuestionThatNobodyKnowsIsAnsweredAllTheSame(t *testing.T) {
 }
 
 func TestNobodyIsAskedBeyondTheTimeOfTheTurn(t *testing.T) {
-	r := agenttest.Request(t, recorded(t, "ok", 0))
+	r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
 	r.Timeout = 50 * time.Millisecond
 	r.Judge = func(ctx context.Context, _ policy.Call) policy.Answer {
 		<-ctx.Done()
@@ -170,7 +158,7 @@ func TestNobodyIsAskedBeyondTheTimeOfTheTurn(t *testing.T) {
 func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 	var session *loop.Session
 	for i, name := range []string{"session/resume-first", "session/resume-second", "session/resume-third"} {
-		p := recorded(t, name, 0)
+		p := agenttest.Recorded(t, name, 0)
 		r := agenttest.Request(t, p)
 		r.Keep, r.Session = true, session
 		turn := agenttest.Take(t, claude.Driver{}, r)
@@ -200,7 +188,7 @@ func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 }
 
 func TestATurnThatWasCutLeavesTheCountersOfTheOneBefore(t *testing.T) {
-	r := agenttest.Request(t, recorded(t, "killed", 137))
+	r := agenttest.Request(t, agenttest.Recorded(t, "killed", 137))
 	totals := []loop.ModelUsage{{Model: "claude-opus-5-5", Usage: loop.Usage{Input: 5000, Output: 500}}}
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000001", Totals: totals, Turns: 4}
 	turn := agenttest.Take(t, claude.Driver{}, r)
@@ -225,7 +213,7 @@ func (s *sequence) Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
 }
 
 func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{recorded(t, "session/lost", 1), recorded(t, "session/resume-first", 0)}}
+	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "session/lost", 1), agenttest.Recorded(t, "session/resume-first", 0)}}
 	r := agenttest.Request(t, s)
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000000", Turns: 3}
 	turn := agenttest.Take(t, claude.Driver{}, r)
@@ -239,7 +227,7 @@ func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
 }
 
 func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
-	p := recorded(t, "ok", 0)
+	p := agenttest.Recorded(t, "ok", 0)
 	r := agenttest.Request(t, p)
 	r.Prompt = "/init and mind @/etc/passwd"
 	agenttest.Take(t, claude.Driver{}, r)
@@ -267,7 +255,7 @@ func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
 }
 
 func TestWithALoginOfItsOwnNeitherKeyNorAddressIsSet(t *testing.T) {
-	p := recorded(t, "ok", 0)
+	p := agenttest.Recorded(t, "ok", 0)
 	r := agenttest.Request(t, p)
 	r.Models, r.Model, r.Command = agent.Endpoint{}, "", "claude-wrapper --x"
 	agenttest.Take(t, claude.Driver{}, r)
@@ -285,12 +273,10 @@ func TestWithALoginOfItsOwnNeitherKeyNorAddressIsSet(t *testing.T) {
 
 func TestWhatToolsAndTheAgentSayIsNoFailure(t *testing.T) {
 	const limit = "API Error: 429 rate limit reached, usage limit, 401 Invalid API key, prompt is too long"
-	stdout, err := os.ReadFile(filepath.Join("testdata", "ok.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(strings.ReplaceAll(string(stdout), `"content":"hi"`, `"content":"`+limit+`"`), "All done.", limit)
-	turn := agenttest.Take(t, claude.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(text)}))
+	exec := agenttest.Recorded(t, "ok", 0)
+	text := strings.ReplaceAll(strings.ReplaceAll(string(exec.Stdout), `"content":"hi"`, `"content":"`+limit+`"`), "All done.", limit)
+	exec.Stdout = []byte(text)
+	turn := agenttest.Take(t, claude.Driver{}, agenttest.Request(t, exec))
 	if turn.Result.Failure != nil || turn.Result.Message != limit {
 		t.Errorf("result = %+v, want no failure", turn.Result)
 	}

@@ -3,13 +3,12 @@ package claude
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -41,19 +40,7 @@ func TestEveryToolIsSaidInTheWordsOfPolicies(t *testing.T) {
 
 // FuzzLine feeds whatever a program may print.
 func FuzzLine(f *testing.F) {
-	for _, pattern := range []string{"*.jsonl", "session/*.jsonl"} {
-		files, err := filepath.Glob(filepath.Join("testdata", pattern))
-		if err != nil || len(files) == 0 {
-			f.Fatalf("no seeds: %v", err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(text)
-		}
-	}
+	agenttest.Seeds(f, "*.jsonl", "session/*.jsonl")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		in := new(agent.Input)
 		questions := 0

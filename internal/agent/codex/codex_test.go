@@ -3,8 +3,6 @@ package codex_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,16 +19,6 @@ import (
 
 func TestRecordedTurnsAreReadAsTheyWere(t *testing.T) {
 	agenttest.Replay(t, codex.Driver{})
-}
-
-// recorded is a program that prints a recording.
-func recorded(t *testing.T, name string, exit int) *agenttest.Recording {
-	t.Helper()
-	stdout, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &agenttest.Recording{Stdout: stdout, Exit: exit}
 }
 
 // sequence runs one recording after the other.
@@ -66,7 +54,7 @@ const (
 )
 
 func TestATurnIsBegunSoThatItAsks(t *testing.T) {
-	p := recorded(t, "ok", 0)
+	p := agenttest.Recorded(t, "ok", 0)
 	r := agenttest.Request(t, p)
 	agenttest.Take(t, codex.Driver{}, r)
 	want := []object{
@@ -128,7 +116,7 @@ func TestEachQuestionIsJudgedOnAllThatItAsks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := recorded(t, "denied", 0)
+			p := agenttest.Recorded(t, "denied", 0)
 			r := agenttest.Request(t, p)
 			var judged []policy.Call
 			r.Judge = func(_ context.Context, call policy.Call) policy.Answer {
@@ -183,7 +171,7 @@ func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var session *loop.Session
 			for i, recording := range c.recordings {
-				s := &sequence{all: []*agenttest.Recording{recorded(t, recording, 0)}}
+				s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, recording, 0)}}
 				if c.old {
 					s.all = []*agenttest.Recording{{Exit: 2}, s.all[0]}
 				}
@@ -207,7 +195,7 @@ func TestTurnsOfAConversationAreCountedApart(t *testing.T) {
 }
 
 func TestTheCountersOfAConversationAreThoseThatTheProgramTellsFirst(t *testing.T) {
-	r := agenttest.Request(t, recorded(t, "session/resume-third", 0))
+	r := agenttest.Request(t, agenttest.Recorded(t, "session/resume-third", 0))
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000002", Turns: 2} // Its totals were never known.
 	turn := agenttest.Take(t, codex.Driver{}, r)
 	if turn.Result.Usage.Input != 1000 || turn.Result.Usage.Output != 50 {
@@ -216,7 +204,7 @@ func TestTheCountersOfAConversationAreThoseThatTheProgramTellsFirst(t *testing.T
 }
 
 func TestAConversationThatIsGoneIsBegunAnew(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{recorded(t, "session/lost", 0), recorded(t, "session/anew", 0)}}
+	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "session/lost", 0), agenttest.Recorded(t, "session/anew", 0)}}
 	r := agenttest.Request(t, s)
 	r.Keep, r.Session = true, &loop.Session{ID: "00000000-0000-4000-8000-000000000009", Turns: 3}
 	turn := agenttest.Take(t, codex.Driver{}, r)
@@ -253,7 +241,7 @@ func TestAnOlderCodexTakesItsTurnWithoutAsking(t *testing.T) {
 		"it is cut":                        {refuses("2"), "exec/timeout", 1, "", loop.FailureCrash},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sequence{all: []*agenttest.Recording{c.first, recorded(t, c.recording, c.exit)}}
+			s := &sequence{all: []*agenttest.Recording{c.first, agenttest.Recorded(t, c.recording, c.exit)}}
 			r := agenttest.Request(t, s)
 			r.Judge = func(context.Context, policy.Call) policy.Answer {
 				t.Error("it asked")
@@ -278,7 +266,7 @@ func TestAnOlderCodexTakesItsTurnWithoutAsking(t *testing.T) {
 }
 
 func TestAProgramThatIsNotThereIsTriedOnce(t *testing.T) {
-	s := &sequence{all: []*agenttest.Recording{recorded(t, "missing", 127)}}
+	s := &sequence{all: []*agenttest.Recording{agenttest.Recorded(t, "missing", 127)}}
 	if turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, s)); s.runs != 1 || turn.Result.Failure.Class != loop.FailureCrash {
 		t.Errorf("after %d runs the result is %+v", s.runs, turn.Result)
 	}
@@ -298,7 +286,7 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 		"with a login of its own": {agent.Endpoint{}, []string{"check_for_update_on_startup = false", "plugins = false"}, []string{"model_provider", "PAWL_MODEL_KEY"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := recorded(t, "ok", 0)
+			p := agenttest.Recorded(t, "ok", 0)
 			r := agenttest.Request(t, p)
 			r.Models = c.models
 			agenttest.Take(t, codex.Driver{}, r)
@@ -329,19 +317,17 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 
 func TestWhatToolsAndTheAgentSayIsNoFailure(t *testing.T) {
 	const limit = "You've hit your usage limit. unexpected status 401, last status: 429, ran out of room in the model's context window"
-	stdout, err := os.ReadFile(filepath.Join("testdata", "ok.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(strings.ReplaceAll(string(stdout), `"aggregatedOutput":"hi\n"`, `"aggregatedOutput":"`+limit+`"`), "All done.", limit)
-	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: []byte(text)}))
+	exec := agenttest.Recorded(t, "ok", 0)
+	text := strings.ReplaceAll(strings.ReplaceAll(string(exec.Stdout), `"aggregatedOutput":"hi\n"`, `"aggregatedOutput":"`+limit+`"`), "All done.", limit)
+	exec.Stdout = []byte(text)
+	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, exec))
 	if turn.Result.Failure != nil || turn.Result.Message != limit {
 		t.Errorf("result = %+v, want no failure", turn.Result)
 	}
 }
 
 func TestATurnThatRanOutOfTimeWhileItsAccountWasLimitedIsNoHang(t *testing.T) {
-	p := recorded(t, "long-retry", 0)
+	p := agenttest.Recorded(t, "long-retry", 0)
 	p.Ended = proc.TimedOut
 	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, p))
 	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureRateLimit || f.Status != 429 || turn.Result.Ended != proc.TimedOut {
@@ -350,7 +336,7 @@ func TestATurnThatRanOutOfTimeWhileItsAccountWasLimitedIsNoHang(t *testing.T) {
 }
 
 func TestAnErrorThatTheProgramDoesNotOvercomeExplainsItsEnd(t *testing.T) {
-	stdout := recorded(t, "unauthorized", 0).Stdout
+	stdout := agenttest.Recorded(t, "unauthorized", 0).Stdout
 	cut := strings.Index(string(stdout), `{"method":"turn/completed"`)
 	turn := agenttest.Take(t, codex.Driver{}, agenttest.Request(t, &agenttest.Recording{Stdout: stdout[:cut], Exit: 1}))
 	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureAuth || f.Status != 401 {

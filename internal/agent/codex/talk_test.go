@@ -3,8 +3,6 @@ package codex
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -95,23 +94,6 @@ func TestSplitFindsTheWordsOfAnyJoinedLine(t *testing.T) {
 	})
 }
 
-func seeds(f *testing.F, patterns ...string) {
-	f.Helper()
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(filepath.Join("testdata", pattern))
-		if err != nil || len(files) == 0 {
-			f.Fatalf("no seeds: %v", err)
-		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(content)
-		}
-	}
-}
-
 // check reads all lines, and makes sure of what holds for any of them.
 func check(t *testing.T, d agent.Decoder, lines []byte) agent.Result {
 	t.Helper()
@@ -147,7 +129,7 @@ func check(t *testing.T, d agent.Decoder, lines []byte) agent.Result {
 
 // FuzzTalk feeds whatever an app-server may print.
 func FuzzTalk(f *testing.F) {
-	seeds(f, "*.jsonl", "session/*.jsonl")
+	agenttest.Seeds(f, "*.jsonl", "session/*.jsonl")
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		in := new(agent.Input)
 		questions := 0
@@ -172,7 +154,7 @@ func FuzzTalk(f *testing.F) {
 
 // FuzzExec feeds whatever an older program may print.
 func FuzzExec(f *testing.F) {
-	seeds(f, "exec/*.jsonl")
+	agenttest.Seeds(f, "exec/*.jsonl")
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		check(t, &execDecoder{keep: true, model: "m", before: &loop.Session{ID: "a", Totals: []loop.ModelUsage{{Usage: loop.Usage{Input: 9}}}}}, lines)
 	})

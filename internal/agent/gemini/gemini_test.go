@@ -2,9 +2,6 @@ package gemini
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,20 +17,12 @@ func TestRecordedStreamsAreReadAsTheyAre(t *testing.T) { agenttest.Replay(t, Dri
 // started is what the program is started with for a request, and its home.
 func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agenttest.Folder) {
 	t.Helper()
-	stdout, err := os.ReadFile(filepath.Join("testdata", "ok.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec := &agenttest.Recording{Stdout: stdout}
-	r := agenttest.Request(t, exec)
-	r.Dir = "/srv/tree"
-	home := agenttest.Folder{Dir: t.TempDir()}
-	r.Home = home
-	change(&r)
-	if turn := agenttest.Take(t, Driver{}, r); turn.Err != nil {
-		t.Fatal(turn.Err)
-	}
-	return exec, home
+	exec := agenttest.Recorded(t, "ok", 0)
+	r, _ := agenttest.Started(t, Driver{}, exec, func(r *agent.Request) {
+		r.Dir = "/srv/tree"
+		change(r)
+	})
+	return exec, r.Home.(agenttest.Folder)
 }
 
 func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
@@ -74,14 +63,10 @@ func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
 
 func TestTheEnvironmentLeadsToTheModelAndMistrustsTheTree(t *testing.T) {
 	exec, home := started(t, func(*agent.Request) {})
-	for _, want := range []string{
-		"HOME=" + home.Dir, "GEMINI_CLI_HOME=" + home.Dir, "GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_SANDBOX=false",
+	exec.Environ(t,
+		"HOME="+home.Dir, "GEMINI_CLI_HOME="+home.Dir, "GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_SANDBOX=false",
 		"GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:3129", "GEMINI_API_KEY=pawl",
-	} {
-		if !slices.Contains(exec.Spec().Env, want) {
-			t.Errorf("the environment lacks %s", want)
-		}
-	}
+	)
 }
 
 func TestWithoutAnEndpointTheLoginInItsHomeIsUsed(t *testing.T) {
@@ -153,11 +138,7 @@ func TestSettingsAreThoseOfPawlAlone(t *testing.T) {
 }
 
 func TestOnlyAKeptConversationCanGoOn(t *testing.T) {
-	stdout, err := os.ReadFile(filepath.Join("testdata", "resume2.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := agenttest.Request(t, &agenttest.Recording{Stdout: stdout})
+	r := agenttest.Request(t, agenttest.Recorded(t, "resume2", 0))
 	if turn := agenttest.Take(t, Driver{}, r); turn.Result.Session != nil {
 		t.Errorf("a turn that is not kept has the session %+v", turn.Result.Session)
 	}

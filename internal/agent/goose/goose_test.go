@@ -29,12 +29,7 @@ func FuzzNoOutputBreaksATurn(f *testing.F) { agenttest.Fuzz(f, goose.Driver{}) }
 func take(t *testing.T, stdout string, change func(*agent.Request)) (*agenttest.Recording, agent.Request, agenttest.Turn) {
 	t.Helper()
 	rec := &agenttest.Recording{Stdout: []byte(stdout)}
-	r := agenttest.Request(t, rec)
-	change(&r)
-	turn := agenttest.Take(t, goose.Driver{}, r)
-	if turn.Err != nil {
-		t.Fatal(turn.Err)
-	}
+	r, turn := agenttest.Started(t, goose.Driver{}, rec, change)
 	agenttest.Holds(t, turn)
 	return rec, r, turn
 }
@@ -129,11 +124,7 @@ func TestEverythingOfTheProgramLiesInItsHome(t *testing.T) {
 
 func TestTheModelIsReachedThroughTheEndpointAlone(t *testing.T) {
 	rec, _, _ := take(t, finished, func(r *agent.Request) { r.Models.Provider = "anthropic" })
-	for _, want := range []string{"GOOSE_PROVIDER=anthropic", "ANTHROPIC_HOST=http://127.0.0.1:3129", "ANTHROPIC_API_KEY=pawl"} {
-		if !slices.Contains(rec.Spec().Env, want) {
-			t.Errorf("%s is not set", want)
-		}
-	}
+	rec.Environ(t, "GOOSE_PROVIDER=anthropic", "ANTHROPIC_HOST=http://127.0.0.1:3129", "ANTHROPIC_API_KEY=pawl")
 	rec, _, _ = take(t, finished, func(r *agent.Request) { r.Models = agent.Endpoint{} })
 	if i := slices.IndexFunc(rec.Spec().Env, func(v string) bool { return strings.Contains(v, "_HOST=") || strings.Contains(v, "_KEY=") }); i >= 0 {
 		t.Errorf("with the login in the home, %s is set", rec.Spec().Env[i])

@@ -29,13 +29,10 @@ func FuzzNoOutputBreaksATurn(f *testing.F) { agenttest.Fuzz(f, opencode.Driver{}
 func start(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agent.Request, agenttest.Turn) {
 	t.Helper()
 	rec := &agenttest.Recording{Stdout: []byte(finished)}
-	r := agenttest.Request(t, rec)
-	r.Dir = "/tree"
-	change(&r)
-	turn := agenttest.Take(t, opencode.Driver{}, r)
-	if turn.Err != nil {
-		t.Fatal(turn.Err)
-	}
+	r, turn := agenttest.Started(t, opencode.Driver{}, rec, func(r *agent.Request) {
+		r.Dir = "/tree"
+		change(r)
+	})
 	return rec, r, turn
 }
 

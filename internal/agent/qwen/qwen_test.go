@@ -2,8 +2,6 @@ package qwen
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,27 +16,12 @@ import (
 
 func TestRecordedStreamsAreReadAsTheyAre(t *testing.T) { agenttest.Replay(t, Driver{}) }
 
-func recording(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // started is what the program is started with for a request, and its home.
 func started(t *testing.T, change func(*agent.Request)) (*agenttest.Recording, agenttest.Folder) {
 	t.Helper()
-	exec := &agenttest.Recording{Stdout: recording(t, "ok")}
-	r := agenttest.Request(t, exec)
-	home := agenttest.Folder{Dir: t.TempDir()}
-	r.Home = home
-	change(&r)
-	if turn := agenttest.Take(t, Driver{}, r); turn.Err != nil {
-		t.Fatal(turn.Err)
-	}
-	return exec, home
+	exec := agenttest.Recorded(t, "ok", 0)
+	r, _ := agenttest.Started(t, Driver{}, exec, change)
+	return exec, r.Home.(agenttest.Folder)
 }
 
 func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
@@ -85,14 +68,10 @@ func TestTheCommandLineSaysModelAndConversation(t *testing.T) {
 
 func TestTheEnvironmentLeadsToTheModel(t *testing.T) {
 	exec, home := started(t, func(*agent.Request) {})
-	for _, want := range []string{
-		"HOME=" + home.Dir, "QWEN_HOME=" + home.Dir + "/.qwen", "QWEN_SANDBOX=false",
+	exec.Environ(t,
+		"HOME="+home.Dir, "QWEN_HOME="+home.Dir+"/.qwen", "QWEN_SANDBOX=false",
 		"OPENAI_BASE_URL=http://127.0.0.1:3129/v1", "OPENAI_API_KEY=pawl", "OPENAI_MODEL=model-1",
-	} {
-		if !slices.Contains(exec.Spec().Env, want) {
-			t.Errorf("the environment lacks %s", want)
-		}
-	}
+	)
 }
 
 func TestWithoutAnEndpointTheVariablesOfTheRequestCount(t *testing.T) {
@@ -164,7 +143,7 @@ func TestAConversationThatGoesOnCountsEachTokenOnce(t *testing.T) {
 		{"resume2", usage(700, 30), usage(2100, 90)},
 		{"resume3", usage(700, 30), usage(2800, 120)},
 	} {
-		r := agenttest.Request(t, &agenttest.Recording{Stdout: recording(t, tc.name)})
+		r := agenttest.Request(t, agenttest.Recorded(t, tc.name, 0))
 		r.Keep, r.Session = true, session
 		got := agenttest.Take(t, Driver{}, r).Result
 		if diff := cmp.Diff(tc.turn, got.Usage); diff != "" {
@@ -184,7 +163,7 @@ func TestAConversationThatGoesOnCountsEachTokenOnce(t *testing.T) {
 }
 
 func TestAConversationWhosePastIsUnknownIsNotCountedAgain(t *testing.T) {
-	r := agenttest.Request(t, &agenttest.Recording{Stdout: recording(t, "resume3")})
+	r := agenttest.Request(t, agenttest.Recorded(t, "resume3", 0))
 	r.Keep, r.Session = true, &loop.Session{ID: "s-1", Turns: 2}
 	if diff := cmp.Diff(usage(700, 30), agenttest.Take(t, Driver{}, r).Result.Usage); diff != "" {
 		t.Errorf("used (-want +got):\n%s", diff)
@@ -192,7 +171,9 @@ func TestAConversationWhosePastIsUnknownIsNotCountedAgain(t *testing.T) {
 }
 
 func TestATurnThatWasKilledGoesOnCounting(t *testing.T) {
-	r := agenttest.Request(t, &agenttest.Recording{Stdout: recording(t, "kill9"), Exit: 137, Ended: proc.Signaled})
+	killed := agenttest.Recorded(t, "kill9", 137)
+	killed.Ended = proc.Signaled
+	r := agenttest.Request(t, killed)
 	r.Keep, r.Session = true, &loop.Session{ID: "s-1", Turns: 1, Totals: []loop.ModelUsage{{Model: "m", Usage: usage(100, 10)}}}
 	got := agenttest.Take(t, Driver{}, r).Result.Session
 	if diff := cmp.Diff(usage(1100, 60), got.Totals[0].Usage); diff != "" {
@@ -201,7 +182,7 @@ func TestATurnThatWasKilledGoesOnCounting(t *testing.T) {
 }
 
 func TestOnlyAKeptConversationCanGoOn(t *testing.T) {
-	r := agenttest.Request(t, &agenttest.Recording{Stdout: recording(t, "ok")})
+	r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
 	if turn := agenttest.Take(t, Driver{}, r); turn.Result.Session != nil {
 		t.Errorf("a turn that is not kept has the session %+v", turn.Result.Session)
 	}

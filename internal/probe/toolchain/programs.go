@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // maxLine bounds the text that is parsed, and maxNested how often a line holds
@@ -85,7 +87,7 @@ func (p *programs) walk(top syntax.Node, dir string, depth int) {
 		case *syntax.CallExpr:
 			words := make([]string, len(n.Args))
 			for i, w := range n.Args {
-				words[i] = literal(w)
+				words[i] = shell.Literal(w)
 			}
 			dir = p.call(words, dir, depth)
 		}
@@ -188,32 +190,4 @@ func commandText(args []string) string {
 		}
 	}
 	return ""
-}
-
-// unescaped takes the escapes of double quotes out.
-var unescaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
-
-// literal is what a word says before the shell expands anything, or empty if
-// only the shell knows.
-func literal(w *syntax.Word) string {
-	var b strings.Builder
-	for _, part := range w.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
-		case *syntax.SglQuoted:
-			b.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			for _, inner := range p.Parts {
-				lit, ok := inner.(*syntax.Lit)
-				if !ok {
-					return ""
-				}
-				b.WriteString(unescaped.Replace(lit.Value))
-			}
-		default:
-			return ""
-		}
-	}
-	return b.String()
 }

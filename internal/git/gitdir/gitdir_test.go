@@ -1,0 +1,81 @@
+//go:build unix
+
+package gitdir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/git/gittest"
+)
+
+func open(t *testing.T, dir string) Dirs {
+	t.Helper()
+	d, err := Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
+	dir, other, third := gittest.Repo(t, nil), gittest.Repo(t, nil), gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# note\n" + other + "/.git/objects\n/nowhere\n"})
+	gittest.Write(t, other, map[string]string{".git/objects/info/alternates": filepath.Join("..", "..", "..", "..", "..") + "/nowhere\n" + third + "/.git/objects\n" + dir + "/.git/objects\n"})
+	got, err := open(t, dir).ObjectDirs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, d := range []string{dir, other, third} {
+		want = append(want, filepath.Join(d, ".git", "objects"))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if text, err := open(t, third).Shallow(); text != nil || err != nil {
+		t.Errorf("a complete repository ends at %q, %v", text, err)
+	}
+	gittest.Write(t, third, map[string]string{".git/shallow": "x\n"})
+	if text, err := open(t, third).Shallow(); string(text) != "x\n" || err != nil {
+		t.Errorf("Shallow = %q, %v", text, err)
+	}
+}
+
+func TestTheCheckoutIsFoundByItsFilesAlone(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a/b": "x"})
+	linked := filepath.Join(t.TempDir(), "linked")
+	gittest.Run(t, dir, "worktree", "add", "-q", "-b", "side", linked)
+	main, side := open(t, filepath.Join(dir, "a")), open(t, linked)
+	dir, linked = Resolve("", dir), Resolve("", linked)
+	if want := (Dirs{Root: dir, GitDir: filepath.Join(dir, ".git"), CommonDir: filepath.Join(dir, ".git")}); main != want {
+		t.Errorf("found %+v, want %+v", main, want)
+	}
+	if want := (Dirs{Root: linked, GitDir: filepath.Join(dir, ".git", "worktrees", "linked"), CommonDir: main.GitDir}); side != want {
+		t.Errorf("found %+v, want %+v", side, want)
+	}
+	if !main.Shared() || !side.Shared() || open(t, gittest.Repo(t, nil)).Shared() {
+		t.Error("what shares its refs is mistaken")
+	}
+}
+
+func TestReadFollowsLinksToRegularFilesOfBoundedSize(t *testing.T) {
+	dir := t.TempDir()
+	gittest.Write(t, dir, map[string]string{"file": "text", "large": ""})
+	link, large := filepath.Join(dir, "link"), filepath.Join(dir, "large")
+	if err := errors.Join(os.Symlink("file", link), os.Truncate(large, MaxRead+1)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := Read(link); string(text) != "text" || err != nil {
+		t.Errorf("Read = %q, %v", text, err)
+	}
+	for _, path := range []string{large, dir, filepath.Join(dir, "none")} {
+		if _, err := Read(path); err == nil {
+			t.Errorf("%s was read", path)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package gittest gives tests repositories to work on, and git as a user runs
+// it: without pawl's protections, but with nobody's personal configuration.
+//
+// It never imports what is tested, and nothing but tests imports it.
+package gittest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Run runs git in dir and returns what it printed, without space around it.
+func Run(tb testing.TB, dir string, args ...string) string {
+	tb.Helper()
+	out, err := Try(tb.Context(), dir, args...)
+	if err != nil {
+		tb.Fatalf("git %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// Try is Run for a command that may fail. The error is what git said.
+func Try(ctx context.Context, dir string, args ...string) (string, error) {
+	var out, stderr bytes.Buffer
+	res, err := proc.Plain{}.Run(ctx, proc.Spec{
+		Argv: append([]string{"git", "-c", "safe.directory=*", "-c", "init.defaultBranch=main"}, args...),
+		Dir:  dir,
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C",
+			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost",
+		},
+		Stdout: &out, Stderr: &stderr, Timeout: time.Minute, Grace: time.Second,
+	})
+	if err == nil && res.Exit != 0 {
+		err = errors.New(stderr.String())
+	}
+	return strings.TrimSpace(out.String()), err
+}
+
+// Repo makes a repository with the files committed on main.
+func Repo(tb testing.TB, files map[string]string, initArgs ...string) string {
+	tb.Helper()
+	dir := filepath.Join(tb.TempDir(), "repo")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	Run(tb, dir, append([]string{"init", "-q"}, initArgs...)...)
+	Write(tb, dir, files)
+	Run(tb, dir, "add", "-A")
+	Run(tb, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	return dir
+}
+
+// Write writes files below dir, with the folders that they need.
+func Write(tb testing.TB, dir string, files map[string]string) {
+	tb.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Counting starts processes and keeps the git verb of each.
+type Counting struct {
+	mu    sync.Mutex
+	Verbs []string
+}
+
+// Run starts one process, as proc.Plain does.
+func (c *Counting) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
+	c.mu.Lock()
+	c.Verbs = append(c.Verbs, verb(s.Argv))
+	c.mu.Unlock()
+	return proc.Plain{}.Run(ctx, s)
+}
+
+// verb is the first argument that is neither an option nor the value of one.
+func verb(argv []string) string {
+	for i := 1; i < len(argv); i++ {
+		if argv[i] == "-c" {
+			i++
+		} else if argv[i][0] != '-' {
+			return argv[i]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,183 @@
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// FileChange is one path that differs from the tree it is applied to.
+type FileChange struct {
+	Path   string // slash separated, relative to the top of the tree
+	Mode   uint32 // ModeFile, ModeExec, ModeSymlink or ModeGitlink; ignored with Delete
+	Delete bool
+	From   string // host path of the content; empty: the object ID exists already
+	ID     string // object name; with From, what the content must hash to, or empty
+}
+
+// Draft says what a candidate consists of.
+type Draft struct {
+	Base    string // parent commit; empty for a commit without parent
+	Tree    string // tree to start from, only without Base; empty for no files
+	Changes []FileChange
+	Message string
+	When    time.Time // date of author and committer, to the second
+}
+
+// Candidate is a commit that no ref points to, and its tree.
+type Candidate struct{ Commit, Tree string }
+
+// Candidate writes a commit with the changes applied, contents byte for byte.
+// Deletions come before everything else, whatever their place in the list, and
+// deleting what is not there does nothing; deleting a folder deletes what is in
+// it. No tree or commit is written if a file no longer hashes to its ID. Only
+// the folders on the way to the changed paths are read and written. The objects
+// are unreferenced until UpdateRef names the commit.
+func (s Store) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	err = s.checkDraft(d)
+	if err == nil {
+		c, err = s.candidate(ctx, d)
+	}
+	if err != nil {
+		return Candidate{}, fmt.Errorf("write candidate: %w", err)
+	}
+	return c, nil
+}
+
+func (s Store) candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+	blobs, err := s.Blobs(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	start, err := blobs.startOf(d)
+	if err != nil {
+		return c, err
+	}
+	if err := blobs.wantObjects(d.Changes); err != nil {
+		return c, err
+	}
+	p := &pack{store: s}
+	changes, err := p.contents(d.Changes)
+	if err != nil {
+		return c, err
+	}
+	if c.Tree, err = blobs.edit(start, changes, p); err != nil {
+		return c, err
+	}
+	c.Commit = p.add("commit", commitText(d, c.Tree))
+	if err := p.write(ctx); err != nil {
+		return Candidate{}, err
+	}
+	return c, blobs.wantWritten(c)
+}
+
+// startOf is the tree that the changes are applied to; empty for no files.
+func (b *Blobs) startOf(d Draft) (string, error) {
+	name, kind := d.Base, "commit"
+	if d.Base == "" {
+		name, kind = d.Tree, "tree"
+	}
+	if name == "" {
+		return "", nil
+	}
+	found, err := b.Resolve(name, name+"^{tree}")
+	switch {
+	case err != nil:
+		return "", err
+	case found[0].ID == "":
+		return "", fmt.Errorf("%s %s: %w", kind, name, loop.ErrNotFound)
+	case found[0].Kind != kind || found[1].Kind != "tree":
+		return "", fmt.Errorf("object %s is a %s, not a %s", name, found[0].Kind, kind)
+	}
+	return found[1].ID, nil
+}
+
+// wantObjects refuses changes that name a content which is not there.
+func (b *Blobs) wantObjects(changes []FileChange) error {
+	var ids []string
+	for _, c := range changes {
+		if !c.Delete && c.From == "" && c.Mode != ModeGitlink {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := b.Resolve(ids...)
+	if err != nil {
+		return err
+	}
+	for i, o := range found {
+		switch o.Kind {
+		case "blob":
+		case "":
+			return fmt.Errorf("content %s: %w", ids[i], loop.ErrNotFound)
+		default:
+			return fmt.Errorf("content %s is a %s", ids[i], o.Kind)
+		}
+	}
+	return nil
+}
+
+// wantWritten asks git whether it has what it was given, under the names that
+// were worked out here.
+func (b *Blobs) wantWritten(c Candidate) error {
+	found, err := b.Resolve(c.Commit, c.Tree)
+	if err == nil && (found[0].Kind != "commit" || found[1].Kind != "tree") {
+		err = fmt.Errorf("git has not written the commit %s with the tree %s", c.Commit, c.Tree)
+	}
+	return err
+}
+
+func commitText(d Draft, tree string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	if d.Base != "" {
+		fmt.Fprintf(&b, "parent %s\n", d.Base)
+	}
+	who := fmt.Sprintf("%s <%s> %d +0000", program.AuthorName, program.AuthorEmail, unixSeconds(d.When))
+	fmt.Fprintf(&b, "author %s\ncommitter %s\n\n%s", who, who, CleanMessage(d.Message))
+	return b.Bytes()
+}
+
+func (s Store) checkDraft(d Draft) error {
+	for _, id := range []string{d.Base, d.Tree} {
+		if id == "" {
+			continue
+		}
+		if err := s.Format.Check(id); err != nil {
+			return err
+		}
+	}
+	for _, c := range d.Changes {
+		if err := s.checkChange(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Store) checkChange(c FileChange) error {
+	if err := CheckPath(c.Path); err != nil || c.Delete {
+		return err
+	}
+	switch c.Mode {
+	case ModeFile, ModeExec, ModeSymlink:
+	case ModeGitlink:
+		if c.From != "" {
+			return fmt.Errorf("path %q: a submodule has no content", c.Path)
+		}
+	default:
+		return fmt.Errorf("path %q has the mode %o", c.Path, c.Mode)
+	}
+	if c.From == "" || c.ID != "" {
+		return s.Format.Check(c.ID)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package object
+
+import (
+	"bufio"
+	"compress/zlib"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/regular"
+)
+
+// unpackLimit is up to how many objects are written as single files, as git
+// does with what it fetches. More stay together in one pack.
+const unpackLimit = 100
+
+// pack is a list of objects that git is to write. Their names are worked out
+// here, and git works them out again.
+type pack struct {
+	store Store
+	list  []packed
+	known map[string]bool
+}
+
+// packed is one object: a body, or a file that holds it.
+type packed struct {
+	kind string
+	id   string
+	body []byte
+	file *FileChange
+}
+
+// add adds an object and returns its name.
+func (p *pack) add(kind string, body []byte) string {
+	id := p.store.Format.ID(kind, body)
+	p.take(packed{kind: kind, id: id, body: body})
+	return id
+}
+
+func (p *pack) take(o packed) {
+	if p.known[o.id] {
+		return
+	}
+	if p.known == nil {
+		p.known = map[string]bool{}
+	}
+	p.known[o.id] = true
+	p.list = append(p.list, o)
+}
+
+// contents adds what the changes bring along, and returns them with the names
+// of all contents.
+func (p *pack) contents(changes []FileChange) ([]FileChange, error) {
+	// A large pack that breaks off stays behind as a file until git prunes it,
+	// so its contents are looked at before it is begun.
+	readTwice := len(changes) > unpackLimit/2
+	named := make([]FileChange, len(changes))
+	for i, c := range changes {
+		if c.From != "" && !c.Delete {
+			var err error
+			if c.ID, err = p.content(c, readTwice); err != nil {
+				return nil, err
+			}
+		}
+		named[i] = c
+	}
+	return named, nil
+}
+
+// content adds one file or link, and returns the name of its content.
+func (p *pack) content(c FileChange, readTwice bool) (string, error) {
+	if c.Mode == ModeSymlink {
+		target, err := os.Readlink(c.From)
+		if err != nil {
+			return "", err
+		}
+		target = filepath.ToSlash(target)
+		if c.ID != "" && c.ID != p.store.Format.HashBytes([]byte(target)) {
+			return "", changedMeanwhile(c)
+		}
+		return p.add("blob", []byte(target)), nil
+	}
+	if c.ID == "" || readTwice {
+		id, _, err := p.store.Format.HashFile(c.From, c.Mode, math.MaxInt64)
+		if err != nil {
+			return "", err
+		}
+		if c.ID != "" && c.ID != id {
+			return "", changedMeanwhile(c)
+		}
+		c.ID = id
+	}
+	p.take(packed{kind: "blob", id: c.ID, file: &c})
+	return c.ID, nil
+}
+
+func changedMeanwhile(c FileChange) error {
+	return fmt.Errorf("%q changed while it was captured", c.Path)
+}
+
+var errStopped = errors.New("git stopped reading")
+
+// write lets git write the objects. One that does not hold what its name says
+// is not written, and none after it.
+func (p *pack) write(ctx context.Context) error {
+	in, feed := io.Pipe()
+	fed := make(chan error, 1)
+	go func() {
+		err := p.feed(feed)
+		// A stream without its last word is refused by git.
+		feed.Close()
+		fed <- err
+	}()
+	args := []string{"unpack-objects", "-q"}
+	if len(p.list) > unpackLimit {
+		args = []string{"index-pack", "--stdin"}
+	}
+	err := p.store.git.Pipe(ctx, in, &program.Bounded{Limit: 1 << 10}, args...)
+	in.CloseWithError(errStopped)
+	if ferr := <-fed; ferr != nil && !errors.Is(ferr, errStopped) {
+		return ferr
+	}
+	return err
+}
+
+// feed writes the pack: a head, the objects, and a digest of it all.
+func (p *pack) feed(to io.Writer) error {
+	buffered := bufio.NewWriterSize(to, 64<<10)
+	sum := p.store.Format.New()
+	w := io.MultiWriter(buffered, sum)
+	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(p.list)))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	deflate, err := zlib.NewWriterLevel(w, zlib.BestSpeed)
+	if err != nil {
+		return err
+	}
+	for _, o := range p.list {
+		if err := p.feedObject(w, deflate, o); err != nil {
+			return err
+		}
+	}
+	if _, err := buffered.Write(sum.Sum(nil)); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+func (p *pack) feedObject(w io.Writer, deflate *zlib.Writer, o packed) error {
+	deflate.Reset(w)
+	if o.file != nil {
+		return p.feedFile(w, deflate, *o.file)
+	}
+	if _, err := w.Write(packHead(o.kind, int64(len(o.body)))); err != nil {
+		return err
+	}
+	if _, err := deflate.Write(o.body); err != nil {
+		return err
+	}
+	return deflate.Close()
+}
+
+// feedFile copies one file into the pack, and fails before its end if it is no
+// longer the file that was looked at.
+func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
+	f, info, err := regular.Open(c.From)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := w.Write(packHead("blob", info.Size())); err != nil {
+		return err
+	}
+	h := p.store.Format.blobHash(info.Size())
+	n, err := io.Copy(io.MultiWriter(deflate, h), io.LimitReader(f, info.Size()))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.From, err)
+	}
+	if n != info.Size() || hex.EncodeToString(h.Sum(nil)) != c.ID {
+		return changedMeanwhile(c)
+	}
+	return deflate.Close()
+}
+
+// packHead is the kind and size of an object: four bits of the size beside the
+// kind, then seven in each byte, as long as there are more.
+func packHead(kind string, size int64) []byte {
+	number := map[string]byte{"commit": 1, "tree": 2, "blob": 3}[kind]
+	head := []byte{number<<4 | byte(size&15)}
+	for size >>= 4; size > 0; size >>= 7 {
+		head[len(head)-1] |= 0x80
+		head = append(head, byte(size&0x7f))
+	}
+	return head
+}
