@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/definition/hostile"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -61,6 +62,27 @@ func definitionsPerSecond(b *testing.B) []row {
 	return []row{{
 		"definitions read and checked, one core", perSecond(each, ours), "≥ 10,000/s", "goccy's parser alone " + perSecond(each, theirs), ratio(ours, theirs),
 	}}
+}
+
+// hostileDefinitions says how long the one that takes longest is read, of those
+// that are intricate and not just long.
+func hostileDefinitions(b *testing.B) []row {
+	b.Helper()
+	var worst time.Duration
+	var name string
+	for what, text := range hostile.Texts() {
+		if len(text.Text) >= hostile.Large {
+			continue
+		}
+		var took []time.Duration
+		for range 5 {
+			took = append(took, timed(func() { _, _ = definition.Parse("loop.config.yaml", []byte(text.Text)) }))
+		}
+		if m := median(took); m > worst {
+			worst, name = m, what
+		}
+	}
+	return []row{{"hostile definition that is read slowest", millis(worst), "< 50 ms", name, ""}}
 }
 
 func checkOnce(b *testing.B, data []byte) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -47,7 +46,7 @@ func TestABraceInAClassHidesNoAlternative(t *testing.T) {
 	}
 }
 
-func TestAttack014BraceBombsAreRefusedFast(t *testing.T) {
+func TestAttack014BraceBombsAreRefusedUnexpanded(t *testing.T) {
 	for name, item := range map[string]string{
 		"10,000 groups":        "src/" + strings.Repeat("{a,b}", 10_000),
 		"groups within a KB":   strings.Repeat("{a,b}", 200),
@@ -58,27 +57,20 @@ func TestAttack014BraceBombsAreRefusedFast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if len(item) < 1024 {
-				best := time.Hour
-				for range 3 {
-					start := time.Now()
+				steps := testing.AllocsPerRun(1, func() {
 					if problem := patternProblem(item); problem == "" {
-						t.Fatal("accepted")
+						t.Error("accepted")
 					}
-					best = min(best, time.Since(start))
-				}
-				if best > 10*time.Millisecond {
-					t.Errorf("took %v, want less than 10ms", best)
+				})
+				if steps > 10_000 {
+					t.Errorf("%v pieces of memory were made, so it was expanded", steps)
 				}
 			}
-			start := time.Now()
 			doc, err := Parse("x.yaml", []byte(with(configA, "scope", " \""+item+"\"")))
 			if err == nil {
 				if _, findings := doc.Definition("keep-green"); len(findings) == 0 {
 					t.Error("accepted")
 				}
-			}
-			if took := time.Since(start); took > 200*time.Millisecond {
-				t.Errorf("took %v", took)
 			}
 		})
 	}

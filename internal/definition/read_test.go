@@ -2,13 +2,13 @@ package definition
 
 import (
 	"errors"
-	"fmt"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/definition/hostile"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -269,70 +269,20 @@ func TestParseRefusesWhatHasNoKey(t *testing.T) {
 	}
 }
 
+// Attack 127 also asks for less than 50 ms: make bench measures that.
 func TestAttack127BombsAreBoundedAndNothingIsExpanded(t *testing.T) {
-	var bomb strings.Builder
-	bomb.WriteString("name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n")
-	for c := 'b'; c <= 'k'; c++ {
-		alias := "*" + string(c-1)
-		fmt.Fprintf(&bomb, "%c: &%c [%s]\n", c, c, strings.Repeat(alias+", ", 9)+alias)
-	}
-	for name, c := range map[string]struct {
-		text   string
-		refuse bool
-	}{
-		"an alias bomb":              {bomb.String(), false},
-		"an anchor in itself":        {"name: &a [*a, *a]\n", false},
-		"a merge bomb":               {"a: &a {x: y}\nname: x\n" + strings.Repeat("<<: [*a, *a]\n", 400), false},
-		"deep brackets":              {"name: " + strings.Repeat("[", 100_000), true},
-		"deep closed brackets":       {"name: " + strings.Repeat("[", 900) + strings.Repeat("]", 900), true},
-		"deep brackets behind fakes": {"name: " + strings.Repeat(`["]",`, 20_000), true},
-		"deep braces":                {"name: " + strings.Repeat("{a: ", 100_000), true},
-		"deep dashes":                {"name:\n" + strings.Repeat("- ", 100_000), true},
-		"deep indentation": {func() string {
-			var b strings.Builder
-			for i := range 200 {
-				b.WriteString(strings.Repeat(" ", i) + "a:\n")
-			}
-			return b.String()
-		}(), true},
-		"deep question marks": {"name: x\n" + strings.Repeat("? ", 15_000), false},
-		"many tags":           {"name: " + strings.Repeat("!!a ", 7_500), false},
-		"many tabs":           {"name: x" + strings.Repeat("\t", 30_000) + "y", false},
-		"many words and tabs": {"name: x" + strings.Repeat("\ty", 4_000), false},
-		"many marks":          {"name: " + strings.Repeat(": !", 2_600), false},
-		"many flow pairs":     {"name: x\nscope: [é," + strings.Repeat("a: b, ", 1_300) + "x]", false},
-		"many flow items":     {strings.Repeat("name: [é,"+strings.Repeat("é,", 2_500)+"x]\n", 2), false},
-		"many flow marks":     {"name: [" + strings.Repeat("!,&,", 1_900) + "x]", false},
-		"many anchors":        {"name: " + strings.Repeat("&a ", 10_000), false},
-		"many blank lines":    {"name: |\n" + strings.Repeat("\n", 30_000) + " x\n", false},
-		"blank lines in runs": {"name: |\n" + strings.Repeat(" x\n"+strings.Repeat("\n", 100), 300), false},
-		"a million commas":    {"name: [" + strings.Repeat("b,", 500_000) + "]", false},
-		"a megabyte of prose": {"name: x\n" + strings.Repeat("b\n", 500_000), false},
-		"a megabyte of keys":  {strings.Repeat("abc: d\n", 140_000), true},
-		"too many keys":       {strings.Repeat("abc: d\n", 1_001), true},
-		"ten megabytes":       {"name: " + strings.Repeat("x", 10<<20), true},
-		"a megabyte of marks": {"name: x\n" + strings.Repeat(`"'`, 500_000), false},
-		"a megabyte of lists": {"name: x: y\nscope:\n" + strings.Repeat("- \"a #\n", 140_000), false},
-	} {
+	const most = 64 << 20
+	for name, c := range hostile.Texts() {
 		t.Run(name, func(t *testing.T) {
-			// The best of five: the machine has other things to do.
-			best := time.Hour
-			var doc *Document
-			var err error
-			for range 5 {
-				start := time.Now()
-				doc, err = Parse("x.yaml", []byte(c.text))
-				best = min(best, time.Since(start))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			doc, err := Parse("x.yaml", []byte(c.Text))
+			runtime.ReadMemStats(&after)
+			if refused := err != nil; refused != c.Refuse {
+				t.Errorf("Parse: %v, want refused: %v", err, c.Refuse)
 			}
-			if refused := err != nil; refused != c.refuse {
-				t.Errorf("Parse: %v, want refused: %v", err, c.refuse)
-			}
-			limit := 50 * time.Millisecond
-			if len(c.text) > 500_000 || raceEnabled {
-				limit = 500 * time.Millisecond
-			}
-			if best > limit {
-				t.Errorf("took %v, want less than %v", best, limit)
+			if took := after.TotalAlloc - before.TotalAlloc; took > most && len(c.Text) < hostile.Large {
+				t.Errorf("%d bytes took %d of memory, want at most %d", len(c.Text), took, most)
 			}
 			if err == nil {
 				size := 0
@@ -342,11 +292,11 @@ func TestAttack127BombsAreBoundedAndNothingIsExpanded(t *testing.T) {
 						size += len(item.Text)
 					}
 				}
-				if size > 3*len(c.text) {
-					t.Errorf("%d bytes became %d", len(c.text), size)
+				if size > 3*len(c.Text) {
+					t.Errorf("%d bytes became %d", len(c.Text), size)
 				}
 			}
-			t.Logf("%d bytes in %v", len(c.text), best)
+			t.Logf("%d bytes took %d of memory", len(c.Text), after.TotalAlloc-before.TotalAlloc)
 		})
 	}
 }

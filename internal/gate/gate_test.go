@@ -103,16 +103,12 @@ func TestAGateThatIsStoppedByItsTimeFailsAndSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := command(t, line)
 			c.Timeout = 200 * time.Millisecond
-			began := time.Now()
 			g := run(t, c)
 			if g.Pass || g.Exit != 124 || gate.Missing(g) {
 				t.Errorf("result = %+v, want a failure with 124", g)
 			}
 			if want := "started\n(stopped after 200ms)"; g.Evidence != want {
 				t.Errorf("evidence = %q, want %q", g.Evidence, want)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %v to stop it", took)
 			}
 		})
 	}

@@ -162,15 +162,11 @@ func TestNoEditMakesAFileThatIsTooBig(t *testing.T) {
 	for i := range long {
 		long[i] = strings.Repeat("é", 490) + string(rune('a'+i%26)) + strings.Repeat("x", i/26%9) + strings.Repeat("y", i/234)
 	}
-	start := time.Now()
 	left := s.Replace(long, nil, nil)
 	if left == 0 || s.Add(SectionWatch, 0, strings.Repeat("z", 500)) && len(s.String()) > MaxState {
 		t.Errorf("%d entries left out of a file of %d bytes", left, len(s.String()))
 	}
 	parse(t, s.String())
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("took %v", took)
-	}
 }
 
 // handLines are what people write into a STATE.md; each is made unique by its

@@ -1,5 +1,0 @@
-//go:build !race
-
-package definition
-
-const raceEnabled = false
