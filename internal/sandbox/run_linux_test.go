@@ -231,6 +231,39 @@ func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
 	}
 }
 
+func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
+	if m := (proc.Tree{}).Method(); m != proc.PIDNamespace {
+		t.Logf("held together by %s: nothing but a namespace keeps modes", m)
+		return
+	}
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	for _, path := range []string{other, filepath.Join(dir, "mine")} {
+		write(t, path, "text\n")
+	}
+	before, err := os.Stat(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	_, err = Box{Tier: Landlock, Dir: dir, Scratch: t.TempDir()}.Run(t.Context(), proc.Spec{
+		Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "OTHER=" + other}, Stdout: &out, Stderr: &out,
+		// What keeps limits is open for writing.
+		Limits: proc.Limits{Processes: 100, Memory: 1 << 30},
+		Argv: []string{"/bin/sh", "-c", `chmod 4777 $OTHER && echo mode; touch -d @1 $OTHER && echo time; chmod 1777 $(dirname $OTHER) && echo folder
+		chmod 755 mine && touch -d @1 mine && echo x >>mine && mv mine $TMPDIR/mine && mv $TMPDIR/mine moved && echo own`},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(other)
+	if err != nil || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) || strings.HasPrefix(out.String(), "mode") {
+		t.Errorf("%v, mode %v → %v, time %v → %v, printed:\n%s", err, before.Mode(), after.Mode(), before.ModTime(), after.ModTime(), &out)
+	}
+	if !strings.HasSuffix(out.String(), "\nown\n") {
+		t.Errorf("it does not work in its own tree:\n%s", &out)
+	}
+}
+
 // open755 opens a test's own directory, and what leads to it, to the user that
 // programs run as.
 func open755(tb testing.TB, dir string) {

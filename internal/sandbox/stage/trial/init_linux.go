@@ -73,6 +73,7 @@ var actions = []action{
 	{ReadOutside, func(t told) (bool, string) { return opens(t.get(Canary), unix.O_RDONLY) }},
 	{LinkOutside, func(t told) (bool, string) { return links(t.get(Canary), t.get(Tree)+"/link") }},
 	{RenameOutside, func(t told) (bool, string) { return renames(t.get(Canary)) }},
+	{ChangeOutside, func(t told) (bool, string) { return changes(t.get(Canary)) }},
 	{WriteProtected, func(t told) (bool, string) { return opens(t.get(Protected), unix.O_WRONLY) }},
 	{RenameProtected, func(t told) (bool, string) { return renames(t.get(Protected)) }},
 	{ConnectTCP4, func(t told) (bool, string) { return connects(unix.AF_INET, 0, host4(t.number(TCP4))) }},

@@ -46,6 +46,7 @@ const (
 	ReadOutside      = "read a file of the host"
 	LinkOutside      = "hard-link a file of the host"
 	RenameOutside    = "rename a file of the host"
+	ChangeOutside    = "change the mode or the time of a file of the host"
 	WriteProtected   = "write a protected file"
 	RenameProtected  = "rename a protected file"
 	ConnectTCP4      = "connect to the host's 127.0.0.1"
