@@ -274,3 +274,25 @@ func open755(tb testing.TB, dir string) {
 		}
 	}
 }
+
+func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "closed")
+	if err := os.MkdirAll(filepath.Join(from, "below"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(from, "below", "file")
+	write(t, path, "bound")
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	b := cell(t)
+	b.Binds = []Bind{{From: from, To: "/run/pawl/objects"}, {From: from}, {From: path, To: "/run/pawl/file"}}
+	out, _ := sh(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
+		chmod 777 objects || echo closed; (echo x > objects/below/new) || echo closed; rm -f file || echo closed`, "FROM="+from)
+	if !strings.HasPrefix(out, "boundboundbound") || strings.Count(out, "\nclosed") != 3 {
+		t.Errorf("printed:\n%s", out)
+	}
+	if info, err := os.Stat(from); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}

@@ -76,6 +76,9 @@ type source struct {
 func take(m Mount) source {
 	switch m.Kind {
 	case Bind:
+		if m.FD > 0 {
+			return source{m.FD, isFolder(m.FD)}
+		}
 		fd := clone(m.From)
 		dress(fd, m)
 		return source{fd, isFolder(fd)}
