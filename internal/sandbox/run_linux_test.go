@@ -275,6 +275,14 @@ func open755(tb testing.TB, dir string) {
 	}
 }
 
+func TestALandlockedProgramLimitsItselfAlone(t *testing.T) {
+	out, _ := sh(t, Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()},
+		`exec 2>&1; ulimit -n 100; ulimit -n; ulimit -c 0 && echo off; prlimit --nofile=90 true && echo own; prlimit --pid $$ --cpu=1 || echo denied`)
+	if !strings.HasPrefix(out, "100\noff\nown\n") || !strings.HasSuffix(out, "\ndenied") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
 func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "closed")
 	if err := os.MkdirAll(filepath.Join(from, "below"), 0o700); err != nil {

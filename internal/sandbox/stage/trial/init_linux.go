@@ -110,6 +110,7 @@ var actions = []action{
 	{MakeDevice, makeDevice},
 	{SeeProcesses, func(t told) (bool, string) { return seen(waiting(t)) }},
 	{SignalProcess, signal},
+	{LimitProcess, limit},
 	{ReadEnvironment, readEnvironment},
 	{ReadPID1, func(told) (bool, string) { return opens("/proc/1/environ", unix.O_RDONLY) }},
 	{GainBySetUID, gainBySetUID},

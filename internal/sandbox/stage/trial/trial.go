@@ -81,6 +81,7 @@ const (
 	MakeDevice       = "make a device"
 	SeeProcesses     = "see a process of the host"
 	SignalProcess    = "signal a process of the host"
+	LimitProcess     = "limit a process of the host"
 	ReadEnvironment  = "read the environment of a process of the host"
 	ReadPID1         = "read the environment of process 1"
 	GainBySetUID     = "gain by a set-user-id program"
