@@ -101,6 +101,10 @@ func TestTheGroupsOfADeadPawlAreRemovedByTheNext(t *testing.T) {
 		t.Fatalf("left: %q", living(t, mark))
 	}
 	names := home().Names(prefix)
+	if len(names) == 0 {
+		t.Log("another pawl of this host was the next, and removed it")
+		return
+	}
 	if len(names) != 1 || !orphaned(names[0]) {
 		t.Fatalf("groups %q, want one of a dead pawl", names)
 	}

@@ -35,32 +35,46 @@ func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 }
 
 // readable are the directories of the system. Root sees only what is no secret
-// of them, because the modes of files keep nothing from it.
+// of them and, of the settings, what everybody sees, because the modes of files
+// keep nothing from it.
 func readable() []string {
 	if os.Geteuid() != 0 {
 		return slices.Clone(system)
 	}
 	var list []string
 	for _, dir := range system {
-		list = append(list, public(dir)...)
+		if dir == "/etc" {
+			found, _ := public(dir)
+			list = append(list, found...)
+		} else {
+			list = append(list, dir)
+		}
 	}
 	return list
 }
 
-// public is dir, or what it holds where a part of it is secret.
-func public(dir string) []string {
-	if slices.Contains(secret, dir) {
-		return nil
+// public is path if it and all below it may be read by everybody, or what of it
+// may. A link holds nothing: it may be read where what it leads to may.
+func public(path string) (list []string, whole bool) {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode().Type() == os.ModeSymlink:
+		return nil, true
+	case err != nil || info.Mode().Perm()&0o004 == 0 || slices.Contains(secret, path):
+		return nil, false
+	case !info.IsDir():
+		return []string{path}, true
 	}
-	if !slices.ContainsFunc(secret, func(s string) bool { return within(s, dir) }) {
-		return []string{dir}
-	}
-	var list []string
-	entries, _ := os.ReadDir(dir)
+	entries, err := os.ReadDir(path)
+	whole = err == nil && info.Mode().Perm()&0o001 != 0
 	for _, e := range entries {
-		list = append(list, public(filepath.Join(dir, e.Name()))...)
+		found, all := public(filepath.Join(path, e.Name()))
+		list, whole = append(list, found...), whole && all
 	}
-	return list
+	if whole {
+		return []string{path}, true
+	}
+	return list, false
 }
 
 // boundRules are what Landlock permits where programs see the host's root.

@@ -57,7 +57,7 @@ var possible = append([]string{trial.WriteTree, trial.WriteHome, trial.WriteTemp
 
 // open is what tier landlock does not promise to deny.
 var open = []string{
-	trial.WriteProtected, trial.RenameProtected, trial.SeeProcesses, trial.GainCapability, trial.Serve,
+	trial.ChangeOutside, trial.WriteProtected, trial.RenameProtected, trial.SeeProcesses, trial.GainCapability, trial.Serve,
 }
 
 // want is what a tier promises of an action; empty: nothing.

@@ -44,13 +44,15 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	order := b.who()
 	order.Cell, order.Host, order.Local = true, "pawl", true
 	order.Mounts, order.Rules = b.root(), b.rules()
+	lent := b.lend(order.Mounts, stage.MoreFD)
+	defer closeFiles(lent)
 	env := proc.WithVariables(s.Env, "HOME="+b.Home)
 	for _, p := range b.Ports {
 		order.Ports = append(order.Ports, p.Number)
 		env = proc.WithVariables(env, p.Env(fmt.Sprintf("127.0.0.1:%d", p.Number))...)
 	}
 	s.Env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") })
-	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg, Cell: true})
+	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg, Cell: true}, lent...)
 }
 
 // who is an order that only says as whom the program runs. A program of root
@@ -88,9 +90,9 @@ func (b Box) clearWork() error {
 	return nil
 }
 
-// start re-executes the running binary as a stage with the order, below what
-// tree makes, and becomes s there.
-func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree proc.Tree) (proc.Result, error) {
+// start re-executes the running binary as a stage with the order and what is lent
+// to it, below what tree makes, and becomes s there.
+func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree proc.Tree, lent ...*os.File) (proc.Result, error) {
 	if !isTerminal(s.Stdin) {
 		s.Stdout, s.Stderr = noTerminal(s.Stdout), noTerminal(s.Stderr)
 	}
@@ -103,7 +105,7 @@ func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree pro
 	if err != nil {
 		return notStarted(s, err)
 	}
-	s.Extra = []*os.File{file, far}
+	s.Extra = append([]*os.File{file, far}, lent...)
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { l.listen(ctx, b.Ports) })
@@ -115,6 +117,12 @@ func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree pro
 		return notStarted(s, l.refused)
 	}
 	return res, err
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 // noTerminal keeps a terminal out of the box that is only to be written to:

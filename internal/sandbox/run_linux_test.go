@@ -231,6 +231,39 @@ func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
 	}
 }
 
+func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
+	if m := (proc.Tree{}).Method(); m != proc.PIDNamespace {
+		t.Logf("held together by %s: nothing but a namespace keeps modes", m)
+		return
+	}
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	for _, path := range []string{other, filepath.Join(dir, "mine")} {
+		write(t, path, "text\n")
+	}
+	before, err := os.Stat(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	_, err = Box{Tier: Landlock, Dir: dir, Scratch: t.TempDir()}.Run(t.Context(), proc.Spec{
+		Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "OTHER=" + other}, Stdout: &out, Stderr: &out,
+		// What keeps limits is open for writing.
+		Limits: proc.Limits{Processes: 100, Memory: 1 << 30},
+		Argv: []string{"/bin/sh", "-c", `chmod 4777 $OTHER && echo mode; touch -d @1 $OTHER && echo time; chmod 1777 $(dirname $OTHER) && echo folder
+		chmod 755 mine && touch -d @1 mine && echo x >>mine && mv mine $TMPDIR/mine && mv $TMPDIR/mine moved && echo own`},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(other)
+	if err != nil || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) || strings.HasPrefix(out.String(), "mode") {
+		t.Errorf("%v, mode %v → %v, time %v → %v, printed:\n%s", err, before.Mode(), after.Mode(), before.ModTime(), after.ModTime(), &out)
+	}
+	if !strings.HasSuffix(out.String(), "\nown\n") {
+		t.Errorf("it does not work in its own tree:\n%s", &out)
+	}
+}
+
 // open755 opens a test's own directory, and what leads to it, to the user that
 // programs run as.
 func open755(tb testing.TB, dir string) {
@@ -239,5 +272,35 @@ func open755(tb testing.TB, dir string) {
 		if err := os.Chmod(path, 0o755); err != nil {
 			tb.Fatal(err)
 		}
+	}
+}
+
+func TestALandlockedProgramLimitsItselfAlone(t *testing.T) {
+	out, _ := sh(t, Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()},
+		`exec 2>&1; ulimit -n 100; ulimit -n; ulimit -c 0 && echo off; prlimit --nofile=90 true && echo own; prlimit --pid $$ --cpu=1 || echo denied`)
+	if !strings.HasPrefix(out, "100\noff\nown\n") || !strings.HasSuffix(out, "\ndenied") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "closed")
+	if err := os.MkdirAll(filepath.Join(from, "below"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(from, "below", "file")
+	write(t, path, "bound")
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	b := cell(t)
+	b.Binds = []Bind{{From: from, To: "/run/pawl/objects"}, {From: from}, {From: path, To: "/run/pawl/file"}}
+	out, _ := sh(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
+		chmod 777 objects || echo closed; (echo x > objects/below/new) || echo closed; rm -f file || echo closed`, "FROM="+from)
+	if !strings.HasPrefix(out, "boundboundbound") || strings.Count(out, "\nclosed") != 3 {
+		t.Errorf("printed:\n%s", out)
+	}
+	if info, err := os.Stat(from); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
 	}
 }

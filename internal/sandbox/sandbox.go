@@ -25,7 +25,8 @@ import (
 // Landlock is weaker than full in ways that no kernel rule closes: Protect and
 // Masks do not hold in it, a port of the box may be connected to at any address
 // and not only at the loopback, and tests that open servers fail. What the
-// programs read and write is confined alike.
+// programs read and write is confined alike; the modes, times and attributes of
+// files elsewhere, where proc holds them together by a namespace.
 type Tier string
 
 // The tiers.

@@ -50,7 +50,13 @@ func openGroups(l Bounds) *groups {
 	return g
 }
 
+// openGroup opens through a mount of its own, where it may make one: a file that
+// is open for writing keeps its mount from being made read-only.
 func openGroup(path string, how int) int {
+	if tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
+		defer unix.Close(tree)
+		path = "/proc/self/fd/" + decimal(tree)
+	}
 	fd, err := unix.Open(path, how|unix.O_CLOEXEC, 0)
 	if err != nil {
 		refuse(StepGroup, err)

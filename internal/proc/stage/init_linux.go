@@ -33,7 +33,7 @@ func Serve(prepare func(Order) Order) {
 		refuse(StepOrder, unix.EBADMSG)
 	}
 	g := openGroups(order.Bounds)
-	own(order.Kind)
+	own(order.Kind, prepare != nil)
 	if order.Path == "" {
 		report(Report{Event: Started})
 		syscall.Exit(0)
@@ -58,14 +58,17 @@ func readOrder() (Order, bool) {
 	return decode(b)
 }
 
-// own makes this process the one whose end is the end of the tree.
-func own(kind Kind) {
+// own makes this process the one whose end is the end of the tree. What is
+// prepared may need the capabilities of a namespace, and gives them up itself.
+func own(kind Kind, prepared bool) {
 	switch kind {
 	case KindPID:
 		isolate()
 	case KindUser:
 		isolate()
-		drop()
+		if !prepared {
+			drop()
+		}
 	case KindCell:
 		// Another stage mounts.
 	case KindSubreaper:

@@ -29,6 +29,8 @@ func prepare(program stage.Order) stage.Order {
 	}
 	if o.Cell {
 		build(o)
+	} else {
+		closeHost(o.Rules.Write)
 	}
 	if program.Dir != "" {
 		must("enter the working directory "+program.Dir, unix.Chdir(program.Dir))

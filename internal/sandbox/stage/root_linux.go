@@ -39,6 +39,32 @@ func enter(root int) {
 	unix.Close(root)
 }
 
+// closeHost makes all that is mounted read-only but what may be written, because
+// Landlock keeps no program from changing the modes, owners, times and
+// attributes of files. Only process 1 of a namespace has mounts that are its own;
+// where the host lends none, that is not done.
+func closeHost(write []string) {
+	if unix.Getpid() != 1 {
+		return
+	}
+	opened := make([]int, len(write))
+	for i, path := range write {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if opened[i] = fd; err == unix.ENOENT {
+			continue
+		}
+		must("open "+path, err)
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	must("close the host's root", unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr))
+	for i, fd := range opened {
+		if fd >= 0 {
+			must("mount "+write[i], unix.MoveMount(fd, "", unix.AT_FDCWD, write[i], unix.MOVE_MOUNT_F_EMPTY_PATH))
+			unix.Close(fd)
+		}
+	}
+}
+
 // source is a mount that is not attached yet, or -1, and whether it is a
 // directory.
 type source struct {
@@ -50,6 +76,9 @@ type source struct {
 func take(m Mount) source {
 	switch m.Kind {
 	case Bind:
+		if m.FD > 0 {
+			return source{m.FD, isFolder(m.FD)}
+		}
 		fd := clone(m.From)
 		dress(fd, m)
 		return source{fd, isFolder(fd)}

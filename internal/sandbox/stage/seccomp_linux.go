@@ -103,7 +103,7 @@ func compile(local bool) code {
 	c = append(c, when(unix.SYS_SOCKET, sockets(local)...)...)
 	c = append(c, when(unix.SYS_SOCKETPAIR, joined(code{argument(0)}, when(unix.AF_UNIX, end(allow)), code{end(noFamily)})...)...)
 	c = append(c, when(unix.SYS_IOCTL, terminals()...)...)
-	c = append(c, cores()...)
+	c = append(c, limits(local)...)
 	if !local {
 		c = append(c, waysRoundConnect()...)
 	}
@@ -128,13 +128,19 @@ func terminals() code {
 	return append(c, end(allow))
 }
 
-// cores keeps the limit of core files as the stage set it. Programs that switch
+// limits keeps the limit of core files as the stage set it. Programs that switch
 // core files off themselves take an error for a reason to end, and have what
-// they want already.
-func cores() code {
+// they want already. Where programs can name processes of the host, those of the
+// same user, pawl among them, keep their limits: one of time is as good as a
+// signal.
+func limits(local bool) code {
 	set := when(unix.SYS_SETRLIMIT, joined(code{argument(0)}, when(unix.RLIMIT_CORE, end(done)), code{end(allow)})...)
 	ask := joined(code{argument(2)}, code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 3}, upperHalf(2)}, when(0, end(allow)), code{end(done)})
-	return append(set, when(unix.SYS_PRLIMIT64, joined(code{argument(1)}, when(unix.RLIMIT_CORE, ask...), code{end(allow)})...)...)
+	ask = joined(code{argument(1)}, when(unix.RLIMIT_CORE, ask...), code{end(allow)})
+	if !local {
+		ask = joined(code{argument(0), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 1}, end(denied)}, ask)
+	}
+	return append(set, when(unix.SYS_PRLIMIT64, ask...)...)
 }
 
 // waysRoundConnect are those that Landlock does not see: data that goes with

@@ -13,6 +13,7 @@ const Arg = "__pawl-cell"
 const (
 	OrderFD = stage.ExtraFD     // a file that holds an encoded Order
 	LinkFD  = stage.ExtraFD + 1 // a sequenced-packet socket: messages go out, and it ends when the program runs
+	MoreFD  = stage.ExtraFD + 2 // the first that a Mount may name
 )
 
 // Order is what a stage has to do.
@@ -65,6 +66,7 @@ type Mount struct {
 	Mode     int  // of a Memory
 	ReadOnly bool // set-uid bits never count
 	Devices  bool // device nodes count
+	FD       int  // of a Bind: what to mount, detached and with all its attributes; 0: From
 }
 
 // Message is what a stage says over the link, one in each packet.
@@ -83,7 +85,7 @@ func (o Order) Encode() []byte {
 		b = append(b, byte(m.Kind))
 		b = stage.AppendTexts(b, m.From, m.To, m.Upper, m.Work)
 		b = stage.AppendList(b, m.Layers)
-		b = stage.AppendNumber(stage.AppendNumber(b, m.Size), m.Mode)
+		b = stage.AppendNumber(stage.AppendNumber(stage.AppendNumber(b, m.Size), m.Mode), m.FD)
 		b = appendBools(b, m.ReadOnly, m.Devices)
 	}
 	b = stage.AppendTexts(b, o.Host)
@@ -105,7 +107,7 @@ func decode(b []byte) (o Order, ok bool) {
 		var m Mount
 		m.Kind = Kind(r.Byte())
 		m.From, m.To, m.Upper, m.Work = r.Text(), r.Text(), r.Text(), r.Text()
-		m.Layers, m.Size, m.Mode = r.List(), r.Number(), r.Number()
+		m.Layers, m.Size, m.Mode, m.FD = r.List(), r.Number(), r.Number(), r.Number()
 		m.ReadOnly, m.Devices = r.bool(), r.bool()
 		o.Mounts = append(o.Mounts, m)
 	}

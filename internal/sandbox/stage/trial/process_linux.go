@@ -115,6 +115,16 @@ func signal(t told) (bool, string) {
 	return said(unix.Kill(told{"pid=" + pid}.number("pid"), unix.SIGTERM))
 }
 
+// limit asks for a limit that it does not change: who may read one may set it.
+func limit(t told) (bool, string) {
+	pid := waiting(t)
+	if pid == "" {
+		return seen(pid)
+	}
+	var was unix.Rlimit
+	return said(unix.Prlimit(told{"pid=" + pid}.number("pid"), unix.RLIMIT_CPU, nil, &was))
+}
+
 func readEnvironment(t told) (bool, string) {
 	detail := "not in /proc"
 	for _, pid := range processes() {

@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/sandbox/stage"
+)
+
+// lend opens what the box binds to be read, if its program runs as another user
+// than pawl, so that what is pawl's appears as the program's there: a root with a
+// strict umask keeps everybody else off its repositories and toolchains. Where
+// the kernel or the file system cannot do that, modes count as they stand. The
+// files are for the stage, from the descriptor first on; the caller closes them.
+func (b Box) lend(mounts []stage.Mount, first int) (files []*os.File) {
+	uid, gid := b.Tier.Owner()
+	if uid == os.Geteuid() {
+		return nil
+	}
+	owners, err := asTheirs(uid, gid)
+	if err != nil {
+		return nil
+	}
+	for i, m := range mounts {
+		bound := func(bind Bind) bool { return bind.From == m.From && bind.At(b.Tier) == m.To }
+		if m.Kind != stage.Bind || !m.ReadOnly || !slices.ContainsFunc(b.Binds, bound) {
+			continue
+		}
+		if f := owned(m.From, owners); f != nil {
+			mounts[i].FD = first + len(files)
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// owned detaches a copy of what is mounted at and below path, to be read, in
+// which owners says whose files are whose; nil if that cannot be had.
+func owned(path string, owners *os.File) *os.File {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return nil // The stage tries the same, and says what is wrong.
+	}
+	attr := unix.MountAttr{
+		Attr_set:  unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
+		Userns_fd: uint64(owners.Fd()),
+	}
+	if unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr) != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return os.NewFile(uintptr(fd), path)
+}
+
+// theirs is a user namespace that shows the files of this user as another's. An
+// error is not remembered: the host may have been short of something.
+var theirs struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func asTheirs(uid, gid int) (*os.File, error) {
+	theirs.mu.Lock()
+	defer theirs.mu.Unlock()
+	if theirs.file != nil {
+		return theirs.file, nil
+	}
+	f, err := proc.UserNamespace(swapped(os.Geteuid(), uid), swapped(os.Getegid(), gid))
+	theirs.file = f
+	return f, err
+}
+
+// swapped maps every id to itself, but ours to theirs. What was theirs belongs to
+// nobody that the program could be.
+func swapped(ours, theirs int) []syscall.SysProcIDMap {
+	const all = 1<<32 - 1
+	return []syscall.SysProcIDMap{
+		{ContainerID: ours, HostID: theirs, Size: 1},
+		{ContainerID: ours + 1, HostID: ours + 1, Size: theirs - ours - 1},
+		{ContainerID: theirs + 1, HostID: theirs + 1, Size: all - theirs - 1},
+	}
+}
