@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -209,7 +210,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.hide(broken.Error())}, nil
 	}
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
-	if f, ok := errors.AsType[*loop.Fault](diskFault(err)); ok && f.Fix != "" {
+	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix
 	}
 	return end, nil

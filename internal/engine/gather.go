@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -77,7 +78,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 // its last message. Of a program that did neither the end of its turn is the
 // claim.
 func (c *cycle) readReport(message string) (text string, r report.Report, malformed error) {
-	file, err := readBounded(filepath.Join(c.turnDir(c.run.ID, len(c.its)), reportName), report.MaxSize)
+	file, err := projection.ReadFile(filepath.Join(c.turnDir(c.run.ID, len(c.its)), reportName), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
 )
 
 // The row of a run knows the phase of the last transaction. From its first copy
@@ -58,7 +59,7 @@ func (c *cycle) dropMarks() error {
 // marked is the phase in which a process died: what it marked, or what its last
 // transaction said.
 func (e *Engine) marked(r loop.Run) loop.Phase {
-	file, err := readBounded(e.markFile(r.ID), markWidth)
+	file, err := projection.ReadFile(e.markFile(r.ID), markWidth)
 	phase := loop.Phase(strings.TrimSpace(file.Content))
 	if err == nil && slices.Contains(loop.Phases, phase) {
 		return phase

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -39,7 +40,7 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 	}
 	claim, err := e.claimTry()
 	if err != nil {
-		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
+		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, projection.DiskFault(err))
 	}
 	defer e.endTry(context.WithoutCancel(ctx), t.Repo, claim)
 	s := site{Engine: e, id: claim.id, loop: t.Loop.Name, root: t.Workspace.Root, repo: t.Repo, def: def, started: e.Now(), iteration: 1, agent: commandLines(def), tools: &tools{}, say: func(string) {}}
@@ -57,7 +58,7 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 		return true, nil
 	})
 	if err != nil {
-		return results, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, diskFault(err))
+		return results, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, projection.DiskFault(err))
 	}
 	return results, nil
 }
