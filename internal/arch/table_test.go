@@ -90,6 +90,10 @@ var table = []row{
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
 	{level: 3, name: "workspace/kit", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},
+	{
+		level: 3, name: "site", what: "where programs work: copies, what is beside them, limits, gates on a clean copy",
+		may: []string{"gate", "workspace", "workspace/kit"},
+	},
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "effect", what: "outbox and kinds"},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -114,15 +113,11 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 // work in, and what it needs to reach its model.
 func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (agent.Result, error) {
 	s, n := c.site(), len(c.its)
-	dir, err := s.freshTurn(n)
+	dir, err := s.FreshTurn(n)
 	if err != nil {
 		return agent.Result{}, err
 	}
-	promptFile := filepath.Join(dir, promptName)
-	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
-		return agent.Result{}, err
-	}
-	if err := s.give(promptFile); err != nil {
+	if err := s.WritePrompt(n, prompt); err != nil {
 		return agent.Result{}, err
 	}
 	seat, err := c.openSeat(ctx)
@@ -143,11 +138,11 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
 	c.learn(seat.Secrets())
 	s := c.site()
-	at, err := s.place(ctx, c.tree, use{turn: dir, seat: seat, hosts: seat.Hosts, masks: c.actor.Profile.Masks})
+	at, err := s.Place(ctx, c.tree, useOf(seat, dir, c.actor.Profile.Masks))
 	if err != nil {
 		return agent.Result{}, err
 	}
-	defer at.done()
+	defer at.Done()
 	guard, err := c.guard(at, dir)
 	if err != nil {
 		return agent.Result{}, err
@@ -162,7 +157,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	asks := &asked{guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
-		Exec: at, Dir: at.dir, Timeout: c.turnTime(), Tag: Tag(c.run.ID), Env: seat.Environ(s.environ(iterationEnviron(len(c.its), s.step))),
+		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
 		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
@@ -182,11 +177,6 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	}
 	c.spending.blind = c.spending.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
 	return res, nil
-}
-
-// iterationEnviron is what agent and gates are told of an iteration.
-func iterationEnviron(n int, step []string) []string {
-	return append([]string{fmt.Sprintf("PAWL_ITERATION=%d", n)}, step...)
 }
 
 // purpose is what a turn on a step is for.
@@ -258,7 +248,7 @@ func acted(res agent.Result) string {
 	switch res.Ended {
 	case proc.Exited, proc.NotStarted:
 	case proc.Limited:
-		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), limitText(res.Limit, res.Took))
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), site.LimitText(res.Limit, res.Took))
 	case proc.TimedOut:
 		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
 	case proc.Signaled:
@@ -278,7 +268,7 @@ func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
-			_ = c.tree.ignores.Close()
+			_ = c.tree.Leave()
 		}
 		return // Recover needs the rest.
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -50,10 +51,10 @@ type cycle struct {
 	cut      *ending       // why the agent was stopped before its turn was over: it had nothing left to spend
 
 	learned  learned
-	tools    tools
-	tree     *copied // the agent's copy, kept between iterations
-	fresh    *copied // for a gate that is tried again
-	treeBase string  // commit that the copy was made from
+	tools    site.Tools
+	tree     *site.Copy // the agent's copy, kept between iterations
+	fresh    *site.Copy // for a gate that is tried again
+	treeBase string     // commit that the copy was made from
 
 	baseBranch string      // that the base is the tip of; empty if HEAD is detached
 	refusal    *loop.Fault // why a guardrail refused an effect

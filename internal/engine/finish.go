@@ -45,7 +45,7 @@ func (c *cycle) secure(ctx context.Context) error {
 		return nil
 	}
 	if err := c.keep(ctx); err != nil {
-		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.where(), err)
+		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Where(), err)
 	}
 	return nil
 }

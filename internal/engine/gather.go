@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -78,7 +77,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 // its last message. Of a program that did neither the end of its turn is the
 // claim.
 func (c *cycle) readReport(message string) (text string, r report.Report, malformed error) {
-	file, err := projection.ReadFile(filepath.Join(c.turnDir(c.run.ID, len(c.its)), reportName), report.MaxSize)
+	file, err := projection.ReadFile(c.host().ReportFile(c.run.ID, len(c.its)), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err
@@ -104,7 +103,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := c.site().scope()
+	scope, err := c.site().Scope()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/site"
 )
 
 // shown makes what happens in a turn readable for people: what the agent says,
@@ -107,13 +108,13 @@ func (a *asked) list() []agent.Ask {
 
 // guard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (c *cycle) guard(at place, turnDir string) (policy.Guard, error) {
-	scope, err := c.site().scope()
+func (c *cycle) guard(at site.Place, turnDir string) (policy.Guard, error) {
+	scope, err := c.site().Scope()
 	if err != nil {
 		return policy.Guard{}, err
 	}
 	return policy.Guard{
-		Scope: scope, Root: at.dir, ReportOnly: c.def.Tier == loop.TierReport, Hosts: c.def.Network,
-		Beside: []string{os.TempDir(), c.site().seenTurn(turnDir)},
+		Scope: scope, Root: at.Dir, ReportOnly: c.def.Tier == loop.TierReport, Hosts: c.def.Network,
+		Beside: []string{os.TempDir(), c.site().SeenTurn(turnDir)},
 	}, nil
 }

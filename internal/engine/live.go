@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -88,7 +87,7 @@ func (c *cycle) countDead(turns []loop.Turn) {
 // saved: its model may have read the prompt.
 func (c *cycle) countUnseen(died loop.Phase) {
 	n := len(c.its)
-	prompt, err := os.Stat(filepath.Join(c.turnDir(c.run.ID, n), promptName))
+	prompt, err := os.Stat(c.host().PromptFile(c.run.ID, n))
 	if died != loop.PhaseAct || n == 0 || c.counted >= n || err != nil {
 		return
 	}

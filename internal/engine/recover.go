@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -134,7 +135,7 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase}
 	c.countUnseen(dead.Phase)
 	var err error
-	if rec.Killed, err = c.Survive(ctx, Tag(c.run.ID)); err != nil {
+	if rec.Killed, err = c.Survive(ctx, site.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
 	c.fetchLogins(ctx)
@@ -173,7 +174,7 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, next string) err
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		var err error
-		if c.tree, err = c.adopt(ctx, c.t.Repo, c.run); err != nil {
+		if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
 			return err
 		}
 	}
@@ -236,11 +237,11 @@ func (c *cycle) outstanding(ctx context.Context) error {
 // while they cleaned up, and those of tries whose process died. Once a day it
 // also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo), e.collect(ctx, repo))
+	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo), e.host().Collect(ctx, repo))
 }
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
-	trees := e.trees(repo, sandbox.None, workspace.Limits{})
+	trees := e.host().Trees(repo, sandbox.None)
 	names, err := trees.Left()
 	if err != nil {
 		return err
@@ -287,10 +288,10 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 // rescue keeps the work in a tree whose run was ended by a process that could
 // not see it: one with another home.
 func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
-	if name != treeName(run.ID, purposeAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
+	if name != site.TreeName(run.ID, site.ForAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
 		return nil
 	}
-	tree, err := e.adopt(ctx, repo, run)
+	tree, err := e.host().Adopt(ctx, repo, run)
 	if err != nil || tree == nil {
 		return err
 	}
@@ -299,5 +300,5 @@ func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name 
 	if errors.Is(err, workspace.ErrIncomplete) {
 		_, err = tree.Keep("kept-" + run.ID)
 	}
-	return errors.Join(err, tree.ignores.Close())
+	return errors.Join(err, tree.Leave())
 }

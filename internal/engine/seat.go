@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -22,18 +22,15 @@ const modelPort = 3129
 // openSeat makes what the agent's program needs around it for one turn.
 func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	s := c.site()
-	uid, gid := -1, -1
-	if u, g := s.tier().Owner(); s.owned() {
-		uid, gid = u, g
-	}
 	if c.unsigned != nil {
 		return nil, c.unsigned
 	}
 	c.run.Auth = c.signed.Auth
+	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
-		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
-		SeenHome: s.seenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.spending.account,
-		Upstream: upstream(c.Environ), Say: s.say, Denied: denials(s.say), Reopen: c.reopen(ctx),
+		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
+		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.spending.account,
+		Upstream: s.Upstream(), Say: s.Say, Denied: denials(s.Say), Reopen: c.reopen(ctx),
 	})
 }
 
@@ -79,17 +76,11 @@ func refusedTurn(class loop.FailureClass, f *loop.Fault) agent.Result {
 	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
 }
 
-// around is what a place shows because of a seat.
-func around(box *sandbox.Box, seat *turn.Seat, tier sandbox.Tier) {
-	if seat == nil {
-		return
+// useOf is what an agent's program needs of its place.
+func useOf(seat *turn.Seat, dir string, masks []string) site.Use {
+	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: masks, Ports: seat.Ports, Binds: seat.Binds}
+	if seat.Home != nil {
+		u.Home = seat.HomeDir
 	}
-	box.Ports, box.Binds = append(box.Ports, seat.Ports...), append(box.Binds, seat.Binds...)
-	if seat.Home == nil {
-		return
-	}
-	box.Scratch = filepath.Dir(seat.HomeDir)
-	if tier.Mounts() {
-		box.Binds = append(box.Binds, sandbox.Bind{From: seat.HomeDir, To: box.Home, Write: true})
-	}
+	return u
 }

@@ -11,19 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
-
-const (
-	purposeAct  = "act"
-	purposeGate = "gate"
-	purposeBase = "base"
-	purposeTry  = "try" // of a gate that is tried again
-
-	purposeSetup = "setup" // of dependencies
-)
-
-func treeName(runID, purpose string) string { return runID + "-" + purpose }
 
 var (
 	afterTree  = fault.New("engine.tree.made.after")
@@ -42,12 +32,18 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.treeBase == "" {
 		c.treeBase = c.run.BaseCommit
 	}
-	tree, err := c.copyOf(ctx, purposeAct, c.treeBase)
+	tree, err := c.copyOf(ctx, site.ForAct, c.treeBase)
 	if err != nil {
 		return err
 	}
 	c.tree = tree
 	return afterTree.Hit(ctx)
+}
+
+// copyOf makes a copy of a commit for the run.
+func (c *cycle) copyOf(ctx context.Context, purpose site.Purpose, commit string) (*site.Copy, error) {
+	c.copied = true
+	return c.site().Copy(ctx, purpose, commit)
 }
 
 // cleanTree makes the copy anew if a sense command wrote into it.
@@ -66,7 +62,7 @@ func (c *cycle) dropTree(ctx context.Context) error {
 	if err := beforeDrop.Hit(ctx); err != nil {
 		return err
 	}
-	err := c.tree.remove(ctx)
+	err := c.tree.Remove(ctx)
 	c.tree = nil
 	return err
 }
@@ -143,7 +139,7 @@ func (c *cycle) keep(ctx context.Context) error {
 
 // snapshot keeps a tree under the ref, or under one of its own if somebody
 // else's work is there. It returns "" if there is nothing to keep.
-func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now time.Time) (_, commit string, err error) {
+func snapshot(ctx context.Context, tree *site.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
 	commit, err = tree.Snapshot(ctx, ref, msg, now)
 	if errors.Is(err, git.ErrRefMoved) {
 		ref += "-" + tail(runID)
@@ -163,7 +159,7 @@ func (c *cycle) setAside(why error) error {
 		return errors.Join(why, err)
 	}
 	c.note("%s; the whole tree stays in %s", why, to)
-	err = c.tree.ignores.Close()
+	err = c.tree.Leave()
 	c.tree = nil
 	return err
 }
@@ -204,10 +200,5 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 
 // dropTrees removes all copies of the run.
 func (c *cycle) dropTrees(ctx context.Context) error {
-	err := c.dropTree(ctx)
-	trees := c.trees(c.t.Repo, c.site().tier(), workspace.Limits{})
-	for _, purpose := range []string{purposeAct, purposeGate, purposeBase, purposeTry, purposeSetup} {
-		err = errors.Join(err, trees.Remove(ctx, treeName(c.run.ID, purpose)))
-	}
-	return err
+	return errors.Join(c.dropTree(ctx), c.host().Drop(ctx, c.t.Repo, c.site().Tier(), c.run.ID))
 }

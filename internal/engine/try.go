@@ -13,10 +13,12 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
@@ -43,11 +45,13 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 		return nil, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, projection.DiskFault(err))
 	}
 	defer e.endTry(context.WithoutCancel(ctx), t.Repo, claim)
-	s := site{Engine: e, id: claim.id, loop: t.Loop.Name, root: t.Workspace.Root, repo: t.Repo, def: def, started: e.Now(), iteration: 1, agent: commandLines(def), tools: &tools{}, say: func(string) {}}
-	s.step = s.stepEnviron("try the gates", 1)
+	s := site.Site{
+		Host: e.host(), ID: claim.id, Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: def, Started: e.Now(),
+		Agent: commandLines(def), Tools: &site.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
+	}
 	var results []loop.GateResult
-	err = s.judge(ctx, base.Commit, true, func(g check, at place) (more bool, err error) {
-		res, err := s.runGate(ctx, g, at, nil, out)
+	err = s.Judge(ctx, base.Commit, true, func(g gate.Check, at site.Place) (more bool, err error) {
+		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {
 			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.
 		}
@@ -61,6 +65,15 @@ func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.
 		return results, fmt.Errorf("try the gates of %s: %w", t.Loop.Name, projection.DiskFault(err))
 	}
 	return results, nil
+}
+
+// commandLines are the lines of a definition's own agent, for whoever tries its
+// gates without one.
+func commandLines(d loop.Definition) []string {
+	if d.AgentCommand == "" {
+		return nil
+	}
+	return []string{d.AgentCommand}
 }
 
 // A try has no row that tells whether somebody carries it on. Its lock does:
@@ -101,22 +114,22 @@ func (e *Engine) lockTry(id string) (tryClaim, error) {
 
 // endTry removes what bears the id. What cannot be removed is left to Sweep.
 func (e *Engine) endTry(ctx context.Context, repo *git.Repo, c tryClaim) {
-	if err := e.dropTry(ctx, e.trees(repo, sandbox.None, workspace.Limits{}), c); err != nil {
+	if err := e.dropTry(ctx, repo, c); err != nil {
 		e.Log.WarnContext(ctx, "files of a try stay behind", slog.String("try", c.id), slog.String("error", err.Error()))
 	}
 }
 
 // dropTry lets go of the lock last, so that nobody else clears up meanwhile.
-func (e *Engine) dropTry(ctx context.Context, trees *workspace.Trees, c tryClaim) error {
+func (e *Engine) dropTry(ctx context.Context, repo *git.Repo, c tryClaim) error {
 	return errors.Join(
-		trees.Remove(ctx, treeName(c.id, purposeGate)), trees.Remove(ctx, treeName(c.id, purposeSetup)), sandbox.Discard(e.runDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
+		e.host().Drop(ctx, repo, sandbox.None, c.id), sandbox.Discard(e.runDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
 	)
 }
 
 // sweepTries removes what tries left whose process died, and ends what
 // survived it.
 func (e *Engine) sweepTries(ctx context.Context, repo *git.Repo) error {
-	trees := e.trees(repo, sandbox.None, workspace.Limits{})
+	trees := e.host().Trees(repo, sandbox.None)
 	ids, err := e.tries(trees)
 	if err != nil {
 		return err
@@ -129,10 +142,10 @@ func (e *Engine) sweepTries(ctx context.Context, repo *git.Repo) error {
 		if c.lock == nil {
 			continue // It is carried on, or another process sweeps it.
 		}
-		if _, err := e.Survive(ctx, Tag(id)); err != nil {
+		if _, err := e.Survive(ctx, site.Tag(id)); err != nil {
 			return errors.Join(err, c.lock.Close())
 		}
-		if err := e.dropTry(ctx, trees, c); err != nil {
+		if err := e.dropTry(ctx, repo, c); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/site"
 )
 
 // meet is a gate that prints "met" when n gates have come to it, goes on when
@@ -182,7 +183,7 @@ func TestATryWhoseProcessIsKilledIsSweptWithWhatSurvivedIt(t *testing.T) {
 		}
 	})
 	id := fmt.Sprintf("try_child%d", cmd.Process.Pid)
-	if n, err := proc.KillTagged(t.Context(), engine.Tag(id)); n != 0 || err != nil {
+	if n, err := proc.KillTagged(t.Context(), site.Tag(id)); n != 0 || err != nil {
 		t.Errorf("%d processes of the gate had survived the sweep (%v)", n, err)
 	}
 }
