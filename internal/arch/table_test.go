@@ -87,6 +87,7 @@ var table = []row{
 	{level: 2, name: "probe", what: "what a machine and a repository offer: programs, agents, commands that test"},
 	{level: 2, name: "probe/toolchain", what: "what must be visible so that a program runs, caches, set-up", may: []string{"probe"}},
 
+	{level: 3, name: "purse", what: "what one run may spend: reserved, widened, settled"},
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
 	{level: 3, name: "workspace/kit", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},

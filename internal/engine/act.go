@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
@@ -41,7 +42,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, c.nobody
 	}
 	brief, err := c.intend(ctx, d)
-	if unpaid(err) {
+	if purse.Unpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	defer c.begin(c.turnRow(c.Now()), seat, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(c.spending.account.Exhausted(), c.exhausted(cancel))()
+	defer when(c.purse().Account().Exhausted(), c.exhausted(cancel))()
 	defer when(seat.Rejected(), cancel)()
 	asks := &asked{guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
@@ -175,7 +176,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 		hidden.Text = c.hide(hidden.Text)
 		res.Failure = &hidden
 	}
-	c.spending.blind = c.spending.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	c.blind = c.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
 	return res, nil
 }
 
@@ -201,7 +202,7 @@ func (c *cycle) turnRow(started time.Time) loop.Turn {
 func (c *cycle) account(res agent.Result, started time.Time) {
 	row := c.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
-	row.Models, row.Cost = plan.Cost(res.Models, c.spending.prices)
+	row.Models, row.Cost = c.purse().Cost(res.Models)
 	if res.Session != nil {
 		row.Session = res.Session.ID
 	}

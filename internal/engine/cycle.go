@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -39,8 +40,9 @@ type cycle struct {
 	success  loop.Outcome
 
 	actor    turn.Actor
-	nobody   error // why there is no actor
-	spending spending
+	nobody   error        // why there is no actor
+	money    *purse.Purse // nil: nobody asked for it
+	blind    bool         // there was a turn of which nobody counted the tokens
 	signed   credential.Credential
 	unsigned error         // why there is no credential
 	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing

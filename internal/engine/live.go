@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -24,7 +23,7 @@ type liveTurn struct {
 func (c *cycle) begin(row loop.Turn, seat *turn.Seat, prompt string) (end func()) {
 	row.Usage = leastUsage(len(prompt))
 	c.mu.Lock()
-	c.live = &liveTurn{row: row, seat: seat, cost: func(m []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) { return plan.Cost(m, c.spending.prices) }}
+	c.live = &liveTurn{row: row, seat: seat, cost: c.purse().Cost}
 	c.mu.Unlock()
 	return func() {
 		c.mu.Lock()
