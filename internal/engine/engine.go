@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/try"
 	"github.com/pawl-run/pawl/internal/turn"
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
@@ -149,6 +151,16 @@ func (e *Engine) Kit(ctx context.Context, t Target) (kit.Kit, error) {
 		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.Lines(), Tools: &site.Tools{},
 	}
 	return s.Kit(ctx)
+}
+
+// TryGates tries the gates of the target's definition, which is no run: see
+// try.Tries. Deps.Store may be nil.
+func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
+	return e.tries().Gates(ctx, try.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
+}
+
+func (e *Engine) tries() try.Tries {
+	return try.Tries{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
 }
 
 // drive takes a claimed run to its end.

@@ -237,7 +237,7 @@ func (c *cycle) outstanding(ctx context.Context) error {
 // while they cleaned up, and those of tries whose process died. Once a day it
 // also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo), e.host().Collect(ctx, repo))
+	return errors.Join(e.tries().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.host().Collect(ctx, repo))
 }
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
