@@ -163,7 +163,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",
-		[][2]string{{"\tc.learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
+		[][2]string{{"\tc.said.Learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.said.Learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"daemon.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",
 	},
 	{

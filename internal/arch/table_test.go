@@ -63,6 +63,7 @@ var table = []row{
 		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
+	{level: 1, name: "transcript", what: "what happens in a run, as events without secrets"},
 	{level: 1, name: "projection", what: "the files of a loop's memory, written from recorded changes"},
 	{level: 1, name: "git", what: "hardened git on proc"},
 	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage", "sandbox/stage/trial"}},

@@ -92,7 +92,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 		return agent.Result{}, err
 	}
 	prompt := c.prompt(step, brief)
-	c.emit(EventPrompt, prompt)
+	c.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return agent.Result{}, err
 	}
@@ -137,7 +137,7 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 
 // sit runs the driver in a seat.
 func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
-	c.learn(seat.Secrets())
+	c.said.Learn(seat.Secrets())
 	s := c.site()
 	at, err := s.Place(ctx, c.tree, useOf(seat, dir, c.actor.Profile.Masks))
 	if err != nil {
@@ -148,8 +148,8 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	if err != nil {
 		return agent.Result{}, err
 	}
-	out := c.output()
-	defer out.end()
+	out := c.said.Output()
+	defer out.End()
 	defer c.begin(c.turnRow(c.Now()), seat, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,13 +167,13 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	if err != nil {
 		return res, err
 	}
-	c.learn(seat.Secrets())
+	c.said.Learn(seat.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
 		res.Asks = asks.list()
 	}
 	if res = seat.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
-		hidden.Text = c.hide(hidden.Text)
+		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
 	c.blind = c.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
@@ -259,9 +259,6 @@ func acted(res agent.Result) string {
 	}
 	return fmt.Sprintf("the agent ended with exit status %d after %s", res.Exit, res.Took.Round(time.Millisecond))
 }
-
-// outputCap is how much of a turn's output becomes events; the rest is counted.
-const outputCap = 1 << 20
 
 // cleanUp removes what only a live run needs. What was in the tree is in the
 // object store by now, or conclude would have failed.

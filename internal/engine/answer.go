@@ -96,6 +96,6 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, e
 		return o, nil, fmt.Errorf("run the approved command: %w", err)
 	}
 	o.Exit = res.Exit
-	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.hide(tail.String())))
+	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.said.Hide(tail.String())))
 	return o, nil, nil
 }

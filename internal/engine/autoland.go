@@ -19,7 +19,7 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	}
 	// A lockfile is one of the files that judge, and its patch is a class.
 	if inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed; len(c.flags) > 0 && !inherent {
-		c.note("a human decides: %s", quoteList(c.flags))
+		c.said.Note("a human decides: %s", quoteList(c.flags))
 		return nil, nil
 	}
 	set := policy.ChangeSet{
@@ -36,7 +36,7 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	}
 	verdict := policy.Classify(set).Auto(c.def.Autoland)
 	if !verdict.Allowed {
-		c.note("a human decides: %s", verdict.Rule)
+		c.said.Note("a human decides: %s", verdict.Rule)
 		return nil, nil
 	}
 	when, err := time.Parse(time.RFC3339, propose.Args[effect.ArgWhen])
@@ -48,6 +48,6 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	if err != nil {
 		return nil, err
 	}
-	c.note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
+	c.said.Note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
 	return landingEffects(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
 }

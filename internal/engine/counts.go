@@ -71,7 +71,7 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 
 // onBase runs one gate on a copy of the base.
 func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, err error) {
-	c.note("%s is counted on the base, which happens once per base", g.Name)
+	c.said.Note("%s is counted on the base, which happens once per base", g.Name)
 	copied, err := c.copyOf(ctx, site.ForBase, c.run.BaseCommit)
 	if err != nil {
 		return res, err

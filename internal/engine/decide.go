@@ -37,7 +37,7 @@ func (c *cycle) decide() plan.Decision {
 	if err != nil {
 		panic("engine: reasons do not marshal: " + err.Error())
 	}
-	c.emit(EventConsidered, string(body))
+	c.said.Emit(EventConsidered, string(body))
 	return d
 }
 
@@ -107,9 +107,9 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		return brief, err
 	}
 	if len(c.its) == 1 && !c.purse().Held().Zero() {
-		c.note("reserved %s", plan.Words(c.purse().Held()))
+		c.said.Note("reserved %s", plan.Words(c.purse().Held()))
 		if c.run.N == 1 {
-			c.note("why: the run %s", c.purse().Why())
+			c.said.Note("why: the run %s", c.purse().Why())
 		}
 	}
 	return brief, c.applyPending(ctx)

@@ -231,11 +231,11 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	if end := stopped(ctx); end != nil {
 		return *end, nil
 	}
-	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
+	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.said.Phase())), slog.String("error", err.Error()))
 	if broken, ok := errors.AsType[*site.SetupError](err); ok {
-		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.hide(broken.Error())}, nil
+		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.said.Hide(broken.Error())}, nil
 	}
-	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
+	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.said.Phase(), err)}
 	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix
 	}

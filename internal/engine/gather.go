@@ -63,7 +63,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if err := c.checkScope(ctx, &w); err != nil {
 		return w, err
 	}
-	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.hideAll(w.changed)
+	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.said.HideAll(w.changed)
 	it.Acted += "; " + changedText(it.Changed)
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
@@ -85,10 +85,10 @@ func (c *cycle) readReport(message string) (text string, r report.Report, malfor
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
 	}
 	if strings.TrimSpace(file.Content) == "" {
-		r, text, _, err := report.InMessage(c.hide(message))
+		r, text, _, err := report.InMessage(c.said.Hide(message))
 		return text, r, err
 	}
-	file.Content = c.hide(file.Content)
+	file.Content = c.said.Hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
 	if err != nil {
 		return "", report.Report{}, err
@@ -115,9 +115,9 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
-	w.refused = c.hideAll(w.refused)
+	w.refused = c.said.HideAll(w.refused)
 	if len(w.refused) == 0 {
-		w.leaked = leaks(c.secrets(), compared.Changes)
+		w.leaked = leaks(c.said.Secrets(), compared.Changes)
 		w.refused = w.leaked
 	}
 	return nil

@@ -73,7 +73,7 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 		c.settleHolds(res, r)
 		return false
 	}
-	c.note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, failureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
+	c.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, failureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
 	if r.Fresh {
 		c.talk = nil
 	}
@@ -107,7 +107,7 @@ func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 		}
 	}
 	if h.Reason != "" {
-		c.note("%s rests %s", holder(h), plan.HoldWords(h))
+		c.said.Note("%s rests %s", holder(h), plan.HoldWords(h))
 		c.hold = &h
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })

@@ -78,13 +78,13 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 		if err != nil {
 			return false, err
 		}
-		res.Evidence = c.hide(res.Evidence)
+		res.Evidence = c.said.Hide(res.Evidence)
 		it := c.current()
 		it.Gates = append(it.Gates, res)
 		c.run.Spent.Gates += res.Took
 		if !res.Pass {
 			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", g.Name))
-			c.emit(loop.EventGate, g.Name+": fails, which a human decides about")
+			c.said.Emit(loop.EventGate, g.Name+": fails, which a human decides about")
 		}
 		return true, nil
 	})

@@ -149,7 +149,7 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 		return
 	}
 	c.run.Approval = a.ID
-	c.note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
+	c.said.Note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
 			_, err := rt.VoidApprovals(ctx, a.LoopID, a.ID, "superseded by "+a.Action.Branch, loop.ActionLand, loop.ActionPullRequest)

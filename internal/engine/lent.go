@@ -22,11 +22,11 @@ func (c *cycle) fetchLogins(ctx context.Context) {
 	back, err := lender.Fetch(ctx, c.run.ID)
 	for _, b := range back {
 		if text := turn.LoginText(b); text != "" {
-			c.note("%s", c.hide(text))
+			c.said.Note("%s", c.said.Hide(text))
 		}
 	}
 	if err != nil {
-		c.note("%s", c.hide("login: "+err.Error()))
+		c.said.Note("%s", c.said.Hide("login: "+err.Error()))
 	}
 }
 

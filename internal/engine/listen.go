@@ -12,13 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/transcript"
 )
 
 // shown makes what happens in a turn readable for people: what the agent says,
 // as output; which tools it uses, as events of their own.
 type shown struct {
 	c   *cycle
-	out *outputEvents
+	out *transcript.Output
 }
 
 // callText is the longest text of one use of a tool.
@@ -49,8 +50,8 @@ func (s *shown) event(e agent.Event) {
 }
 
 func (s *shown) tell(kind, text string) {
-	text = s.c.hide(strings.Join(printables([]string{text}), ""))
-	s.c.emit(kind, text)
+	text = s.c.said.Hide(strings.Join(printables([]string{text}), ""))
+	s.c.said.Emit(kind, text)
 }
 
 func limitWords(e agent.Event) string {

@@ -36,7 +36,7 @@ func (c *cycle) openMarks() {
 		return
 	}
 	c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	c.mark(c.phase)
+	c.mark(c.said.Phase())
 }
 
 func (c *cycle) closeMarks() {

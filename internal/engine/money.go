@@ -91,6 +91,6 @@ func (c *cycle) alarm(ctx context.Context) {
 		return
 	}
 	if alarm, words := plan.Drift(past, c.spentNow()); alarm {
-		c.note("drift: %s", words)
+		c.said.Note("drift: %s", words)
 	}
 }

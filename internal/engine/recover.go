@@ -113,12 +113,14 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 
 // resumeEvents continues the run's sequence and its clock: time in which
 // nobody held the run is not counted.
-func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) (err error) {
-	c.phase, c.started = c.run.Phase, c.Now()
-	if c.seq, err = r.LastEvent(ctx, c.run.ID); err != nil || c.seq == 0 {
+func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
+	c.said, c.started = c.listen(c.run.ID), c.Now()
+	seq, err := r.LastEvent(ctx, c.run.ID)
+	c.said.Resume(c.run.Phase, seq)
+	if err != nil || seq == 0 {
 		return err
 	}
-	last, err := r.Events(ctx, c.run.ID, c.seq-1, 1)
+	last, err := r.Events(ctx, c.run.ID, seq-1, 1)
 	if err == nil && len(last) == 1 {
 		c.started = c.Now().Add(-last[0].At.Sub(c.run.Started))
 	}
@@ -149,10 +151,10 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 		return nil, err
 	}
 	if end := c.open(ctx, v); end != nil {
-		c.note("the loop's memory cannot be opened: %s", end.detail)
+		c.said.Note("the loop's memory cannot be opened: %s", end.detail)
 	}
 	if c.run.State == loop.RunSettling {
-		c.note("taken over from a dead process in %s", dead.Phase)
+		c.said.Note("taken over from a dead process in %s", dead.Phase)
 		err = c.settle(ctx)
 	} else {
 		rec.Next, err = c.landAgain(ctx)

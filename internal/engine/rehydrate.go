@@ -125,7 +125,7 @@ func (c *cycle) repair(ctx context.Context) error {
 	var changes []loop.Change
 	for _, r := range c.session.Recovered() {
 		changes = append(changes, r.Changes...)
-		c.note("recovered: %s", r.Note)
+		c.said.Note("recovered: %s", r.Note)
 	}
 	if len(changes) == 0 {
 		return nil

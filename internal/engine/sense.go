@@ -74,7 +74,7 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	if end := stopped(ctx); end != nil {
 		return o, end, nil
 	}
-	o.Text, o.Exit = c.hide(strings.TrimSpace(tail.String())), res.Exit
+	o.Text, o.Exit = c.said.Hide(strings.TrimSpace(tail.String())), res.Exit
 	switch {
 	case res.Ended == proc.TimedOut:
 		return o, senseFailed(src, "it did not end within "+senseTimeout.String()), nil

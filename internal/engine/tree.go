@@ -80,7 +80,7 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 		return err
 	}
 	if !ok {
-		c.note("snapshot %s is gone: starting from the base", step.Snapshot)
+		c.said.Note("snapshot %s is gone: starting from the base", step.Snapshot)
 		return nil
 	}
 	parent, err := c.t.Repo.Parent(ctx, commit)
@@ -92,7 +92,7 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 	}
 	c.treeBase = commit
 	c.run.BaseCommit, c.run.BaseTree = parent.Commit, parent.Tree
-	c.note("going on from snapshot %s", step.Snapshot)
+	c.said.Note("going on from snapshot %s", step.Snapshot)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (c *cycle) setAside(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	c.note("%s; the whole tree stays in %s", why, to)
+	c.said.Note("%s; the whole tree stays in %s", why, to)
 	err = c.tree.Leave()
 	c.tree = nil
 	return err

@@ -143,9 +143,9 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 
 // runGate runs one gate of the run and books what it said.
 func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.GateResult, error) {
-	out := c.output()
+	out := c.said.Output()
 	res, err := c.site().RunGate(ctx, g, at, c.freshCopy, out)
-	out.end()
+	out.End()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
 		return res, err
 	}
@@ -155,7 +155,7 @@ func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.
 	if res.Pass && res.Tests != nil {
 		c.saveCounts(c.current().Tree, g, *res.Tests)
 	}
-	res.Evidence = c.hide(res.Evidence)
+	res.Evidence = c.said.Hide(res.Evidence)
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took
@@ -168,6 +168,6 @@ func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.
 	case res.Tests != nil:
 		verdict = fmt.Sprintf("pass (%d tests ran)", res.Tests.Ran())
 	}
-	c.emit(loop.EventGate, g.Name+": "+verdict)
+	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
 	return res, nil
 }
