@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -123,10 +122,10 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 	}
 	seat, err := c.openSeat(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
-		return refusedTurn(loop.FailureAuth, missing), nil
+		return turn.Refused(loop.FailureAuth, missing), nil
 	}
 	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		return refusedTurn(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
+		return turn.Refused(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
 	}
 	if err != nil {
 		return agent.Result{}, err
@@ -155,21 +154,21 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	defer cancel()
 	defer when(c.purse().Account().Exhausted(), c.exhausted(cancel))()
 	defer when(seat.Rejected(), cancel)()
-	asks := &asked{guard: guard}
+	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
-		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.judge, On: (&shown{c: c, out: out}).event, Output: out,
+		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
-		return refusedTurn(loop.FailureRequest, wrong), nil
+		return turn.Refused(loop.FailureRequest, wrong), nil
 	}
 	if err != nil {
 		return res, err
 	}
 	c.said.Learn(seat.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
-		res.Asks = asks.list()
+		res.Asks = asks.List()
 	}
 	if res = seat.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
@@ -224,25 +223,9 @@ func (c *cycle) acted(res agent.Result) string {
 	case c.cut != nil:
 		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), c.cut.detail)
 	case res.Failure != nil:
-		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, failureText(*res.Failure))
+		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, turn.FailureText(*res.Failure))
 	}
 	return acted(res)
-}
-
-// failureText is what a failure says beside its class.
-func failureText(f loop.Failure) string {
-	var notes []string
-	if f.Status != 0 {
-		notes = append(notes, fmt.Sprintf("status %d", f.Status))
-	}
-	if !f.Reset.IsZero() {
-		notes = append(notes, "until "+f.Reset.UTC().Format(time.RFC3339))
-	}
-	text := or(f.Text, "it gave no reason")
-	if notes != nil {
-		text += " (" + strings.Join(notes, ", ") + ")"
-	}
-	return text
 }
 
 func acted(res agent.Result) string {

@@ -49,5 +49,5 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 		return nil, err
 	}
 	c.said.Note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
-	return landingEffects(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
+	return effect.Approved(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
 }

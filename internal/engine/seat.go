@@ -4,12 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
-	"sync"
 
-	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter"
-	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -30,25 +25,8 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	return turn.Open(ctx, turn.Need{
 		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(),
-		Upstream: s.Upstream(), Say: s.Say, Denied: denials(s.Say), Reopen: c.reopen(ctx),
+		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
 	})
-}
-
-// denials tells a person of what did not pass. A program that asks its vendor's
-// address for something else than a model does so again and again: each such
-// path is told once.
-func denials(say func(string)) func(meter.Denial) {
-	var mu sync.Mutex
-	told := map[string]bool{}
-	return func(d meter.Denial) {
-		mu.Lock()
-		again := d.Reason == model.ReasonNoCall && told[d.Detail]
-		told[d.Detail] = true
-		mu.Unlock()
-		if !again {
-			say("network: " + d.String())
-		}
-	}
 }
 
 // sign finds what the agent identifies itself with. What it lacks is said when it
@@ -64,16 +42,6 @@ func (c *cycle) seatDir() string {
 		return filepath.Join(c.Home, "sessions", c.run.LoopID, c.actor.Handle)
 	}
 	return filepath.Join(c.runDir(c.run.ID), "seat-"+strconv.Itoa(c.turns+1))
-}
-
-// refusedTurn is a turn that could not be taken for a reason that a person can
-// act on: the agent has nothing to identify itself with, or no model.
-func refusedTurn(class loop.FailureClass, f *loop.Fault) agent.Result {
-	text := f.Error()
-	if f.Fix != "" {
-		text += "; " + f.Fix
-	}
-	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
 }
 
 // useOf is what an agent's program needs of its place.

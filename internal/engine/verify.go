@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 var (
@@ -74,7 +75,7 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
 	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
-		a.Reason, a.Words = failed.Class, failureText(*failed)+c.restText()
+		a.Reason, a.Words = failed.Class, turn.FailureText(*failed)+c.restText()
 	case failed != nil:
 		return a, false // What it left may be good.
 	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
