@@ -85,10 +85,9 @@ func TestATurnThatIsRefusedSaysWhatToDo(t *testing.T) {
 func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
 	var told []string
 	tell := turn.Denials(func(text string) { told = append(told, text) })
-	for _, d := range []meter.Denial{
-		{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}, {Reason: model.ReasonNoCall, Detail: "GET /telemetry"},
-		{Reason: model.ReasonNoCall, Detail: "GET /news"}, {Reason: "host", Detail: "x"}, {Reason: "host", Detail: "x"},
-	} {
+	telemetry := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}
+	news, host := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /news"}, meter.Denial{Reason: "host", Detail: "x"}
+	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host} {
 		tell(d)
 	}
 	if len(told) != 4 || !strings.HasPrefix(told[0], "network: ") {
