@@ -49,18 +49,18 @@ var plantedBugs = []planted{
 		"daemon.TestAttack016AFileThatBecomesExecutableEndsTheRunRefused",
 	},
 	{
-		"what the gates run is not protected", "internal/engine/place.go",
-		[][2]string{{"slices.Concat(s.def.Protect, gatePrograms(s.def))", "slices.Concat(s.def.Protect)"}},
+		"what the gates run is not protected", "internal/site/place.go",
+		[][2]string{{"slices.Concat(s.Definition.Protect, gate.ProgramsOf(s.Definition))", "slices.Concat(s.Definition.Protect)"}},
 		"daemon.TestAttack055WhatJudgesCannotBeRewritten",
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
+		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
-		"what one gate leaves reaches the next", "internal/engine/copy.go",
-		[][2]string{{"if purpose == purposeGate {", "if purpose == \"\" {"}},
+		"what one gate leaves reaches the next", "internal/site/copy.go",
+		[][2]string{{"if purpose == ForGate {", "if purpose == \"\" {"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
@@ -69,7 +69,7 @@ var plantedBugs = []planted{
 		"daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",
 	},
 	{
-		"programs are found in the tree", "internal/engine/site.go",
+		"programs are found in the tree", "internal/site/site.go",
 		[][2]string{{"env = append(env, rooted(kv))", "env = append(env, kv)"}},
 		"daemon.TestAttack061AProgramOfTheTreeIsNotTakenForOneOfThePath",
 	},
@@ -158,12 +158,12 @@ var plantedBugs = []planted{
 	},
 	{
 		"a second try gets the folder of the first", "internal/engine/act.go",
-		[][2]string{{"s.freshTurn(n)", "s.openTurn(n)"}},
+		[][2]string{{"s.FreshTurn(n)", "s.OpenTurn(n)"}},
 		"engine.TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks",
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",
-		[][2]string{{"\tc.learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
+		[][2]string{{"\tc.said.Learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.said.Learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"daemon.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",
 	},
 	{

@@ -65,6 +65,8 @@ var table = []row{
 		level: 1, name: "store/pgtest", what: "a private PostgreSQL for tests", tests: true,
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
+	{level: 1, name: "transcript", what: "what happens in a run, as events without secrets"},
+	{level: 1, name: "projection", what: "the files of a loop's memory, written from recorded changes"},
 	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard"}},
 	{level: 1, name: "git/program", what: "the git program, started so that nothing else starts", only: []string{"loop", "proc"}},
 	{
@@ -102,9 +104,15 @@ var table = []row{
 	{level: 2, name: "probe", what: "what a machine and a repository offer: programs, agents, commands that test"},
 	{level: 2, name: "probe/toolchain", what: "what must be visible so that a program runs, caches, set-up", may: []string{"probe"}},
 
+	{level: 3, name: "purse", what: "what one run may spend: reserved, widened, settled"},
 	{level: 3, name: "gate", what: "checks that the runtime runs to decide"},
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
 	{level: 3, name: "workspace/kit", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},
+	{
+		level: 3, name: "site", what: "where programs work: copies, what is beside them, limits, gates on a clean copy",
+		may: []string{"gate", "workspace", "workspace/kit"},
+	},
+	{level: 3, name: "try", what: "the gates of a definition, tried on its base without a run", may: []string{"gate", "site"}},
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "effect", what: "outbox and kinds"},

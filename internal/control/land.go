@@ -283,7 +283,7 @@ func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err 
 		effects, err := r.Effects(ctx, run.ID)
 		for _, e := range effects {
 			if e.Kind == effect.KindPropose && e.Args[effect.ArgBranch] == run.Branch {
-				flags = engine.Flags(e)
+				flags = effect.Flags(e)
 			}
 		}
 		return err

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -15,7 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -42,7 +41,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, c.nobody
 	}
 	brief, err := c.intend(ctx, d)
-	if unpaid(err) {
+	if purse.Unpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 		return agent.Result{}, err
 	}
 	prompt := c.prompt(step, brief)
-	c.emit(EventPrompt, prompt)
+	c.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return agent.Result{}, err
 	}
@@ -114,23 +113,19 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 // work in, and what it needs to reach its model.
 func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (agent.Result, error) {
 	s, n := c.site(), len(c.its)
-	dir, err := s.freshTurn(n)
+	dir, err := s.FreshTurn(n)
 	if err != nil {
 		return agent.Result{}, err
 	}
-	promptFile := filepath.Join(dir, promptName)
-	if err := os.WriteFile(promptFile, []byte(prompt), 0o600); err != nil {
-		return agent.Result{}, err
-	}
-	if err := s.give(promptFile); err != nil {
+	if err := s.WritePrompt(n, prompt); err != nil {
 		return agent.Result{}, err
 	}
 	seat, err := c.openSeat(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
-		return refusedTurn(loop.FailureAuth, missing), nil
+		return turn.Refused(loop.FailureAuth, missing), nil
 	}
 	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		return refusedTurn(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
+		return turn.Refused(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
 	}
 	if err != nil {
 		return agent.Result{}, err
@@ -141,52 +136,47 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 
 // sit runs the driver in a seat.
 func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
-	c.learn(seat.Secrets())
+	c.said.Learn(seat.Secrets())
 	s := c.site()
-	at, err := s.place(ctx, c.tree, use{turn: dir, seat: seat, hosts: seat.Hosts, masks: c.actor.Profile.Masks})
+	at, err := s.Place(ctx, c.tree, useOf(seat, dir, c.actor.Profile.Masks))
 	if err != nil {
 		return agent.Result{}, err
 	}
-	defer at.done()
+	defer at.Done()
 	guard, err := c.guard(at, dir)
 	if err != nil {
 		return agent.Result{}, err
 	}
-	out := c.output()
-	defer out.end()
+	out := c.said.Output()
+	defer out.End()
 	defer c.begin(c.turnRow(c.Now()), seat, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(c.spending.account.Exhausted(), c.exhausted(cancel))()
+	defer when(c.purse().Account().Exhausted(), c.exhausted(cancel))()
 	defer when(seat.Rejected(), cancel)()
-	asks := &asked{guard: guard}
+	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
-		Exec: at, Dir: at.dir, Timeout: c.turnTime(), Tag: Tag(c.run.ID), Env: seat.Environ(s.environ(iterationEnviron(len(c.its), s.step))),
-		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.judge, On: (&shown{c: c, out: out}).event, Output: out,
+		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
+		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
-		return refusedTurn(loop.FailureRequest, wrong), nil
+		return turn.Refused(loop.FailureRequest, wrong), nil
 	}
 	if err != nil {
 		return res, err
 	}
-	c.learn(seat.Secrets())
+	c.said.Learn(seat.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
-		res.Asks = asks.list()
+		res.Asks = asks.List()
 	}
 	if res = seat.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
-		hidden.Text = c.hide(hidden.Text)
+		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
-	c.spending.blind = c.spending.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	c.blind = c.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
 	return res, nil
-}
-
-// iterationEnviron is what agent and gates are told of an iteration.
-func iterationEnviron(n int, step []string) []string {
-	return append([]string{fmt.Sprintf("PAWL_ITERATION=%d", n)}, step...)
 }
 
 // purpose is what a turn on a step is for.
@@ -211,7 +201,7 @@ func (c *cycle) turnRow(started time.Time) loop.Turn {
 func (c *cycle) account(res agent.Result, started time.Time) {
 	row := c.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
-	row.Models, row.Cost = plan.Cost(res.Models, c.spending.prices)
+	row.Models, row.Cost = c.purse().Cost(res.Models)
 	if res.Session != nil {
 		row.Session = res.Session.ID
 	}
@@ -233,32 +223,16 @@ func (c *cycle) acted(res agent.Result) string {
 	case c.cut != nil:
 		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), c.cut.detail)
 	case res.Failure != nil:
-		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, failureText(*res.Failure))
+		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, turn.FailureText(*res.Failure))
 	}
 	return acted(res)
-}
-
-// failureText is what a failure says beside its class.
-func failureText(f loop.Failure) string {
-	var notes []string
-	if f.Status != 0 {
-		notes = append(notes, fmt.Sprintf("status %d", f.Status))
-	}
-	if !f.Reset.IsZero() {
-		notes = append(notes, "until "+f.Reset.UTC().Format(time.RFC3339))
-	}
-	text := or(f.Text, "it gave no reason")
-	if notes != nil {
-		text += " (" + strings.Join(notes, ", ") + ")"
-	}
-	return text
 }
 
 func acted(res agent.Result) string {
 	switch res.Ended {
 	case proc.Exited, proc.NotStarted:
 	case proc.Limited:
-		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), limitText(res.Limit, res.Took))
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), site.LimitText(res.Limit, res.Took))
 	case proc.TimedOut:
 		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
 	case proc.Signaled:
@@ -269,16 +243,13 @@ func acted(res agent.Result) string {
 	return fmt.Sprintf("the agent ended with exit status %d after %s", res.Exit, res.Took.Round(time.Millisecond))
 }
 
-// outputCap is how much of a turn's output becomes events; the rest is counted.
-const outputCap = 1 << 20
-
 // cleanUp removes what only a live run needs. What was in the tree is in the
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
-			_ = c.tree.ignores.Close()
+			_ = c.tree.Leave()
 		}
 		return // Recover needs the rest.
 	}

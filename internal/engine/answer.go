@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -85,16 +86,16 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, e
 	if err != nil {
 		return o, nil, err
 	}
-	defer at.done()
+	defer at.Done()
 	c.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: at.dir, Env: c.environ(nil), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: Tag(c.run.ID),
+		Argv: a.Action.Argv, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: site.Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)
 	}
 	o.Exit = res.Exit
-	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.hide(tail.String())))
+	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.said.Hide(tail.String())))
 	return o, nil, nil
 }

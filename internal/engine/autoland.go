@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -18,11 +19,11 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	}
 	// A lockfile is one of the files that judge, and its patch is a class.
 	if inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed; len(c.flags) > 0 && !inherent {
-		c.note("a human decides: %s", quoteList(c.flags))
+		c.said.Note("a human decides: %s", quoteList(c.flags))
 		return nil, nil
 	}
 	set := policy.ChangeSet{
-		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionLand, Branch: c.baseBranch, Green: len(checksOf(c.def)) > 0,
+		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionLand, Branch: c.baseBranch, Green: len(gate.Checks(c.def)) > 0,
 	}
 	action := loop.Action{Kind: loop.ActionLand, Base: c.baseBranch, Onto: propose.Args[effect.ArgParent], Branch: propose.Args[effect.ArgBranch], Why: c.run.Summary}
 	switch c.def.LandVia {
@@ -35,7 +36,7 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	}
 	verdict := policy.Classify(set).Auto(c.def.Autoland)
 	if !verdict.Allowed {
-		c.note("a human decides: %s", verdict.Rule)
+		c.said.Note("a human decides: %s", verdict.Rule)
 		return nil, nil
 	}
 	when, err := time.Parse(time.RFC3339, propose.Args[effect.ArgWhen])
@@ -47,6 +48,6 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 	if err != nil {
 		return nil, err
 	}
-	c.note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
-	return landingEffects(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
+	c.said.Note("it lands without a human: %s (%s)", verdict.Code, verdict.Rule)
+	return effect.Approved(loop.Approval{ID: c.run.ID + "/autoland", Tree: w.candidate.Tree, Action: action}, c.Now()), nil
 }

@@ -2,13 +2,12 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -17,7 +16,7 @@ import (
 // base tree. A gate that counts nothing, and does not look as if it should,
 // costs no second run; if it has ever been counted on the base, silence is no
 // pass.
-func (c *cycle) ratchet(ctx context.Context, g check, res loop.GateResult) (loop.GateResult, error) {
+func (c *cycle) ratchet(ctx context.Context, g gate.Check, res loop.GateResult) (loop.GateResult, error) {
 	if !res.Pass || c.run.BaseTree == "" {
 		return res, nil
 	}
@@ -35,10 +34,10 @@ func (c *cycle) ratchet(ctx context.Context, g check, res loop.GateResult) (loop
 
 // recordedCounts is what a gate was found to count on the base before, nil for
 // nothing, and whether that is known at all.
-func (c *cycle) recordedCounts(ctx context.Context, g check) (counted *loop.TestCounts, recorded bool, err error) {
+func (c *cycle) recordedCounts(ctx context.Context, g gate.Check) (counted *loop.TestCounts, recorded bool, err error) {
 	var counts loop.TestCounts
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		counts, err = r.TestCounts(ctx, c.run.BaseTree, gateID(g))
+		counts, err = r.TestCounts(ctx, c.run.BaseTree, g.ID())
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {
@@ -49,7 +48,7 @@ func (c *cycle) recordedCounts(ctx context.Context, g check) (counted *loop.Test
 
 // baseCounts is what a gate counts on the base, and nil if it counts nothing
 // there.
-func (c *cycle) baseCounts(ctx context.Context, g check) (*loop.TestCounts, error) {
+func (c *cycle) baseCounts(ctx context.Context, g gate.Check) (*loop.TestCounts, error) {
 	res, err := c.onBase(ctx, g)
 	if err != nil {
 		return nil, err
@@ -71,56 +70,50 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 }
 
 // onBase runs one gate on a copy of the base.
-func (c *cycle) onBase(ctx context.Context, g check) (res loop.GateResult, err error) {
-	c.note("%s is counted on the base, which happens once per base", g.name)
-	copied, err := c.copyOf(ctx, purposeBase, c.run.BaseCommit)
+func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, err error) {
+	c.said.Note("%s is counted on the base, which happens once per base", g.Name)
+	copied, err := c.copyOf(ctx, site.ForBase, c.run.BaseCommit)
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, copied.remove(context.WithoutCancel(ctx))) }()
-	at, err := c.site().gatePlace(ctx, copied, true)
+	defer func() { err = errors.Join(err, copied.Remove(context.WithoutCancel(ctx))) }()
+	at, err := c.site().GatePlace(ctx, copied, true)
 	if err != nil {
 		return res, err
 	}
-	defer at.done()
-	res, err = c.site().runGate(ctx, g, at, nil, io.Discard)
+	defer at.Done()
+	res, err = c.site().RunGate(ctx, g, at, nil, io.Discard)
 	c.run.Spent.Gates += res.Took
 	return res, err
 }
 
 // saveCounts records what a gate counted on a tree with the next commit. A tree
 // that lands is the next base, and is counted already.
-func (c *cycle) saveCounts(tree string, g check, counts loop.TestCounts) {
+func (c *cycle) saveCounts(tree string, g gate.Check, counts loop.TestCounts) {
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		return rt.SaveTestCounts(ctx, tree, gateID(g), counts)
+		return rt.SaveTestCounts(ctx, tree, g.ID(), counts)
 	})
-}
-
-// gateID is the same for the same command, whatever the gate is called.
-func gateID(g check) string {
-	sum := sha256.Sum256([]byte(g.line))
-	return hex.EncodeToString(sum[:])
 }
 
 // freshCopy is a place for one more try of a gate, in which no earlier try left
 // anything.
-func (c *cycle) freshCopy(ctx context.Context) (place, error) {
+func (c *cycle) freshCopy(ctx context.Context) (site.Place, error) {
 	if err := c.dropFresh(ctx); err != nil {
-		return place{}, err
+		return site.Place{}, err
 	}
-	fresh, err := c.copyOf(ctx, purposeTry, c.current().Candidate)
+	fresh, err := c.copyOf(ctx, site.ForRetry, c.current().Candidate)
 	if err != nil {
-		return place{}, err
+		return site.Place{}, err
 	}
 	c.fresh = fresh
-	return c.site().gatePlace(ctx, fresh, false)
+	return c.site().GatePlace(ctx, fresh, false)
 }
 
 func (c *cycle) dropFresh(ctx context.Context) error {
 	if c.fresh == nil {
 		return nil
 	}
-	err := c.fresh.remove(context.WithoutCancel(ctx))
+	err := c.fresh.Remove(context.WithoutCancel(ctx))
 	c.fresh = nil
 	return err
 }

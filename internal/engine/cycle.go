@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/purse"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/transcript"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -38,8 +42,9 @@ type cycle struct {
 	success  loop.Outcome
 
 	actor    turn.Actor
-	nobody   error // why there is no actor
-	spending spending
+	nobody   error        // why there is no actor
+	money    *purse.Purse // nil: nobody asked for it
+	blind    bool         // there was a turn of which nobody counted the tokens
 	signed   credential.Credential
 	unsigned error         // why there is no credential
 	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing
@@ -49,11 +54,10 @@ type cycle struct {
 	talk     *loop.Session // the conversation to go on with; nil: a fresh one
 	cut      *ending       // why the agent was stopped before its turn was over: it had nothing left to spend
 
-	learned  learned
-	tools    tools
-	tree     *copied // the agent's copy, kept between iterations
-	fresh    *copied // for a gate that is tried again
-	treeBase string  // commit that the copy was made from
+	tools    site.Tools
+	tree     *site.Copy // the agent's copy, kept between iterations
+	fresh    *site.Copy // for a gate that is tried again
+	treeBase string     // commit that the copy was made from
 
 	baseBranch string      // that the base is the tip of; empty if HEAD is detached
 	refusal    *loop.Fault // why a guardrail refused an effect
@@ -74,11 +78,10 @@ type cycle struct {
 
 	marks *os.File // where the phase is marked for whoever finds this run dead
 
-	mu     sync.Mutex
-	live   *liveTurn // the turn under way; nil: there is none
-	phase  loop.Phase
-	seq    int64
-	events []loop.Event // not yet in the store
+	said *transcript.Transcript
+
+	mu   sync.Mutex
+	live *liveTurn // the turn under way; nil: there is none
 }
 
 // write is a part of a transaction.
@@ -122,29 +125,28 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
 	defer cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := c.Store.Update(ctx, func(tx *store.Tx) error {
-		rt, err := by(ctx, tx)
-		if err != nil {
-			return err
-		}
-		for _, part := range append(append([]write{c.writeEvents}, c.staged...), parts...) {
-			if err := part(ctx, rt); err != nil {
+	err := c.said.Save(func(_ loop.Phase, events []loop.Event) error {
+		return c.Store.Update(ctx, func(tx *store.Tx) error {
+			rt, err := by(ctx, tx)
+			if err != nil {
 				return err
 			}
-		}
-		return tx.Applied(ctx, c.applied)
+			if err := rt.AppendEvents(ctx, events); err != nil {
+				return err
+			}
+			for _, part := range slices.Concat(c.staged, parts) {
+				if err := part(ctx, rt); err != nil {
+					return err
+				}
+			}
+			return tx.Applied(ctx, c.applied)
+		})
 	})
 	if err != nil {
 		return err
 	}
-	c.events, c.staged, c.applied = nil, nil, nil
+	c.staged, c.applied = nil, nil
 	return afterCommit[phase].Hit(ctx)
-}
-
-func (c *cycle) writeEvents(ctx context.Context, rt *store.RunTx) error {
-	return rt.AppendEvents(ctx, c.events)
 }
 
 // stage puts parts of a transaction aside for the next commit.
@@ -153,59 +155,44 @@ func (c *cycle) stage(parts ...write) { c.staged = append(c.staged, parts...) }
 // flush commits the events so far, so that readers elsewhere see them while an
 // agent works.
 func (c *cycle) flush(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sofar := c.live.news()
-	if len(c.events) == 0 && sofar == nil {
-		return nil
-	}
-	if c.live != nil && c.learn(c.live.seat.Secrets()) {
-		for i, ev := range c.events {
-			c.events[i].Text = c.hide(ev.Text)
+	return c.said.Save(func(phase loop.Phase, events []loop.Event) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		sofar := c.live.news()
+		if len(events) == 0 && sofar == nil {
+			return nil
 		}
-	}
-	err := c.Store.Update(ctx, func(tx *store.Tx) error {
-		rt, err := tx.Enter(ctx, c.id, c.phase)
-		if err != nil {
-			return err
+		if c.live != nil && c.said.Learn(c.live.seat.Secrets()) {
+			for i, ev := range events {
+				events[i].Text = c.said.Hide(ev.Text)
+			}
 		}
-		if err := sofar.save(ctx, rt); err != nil {
-			return err
+		err := c.Store.Update(ctx, func(tx *store.Tx) error {
+			rt, err := tx.Enter(ctx, c.id, phase)
+			if err != nil {
+				return err
+			}
+			if err := sofar.save(ctx, rt); err != nil {
+				return err
+			}
+			return rt.AppendEvents(ctx, events)
+		})
+		if err == nil {
+			sofar.saved(c.live)
 		}
-		return rt.AppendEvents(ctx, c.events)
+		return err
 	})
-	if err == nil {
-		c.events = nil
-		sofar.saved(c.live)
-	}
-	return err
 }
 
 // enter begins a phase.
 func (c *cycle) enter(phase loop.Phase) {
-	c.mu.Lock()
-	c.phase = phase
-	c.mu.Unlock()
 	c.mark(phase)
-	c.emit(loop.EventPhase, string(phase))
+	c.said.Enter(phase)
 }
 
-// emit records an event. It may be called by any goroutine.
-func (c *cycle) emit(kind, text string) {
-	c.mu.Lock()
-	c.seq++
-	ev := loop.Event{RunID: c.id.ID, Seq: c.seq, At: c.Now(), Phase: c.phase, Kind: kind, Text: text}
-	c.events = append(c.events, ev)
-	c.mu.Unlock()
-	// Whoever watches may be slow or stuck; the lease and the kill switch must
-	// not wait for that.
-	if c.Live != nil {
-		c.Live(ev)
-	}
-}
-
-func (c *cycle) note(format string, args ...any) {
-	c.emit(loop.EventNote, fmt.Sprintf(format, args...))
+// listen makes the transcript of the run that the cycle is for.
+func (e *Engine) listen(runID string) *transcript.Transcript {
+	return transcript.New(transcript.Options{Run: runID, Now: e.Now, Environ: e.Environ, Known: e.known, Live: e.Live})
 }
 
 // stepOf is the step of an iteration, as this run knows it.

@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -37,7 +37,7 @@ func (c *cycle) decide() plan.Decision {
 	if err != nil {
 		panic("engine: reasons do not marshal: " + err.Error())
 	}
-	c.emit(EventConsidered, string(body))
+	c.said.Emit(EventConsidered, string(body))
 	return d
 }
 
@@ -68,7 +68,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	if err := c.base(ctx); err != nil {
 		return Brief{}, err
 	}
-	if err := c.prepareSpending(ctx); err != nil {
+	if err := c.purse().Open(ctx); err != nil {
 		return Brief{}, err
 	}
 	changes, brief, err := c.session.Begin(*d.Choice)
@@ -99,17 +99,17 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		c.recordChanges(changes), c.reserve(c.firstNeed()))
+		c.recordChanges(changes), c.reserve)
 	if err != nil {
-		if _, short := errors.AsType[*shortError](err); short {
+		if purse.Short(err) {
 			c.unintend(had)
 		}
 		return brief, err
 	}
-	if len(c.its) == 1 && !c.spending.held.Zero() {
-		c.note("reserved %s", plan.Words(c.spending.held))
+	if len(c.its) == 1 && !c.purse().Held().Zero() {
+		c.said.Note("reserved %s", plan.Words(c.purse().Held()))
 		if c.run.N == 1 {
-			c.note("why: the run %s", c.spending.why)
+			c.said.Note("why: the run %s", c.purse().Why())
 		}
 	}
 	return brief, c.applyPending(ctx)
@@ -118,21 +118,21 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 // rules are those of the definition, within what was reserved.
 func (c *cycle) rules() plan.Rules {
 	r := plan.RulesOf(c.def)
-	if n := c.spending.held.Iterations; n > 0 {
+	if n := c.purse().Held().Iterations; n > 0 {
 		r.MaxIterations = min(r.MaxIterations, int(n))
 	}
-	if n := c.spending.held.Items; n > 0 {
+	if n := c.purse().Held().Items; n > 0 {
 		r.MaxItems = min(r.MaxItems, int(n))
 	}
 	return r
 }
 
-// firstNeed is what the first decision of a run reserves; later ones have it.
-func (c *cycle) firstNeed() loop.Amount {
+// reserve takes what the run needs with its first decision; later ones have it.
+func (c *cycle) reserve(ctx context.Context, rt *store.RunTx) error {
 	if len(c.its) > 1 {
-		return loop.Amount{}
+		return nil
 	}
-	return c.spending.held
+	return c.purse().Reserve(ctx, rt)
 }
 
 // unintend takes back an iteration that could not be paid for. Nothing of it was

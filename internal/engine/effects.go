@@ -130,7 +130,7 @@ func (c *cycle) took(e loop.Effect) {
 	case effect.KindLand, effect.KindPush:
 		c.run.Commit = e.Result[effect.ResultCommit]
 	}
-	c.note("%s: done", e.Kind)
+	c.said.Note("%s: done", e.Kind)
 }
 
 // undone gives the run the outcome that an effect left it with. Steps that had

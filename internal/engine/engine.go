@@ -12,8 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -24,9 +24,13 @@ import (
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/redact"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/try"
 	"github.com/pawl-run/pawl/internal/turn"
+	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
 // Effect is one kind of effect.
@@ -136,6 +140,29 @@ func (e *Engine) Actor(ctx context.Context, d loop.Definition) (turn.Actor, erro
 	})
 }
 
+// Kit is what the programs of the target's definition need beside their tree.
+// The error is a *loop.Fault that names a program which is not there.
+func (e *Engine) Kit(ctx context.Context, t Target) (kit.Kit, error) {
+	actor, err := e.Actor(ctx, t.Definition)
+	if err != nil {
+		return kit.Kit{}, err
+	}
+	s := site.Site{
+		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.Lines(), Tools: &site.Tools{},
+	}
+	return s.Kit(ctx)
+}
+
+// TryGates tries the gates of the target's definition, which is no run: see
+// try.Tries. Deps.Store may be nil.
+func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
+	return e.tries().Gates(ctx, try.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
+}
+
+func (e *Engine) tries() try.Tries {
+	return try.Tries{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
+}
+
 // drive takes a claimed run to its end.
 func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	c.actor, c.nobody = c.Actor(ctx, c.def) // Nobody has to act in a run that lands something or finds nothing to do.
@@ -204,12 +231,12 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	if end := stopped(ctx); end != nil {
 		return *end, nil
 	}
-	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.phase)), slog.String("error", err.Error()))
-	if broken, ok := errors.AsType[*setupError](err); ok {
-		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.hide(broken.Error())}, nil
+	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.said.Phase())), slog.String("error", err.Error()))
+	if broken, ok := errors.AsType[*site.SetupError](err); ok {
+		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.said.Hide(broken.Error())}, nil
 	}
-	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.phase, err)}
-	if f, ok := errors.AsType[*loop.Fault](diskFault(err)); ok && f.Fix != "" {
+	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.said.Phase(), err)}
+	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {
 		end.detail += "; " + f.Fix
 	}
 	return end, nil
@@ -222,11 +249,5 @@ func deref(end *ending) ending {
 	return *end
 }
 
-// Tag is the environment entry by which processes of a run are recognised.
-func Tag(runID string) string { return "PAWL_RUN=" + runID }
-
-// treesDir holds the copies that runs of this engine work in.
-func (e *Engine) treesDir() string { return filepath.Join(e.Home, "trees") }
-
 // runDir holds the prompt and the report of a run while it lives.
-func (e *Engine) runDir(runID string) string { return filepath.Join(e.Home, "runs", runID) }
+func (e *Engine) runDir(runID string) string { return e.host().RunDir(runID) }

@@ -45,7 +45,7 @@ func (c *cycle) secure(ctx context.Context) error {
 		return nil
 	}
 	if err := c.keep(ctx); err != nil {
-		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.where(), err)
+		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Where(), err)
 	}
 	return nil
 }
@@ -83,9 +83,9 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	changes := c.closing(ctx, effects)
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
-		c.note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
+		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
 	}
-	c.emit(loop.EventOutcome, outcomeText(c.run))
+	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	run := c.run
 	ended := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		if run.State == loop.RunSettling {
@@ -148,11 +148,11 @@ func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Chang
 	if c.session == nil {
 		v, err := c.look(ctx)
 		if err != nil {
-			c.note("the run is not written into the loop's memory: %s", err)
+			c.said.Note("the run is not written into the loop's memory: %s", err)
 			return nil
 		}
 		if end := c.open(ctx, v); end != nil {
-			c.note("the run is not written into the loop's memory: %s", end.detail)
+			c.said.Note("the run is not written into the loop's memory: %s", end.detail)
 			return nil
 		}
 	}
@@ -178,9 +178,7 @@ func (c *cycle) spent() { c.run.Spent.Total = c.Now().Sub(c.started) }
 // any more.
 func (c *cycle) enterQuietly(phase loop.Phase) {
 	c.enter(phase)
-	c.mu.Lock()
-	c.events = nil
-	c.mu.Unlock()
+	c.said.Forget()
 }
 
 func outcomeText(r loop.Run) string {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -12,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/report"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -63,7 +63,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if err := c.checkScope(ctx, &w); err != nil {
 		return w, err
 	}
-	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.hideAll(w.changed)
+	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.said.HideAll(w.changed)
 	it.Acted += "; " + changedText(it.Changed)
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
@@ -77,7 +77,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 // its last message. Of a program that did neither the end of its turn is the
 // claim.
 func (c *cycle) readReport(message string) (text string, r report.Report, malformed error) {
-	file, err := readBounded(filepath.Join(c.turnDir(c.run.ID, len(c.its)), reportName), report.MaxSize)
+	file, err := projection.ReadFile(c.host().ReportFile(c.run.ID, len(c.its)), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err
@@ -85,10 +85,10 @@ func (c *cycle) readReport(message string) (text string, r report.Report, malfor
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
 	}
 	if strings.TrimSpace(file.Content) == "" {
-		r, text, _, err := report.InMessage(c.hide(message))
+		r, text, _, err := report.InMessage(c.said.Hide(message))
 		return text, r, err
 	}
-	file.Content = c.hide(file.Content)
+	file.Content = c.said.Hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
 	if err != nil {
 		return "", report.Report{}, err
@@ -103,7 +103,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := c.site().scope()
+	scope, err := c.site().Scope()
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
-	w.refused = c.hideAll(w.refused)
+	w.refused = c.said.HideAll(w.refused)
 	if len(w.refused) == 0 {
-		w.leaked = leaks(c.secrets(), compared.Changes)
+		w.leaked = leaks(c.said.Secrets(), compared.Changes)
 		w.refused = w.leaked
 	}
 	return nil

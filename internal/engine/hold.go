@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // Subjects of holds.
@@ -73,7 +74,7 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 		c.settleHolds(res, r)
 		return false
 	}
-	c.note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, failureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
+	c.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, turn.FailureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
 	if r.Fresh {
 		c.talk = nil
 	}
@@ -96,18 +97,18 @@ func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 	switch {
 	case r.Hold && c.signed.Account != "" && ofAccount(*f):
 		c.limits++
-		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: failureText(*f)}
+		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: turn.FailureText(*f)}
 	case r.Hold && c.unsigned == nil:
-		h.Until, h.Reason, h.Detail = r.At, f.Class, failureText(*f)
+		h.Until, h.Reason, h.Detail = r.At, f.Class, turn.FailureText(*f)
 	default:
 		c.failures++
 		h.Errors = c.failures
 		if at := plan.CoolOff(c.failures, c.Now(), c.seed(0)); !at.IsZero() {
-			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", c.failures, f.Class, failureText(*f))
+			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", c.failures, f.Class, turn.FailureText(*f))
 		}
 	}
 	if h.Reason != "" {
-		c.note("%s rests %s", holder(h), plan.HoldWords(h))
+		c.said.Note("%s rests %s", holder(h), plan.HoldWords(h))
 		c.hold = &h
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })

@@ -3,9 +3,6 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // stepID derives the id of a step from its loop and key, so that the same item
@@ -14,5 +11,3 @@ func stepID(loopID, key string) string {
 	sum := sha256.Sum256([]byte(loopID + "\x00" + key))
 	return "st_" + hex.EncodeToString(sum[:8])
 }
-
-func isAbsent(err error) bool { return errors.Is(err, loop.ErrNotFound) }

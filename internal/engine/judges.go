@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/hidden"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/site"
 )
 
 // warn collects what a human should know before a candidate lands that its
@@ -27,7 +28,7 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
 	flags = append(flags, hiddenIn(w.compared.Changes)...)
-	programs := gatePrograms(c.def)
+	programs := gate.ProgramsOf(c.def)
 	var judges []string
 	for _, ch := range w.compared.Changes {
 		if policy.Judging(ch.Path) || runs(programs, ch.Path) {
@@ -71,33 +72,23 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	if err != nil {
 		return nil, err
 	}
-	err = c.site().judge(ctx, restored.Commit, false, func(g check, at place) (more bool, err error) {
-		g.name += "@base"
-		res, err := c.site().runGate(ctx, g, at, nil, io.Discard)
+	err = c.site().Judge(ctx, restored.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
+		g.Name += "@base"
+		res, err := c.site().RunGate(ctx, g, at, nil, io.Discard)
 		if err != nil {
 			return false, err
 		}
-		res.Evidence = c.hide(res.Evidence)
+		res.Evidence = c.said.Hide(res.Evidence)
 		it := c.current()
 		it.Gates = append(it.Gates, res)
 		c.run.Spent.Gates += res.Took
 		if !res.Pass {
-			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", g.name))
-			c.emit(loop.EventGate, g.name+": fails, which a human decides about")
+			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", g.Name))
+			c.said.Emit(loop.EventGate, g.Name+": fails, which a human decides about")
 		}
 		return true, nil
 	})
 	return flags, err
-}
-
-// gatePrograms are the files of the tree that the gates of a definition run, as
-// globs. They are protected like any other file that judges.
-func gatePrograms(d loop.Definition) []string {
-	var globs []string
-	for _, g := range checksOf(d) {
-		globs = append(globs, gate.Programs(g.line)...)
-	}
-	return globs
 }
 
 // runs reports whether a path is one of the programs.

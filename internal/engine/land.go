@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
@@ -55,7 +53,7 @@ func (c *cycle) landing(ctx context.Context) (ending, bool, error) {
 func (c *cycle) requestLanding(a loop.Approval) ending {
 	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
-	for _, e := range landingEffects(a, c.Now()) {
+	for _, e := range effect.Approved(a, c.Now()) {
 		c.requested++
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
@@ -63,22 +61,6 @@ func (c *cycle) requestLanding(a loop.Approval) ending {
 		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}
 	}
 	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}
-}
-
-// landingEffects are what an approved action consists of.
-func landingEffects(a loop.Approval, now time.Time) []loop.EffectRequest {
-	args := map[string]string{
-		effect.ArgBranch: a.Action.Branch, effect.ArgCommit: a.Action.Commit, effect.ArgBase: a.Action.Base, effect.ArgOnto: a.Action.Onto,
-		effect.ArgTree: a.Tree, effect.ArgWhen: now.UTC().Format(time.RFC3339),
-	}
-	if a.Action.Kind == loop.ActionPullRequest {
-		return pullRequestEffects(a, args)
-	}
-	if a.Action.Merge {
-		args[effect.ArgMerge] = "true"
-		args[effect.ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
-	}
-	return []loop.EffectRequest{{Kind: effect.KindLand, Key: a.ID + "/land", Args: args}}
 }
 
 // approvalFor is the question that a finished proposal asks a human, or nil if
@@ -109,21 +91,12 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
 		Action: loop.Action{
 			Kind: kind, Why: c.run.Summary, Branch: e.Args[effect.ArgBranch], Commit: e.Result[effect.ResultCommit],
-			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: Flags(e),
+			Base: e.Args[effect.ArgBase], Onto: e.Args[effect.ArgParent], Remote: remoteOf(kind), Flags: effect.Flags(e),
 		},
 		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
 	a.Hash = a.Binding()
 	return a
-}
-
-// Flags is what a human should know before a proposal lands, as its effect
-// carries it.
-func Flags(e loop.Effect) []string {
-	if e.Args[effect.ArgFlags] == "" {
-		return nil
-	}
-	return strings.Split(e.Args[effect.ArgFlags], "\n")
 }
 
 func remoteOf(kind string) string {
@@ -150,7 +123,7 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 		return
 	}
 	c.run.Approval = a.ID
-	c.note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
+	c.said.Note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
 			_, err := rt.VoidApprovals(ctx, a.LoopID, a.ID, "superseded by "+a.Action.Branch, loop.ActionLand, loop.ActionPullRequest)

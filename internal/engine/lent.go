@@ -22,11 +22,11 @@ func (c *cycle) fetchLogins(ctx context.Context) {
 	back, err := lender.Fetch(ctx, c.run.ID)
 	for _, b := range back {
 		if text := turn.LoginText(b); text != "" {
-			c.note("%s", c.hide(text))
+			c.said.Note("%s", c.said.Hide(text))
 		}
 	}
 	if err != nil {
-		c.note("%s", c.hide("login: "+err.Error()))
+		c.said.Note("%s", c.said.Hide("login: "+err.Error()))
 	}
 }
 
@@ -46,7 +46,7 @@ func (c *cycle) reopen(ctx context.Context) func(run string) (agent.Home, error)
 		if left = append(left, kept...); len(left) == 0 {
 			return nil, fs.ErrNotExist
 		}
-		return leftHome(left), nil
+		return turn.LeftHome(left), nil
 	}
 }
 
@@ -64,30 +64,4 @@ func (c *cycle) keptHomes(ctx context.Context, runID string) ([]string, error) {
 		return nil, err
 	}
 	return filepath.Glob(filepath.Join(c.Home, "sessions", run.LoopID, "*", "home"))
-}
-
-// leftHome is the homes that a dead run left. They can only be read: the first
-// that has a file counts.
-type leftHome []string
-
-// Path is the newest of the homes.
-func (h leftHome) Path() string { return h[0] }
-
-// Write refuses.
-func (h leftHome) Write(string, []byte) error { return fs.ErrPermission }
-
-// Read reads a file of the newest home that has it.
-func (h leftHome) Read(name string) (text []byte, err error) {
-	for _, dir := range h {
-		home, openErr := turn.OpenHome(dir, dir, -1, -1)
-		if openErr != nil {
-			err = openErr
-			continue
-		}
-		text, err = home.Read(name)
-		if closeErr := home.Close(); err == nil {
-			return text, closeErr
-		}
-	}
-	return nil, err
 }

@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -25,7 +23,7 @@ type liveTurn struct {
 func (c *cycle) begin(row loop.Turn, seat *turn.Seat, prompt string) (end func()) {
 	row.Usage = leastUsage(len(prompt))
 	c.mu.Lock()
-	c.live = &liveTurn{row: row, seat: seat, cost: func(m []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) { return plan.Cost(m, c.spending.prices) }}
+	c.live = &liveTurn{row: row, seat: seat, cost: c.purse().Cost}
 	c.mu.Unlock()
 	return func() {
 		c.mu.Lock()
@@ -88,7 +86,7 @@ func (c *cycle) countDead(turns []loop.Turn) {
 // saved: its model may have read the prompt.
 func (c *cycle) countUnseen(died loop.Phase) {
 	n := len(c.its)
-	prompt, err := os.Stat(filepath.Join(c.turnDir(c.run.ID, n), promptName))
+	prompt, err := os.Stat(c.host().PromptFile(c.run.ID, n))
 	if died != loop.PhaseAct || n == 0 || c.counted >= n || err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
 )
 
 // The row of a run knows the phase of the last transaction. From its first copy
@@ -35,7 +36,7 @@ func (c *cycle) openMarks() {
 		return
 	}
 	c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	c.mark(c.phase)
+	c.mark(c.said.Phase())
 }
 
 func (c *cycle) closeMarks() {
@@ -58,7 +59,7 @@ func (c *cycle) dropMarks() error {
 // marked is the phase in which a process died: what it marked, or what its last
 // transaction said.
 func (e *Engine) marked(r loop.Run) loop.Phase {
-	file, err := readBounded(e.markFile(r.ID), markWidth)
+	file, err := projection.ReadFile(e.markFile(r.ID), markWidth)
 	phase := loop.Phase(strings.TrimSpace(file.Content))
 	if err == nil && slices.Contains(loop.Phases, phase) {
 		return phase

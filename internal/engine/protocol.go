@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/projection"
 )
 
 // Protocol is one of the ways in which a loop keeps its memory and picks its
@@ -56,14 +57,7 @@ type View struct {
 // Files reads files of the workspace, bounded, never through a link that
 // leaves it.
 type Files interface {
-	Read(path string) (File, error)
-}
-
-// File is a file as it was read. The zero File did not exist.
-type File struct {
-	Exists  bool
-	Content string
-	TooBig  bool // Content is empty then: over MaxFile bytes
+	Read(path string) (projection.File, error)
 }
 
 // History reads files of earlier commits; an empty revision is the run's base.

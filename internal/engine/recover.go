@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -112,12 +113,14 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 
 // resumeEvents continues the run's sequence and its clock: time in which
 // nobody held the run is not counted.
-func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) (err error) {
-	c.phase, c.started = c.run.Phase, c.Now()
-	if c.seq, err = r.LastEvent(ctx, c.run.ID); err != nil || c.seq == 0 {
+func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
+	c.said, c.started = c.listen(c.run.ID), c.Now()
+	seq, err := r.LastEvent(ctx, c.run.ID)
+	c.said.Resume(c.run.Phase, seq)
+	if err != nil || seq == 0 {
 		return err
 	}
-	last, err := r.Events(ctx, c.run.ID, c.seq-1, 1)
+	last, err := r.Events(ctx, c.run.ID, seq-1, 1)
 	if err == nil && len(last) == 1 {
 		c.started = c.Now().Add(-last[0].At.Sub(c.run.Started))
 	}
@@ -134,7 +137,7 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase}
 	c.countUnseen(dead.Phase)
 	var err error
-	if rec.Killed, err = c.Survive(ctx, Tag(c.run.ID)); err != nil {
+	if rec.Killed, err = c.Survive(ctx, site.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
 	c.fetchLogins(ctx)
@@ -148,10 +151,10 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 		return nil, err
 	}
 	if end := c.open(ctx, v); end != nil {
-		c.note("the loop's memory cannot be opened: %s", end.detail)
+		c.said.Note("the loop's memory cannot be opened: %s", end.detail)
 	}
 	if c.run.State == loop.RunSettling {
-		c.note("taken over from a dead process in %s", dead.Phase)
+		c.said.Note("taken over from a dead process in %s", dead.Phase)
 		err = c.settle(ctx)
 	} else {
 		rec.Next, err = c.landAgain(ctx)
@@ -173,7 +176,7 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, next string) err
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		var err error
-		if c.tree, err = c.adopt(ctx, c.t.Repo, c.run); err != nil {
+		if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
 			return err
 		}
 	}
@@ -236,11 +239,11 @@ func (c *cycle) outstanding(ctx context.Context) error {
 // while they cleaned up, and those of tries whose process died. Once a day it
 // also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.sweepTries(ctx, repo), e.sweepRuns(ctx, repo), e.collect(ctx, repo))
+	return errors.Join(e.tries().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.host().Collect(ctx, repo))
 }
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
-	trees := e.trees(repo, sandbox.None, workspace.Limits{})
+	trees := e.host().Trees(repo, sandbox.None)
 	names, err := trees.Left()
 	if err != nil {
 		return err
@@ -287,10 +290,10 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 // rescue keeps the work in a tree whose run was ended by a process that could
 // not see it: one with another home.
 func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
-	if name != treeName(run.ID, purposeAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
+	if name != site.TreeName(run.ID, site.ForAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
 		return nil
 	}
-	tree, err := e.adopt(ctx, repo, run)
+	tree, err := e.host().Adopt(ctx, repo, run)
 	if err != nil || tree == nil {
 		return err
 	}
@@ -299,5 +302,5 @@ func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name 
 	if errors.Is(err, workspace.ErrIncomplete) {
 		_, err = tree.Keep("kept-" + run.ID)
 	}
-	return errors.Join(err, tree.ignores.Close())
+	return errors.Join(err, tree.Leave())
 }

@@ -76,7 +76,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 // answers of humans, and file changes that no process is known to have applied.
 func (c *cycle) look(ctx context.Context) (View, error) {
 	v := View{
-		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: files{c.t.Workspace.Root}, History: history{c}, Now: c.Now(),
+		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: c.memory(c.t), History: history{c}, Now: c.Now(),
 	}
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
 		if c.pending, err = r.Pending(ctx, c.t.Loop.ID); err != nil {
@@ -125,7 +125,7 @@ func (c *cycle) repair(ctx context.Context) error {
 	var changes []loop.Change
 	for _, r := range c.session.Recovered() {
 		changes = append(changes, r.Changes...)
-		c.note("recovered: %s", r.Note)
+		c.said.Note("recovered: %s", r.Note)
 	}
 	if len(changes) == 0 {
 		return nil

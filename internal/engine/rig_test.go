@@ -25,9 +25,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if home := os.Getenv(tryEnv); home != "" {
-		os.Exit(tryForEver(home))
-	}
 	if what := os.Getenv(dieEnv); what != "" {
 		os.Exit(dieInMidAct(what))
 	}

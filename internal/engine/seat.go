@@ -4,14 +4,9 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
-	"sync"
 
-	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter"
-	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -22,36 +17,16 @@ const modelPort = 3129
 // openSeat makes what the agent's program needs around it for one turn.
 func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	s := c.site()
-	uid, gid := -1, -1
-	if u, g := s.tier().Owner(); s.owned() {
-		uid, gid = u, g
-	}
 	if c.unsigned != nil {
 		return nil, c.unsigned
 	}
 	c.run.Auth = c.signed.Auth
+	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
-		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
-		SeenHome: s.seenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.spending.account,
-		Upstream: upstream(c.Environ), Say: s.say, Denied: denials(s.say), Reopen: c.reopen(ctx),
+		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
+		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(),
+		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
 	})
-}
-
-// denials tells a person of what did not pass. A program that asks its vendor's
-// address for something else than a model does so again and again: each such
-// path is told once.
-func denials(say func(string)) func(meter.Denial) {
-	var mu sync.Mutex
-	told := map[string]bool{}
-	return func(d meter.Denial) {
-		mu.Lock()
-		again := d.Reason == model.ReasonNoCall && told[d.Detail]
-		told[d.Detail] = true
-		mu.Unlock()
-		if !again {
-			say("network: " + d.String())
-		}
-	}
 }
 
 // sign finds what the agent identifies itself with. What it lacks is said when it
@@ -69,27 +44,11 @@ func (c *cycle) seatDir() string {
 	return filepath.Join(c.runDir(c.run.ID), "seat-"+strconv.Itoa(c.turns+1))
 }
 
-// refusedTurn is a turn that could not be taken for a reason that a person can
-// act on: the agent has nothing to identify itself with, or no model.
-func refusedTurn(class loop.FailureClass, f *loop.Fault) agent.Result {
-	text := f.Error()
-	if f.Fix != "" {
-		text += "; " + f.Fix
+// useOf is what an agent's program needs of its place.
+func useOf(seat *turn.Seat, dir string, masks []string) site.Use {
+	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: masks, Ports: seat.Ports, Binds: seat.Binds}
+	if seat.Home != nil {
+		u.Home = seat.HomeDir
 	}
-	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
-}
-
-// around is what a place shows because of a seat.
-func around(box *sandbox.Box, seat *turn.Seat, tier sandbox.Tier) {
-	if seat == nil {
-		return
-	}
-	box.Ports, box.Binds = append(box.Ports, seat.Ports...), append(box.Binds, seat.Binds...)
-	if seat.Home == nil {
-		return
-	}
-	box.Scratch = filepath.Dir(seat.HomeDir)
-	if tier.Mounts() {
-		box.Binds = append(box.Binds, sandbox.Bind{From: seat.HomeDir, To: box.Home, Write: true})
-	}
+	return u
 }

@@ -5,68 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
-
-// learned are the secrets that came up in a run: those of the login that its
-// agent was lent, and what its program made of it.
-type learned struct {
-	mu   sync.Mutex
-	list []redact.Secret
-	all  *redact.Redactor // nil: none came up
-}
-
-// learn takes secrets to be hidden from now on, and reports whether any is new.
-func (c *cycle) learn(secrets []redact.Secret) bool {
-	l := &c.learned
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := len(l.list)
-	for _, s := range secrets {
-		if !slices.ContainsFunc(l.list, func(old redact.Secret) bool { return old.Value == s.Value }) {
-			l.list = append(l.list, s)
-		}
-	}
-	if len(l.list) == before {
-		return false
-	}
-	l.all = redact.New(append(redact.FromEnviron(c.Environ), l.list...)...)
-	return true
-}
-
-// secrets finds what must not be written.
-func (c *cycle) secrets() *redact.Redactor {
-	c.learned.mu.Lock()
-	defer c.learned.mu.Unlock()
-	if c.learned.all != nil {
-		return c.learned.all
-	}
-	return c.known()
-}
-
-// hide takes known secrets and what is shaped like one out of a text that will
-// be stored or shown.
-func (c *cycle) hide(text string) string {
-	if text == "" {
-		return text
-	}
-	return c.secrets().String(text)
-}
-
-// hideAll is hide for each text of a list.
-func (c *cycle) hideAll(list []string) []string {
-	shown := slices.Clone(list)
-	for i, text := range shown {
-		shown[i] = c.hide(text)
-	}
-	return shown
-}
 
 // leaks names each secret that a change adds, in the name of a file or in what it
 // holds: the file, the line and the secret's name, never its value. What stood in
@@ -123,7 +67,7 @@ func (c *cycle) clear(ctx context.Context, ref, commit, msg string) error {
 // cleared are the changes by which files lose their secrets. A file whose content
 // nobody has read is left out.
 func (c *cycle) cleared(all []policy.Change) (changes []object.FileChange, err error) {
-	secrets := c.secrets()
+	secrets := c.said.Secrets()
 	for i, ch := range all {
 		if leaks(secrets, []policy.Change{ch}) == nil {
 			continue

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/site"
 )
 
 const (
@@ -60,12 +61,12 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	if err != nil {
 		return o, nil, err
 	}
-	defer at.done()
+	defer at.Done()
 	c.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.dir, Env: c.environ(nil), Stdout: tail, Stderr: tail,
-		Timeout: c.within(senseTimeout), Tag: Tag(c.run.ID),
+		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail,
+		Timeout: c.within(senseTimeout), Tag: site.Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
@@ -73,7 +74,7 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	if end := stopped(ctx); end != nil {
 		return o, end, nil
 	}
-	o.Text, o.Exit = c.hide(strings.TrimSpace(tail.String())), res.Exit
+	o.Text, o.Exit = c.said.Hide(strings.TrimSpace(tail.String())), res.Exit
 	switch {
 	case res.Ended == proc.TimedOut:
 		return o, senseFailed(src, "it did not end within "+senseTimeout.String()), nil
@@ -84,13 +85,13 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 }
 
 // sensePlace is where commands work that come before any turn.
-func (c *cycle) sensePlace(ctx context.Context, vouched bool) (place, error) {
+func (c *cycle) sensePlace(ctx context.Context, vouched bool) (site.Place, error) {
 	s := c.site()
-	turn, err := s.openTurn(0)
+	turn, err := s.OpenTurn(0)
 	if err != nil {
-		return place{}, err
+		return site.Place{}, err
 	}
-	return s.place(ctx, c.tree, use{turn: turn, vouched: vouched})
+	return s.Place(ctx, c.tree, site.Use{Turn: turn, Vouched: vouched})
 }
 
 func senseFailed(src Source, why string) *ending {

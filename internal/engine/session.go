@@ -23,7 +23,7 @@ func (c *cycle) readSession(ctx context.Context) error {
 		return nil
 	}
 	if len(c.actor.Profile.Sessions) == 0 {
-		c.note("resume: %s cannot go on with a conversation; each turn begins anew", c.actor.Agent.Driver)
+		c.said.Note("resume: %s cannot go on with a conversation; each turn begins anew", c.actor.Agent.Driver)
 		return nil
 	}
 	if c.talk != nil {
@@ -53,7 +53,7 @@ func (c *cycle) goOn(s loop.Session) {
 		tokens += m.Charged()
 	}
 	if s.Turns >= longestTurns || tokens >= longestTokens {
-		c.note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)
+		c.said.Note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)
 		return
 	}
 	c.talk = &s

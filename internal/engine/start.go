@@ -38,8 +38,9 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.phase, c.id = loop.PhaseTrigger, loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
-	c.emit(loop.EventPhase, string(loop.PhaseTrigger))
+	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
+	c.said = e.listen(c.run.ID)
+	c.said.Enter(loop.PhaseTrigger)
 	c.enter(loop.PhaseClaim)
 	return c, afterClaim.Hit(ctx)
 }

@@ -12,19 +12,9 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
-
-const (
-	purposeAct  = "act"
-	purposeGate = "gate"
-	purposeBase = "base"
-	purposeTry  = "try" // of a gate that is tried again
-
-	purposeSetup = "setup" // of dependencies
-)
-
-func treeName(runID, purpose string) string { return runID + "-" + purpose }
 
 var (
 	afterTree  = fault.New("engine.tree.made.after")
@@ -43,12 +33,18 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.treeBase == "" {
 		c.treeBase = c.run.BaseCommit
 	}
-	tree, err := c.copyOf(ctx, purposeAct, c.treeBase)
+	tree, err := c.copyOf(ctx, site.ForAct, c.treeBase)
 	if err != nil {
 		return err
 	}
 	c.tree = tree
 	return afterTree.Hit(ctx)
+}
+
+// copyOf makes a copy of a commit for the run.
+func (c *cycle) copyOf(ctx context.Context, purpose site.Purpose, commit string) (*site.Copy, error) {
+	c.copied = true
+	return c.site().Copy(ctx, purpose, commit)
 }
 
 // cleanTree makes the copy anew if a sense command wrote into it.
@@ -67,7 +63,7 @@ func (c *cycle) dropTree(ctx context.Context) error {
 	if err := beforeDrop.Hit(ctx); err != nil {
 		return err
 	}
-	err := c.tree.remove(ctx)
+	err := c.tree.Remove(ctx)
 	c.tree = nil
 	return err
 }
@@ -85,7 +81,7 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 		return err
 	}
 	if !ok {
-		c.note("snapshot %s is gone: starting from the base", step.Snapshot)
+		c.said.Note("snapshot %s is gone: starting from the base", step.Snapshot)
 		return nil
 	}
 	parent, err := c.t.Repo.Parent(ctx, commit)
@@ -97,7 +93,7 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 	}
 	c.treeBase = commit
 	c.run.BaseCommit, c.run.BaseTree = parent.Commit, parent.Tree
-	c.note("going on from snapshot %s", step.Snapshot)
+	c.said.Note("going on from snapshot %s", step.Snapshot)
 	return nil
 }
 
@@ -144,7 +140,7 @@ func (c *cycle) keep(ctx context.Context) error {
 
 // snapshot keeps a tree under the ref, or under one of its own if somebody
 // else's work is there. It returns "" if there is nothing to keep.
-func snapshot(ctx context.Context, tree *copied, ref, runID, msg string, now time.Time) (_, commit string, err error) {
+func snapshot(ctx context.Context, tree *site.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
 	commit, err = tree.Snapshot(ctx, ref, msg, now)
 	if errors.Is(err, git.ErrRefMoved) {
 		ref += "-" + tail(runID)
@@ -163,8 +159,8 @@ func (c *cycle) setAside(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	c.note("%s; the whole tree stays in %s", why, to)
-	err = c.tree.ignores.Close()
+	c.said.Note("%s; the whole tree stays in %s", why, to)
+	err = c.tree.Leave()
 	c.tree = nil
 	return err
 }
@@ -205,10 +201,5 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 
 // dropTrees removes all copies of the run.
 func (c *cycle) dropTrees(ctx context.Context) error {
-	err := c.dropTree(ctx)
-	trees := c.trees(c.t.Repo, c.site().tier(), workspace.Limits{})
-	for _, purpose := range []string{purposeAct, purposeGate, purposeBase, purposeTry, purposeSetup} {
-		err = errors.Join(err, trees.Remove(ctx, treeName(c.run.ID, purpose)))
-	}
-	return err
+	return errors.Join(c.dropTree(ctx), c.host().Drop(ctx, c.t.Repo, c.site().Tier(), c.run.ID))
 }

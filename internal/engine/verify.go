@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -15,10 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
+	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/turn"
 )
-
-// gateTimeout bounds one gate; a gate that is stopped by it has failed.
-const gateTimeout = 10 * time.Minute
 
 var (
 	beforeVerify = fault.New("engine.verify.before")
@@ -78,13 +75,13 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
 	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
-		a.Reason, a.Words = failed.Class, failureText(*failed)+c.restText()
+		a.Reason, a.Words = failed.Class, turn.FailureText(*failed)+c.restText()
 	case failed != nil:
 		return a, false // What it left may be good.
 	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
 		a.Reason, a.Words = c.cut.reason, c.cut.detail
 	case !timedOut && w.turn.Limit != "" && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
-		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+limitText(w.turn.Limit, w.turn.Took)
+		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+site.LimitText(w.turn.Limit, w.turn.Took)
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
 		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
@@ -125,10 +122,10 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	err := c.site().judge(ctx, w.candidate.Commit, false, func(g check, at place) (more bool, err error) {
+	err := c.site().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
 		res, err := c.runGate(ctx, g, at)
 		if err == nil && !res.Pass {
-			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.fail, g.name, gate.Feedback(res)
+			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Fail, g.Name, gate.Feedback(res)
 		}
 		return res.Pass, err
 	})
@@ -137,7 +134,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
-	case len(checksOf(c.def)) == 0:
+	case len(gate.Checks(c.def)) == 0:
 		a.Reason = loop.ReasonNoGate
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
@@ -146,10 +143,10 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 }
 
 // runGate runs one gate of the run and books what it said.
-func (c *cycle) runGate(ctx context.Context, g check, at place) (loop.GateResult, error) {
-	out := c.output()
-	res, err := c.site().runGate(ctx, g, at, c.freshCopy, out)
-	out.end()
+func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.GateResult, error) {
+	out := c.said.Output()
+	res, err := c.site().RunGate(ctx, g, at, c.freshCopy, out)
+	out.End()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
 		return res, err
 	}
@@ -159,7 +156,7 @@ func (c *cycle) runGate(ctx context.Context, g check, at place) (loop.GateResult
 	if res.Pass && res.Tests != nil {
 		c.saveCounts(c.current().Tree, g, *res.Tests)
 	}
-	res.Evidence = c.hide(res.Evidence)
+	res.Evidence = c.said.Hide(res.Evidence)
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took
@@ -172,97 +169,6 @@ func (c *cycle) runGate(ctx context.Context, g check, at place) (loop.GateResult
 	case res.Tests != nil:
 		verdict = fmt.Sprintf("pass (%d tests ran)", res.Tests.Ran())
 	}
-	c.emit(loop.EventGate, g.name+": "+verdict)
+	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
 	return res, nil
-}
-
-// check is one gate of a definition.
-type check struct {
-	name, line string
-	fail       loop.Reason
-}
-
-// checksOf lists the gates that a definition has, in the order in which they
-// run.
-func checksOf(d loop.Definition) []check {
-	all := []check{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
-	return slices.DeleteFunc(all, func(g check) bool { return g.line == "" })
-}
-
-// judge calls run for each gate of the definition, with a clean copy of the
-// commit, for as long as run asks for more. No copy is left behind. Vouched
-// says that a human stands for the commit.
-func (s site) judge(ctx context.Context, commit string, vouched bool, run func(g check, at place) (more bool, err error)) error {
-	var last *copied
-	defer func() {
-		if last != nil {
-			if err := last.remove(context.WithoutCancel(ctx)); err != nil {
-				s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.id), slog.String("error", err.Error()))
-			}
-		}
-	}()
-	for _, g := range checksOf(s.def) {
-		var err error
-		if last, err = s.gateTree(ctx, last, commit); err != nil {
-			return err
-		}
-		at, err := s.gatePlace(ctx, last, vouched)
-		if err != nil {
-			return err
-		}
-		more, err := run(g, at)
-		at.done()
-		if err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-// gateTree returns a clean copy of the commit: the one at hand, unless a gate
-// wrote into it.
-func (s site) gateTree(ctx context.Context, had *copied, commit string) (*copied, error) {
-	if had != nil {
-		changes, problems, err := had.Changes(ctx)
-		if err != nil {
-			return had, err
-		}
-		if len(changes)+len(problems) == 0 {
-			return had, nil
-		}
-		if err := had.remove(ctx); err != nil {
-			return had, err
-		}
-	}
-	return s.copyOf(ctx, purposeGate, commit)
-}
-
-// gatePlace is where a gate works on a copy: it sees what its agent saw.
-func (s site) gatePlace(ctx context.Context, k *copied, vouched bool) (place, error) {
-	turn, err := s.openTurn(max(1, s.iteration))
-	if err != nil {
-		return place{}, err
-	}
-	return s.place(ctx, k, use{turn: turn, vouched: vouched})
-}
-
-// runGate runs one gate at a place. Fresh gives that of each further try of a
-// gate that the definition holds for flaky.
-func (s site) runGate(ctx context.Context, g check, at place, fresh func(context.Context) (place, error), out io.Writer) (loop.GateResult, error) {
-	rule, err := gate.ParseRule(s.def.Flaky)
-	if err != nil {
-		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
-	}
-	command := gate.Command{
-		Name: g.name, Line: g.line, Place: at.gate(), Env: s.environ(iterationEnviron(s.iteration, s.step)),
-		Tag: Tag(s.id), Timeout: s.within(gateTimeout), Output: out, Rule: rule,
-	}
-	if fresh != nil {
-		command.Fresh = func(ctx context.Context) (gate.Place, error) {
-			at, err := fresh(ctx)
-			return at.gate(), err
-		}
-	}
-	s.repo.Rest()
-	return gate.Run(ctx, command)
 }

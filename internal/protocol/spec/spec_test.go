@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 )
 
@@ -20,9 +21,9 @@ var noon = time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)
 // noFiles fails every read: a spec's memory is in the store alone.
 type noFiles struct{ t *testing.T }
 
-func (f noFiles) Read(path string) (engine.File, error) {
+func (f noFiles) Read(path string) (projection.File, error) {
 	f.t.Errorf("%s was read", path)
-	return engine.File{}, errors.New("no file is read")
+	return projection.File{}, errors.New("no file is read")
 }
 
 func open(t *testing.T, change func(*engine.View)) engine.Session {

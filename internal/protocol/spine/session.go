@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/projection"
 )
 
 // Names of the files of a loop, below its folder in .loops.
@@ -59,7 +60,7 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	case !file.Exists:
 		s.rebuild("it was missing")
 	case file.TooBig:
-		s.putAside(fmt.Sprintf("it has more than %d bytes", engine.MaxFile))
+		s.putAside(fmt.Sprintf("it has more than %d bytes", projection.MaxFile))
 	default:
 		if s.state, err = ParseState(file.Content); err != nil {
 			s.putAside(err.Error())

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/projection"
 )
 
 var (
@@ -34,15 +35,15 @@ type memory struct {
 	broken map[string]error
 }
 
-func (m memory) Read(path string) (engine.File, error) {
+func (m memory) Read(path string) (projection.File, error) {
 	if err := m.broken[path]; err != nil {
-		return engine.File{}, err
+		return projection.File{}, err
 	}
 	text, ok := m.files[path]
 	if !ok && path == m.tooBig {
-		return engine.File{Exists: true, TooBig: true}, nil
+		return projection.File{Exists: true, TooBig: true}, nil
 	}
-	return engine.File{Exists: ok, Content: text}, nil
+	return projection.File{Exists: ok, Content: text}, nil
 }
 
 // seen is what a run of the loop sees, with these files.

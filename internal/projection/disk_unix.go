@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package projection
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package projection
 
 import (
 	"context"
@@ -72,20 +72,21 @@ func applied(t *testing.T, root string, changes ...loop.Change) error {
 	return appliedUnder(t.Context(), root, changes...)
 }
 
-// writeUnder applies changes as a run does, under the faults of ctx.
+// appliedUnder applies changes as a run does, under the faults of ctx.
 func appliedUnder(ctx context.Context, root string, changes ...loop.Change) error {
 	home, err := os.MkdirTemp("", "pawl-home-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(home) }()
-	c := &cycle{Engine: New(Deps{Home: home}), t: Target{Workspace: loop.Workspace{Root: root}, Loop: loop.Loop{ID: "lp_1"}}}
+	m := Memory{Home: home, Root: root, Loop: "lp_1"}
+	var pending []loop.PendingChange
 	for i, ch := range changes {
-		c.pending = append(c.pending, loop.PendingChange{RunID: "run_1", Seq: i + 1, Change: ch})
+		pending = append(pending, loop.PendingChange{RunID: "run_1", Seq: i + 1, Change: ch})
 	}
-	err = c.applyPending(ctx)
-	if len(c.applied)+len(c.pending) != len(changes) || err == nil && len(c.pending) > 0 {
-		return errors.Join(err, errors.New("a change is neither applied nor pending"))
+	done, err := m.Write(ctx, loop.Run{}, pending)
+	if err == nil && done != len(pending) {
+		return errors.New("a change is neither applied nor pending")
 	}
 	return err
 }
@@ -167,8 +168,8 @@ var errnos = map[string]struct {
 
 func TestAnEditThatFailsLeavesTheOldTextOrTheNewAndNothingElse(t *testing.T) {
 	for point, after := range map[string]string{
-		"engine.file.write.before": "one\n", "engine.file.sync.before": "one\n", "engine.file.rename.before": "one\n",
-		"engine.file.rename.after": "two\n",
+		"projection.write.before": "one\n", "projection.sync.before": "one\n", "projection.rename.before": "one\n",
+		"projection.rename.after": "two\n",
 	} {
 		for name, e := range errnos {
 			t.Run(point+" "+name, func(t *testing.T) {
@@ -201,7 +202,7 @@ func wantFailure(t *testing.T, err error, path string, errno syscall.Errno, fix 
 }
 
 func TestANewFileThatFailsIsNotThere(t *testing.T) {
-	for _, point := range []string{"engine.file.write.before", "engine.file.sync.before", "engine.file.rename.before"} {
+	for _, point := range []string{"projection.write.before", "projection.sync.before", "projection.rename.before"} {
 		root := folder(t, nil)
 		plan, err := fault.Parse(point + "=ENOSPC")
 		if err != nil {
@@ -238,24 +239,26 @@ func TestWhatACrashLeftUnderTheTemporaryNameIsUsedUp(t *testing.T) {
 
 func TestChangesAreAppliedInOrderUpToTheOneThatFails(t *testing.T) {
 	root := folder(t, map[string]string{statePath: "one\n"})
-	plan, err := fault.Parse("engine.file.append.before=ENOSPC")
+	plan, err := fault.Parse("projection.append.before=ENOSPC")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cycle{Engine: New(Deps{Home: t.TempDir()}), t: Target{Workspace: loop.Workspace{Root: root}, Loop: loop.Loop{ID: "lp_1"}}}
+	m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1"}
+	var pending []loop.PendingChange
 	for i, ch := range []loop.Change{edits("one\n", "two\n"), appends("line 1"), edits("two\n", "three\n")} {
-		c.pending = append(c.pending, loop.PendingChange{Seq: i + 1, Change: ch})
+		pending = append(pending, loop.PendingChange{Seq: i + 1, Change: ch})
 	}
 	ctx := fault.With(t.Context(), plan)
-	if err := c.applyPending(ctx); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("applyPending = %v, want no space", err)
+	done, err := m.Write(ctx, loop.Run{}, pending)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("Write = %v, want no space", err)
 	}
-	if len(c.applied) != 1 || len(c.pending) != 2 || c.pending[0].Seq != 2 {
-		t.Errorf("applied %d, pending %+v; want the first applied", len(c.applied), c.pending)
+	if done != 1 {
+		t.Errorf("%d changes are written, want the first", done)
 	}
 	want(t, root, map[string]string{statePath: "two\n"})
-	if err := c.applyPending(ctx); err != nil || len(c.applied) != 3 || len(c.pending) != 0 {
-		t.Errorf("once more: %v, applied %d, pending %d", err, len(c.applied), len(c.pending))
+	if done, err := m.Write(ctx, loop.Run{}, pending[1:]); err != nil || done != 2 {
+		t.Errorf("once more: %v, %d are written", err, done)
 	}
 	want(t, root, map[string]string{statePath: "three\n", logPath: header + "line 1\n"})
 }

@@ -1,4 +1,4 @@
-package engine
+package site
 
 import (
 	"context"
@@ -15,9 +15,24 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
-// copied is a tree that a run works in. What the ignore rules of its base name
+// Purpose is what a copy is made for. A run has one copy for each.
+type Purpose string
+
+// The purposes.
+const (
+	ForAct   Purpose = "act"
+	ForGate  Purpose = "gate"
+	ForBase  Purpose = "base"
+	ForRetry Purpose = "try"   // of a gate that is tried again
+	forSetup Purpose = "setup" // of dependencies
+)
+
+// TreeName is the name of a run's copy among those of its repository.
+func TreeName(id string, purpose Purpose) string { return id + "-" + string(purpose) }
+
+// Copy is a tree that a run works in. What the ignore rules of its base name
 // is no change of it: build output, installed packages.
-type copied struct {
+type Copy struct {
 	*workspace.Tree
 	ignores *git.Ignores      // nil: everything counts
 	stores  []workspace.Store // where git inside finds the repository's objects
@@ -27,7 +42,7 @@ type copied struct {
 }
 
 // files shows the copy as it was made, and is to be closed.
-func (k *copied) files() (fs.FS, func(), error) {
+func (k *Copy) files() (fs.FS, func(), error) {
 	layers := k.Overlay()
 	if layers == nil {
 		return os.DirFS(k.Dir), func() {}, nil
@@ -40,10 +55,10 @@ func (k *copied) files() (fs.FS, func(), error) {
 }
 
 // caches is where programs add to caches that nobody else is to see.
-func (k *copied) caches() string { return filepath.Join(k.scratch, "caches") }
+func (k *Copy) caches() string { return filepath.Join(k.scratch, "caches") }
 
-// where is the directory of the host that holds the copy's own content.
-func (k *copied) where() string {
+// Where is the directory of the host that holds the copy's own content.
+func (k *Copy) Where() string {
 	if layers := k.Overlay(); layers != nil {
 		return layers.Upper
 	}
@@ -52,7 +67,7 @@ func (k *copied) where() string {
 
 // names are those at the top of a layered copy, also such as an upper layer
 // hides; nil means that there may be any.
-func (k *copied) names() (map[string]bool, error) {
+func (k *Copy) names() (map[string]bool, error) {
 	layers := k.Overlay()
 	if layers == nil {
 		return nil, nil
@@ -70,42 +85,50 @@ func (k *copied) names() (map[string]bool, error) {
 	return there, nil
 }
 
-// remove takes the copy away with what watches over it.
-func (k *copied) remove(ctx context.Context) error {
-	var err error
-	if k.ignores != nil {
-		err = k.ignores.Close()
+// Leave lets go of the copy, which stays.
+func (k *Copy) Leave() error {
+	if k.ignores == nil {
+		return nil
 	}
-	return errors.Join(err, k.Remove(ctx), sandbox.Discard(k.scratch))
+	return k.ignores.Close()
+}
+
+// Remove takes the copy away with what watches over it.
+func (k *Copy) Remove(ctx context.Context) error {
+	return errors.Join(k.Leave(), k.Tree.Remove(ctx), sandbox.Discard(k.scratch))
 }
 
 // copies are the trees of one run for one purpose. The tree is known to the
 // rules only when it is made or adopted, which is before anybody asks.
-func (e *Engine) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID, purpose string) (*workspace.Trees, *copied) {
-	k := &copied{scratch: filepath.Join(e.runDir(runID), "scratch-"+purpose)}
-	if purpose == purposeGate {
+func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose) (*workspace.Trees, *Copy) {
+	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose))}
+	if purpose == ForGate {
 		// What one gate leaves behind must not reach the next, ignored or not.
-		return e.trees(repo, tier, workspace.Limits{}), k
+		return h.Trees(repo, tier), k
 	}
 	// A run that is stopped still looks at what its agent left.
 	ctx = context.WithoutCancel(ctx)
-	k.ignores = repo.Ignores(ctx, filepath.Join(e.runDir(runID), "rules-"+purpose), func(dir string) error {
+	k.ignores = repo.Ignores(ctx, filepath.Join(h.RunDir(runID), "rules-"+string(purpose)), func(dir string) error {
 		return writeRules(ctx, repo, k.Tree, dir)
 	})
-	return e.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}), k
+	return h.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}), k
 }
 
-// trees are the copies of a repository for programs in a tier: layers where
+// Trees are the copies of a repository for programs in a tier: layers where
 // something mounts them, else directories that are used again.
-func (e *Engine) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits) *workspace.Trees {
-	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(e.Home, "layers")}
+func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
+	return h.trees(repo, tier, workspace.Limits{})
+}
+
+func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits) *workspace.Trees {
+	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers")}
 	if tier.Mounts() {
 		o.Kind, o.Objects = workspace.Layered, objectsSeen
 		if uid, gid := tier.Owner(); uid != os.Geteuid() {
 			o.UID, o.GID = uid, gid
 		}
 	}
-	return workspace.New(e.treesDir(), repo, o)
+	return workspace.New(h.treesDir(), repo, o)
 }
 
 // writeRules puts the .gitignore files of the copy's base into dir. Those in
@@ -136,29 +159,23 @@ func writeRules(ctx context.Context, repo *git.Repo, tree *workspace.Tree, dir s
 	return nil
 }
 
-// copyOf makes a copy of a commit for the run.
-func (c *cycle) copyOf(ctx context.Context, purpose, commit string) (*copied, error) {
-	c.copied = true
-	return c.site().copyOf(ctx, purpose, commit)
-}
-
-// copyOf makes a copy of a commit, with its dependencies prepared.
-func (s site) copyOf(ctx context.Context, purpose, commit string) (*copied, error) {
+// Copy makes a copy of a commit, with its dependencies prepared.
+func (s Site) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, error) {
 	k, err := s.bare(ctx, purpose, commit)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx, k); err != nil {
-		return nil, errors.Join(err, k.remove(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, k.Remove(context.WithoutCancel(ctx)))
 	}
 	return k, nil
 }
 
 // bare makes a copy of a commit or tree. One of the same purpose that could not
 // be removed before goes first.
-func (s site) bare(ctx context.Context, purpose, commit string) (*copied, error) {
-	trees, k := s.copies(ctx, s.repo, s.tier(), s.id, purpose)
-	name := treeName(s.id, purpose)
+func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (*Copy, error) {
+	trees, k := s.copies(ctx, s.Repo, s.Tier(), s.ID, purpose)
+	name := TreeName(s.ID, purpose)
 	tree, err := trees.Make(ctx, name, commit)
 	if errors.Is(err, fs.ErrExist) {
 		if err := trees.Remove(ctx, name); err != nil {
@@ -167,7 +184,7 @@ func (s site) bare(ctx context.Context, purpose, commit string) (*copied, error)
 		tree, err = trees.Make(ctx, name, commit)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("copy %s: %w", short(commit), err)
+		return nil, fmt.Errorf("copy %s: %w", commit[:min(len(commit), 12)], err)
 	}
 	k.Tree = tree
 	if k.stores, err = trees.Stores(); err != nil {
@@ -176,12 +193,12 @@ func (s site) bare(ctx context.Context, purpose, commit string) (*copied, error)
 	return k, nil
 }
 
-// adopt takes up the copy that a dead process left of a commit, or returns nil
+// Adopt takes up the copy that a dead process left of a commit, or returns nil
 // if there is none.
-func (e *Engine) adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*copied, error) {
-	trees, k := e.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, purposeAct)
-	tree, err := trees.Adopt(ctx, treeName(run.ID, purposeAct), run.BaseCommit)
-	if isAbsent(err) {
+func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, error) {
+	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct)
+	tree, err := trees.Adopt(ctx, TreeName(run.ID, ForAct), run.BaseCommit)
+	if errors.Is(err, loop.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -189,4 +206,14 @@ func (e *Engine) adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*copi
 	}
 	k.Tree = tree
 	return k, nil
+}
+
+// Drop removes all copies of a run.
+func (h Host) Drop(ctx context.Context, repo *git.Repo, tier sandbox.Tier, id string) error {
+	trees := h.Trees(repo, tier)
+	var err error
+	for _, purpose := range []Purpose{ForAct, ForGate, ForBase, ForRetry, forSetup} {
+		err = errors.Join(err, trees.Remove(ctx, TreeName(id, purpose)))
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package engine
+package site
 
 import (
 	"context"
@@ -32,53 +32,40 @@ func (c confined) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return c.Box.Run(ctx, s)
 }
 
-// tools remembers what the programs of one run need, so that all of them get the
-// same.
-type tools struct{ found *kit.Kit }
+// Tools remembers what the programs of one run need, so that all of them get the
+// same. The zero value is ready for use.
+type Tools struct{ found *kit.Kit }
 
-// Kit is what the programs of the target's definition need beside their tree.
-// The error is a *loop.Fault that names a program which is not there.
-func (e *Engine) Kit(ctx context.Context, t Target) (kit.Kit, error) {
-	actor, err := e.Actor(ctx, t.Definition)
-	if err != nil {
-		return kit.Kit{}, err
+// Kit is what the programs of the definition need beside their tree.
+func (s Site) Kit(ctx context.Context) (kit.Kit, error) {
+	lines := append([]string{s.Definition.Verify, s.Definition.Guard, s.Definition.Sense}, s.Agent...)
+	if s.Definition.Setup != kit.None {
+		lines = append(lines, s.Definition.Setup)
 	}
-	return site{Engine: e, root: t.Workspace.Root, repo: t.Repo, def: t.Definition.WithDefaults(), agent: actor.Lines(), tools: &tools{}}.kit(ctx)
-}
-
-// kit is what the programs of the definition need beside their tree.
-func (s site) kit(ctx context.Context) (kit.Kit, error) {
-	lines := append([]string{s.def.Verify, s.def.Guard, s.def.Sense}, s.agent...)
-	if s.def.Setup != kit.None {
-		lines = append(lines, s.def.Setup)
+	if s.Tools.found != nil {
+		return *s.Tools.found, nil
 	}
-	if s.tools.found != nil {
-		return *s.tools.found, nil
-	}
-	k, err := kit.Recall(ctx, s.Exec, kit.Needs{Root: s.root, Environ: s.Environ, Lines: lines}, filepath.Join(s.Home, "kits"))
+	k, err := kit.Recall(ctx, s.Exec, kit.Needs{Root: s.Root, Environ: s.Environ, Lines: lines}, filepath.Join(s.Home, "kits"))
 	if err == nil {
-		s.tools.found = &k
+		s.Tools.found = &k
 	}
 	return k, err
 }
 
 // shelf is where the caches of the workspace lie.
-func (s site) shelf() kit.Shelf {
-	shelf := kit.Shelf{Dir: filepath.Join(s.Home, "caches", workspace.Key(s.repo)), UID: -1, GID: -1}
-	if uid, gid := s.tier().Owner(); uid != os.Geteuid() {
-		shelf.UID, shelf.GID = uid, gid
-	}
-	return shelf
+func (s Site) shelf() kit.Shelf {
+	uid, gid := s.Owner()
+	return kit.Shelf{Dir: filepath.Join(s.Home, "caches", workspace.Key(s.Repo)), UID: uid, GID: gid}
 }
 
 // egress is the way out for programs of the site: to the hosts of the
 // definition, and some more.
-func (s site) egress(more []string) (sandbox.Port, error) {
-	hosts, err := meter.ParseHosts(append(append([]string{}, s.def.Network...), more...))
+func (s Site) egress(more []string) (sandbox.Port, error) {
+	hosts, err := meter.ParseHosts(append(append([]string{}, s.Definition.Network...), more...))
 	if err != nil {
 		return sandbox.Port{}, err
 	}
-	proxy := &meter.Egress{Allow: hosts, Upstream: upstream(s.Environ), Denied: func(d meter.Denial) { s.say("network: " + d.String()) }}
+	proxy := &meter.Egress{Allow: hosts, Upstream: s.Upstream(), Denied: func(d meter.Denial) { s.Say("network: " + d.String()) }}
 	if s.Egress != nil {
 		s.Egress(proxy)
 	}
@@ -86,17 +73,18 @@ func (s site) egress(more []string) (sandbox.Port, error) {
 		Number: egressPort,
 		Serve: func(ctx context.Context, l net.Listener) {
 			if err := proxy.Serve(ctx, l); err != nil {
-				s.say("network: the proxy ended: " + err.Error())
+				s.Say("network: the proxy ended: " + err.Error())
 			}
 		},
 		Env: proxyEnviron,
 	}, nil
 }
 
-// upstream is the proxy through which this machine itself reaches the world.
-func upstream(environ []string) *url.URL {
+// Upstream is the proxy through which this machine itself reaches the world; nil
+// means that there is none.
+func (h Host) Upstream() *url.URL {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy"} {
-		if u, err := url.Parse(proc.Variable(environ, name)); err == nil && u.Host != "" {
+		if u, err := url.Parse(proc.Variable(h.Environ, name)); err == nil && u.Host != "" {
 			return u
 		}
 	}
@@ -114,26 +102,26 @@ func proxyEnviron(addr string) []string {
 	return append(env, "NO_PROXY="+local, "no_proxy="+local)
 }
 
-// setupError means that the dependencies of a tree could not be prepared, which
+// SetupError means that the dependencies of a tree could not be prepared, which
 // says nothing about what an agent did.
-type setupError struct {
-	setup kit.Setup
-	exit  int
-	text  string
+type SetupError struct {
+	command string
+	exit    int
+	text    string
 }
 
-func (e *setupError) Error() string {
-	return fmt.Sprintf("setup %q ended with exit status %d:\n%s", e.setup.Command, e.exit, e.text)
+func (e *SetupError) Error() string {
+	return fmt.Sprintf("setup %q ended with exit status %d:\n%s", e.command, e.exit, e.text)
 }
 
 // prepare puts what the set-up of a copy prepares below it, and runs that first
 // if nobody has for the same lockfiles. Copies that nothing mounts get a copy
 // of it.
-func (s site) prepare(ctx context.Context, k *copied) error {
-	if s.def.Setup == kit.None || s.def.Setup == "" && !s.tier().Mounts() {
+func (s Site) prepare(ctx context.Context, k *Copy) error {
+	if s.Definition.Setup == kit.None || s.Definition.Setup == "" && !s.Tier().Mounts() {
 		return nil
 	}
-	tools, err := s.kit(ctx)
+	tools, err := s.Kit(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +130,7 @@ func (s site) prepare(ctx context.Context, k *copied) error {
 		return err
 	}
 	defer closeFiles()
-	setup, err := tools.Plan(files, s.def.Setup)
+	setup, err := tools.Plan(files, s.Definition.Setup)
 	if err != nil || setup.Command == "" {
 		return err
 	}
@@ -161,7 +149,7 @@ func (s site) prepare(ctx context.Context, k *copied) error {
 }
 
 // layer is what a set-up prepares for the tree of k.
-func (s site) layer(ctx context.Context, setup kit.Setup, k *copied) (string, error) {
+func (s Site) layer(ctx context.Context, setup kit.Setup, k *Copy) (string, error) {
 	prepared := kit.Prepared{Dir: filepath.Join(s.Home, "setups")}
 	if dir, ok := prepared.Layer(setup.Digest); ok {
 		return dir, nil
@@ -174,20 +162,20 @@ func (s site) layer(ctx context.Context, setup kit.Setup, k *copied) (string, er
 	if dir, ok := prepared.Layer(setup.Digest); ok {
 		return dir, nil // Somebody else was quicker.
 	}
-	s.say("setup: " + setup.Command + " (once for these lockfiles)")
-	copied, err := s.bare(ctx, purposeSetup, k.From)
+	s.Say("setup: " + setup.Command + " (once for these lockfiles)")
+	copied, err := s.bare(ctx, forSetup, k.From)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = copied.remove(context.WithoutCancel(ctx)) }()
+	defer func() { _ = copied.Remove(context.WithoutCancel(ctx)) }()
 	if err := s.runSetup(ctx, setup, copied); err != nil {
 		return "", err
 	}
-	tools, err := s.kit(ctx)
+	tools, err := s.Kit(ctx)
 	if err != nil {
 		return "", err
 	}
-	w := kit.Written{Upper: copied.where(), Caches: copied.caches()}
+	w := kit.Written{Upper: copied.Where(), Caches: copied.caches()}
 	if w.Tracked, err = s.tracked(ctx, copied); err != nil {
 		return "", err
 	}
@@ -196,10 +184,10 @@ func (s site) layer(ctx context.Context, setup kit.Setup, k *copied) (string, er
 
 // tracked lists what a directory with a copy's own content has of the tree that
 // the copy was made from.
-func (s site) tracked(ctx context.Context, k *copied) ([]string, error) {
+func (s Site) tracked(ctx context.Context, k *Copy) ([]string, error) {
 	var paths []string
 	if k.Overlay() == nil {
-		entries, err := s.repo.List(ctx, k.From)
+		entries, err := s.Repo.List(ctx, k.From)
 		for _, e := range entries {
 			paths = append(paths, e.Path)
 		}
@@ -221,19 +209,22 @@ func (s site) tracked(ctx context.Context, k *copied) ([]string, error) {
 	return paths, nil
 }
 
-// setupTimeout bounds a set-up, which may have a lot to fetch.
-const setupTimeout = loop.DefaultWallClock
+const (
+	setupTimeout = loop.DefaultWallClock // it may have a lot to fetch
+	setupHead    = 24 << 10              // bytes kept of what it prints: the beginning
+	setupTail    = 8 << 10               // and the end
+)
 
 // runSetup runs a set-up on a copy of its own.
-func (s site) runSetup(ctx context.Context, setup kit.Setup, k *copied) error {
-	at, err := s.place(ctx, k, use{setup: true, hosts: setup.Hosts})
+func (s Site) runSetup(ctx context.Context, setup kit.Setup, k *Copy) error {
+	at, err := s.Place(ctx, k, Use{setup: true, Hosts: setup.Hosts})
 	if err != nil {
 		return err
 	}
-	defer at.done()
-	tail := proc.NewRing(senseHead, senseTail)
+	defer at.Done()
+	tail := proc.NewRing(setupHead, setupTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", setup.Command}, Dir: at.dir, Env: s.environ(nil), Stdout: tail, Stderr: tail, Timeout: setupTimeout, Tag: Tag(s.id),
+		Argv: []string{"/bin/sh", "-c", setup.Command}, Dir: at.Dir, Env: s.Env(), Stdout: tail, Stderr: tail, Timeout: setupTimeout, Tag: Tag(s.ID),
 	})
 	if err != nil {
 		return fmt.Errorf("start setup %q: %w", setup.Command, err)
@@ -242,16 +233,7 @@ func (s site) runSetup(ctx context.Context, setup kit.Setup, k *copied) error {
 		return context.Cause(ctx)
 	}
 	if res.Exit != 0 || res.Ended != proc.Exited {
-		return &setupError{setup, res.Exit, strings.TrimSpace(tail.String())}
+		return &SetupError{setup.Command, res.Exit, strings.TrimSpace(tail.String())}
 	}
 	return nil
-}
-
-// commandLines are the lines of a definition's own agent, for whoever tries its
-// gates without one.
-func commandLines(d loop.Definition) []string {
-	if d.AgentCommand == "" {
-		return nil
-	}
-	return []string{d.AgentCommand}
 }

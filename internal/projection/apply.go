@@ -1,4 +1,4 @@
-package engine
+package projection
 
 import (
 	"context"
@@ -15,59 +15,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// MaxFile is the largest file of a protocol's memory that is read, in bytes.
-const MaxFile = 4 << 20
-
-// files reads a workspace's memory. Names never leave the workspace, not even
-// by a link.
-type files struct{ root string }
-
-func (f files) Read(name string) (File, error) {
-	root, err := os.OpenRoot(f.root)
-	if err != nil {
-		return File{}, err
-	}
-	defer func() { _ = root.Close() }()
-	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openFlags, 0)
-	return bounded(file, err, MaxFile)
-}
-
-// readBounded reads a file outside of any workspace.
-func readBounded(name string, limit int64) (File, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
-	return bounded(file, err, limit)
-}
-
-func bounded(file *os.File, err error, limit int64) (File, error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		return File{}, nil
-	}
-	if err != nil {
-		return File{}, err
-	}
-	defer func() { _ = file.Close() }()
-	switch info, err := file.Stat(); {
-	case err != nil:
-		return File{}, err
-	case !info.Mode().IsRegular():
-		return File{}, fmt.Errorf("%s is not a regular file", file.Name())
-	case info.Size() > limit:
-		return File{Exists: true, TooBig: true}, nil
-	}
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if int64(len(data)) > limit {
-		return File{Exists: true, TooBig: true}, nil
-	}
-	return File{Exists: true, Content: string(data)}, err
-}
-
 var (
-	beforeWrite  = fault.New("engine.file.write.before")
-	beforeSync   = fault.New("engine.file.sync.before")
-	beforeRename = fault.New("engine.file.rename.before")
-	afterRename  = fault.New("engine.file.rename.after")
-	beforeAppend = fault.New("engine.file.append.before")
-	afterAppend  = fault.New("engine.file.append.after")
+	beforeWrite  = fault.New("projection.write.before")
+	beforeSync   = fault.New("projection.sync.before")
+	beforeRename = fault.New("projection.rename.before")
+	afterRename  = fault.New("projection.rename.after")
+	beforeAppend = fault.New("projection.append.before")
+	afterAppend  = fault.New("projection.append.after")
 )
 
 // apply writes one change. Every change can be applied again after a crash:
@@ -242,18 +196,4 @@ func aside(root *os.Root, name string, ch loop.Change) error {
 		return nil
 	}
 	return err
-}
-
-// diskFault gives errors of the disk the fix that a person can apply.
-func diskFault(err error) error {
-	f := &loop.Fault{Exit: loop.ExitError, What: "write", Why: err.Error(), Err: err}
-	switch {
-	case diskFull(err):
-		f.Fix = "free disk space and run it again"
-	case errors.Is(err, fs.ErrPermission) || readOnly(err):
-		f.Fix = "make the folder writable and run it again"
-	default:
-		return err
-	}
-	return f
 }

@@ -1,4 +1,4 @@
-package engine
+package site
 
 import (
 	"context"
@@ -23,19 +23,19 @@ const (
 	betweenCollect = 24 * time.Hour
 )
 
-// collect removes, at most once a day, layers and prepared dependencies that
+// Collect removes, at most once a day, layers and prepared dependencies that
 // no run has wanted for long.
-func (e *Engine) collect(ctx context.Context, repo *git.Repo) error {
-	mark := filepath.Join(e.Home, "collected")
-	now := e.Now()
+func (h Host) Collect(ctx context.Context, repo *git.Repo) error {
+	mark := filepath.Join(h.Home, "collected")
+	now := h.Now()
 	if info, err := os.Stat(mark); err == nil && now.Sub(info.ModTime()) < betweenCollect {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(e.Home, "layers")); err != nil {
+	if _, err := os.Stat(filepath.Join(h.Home, "layers")); err != nil {
 		return nil //nolint:nilerr // Nothing was made yet.
 	}
-	_, err := e.trees(repo, sandbox.Full, workspace.Limits{}).Collect(ctx, workspace.Policy{Now: now, Age: keepLayers, Count: leastLayers})
-	err = errors.Join(err, kit.Prepared{Dir: filepath.Join(e.Home, "setups")}.Collect(now.Add(-keepSetups), leastSetups))
+	_, err := h.Trees(repo, sandbox.Full).Collect(ctx, workspace.Policy{Now: now, Age: keepLayers, Count: leastLayers})
+	err = errors.Join(err, kit.Prepared{Dir: filepath.Join(h.Home, "setups")}.Collect(now.Add(-keepSetups), leastSetups))
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-package engine
+package site
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // limited starts programs within limits, whatever confines them.
-type limited struct{ Exec }
+type limited struct{ agent.Exec }
 
 // Run starts s.
 func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
@@ -24,8 +25,8 @@ func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return l.Exec.Run(ctx, s)
 }
 
-// limitText says which limit a program ran into, empty for none.
-func limitText(l proc.Limit, took time.Duration) string {
+// LimitText says which limit a program ran into, empty for none.
+func LimitText(l proc.Limit, took time.Duration) string {
 	switch l {
 	case proc.ProcessesLimit:
 		return fmt.Sprintf("it ran into the limit of %d processes", mostProcesses)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package engine
+package projection
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func TestALineIsAppendedOnceHoweverTheFileEnds(t *testing.T) {
 
 func TestAnAppendThatFailsIsCompletedByTheNext(t *testing.T) {
 	for point, after := range map[string]map[string]string{
-		"engine.file.append.before": {}, "engine.file.append.after": {logPath: header + "line 1\n"},
+		"projection.append.before": {}, "projection.append.after": {logPath: header + "line 1\n"},
 	} {
 		for name, e := range errnos {
 			t.Run(point+" "+name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestAFileIsReadAsItIsOrNotAtAll(t *testing.T) {
 		"one too big":       {"big", File{Exists: true, TooBig: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := files{root}.Read(c.path)
+			got, err := Memory{Root: root}.Read(c.path)
 			if err != nil || got != c.want {
 				t.Errorf("Read = exists %v, %d bytes, too big %v, %v", got.Exists, len(got.Content), got.TooBig, err)
 			}
@@ -224,7 +224,7 @@ func TestAFileIsReadAsItIsOrNotAtAll(t *testing.T) {
 	for name, path := range map[string]string{
 		"below a file": "file/STATE.md", "a folder": ".loops", "outside": "../x", "far outside": "/etc/hostname", "out and in": ".loops/../../x",
 	} {
-		if got, err := (files{root}).Read(path); err == nil || got != (File{}) {
+		if got, err := (Memory{Root: root}).Read(path); err == nil || got != (File{}) {
 			t.Errorf("%s: Read = %+v, %v; want an error", name, got, err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestWhatIsNoFileOfTheWorkspaceIsNeitherReadNorWritten(t *testing.T) {
 				}
 				before := held(t, root)
 				within(t, "reading "+name, func() {
-					if got, err := (files{root}).Read(path); err == nil || got != (File{}) {
+					if got, err := (Memory{Root: root}).Read(path); err == nil || got != (File{}) {
 						t.Errorf("Read = %+v, %v; want an error", got, err)
 					}
 				})
@@ -342,7 +342,7 @@ func TestAWorkspaceThatIsGoneIsAnError(t *testing.T) {
 	if err := applied(t, gone, edits("", "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("applied = %v, want that it does not exist", err)
 	}
-	if _, err := (files{gone}).Read(statePath); err == nil {
+	if _, err := (Memory{Root: gone}).Read(statePath); err == nil {
 		t.Error("a file of a workspace that is gone was read as one that is missing")
 	}
 	if err := applied(t, gone); err != nil {

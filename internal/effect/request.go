@@ -1,0 +1,53 @@
+package effect
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Approved are the effects that an approved landing or pull request consists of, and
+// no others.
+func Approved(a loop.Approval, now time.Time) []loop.EffectRequest {
+	args := map[string]string{
+		ArgBranch: a.Action.Branch, ArgCommit: a.Action.Commit, ArgBase: a.Action.Base, ArgOnto: a.Action.Onto,
+		ArgTree: a.Tree, ArgWhen: now.UTC().Format(time.RFC3339),
+	}
+	if a.Action.Kind == loop.ActionPullRequest {
+		return pullRequest(a, args)
+	}
+	if a.Action.Merge {
+		args[ArgMerge] = "true"
+		args[ArgMessage] = fmt.Sprintf("Land %s\n\nPawl-Approval: %s\nPawl-Tree: %s\n", a.Action.Branch, a.ID, a.Tree)
+	}
+	return []loop.EffectRequest{{Kind: KindLand, Key: a.ID + "/land", Args: args}}
+}
+
+// pullRequest are the two steps of an approved pull request. The second
+// builds on the first, and neither is repeated blindly.
+func pullRequest(a loop.Approval, args map[string]string) []loop.EffectRequest {
+	args[ArgRemote] = a.Action.Remote
+	title, body, _ := strings.Cut(strings.TrimSpace(a.Action.Why), "\n")
+	if title == "" {
+		title = a.Action.Branch
+	}
+	pull := maps.Clone(args)
+	pull[ArgTitle] = title
+	pull[ArgBody] = strings.TrimSpace(body + "\n\nPawl-Approval: " + a.ID + "\nPawl-Tree: " + a.Tree)
+	return []loop.EffectRequest{
+		{Kind: KindPush, Key: a.ID + "/push", Args: args},
+		{Kind: KindPullRequest, Key: a.ID + "/pull_request", Args: pull},
+	}
+}
+
+// Flags is what a human should know before a proposal lands, as its effect
+// carries it.
+func Flags(e loop.Effect) []string {
+	if e.Args[ArgFlags] == "" {
+		return nil
+	}
+	return strings.Split(e.Args[ArgFlags], "\n")
+}

@@ -1,0 +1,23 @@
+package projection
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// DiskFault gives errors of the disk the fix that a person can apply: it is a
+// *loop.Fault then, and err as it was otherwise.
+func DiskFault(err error) error {
+	f := &loop.Fault{Exit: loop.ExitError, What: "write", Why: err.Error(), Err: err}
+	switch {
+	case diskFull(err):
+		f.Fix = "free disk space and run it again"
+	case errors.Is(err, fs.ErrPermission) || readOnly(err):
+		f.Fix = "make the folder writable and run it again"
+	default:
+		return err
+	}
+	return f
+}

@@ -1,0 +1,76 @@
+// Package projection writes the files of a loop's memory from the changes that a
+// run has recorded, and reads them as a person may have left them. Writing again
+// after a crash changes nothing: what is there already stays, and so does what a
+// person wrote meanwhile.
+//
+// It never decides what the files say, never writes what is not recorded first,
+// keeps no rows, and follows no link out of the workspace.
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// MaxFile is the largest file of a protocol's memory that is read, in bytes.
+const MaxFile = 4 << 20
+
+// File is a file as it was read. The zero File did not exist.
+type File struct {
+	Exists  bool
+	Content string
+	TooBig  bool // Content is empty then: over the limit, which is MaxFile for a memory
+}
+
+// Memory is the files in which a loop keeps what it knows. Its methods may be
+// called by several processes at once.
+type Memory struct {
+	Home string // pawl's, where it stands which run was written last
+	Root string // of the workspace
+	Loop string // id
+}
+
+// Read reads a file of the workspace, by its path with slashes. Names never leave
+// the workspace, not even by a link.
+func (m Memory) Read(name string) (File, error) {
+	root, err := os.OpenRoot(m.Root)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = root.Close() }()
+	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openFlags, 0)
+	return bounded(file, err, MaxFile)
+}
+
+// ReadFile reads a file outside of any workspace, if it has at most limit bytes.
+func ReadFile(name string, limit int64) (File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	return bounded(file, err, limit)
+}
+
+func bounded(file *os.File, err error, limit int64) (File, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = file.Close() }()
+	switch info, err := file.Stat(); {
+	case err != nil:
+		return File{}, err
+	case !info.Mode().IsRegular():
+		return File{}, fmt.Errorf("%s is not a regular file", file.Name())
+	case info.Size() > limit:
+		return File{Exists: true, TooBig: true}, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if int64(len(data)) > limit {
+		return File{Exists: true, TooBig: true}, nil
+	}
+	return File{Exists: true, Content: string(data)}, err
+}

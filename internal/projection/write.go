@@ -1,0 +1,93 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// The rows of file changes outlive the writing of the files until the loop's
+// next transaction, so that a quiet run is two transactions. Which run's changes
+// were written last stands in a file of the loop, which is also the lock under
+// which files are written: two processes never write one loop's files at once,
+// and what was written is not merged again into what a person wrote since. A
+// power cut may lose the file; then the changes are merged again, which leaves
+// alone what is there.
+
+type written struct {
+	file *os.File
+	run  string // id of the run whose changes were written last
+	free func() error
+}
+
+// lock waits for other writers of the loop's files.
+func (m Memory) lock() (*written, error) {
+	dir := filepath.Join(m.Home, "written")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, m.Loop), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &written{file: f}
+	if w.free, err = lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 256))
+	if w.run = string(text); err != nil {
+		return nil, errors.Join(err, w.unlock())
+	}
+	return w, nil
+}
+
+// wrote notes that all changes of the run so far are written.
+func (w *written) wrote(runID string) error {
+	if w.run == runID {
+		return nil
+	}
+	err := w.file.Truncate(0)
+	if err == nil {
+		_, err = w.file.WriteAt([]byte(runID), 0)
+	}
+	return err
+}
+
+func (w *written) unlock() error { return errors.Join(w.free(), w.file.Close()) }
+
+// Write writes recorded changes into the workspace, in their order up to the one
+// that fails, and says how many of them are there now. All changes of a run that
+// has ended are there once it returns without an error.
+func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingChange) (done int, err error) {
+	if len(changes) == 0 {
+		return 0, nil
+	}
+	w, err := m.lock()
+	if err != nil {
+		return 0, DiskFault(err)
+	}
+	defer func() { err = errors.Join(err, w.unlock()) }()
+	root, err := os.OpenRoot(m.Root)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = root.Close() }()
+	for i, p := range changes {
+		// A run's own changes come in several batches; those of another run that
+		// the file names were all written, by a process that ended it.
+		if p.RunID != w.run || p.RunID == run.ID {
+			if err := apply(ctx, root, p.Change); err != nil {
+				return i, fmt.Errorf("write %s: %w", p.Path, DiskFault(err))
+			}
+		}
+	}
+	if run.State != loop.RunEnded {
+		return len(changes), nil
+	}
+	return len(changes), w.wrote(run.ID)
+}

@@ -1,0 +1,75 @@
+package site
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+const (
+	promptName = "prompt.md"
+	reportName = "report.json"
+)
+
+// TurnDir holds the prompt and the report of one turn while the run lives.
+func (h Host) TurnDir(id string, n int) string {
+	return filepath.Join(h.RunDir(id), "turn-"+strconv.Itoa(n))
+}
+
+// PromptFile is where the prompt of a turn is.
+func (h Host) PromptFile(id string, n int) string { return filepath.Join(h.TurnDir(id, n), promptName) }
+
+// ReportFile is where the report of a turn is, if its agent wrote one.
+func (h Host) ReportFile(id string, n int) string { return filepath.Join(h.TurnDir(id, n), reportName) }
+
+// OpenTurn makes the folder of a turn, for the user that programs run as.
+func (s Site) OpenTurn(n int) (string, error) {
+	dir := s.TurnDir(s.ID, n)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, s.give(dir)
+}
+
+// FreshTurn makes the folder of a turn anew: what an earlier try of it left there
+// is no report of this one, and may be links.
+func (s Site) FreshTurn(n int) (string, error) {
+	if err := os.RemoveAll(s.TurnDir(s.ID, n)); err != nil {
+		return "", err
+	}
+	return s.OpenTurn(n)
+}
+
+// SeenTurn is where programs see the folder of a turn.
+func (s Site) SeenTurn(dir string) string {
+	return sandbox.Bind{From: dir, To: turnSeen}.At(s.Tier())
+}
+
+// WritePrompt puts the prompt into the folder of a turn.
+func (s Site) WritePrompt(n int, prompt string) error {
+	name := s.PromptFile(s.ID, n)
+	if err := os.WriteFile(name, []byte(prompt), 0o600); err != nil {
+		return err
+	}
+	return s.give(name)
+}
+
+// Owner is the user and the group that programs run as, -1 and -1 if it is pawl's
+// own.
+func (s Site) Owner() (uid, gid int) {
+	if uid, gid := s.Tier().Owner(); uid != os.Geteuid() {
+		return uid, gid
+	}
+	return -1, -1
+}
+
+// give makes a file or folder belong to the user that programs run as.
+func (s Site) give(name string) error {
+	uid, gid := s.Owner()
+	if uid < 0 {
+		return nil
+	}
+	return os.Lchown(name, uid, gid)
+}

@@ -1,0 +1,90 @@
+package transcript
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/redact"
+)
+
+const (
+	eventText = 8 << 10 // the longest text of one output event
+	outputCap = 1 << 20 // how much of an output becomes events; the rest is counted
+)
+
+// Output turns what a program prints into events of whole lines, with no
+// secret in them. Past a cap it only counts. Standard output and standard
+// error write at the same time.
+type Output struct {
+	mu    sync.Mutex
+	safe  *redact.Writer // before lines
+	lines lines
+}
+
+// Output makes a writer for what one program prints. Secrets that are learned later
+// are not hidden in it.
+func (t *Transcript) Output() *Output {
+	o := &Output{lines: lines{t: t, left: outputCap}}
+	o.safe = t.Secrets().Writer(&o.lines)
+	return o
+}
+
+// Write implements io.Writer. It never fails.
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.safe.Write(p)
+}
+
+// End emits the last line and says how much was left out.
+func (o *Output) End() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_ = o.safe.Close() // Lines never fail.
+	o.lines.finish()
+}
+
+// lines turns text into events.
+type lines struct {
+	t       *Transcript
+	left    int
+	line    []byte
+	dropped int64
+}
+
+func (o *lines) Write(p []byte) (int, error) {
+	n := len(p)
+	if keep := min(len(p), o.left); keep < len(p) {
+		if o.dropped == 0 {
+			defer o.t.Note("output beyond %d bytes is not kept", outputCap)
+		}
+		o.dropped += int64(len(p) - keep)
+		p = p[:keep]
+	}
+	o.left -= len(p)
+	o.line = append(o.line, p...)
+	for {
+		cut := bytes.LastIndexByte(o.line[:min(len(o.line), eventText)], '\n') + 1
+		if cut == 0 && len(o.line) >= eventText {
+			cut = eventText
+		}
+		if cut == 0 {
+			return n, nil
+		}
+		o.t.Emit(loop.EventOutput, string(o.line[:cut]))
+		o.line = o.line[cut:]
+	}
+}
+
+func (o *lines) finish() {
+	if len(o.line) > 0 {
+		o.t.Emit(loop.EventOutput, string(o.line))
+		o.line = nil
+	}
+	if o.dropped > 0 {
+		o.t.Emit(loop.EventNote, fmt.Sprintf("%d bytes of output were left out", o.dropped))
+	}
+}

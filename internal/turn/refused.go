@@ -1,0 +1,38 @@
+package turn
+
+import (
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/proc"
+)
+
+// Refused is a turn that could not be taken for a reason that a person can
+// act on: the agent has nothing to identify itself with, or no model.
+func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
+	text := f.Error()
+	if f.Fix != "" {
+		text += "; " + f.Fix
+	}
+	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
+}
+
+// Denials tells a person of what did not pass. A program that asks its vendor's
+// address for something else than a model does so again and again: each such
+// path is told once.
+func Denials(say func(string)) func(meter.Denial) {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(d meter.Denial) {
+		mu.Lock()
+		again := d.Reason == model.ReasonNoCall && told[d.Detail]
+		told[d.Detail] = true
+		mu.Unlock()
+		if !again {
+			say("network: " + d.String())
+		}
+	}
+}
