@@ -79,7 +79,7 @@ func (a *app) printPlan(plan initiation, o initOptions) {
 		{"verify", o.Verify},
 		{"guard", o.Guard},
 		{"setup", o.Setup},
-		{"agent", o.AgentCommand},
+		{"agent", joined(" · ", o.Agent, o.AgentCommand)},
 		{"env", strings.Join(o.Env, " ")},
 	} {
 		p.field("  ", row.label, row.text)
