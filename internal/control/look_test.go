@@ -210,7 +210,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		view RunView
 		want string
 	}{
-		"its process died": {RunView{State: "dead"}, "the next `pawl run tidy` concludes it and keeps its work"},
+		"its process died": {RunView{State: "dead"}, "pawl recover concludes it and keeps its work, as every command does that writes"},
 		"a proposal":       {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
 		"a proposal with a question": {
 			RunView{Outcome: loop.OutcomeProposed, Branch: "pawl/tidy/3", Approval: "ap_1", Answer: loop.ApprovalOpen},
