@@ -78,7 +78,7 @@ func (a *app) printPlan(plan initiation, o initOptions) {
 		{"sense", o.Sense},
 		{"verify", o.Verify},
 		{"guard", o.Guard},
-		{"setup", o.Setup},
+		{"setup", firstOf(o.Setup, o.SetupFound)},
 		{"agent", joined(" · ", o.Agent, o.AgentCommand)},
 		{"env", strings.Join(o.Env, " ")},
 	} {
