@@ -109,7 +109,7 @@ func (a *app) printAudit(found control.Audit) error {
 		if len(c.Breaks) > 0 {
 			return &loop.Fault{
 				Exit: loop.ExitError, What: "the audit of " + chainName(c) + " is broken", Why: c.Breaks[0].String(),
-				Fix: "see who could write there; `pawl audit log LOOP --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
+				Fix: "see who could write there; `pawl audit log " + firstOf(c.Loop, "LOOP") + " --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
 			}
 		}
 	}
