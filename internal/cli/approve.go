@@ -90,7 +90,7 @@ func (a *app) answering(ctx context.Context, ref string, o answerOptions, yes bo
 		if err != nil {
 			return err
 		}
-		if !a.json {
+		if yes && !a.json {
 			if err := a.printApproval(v); err != nil {
 				return err
 			}

@@ -109,7 +109,7 @@ func (a *app) printAudit(found control.Audit) error {
 		if len(c.Breaks) > 0 {
 			return &loop.Fault{
 				Exit: loop.ExitError, What: "the audit of " + chainName(c) + " is broken", Why: c.Breaks[0].String(),
-				Fix: "see who could write there; `pawl audit log LOOP --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
+				Fix: "see who could write there; `pawl audit log " + firstOf(c.Loop, "LOOP") + " --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (a *app) listAudit(found control.Audit) error {
 		}
 		text := fmt.Sprintf("%s entries, head %s", number(c.Links), orDash(shortHash(c.Head)))
 		if c.Log != "" {
-			text += fmt.Sprintf("; run log: %s lines", number(int64(c.Lines)))
+			text += "; run log: " + count(c.Lines, "line")
 		}
 		if c.Earlier > 0 {
 			text += fmt.Sprintf(" and %d from before the chain, which nothing vouches for", c.Earlier)
@@ -164,6 +164,9 @@ chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" +
 				name := control.All
 				if len(args) == 1 {
 					name = args[0]
+				}
+				if a.jq != "" {
+					return usage(cmd, "--jq cannot be combined with lines of JSON, which would no longer verify")
 				}
 				return s.ExportAudit(cmd.Context(), name, a.Out)
 			})
@@ -216,7 +219,7 @@ func (a *app) printRewritten(l control.RunLog) error {
 		p.line("✓ %s is what its runs have written; nothing was changed", cleanLine(l.Path))
 		return p.err
 	}
-	p.line("✓ %s is written anew: %d lines", cleanLine(l.Path), l.Lines+l.Earlier)
+	p.line("✓ %s is written anew: %s", cleanLine(l.Path), count(l.Lines+l.Earlier, "line"))
 	p.field("  ", "kept", l.Kept)
 	return p.err
 }

@@ -35,6 +35,12 @@ edited again. The definition itself is replaced at once and only by what you agr
 // edit goes round until the copy is saved or given up. A copy that was not
 // saved is kept and named, because nothing that a person wrote is lost.
 func (a *app) edit(ctx context.Context, f control.Found) error {
+	if strings.TrimSpace(a.variable("VISUAL")+a.variable("EDITOR")) == "" && !a.asks() {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "edit " + f.Shown, Why: "this is no terminal, and neither VISUAL nor EDITOR is set",
+			Fix: "run it on a terminal, or set EDITOR to a program that edits the file that it is given",
+		}
+	}
 	d, err := control.Edit(f)
 	if err != nil {
 		return err

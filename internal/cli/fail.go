@@ -76,13 +76,24 @@ func faultOf(err error) loop.Fault {
 		return loop.Fault{
 			What: h.What + " is held by another process",
 			Why:  fmt.Sprintf("process %d on %s has it", h.Holder.PID, h.Holder.Node),
-			Fix:  "wait until it has ended, or stop it: pawl stop RUN",
+			Fix:  freeing(h.What),
 		}
 	}
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return loop.Fault{What: err.Error(), Why: "another process took the run over", Fix: "see what became of it: pawl runs"}
 	}
 	return loop.Fault{What: err.Error()}
+}
+
+// freeing says how what another process holds gets free. Only a run that is named
+// in full can be stopped by its name.
+func freeing(what string) string {
+	fix := "wait until it has ended"
+	if run, ok := strings.CutPrefix(what, "run "); ok && !strings.HasPrefix(run, "#") && strings.Contains(run, "#") {
+		run, _, _ = strings.Cut(run, " ")
+		fix += ", or stop it: pawl stop " + run
+	}
+	return fix
 }
 
 // evidenceLines is how much of a failed gate stands in an explanation; the rest

@@ -69,7 +69,7 @@ func TestAFailureSaysWhatWhyAndTheFix(t *testing.T) {
 		},
 		"the holder is named": {
 			&loop.HeldError{What: "run x#1", Holder: loop.Holder{PID: 7, Node: "host"}},
-			"pawl: run x#1 is held by another process\n  why: process 7 on host has it\n  fix: wait until it has ended, or stop it: pawl stop RUN\n",
+			"pawl: run x#1 is held by another process\n  why: process 7 on host has it\n  fix: wait until it has ended, or stop it: pawl stop x#1\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

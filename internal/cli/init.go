@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.StringArrayVar(&o.Env, "env", nil, "`name` of a variable that agent and gates get (repeat it)")
 	complete(cmd, "pattern", completePatterns())
 	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
-	complete(cmd, "agent", among("claude", "codex", "gemini", "opencode", "qwen", "goose", "command"))
+	complete(cmd, "agent", among(append(slices.Clone(programs), "command")...))
 	return cmd
 }
 
@@ -116,8 +117,8 @@ func (a *app) planned(ctx context.Context, survey control.Survey, o initOptions)
 	if o.Verify == "" && o.Tier != loop.TierReport {
 		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
 	}
-	if o.AgentCommand == "" {
-		plan.Missing = append(plan.Missing, "agent: none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again")
+	if problem := agentMissing(survey, o); problem != "" {
+		plan.Missing = append(plan.Missing, "agent: "+problem)
 	}
 	dry := o.ScaffoldRequest
 	dry.DryRun = true
@@ -137,6 +138,24 @@ func (a *app) planned(ctx context.Context, survey control.Survey, o initOptions)
 	data := cost.Data()
 	plan.Estimate = &data
 	return plan, nil
+}
+
+// programs are the agents that init looks for.
+var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
+
+// agentMissing says what a person has to do until somebody acts in the loop.
+func agentMissing(survey control.Survey, o initOptions) string {
+	installed := slices.ContainsFunc(survey.Agents, func(a control.AgentView) bool { return a.Name == o.Agent })
+	switch {
+	case o.AgentCommand != "" || installed:
+	case o.Agent == "":
+		return "none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again"
+	case o.Agent == "command" || o.Agent == "acp":
+		return o.Agent + " starts a program of yours; say it with --agent-command 'PROGRAM'"
+	case slices.Contains(programs, o.Agent):
+		return o.Agent + " is not installed; pawl agent drivers says how to get it"
+	}
+	return ""
 }
 
 // left says that nothing was written, and how it would be.
@@ -189,6 +208,10 @@ func (a *app) written(plan initiation, o initOptions, added bool) error {
 		p.line("wrote       %s", clean(f.Path))
 	}
 	p.line("")
+	if len(plan.Missing) > 0 {
+		p.line("first: say what is marked with ! above, in %s: pawl config edit %s", clean(plan.Loop.Path), o.Name)
+		p.line("")
+	}
 	p.line("next:  pawl check %s            is the definition complete?", o.Name)
 	p.line("       pawl doctor %s --live    will it run here, and do its gates pass on the base?", o.Name)
 	p.line("       pawl run %s              one run, live", o.Name)
@@ -211,7 +234,8 @@ func (a *app) ask(o *initOptions) {
 		{"scope, globs with spaces between", &scope},
 		{"verify, the gate", &o.Verify},
 		{"guard, must always pass", &o.Guard},
-		{"agent command", &o.AgentCommand},
+		{"agent (" + strings.Join(programs, ", ") + ", api, acp, command)", &o.Agent},
+		{"its program, for acp and command", &o.AgentCommand},
 	} {
 		answer, ok := a.answer(q.what + " [" + cleanLine(*q.at) + "]: ")
 		if answer != "" {
@@ -222,4 +246,7 @@ func (a *app) ask(o *initOptions) {
 		}
 	}
 	o.Tier, o.Scope = loop.Tier(tier), strings.Fields(scope)
+	if o.AgentCommand != "" && o.Agent == "" {
+		o.Agent = "command"
+	}
 }

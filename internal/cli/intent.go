@@ -108,14 +108,14 @@ func (a *app) printIntent(i intent) error {
 	p.field("  ", "scope", strings.Join(i.Scope, ", "))
 	p.field("  ", "protect", strings.Join(i.Protect, ", "))
 	p.field("  ", "env", strings.Join(i.Env, ", "))
-	limits := fmt.Sprintf("%d iterations, %d items, %s per turn, %s per run", i.Limits.Iterations, i.Limits.Items,
+	limits := fmt.Sprintf("%s, %s, %s per turn, %s per run", count(i.Limits.Iterations, "iteration"), count(i.Limits.Items, "item"),
 		millis(i.Limits.StepSeconds*1000), millis(i.Limits.WallSeconds*1000))
 	if i.Limits.OutputTokens > 0 {
 		limits += fmt.Sprintf(", %s output tokens", number(i.Limits.OutputTokens))
 	}
 	p.field("  ", "limits", limits)
 	if i.Paused != "" {
-		p.field("  ", "paused", i.Paused+": it would not run (pawl resume "+i.Loop+")")
+		p.field("  ", "paused", i.Paused+": it would not run ("+control.ResumeCommand(i.Loop, i.Paused)+")")
 	}
 	p.line("dry run: nothing was started, nothing was written")
 	return p.err

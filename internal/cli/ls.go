@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func (a *app) cmdLs() *cobra.Command {
@@ -15,7 +17,7 @@ func (a *app) cmdLs() *cobra.Command {
 		Use: "ls", Short: "List the loops of the workspace", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.reading(cmd.Context(), func(s *control.Service) error {
-				rows, err := s.Loops(cmd.Context())
+				rows, err := s.Listing(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -71,19 +73,36 @@ func (a *app) loopState(row control.LoopRow) string {
 	case "running":
 		return s.green("● running")
 	}
+	if row.Rests != nil {
+		return s.yellow("◌ rests")
+	}
 	return row.State
 }
 
 // problems says below the table what cannot be run, what is paused by which
-// switch, and what waits for a person.
+// switch, what rests, what died, and what waits for a person. The switch of all
+// loops is said once.
 func (a *app) problems(rows []control.LoopRow) error {
 	p := printer{w: a.Out}
+	if i := slices.IndexFunc(rows, func(row control.LoopRow) bool { return control.StopsAll(row.Paused) }); i >= 0 {
+		p.line("every loop is paused by %s (pawl resume --all)", cleanLine(rows[i].Paused))
+	}
 	for _, row := range rows {
+		name := cleanLine(row.Name)
 		if row.Problem != "" {
-			p.line("%s: %s (pawl run %s says more)", cleanLine(row.Name), cleanLine(row.Problem), cleanLine(row.Name))
+			p.line("%s: %s (pawl run %s says more)", name, cleanLine(row.Problem), name)
 		}
-		if row.Paused != "" {
-			p.line("%s is paused by %s (pawl resume %s)", cleanLine(row.Name), cleanLine(row.Paused), cleanLine(row.Name))
+		if row.Paused != "" && !control.StopsAll(row.Paused) {
+			p.line("%s is paused by %s (pawl resume %s)", name, cleanLine(row.Paused), name)
+		}
+		if row.Rests != nil {
+			p.line("%s rests %s (pawl resume %s ends that)", name, cleanLine(restText(row.Rests)), name)
+		}
+		if row.State == "dead" {
+			p.line("%s: the process of run #%d is gone (pawl recover concludes it and keeps its work)", name, row.LastN)
+		}
+		if row.Outcome == loop.OutcomeEscalated {
+			p.line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)
 		}
 		p.approvals(row)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +18,29 @@ func (a *app) cmdRecover() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactly(0),
 		Long: `List the snapshots below refs/pawl/snapshots: work of runs that is on no branch, because a run was
-stopped, failed or waits for a human. Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.`,
+stopped, failed or waits for a human. A run whose process died is concluded first, so that its work is among them.
+Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			dead := false
+			list := func(s *control.Service) error {
 				rows, err := s.Snapshots(cmd.Context())
 				if err != nil {
 					return err
 				}
 				return a.printSnapshots(rows)
+			}
+			err := a.reading(cmd.Context(), func(s *control.Service) error {
+				loops, err := s.Loops(cmd.Context())
+				dead = slices.ContainsFunc(loops, func(row control.LoopRow) bool { return row.State == "dead" })
+				if err != nil || dead {
+					return err
+				}
+				return list(s)
 			})
+			if err != nil || !dead {
+				return err
+			}
+			return a.writing(cmd.Context(), nil, list)
 		},
 	}
 	cmd.AddCommand(a.cmdRecoverShow(), a.cmdRecoverRestore(), a.cmdRecoverPrune())

@@ -88,10 +88,10 @@ func restText(r *control.RestView) string {
 func stepNotes(s loop.Step) string {
 	notes := ""
 	if s.Attempts > 0 {
-		notes += fmt.Sprintf(" · %d attempts", s.Attempts)
+		notes += " · " + count(s.Attempts, "attempt")
 	}
 	if s.Streak > 0 {
-		notes += fmt.Sprintf(" · %s failed %d times on the same tree", s.StreakGate, s.Streak)
+		notes += fmt.Sprintf(" · %s failed %s on the same tree", s.StreakGate, count(s.Streak, "time"))
 	}
 	if s.WaitsFor != "" {
 		notes += " · waits for " + cleanLine(s.WaitsFor)

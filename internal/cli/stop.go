@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
@@ -14,10 +17,14 @@ refs/pawl/snapshots; the loop may run again. A run that has ended already is lef
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			began := a.Now().Truncate(time.Millisecond) // as the store keeps times
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
 				view, err := s.Stop(cmd.Context(), args[0], "pawl stop")
 				if err != nil {
 					return err
+				}
+				if view.Ended != nil && view.Ended.Before(began) {
+					_, _ = fmt.Fprintf(a.Err, "pawl: %s had ended already; nothing was stopped\n", cleanLine(runName(view)))
 				}
 				return a.printRun(view)
 			})

@@ -78,8 +78,8 @@ func (a *app) printPlan(plan initiation, o initOptions) {
 		{"sense", o.Sense},
 		{"verify", o.Verify},
 		{"guard", o.Guard},
-		{"setup", o.Setup},
-		{"agent", o.AgentCommand},
+		{"setup", firstOf(o.Setup, o.SetupFound)},
+		{"agent", joined(" · ", o.Agent, o.AgentCommand)},
 		{"env", strings.Join(o.Env, " ")},
 	} {
 		p.field("  ", row.label, row.text)

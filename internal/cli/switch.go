@@ -74,7 +74,7 @@ func (a *app) cmdResume() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printSwitch(sw)
+				return a.printResumed(sw)
 			})
 		})
 }
@@ -124,21 +124,49 @@ func (a *app) printSwitch(sw control.Switched) error {
 	if a.json {
 		return a.printJSON(sw)
 	}
-	who := firstOf(sw.Loop, "every loop")
 	p := printer{w: a.Out}
-	switch {
-	case sw.Paused && sw.Was:
-		p.line("‖ %s is paused already by %s", cleanLine(who), cleanLine(sw.Switch))
-	case sw.Paused:
-		p.line("‖ %s is paused by %s", cleanLine(who), cleanLine(sw.Switch))
-	default:
-		p.line("✓ %s may run: %s is cleared", cleanLine(who), cleanLine(sw.Switch))
+	already := ""
+	if sw.Was {
+		already = " already"
 	}
-	for _, h := range sw.Holds {
-		p.line("  it no longer rests: %s", cleanLine(h))
-	}
+	p.line("‖ %s is paused%s by %s", switched(sw), already, cleanLine(sw.Switch))
 	if len(sw.Stopped) > 0 {
 		p.line("  stopped: %s", cleanLine(strings.Join(sw.Stopped, ", ")))
 	}
 	return p.err
+}
+
+// switched is what a switch is about, in words.
+func switched(sw control.Switched) string { return cleanLine(firstOf(sw.Loop, "every loop")) }
+
+// printResumed says what was cleared. A loop that another switch still stops is
+// an error: who resumed it wants it to run.
+func (a *app) printResumed(sw control.Switched) error {
+	if a.json {
+		if err := a.printJSON(sw); err != nil {
+			return err
+		}
+	} else {
+		p := printer{w: a.Out}
+		switch {
+		case sw.Paused:
+		case sw.Was:
+			p.line("✓ %s may run: no switch was set", switched(sw))
+		default:
+			p.line("✓ %s may run: %s is cleared", switched(sw), cleanLine(sw.Switch))
+		}
+		for _, h := range sw.Holds {
+			p.line("  it no longer rests: %s", cleanLine(h))
+		}
+		if p.err != nil {
+			return p.err
+		}
+	}
+	if !sw.Paused {
+		return nil
+	}
+	return &loop.Fault{
+		Exit: loop.ExitPaused, What: switched(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch,
+		Fix: control.ResumeCommand(sw.Loop, sw.Switch) + " clears it",
+	}
 }

@@ -78,5 +78,5 @@ func feedback(it control.IterationView) string {
 			return head + ", with what it printed"
 		}
 	}
-	return it.Feedback
+	return unless(it.Feedback, string(it.Reason))
 }

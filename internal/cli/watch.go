@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -188,7 +189,12 @@ func (l *live) strip() string {
 	if l.bytes > 0 {
 		facts += fmt.Sprintf(" · ~%s tok", number(l.bytes/bytesPerToken))
 	}
-	return cut(fmt.Sprintf("%s %s  %s", spinner[l.turn%len(spinner)], strings.Join(steps, " · "), facts), l.width()-1)
+	mark, columns := spinner[l.turn%len(spinner)], l.width()-1
+	line := fmt.Sprintf("%s %s  %s", mark, strings.Join(steps, " · "), facts)
+	if utf8.RuneCountInString(line) > columns {
+		line = joined(" ", mark, string(l.phase), facts) // The step that it is at says more than those around it.
+	}
+	return cut(line, columns)
 }
 
 // elapsed is a time that changes often enough to show that something lives.

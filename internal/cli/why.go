@@ -28,6 +28,14 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 	}
 }
 
+// unless is a text that says more than another one.
+func unless(text, other string) string {
+	if text == other {
+		return ""
+	}
+	return text
+}
+
 func (a *app) printWhy(w control.Why) error {
 	if a.json {
 		return a.printJSON(w)
@@ -49,7 +57,7 @@ func (a *app) printWhy(w control.Why) error {
 		}
 	}
 	for _, t := range w.Attempts {
-		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), t.Feedback))
+		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), unless(t.Feedback, string(t.Reason))))
 	}
 	p.field("", "next", w.Next)
 	return p.err

@@ -144,7 +144,11 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 		v := d.driver(d.profile(who.Driver), d.Probe.Agents(ctx, who.Driver), who)
 		add(v.State, v.Name, strings.Trim(v.Says()+"; "+v.Problem, "; "), v.Fix)
 	case who.Command == "":
-		add(readiness.StateWarn, "agent", "the definition names no program that acts", `write agent: command and agent_command: "PROGRAM …", or let pawl init propose one`)
+		state := readiness.StateWarn // Without a repository nothing runs anyway.
+		if d.Service != nil {
+			state = readiness.StateBad
+		}
+		add(state, "agent", "the definition names no program that acts", `write agent: NAME (pawl agent drivers lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`)
 	}
 }
 

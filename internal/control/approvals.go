@@ -89,12 +89,33 @@ func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error
 			return ApprovalView{}, err
 		}
 		if id = run.Approval; id == "" {
-			return ApprovalView{}, &loop.Fault{
-				Exit: loop.ExitNotFound, What: "run " + ref + " asked for no approval", Err: loop.ErrNotFound, Fix: "pawl approvals lists those that are open",
-			}
+			return ApprovalView{}, s.askedNothing(ctx, ref, run)
 		}
 	}
 	return s.approvalByID(ctx, id)
+}
+
+// askedNothing says of a run why there is nothing to answer.
+func (s *Service) askedNothing(ctx context.Context, ref string, run loop.Run) error {
+	v, err := s.runView(ctx, run)
+	if err != nil {
+		return err
+	}
+	f := &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("run %s#%d asked for no approval", v.Loop, v.N), Err: loop.ErrNotFound,
+		Fix: "pawl approvals lists those that are open",
+	}
+	if !strings.Contains(ref, "#") && !strings.HasPrefix(ref, "run_") {
+		f.What = "nothing of " + v.Loop + " waits for an answer; " + f.What
+	}
+	switch v.Outcome {
+	case loop.OutcomeReported:
+		f.Why = "a loop at tier L1 reports and proposes nothing"
+		f.Fix = "set tier: L2 and its gates, so that it proposes branches: pawl config edit " + v.Loop
+	case loop.OutcomeProposed:
+		f.Fix = Next(v)
+	}
+	return f
 }
 
 func (s *Service) approvalByID(ctx context.Context, id string) (ApprovalView, error) {

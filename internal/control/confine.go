@@ -101,6 +101,9 @@ func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) 
 	if d.Service == nil || d.Service.Engine == nil || !sandbox.Tier(def.Sandbox).Mounts() {
 		return
 	}
+	if def.Agent == "" && def.AgentCommand == "" {
+		return // Said already, in the row of the agent.
+	}
 	defer unmade(d.Home)()
 	tools, err := d.Service.Engine.Kit(ctx, d.Service.target(def))
 	if f, ok := errors.AsType[*loop.Fault](err); ok {

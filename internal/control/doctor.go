@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -180,7 +181,11 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 	defer unmade(d.Home)()
 	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
 	if err != nil {
-		add(readiness.StateWarn, "gates", "not tried: "+firstLine(err.Error()), "pawl check "+c.Name+" says what has to be corrected first")
+		fix := "repair what it says; a run would meet the same"
+		if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotReady {
+			fix = "pawl check " + c.Name + " says what has to be corrected first"
+		}
+		add(readiness.StateWarn, "gates", "not tried: "+oneLine(err.Error()), fix)
 		return
 	}
 	red := false
@@ -208,6 +213,16 @@ func ended(how string, g GateTry) string {
 		text += ": " + last
 	}
 	return text
+}
+
+// oneLine is a text of several lines in one row, cut where nobody reads on.
+func oneLine(text string) string {
+	const most = 400
+	runes := []rune(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return string(runes)
 }
 
 func lastLine(text string) string {

@@ -45,7 +45,7 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	}
 	set(&r.Verify, v.proposal.Verify.Line)
 	set(&r.Guard, v.proposal.Guard.Line)
-	set(&r.Setup, v.proposal.Setup.Line)
+	set(&r.SetupFound, v.proposal.Setup.Line)
 	set(&r.LandVia, "human")
 	set(&r.Sense, senseOf(r.Verify))
 	if r.Scope == nil {

@@ -69,7 +69,7 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 	}
 	if row.Paused != "" {
 		return p, &loop.Fault{
-			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: "pawl resume " + v.Loop + ", then approve again",
+			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: ResumeCommand(v.Loop, row.Paused) + ", then approve again",
 		}
 	}
 	if row.State == "running" {

@@ -30,9 +30,11 @@ func (s *Service) Show(ctx context.Context, name string) (LoopRow, error) {
 	if row.Budgets, err = s.budgetsOfLoop(ctx, row); err != nil {
 		return row, err
 	}
-	if row.Rests, err = s.rest(ctx, row); err != nil {
+	one := []LoopRow{row}
+	if err = s.rests(ctx, one); err != nil {
 		return row, err
 	}
+	row = one[0]
 	row.Drift, err = s.drift(ctx, row)
 	return row, err
 }
@@ -236,7 +238,7 @@ func Next(v RunView) string {
 	id := fmt.Sprintf("%s#%d", v.Loop, v.N)
 	switch {
 	case v.State == "dead":
-		return "the next `pawl run " + v.Loop + "` concludes it and keeps its work"
+		return "pawl recover concludes it and keeps its work, as every command does that writes"
 	case v.PullRequest() != "":
 		return "judge the pull request: " + v.PullRequest()
 	case v.Outcome == loop.OutcomeProposed && v.Answer == loop.ApprovalOpen:
@@ -246,7 +248,7 @@ func Next(v RunView) string {
 	case v.Outcome == loop.OutcomeProposed:
 		return fmt.Sprintf("look at it: git diff %s %s; take it: git merge %s", short(v.Base), v.Branch, v.Branch)
 	case v.Outcome == loop.OutcomePaused:
-		return joinedBy("; then ", "pawl resume "+v.Loop, v.Again)
+		return joinedBy("; then ", ResumeCommand(v.Loop, v.Detail), v.Again)
 	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
 		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
 	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
@@ -256,7 +258,11 @@ func Next(v RunView) string {
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
 		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"
 	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
-		return "it goes on by itself; pawl resume " + v.Loop + " to try at once"
+		return "it rests; pawl show " + v.Loop + " says until when, pawl resume " + v.Loop + " lets it try at once"
+	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "":
+		return "decide what the reason asks; then pawl run " + v.Loop + ` --request "what you decided"`
+	case v.Reason == loop.ReasonSetupFailed:
+		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
 	case v.Snapshot != "":
 		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:

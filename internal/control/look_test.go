@@ -211,7 +211,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		view RunView
 		want string
 	}{
-		"its process died": {RunView{State: "dead"}, "the next `pawl run tidy` concludes it and keeps its work"},
+		"its process died": {RunView{State: "dead"}, "pawl recover concludes it and keeps its work, as every command does that writes"},
 		"a proposal":       {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
 		"a proposal with a question": {
 			RunView{Outcome: loop.OutcomeProposed, Branch: "pawl/tidy/3", Approval: "ap_1", Answer: loop.ApprovalOpen},
@@ -232,9 +232,16 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		"a yes that did not land": {
 			RunView{Outcome: loop.OutcomeRefused, Again: "pawl land tidy#2"}, "nothing has landed; once what stood in the way is gone: pawl land tidy#2",
 		},
-		"a yes that was paused":     {RunView{Outcome: loop.OutcomePaused, Again: "pawl land tidy#2"}, "pawl resume tidy; then pawl land tidy#2"},
-		"paused":                    {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
-		"work that is kept":         {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; git checkout -b rescue refs/x"},
+		"a yes that was paused":  {RunView{Outcome: loop.OutcomePaused, Again: "pawl land tidy#2"}, "pawl resume tidy; then pawl land tidy#2"},
+		"paused":                 {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
+		"work that is kept":      {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; git checkout -b rescue refs/x"},
+		"its account is limited": {RunView{Outcome: loop.OutcomeBlocked, Reason: loop.FailureRateLimit}, "it rests; pawl show tidy says until when, pawl resume tidy lets it try at once"},
+		"paused with all":        {RunView{Outcome: loop.OutcomePaused, Detail: ".loops/PAUSED"}, "pawl resume --all"},
+		"handed to a human":      {RunView{Outcome: loop.OutcomeEscalated, Reason: loop.ReasonAgentEscalated}, `decide what the reason asks; then pawl run tidy --request "what you decided"`},
+		"its set-up failed": {
+			RunView{Outcome: loop.OutcomeFailed, Reason: loop.ReasonSetupFailed},
+			"pawl doctor tidy --live tries it again; setup in the definition names another command, network more hosts",
+		},
 		"quiet":                     {RunView{Outcome: loop.OutcomeQuiet}, ""},
 		"reported":                  {RunView{Outcome: loop.OutcomeReported}, ""},
 		"done":                      {RunView{Outcome: loop.OutcomeDone}, ""},

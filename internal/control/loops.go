@@ -41,7 +41,7 @@ type LoopRow struct {
 	Approvals  []string     `json:"approvals,omitempty"` // ids of those that are open, newest first
 	Steps      []loop.Step  `json:"steps,omitempty"`     // only in show
 	Budgets    []BudgetRow  `json:"budgets,omitempty"`   // only in show
-	Rests      *RestView    `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; show only
+	Rests      *RestView    `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; in ls and show
 	Drift      string       `json:"drift,omitempty"`     // how far the newest run's use left that of those before; show only
 	Held       *loop.Holder `json:"held,omitempty"`
 	last       *loop.Run    // newest run, nil if there is none
@@ -173,7 +173,8 @@ func (s *Service) load(name string) (loop.Definition, []string, error) {
 	rel := filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
 	doc, source, err := definition.Load(filepath.Join(s.ws.Root, rel))
 	if absent(err) {
-		return loop.Definition{}, nil, s.noLoop(name)
+		names, _ := definedIn(s.ws.Root)
+		return loop.Definition{}, nil, s.noLoop(name, names)
 	}
 	if err != nil {
 		return loop.Definition{}, nil, err
@@ -202,13 +203,13 @@ func (s *Service) load(name string) (loop.Definition, []string, error) {
 
 // noLoop is the error for a name that nothing answers to, with the names that
 // there are.
-func (s *Service) noLoop(name string) error {
+func (s *Service) noLoop(name string, there []string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, s.ws.Root), Err: loop.ErrNotFound,
 		Fix: "make it: pawl new " + name + "; or try `pawl run --until \"CMD\"`, which needs no file",
 	}
-	if names, err := definedIn(s.ws.Root); err == nil && len(names) > 0 {
-		f.Fix = "it has: " + strings.Join(names, ", ")
+	if len(there) > 0 {
+		f.Fix = "it has: " + strings.Join(there, ", ")
 	}
 	return f
 }
@@ -228,7 +229,7 @@ func (s *Service) find(ctx context.Context, name string) (LoopRow, error) {
 	}
 	switch len(hits) {
 	case 0:
-		return LoopRow{}, s.noLoop(name)
+		return LoopRow{}, s.noLoop(name, named(rows))
 	case 1:
 		return hits[0], nil
 	}
@@ -239,6 +240,14 @@ func (s *Service) find(ctx context.Context, name string) (LoopRow, error) {
 	return LoopRow{}, &loop.Fault{
 		Exit: loop.ExitUsage, What: fmt.Sprintf("%q names several loops", name), Fix: "say which: " + strings.Join(choice, " or "),
 	}
+}
+
+func named(rows []LoopRow) []string {
+	var names []string
+	for _, row := range rows {
+		names = append(names, row.Name)
+	}
+	return names
 }
 
 func firstLine(s string) string {

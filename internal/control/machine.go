@@ -19,7 +19,7 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	add := func(state, check, detail, fix string) {
 		rows = append(rows, DoctorRow{State: state, Check: check, Detail: detail, Fix: fix})
 	}
-	d.repository(add)
+	d.repository(ctx, add)
 	d.agents(ctx, add)
 	d.store(ctx, add)
 	d.clock(ctx, add)
@@ -28,9 +28,14 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	return rows
 }
 
-func (d Doctor) repository(add adder) {
+func (d Doctor) repository(ctx context.Context, add adder) {
 	if d.Service == nil {
 		add(readiness.StateWarn, "repository", firstLine(fmt.Sprint(d.Reason)), "git init, and make a first commit; or name one with --workspace DIR")
+		return
+	}
+	if _, err := d.Service.Repo().Base(ctx, ""); err != nil {
+		f := faultIn(err)
+		add(readiness.StateBad, "repository", f.What, f.Fix)
 		return
 	}
 	add(readiness.StateOK, "repository", d.Service.Root(), "")

@@ -37,22 +37,43 @@ func (s *Service) subjects(ctx context.Context, row LoopRow) []string {
 	return subjects
 }
 
-// rest is what keeps the loop from acting now, nil if nothing does.
-func (s *Service) rest(ctx context.Context, row LoopRow) (*RestView, error) {
-	var holds []loop.Hold
-	err := s.view(ctx, func(r *store.Reader) (err error) {
-		holds, err = r.Holds(ctx, s.subjects(ctx, row)...)
+// Listing lists the workspace's loops as Loops does, each with what keeps it from
+// acting.
+func (s *Service) Listing(ctx context.Context) ([]LoopRow, error) {
+	rows, err := s.Loops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rows, s.rests(ctx, rows)
+}
+
+// rests fills in what keeps each of the loops from acting now. Who acts in which
+// loop is only looked up where something rests at all.
+func (s *Service) rests(ctx context.Context, rows []LoopRow) error {
+	resting := map[string]loop.Hold{}
+	err := s.view(ctx, func(r *store.Reader) error {
+		holds, err := r.Holds(ctx)
+		for _, h := range holds {
+			if plan.Holds(h, s.Now()) {
+				resting[h.Subject] = h
+			}
+		}
 		return err
 	})
 	if absent(err) {
-		return nil, nil
+		return nil
 	}
-	for _, h := range holds {
-		if plan.Holds(h, s.Now()) {
-			return &RestView{Reason: h.Reason, Until: timeOrNil(h.Until), Detail: h.Detail}, nil
+	if err != nil || len(resting) == 0 {
+		return err
+	}
+	for i := range rows {
+		for _, subject := range s.subjects(ctx, rows[i]) {
+			if h, ok := resting[subject]; ok && rows[i].Rests == nil {
+				rows[i].Rests = &RestView{Reason: h.Reason, Until: timeOrNil(h.Until), Detail: h.Detail}
+			}
 		}
 	}
-	return nil, err
+	return nil
 }
 
 // drift says whether the loop's newest run used far more than those before it.

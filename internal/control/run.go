@@ -128,7 +128,7 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 		return err
 	}
 	if _, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.Now()); err != nil {
-		return err
+		return s.uninstalled(ctx, actor, err)
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
 		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "scope: " + err.Error(), Fix: "correct the glob"}
@@ -204,6 +204,19 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 		}
 	}
 	return nil
+}
+
+// uninstalled adds to what keeps an agent from its model that its program is not
+// there either: it has to be installed before it can be signed in with.
+func (s *Service) uninstalled(ctx context.Context, actor turn.Actor, cause error) error {
+	f, ok := errors.AsType[*loop.Fault](cause)
+	missing, gone := errors.AsType[*loop.Fault](s.programs(ctx, loop.Definition{}, actor))
+	if !ok || !gone {
+		return cause
+	}
+	return &loop.Fault{
+		Exit: loop.ExitMissing, What: missing.What, Why: joinedBy("; ", missing.Why, f.Why), Fix: joinedBy("\n", missing.Fix, f.Fix), Err: cause,
+	}
 }
 
 // installFix says how to get a program: a driver knows how its own is installed.

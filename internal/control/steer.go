@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -149,6 +150,21 @@ func (s *Service) clearHolds(ctx context.Context, name string) (words []string, 
 		return err
 	})
 	return words, err
+}
+
+// StopsAll reports whether a switch, as LoopRow and Switched name it, is the one
+// of all loops.
+func StopsAll(sw string) bool {
+	all := filepath.Join(".loops", engine.PausedFile)
+	return sw == all || strings.HasPrefix(sw, all+" ")
+}
+
+// ResumeCommand is the command that clears what a loop is paused by.
+func ResumeCommand(name, sw string) string {
+	if StopsAll(sw) {
+		return "pawl resume --all"
+	}
+	return "pawl resume " + name
 }
 
 // anyPaused reports whether a switch keeps the loop, or any loop, from running.

@@ -31,13 +31,15 @@ type Blank struct {
 	Cadence string    // an interval in m, h or d, or five cron fields; empty: 1h
 	Now     time.Time // stands in STATE.md
 
-	Goal, Escalation     string
-	Scope                []string
-	Verify, Guard, Setup string // commands; below L2 the first two, and always setup, become comments
-	LandVia              string // empty: fleet-ops; below L2 a comment
-	Sense                string // command; empty: none
-	Agent, AgentCommand  string // empty: a comment says how to name one
-	Env                  []string
+	Goal, Escalation    string
+	Scope               []string
+	Verify, Guard       string // commands; below L2 comments
+	Setup               string // command; empty: what every run detects anew
+	SetupFound          string // what was detected, a comment; nothing beside Setup
+	LandVia             string // empty: fleet-ops; below L2 a comment
+	Sense               string // command; empty: none
+	Agent, AgentCommand string // empty: a comment says how to name one
+	Env                 []string
 }
 
 // File is one file of a loop's folder.
@@ -183,6 +185,7 @@ func (b Blank) texts() []keyed {
 		{"verify", b.Verify},
 		{"guard", b.Guard},
 		{"setup", b.Setup},
+		{"setup", b.SetupFound},
 		{"land_via", b.LandVia},
 		{"sense", b.Sense},
 		{"agent", b.Agent},
