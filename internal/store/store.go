@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -109,6 +110,10 @@ func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 
 // Update runs fn in one write transaction and commits if it returns nil.
 // Nothing is written otherwise, and the error of fn comes back as it is.
+//
+// PostgreSQL may take back a transaction so that another can go on. Then fn is
+// called again: what it leaves behind outside of the database it has to set, and
+// not to add to.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	update := s.updateSQLite
 	if s.pool != nil {
@@ -133,10 +138,32 @@ func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
 	return s.trouble("commit", tx.Commit())
 }
 
-// updatePostgres begins on the raw connection, because a queue on PostgreSQL
+// mostVictims is how often in a row a transaction may be taken back.
+const mostVictims = 10
+
+// updatePostgres begins a transaction anew that was taken back: two that want
+// the same rows in another order wait for each other until one of them goes.
+func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+	for n := 1; ; n++ {
+		err := s.tryPostgres(ctx, fn)
+		if !victim(err) || n == mostVictims || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// victim tells whether an error is that of a transaction which would have gone
+// through alone.
+func victim(err error) bool {
+	const serializationFailure, deadlockDetected = "40001", "40P01"
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected)
+}
+
+// tryPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
 // is one connection and so one transaction.
-func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return s.trouble("connect", err)

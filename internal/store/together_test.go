@@ -1,13 +1,16 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
 
 // together calls fn so many times at once and returns what each call came to.
@@ -49,4 +52,55 @@ func TestOfManyWhoWantAHandleAtOnceOneHasIt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run that ends extends its loop's chain and then makes older approvals void; a
+// person who answers one of those takes the rows the other way round. PostgreSQL
+// takes one of the two back, which is no failure of either.
+func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
+	s := open(t, pgtest.URL(t))
+	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+	ask(t, s, run, "ap", loop.ActionLand, time.Hour)
+	steps := [2][2]func(*store.Tx) error{
+		{
+			func(tx *store.Tx) error { return tx.Link(t.Context(), run.LoopID, "effect", run.ID, "x") },
+			func(tx *store.Tx) error {
+				_, err := tx.VoidApprovals(t.Context(), run.LoopID, "", "superseded")
+				return err
+			},
+		},
+		{
+			func(tx *store.Tx) error {
+				err := tx.AnswerApproval(t.Context(), "ap", loop.Answer{Yes: true, By: "ada"})
+				if _, answered := errors.AsType[*loop.AnsweredError](err); answered {
+					return nil // The other one was faster the second time.
+				}
+				return err
+			},
+			func(tx *store.Tx) error { return tx.Link(t.Context(), run.LoopID, loop.LinkApproval, run.ID, "y") },
+		},
+	}
+	var first [2]sync.Once
+	holds := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+	for i, err := range together(2, func(i int) error {
+		return s.Update(t.Context(), func(tx *store.Tx) error {
+			err := steps[i][0](tx)
+			first[i].Do(func() {
+				close(holds[i])
+				<-holds[1-i]
+			})
+			if err != nil {
+				return err
+			}
+			return steps[i][1](tx)
+		})
+	}) {
+		if err != nil {
+			t.Errorf("transaction %d: %v", i, err)
+		}
+	}
+	links := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, run.LoopID) })
+	if err := store.VerifyChain(links); err != nil || len(links) < 3 {
+		t.Errorf("the chain has %d links: %v", len(links), err)
+	}
 }
