@@ -224,28 +224,17 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 
 // setCaps puts the caps over those that stand.
 func setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64, chain string) error {
-	set, err := tx.Budgets(ctx)
-	if err != nil {
-		return err
-	}
-	var before loop.AmountParts
-	for _, old := range set {
-		if old.Scope == b.Scope && old.Window == b.Window {
-			before = old.Cap.Parts()
+	before, after, err := tx.ChangeBudget(ctx, b, func(stands loop.Amount) loop.Amount {
+		p := stands.Parts()
+		for i, n := range caps {
+			p[i] = n
 		}
-	}
-	after := before
-	for i, n := range caps {
-		after[i] = n
-	}
-	if after == before {
-		return nil
-	}
-	b.Cap = after.Amount()
-	if err := tx.SetBudget(ctx, b); err != nil {
+		return p.Amount()
+	})
+	if err != nil || after == before {
 		return err
 	}
 	return tx.Link(ctx, chain, loop.LinkBudget, "", map[string]any{
-		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before.Amount(), "after": b.Cap,
+		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before, "after": after,
 	})
 }

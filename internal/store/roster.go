@@ -56,7 +56,17 @@ const agentByHandle = `SELECT ` + agentColumns + ` FROM agents WHERE handle = $1
 // Agent returns the entry with the handle, or ErrNotFound. Entries that drivers
 // have by themselves are not in the store.
 func (r *Reader) Agent(ctx context.Context, handle string) (loop.Agent, error) {
-	a, err := scanAgent(r.row(ctx, agentByHandle, handle))
+	return r.agent(ctx, agentByHandle, handle)
+}
+
+// AgentToChange is Agent for who changes it in this transaction: others that
+// want to wait for its end, so that no change is lost.
+func (t *Tx) AgentToChange(ctx context.Context, handle string) (loop.Agent, error) {
+	return t.agent(ctx, agentByHandle+`{alone}`, handle)
+}
+
+func (r *Reader) agent(ctx context.Context, query, handle string) (loop.Agent, error) {
+	a, err := scanAgent(r.row(ctx, query, handle))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrNotFound
 	}

@@ -54,12 +54,13 @@ type dialect struct {
 	place string // path, or address without the password
 	now   string // expression: the database's time in Unix milliseconds
 	share string // clause: rows that are read do not change before the transaction ends
+	alone string // clause: rows that are read are not read so by another transaction before this one ends
 }
 
 // of fills in {now}, the database's own time, because leases of several
-// machines are compared by one clock, and {share}.
+// machines are compared by one clock, {share} and {alone}.
 func (d dialect) of(query string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(query, "{now}", d.now), "{share}", d.share)
+	return strings.NewReplacer("{now}", d.now, "{share}", d.share, "{alone}", d.alone).Replace(query)
 }
 
 // Reader reads rows in one consistent view.
