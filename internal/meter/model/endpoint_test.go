@@ -73,6 +73,31 @@ func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
 	}
 }
 
+// Whoever finds a run dead knows what was saved of it: a call that its model may
+// have read must not be missing there.
+func TestACallThatIsUnderWayIsInTheTotalBeforeItsAnswer(t *testing.T) {
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		close(asked)
+		<-goOn
+		http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
+	})
+	done := make(chan reply, 1)
+	go func() { done <- r.post("/v1/chat/completions", askChat) }()
+	<-asked
+	total, models := r.Account.Total()
+	if want := (loop.Usage{Input: tokens(int64(len(askChat))), Source: loop.UsageEstimated}); total != want || len(models) != 1 || models[0].Model != "m" {
+		t.Errorf("under way: %+v of %+v, want %+v", total, models, want)
+	}
+	close(goOn)
+	<-done
+	r.stop()
+	if total, _ := r.Account.Total(); !total.Zero() {
+		t.Errorf("it was turned down, and charged %+v", total)
+	}
+}
+
 // A program that is ended may have a call under way whose answer is there, or
 // nearly: seen with Qwen Code, whose call beside the turn had been answered.
 func TestWhatAProviderSaysJustAfterTheClientLeftIsCounted(t *testing.T) {

@@ -182,6 +182,8 @@ func (x *exchange) spend(ctx context.Context) {
 		panic(http.ErrAbortHandler) // It has not left yet.
 	}
 	x.body = x.q.body
+	least, _ := x.t.usage(x.q)
+	x.c.begin(least)
 	resp, err := x.send(ctx)
 	if err != nil {
 		x.unanswered(ctx, err)
