@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // BudgetTarget is whose budget a verb is about. Exactly one field is set; the
@@ -113,11 +114,26 @@ func agentScope(name string) loop.BudgetScope {
 func (s *Service) budgetsOfLoop(ctx context.Context, row LoopRow) ([]BudgetRow, error) {
 	id := loopID(s.ws.ID, row.Protocol, row.Name)
 	scopes := []loop.BudgetScope{{Kind: loop.BudgetLoop, ID: id}, {Kind: loop.BudgetWorkspace, ID: s.ws.ID}, {Kind: loop.BudgetAll}}
-	if row.Agent != "" {
-		scopes = append(scopes, agentScope(row.Agent))
+	if name := actsIn(row); name != "" {
+		scopes = append(scopes, agentScope(name))
 	}
 	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(row.def, id))
 	return s.budgetRows(standing, []LoopRow{row}), err
+}
+
+// actsIn is the name in the roster of who acts in a loop: a program that only the
+// definition knows has that of its driver. Where nobody is named it is who last
+// did, and empty if nobody has.
+func actsIn(row LoopRow) string {
+	switch {
+	case row.def.Agent != "":
+		return row.def.Agent
+	case row.def.AgentCommand != "":
+		return turn.Command
+	case row.last != nil:
+		return row.last.Agent
+	}
+	return ""
 }
 
 // standings is that of the store. Without one nothing has been spent.
