@@ -78,6 +78,13 @@ type Tx struct {
 	Reader
 	now    time.Time
 	native native
+	told   map[changeID]bool // changes that were returned, by earlier tries too
+}
+
+// changeID is a file change of a run.
+type changeID struct {
+	run string
+	seq int
 }
 
 // native is the driver's own handle of the transaction; exactly one is set.
@@ -133,7 +140,7 @@ func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
-	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}}); err != nil {
+	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}, told: map[changeID]bool{}}); err != nil {
 		return s.trouble("", err)
 	}
 	return s.trouble("commit", tx.Commit())
@@ -145,8 +152,9 @@ const mostVictims = 10
 // updatePostgres begins a transaction anew that was taken back: two that want
 // the same rows in another order wait for each other until one of them goes.
 func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+	told := map[changeID]bool{}
 	for n := 1; ; n++ {
-		err := s.tryPostgres(ctx, fn)
+		err := s.tryPostgres(ctx, told, fn)
 		if !victim(err) || n == mostVictims || ctx.Err() != nil {
 			return err
 		}
@@ -164,7 +172,7 @@ func victim(err error) bool {
 // tryPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
 // is one connection and so one transaction.
-func (s *Store) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) tryPostgres(ctx context.Context, told map[changeID]bool, fn func(*Tx) error) error {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return s.trouble("connect", err)
@@ -183,7 +191,7 @@ func (s *Store) tryPostgres(ctx context.Context, fn func(*Tx) error) error {
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}}); err != nil {
+	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}, told: told}); err != nil {
 		return s.trouble("", err)
 	}
 	return s.trouble("commit", tx.Commit(ctx))

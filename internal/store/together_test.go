@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
@@ -102,5 +105,33 @@ func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
 	links := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, run.LoopID) })
 	if err := store.VerifyChain(links); err != nil || len(links) < 3 {
 		t.Errorf("the chain has %d links: %v", len(links), err)
+	}
+}
+
+// A line that is to be appended to a file must not be there twice because its
+// transaction was taken back once.
+func TestATransactionThatIsBegunAnewReturnsNoChangeTwice(t *testing.T) {
+	s := open(t, pgtest.URL(t))
+	run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+	var pending []loop.PendingChange
+	for try := range 3 { // The last one goes through at once.
+		tries := 0
+		err := held(t.Context(), s, run, func(rt *store.RunTx) error {
+			got, err := rt.RecordChanges(t.Context(), []loop.Change{{Kind: loop.ChangeAppend, Path: "run-log.md", Content: fmt.Sprint(try)}})
+			pending = append(pending, got...)
+			if tries++; err == nil && tries <= 2-try {
+				err = &pgconn.PgError{Code: "40P01", Message: "deadlock detected"}
+			}
+			return err
+		})
+		if err != nil || tries != 3-try {
+			t.Fatalf("after %d tries: %v", tries, err)
+		}
+	}
+	stored := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) {
+		return r.Pending(ctx, run.LoopID)
+	})
+	if d := cmp.Diff(stored, pending); d != "" || len(stored) != 3 {
+		t.Error(d, len(stored))
 	}
 }
