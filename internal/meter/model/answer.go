@@ -128,12 +128,12 @@ var endOfChat = []byte("[DONE]")
 
 // stream passes events on, each when it is counted. It ends the answer when what
 // was granted is passed. When the client leaves, what is left is only counted.
-func (x *exchange) stream(ctx context.Context, resp *http.Response) {
+func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 	defer x.charge()
 	// A client that reads nothing more must not keep the call.
 	deaf := func() { _ = x.control.SetWriteDeadline(longAgo) }
 	defer context.AfterFunc(ctx, deaf)()
-	defer context.AfterFunc(x.in.Context(), deaf)()
+	defer context.AfterFunc(client, deaf)()
 	x.hide.header(x.w.Header(), resp.Header)
 	x.w.WriteHeader(resp.StatusCode)
 	_ = x.control.Flush() // The model may think for long before the first event.

@@ -51,7 +51,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.pass(ctx)
 		return
 	}
-	x.spend(ctx)
+	x.spend(r.Context(), ctx)
 }
 
 // body reads the body of a request, or says why it is not taken.
@@ -159,8 +159,9 @@ func (x *exchange) pass(ctx context.Context) {
 	x.reply(resp, x.hide.content(text))
 }
 
-// spend forwards a call that the account has to fund.
-func (x *exchange) spend(ctx context.Context) {
+// spend forwards a call that the account has to fund. The client's context may
+// end before that of the call.
+func (x *exchange) spend(client, ctx context.Context) {
 	var err error
 	if x.q, err = readRequest(x.to, x.body); err != nil {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
@@ -168,17 +169,16 @@ func (x *exchange) spend(ctx context.Context) {
 	}
 	x.outline = outlineOf(x.body)
 	x.q.kept = min(x.Account.kept(x.q.model, x.outline, x.now()), x.q.input-1)
-	client := x.in.Context()
 	if x.c, err = x.Account.open(client, x.q.asking()); err != nil {
-		x.unfunded(client, err)
+		x.unfunded(err)
 		return
 	}
 	defer x.c.release()
 	if err = x.q.fit(x.c.output); err != nil {
-		x.unfunded(client, x.Account.end(err))
+		x.unfunded(x.Account.end(err))
 		return
 	}
-	if client.Err() != nil {
+	if !x.heard() {
 		panic(http.ErrAbortHandler) // It has not left yet.
 	}
 	x.body = x.q.body
@@ -194,18 +194,18 @@ func (x *exchange) spend(ctx context.Context) {
 		return
 	}
 	if x.streams(resp) {
-		x.stream(ctx, resp)
+		x.stream(client, ctx, resp)
 		return
 	}
 	x.whole(resp)
 }
 
 // unfunded says why a call may not be made.
-func (x *exchange) unfunded(ctx context.Context, err error) {
+func (x *exchange) unfunded(err error) {
 	_, unpriced := errors.AsType[*unpricedError](err)
 	_, exhausted := errors.AsType[*loop.Fault](err)
 	switch {
-	case ctx.Err() != nil:
+	case !x.heard():
 		panic(http.ErrAbortHandler)
 	case unpriced:
 		x.failed(loop.Failure{Class: loop.FailureRequest, Text: err.Error(), Status: http.StatusForbidden, Typed: true})
