@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // BudgetTarget is whose budget a verb is about. Exactly one field is set; the
@@ -113,11 +114,26 @@ func agentScope(name string) loop.BudgetScope {
 func (s *Service) budgetsOfLoop(ctx context.Context, row LoopRow) ([]BudgetRow, error) {
 	id := loopID(s.ws.ID, row.Protocol, row.Name)
 	scopes := []loop.BudgetScope{{Kind: loop.BudgetLoop, ID: id}, {Kind: loop.BudgetWorkspace, ID: s.ws.ID}, {Kind: loop.BudgetAll}}
-	if row.Agent != "" {
-		scopes = append(scopes, agentScope(row.Agent))
+	if name := actsIn(row); name != "" {
+		scopes = append(scopes, agentScope(name))
 	}
 	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(row.def, id))
 	return s.budgetRows(standing, []LoopRow{row}), err
+}
+
+// actsIn is the name in the roster of who acts in a loop: a program that only the
+// definition knows has that of its driver. Where nobody is named it is who last
+// did, and empty if nobody has.
+func actsIn(row LoopRow) string {
+	switch {
+	case row.def.Agent != "":
+		return row.def.Agent
+	case row.def.AgentCommand != "":
+		return turn.Command
+	case row.last != nil:
+		return row.last.Agent
+	}
+	return ""
 }
 
 // standings is that of the store. Without one nothing has been spent.
@@ -224,28 +240,17 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 
 // setCaps puts the caps over those that stand.
 func setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64, chain string) error {
-	set, err := tx.Budgets(ctx)
-	if err != nil {
-		return err
-	}
-	var before loop.AmountParts
-	for _, old := range set {
-		if old.Scope == b.Scope && old.Window == b.Window {
-			before = old.Cap.Parts()
+	before, after, err := tx.ChangeBudget(ctx, b, func(stands loop.Amount) loop.Amount {
+		p := stands.Parts()
+		for i, n := range caps {
+			p[i] = n
 		}
-	}
-	after := before
-	for i, n := range caps {
-		after[i] = n
-	}
-	if after == before {
-		return nil
-	}
-	b.Cap = after.Amount()
-	if err := tx.SetBudget(ctx, b); err != nil {
+		return p.Amount()
+	})
+	if err != nil || after == before {
 		return err
 	}
 	return tx.Link(ctx, chain, loop.LinkBudget, "", map[string]any{
-		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before.Amount(), "after": b.Cap,
+		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before, "after": after,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,4 +263,30 @@ func FuzzParseCap(f *testing.F) {
 			t.Errorf("parseCap(%q, %q) = %d, %q", name, text, n, why)
 		}
 	})
+}
+
+// A cap of an agent's binds every loop that it acts in, however the loop came by
+// it: `pawl budget show LOOP` says so.
+func TestTheBudgetsOfALoopAreAlsoThoseOfWhoeverActsInIt(t *testing.T) {
+	r := newRig(t)
+	r.define("line", "true", "agent", "")
+	r.define("run", "", "agent", "", "agent_command", "")
+	run := r.fire("run", r.self)
+	run.Agent, run.Outcome = "maker", loop.OutcomeQuiet
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.Settle(t.Context(), run, loop.PhaseConclude, false)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, agent := range map[string]string{"line": "command", "run": "maker"} {
+		if _, err := r.SetBudget(t.Context(), BudgetChange{Target: BudgetTarget{Agent: agent}, Window: "day", Caps: map[string]string{"items": "3"}}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := r.Budgets(t.Context(), BudgetTarget{Loop: name})
+		if i := slices.IndexFunc(rows, func(b BudgetRow) bool { return b.Name == "@"+agent }); err != nil || i < 0 {
+			t.Errorf("loop %s, in which %s acts: %+v, %v", name, agent, rows, err)
+		}
+	}
 }

@@ -68,7 +68,7 @@ func (r Roster) Set(ctx context.Context, handle string, c Change) (AgentEntry, e
 	}
 	var a loop.Agent
 	err := r.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		if a, err = tx.Agent(ctx, name); err != nil {
+		if a, err = tx.AgentToChange(ctx, name); err != nil {
 			return err
 		}
 		c.apply(&a)

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,7 +24,7 @@ import (
 )
 
 // long is how long a test waits for what comes at once when all is well.
-const long = 10 * time.Second
+const long = time.Minute
 
 // world is what the names of a test lead to: addresses that are refused or not
 // as on the real network, and servers on loopback behind them.
@@ -224,18 +225,25 @@ func all(t *testing.T, conn net.Conn) string {
 // tunnel sends a CONNECT and returns the connection when it is a tunnel.
 func (r *rig) tunnel(authority string) net.Conn {
 	r.t.Helper()
-	conn := r.connect()
-	if _, err := io.WriteString(conn, "CONNECT "+authority+" HTTP/1.1\r\nHost: "+authority+"\r\n\r\n"); err != nil {
-		r.t.Fatal(err)
-	}
-	line, err := bufio.NewReaderSize(onlyOne{conn}, 16).ReadString('\n')
-	if err != nil || !strings.Contains(line, " 200 ") {
-		r.t.Fatalf("CONNECT %s = %q, %v", authority, line, err)
-	}
-	if _, err := io.ReadFull(conn, make([]byte, len("\r\n"))); err != nil {
+	conn, err := r.tryTunnel(authority)
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	return conn
+}
+
+func (r *rig) tryTunnel(authority string) (net.Conn, error) {
+	r.t.Helper()
+	conn := r.connect()
+	if _, err := io.WriteString(conn, "CONNECT "+authority+" HTTP/1.1\r\nHost: "+authority+"\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReaderSize(onlyOne{conn}, 16).ReadString('\n')
+	if err != nil || !strings.Contains(line, " 200 ") {
+		return nil, fmt.Errorf("CONNECT %s = %q, %w", authority, line, err)
+	}
+	_, err = io.ReadFull(conn, make([]byte, len("\r\n")))
+	return conn, err
 }
 
 // onlyOne reads single bytes, so that nothing of what follows is taken.

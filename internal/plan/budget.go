@@ -191,8 +191,15 @@ func Dollars(micro int64) string {
 	return text
 }
 
-// short is a duration without the zeros that Go writes at its end.
+// short is a duration as exactly as people want it, and without the zeros that
+// Go writes at its end. It is never nothing that is something.
 func short(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+		if d.Abs() >= 60*unit {
+			d = d.Truncate(unit)
+			break
+		}
+	}
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

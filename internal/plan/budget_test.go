@@ -221,6 +221,10 @@ func TestAmountsInWords(t *testing.T) {
 		"-0.50 USD, 1h30m":               {MicroUSD: -500_000, Wall: 90 * time.Minute},
 		"-2.25 USD, 1h0m5s":              {MicroUSD: -2_250_000, Wall: time.Hour + 5*time.Second},
 		"9223372036854.775807 USD, 10ms": {MicroUSD: math.MaxInt64, Wall: 10 * time.Millisecond},
+		"7h59m59s":                       {Wall: 8*time.Hour - 3*time.Nanosecond},
+		"1m42s":                          {Wall: 102*time.Second + 946_549*time.Microsecond},
+		"1.946s":                         {Wall: 1946*time.Millisecond + 549*time.Microsecond},
+		"549ns":                          {Wall: 549 * time.Nanosecond},
 	} {
 		if got := plan.Words(a); got != want {
 			t.Errorf("Words(%+v) = %q, want %q", a, got, want)

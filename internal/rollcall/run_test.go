@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -60,6 +61,8 @@ type site struct {
 	url        string // of the model
 	decoy      string // address that no program may reach
 	knocks     atomic.Int64
+
+	between func(http.Handler) http.Handler // stands between the model and whoever asks; nil: nothing
 }
 
 // newSite makes one for an agent. The keys come after those that all have.
@@ -68,7 +71,11 @@ func newSite(t *testing.T, s subject, script func(*site) standin.Script, keys ..
 	v := &site{t: t, root: t.TempDir(), home: t.TempDir()}
 	v.listen()
 	v.model = standin.New(script(v))
-	server := httptest.NewServer(v.model)
+	answers := http.Handler(v.model)
+	if v.between != nil {
+		answers = v.between(answers)
+	}
+	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
 	v.url = server.URL
 	v.write("src/readme.txt", "an answer is wanted\n")

@@ -15,6 +15,11 @@ const (
 	saveBudget = `
 INSERT INTO budgets (scope_kind, scope_id, window_name, body) VALUES ($1, $2, $3, $4)
 ON CONFLICT (scope_kind, scope_id, window_name) DO UPDATE SET body = excluded.body`
+	// lockBudget makes the row of a budget that is none yet, and locks it.
+	lockBudget = `
+INSERT INTO budgets (scope_kind, scope_id, window_name, body) VALUES ($1, $2, $3, $4)
+ON CONFLICT (scope_kind, scope_id, window_name) DO UPDATE SET body = budgets.body
+RETURNING body`
 	dropBudget = `DELETE FROM budgets WHERE scope_kind = $1 AND scope_id = $2 AND window_name = $3`
 )
 
@@ -38,6 +43,24 @@ func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
 		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
 	}
 	return nil
+}
+
+// ChangeBudget is SetBudget for who starts from the caps that stand, which are
+// nothing at first: change makes b.Cap of them, and nobody else changes them in
+// between. It returns both. Caps that stay as they are leave the budget as it is.
+func (t *Tx) ChangeBudget(ctx context.Context, b loop.Budget, change func(before loop.Amount) loop.Amount) (before, after loop.Amount, err error) {
+	none := loop.Budget{Scope: b.Scope, Window: b.Window}
+	if err := valid(none); err != nil {
+		return before, after, fmt.Errorf("change the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	}
+	stands, err := scanBody[loop.Budget](t.row(ctx, lockBudget, b.Scope.Kind, text(b.Scope.ID), string(b.Window), encode(none)))
+	if err != nil {
+		return before, after, fmt.Errorf("read the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	}
+	if b.Cap = change(stands.Cap); b.Cap == stands.Cap {
+		b = stands
+	}
+	return stands.Cap, b.Cap, t.SetBudget(ctx, b)
 }
 
 // scopeOrder and windowOrder are the kinds and the windows, and the order in

@@ -238,3 +238,37 @@ func TestBudgetsAreSetReplacedAndRemoved(t *testing.T) {
 		}
 	})
 }
+
+func TestAChangeThatChangesNothingLeavesTheBudgetAsItIs(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
+		all := loop.Budget{Scope: loop.BudgetScope{Kind: loop.BudgetAll}, Window: loop.WindowDay, By: "ada"}
+		change := func(by string, to func(loop.Amount) loop.Amount) {
+			t.Helper()
+			b := all
+			b.By = by
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				_, _, err := tx.ChangeBudget(ctx, b, to)
+				return err
+			})
+			clock.add(time.Minute)
+		}
+		budgets := func() []loop.Budget {
+			return look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Budget, error) { return r.Budgets(ctx) })
+		}
+		same := func(a loop.Amount) loop.Amount { return a }
+		change("bo", same)
+		if got := budgets(); len(got) != 0 {
+			t.Errorf("a budget of no caps was made: %+v", got)
+		}
+		change("ada", func(loop.Amount) loop.Amount { return loop.Amount{Items: 3} })
+		change("bo", same)
+		all.Cap, all.Set = loop.Amount{Items: 3}, noon.Add(time.Minute)
+		if d := cmp.Diff([]loop.Budget{all}, budgets()); d != "" {
+			t.Error(d)
+		}
+		change("bo", func(loop.Amount) loop.Amount { return loop.Amount{} })
+		if got := budgets(); len(got) != 0 {
+			t.Errorf("what was removed stands: %+v", got)
+		}
+	})
+}

@@ -11,10 +11,13 @@ import (
 const saveHold = `
 INSERT INTO holds (subject, until_ms, reason, detail, errors, updated_ms) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (subject) DO UPDATE
-SET    until_ms = excluded.until_ms, reason = excluded.reason, detail = excluded.detail, errors = excluded.errors, updated_ms = excluded.updated_ms`
+SET    until_ms = excluded.until_ms, reason = excluded.reason, detail = excluded.detail, errors = excluded.errors, updated_ms = excluded.updated_ms
+WHERE  NOT (holds.reason <> '' AND excluded.reason <> '' AND excluded.until_ms <> 0 AND (holds.until_ms = 0 OR holds.until_ms > excluded.until_ms))`
 
 // SetHold keeps runs of h.Subject from starting, in place of any hold that it
-// had. A zero Until is until somebody clears it.
+// had, unless that one lasts longer: of two runs with one account that are limited
+// at the same time, only one may have been told until when. A zero Until is until
+// somebody clears it; a hold without a reason holds nothing, and counts errors.
 func (t *Tx) SetHold(ctx context.Context, h loop.Hold) error {
 	_, err := t.exec(ctx, saveHold, h.Subject, millis(h.Until), string(h.Reason), h.Detail, h.Errors, millis(t.now))
 	if err != nil {

@@ -71,7 +71,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	return &Store{
 		w: db, r: db, pool: pool, now: o.Now,
 		sql: dialect{
-			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE",
+			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE", alone: " FOR UPDATE",
 			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
 		},
 	}, nil

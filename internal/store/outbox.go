@@ -15,7 +15,8 @@ const (
 )
 
 // RecordChanges makes file changes durable before they are applied. They stay
-// pending until Applied.
+// pending until Applied. Each is returned once, also where Update calls its
+// function again, so that whoever collects them has none twice.
 func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loop.PendingChange, error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -33,7 +34,10 @@ func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loo
 		if c.Kind == loop.ChangeAppend {
 			t.appended = append(t.appended, line{c.Path, c.Content})
 		}
-		pending = append(pending, loop.PendingChange{RunID: t.run.ID, Seq: seq, Change: c})
+		if id := (changeID{t.run.ID, seq}); !t.told[id] {
+			t.told[id] = true
+			pending = append(pending, loop.PendingChange{RunID: t.run.ID, Seq: seq, Change: c})
+		}
 	}
 	return pending, nil
 }

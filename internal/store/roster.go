@@ -9,18 +9,23 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// saveAgent changes no row of another agent: a handle that is taken matches
-// none.
-const saveAgent = `
-INSERT INTO agents (id, handle, body, created_ms, updated_ms)
-SELECT $1, $2, $3, $4, $4
-WHERE  NOT EXISTS (SELECT 1 FROM agents WHERE handle = $2 AND id <> $1)
-ON CONFLICT (id) DO UPDATE SET handle = excluded.handle, body = excluded.body, updated_ms = excluded.updated_ms`
+const (
+	// insertAgent leaves every conflict to the update: PostgreSQL looks at each
+	// unique column, and two that commit together may meet at either.
+	insertAgent = `INSERT INTO agents (id, handle, body, created_ms, updated_ms) VALUES ($1, $2, $3, $4, $4) ON CONFLICT DO NOTHING`
+	// changeAgent changes no row of another agent: a handle that is taken matches none.
+	changeAgent = `
+UPDATE agents SET handle = $1, body = $2, updated_ms = $3
+WHERE  id = $4 AND NOT EXISTS (SELECT 1 FROM agents WHERE handle = $1 AND id <> $4)`
+)
 
 // SaveAgent creates or changes an entry of the roster by its ID. A handle that
 // another entry has is a *loop.Fault.
 func (t *Tx) SaveAgent(ctx context.Context, a loop.Agent) error {
-	n, err := t.exec(ctx, saveAgent, a.ID, a.Handle, encode(a), millis(t.now))
+	n, err := t.exec(ctx, insertAgent, a.ID, a.Handle, encode(a), millis(t.now))
+	if err == nil && n == 0 {
+		n, err = t.exec(ctx, changeAgent, a.Handle, encode(a), millis(t.now), a.ID)
+	}
 	if err != nil {
 		return fmt.Errorf("save agent @%s: %w", a.Handle, err)
 	}
@@ -51,7 +56,17 @@ const agentByHandle = `SELECT ` + agentColumns + ` FROM agents WHERE handle = $1
 // Agent returns the entry with the handle, or ErrNotFound. Entries that drivers
 // have by themselves are not in the store.
 func (r *Reader) Agent(ctx context.Context, handle string) (loop.Agent, error) {
-	a, err := scanAgent(r.row(ctx, agentByHandle, handle))
+	return r.agent(ctx, agentByHandle, handle)
+}
+
+// AgentToChange is Agent for who changes it in this transaction: others that
+// want to wait for its end, so that no change is lost.
+func (t *Tx) AgentToChange(ctx context.Context, handle string) (loop.Agent, error) {
+	return t.agent(ctx, agentByHandle+`{alone}`, handle)
+}
+
+func (r *Reader) agent(ctx context.Context, query, handle string) (loop.Agent, error) {
+	a, err := scanAgent(r.row(ctx, query, handle))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrNotFound
 	}

@@ -47,6 +47,32 @@ func TestAHoldStandsUntilItIsCleared(t *testing.T) {
 	})
 }
 
+func TestOfTwoHoldsOfOneSubjectTheLongerStands(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, _ *hand) {
+		until := func(h int) time.Time { return noon.Add(time.Duration(h) * time.Hour) }
+		for name, c := range map[string]struct{ had, set, want loop.Hold }{
+			"a longer one":             {loop.Hold{Until: until(1), Reason: "a"}, loop.Hold{Until: until(2), Reason: "b"}, loop.Hold{Until: until(2), Reason: "b"}},
+			"a shorter one":            {loop.Hold{Until: until(2), Reason: "a"}, loop.Hold{Until: until(1), Reason: "b"}, loop.Hold{Until: until(2), Reason: "a"}},
+			"one over one for good":    {loop.Hold{Reason: "a"}, loop.Hold{Until: until(1), Reason: "b"}, loop.Hold{Reason: "a"}},
+			"one for good":             {loop.Hold{Until: until(1), Reason: "a"}, loop.Hold{Reason: "b"}, loop.Hold{Reason: "b"}},
+			"one over a count":         {loop.Hold{Errors: 7}, loop.Hold{Until: until(1), Reason: "b"}, loop.Hold{Until: until(1), Reason: "b"}},
+			"a count over one, as set": {loop.Hold{Until: until(1), Reason: "a"}, loop.Hold{Errors: 7}, loop.Hold{Errors: 7}},
+		} {
+			for _, h := range []*loop.Hold{&c.had, &c.set, &c.want} {
+				h.Subject = name
+			}
+			update(t, s, func(ctx context.Context, tx *store.Tx) error {
+				return errors.Join(tx.SetHold(ctx, c.had), tx.SetHold(ctx, c.set))
+			})
+			c.want.Updated = noon
+			got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Hold, error) { return r.Holds(ctx, name) })
+			if d := cmp.Diff([]loop.Hold{c.want}, got); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		}
+	})
+}
+
 func TestTheRosterHasEachHandleOnce(t *testing.T) {
 	onBothAt(t, func(t *testing.T, s *store.Store, clock *hand) {
 		ada := loop.Agent{ID: "ag_1", Handle: "ada", Driver: "claude", Skills: []string{"go"}, Auth: loop.AuthInject}

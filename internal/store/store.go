@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -53,12 +54,13 @@ type dialect struct {
 	place string // path, or address without the password
 	now   string // expression: the database's time in Unix milliseconds
 	share string // clause: rows that are read do not change before the transaction ends
+	alone string // clause: rows that are read are not read so by another transaction before this one ends
 }
 
 // of fills in {now}, the database's own time, because leases of several
-// machines are compared by one clock, and {share}.
+// machines are compared by one clock, {share} and {alone}.
 func (d dialect) of(query string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(query, "{now}", d.now), "{share}", d.share)
+	return strings.NewReplacer("{now}", d.now, "{share}", d.share, "{alone}", d.alone).Replace(query)
 }
 
 // Reader reads rows in one consistent view.
@@ -76,6 +78,13 @@ type Tx struct {
 	Reader
 	now    time.Time
 	native native
+	told   map[changeID]bool // changes that were returned, by earlier tries too
+}
+
+// changeID is a file change of a run.
+type changeID struct {
+	run string
+	seq int
 }
 
 // native is the driver's own handle of the transaction; exactly one is set.
@@ -109,6 +118,10 @@ func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 
 // Update runs fn in one write transaction and commits if it returns nil.
 // Nothing is written otherwise, and the error of fn comes back as it is.
+//
+// PostgreSQL may take back a transaction so that another can go on. Then fn is
+// called again: what it leaves behind outside of the database it has to set, and
+// not to add to.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	update := s.updateSQLite
 	if s.pool != nil {
@@ -127,16 +140,39 @@ func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
-	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}}); err != nil {
+	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}, told: map[changeID]bool{}}); err != nil {
 		return s.trouble("", err)
 	}
 	return s.trouble("commit", tx.Commit())
 }
 
-// updatePostgres begins on the raw connection, because a queue on PostgreSQL
+// mostVictims is how often in a row a transaction may be taken back.
+const mostVictims = 10
+
+// updatePostgres begins a transaction anew that was taken back: two that want
+// the same rows in another order wait for each other until one of them goes.
+func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+	told := map[changeID]bool{}
+	for n := 1; ; n++ {
+		err := s.tryPostgres(ctx, told, fn)
+		if !victim(err) || n == mostVictims || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// victim tells whether an error is that of a transaction which would have gone
+// through alone.
+func victim(err error) bool {
+	const serializationFailure, deadlockDetected = "40001", "40P01"
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected)
+}
+
+// tryPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
 // is one connection and so one transaction.
-func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) tryPostgres(ctx context.Context, told map[changeID]bool, fn func(*Tx) error) error {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return s.trouble("connect", err)
@@ -155,7 +191,7 @@ func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}}); err != nil {
+	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}, told: told}); err != nil {
 		return s.trouble("", err)
 	}
 	return s.trouble("commit", tx.Commit(ctx))

@@ -51,10 +51,15 @@ func (s *Seat) Metered() bool { return s.models != nil }
 
 // Outcome is what counts of a turn: what the meter saw before what a program
 // says of itself, and what its vendor answered before what the program made of
-// that. Where nothing was metered, the program's own numbers stand.
+// that. Where nothing was metered, the program's own numbers stand. The program
+// has to be gone: its model takes no more calls then, and those that were under
+// way are charged.
 func (s *Seat) Outcome(r agent.Result) agent.Result {
 	if s.models == nil {
 		return r
+	}
+	if s.serve != nil {
+		s.serve()
 	}
 	if usage, models := s.SoFar(); !usage.Zero() {
 		r.Usage, r.Models = usage, models

@@ -2,6 +2,7 @@ package turn_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,7 +20,13 @@ import (
 // seatBefore is a seat whose model answers every call with a status.
 func seatBefore(t *testing.T, status int) *turn.Seat {
 	t.Helper()
-	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	return seatAt(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+}
+
+// seatAt is a seat without a box, with such a model.
+func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
+	t.Helper()
+	vendor := httptest.NewServer(answer)
 	t.Cleanup(vendor.Close)
 	actor := turn.Actor{Profile: agent.Profile{Providers: []string{model.OpenAI}}}
 	actor.BaseURL = vendor.URL
@@ -80,5 +87,26 @@ func TestATurnThatWasStoppedWhileItsVendorFailedIsNoFailureOfTheVendor(t *testin
 	call(t, seat)
 	if got := seat.Outcome(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
 		t.Errorf("failure = %+v, want none", got.Failure)
+	}
+}
+
+func TestACallThatWasUnderWayWhenItsProgramWasEndedIsInTheOutcome(t *testing.T) {
+	ctx, kill := context.WithCancel(t.Context())
+	seat := seatAt(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		kill()
+		<-r.Context().Done()
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, seat.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Fatal("the call was answered")
+	}
+	got := seat.Outcome(agent.Result{Ended: proc.Canceled})
+	if got.Usage.Input == 0 || got.Usage.Source != loop.UsageEstimated || len(got.Models) != 1 {
+		t.Errorf("usage = %+v of %+v, and the model has read a call", got.Usage, got.Models)
 	}
 }

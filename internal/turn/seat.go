@@ -60,7 +60,7 @@ type Seat struct {
 	need   Need
 	models *model.Endpoint
 	loan   *credential.Loan
-	serve  func() // ends an endpoint that no box serves
+	serve  func() // ends an endpoint that no box serves, once
 	before counted
 }
 
@@ -173,11 +173,11 @@ func (s *Seat) serveHere(ctx context.Context, l net.Listener, serve func(context
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() { serve(ctx, l) })
-	s.serve = func() {
+	s.serve = sync.OnceFunc(func() {
 		cancel()
 		_ = l.Close() // It may be closed already.
 		serving.Wait()
-	}
+	})
 }
 
 // lend puts the program's own login into its home.

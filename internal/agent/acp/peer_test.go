@@ -396,14 +396,13 @@ func TestACancelledTurnIsSaidToTheProgramAndThenEnded(t *testing.T) {
 			}
 			r := request(t, a)
 			r.On, r.Output = func(agent.Event) {}, io.Discard
-			began := time.Now()
-			res, err := acp.Driver{}.Turn(ctx, r)
-			if took := time.Since(began); err != nil || res.Ended != proc.Canceled || res.Failure != nil || took > 10*time.Second {
-				t.Errorf("after %v: %+v, %v", took, res, err)
+			res, err := acp.Driver{}.Turn(ctx, r) // If it does not end, neither does the test.
+			if err != nil || res.Ended != proc.Canceled || res.Failure != nil {
+				t.Errorf("%+v, %v", res, err)
 			}
 			select {
 			case <-a.canceled:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("the program is not told to cancel")
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -229,7 +230,37 @@ func Replay(t *testing.T, d Driver) {
 				t.Errorf("in pieces of seven bytes it is\n%s\nand whole\n%s", pieces, whole)
 			}
 			Golden(t, strings.TrimSuffix(file, ".jsonl")+".golden", whole)
+			badNumbers(t, d, stdout, h)
 		})
+	}
+}
+
+// number is a member of an object that is one, as counts are.
+var number = regexp.MustCompile(`"[A-Za-z_]+": ?([0-9]+)[],} ]`)
+
+// mostMembers is how many numbers of a recording are tried.
+const mostMembers = 8
+
+// badNumbers puts what is no count in place of each of the last numbers of a
+// recording: either it did not matter, or the turn has failed or is but estimated.
+// Nothing is silently counted as less.
+func badNumbers(t *testing.T, d Driver, stdout []byte, h how) {
+	t.Helper()
+	take := func(text []byte) agent.Result {
+		return Take(t, d, Request(t, &Recording{Stdout: text, Stderr: []byte(h.Stderr), Exit: h.Exit, Ended: h.Ended})).Result
+	}
+	good := take(stdout)
+	if good.Failure != nil || d.Profile().Own {
+		return // It came to nothing; or its model is counted on the way, and never by what it says.
+	}
+	members := number.FindAllSubmatchIndex(stdout, -1)
+	for _, m := range members[max(0, len(members)-mostMembers):] {
+		for _, bad := range []string{"-7", `"NaN"`} {
+			got := take(slices.Concat(stdout[:m[2]], []byte(bad), stdout[m[3]:]))
+			if got.Failure == nil && got.Usage != good.Usage && got.Usage.Source != loop.UsageEstimated {
+				t.Errorf("with %s for %s the usage is %+v, and was %+v", bad, stdout[m[0]:m[1]], got.Usage, good.Usage)
+			}
+		}
 	}
 }
 

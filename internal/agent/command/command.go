@@ -3,7 +3,7 @@
 // that PAWL_REPORT names.
 //
 // Such a program reports no usage, so its tokens are an estimate, and marked
-// as one: never zero.
+// as one: never zero. They are those of the model that the definition names.
 package command
 
 import (
@@ -46,12 +46,12 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err != nil {
 		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
 	}
-	return agent.Result{
-		Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took,
-		Usage: loop.Usage{
-			Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated,
-		},
-	}, nil
+	used := loop.Usage{Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated}
+	result := agent.Result{Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took, Usage: used}
+	if r.Model != "" { // So that it has a price.
+		result.Models = []loop.ModelUsage{{Model: r.Model, Usage: used}}
+	}
+	return result, nil
 }
 
 // tokens is never zero for something that ran.

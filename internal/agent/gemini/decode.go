@@ -138,18 +138,20 @@ func (d *decoder) result(l line) []agent.Event {
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// usage is what each model was used for. Numbers that are none are left out.
+// usage is what each model was used for. Beside a number that is none the others
+// are but an estimate.
 func usage(models map[string]tokens) []agent.Event {
 	var events []agent.Event
 	for model, t := range models {
-		if t.Total.Bad || t.Prompt.Bad || t.Output.Bad || t.Cached.Bad {
-			continue
-		}
 		u := loop.Usage{
 			Input: max(0, t.Prompt.N-t.Cached.N), Output: max(t.Output.N, t.Total.N-t.Prompt.N), CacheRead: t.Cached.N,
 			Source: loop.UsageReported,
 		}
-		if !u.Zero() {
+		bad := t.Total.Bad || t.Prompt.Bad || t.Output.Bad || t.Cached.Bad
+		if bad {
+			u.Source = loop.UsageEstimated
+		}
+		if bad || !u.Zero() {
 			events = append(events, agent.Event{Kind: agent.EventUsage, Model: model, Usage: u})
 		}
 	}

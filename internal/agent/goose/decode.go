@@ -228,17 +228,22 @@ func (d *decoder) usage(l line) []agent.Event {
 	if now.Zero() {
 		now.Input = count(l.Total)
 	}
+	if bad(l.Total) || bad(l.Input) || bad(l.Output) {
+		now.Source = loop.UsageEstimated // Beside a number that is none the others are no more.
+	}
 	var before loop.Usage
 	for _, m := range d.session.Totals {
 		before = before.Add(m.Usage)
 	}
 	d.session.Totals = []loop.ModelUsage{{Model: d.request.Model, Usage: now}}
 	u := now.Since(before)
-	if u.Zero() {
+	if u == (loop.Usage{}) {
 		return nil
 	}
 	return []agent.Event{{Kind: agent.EventUsage, Model: d.request.Model, Usage: u}}
 }
+
+func bad(c *loop.Count) bool { return c != nil && c.Bad }
 
 func count(c *loop.Count) int64 {
 	if c == nil {

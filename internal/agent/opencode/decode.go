@@ -32,11 +32,24 @@ type decoder struct {
 
 // line is one event of the program.
 type line struct {
-	Type      string  `json:"type"`
-	Timestamp float64 `json:"timestamp"` // Unix milliseconds
-	SessionID string  `json:"sessionID"`
-	Part      part    `json:"part"`
-	Error     *fault  `json:"error"`
+	Type      string `json:"type"`
+	Timestamp moment `json:"timestamp"`
+	SessionID string `json:"sessionID"`
+	Part      part   `json:"part"`
+	Error     *fault `json:"error"`
+}
+
+// moment is in Unix milliseconds; what is no time is 0, and keeps nothing else of
+// its event from being read.
+type moment int64
+
+// UnmarshalJSON never fails.
+func (m *moment) UnmarshalJSON(data []byte) error {
+	var n float64
+	if *m = 0; json.Unmarshal(data, &n) == nil && n > 0 && n < 1<<53 {
+		*m = moment(n)
+	}
+	return nil
 }
 
 type part struct {
@@ -65,11 +78,16 @@ type tokens struct {
 }
 
 // usage counts each token once: the program's input is without the cache, and
-// its output without the reasoning.
+// its output without the reasoning. Beside a number that is none the others are
+// but an estimate.
 func (t *tokens) usage() loop.Usage {
-	return loop.Usage{
+	u := loop.Usage{
 		Input: t.Input.N, Output: t.Output.N + t.Reasoning.N, CacheRead: t.Cache.Read.N, CacheWrite: t.Cache.Write.N,
 	}
+	if t.Input.Bad || t.Output.Bad || t.Reasoning.Bad || t.Cache.Read.Bad || t.Cache.Write.Bad {
+		u.Source = loop.UsageEstimated
+	}
+	return u
 }
 
 // Line reads one event.
@@ -111,7 +129,7 @@ func (d *decoder) step(p part) []agent.Event {
 	var events []agent.Event
 	if p.Tokens != nil {
 		d.last = p.Tokens.usage()
-		if !d.last.Zero() {
+		if d.last != (loop.Usage{}) {
 			events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.request.Model, Usage: d.last})
 		}
 	}

@@ -104,9 +104,11 @@ type tokens struct {
 	Total  loop.Count `json:"total_tokens"`
 }
 
+func (t tokens) bad() bool { return t.Input.Bad || t.Output.Bad || t.Cached.Bad || t.Total.Bad }
+
 // usage is zero where a number is none.
 func (t tokens) usage() loop.Usage {
-	if t.Input.Bad || t.Output.Bad || t.Cached.Bad || t.Total.Bad {
+	if t.bad() {
 		return loop.Usage{}
 	}
 	u := loop.Usage{
@@ -221,7 +223,11 @@ func (d *decoder) result(l line) []agent.Event {
 		})
 	}
 	d.total = l.Usage.usage()
-	if u := d.beside(); !u.Zero() {
+	u := d.beside()
+	if l.Usage.bad() {
+		u.Source = loop.UsageEstimated // What was told of messages is no more then.
+	}
+	if u != (loop.Usage{}) {
 		events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.model, Usage: u})
 	}
 	if l.IsError || l.Subtype != "success" {

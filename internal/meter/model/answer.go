@@ -111,7 +111,7 @@ func (x *exchange) outcome(resp *http.Response) {
 
 // cut ends an answer so that it does not look whole. It does not return.
 func (x *exchange) cut(err error) {
-	if x.in.Context().Err() == nil {
+	if !errors.Is(err, errGone) {
 		x.failed(loop.Failure{Class: loop.FailureServer, Text: fmt.Sprintf("the answer of %s was cut: %s", x.Base.Host, err)})
 	}
 	panic(http.ErrAbortHandler)
@@ -127,25 +127,28 @@ func (x *exchange) streams(resp *http.Response) bool {
 var endOfChat = []byte("[DONE]")
 
 // stream passes events on, each when it is counted. It ends the answer when what
-// was granted is passed.
-func (x *exchange) stream(ctx context.Context, resp *http.Response) {
+// was granted is passed. When the client leaves, what is left is only counted.
+func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 	defer x.charge()
 	// A client that reads nothing more must not keep the call.
-	defer context.AfterFunc(ctx, func() { _ = x.control.SetWriteDeadline(longAgo) })()
+	deaf := func() { _ = x.control.SetWriteDeadline(longAgo) }
+	defer context.AfterFunc(ctx, deaf)()
+	defer context.AfterFunc(client, deaf)()
 	x.hide.header(x.w.Header(), resp.Header)
 	x.w.WriteHeader(resp.StatusCode)
 	_ = x.control.Flush() // The model may think for long before the first event.
 	in := newEvents(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
-	for {
+	for left := false; ; {
 		raw, data, err := in.next()
 		ours := x.count(data, err)
 		if u, _ := x.t.usage(x.q); !x.c.progress(ctx, x.t.model, u) {
 			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
 			panic(http.ErrAbortHandler)
 		}
-		if !ours && (err == nil || errors.Is(err, io.EOF)) {
+		if !left && !ours && (err == nil || errors.Is(err, io.EOF)) {
 			if _, writeErr := x.w.Write(x.hide.content(raw)); writeErr != nil {
-				panic(http.ErrAbortHandler)
+				left = true
+				x.watch.left()
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -158,7 +161,7 @@ func (x *exchange) stream(ctx context.Context, resp *http.Response) {
 			}
 			x.cut(err)
 		}
-		if in.last() {
+		if !left && in.last() {
 			_ = x.control.Flush() // The next write says what is wrong.
 		}
 	}

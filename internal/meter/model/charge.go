@@ -129,6 +129,13 @@ func (a *Account) add(q asking, held loop.Amount, output int64) *charge {
 	return c
 }
 
+// begin notes what a call has used of which nothing is known but that it is sent,
+// for whoever adds up the calls of a process that died.
+func (c *charge) begin(least loop.Usage) {
+	defer c.account.lock()()
+	c.used = least
+}
+
 // progress says what the call has used so far. It returns false if that is more
 // than was granted: then the answer has to be cut.
 func (c *charge) progress(ctx context.Context, model string, u loop.Usage) bool {

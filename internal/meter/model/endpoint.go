@@ -30,6 +30,7 @@ type Limits struct {
 	Response    int64         // bytes of the body of a response, unpacked; 256 MiB, and 64 MiB for what is no stream
 	Idle        time.Duration // without a byte from the provider; 10m: a model may think
 	Age         time.Duration // of one call; 1h
+	Rest        time.Duration // for which an answer is still counted whose client is gone; 500ms
 	Denials     int           // calls of Denied; 1000
 }
 
@@ -41,6 +42,7 @@ func (l Limits) orDefault() Limits {
 	l.Response = cmp.Or(l.Response, 256<<20)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
 	l.Age = cmp.Or(l.Age, time.Hour)
+	l.Rest = cmp.Or(l.Rest, 500*time.Millisecond)
 	l.Denials = cmp.Or(l.Denials, 1000)
 	return l
 }
@@ -110,7 +112,13 @@ func (e *Endpoint) Stuck() bool {
 	return e.stuck
 }
 
+// heard tells whether there still is somebody for whom an answer matters.
+func (x *exchange) heard() bool { return x.in.Context().Err() == nil }
+
 func (x *exchange) failed(f loop.Failure) {
+	if !x.heard() {
+		return
+	}
 	e := x.Endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,6 +130,9 @@ func (x *exchange) failed(f loop.Failure) {
 }
 
 func (x *exchange) wentWell() {
+	if !x.heard() {
+		return
+	}
 	e := x.Endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -38,6 +38,9 @@ func (e *events) next() (raw, data []byte, err error) {
 		if err != nil || len(text) == 0 {
 			return e.raw, e.data, err
 		}
+		if len(e.raw) > mostEvent {
+			return e.raw, e.data, errHugeEvent
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // long is how long a test waits for what comes at once when all is well.
-const long = 10 * time.Second
+const long = time.Minute
 
 // secret is the real key of the tests.
 const secret = "sk-real-0123456789/abcdefghij+KLMNOP"

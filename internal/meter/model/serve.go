@@ -20,6 +20,7 @@ var (
 	errQuiet = errors.New("nothing came from the provider for too long")
 	errOld   = errors.New("the call took too long")
 	errLarge = errors.New("the answer is too large")
+	errGone  = errors.New("nobody listens any more")
 )
 
 var longAgo = time.Unix(1, 0)
@@ -50,7 +51,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.pass(ctx)
 		return
 	}
-	x.spend(ctx)
+	x.spend(r.Context(), ctx)
 }
 
 // body reads the body of a request, or says why it is not taken.
@@ -72,24 +73,35 @@ func (e *Endpoint) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusa
 	return body, nil
 }
 
-// watch ends the context of a call that is quiet or old.
+// watch ends the context of a call that is quiet or old, or to which nobody
+// listens any more. A provider may have sent by then what the call has used: it
+// is waited for, for a moment.
 type watch struct {
-	quiet *time.Timer
-	idle  time.Duration
-	end   func()
+	quiet, late *time.Timer
+	idle, rest  time.Duration
+	end         func()
 }
 
-func (e *Endpoint) watched(ctx context.Context) (context.Context, *watch) {
+func (e *Endpoint) watched(client context.Context) (context.Context, *watch) {
 	l := e.limits()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	quiet := time.AfterFunc(l.Idle, func() { cancel(errQuiet) })
 	old := time.AfterFunc(l.Age, func() { cancel(errOld) })
-	return ctx, &watch{quiet: quiet, idle: l.Idle, end: func() {
+	w := &watch{quiet: quiet, idle: l.Idle, rest: l.Rest}
+	w.late = time.AfterFunc(l.Age, func() { cancel(errGone) })
+	here := context.AfterFunc(client, w.left)
+	w.end = func() {
+		here()
 		quiet.Stop()
 		old.Stop()
+		w.late.Stop()
 		cancel(nil)
-	}}
+	}
+	return ctx, w
 }
+
+// left says that the client is gone.
+func (w *watch) left() { w.late.Reset(w.rest) }
 
 // reader is the body of a response, with its cap; what comes keeps the watch awake.
 type reader struct {
@@ -147,8 +159,9 @@ func (x *exchange) pass(ctx context.Context) {
 	x.reply(resp, x.hide.content(text))
 }
 
-// spend forwards a call that the account has to fund.
-func (x *exchange) spend(ctx context.Context) {
+// spend forwards a call that the account has to fund. The client's context may
+// end before that of the call.
+func (x *exchange) spend(client, ctx context.Context) {
 	var err error
 	if x.q, err = readRequest(x.to, x.body); err != nil {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
@@ -156,16 +169,21 @@ func (x *exchange) spend(ctx context.Context) {
 	}
 	x.outline = outlineOf(x.body)
 	x.q.kept = min(x.Account.kept(x.q.model, x.outline, x.now()), x.q.input-1)
-	if x.c, err = x.Account.open(ctx, x.q.asking()); err != nil {
-		x.unfunded(ctx, err)
+	if x.c, err = x.Account.open(client, x.q.asking()); err != nil {
+		x.unfunded(err)
 		return
 	}
 	defer x.c.release()
 	if err = x.q.fit(x.c.output); err != nil {
-		x.unfunded(ctx, x.Account.end(err))
+		x.unfunded(x.Account.end(err))
 		return
 	}
+	if !x.heard() {
+		panic(http.ErrAbortHandler) // It has not left yet.
+	}
 	x.body = x.q.body
+	least, _ := x.t.usage(x.q)
+	x.c.begin(least)
 	resp, err := x.send(ctx)
 	if err != nil {
 		x.unanswered(ctx, err)
@@ -176,18 +194,18 @@ func (x *exchange) spend(ctx context.Context) {
 		return
 	}
 	if x.streams(resp) {
-		x.stream(ctx, resp)
+		x.stream(client, ctx, resp)
 		return
 	}
 	x.whole(resp)
 }
 
 // unfunded says why a call may not be made.
-func (x *exchange) unfunded(ctx context.Context, err error) {
+func (x *exchange) unfunded(err error) {
 	_, unpriced := errors.AsType[*unpricedError](err)
 	_, exhausted := errors.AsType[*loop.Fault](err)
 	switch {
-	case ctx.Err() != nil:
+	case !x.heard():
 		panic(http.ErrAbortHandler)
 	case unpriced:
 		x.failed(loop.Failure{Class: loop.FailureRequest, Text: err.Error(), Status: http.StatusForbidden, Typed: true})

@@ -122,6 +122,17 @@ func asked(tb testing.TB, rec recording) *request {
 	return q
 }
 
+// A stream may never end an event: what is kept of it has an end all the same.
+func TestAnEventHasAnEnd(t *testing.T) {
+	for name, piece := range map[string]string{"in one line": "data: xxxxxxxx", "in many lines": "data: xxxxxxxx\n"} {
+		in := newEvents(strings.NewReader(strings.Repeat(piece, 2*mostEvent/len(piece))))
+		raw, _, err := in.next()
+		if !errors.Is(err, errHugeEvent) || len(raw) > mostEvent+64<<10 {
+			t.Errorf("%s: %d bytes are kept, %v", name, len(raw), err)
+		}
+	}
+}
+
 func TestACutStreamIsChargedWithWhatItSaidAndStreamed(t *testing.T) {
 	for name, rec := range recordings {
 		if !rec.streamed() {

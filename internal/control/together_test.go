@@ -1,0 +1,114 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// together calls all functions at once.
+func together(t *testing.T, fns ...func() error) {
+	t.Helper()
+	errs := make([]error, len(fns))
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i, fn := range fns {
+		all.Go(func() {
+			<-start
+			errs[i] = fn()
+		})
+	}
+	close(start)
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCapsThatAreSetAtTheSameTimeAllStand(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		for round := range 10 {
+			target := BudgetTarget{Agent: fmt.Sprint("a", round)}
+			var sets []func() error
+			for name, text := range map[string]string{"usd": "5", "tokens": "6", "output": "7", "wall": "8s", "iterations": "9", "items": "10"} {
+				sets = append(sets, func() error {
+					_, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: "day", Caps: map[string]string{name: text}, By: name})
+					return err
+				})
+			}
+			together(t, sets...)
+			if rows, err := r.Budgets(t.Context(), target); err != nil || len(rows) != len(sets) {
+				t.Fatalf("%d caps stand of %d that were set: %+v, %v", len(rows), len(sets), rows, err)
+			}
+		}
+		r.eachChangeFollowsTheOneBefore(loop.BudgetScope{Kind: loop.BudgetAgent, ID: "a0"})
+	})
+}
+
+// eachChangeFollowsTheOneBefore holds the audit chain against itself.
+func (r *rig) eachChangeFollowsTheOneBefore(of loop.BudgetScope) {
+	r.t.Helper()
+	var links []loop.Link
+	err := r.Store.View(r.t.Context(), func(rd *store.Reader) (err error) {
+		links, err = rd.Chain(r.t.Context(), r.ws.ID)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var stands loop.Amount
+	n := 0
+	for _, l := range links {
+		var body struct {
+			Scope         loop.BudgetScope `json:"scope"`
+			Before, After loop.Amount
+		}
+		if err := json.Unmarshal([]byte(l.Body), &body); err != nil {
+			r.t.Fatal(err)
+		}
+		if body.Scope != of {
+			continue
+		}
+		if body.Before != stands {
+			r.t.Errorf("change %d is from %+v, and %+v stood", n, body.Before, stands)
+		}
+		stands = body.After
+		n++
+	}
+	if n != len(loop.Dimensions) {
+		r.t.Errorf("%d changes are in the chain, want %d", n, len(loop.Dimensions))
+	}
+}
+
+func TestWhatIsSetOfAnAgentAtTheSameTimeAllStands(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		roster := Roster{Store: r.Store, Profiles: []agent.Profile{command.Driver{}.Profile()}, Now: r.Now, NewID: func(string) string { return "ag_1" }}
+		line := "true"
+		if _, err := roster.Create(t.Context(), "@ada", Change{Command: &line}); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 10 {
+			value := fmt.Sprint("v", round)
+			var sets []func() error
+			for _, c := range []Change{{Model: &value}, {Role: &value}, {Board: &value}, {Command: &value}, {Skills: []string{value}}} {
+				sets = append(sets, func() error {
+					_, err := roster.Set(t.Context(), "@ada", c)
+					return err
+				})
+			}
+			together(t, sets...)
+			a, err := roster.Find(t.Context(), "ada")
+			if err != nil || !slices.Equal([]string{a.Model, a.Role, a.Board, a.Command}, slices.Repeat([]string{value}, 4)) || !slices.Equal(a.Skills, []string{value}) {
+				t.Fatalf("after all were set to %s: %+v, %v", value, a, err)
+			}
+		}
+	})
+}
