@@ -229,7 +229,7 @@ func TestAttack074TheSupervisorCannotBeRead(t *testing.T) {
 }
 
 func TestAttack079NothingLeavesPastTheProxy(t *testing.T) {
-	for _, tier := range []Tier{Full, Landlock} {
+	for _, tier := range confining(t) {
 		t.Run(string(tier), func(t *testing.T) {
 			dir := t.TempDir()
 			open755(t, dir)

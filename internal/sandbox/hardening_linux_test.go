@@ -43,7 +43,7 @@ func openTerminal(t *testing.T) (near, far *os.File) {
 }
 
 func TestATerminalToWriteToCannotBeReadInside(t *testing.T) {
-	for _, tier := range []Tier{Full, Landlock} {
+	for _, tier := range confining(t) {
 		t.Run(string(tier), func(t *testing.T) {
 			b := cell(t)
 			if tier == Landlock {

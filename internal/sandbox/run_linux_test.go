@@ -217,6 +217,9 @@ func TestAProgramThatIsNotThereIsNamed(t *testing.T) {
 }
 
 func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
+	if !landlocks(t) {
+		return
+	}
 	dir, other := t.TempDir(), t.TempDir()
 	b := Box{Tier: Landlock, Dir: dir, Scratch: t.TempDir()}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,6 +235,9 @@ func TestALandlockedProgramWritesItsTreeAlone(t *testing.T) {
 }
 
 func TestALandlockedProgramChangesNoModeOrTimeElsewhere(t *testing.T) {
+	if !landlocks(t) {
+		return
+	}
 	if m := (proc.Tree{}).Method(); m != proc.PIDNamespace {
 		t.Logf("held together by %s: nothing but a namespace keeps modes", m)
 		return
@@ -276,6 +282,9 @@ func open755(tb testing.TB, dir string) {
 }
 
 func TestALandlockedProgramLimitsItselfAlone(t *testing.T) {
+	if !landlocks(t) {
+		return
+	}
 	out, _ := sh(t, Box{Tier: Landlock, Dir: t.TempDir(), Scratch: t.TempDir()},
 		`exec 2>&1; ulimit -n 100; ulimit -n; ulimit -c 0 && echo off; prlimit --nofile=90 true && echo own; prlimit --pid $$ --cpu=1 || echo denied`)
 	if !strings.HasPrefix(out, "100\noff\nown\n") || !strings.HasSuffix(out, "\ndenied") {
