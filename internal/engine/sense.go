@@ -63,10 +63,10 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	}
 	defer at.Done()
 	c.t.Repo.Rest()
-	tail := proc.NewRing(senseHead, senseTail)
+	tail, limit := proc.NewRing(senseHead, senseTail), c.within(senseTimeout)
 	res, err := at.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail,
-		Timeout: c.within(senseTimeout), Tag: site.Tag(c.run.ID),
+		Timeout: limit, Tag: site.Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
@@ -77,7 +77,7 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	o.Text, o.Exit = c.said.Hide(strings.TrimSpace(tail.String())), res.Exit
 	switch {
 	case res.Ended == proc.TimedOut:
-		return o, senseFailed(src, "it did not end within "+senseTimeout.String()), nil
+		return o, senseFailed(src, "it did not end within "+limit.Round(time.Second).String()), nil
 	case res.Exit == 126 || res.Exit == 127:
 		return o, senseFailed(src, o.Text), nil
 	}
