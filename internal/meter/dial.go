@@ -28,8 +28,12 @@ func (e *Egress) open(ctx context.Context, w *watch, to place) (*counted, error)
 	if err := beforeDial.Hit(ctx); err != nil {
 		return nil, &unreachableError{to, err}
 	}
-	if e.Upstream != nil {
-		conn, err := e.through(ctx, to)
+	proxy, err := e.upstream(to)
+	if err != nil {
+		return nil, &unreachableError{to, err}
+	}
+	if proxy != nil {
+		conn, err := e.through(ctx, proxy, to)
 		if err != nil {
 			return nil, err
 		}
@@ -60,23 +64,35 @@ func (e *Egress) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// through asks the upstream proxy for a tunnel.
-func (e *Egress) through(ctx context.Context, to place) (net.Conn, error) {
+// upstream is the proxy by which a place is reached; nil: none.
+func (e *Egress) upstream(to place) (*url.URL, error) {
+	if e.Upstream == nil {
+		return nil, nil
+	}
+	proxy, err := e.Upstream(&url.URL{Scheme: "https", Host: to.authority()})
+	if err != nil {
+		return nil, errors.New("the proxy of this machine is none: look at HTTPS_PROXY") // It may hold a password.
+	}
+	return proxy, nil
+}
+
+// through asks a proxy for a tunnel.
+func (e *Egress) through(ctx context.Context, proxy *url.URL, to place) (net.Conn, error) {
 	if to.addr.IsValid() {
 		// An address can be checked here as well as there.
 		if _, err := e.addresses(ctx, to); err != nil {
 			return nil, err
 		}
 	}
-	conn, err := dialProxy(ctx, e.Upstream)
+	conn, err := dialProxy(ctx, proxy)
 	if err != nil {
-		return nil, &unreachableError{to, fmt.Errorf("dial the proxy %s: %w", e.Upstream.Host, err)}
+		return nil, &unreachableError{to, fmt.Errorf("dial the proxy %s: %w", proxy.Host, err)}
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	tunnel, err := ask(conn, e.Upstream, to, e.limits().Head)
+	tunnel, err := ask(conn, proxy, to, e.limits().Head)
 	if err != nil {
 		_ = conn.Close()
-		return nil, &unreachableError{to, fmt.Errorf("ask the proxy %s: %w", e.Upstream.Host, err)}
+		return nil, &unreachableError{to, fmt.Errorf("ask the proxy %s: %w", proxy.Host, err)}
 	}
 	return tunnel, nil
 }

@@ -42,11 +42,12 @@ type Egress struct {
 	// loopback, link-local and metadata addresses and those of this machine.
 	Private []netip.Prefix
 
-	// Upstream is the proxy through which this machine reaches the world, as
-	// http://[user:password@]host:port, or https; nil if it needs none. All goes
-	// through it by CONNECT, also plain HTTP. It looks the names up, so that
-	// nothing can be said here about their addresses: names alone are checked.
-	Upstream *url.URL
+	// Upstream says by which proxy this machine reaches an address, as
+	// http://[user:password@]host:port, or https; nil, or a nil URL, if it needs
+	// none. All goes through it by CONNECT, also plain HTTP, and it is asked for
+	// the way of https. It looks the names up, so that nothing can be said here
+	// about their addresses: names alone are checked.
+	Upstream func(to *url.URL) (*url.URL, error)
 
 	Limits Limits
 

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -70,9 +71,14 @@ func (c *corporate) serve(conn net.Conn, to, answer string) {
 	<-back
 }
 
+// by is the way by one proxy, wherever it leads.
+func by(proxy *url.URL) func(*url.URL) (*url.URL, error) {
+	return func(*url.URL) (*url.URL, error) { return proxy, nil }
+}
+
 func upstream(c *corporate) func(*Egress) {
 	return func(e *Egress) {
-		e.Upstream = &url.URL{Scheme: "http", Host: c.Addr().String(), User: url.UserPassword("me", "s3cret")}
+		e.Upstream = by(&url.URL{Scheme: "http", Host: c.Addr().String(), User: url.UserPassword("me", "s3cret")})
 	}
 }
 
@@ -126,8 +132,38 @@ func TestAProxyThatRefusesIsSaidWithoutItsPassword(t *testing.T) {
 	}
 }
 
+func TestWhatNeedsNoProxyIsReachedWithoutAndItsAddressIsChecked(t *testing.T) {
+	w := newWorld()
+	plainServer(t, w, hello)
+	proxy := startCorporate(t, "", agreed)
+	r := start(t, w, []string{"allowed.test"}, upstream(proxy), func(e *Egress) {
+		behind := e.Upstream
+		e.Upstream = func(to *url.URL) (*url.URL, error) {
+			if to.Host == "allowed.test:80" {
+				return nil, nil
+			}
+			return behind(to)
+		}
+	})
+	if got := r.say(get); !strings.Contains(got, "hello") {
+		t.Errorf("answer = %q", got)
+	}
+	if asked, dialled := w.traces(); len(asked) != 1 || len(dialled) != 1 || len(proxy.asked) > 0 {
+		t.Errorf("looked up %v, dialled %v, and %d asked of the proxy", asked, dialled, len(proxy.asked))
+	}
+}
+
+func TestAProxyThatCannotBeReadIsNamedWithoutItsPassword(t *testing.T) {
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) {
+		e.Upstream = func(*url.URL) (*url.URL, error) { return nil, errors.New("parse me:s3cret@") }
+	})
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "HTTPS_PROXY") || strings.Contains(got, "s3cret") {
+		t.Errorf("answer = %q", got)
+	}
+}
+
 func TestAProxyOfAnUnknownKindIsRefused(t *testing.T) {
-	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = &url.URL{Scheme: "socks5", Host: "127.0.0.1:1"} })
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = by(&url.URL{Scheme: "socks5", Host: "127.0.0.1:1"}) })
 	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "write http or https") {
 		t.Errorf("answer = %q", got)
 	}

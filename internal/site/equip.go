@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
@@ -80,15 +83,15 @@ func (s Site) egress(more []string) (sandbox.Port, error) {
 	}, nil
 }
 
-// Upstream is the proxy through which this machine itself reaches the world; nil
-// means that there is none.
-func (h Host) Upstream() *url.URL {
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy"} {
-		if u, err := url.Parse(proc.Variable(h.Environ, name)); err == nil && u.Host != "" {
-			return u
-		}
+// Upstream says by which proxy this machine itself reaches an address, as its
+// environment has it: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, in both cases. Nil
+// stands for none, which is always so for this machine's own addresses.
+func (h Host) Upstream() func(*url.URL) (*url.URL, error) {
+	variable := func(name string) string {
+		return cmp.Or(proc.Variable(h.Environ, name), proc.Variable(h.Environ, strings.ToLower(name)))
 	}
-	return nil
+	c := httpproxy.Config{HTTPSProxy: variable("HTTPS_PROXY"), HTTPProxy: variable("HTTP_PROXY"), NoProxy: variable("NO_PROXY")}
+	return c.ProxyFunc()
 }
 
 // proxyEnviron are the variables by which programs find the proxy at addr.

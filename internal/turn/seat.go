@@ -41,7 +41,7 @@ type Need struct {
 	Holder   loop.Holder
 	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
 	Account  *model.Account
-	Upstream *url.URL // the proxy through which this machine reaches the world; nil: none
+	Upstream func(*url.URL) (*url.URL, error) // by which proxy this machine reaches an address; nil: by none
 	Say      func(string)
 	Denied   func(meter.Denial)
 }

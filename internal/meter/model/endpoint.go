@@ -66,10 +66,10 @@ type Endpoint struct {
 
 	Account *Account
 
-	// Upstream is the proxy through which this machine reaches the world, as
-	// http://[user:password@]host:port, or https; nil if it needs none. A Base on
-	// this machine is reached without it.
-	Upstream *url.URL
+	// Upstream says by which proxy this machine reaches an address, as
+	// http://[user:password@]host:port, or https; nil, or a nil URL, if it needs
+	// none. A Base on this machine is reached without it.
+	Upstream func(to *url.URL) (*url.URL, error)
 
 	Limits Limits
 
@@ -240,7 +240,14 @@ func (e *Endpoint) proxy(r *http.Request) (*url.URL, error) {
 	if host == "localhost" || err == nil && addr.Unmap().IsLoopback() {
 		return nil, nil
 	}
-	return e.Upstream, nil
+	if e.Upstream == nil {
+		return nil, nil
+	}
+	proxy, err := e.Upstream(r.URL)
+	if err != nil {
+		return nil, errors.New("the proxy of this machine is none: look at HTTPS_PROXY and HTTP_PROXY") // They may hold a password.
+	}
+	return proxy, nil
 }
 
 func (e *Endpoint) limits() Limits { return e.Limits.orDefault() }

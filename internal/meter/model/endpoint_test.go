@@ -355,7 +355,7 @@ func TestTheCertificateOfTheProviderIsChecked(t *testing.T) {
 
 func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy.test:3128"}
-	e := &Endpoint{Upstream: proxy}
+	e := &Endpoint{Upstream: func(*url.URL) (*url.URL, error) { return proxy, nil }}
 	for address, want := range map[string]*url.URL{
 		"https://api.openai.com/v1": proxy, "http://10.0.0.1/": proxy, "http://127.0.0.1:11434/": nil, "http://localhost/": nil, "http://[::1]/": nil,
 	} {
