@@ -27,7 +27,7 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
 
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	$(GO) test $(TESTFLAGS) ./...
+	$(GO) test -timeout 20m $(TESTFLAGS) ./...
 
 test-agents: ## each real agent program through whole runs, no key (npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \

@@ -306,7 +306,20 @@ func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
 	b.Binds = []Bind{{From: from, To: "/run/pawl/objects"}, {From: from}, {From: path, To: "/run/pawl/file"}}
 	out, _ := sh(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
 		chmod 777 objects || echo closed; (echo x > objects/below/new) || echo closed; rm -f file || echo closed`, "FROM="+from)
-	if !strings.HasPrefix(out, "boundboundbound") || strings.Count(out, "\nclosed") != 3 {
+	read := "boundboundbound"
+	if uid, gid := Full.Owner(); uid != os.Geteuid() && (machine{Kernel: kernel()}).older(6, 3) {
+		// Not every file system shows its files as another's there: a tmpfs does not.
+		owners, err := asTheirs(uid, gid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := owned(from, owners); f != nil {
+			f.Close()
+		} else {
+			read = "cat: objects/below/file: Permission denied"
+		}
+	}
+	if !strings.HasPrefix(out, read) || strings.Count(out, "\nclosed") != 3 {
 		t.Errorf("printed:\n%s", out)
 	}
 	if info, err := os.Stat(from); err != nil || info.Mode().Perm() != 0o700 {
