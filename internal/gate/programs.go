@@ -106,7 +106,8 @@ func scriptOf(interpreter string, args []string) []string {
 			return nil
 		case isShell && (isLetters(w) || strings.HasPrefix(w, "+")) && strings.HasSuffix(strings.ToLower(w), "o"):
 			i++ // The name of an option of the shell.
-		case w != "" && !strings.HasPrefix(w, "-") && !(isShell && strings.HasPrefix(w, "+")):
+		case w == "" || strings.HasPrefix(w, "-") || isShell && strings.HasPrefix(w, "+"):
+		default:
 			return inTree(w)
 		}
 	}
