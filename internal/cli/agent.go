@@ -198,7 +198,7 @@ func (a *app) printDrivers(all []control.DriverView) error {
 		case readiness.StateBad:
 			mark = s.red("✗")
 		}
-		p.line("%s %s  %s", mark, s.bold(v.Name), cleanLine(v.Says()))
+		p.line("%s %s", mark, joined("  ", s.bold(v.Name), cleanLine(v.Says())))
 		if v.State != readiness.StateBad {
 			p.field("    ", "promise", v.Promise)
 			p.field("    ", "resume", yesNo(v.Resume))

@@ -132,7 +132,11 @@ func (a *app) listAudit(found control.Audit) error {
 		if len(c.Breaks) > 0 {
 			mark = s.red("✗")
 		}
-		text := fmt.Sprintf("%s entries, head %s", number(c.Links), orDash(shortHash(c.Head)))
+		entries := number(c.Links) + " entries"
+		if c.Links == 1 {
+			entries = "1 entry"
+		}
+		text := entries + ", head " + orDash(shortHash(c.Head))
 		if c.Log != "" {
 			text += "; run log: " + count(c.Lines, "line")
 		}

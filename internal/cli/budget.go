@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,7 +140,7 @@ func (a *app) printBudgets(rows []control.BudgetRow) error {
 	}
 	table := [][]string{{"SCOPE", "WINDOW", "CAP", "USED", "RESERVED", "LEFT", "OPENS", "BY"}}
 	for _, b := range rows {
-		count := func(n int64) string { return plan.Count(b.What, n) }
+		count := func(n int64) string { return amount(b.What, n) }
 		if b.Opens == nil { // A run has spent nothing before it runs.
 			table = append(table, []string{cleanLine(b.Whose()), string(b.Window), count(b.Cap), "–", "–", "–", "–", cleanLine(b.By)})
 			continue
@@ -151,6 +152,15 @@ func (a *app) printBudgets(rows []control.BudgetRow) error {
 	return a.columns(table)
 }
 
+// amount is so much of a dimension, with what is counted in groups of thousands.
+func amount(what string, n int64) string {
+	text := plan.Count(what, n)
+	if unit, counted := strings.CutPrefix(text, strconv.FormatInt(n, 10)+" "); counted {
+		return number(n) + " " + unit
+	}
+	return text
+}
+
 func opens(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // burnDown is a budget in one line; a run's cap has nothing to burn down.
@@ -158,7 +168,7 @@ func burnDown(b control.BudgetRow) string {
 	if b.Opens == nil {
 		return ""
 	}
-	count := func(n int64) string { return plan.Count(b.What, n) }
+	count := func(n int64) string { return amount(b.What, n) }
 	return fmt.Sprintf("%s of %s: %s left of %s; %s used, %s reserved; opens %s",
 		b.Window, b.Whose(), count(b.Left), count(b.Cap), count(b.Used), count(b.Reserved), opens(*b.Opens))
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -152,7 +153,20 @@ func (s *Service) standings(ctx context.Context, scopes []loop.BudgetScope, own 
 	return standing, nil
 }
 
-// budgetRows takes the caps of the budgets apart.
+// The scopes and windows of budgets, the narrowest first.
+var (
+	budgetScopes  = []string{loop.BudgetLoop, loop.BudgetAgent, loop.BudgetWorkspace, loop.BudgetAll}
+	budgetWindows = []loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}
+)
+
+func narrower(a, b BudgetRow) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(budgetScopes, a.Scope), slices.Index(budgetScopes, b.Scope)), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(slices.Index(budgetWindows, a.Window), slices.Index(budgetWindows, b.Window)),
+	)
+}
+
+// budgetRows takes the caps of the budgets apart, and puts the narrowest first.
 func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []BudgetRow {
 	rows := []BudgetRow{}
 	for _, st := range standing {
@@ -168,6 +182,7 @@ func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []Budget
 			})
 		}
 	}
+	slices.SortStableFunc(rows, narrower)
 	return rows
 }
 
@@ -205,7 +220,7 @@ type BudgetChange struct {
 // is no cap is a *loop.Fault that names it, and nothing changes.
 func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, error) {
 	window := loop.BudgetWindow(c.Window)
-	if !slices.Contains([]loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}, window) {
+	if !slices.Contains(budgetWindows, window) {
 		return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--window %q", c.Window), Why: "there is no such window", Fix: "write run, day or month"}
 	}
 	caps, err := parseCaps(c.Caps)

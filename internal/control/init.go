@@ -43,6 +43,9 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	if r.Name == firstLoop {
 		set(&r.Goal, firstGoal)
 	}
+	if p, known := pattern.Find(r.Pattern); known {
+		set(&r.Goal, p.Goal)
+	}
 	set(&r.Verify, v.proposal.Verify.Line)
 	set(&r.Guard, v.proposal.Guard.Line)
 	set(&r.SetupFound, v.proposal.Setup.Line)

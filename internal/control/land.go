@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/effect"
@@ -187,8 +188,14 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.A
 	if run, err = s.proposer(ctx, run); err != nil {
 		return RunView{}, err
 	}
+	if err := s.landedBefore(ctx, run); err != nil {
+		return RunView{}, err
+	}
 	a, err := s.landing(ctx, run, r)
 	if err != nil {
+		return RunView{}, err
+	}
+	if err := s.heldBy(ctx, run, a.Action); err != nil {
 		return RunView{}, err
 	}
 	err = s.Store.Update(ctx, func(tx *store.Tx) error {
@@ -201,6 +208,77 @@ func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.A
 		return RunView{}, err
 	}
 	return s.Approve(ctx, a.ID, by)
+}
+
+// landedBefore refuses a proposal that has landed and is still on its base, like
+// a second answer to a question: who said yes, and when.
+func (s *Service) landedBefore(ctx context.Context, run loop.Run) error {
+	var said []loop.Approval
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		said, err = r.Approvals(ctx, run.LoopID, loop.ApprovalApproved)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range said {
+		if a.RunID != run.ID || a.Action.Kind != loop.ActionLand {
+			continue
+		}
+		held, err := s.holds(ctx, a.Action.Base, a.Action.Commit)
+		if err != nil {
+			return err
+		}
+		if held {
+			return s.landedFault(ctx, run, loop.ExitHeld,
+				fmt.Sprintf("it has landed: %s is on %s since %s", a.Action.Branch, a.Action.Base, (&loop.AnsweredError{Approval: a}).Error()))
+		}
+	}
+	return nil
+}
+
+// heldBy refuses a proposal that got onto its base in another way. A question
+// about it is void by that.
+func (s *Service) heldBy(ctx context.Context, run loop.Run, act loop.Action) error {
+	held, err := s.holds(ctx, act.Base, act.Commit)
+	if err != nil || !held {
+		return err
+	}
+	why := act.Base + " holds " + act.Branch + " already"
+	err = s.Store.Update(ctx, func(tx *store.Tx) error {
+		open, err := tx.Approvals(ctx, run.LoopID, loop.ApprovalOpen)
+		for _, a := range open {
+			if a.RunID == run.ID && a.Action.Kind != loop.ActionCommand {
+				_, voidErr := tx.VoidApproval(ctx, a.ID, why)
+				err = errors.Join(err, voidErr)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.landedFault(ctx, run, loop.ExitRefused, why)
+}
+
+// holds reports whether a branch has a commit in its history.
+func (s *Service) holds(ctx context.Context, branch, commit string) (bool, error) {
+	tip, ok, err := s.repo.Ref(ctx, "refs/heads/"+branch)
+	if err != nil || !ok {
+		return false, err
+	}
+	return s.repo.Contains(ctx, tip, commit)
+}
+
+func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why string) error {
+	view, err := s.runView(ctx, run)
+	if err != nil {
+		return err
+	}
+	return &loop.Fault{
+		Exit: exit, What: fmt.Sprintf("land %s#%d", view.Loop, view.N), Why: why,
+		Fix: fmt.Sprintf("nothing is left to land; pawl show %s#%d says what it was about, pawl run %s makes a new proposal", view.Loop, view.N, view.Loop),
+	}
 }
 
 // proposer is the run whose proposal an approved run was to land, and every

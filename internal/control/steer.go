@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -154,10 +153,7 @@ func (s *Service) clearHolds(ctx context.Context, name string) (words []string, 
 
 // StopsAll reports whether a switch, as LoopRow and Switched name it, is the one
 // of all loops.
-func StopsAll(sw string) bool {
-	all := filepath.Join(".loops", engine.PausedFile)
-	return sw == all || strings.HasPrefix(sw, all+" ")
-}
+func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 
 // ResumeCommand is the command that clears what a loop is paused by.
 func ResumeCommand(name, sw string) string {

@@ -25,6 +25,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	s := plan.Settle(step, a, c.run.N, rules)
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.Now()
+	c.sayWhy(a)
 	c.run.Summary = or(w.report.Summary, c.run.Summary)
 	c.run.Subject = or(w.report.Item, c.run.Subject)
 	if w.report.Readiness != nil {
@@ -43,6 +44,16 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 		return nil, err
 	}
 	return c.next(s, a, retry), nil
+}
+
+// sayWhy tells those who watch why an attempt did not pass that no gate judged.
+// Of one that a gate failed they have seen it.
+func (c *cycle) sayWhy(a plan.Attempt) {
+	if a.Verdict == loop.VerdictPass || a.Gate != plan.Agent && a.Reason != loop.ReasonNoChanges {
+		return
+	}
+	said := strings.Join(printables([]string{headline(a.Words)}), "")
+	c.said.Note("iteration %d: %s", c.current().N, strings.TrimSuffix(string(a.Reason)+": "+said, ": "))
 }
 
 // record stages the rows of the iteration and lets the protocol add its own.
@@ -118,12 +129,32 @@ func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry bool) *ending {
 	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: headline(s.Detail), halt: s.Halt}
 	if most := c.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
 		end.reason = loop.ReasonMaxIterations
-		end.detail = fmt.Sprintf("%d of %d iterations are used; the last one: %s", c.worked, most, end.detail)
+		end.detail = fmt.Sprintf("%d of %d iterations are used (%s); the last one: %s", c.worked, most, c.cameTo(), end.detail)
 	}
 	if c.success != "" {
 		end.outcome = c.success
 	}
 	return end
+}
+
+// cameTo says what the iterations of the run came to: every reason, and how often
+// it was one.
+func (c *cycle) cameTo() string {
+	var reasons []loop.Reason
+	times := map[loop.Reason]int{}
+	for _, it := range c.its {
+		if times[it.Reason]++; times[it.Reason] == 1 {
+			reasons = append(reasons, it.Reason)
+		}
+	}
+	words := make([]string, len(reasons))
+	for i, r := range reasons {
+		words[i] = string(r)
+		if n := times[r]; n > 1 {
+			words[i] = fmt.Sprintf("%d × %s", n, r)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // headline is the first line of a longer text; the iteration keeps all of it.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -71,8 +72,19 @@ func (c *cycle) pausedAnywhere(ctx context.Context) (*ending, error) {
 }
 
 func pausedFault(name, sw string) error {
-	return &loop.Fault{
+	f := &loop.Fault{
 		Exit: loop.ExitPaused, What: "run " + name, Why: "the kill switch is set: " + sw,
 		Fix: "`pawl resume " + name + "` (or `pawl resume --all`) clears it",
 	}
+	if StopsAll(sw) {
+		f.Fix = "`pawl resume --all` clears it; `pawl resume " + name + "` does not"
+	}
+	return f
+}
+
+// StopsAll reports whether a switch, as Switch returns it, is the one of all
+// loops.
+func StopsAll(sw string) bool {
+	all := filepath.Join(".loops", PausedFile)
+	return sw == all || strings.HasPrefix(sw, all+" ")
 }

@@ -167,8 +167,15 @@ func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.
 	case !res.Pass:
 		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
 	case res.Tests != nil:
-		verdict = fmt.Sprintf("pass (%d tests ran)", res.Tests.Ran())
+		verdict = "pass (" + testsRan(res.Tests.Ran()) + ")"
 	}
 	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
 	return res, nil
+}
+
+func testsRan(n int) string {
+	if n == 1 {
+		return "1 test ran"
+	}
+	return fmt.Sprintf("%d tests ran", n)
 }

@@ -15,8 +15,7 @@ var interpreters = []string{
 	"sh", "bash", "dash", "ksh", "zsh", "ash", ".", "source", "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua", "Rscript",
 }
 
-// wrappers run what stands behind them.
-var wrappers = []string{"env", "exec", "command", "time", "nice", "nohup", "timeout", "xargs", "eval"}
+var shells = []string{"sh", "bash", "dash", "ksh", "zsh", "ash"}
 
 // Programs lists, as globs relative to the top of the tree, the files of the
 // tree that a line for the shell runs: whoever changes one of them changes the
@@ -45,7 +44,7 @@ func Programs(line string) []string {
 		for i, w := range call.Args {
 			words[i] = shell.Literal(w)
 		}
-		if words[0] == "cd" {
+		if moves(words) {
 			prefix = "**/" // From here on a relative name may mean a file in any folder.
 		}
 		for _, p := range programsOf(words) {
@@ -57,37 +56,66 @@ func Programs(line string) []string {
 	return slices.Compact(globs)
 }
 
+// moves reports whether a simple command, or what stands behind it, may work in
+// another directory.
+func moves(words []string) bool {
+	behind, ok := shell.Behind(words)
+	if !ok {
+		return words[0] == "cd" || words[0] == "pushd"
+	}
+	own := words[:len(words)-len(behind)]
+	if len(behind) > len(words) {
+		own = words // A word held several.
+	}
+	return slices.ContainsFunc(own, func(w string) bool {
+		return strings.HasPrefix(w, "-C") || strings.HasPrefix(w, "--chdir") || strings.HasPrefix(w, "--wd") || w == "-D"
+	}) || len(behind) > 0 && moves(behind)
+}
+
 // programsOf lists the files that one simple command runs.
 func programsOf(words []string) []string {
-	for len(words) > 1 && slices.Contains(wrappers, words[0]) {
-		words = words[1:]
-		for len(words) > 1 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isNumber(words[0])) {
-			words = words[1:]
-		}
-	}
+	behind, ok := shell.Behind(words)
 	first := words[0]
-	if !slices.Contains(interpreters, path.Base(first)) {
-		if strings.Contains(first, "/") {
-			return inTree(first)
-		}
-		return nil
+	switch {
+	case ok && len(behind) > 0:
+		return append(ownOf(first), programsOf(behind)...)
+	case first == "eval":
+		return Programs(strings.Join(words[1:], " "))
+	case !slices.Contains(interpreters, path.Base(first)):
+		return ownOf(first)
 	}
-	for i, w := range words[1:] {
-		switch {
-		case w == "-c" && i+2 < len(words):
-			return Programs(words[i+2])
-		case w == "-m" || w == "-e":
+	return append(ownOf(first), scriptOf(path.Base(first), words[1:])...)
+}
+
+// ownOf is the program itself, if it is named by its path.
+func ownOf(program string) []string {
+	if strings.Contains(program, "/") {
+		return inTree(program)
+	}
+	return nil
+}
+
+// scriptOf lists what an interpreter runs that gets some arguments.
+func scriptOf(interpreter string, args []string) []string {
+	isShell := slices.Contains(shells, interpreter)
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case (w == "-c" || isShell && isLetters(w) && strings.Contains(w, "c")) && i+1 < len(args):
+			return Programs(args[i+1])
+		case w == "-m" || !isShell && w == "-e":
 			return nil
-		case w != "" && !strings.HasPrefix(w, "-"):
+		case isShell && (isLetters(w) || strings.HasPrefix(w, "+")) && strings.HasSuffix(strings.ToLower(w), "o"):
+			i++ // The name of an option of the shell.
+		case w == "" || strings.HasPrefix(w, "-") || isShell && strings.HasPrefix(w, "+"):
+		default:
 			return inTree(w)
 		}
 	}
 	return nil
 }
 
-func isNumber(w string) bool {
-	return strings.Trim(w, "0123456789.") == "" || w[0] <= '9' && strings.Trim(w, "0123456789.smhd") == ""
-}
+// isLetters tells options of one letter each from a long one.
+func isLetters(w string) bool { return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") }
 
 // inTree is the glob for a file of the tree, or nothing for any other.
 func inTree(name string) []string {

@@ -26,6 +26,18 @@ func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 		"sh":                                           "",
 		"/bin/sh check.sh":                             "check.sh",
 		"sh -c":                                        "",
+		"bash -e -o pipefail check.sh":                 "check.sh",
+		"bash -euo pipefail +x check.sh":               "check.sh",
+		"sh -e check.sh":                               "check.sh",
+		`sh -ec "cd ci; sh a.sh"`:                      "**/a.sh",
+		`eval "sh check.sh"`:                           "check.sh",
+		"tools/time -p ./check.sh":                     "check.sh tools/time",
+		"tools/sh check.sh":                            "check.sh tools/sh",
+		"command cd ci; ./a.sh":                        "**/a.sh",
+		"env -C ci ./a.sh":                             "**/a.sh",
+		"setsid env --chdir=ci sh a.sh":                "**/a.sh",
+		"env -S 'A=1 sh' a.sh":                         "a.sh",
+		"time":                                         "",
 		"sh " + strings.Repeat("x", maxScript) + ".sh": "",
 	} {
 		if got := strings.Join(Programs(line), " "); got != want {
@@ -34,8 +46,25 @@ func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 	}
 }
 
+// A wrapper that was not known hid the file behind it from the list of what is
+// protected.
+func TestAFileBehindAnyWrapperIsListed(t *testing.T) {
+	for _, wrapper := range []string{
+		"builtin", "chronic", "chrt -r 5", "command", "doas -u nobody", "env -i A=1", "env -u A", "exec -a name", "flock lock",
+		"ionice -c 3", "nice -n 5", "nice -5", "nohup", "setarch -R", "setsid", "setsid -w", "stdbuf -oL -e 0", "sudo -u nobody -E", "taskset 1",
+		"time -p", "timeout -k 5 60", "timeout --signal=KILL 5m", "unbuffer", "unshare -n", "xargs -n 1 -P 4", "xvfb-run -a -s '-screen 0'",
+		"setsid nice -n 5 env A=1", "/usr/bin/setsid", "sudo --",
+	} {
+		for _, line := range []string{wrapper + " ./check.sh", wrapper + " sh check.sh x"} {
+			if got := strings.Join(Programs(line), " "); got != "check.sh" {
+				t.Errorf("Programs(%q) = %q, want check.sh", line, got)
+			}
+		}
+	}
+}
+
 func FuzzProgramsAreNamesInTheTree(f *testing.F) {
-	for _, line := range []string{"sh check.sh", "cd a && ./b", `bash -c "sh x"`, "env -i sh ./a//b/../c", "sh ../x"} {
+	for _, line := range []string{"sh check.sh", "cd a && ./b", `bash -c "sh x"`, "env -i sh ./a//b/../c", "setsid env -S './a b' -C x", "sh ../x"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

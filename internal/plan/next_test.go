@@ -422,3 +422,14 @@ func TestWhatCannotBeWorkedOnNeverChangesTheChoice(t *testing.T) {
 		}
 	})
 }
+
+func TestOneStepThatCannotBeWorkedOnIsNotCalledNoneOfOne(t *testing.T) {
+	for want, steps := range map[string][]plan.Candidate{
+		"the only step cannot be worked on now": {work("a", loop.StepEscalated)},
+		"none of 2 steps can be worked on now":  {work("a", loop.StepEscalated), work("b", loop.StepEscalated)},
+	} {
+		if d := plan.Next(snapshot(steps...), noon); d.Detail != want {
+			t.Errorf("detail = %q, want %q", d.Detail, want)
+		}
+	}
+}

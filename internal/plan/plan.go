@@ -105,9 +105,16 @@ func Next(s Snapshot, now time.Time) Decision {
 	case limit != "":
 		d.Reason, d.Detail = limit, why
 	case len(order) > 0:
-		d.Reason, d.Detail = loop.ReasonAllDropped, fmt.Sprintf("none of %d steps can be worked on now", len(order))
+		d.Reason, d.Detail = loop.ReasonAllDropped, noneOf(len(order))
 	}
 	return d
+}
+
+func noneOf(steps int) string {
+	if steps == 1 {
+		return "the only step cannot be worked on now"
+	}
+	return fmt.Sprintf("none of %d steps can be worked on now", steps)
 }
 
 // limit says which limit of the run is used up, if any.

@@ -66,7 +66,7 @@ func tries(home string, exec agent.Exec) try.Tries {
 }
 
 func (r *rig) gates(verify, guard string) try.Subject {
-	d := loop.Definition{Name: "w", Sandbox: "none", Scope: []string{"src/**"}, Verify: verify, Guard: guard, MaxWallClock: 40 * time.Second}
+	d := loop.Definition{Name: "w", Sandbox: "none", Scope: []string{"src/**"}, Verify: verify, Guard: guard, MaxWallClock: time.Hour}
 	return try.Subject{Loop: "w", Root: r.root, Repo: r.repo, Definition: d}
 }
 

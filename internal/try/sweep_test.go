@@ -78,7 +78,7 @@ func tryForEver(home string) int {
 	repo, err := git.Open(ctx, ".")
 	if err == nil {
 		// Not held together, so that the gate outlives this process.
-		d := loop.Definition{Name: "w", Sandbox: "none", Verify: "sleep 60 & echo started; wait"}
+		d := loop.Definition{Name: "w", Sandbox: "none", Verify: "sleep 3600 & echo started; wait"}
 		_, err = tries(home, proc.Plain{}).Gates(ctx, try.Subject{Loop: "w", Repo: repo, Definition: d}, os.Stdout)
 	}
 	fmt.Fprintln(os.Stderr, "child:", err)
@@ -96,13 +96,15 @@ func TestATryWhoseProcessIsKilledIsSweptWithWhatSurvivedIt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-swept:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the gate never started")
+	case err := <-ended:
+		t.Fatalf("the try ended before its gate: %v", err)
 	}
 	alive := left(t, r.home)
 	if len(alive) != 4 || !strings.HasPrefix(alive[1], "trees/try_child") || !strings.HasSuffix(alive[3], ".lock") {
@@ -111,7 +113,7 @@ func TestATryWhoseProcessIsKilledIsSweptWithWhatSurvivedIt(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // It says that the process was killed.
+	<-ended // It says that the process was killed.
 	if now := left(t, r.home); !slices.Equal(now, alive) {
 		t.Errorf("a process that was killed left %v, want %v", now, alive)
 	}

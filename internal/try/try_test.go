@@ -102,24 +102,28 @@ func TestAGateThatIsTooSlowForARunIsTooSlowForATry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	target := r.gates("echo started; trap '' TERM; while :; do sleep 1; done", "true")
-	target.Definition.MaxWallClock = time.Second
 	r.untouched(func() {
-		results, err := r.tries.Gates(t.Context(), target, nil)
-		if err != nil || len(results) != 2 {
-			t.Fatalf("try = %+v, %v", results, err)
-		}
-		if g := results[0]; g.Pass || g.Exit != 124 || gate.Missing(g) || !strings.Contains(g.Evidence, "started\n(stopped after ") {
-			t.Errorf("verify = %+v, want it stopped", g)
-		}
-		if !results[1].Pass {
-			t.Errorf("guard = %+v", results[1])
+		// A machine that is too slow for the guard, or for the first line of
+		// verify, gets longer.
+		for target.Definition.MaxWallClock = time.Second; ; target.Definition.MaxWallClock *= 2 {
+			results, err := r.tries.Gates(t.Context(), target, nil)
+			if err != nil || len(results) != 2 {
+				t.Fatalf("try = %+v, %v", results, err)
+			}
+			g := results[0]
+			if g.Pass || g.Exit != 124 || gate.Missing(g) || !strings.Contains(g.Evidence, "(stopped after ") {
+				t.Fatalf("verify = %+v, want it stopped", g)
+			}
+			if strings.Contains(g.Evidence, "started\n(stopped after ") && results[1].Pass {
+				return
+			}
 		}
 	})
 }
 
 func TestATryThatIsCanceledLeavesNothing(t *testing.T) {
 	lost := errors.New("somebody pressed a key")
-	const hangs = "touch junk; echo started; sleep 60"
+	const hangs = "touch junk; echo started; sleep 3600"
 	for name, c := range map[string]struct {
 		verify, guard string
 		ended         int
@@ -133,13 +137,9 @@ func TestATryThatIsCanceledLeavesNothing(t *testing.T) {
 			r.untouched(func() {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				began := time.Now()
 				results, err := r.tries.Gates(ctx, r.gates(c.verify, c.guard), &onText{text: "started", do: func() { cancel(lost) }})
 				if !errors.Is(err, lost) || !strings.Contains(err.Error(), "try the gates of w") || len(results) != c.ended {
 					t.Errorf("try = %+v, %v, want the cause and %d results", results, err, c.ended)
-				}
-				if took := time.Since(began); took > 20*time.Second {
-					t.Errorf("it took %v to stop", took)
 				}
 			})
 		})

@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // heldClock stands still between calls.
@@ -74,11 +77,24 @@ func TestALimitThatLastsIsSleptThroughByNobody(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	r.post("/v1/chat/completions", askChat)
-	select {
-	case <-r.Rejected():
-	case <-time.After(patient + long):
-		t.Error("one call was turned down for 40 minutes, and nobody gave up")
+	r.stop()
+	r.Endpoint.mu.Lock()
+	waits := r.rejections.timer != nil
+	r.Endpoint.mu.Unlock()
+	if !waits {
+		t.Error("one call was turned down for 40 minutes, and nobody waits to give up")
 	}
+	synctest.Test(t, func(t *testing.T) {
+		e := &Endpoint{}
+		e.mu.Lock()
+		e.sleepless(loop.Failure{Class: loop.FailureRateLimit, Reset: time.Now().Add(40 * time.Minute)})
+		e.mu.Unlock()
+		began := time.Now()
+		<-e.Rejected()
+		if took := time.Since(began); took != patient {
+			t.Errorf("it was given up after %v, want %v", took, patient)
+		}
+	})
 }
 
 func TestACallThatOffersToolsAndFailsLastIsStuck(t *testing.T) {

@@ -22,19 +22,6 @@ var builtins = strings.Fields(`. : [ [[ alias bg break builtin cd command contin
 	false fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readonly return set shift
 	shopt source test times trap true type typeset ulimit umask unalias unset wait time`)
 
-// wrapper runs what stands behind it, behind options and first arguments.
-type wrapper struct {
-	valued  string // options that take the next word
-	skipped int    // arguments before the program
-}
-
-var wrappers = map[string]wrapper{
-	"env": {valued: "-u -C --unset --chdir"}, "exec": {valued: "-a"}, "command": {}, "builtin": {}, "time": {valued: "-f -o"},
-	"nice": {valued: "-n"}, "ionice": {valued: "-c -n"}, "nohup": {}, "setsid": {}, "stdbuf": {valued: "-i -o -e"},
-	"timeout": {valued: "-k -s --kill-after --signal", skipped: 1}, "xargs": {valued: "-n -P -I -L -d -a -s -E"},
-	"sudo": {valued: "-u -g"}, "xvfb-run": {valued: "-s -n -e -f"},
-}
-
 var lineShells = []string{"sh", "bash", "dash", "ksh", "zsh", "ash"}
 
 // Programs lists the programs that a line for the shell starts, in the order of
@@ -98,13 +85,9 @@ func (p *programs) walk(top syntax.Node, dir string, depth int) {
 // call adds the programs of a simple command, and returns the directory in
 // which the next one runs.
 func (p *programs) call(words []string, dir string, depth int) string {
-	for len(words) > 0 {
-		w, ok := wrappers[words[0]]
-		if !ok {
-			break
-		}
+	for behind, ok := shell.Behind(words); ok; behind, ok = shell.Behind(words) {
 		p.add(words[0], dir)
-		words = w.behind(words[1:])
+		words = behind
 	}
 	if len(words) == 0 {
 		return dir
@@ -123,25 +106,6 @@ func (p *programs) call(words []string, dir string, depth int) string {
 		p.add(name, dir)
 	}
 	return dir
-}
-
-// behind are the words from the program on.
-func (w wrapper) behind(words []string) []string {
-	skipped := w.skipped
-	for len(words) > 0 {
-		word := words[0]
-		switch {
-		case strings.HasPrefix(word, "-") && slices.Contains(strings.Fields(w.valued), word):
-			words = words[1:]
-		case strings.HasPrefix(word, "-") || strings.Contains(word, "="):
-		case skipped > 0:
-			skipped--
-		default:
-			return words
-		}
-		words = words[min(1, len(words)):]
-	}
-	return nil
 }
 
 // add keeps a name that can be looked up.

@@ -29,6 +29,7 @@ func TestProgramsAreThoseThatALineStarts(t *testing.T) {
 		"[[ -f x ]] && diff <(sort a) <(uniq b)":               {"diff", "sort", "uniq"},
 		"\"$TOOL\" x; ~/bin/y; *.sh; exec deno test":           {"deno"},
 		"/usr/bin/env FOO=1":                                   {"/usr/bin/env"},
+		"/usr/bin/env FOO=1 make -n":                           {"/usr/bin/env", "make"},
 		"exit 0":                                               nil,
 		"if":                                                   nil,
 		"":                                                     nil,
