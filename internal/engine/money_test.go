@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/standin"
@@ -93,4 +95,33 @@ func fifty(t *testing.T, p *purse) []loop.Run {
 	}
 	together.Wait()
 	return runs
+}
+
+// A cap on money bounded nothing for a program of which pawl knows no model: each
+// run reserved and was charged a millionth of a dollar.
+func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
+	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+		p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 3_000_000})
+		p.rig.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+			p.turns.Add(1)
+			write(t, r.Dir+"/src/a.txt", "two\n")
+			return ended(nil)
+		}
+		program := func(model string) func(*loop.Definition) {
+			return func(d *loop.Definition) { d.Agent, d.Model, d.BaseURL = "command", model, "" }
+		}
+		run := p.run(p.calls("w", program("")), engine.Firing{})
+		if run.Outcome != loop.OutcomeBudget || run.Reason != loop.ReasonBudget || !strings.Contains(run.Detail, "name one that has a price") || p.turns.Load() != 0 {
+			t.Errorf("run = %s %s %q after %d turns, want it refused", run.Outcome, run.Reason, run.Detail, p.turns.Load())
+		}
+		if st := p.standing(all); !st.Used.Zero() || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v, want nothing", st)
+		}
+		if run := p.run(p.calls("w", program(cheap)), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+			t.Errorf("with a model: run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+		}
+		if st := p.standing(all); st.Used.MicroUSD != usualMicro {
+			t.Errorf("with a model: standing = %+v, want what was reserved charged", st)
+		}
+	})
 }
