@@ -125,6 +125,7 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
 	defer cancel()
+	recorded := c.pending
 	err := c.said.Save(func(_ loop.Phase, events []loop.Event) error {
 		return c.Store.Update(ctx, func(tx *store.Tx) error {
 			rt, err := by(ctx, tx)
@@ -143,6 +144,7 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 		})
 	})
 	if err != nil {
+		c.pending = recorded // What is in no row is not written into a file either.
 		return err
 	}
 	c.staged, c.applied = nil, nil
