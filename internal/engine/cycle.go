@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
@@ -43,6 +44,7 @@ type cycle struct {
 
 	actor    turn.Actor
 	nobody   error        // why there is no actor
+	prices   price.Table  // of a run that starts; one that died has been counted
 	money    *purse.Purse // nil: nobody asked for it
 	blind    bool         // there was a turn of which nobody counted the tokens
 	signed   credential.Credential

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,7 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // What a loop without a past reserves: the table's numbers of the pattern custom.
@@ -123,5 +126,24 @@ func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
 		if st := p.standing(all); st.Used.MicroUSD != usualMicro {
 			t.Errorf("with a model: standing = %+v, want what was reserved charged", st)
 		}
+	})
+}
+
+// A file of prices that nobody can read ended runs as failed, which cost the loop
+// its readiness, 20 at a time.
+func TestARunDoesNotStartWithPricesThatCannotBeRead(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	broken := &loop.Fault{Exit: loop.ExitUnreadable, What: "read prices prices.json", Why: "line 3: models: not an object {…}", Fix: "remove it"}
+	r.deps.Prices = func() (price.Table, error) { return price.Table{}, broken }
+	target := r.target("u", pinned{}, until("grep -q two src/a.txt", "u", []string{"src/**"}))
+	_, err := engine.New(r.deps).Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	if f, ok := errors.AsType[*loop.Fault](err); !ok || f != broken {
+		t.Errorf("Run = %v, want the fault of the prices", err)
+	}
+	r.view(func(rd *store.Reader) error {
+		if _, err := rd.LoopNamed(t.Context(), "ws", loop.ProtocolSpine, "u"); !errors.Is(err, loop.ErrNotFound) {
+			t.Errorf("the loop is there: %v", err)
+		}
+		return nil
 	})
 }
