@@ -105,7 +105,7 @@ func fifty(t *testing.T, p *purse) []loop.Run {
 func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
 	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
 		p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 3_000_000})
-		p.rig.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 			p.turns.Add(1)
 			write(t, r.Dir+"/src/a.txt", "two\n")
 			return ended(nil)
