@@ -65,6 +65,9 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 			if _, err := fillTarget(cmd, args, &t); err != nil {
 				return err
 			}
+			if _, err := a.prices(""); err != nil {
+				return err // No run that these budgets bound would start.
+			}
 			return a.reading(cmd.Context(), func(s *control.Service) error {
 				rows, err := s.Budgets(cmd.Context(), t)
 				if err != nil {

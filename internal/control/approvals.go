@@ -108,11 +108,11 @@ func (s *Service) askedNothing(ctx context.Context, ref string, run loop.Run) er
 	if !strings.Contains(ref, "#") && !strings.HasPrefix(ref, "run_") {
 		f.What = "nothing of " + v.Loop + " waits for an answer; " + f.What
 	}
-	switch {
-	case v.Outcome == loop.OutcomeReported:
+	if v.Outcome == loop.OutcomeReported {
 		f.Why = "a loop at tier L1 reports and proposes nothing"
 		f.Fix = "set tier: L2 and its gates, so that it proposes branches: pawl config edit " + v.Loop
-	case v.Outcome == loop.OutcomeProposed:
+	}
+	if v.Outcome == loop.OutcomeProposed {
 		f.Fix = Next(v)
 	}
 	return f

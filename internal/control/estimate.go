@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
@@ -23,9 +24,9 @@ const maxPrices = 4 << 20
 // *loop.Fault with exit status 3 or 4.
 func Prices(home, file string) (price.Table, error) {
 	if file != "" {
-		return readPrices(file)
+		return readPrices(file, "name another file")
 	}
-	own, err := readPrices(filepath.Join(home, PricesFile))
+	own, err := readPrices(filepath.Join(home, PricesFile), "remove it: the built-in prices count without it")
 	if absent(err) {
 		return price.BuiltIn(), nil
 	}
@@ -35,11 +36,12 @@ func Prices(home, file string) (price.Table, error) {
 	return own.Over(price.BuiltIn()), nil
 }
 
-func readPrices(file string) (price.Table, error) {
+// readPrices reads a file; or is what can be done instead of correcting it.
+func readPrices(file, or string) (price.Table, error) {
 	fault := func(exit int, why string, err error) error {
 		return &loop.Fault{
 			Exit: exit, What: "read prices " + file, Why: why, Err: err,
-			Fix: `write {"_as_of": "YYYY-MM", "models": {ID: {"input_per_mtok": N, "output_per_mtok": N}}}, or name another file`,
+			Fix: `write {"_as_of": "YYYY-MM", "models": {ID: {"input_per_mtok": N, "output_per_mtok": N}}}, or ` + or,
 		}
 	}
 	info, err := os.Stat(file)
@@ -59,7 +61,7 @@ func readPrices(file string) (price.Table, error) {
 	}
 	table, err := price.Parse(file, data)
 	if err != nil {
-		return table, fault(loop.ExitUnreadable, err.Error(), err)
+		return table, fault(loop.ExitUnreadable, strings.TrimPrefix(err.Error(), "prices "+file+": "), err)
 	}
 	return table, nil
 }

@@ -135,9 +135,10 @@ func (s *Service) clearHolds(ctx context.Context, name string) (words []string, 
 		return nil, nil
 	}
 	slices.Sort(subjects)
+	subjects = slices.Compact(subjects)
 	err = s.Store.Update(ctx, func(tx *store.Tx) error {
 		words = nil
-		holds, err := tx.Holds(ctx, slices.Compact(subjects)...)
+		holds, err := tx.Holds(ctx, subjects...)
 		for _, h := range holds {
 			if _, clearErr := tx.ClearHold(ctx, h.Subject); clearErr != nil {
 				return clearErr

@@ -110,6 +110,9 @@ func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
 			t.Errorf("a second answer = %v, want ErrAnswered", err)
 		}
 		second := r.run(target, firing)
+		if a := r.approval(second.Approval); a.ID == first.Approval || a.Action.Kind != loop.ActionLand || a.Action.Base != "main" {
+			t.Errorf("what was proposed after a yes asks %+v, want its landing on main", a)
+		}
 		if second.Outcome != loop.OutcomeProposed {
 			t.Fatalf("run after the answer = %s %s %q, want proposed", second.Outcome, second.Reason, second.Detail)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
@@ -43,6 +44,7 @@ type cycle struct {
 
 	actor    turn.Actor
 	nobody   error        // why there is no actor
+	prices   price.Table  // of a run that starts; one that died has been counted
 	money    *purse.Purse // nil: nobody asked for it
 	blind    bool         // there was a turn of which nobody counted the tokens
 	signed   credential.Credential
@@ -125,6 +127,7 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
 	defer cancel()
+	recorded := c.pending
 	err := c.said.Save(func(_ loop.Phase, events []loop.Event) error {
 		return c.Store.Update(ctx, func(tx *store.Tx) error {
 			rt, err := by(ctx, tx)
@@ -143,6 +146,7 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 		})
 	})
 	if err != nil {
+		c.pending = recorded // What is in no row is not written into a file either.
 		return err
 	}
 	c.staged, c.applied = nil, nil

@@ -37,7 +37,8 @@ type dying struct {
 	Calls                int    // of the model
 	Leaves               string // written in the place of its login, if it is not empty
 	Ahead                time.Duration
-	Seen                 bool // it lives until its calls are known in the store
+	Seen                 bool   // it lives until its calls are known in the store
+	Crash                string // a fault point at which it dies, after its turn; empty: it dies in it
 }
 
 func dieInMidAct(text string) int {
@@ -99,6 +100,9 @@ func (m mortal) Turn(ctx context.Context, r agent.Request) (agent.Result, error)
 	for m.Seen && !m.seen(ctx) {
 		time.Sleep(10 * time.Millisecond)
 	}
+	if m.Crash != "" {
+		return ended(nil)
+	}
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		return agent.Result{}, err
@@ -131,6 +135,9 @@ func (p *purse) dies(database string, target engine.Target, d dying) {
 	}
 	cmd := exec.CommandContext(p.t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), dieEnv+"="+string(text))
+	if d.Crash != "" {
+		cmd.Env = append(cmd.Env, "PAWL_FAULTS=1", "PAWL_CRASH_AT="+d.Crash)
+	}
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != -1 {
 		p.t.Fatalf("the child was not killed: %v\n%s", err, out)
@@ -162,6 +169,9 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 				if got := rec.Run.Usage; d.Seen && got.Charged() != seen || got.Charged() > p.model.Total().Input+p.model.Total().Output && d.Seen {
 					t.Errorf("usage = %+v, want %d tokens", got, seen)
 				}
+				if rows := p.turnRows(rec.Run.ID); rec.Run.Usage.Source != loop.UsageEstimated || len(rows) != 1 || rows[0].Usage != rec.Run.Usage {
+					t.Errorf("usage = %+v, turns %+v, want an estimate: a call may have been under way", rec.Run.Usage, rows)
+				}
 				if d.Seen && rec.Run.Cost.MicroUSD != int64(d.Calls)*(10+5*1000) {
 					t.Errorf("cost = %+v", rec.Run.Cost)
 				}
@@ -177,6 +187,27 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsNeverNothing(t *testing.T) {
+	for name, database := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place := database(t)
+			p := newPurse(t, place, standin.Script{})
+			p.writes.Store(1000)
+			target := p.calls("w", nil)
+			p.dies(place, target, dying{Calls: 1, Crash: "engine.gather.before"})
+			rec, err := p.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Died != loop.PhaseGather {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			rows := p.turnRows(rec.Run.ID)
+			if got := rec.Run.Usage; got.Zero() || got.Source != loop.UsageEstimated || len(rows) != 1 || rows[0].Usage != got {
+				t.Errorf("usage = %+v, turns %+v, want an estimate of one turn", got, rows)
+			}
+		})
 	}
 }
 

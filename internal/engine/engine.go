@@ -54,7 +54,7 @@ type Deps struct {
 	NewID    func(prefix string) string
 	Exec     Exec
 	Drivers  map[string]turn.Driver
-	Prices   func() (price.Table, error) // read when a run first acts; nil: the built-in ones
+	Prices   func() (price.Table, error) // read before a run starts; nil: the built-in ones
 	Effects  func(*git.Repo) map[string]Effect
 	Self     loop.Holder
 	Alive    func(loop.Holder) bool // whether the process still lives, as far as this host can tell
@@ -121,11 +121,24 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 	if sw := Switch(t.Workspace.Root, t.Loop.Name); sw != "" {
 		return loop.Run{}, pausedFault(t.Loop.Name, sw)
 	}
+	prices, err := e.prices()
+	if err != nil {
+		return loop.Run{}, err
+	}
 	c, err := e.start(ctx, t, f)
 	if err != nil {
 		return loop.Run{}, err
 	}
+	c.prices = prices
 	return c.drive(ctx)
+}
+
+// prices are those that the runs count by which start now.
+func (e *Engine) prices() (price.Table, error) {
+	if e.Prices == nil {
+		return price.BuiltIn(), nil
+	}
+	return e.Prices()
 }
 
 // Actor finds out who acts for a definition. The error is a *loop.Fault that

@@ -97,9 +97,9 @@ func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 	switch {
 	case r.Hold && c.signed.Account != "" && ofAccount(*f):
 		c.limits++
-		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: turn.FailureText(*f)}
+		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: holdText(*f, r)}
 	case r.Hold && c.unsigned == nil:
-		h.Until, h.Reason, h.Detail = r.At, f.Class, turn.FailureText(*f)
+		h.Until, h.Reason, h.Detail = r.At, f.Class, holdText(*f, r)
 	default:
 		c.failures++
 		h.Errors = c.failures
@@ -112,6 +112,17 @@ func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 		c.hold = &h
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })
+}
+
+// holdText is what a failure says that keeps runs from starting. A reset that is
+// not waited for is no end of that.
+func holdText(f loop.Failure, r plan.Retrial) string {
+	if f.Reset.IsZero() || !r.At.IsZero() {
+		return turn.FailureText(f)
+	}
+	stated := f.Reset.UTC().Format(time.RFC3339)
+	f.Reset = time.Time{}
+	return turn.FailureText(f) + "; the reset that was stated, " + stated + ", is not waited for"
 }
 
 // ofAccount reports whether a failure says something about the account, and not

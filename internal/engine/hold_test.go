@@ -118,6 +118,22 @@ func TestWhatTimeDoesNotHelpRestsUntilSomebodyResumes(t *testing.T) {
 	}
 }
 
+// A run said that it rests until somebody resumes it, and until a time beside that.
+func TestAResetThatIsNotWaitedForIsNotSaidToBeTheEndOfARest(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusTooManyRequests, RetryAfter: 35 * 24 * 60 * 60, Times: 1}))
+	p.agent = p.once
+	first := p.run(p.calls("a", nil), engine.Firing{})
+	later := p.run(p.calls("b", nil), engine.Firing{})
+	for _, run := range []loop.Run{first, later} {
+		if run.Outcome != loop.OutcomeBlocked || run.Reason != loop.FailureRateLimit || !strings.Contains(run.Detail, "until somebody resumes it") {
+			t.Errorf("run = %s %s %q, want it to wait for somebody", run.Outcome, run.Reason, run.Detail)
+		}
+		if !strings.Contains(run.Detail, "; the reset that was stated, 20") || strings.Contains(run.Detail, "until 20") {
+			t.Errorf("detail = %q, want the reset as one that is not waited for", run.Detail)
+		}
+	}
+}
+
 func TestAServerThatFailsIsAskedAgainInTheRun(t *testing.T) {
 	onBothPurses(t, faulty(standin.Fault{Status: http.StatusInternalServerError, Times: 2}), func(t *testing.T, p *purse) {
 		p.agent = p.once

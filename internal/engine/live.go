@@ -70,11 +70,17 @@ func (l *liveTurn) saved(live *liveTurn) {
 	}
 }
 
-// countDead adds up what the turns of a dead run used, as far as it was seen.
+// countDead adds up what the turns of a dead run used, as far as it was seen. What
+// a turn used whose end nobody saw is an estimate, however exactly its calls were
+// counted: one more may have been under way.
 func (c *cycle) countDead(turns []loop.Turn) {
 	var sum loop.Usage
 	var cost loop.Cost
 	for _, t := range turns {
+		if t.Ended == "" {
+			t.Usage.Source = loop.UsageEstimated
+			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, t) })
+		}
 		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
 		c.counted = max(c.counted, t.Iteration)
 	}
@@ -82,12 +88,12 @@ func (c *cycle) countDead(turns []loop.Turn) {
 	c.run.Usage, c.run.Cost = sum, cost
 }
 
-// countUnseen charges the turn in which a process died before anything of it was
-// saved: its model may have read the prompt.
+// countUnseen charges the turn in which a process died, or after which, before
+// anything of it was saved: its model may have read the prompt.
 func (c *cycle) countUnseen(died loop.Phase) {
 	n := len(c.its)
 	prompt, err := os.Stat(c.host().PromptFile(c.run.ID, n))
-	if died != loop.PhaseAct || n == 0 || c.counted >= n || err != nil {
+	if died != loop.PhaseAct && died != loop.PhaseGather || n == 0 || c.counted >= n || err != nil {
 		return
 	}
 	row := c.turnRow(c.current().Started)

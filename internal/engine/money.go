@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -16,8 +17,8 @@ import (
 func (c *cycle) purse() *purse.Purse {
 	if c.money == nil {
 		c.money = purse.New(purse.Owner{
-			Store: c.Store, Now: c.Now, Prices: c.Prices, Run: c.id, Definition: c.def, Loop: c.t.Loop.Name, Workspace: c.t.Workspace.ID,
-			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Model,
+			Store: c.Store, Now: c.Now, Prices: func() (price.Table, error) { return c.prices, nil }, Run: c.id, Definition: c.def, Loop: c.t.Loop.Name, Workspace: c.t.Workspace.ID,
+			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Model, Untold: c.unsigned == nil && c.signed.Auth == "",
 		})
 	}
 	return c.money

@@ -1,14 +1,19 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // What a loop without a past reserves: the table's numbers of the pattern custom.
@@ -93,4 +98,52 @@ func fifty(t *testing.T, p *purse) []loop.Run {
 	}
 	together.Wait()
 	return runs
+}
+
+// A cap on money bounded nothing for a program of which pawl knows no model: each
+// run reserved and was charged a millionth of a dollar.
+func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
+	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+		p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 3_000_000})
+		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+			p.turns.Add(1)
+			write(t, r.Dir+"/src/a.txt", "two\n")
+			return ended(nil)
+		}
+		program := func(model string) func(*loop.Definition) {
+			return func(d *loop.Definition) { d.Agent, d.Model, d.BaseURL = "command", model, "" }
+		}
+		run := p.run(p.calls("w", program("")), engine.Firing{})
+		if run.Outcome != loop.OutcomeBudget || run.Reason != loop.ReasonBudget || !strings.Contains(run.Detail, "name one that has a price") || p.turns.Load() != 0 {
+			t.Errorf("run = %s %s %q after %d turns, want it refused", run.Outcome, run.Reason, run.Detail, p.turns.Load())
+		}
+		if st := p.standing(all); !st.Used.Zero() || !st.Reserved.Zero() {
+			t.Errorf("standing = %+v, want nothing", st)
+		}
+		if run := p.run(p.calls("w", program(cheap)), engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+			t.Errorf("with a model: run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+		}
+		if st := p.standing(all); st.Used.MicroUSD != usualMicro {
+			t.Errorf("with a model: standing = %+v, want what was reserved charged", st)
+		}
+	})
+}
+
+// A file of prices that nobody can read ended runs as failed, which cost the loop
+// its readiness, 20 at a time.
+func TestARunDoesNotStartWithPricesThatCannotBeRead(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	broken := &loop.Fault{Exit: loop.ExitUnreadable, What: "read prices prices.json", Why: "line 3: models: not an object {…}", Fix: "remove it"}
+	r.deps.Prices = func() (price.Table, error) { return price.Table{}, broken }
+	target := r.target("u", pinned{}, until("grep -q two src/a.txt", "u", []string{"src/**"}))
+	_, err := engine.New(r.deps).Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	if f, ok := errors.AsType[*loop.Fault](err); !ok || f != broken {
+		t.Errorf("Run = %v, want the fault of the prices", err)
+	}
+	r.view(func(rd *store.Reader) error {
+		if _, err := rd.LoopNamed(t.Context(), "ws", loop.ProtocolSpine, "u"); !errors.Is(err, loop.ErrNotFound) {
+			t.Errorf("the loop is there: %v", err)
+		}
+		return nil
+	})
 }

@@ -53,13 +53,22 @@ func onBothPurses(t *testing.T, script standin.Script, test func(t *testing.T, p
 
 func newPurse(t *testing.T, database string, script standin.Script) *purse {
 	t.Helper()
+	return newPurseAt(t, database, script, nil)
+}
+
+// newPurseAt is newPurse by another clock; nil: the machine's.
+func newPurseAt(t *testing.T, database string, script standin.Script, now func() time.Time) *purse {
+	t.Helper()
 	script.Bare = true
 	p := &purse{model: standin.New(script)}
 	p.ahead.Store(int64(pastMidnight(time.Now())))
 	server := httptest.NewServer(http.HandlerFunc(p.answer))
 	t.Cleanup(server.Close)
 	p.url = server.URL
-	p.rig = newRigAt(t, database, p.now)
+	if now == nil {
+		now = p.now
+	}
+	p.rig = newRigAt(t, database, now)
 	p.deps.Sleep = p.sleep
 	p.deps.Environ = append(os.Environ(), "ANTHROPIC_API_KEY=sk-false-0123456789")
 	p.deps.Drivers["caller"] = caller{p}

@@ -26,8 +26,13 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 		Engine: e, t: t, f: f, def: f.Overrides.Apply(t.Definition).WithDefaults(), started: e.Now(),
 		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
 	}
+	id := e.NewID("run")
 	fire := func() error {
-		return e.Store.Update(ctx, func(tx *store.Tx) error { return c.fire(ctx, tx) })
+		known := c.t.Loop // A transaction that was taken back has counted one further.
+		return e.Store.Update(ctx, func(tx *store.Tx) error {
+			c.t.Loop = known
+			return c.fire(ctx, tx, id)
+		})
 	}
 	err := fire()
 	if errors.Is(err, errNewLoop) {
@@ -67,7 +72,7 @@ func (c *cycle) numberOn(ctx context.Context) error {
 	return nil
 }
 
-func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
+func (c *cycle) fire(ctx context.Context, tx *store.Tx, id string) error {
 	if c.numbered {
 		if err := tx.AddLoop(ctx, c.t.Workspace, c.t.Loop); err != nil {
 			return err
@@ -99,7 +104,7 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx) error {
 		}
 	}
 	r := loop.Run{
-		ID: c.NewID("run"), LoopID: l.ID, N: l.LastN, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
+		ID: id, LoopID: l.ID, N: l.LastN, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
 		Sandbox: c.def.Sandbox, Approval: c.f.Approval,
 	}
 	if r.Key = c.f.Key; r.Key == "" {

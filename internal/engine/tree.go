@@ -88,7 +88,7 @@ func (c *cycle) restore(ctx context.Context, step loop.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := c.dropTree(ctx); err != nil {
+	if err := errors.Join(c.dropTree(ctx), c.base(ctx)); err != nil { // The branch is asked for the landing, whichever commit counts.
 		return err
 	}
 	c.treeBase = commit

@@ -75,7 +75,7 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
 	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
-		a.Reason, a.Words = failed.Class, turn.FailureText(*failed)+c.restText()
+		a.Reason, a.Words = failed.Class, c.failureText(*failed)
 	case failed != nil:
 		return a, false // What it left may be good.
 	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
@@ -105,12 +105,16 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	return a, true
 }
 
-// restText is until when nobody acts because of a failure, if that has an end.
-func (c *cycle) restText() string {
-	if c.hold == nil || c.hold.Until.IsZero() {
-		return ""
+// failureText is what a failure says, and until when nobody acts because of it
+// where it says an end.
+func (c *cycle) failureText(f loop.Failure) string {
+	switch {
+	case c.hold == nil, c.hold.Until.IsZero() && f.Reset.IsZero():
+		return turn.FailureText(f)
+	case c.hold.Until.IsZero():
+		return c.hold.Detail + "; " + holder(*c.hold) + " rests until somebody resumes it"
 	}
-	return "; " + holder(*c.hold) + " rests until " + c.hold.Until.UTC().Format(time.RFC3339)
+	return turn.FailureText(f) + "; " + holder(*c.hold) + " rests until " + c.hold.Until.UTC().Format(time.RFC3339)
 }
 
 // replying reports whether the step is an answer, which changes no files.

@@ -36,8 +36,8 @@ func BuiltIn() Table {
 // be there. A model without min_prefix_tokens has that of the built-in model of
 // the same name, else DefaultMinPrefix; without _source the name is the source.
 // Unknown keys are ignored, and so are models and patterns that begin with _.
-// The error names the table, the place and what is wanted there; it comes with
-// the zero Table.
+// The error names the table, the line, the place and what is wanted there; it
+// comes with the zero Table.
 func Parse(name string, data []byte) (Table, error) {
 	t, err := parse(data, BuiltIn())
 	if err != nil {
@@ -55,7 +55,7 @@ func parse(data []byte, base Table) (Table, error) {
 	if err := valid(data); err != nil {
 		return Table{}, err
 	}
-	all, err := members("", data)
+	all, err := members(member{value: data, at: 1})
 	if err != nil {
 		return Table{}, err
 	}
@@ -95,19 +95,32 @@ func valid(data []byte) error {
 	return fmt.Errorf("line %d, column %d: not JSON: %w", line, column, wrong)
 }
 
-// member is one key of an object with its value, and place names it in errors.
+// member is one key of an object with its value; place and line are where
+// errors say that it is.
 type member struct {
 	place string
+	line  int // of the key
 	key   string
 	value json.RawMessage
+	at    int // line on which the value begins
+}
+
+// wrong says what is wrong with a member.
+func (m member) wrong(words string) error {
+	if m.place == "" {
+		return errors.New(words)
+	}
+	return fmt.Errorf("line %d: %s: %s", m.line, m.place, words)
 }
 
 // members are the keys of an object in the order in which they are written.
-func members(place string, raw json.RawMessage) ([]member, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
+func members(of member) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(of.value))
+	// lines are those before the end of what was read so far, less the last bytes.
+	lines := func(but int) int { return of.at + bytes.Count(of.value[:int(d.InputOffset())-but], []byte("\n")) }
 	open, err := d.Token()
 	if err != nil || open != json.Delim('{') {
-		return nil, errors.New(strings.TrimPrefix(place+": not an object {…}", ": "))
+		return nil, of.wrong("not an object {…}")
 	}
 	var all []member
 	seen := map[string]bool{}
@@ -116,13 +129,13 @@ func members(place string, raw json.RawMessage) ([]member, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{key: fmt.Sprint(key)}
-		m.place = strings.TrimPrefix(place+": "+visible(m.key), ": ")
+		m := member{key: fmt.Sprint(key), line: lines(0)}
+		m.place = strings.TrimPrefix(of.place+": "+visible(m.key), ": ")
 		if err := d.Decode(&m.value); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.place, err)
+			return nil, m.wrong(err.Error())
 		}
-		if seen[m.key] {
-			return nil, fmt.Errorf("%s: there twice", m.place)
+		if m.at = lines(len(m.value)); seen[m.key] {
+			return nil, m.wrong("there twice")
 		}
 		seen[m.key] = true
 		all = append(all, m)
@@ -140,7 +153,7 @@ func visible(key string) string {
 }
 
 func models(all member, base Table) ([]Model, error) {
-	entries, err := members(all.place, all.value)
+	entries, err := members(all)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +174,12 @@ func models(all member, base Table) ([]Model, error) {
 func model(entry member, base Table) (Model, error) {
 	m := Model{ID: entry.key, MinPrefix: DefaultMinPrefix}
 	if m.ID == "" {
-		return Model{}, fmt.Errorf("%s: a model needs a name", entry.place)
+		return Model{}, entry.wrong("a model needs a name")
 	}
 	if old, ok := base.Model(m.ID); ok {
 		m.MinPrefix = old.MinPrefix
 	}
-	keys, err := members(entry.place, entry.value)
+	keys, err := members(entry)
 	if err != nil {
 		return Model{}, err
 	}
@@ -187,14 +200,14 @@ func model(entry member, base Table) (Model, error) {
 	}
 	for _, key := range []string{"input_per_mtok", "output_per_mtok"} {
 		if missing[key] {
-			return Model{}, fmt.Errorf("%s: %s: missing; write US dollars per million tokens", entry.place, key)
+			return Model{}, entry.wrong(key + ": missing; write US dollars per million tokens")
 		}
 	}
 	return m, nil
 }
 
 func patterns(all member) (map[string]Tokens, error) {
-	entries, err := members(all.place, all.value)
+	entries, err := members(all)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +224,7 @@ func patterns(all member) (map[string]Tokens, error) {
 }
 
 func tokens(entry member) (Tokens, error) {
-	keys, err := members(entry.place, entry.value)
+	keys, err := members(entry)
 	if err != nil {
 		return Tokens{}, err
 	}
@@ -233,7 +246,7 @@ func tokens(entry member) (Tokens, error) {
 func dollars(m member) (float64, error) {
 	var n *float64
 	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 {
-		return 0, fmt.Errorf("%s: not a number from 0 up; write US dollars per million tokens", m.place)
+		return 0, m.wrong("not a number from 0 up; write US dollars per million tokens")
 	}
 	return math.Abs(*n), nil // No cost is -0.
 }
@@ -241,7 +254,7 @@ func dollars(m member) (float64, error) {
 func whole(m member) (int64, error) {
 	var n *float64
 	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostTokens || *n != math.Trunc(*n) {
-		return 0, fmt.Errorf("%s: not a whole number from 0 up", m.place)
+		return 0, m.wrong("not a whole number from 0 up")
 	}
 	return int64(*n), nil
 }
@@ -249,7 +262,7 @@ func whole(m member) (int64, error) {
 func text(m member) (string, error) {
 	var s *string
 	if err := json.Unmarshal(m.value, &s); err != nil || s == nil {
-		return "", fmt.Errorf("%s: not a text", m.place)
+		return "", m.wrong("not a text")
 	}
 	return *s, nil
 }
@@ -264,5 +277,5 @@ func date(m member) (string, error) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("%s: not a date; write YYYY-MM, like 2026-06", m.place)
+	return "", m.wrong("not a date; write YYYY-MM, like 2026-06")
 }

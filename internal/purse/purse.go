@@ -32,6 +32,7 @@ type Owner struct {
 	Workspace  string                      // id
 	Agent      string                      // handle; empty: nobody acts
 	Model      string                      // that the agent asks; empty: nobody named one
+	Untold     bool                        // neither a meter nor the agent's program says which models it asked
 }
 
 // Purse is what a run may spend. One that was not opened has reserved nothing.

@@ -204,6 +204,40 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 	}
 }
 
+// An agent that is nobody's to count reserved and was charged a millionth of a
+// dollar by every run, whatever its cap.
+func TestAnAgentWhoseModelNobodyTellsIsRefusedWhereMoneyHasACap(t *testing.T) {
+	for name, c := range map[string]struct {
+		most   loop.Amount
+		model  string
+		untold bool
+		unpaid bool
+	}{
+		"money has a cap":      {loop.Amount{MicroUSD: 3_000_000}, "", true, true},
+		"its model is named":   {loop.Amount{MicroUSD: 3_000_000}, "claude-sonnet-4-6", true, false},
+		"it will be told":      {loop.Amount{MicroUSD: 3_000_000}, "", false, false},
+		"only tokens have one": {loop.Amount{Tokens: 3_000_000}, "", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.budget(everyone, c.most)
+			p := purse.New(purse.Owner{
+				Store: r.store, Now: func() time.Time { return now }, Run: r.run, Definition: loop.Definition{}.WithDefaults(), Loop: "ci", Workspace: "ws",
+				Model: c.model, Untold: c.untold,
+			})
+			err := p.Open(t.Context())
+			if purse.Unpaid(err) != c.unpaid || (err != nil) != c.unpaid || purse.Short(err) {
+				t.Errorf("Open = %v, want it unpaid: %v", err, c.unpaid)
+			}
+			for _, want := range []string{"the budget of everything has a cap in money", "name one", "cap tokens instead"} {
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("Open = %v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
 func TestAnAgentThatNeedsMoreGetsItUpToWhatThereIs(t *testing.T) {
 	r := newRig(t)
 	r.budget(everyone, loop.Amount{Tokens: 50_000})

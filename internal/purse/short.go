@@ -17,10 +17,13 @@ type shortError struct {
 func (e *shortError) Error() string { return plan.Explain(e.Shortage, whose(e.Budget.Scope, e.loop)) }
 
 // unpayableError means that money has a cap, and nobody knows what the run's
-// model costs.
+// model costs. The model is empty where not even that is known.
 type unpayableError struct{ model, whose string }
 
 func (e *unpayableError) Error() string {
+	if e.model == "" {
+		return fmt.Sprintf("the budget of %s has a cap in money and nobody knows which model the agent asks; name one that has a price (`model:`), or cap tokens instead", e.whose)
+	}
 	return fmt.Sprintf("the budget of %s has a cap in money and the model %q has no price; add it to prices.json, or cap tokens instead", e.whose, e.model)
 }
 
