@@ -156,9 +156,10 @@ func sameMember(name string, before, after any) error {
 		return fmt.Errorf("its member %q has another type", name)
 	}
 	b, object := before.(form)
+	a, too := after.(form)
 	switch {
-	case object:
-		return sameForm(b, after.(form)) //nolint:forcetypeassert // The types are the same.
+	case object && too:
+		return sameForm(b, a)
 	case reflect.DeepEqual(before, after):
 		return nil
 	case !renewable(name):

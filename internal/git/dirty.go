@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/index"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 const maxIndex = 512 << 20
@@ -90,11 +91,11 @@ func (r *Repo) changedFile(e index.Record) (bool, error) {
 // stagedWork compares the index with HEAD. Both are sorted alike.
 func (r *Repo) stagedWork(ctx context.Context, entries []index.Record) (bool, error) {
 	base, err := r.Base(ctx, "")
-	if err != nil && ctx.Err() != nil {
-		return false, err
+	if errors.Is(err, loop.ErrNotFound) {
+		return len(entries) > 0, nil // Without a commit, whatever is staged is new.
 	}
 	if err != nil {
-		return len(entries) > 0, nil //nolint:nilerr // Without a commit, whatever is staged is new.
+		return false, err
 	}
 	head, err := r.List(ctx, base.Tree)
 	if err != nil || len(head) != len(entries) {

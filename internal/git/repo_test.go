@@ -191,6 +191,11 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 			gittest.Run(t, d, "add", "f")
 			gittest.Write(t, d, map[string]string{"f": "x"})
 		}, true},
+		"staged, and no commit": {func(t *testing.T, d string) { gittest.Run(t, d, "update-ref", "-d", "HEAD") }, true},
+		"nothing staged, and no commit": {func(t *testing.T, d string) {
+			gittest.Run(t, d, "update-ref", "-d", "HEAD")
+			gittest.Run(t, d, "rm", "-rq", "--cached", ".")
+		}, false},
 		"an intent to add": {func(t *testing.T, d string) {
 			gittest.Write(t, d, map[string]string{"n": ""})
 			gittest.Run(t, d, "add", "-N", "n")

@@ -109,10 +109,9 @@ func (c *Count) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var f float64
-	if err := json.Unmarshal(data, &f); err != nil || f < 0 || f > MostTokens || f != math.Trunc(f) {
-		c.Bad = true
-		return nil //nolint:nilerr // A number that is none is an answer here, and a pessimistic one.
+	c.Bad = json.Unmarshal(data, &f) != nil || f < 0 || f > MostTokens || f != math.Trunc(f)
+	if !c.Bad {
+		c.N = int64(f)
 	}
-	c.N = int64(f)
 	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -242,7 +243,7 @@ func TestATurnThatCannotBeginSaysWhatToDo(t *testing.T) {
 		r := request(t, anthropic, "http://127.0.0.1:1")
 		change(&r)
 		turn := agenttest.Take(t, quick, r)
-		f, ok := turn.Err.(*loop.Fault) //nolint:errorlint // It is what a caller prints, never wrapped.
+		f, ok := errors.AsType[*loop.Fault](turn.Err)
 		if !ok || f.Fix == "" || f.Exit != loop.ExitUsage {
 			t.Errorf("%s: %v, want a fault with a fix", name, turn.Err)
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -166,7 +167,7 @@ func (l *length) UnmarshalJSON(data []byte) error {
 // like one that is missing. It returns false for what is no JSON at all.
 func decode(data []byte, into any) bool {
 	err := json.Unmarshal(data, into)
-	_, kind := err.(*json.UnmarshalTypeError) //nolint:errorlint // Unmarshal returns it as it is.
+	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
 	return err == nil || kind
 }
 
