@@ -45,8 +45,8 @@ func TestWhatAGateRunsIsFollowedThroughTheFilesOfTheTree(t *testing.T) {
 		"a function that runs its words": {"sh run.sh", files{"run.sh": "step() { echo \"$1\"; shift; \"$@\"; }\nstep one ./ci/a.sh\n"}, "ci/a.sh run.sh"},
 		"the folder of the script":       {"bash ci/run.sh", files{"ci/run.sh": "DIR=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\"\n. \"$DIR/lib.sh\"\nsh \"$(dirname \"$0\")/two.sh\"\nsh ${0%/*}/three.sh\n"}, "ci/lib.sh ci/run.sh ci/three.sh ci/two.sh"},
 		"the top of the repository":      {"bash ci/run.sh", files{"ci/run.sh": "cd \"$(git rev-parse --show-toplevel)\"\nexec tools/check\n"}, "ci/run.sh tools/check"},
-		"a module of python":             {"python -m tools.check", files{"tools/check.py": "import sys\n", "tools/__init__.py": ""}, "tools/__init__.py tools/check.py"},
-		"an installed module":            {"python -m pytest", files{"tests/a.py": ""}, "pytest.py pytest/**"},
+		"a module of python":             {"python -m tools.check", files{"tools/check.py": "import sys\n", "tools/__init__.py": ""}, "tools/__init__.py tools/check.* tools/check.py tools/check/**"},
+		"an installed module":            {"python -m pytest", files{"tests/a.py": ""}, "pytest.* pytest/**"},
 		"a script on standard input":     {"bash < ci/a.sh", files{"ci/a.sh": "sh ci/b.sh\n"}, "ci/a.sh ci/b.sh"},
 		"a script through a pipe":        {"cat ci/a.sh | sh", files{"ci/a.sh": "sh ci/b.sh\n"}, "ci/a.sh ci/b.sh"},
 		"a filtered script":              {"sed s/x/y/ ci/a.sh | bash -e", files{"ci/a.sh": "sh ci/b.sh\n"}, "ci/a.sh ci/b.sh"},
@@ -56,7 +56,7 @@ func TestWhatAGateRunsIsFollowedThroughTheFilesOfTheTree(t *testing.T) {
 		"a loop runs them":               {"for f in ci/*.sh; do sh \"$f\"; done", files{"ci/a.sh": "sh tools/b.sh\n"}, "ci/*.sh tools/b.sh"},
 		"npx":                            {"npx tsx scripts/check.ts", nil, "scripts/check.ts"},
 		"uv run":                         {"uv run --frozen python tools/check.py && uv run check-it", files{"pyproject.toml": "[project.scripts]\ncheck-it = \"mypkg.cli:main\"\n", "src/mypkg/cli.py": ""}, "pyproject.toml src/mypkg/cli.py tools/check.py"},
-		"poetry run":                     {"poetry run python -m tools.check", files{"tools/check.py": ""}, "tools/__init__.py tools/check.py"},
+		"poetry run":                     {"poetry run python -m tools.check", files{"tools/check.py": ""}, "tools/__init__.py tools/check.* tools/check.py tools/check/**"},
 		"a script of a Pipfile":          {"pipenv run check", files{"Pipfile": "[scripts]\ncheck = \"python tools/check.py\"\n"}, "Pipfile tools/check.py"},
 		"just":                           {"just verify", files{"justfile": "dir := 'ci'\nverify: lint\n    ./{{dir}}/check.sh\nlint:\n    sh ci/lint.sh\nother:\n    sh other.sh\n"}, "ci/check.sh ci/lint.sh justfile"},
 		"tox":                            {"tox -e py", files{"tox.ini": "[testenv]\ndeps =\n  x\ncommands =\n  python tools/check.py {posargs}\n  pytest\n"}, "tools/check.py tox.ini"},
@@ -113,6 +113,9 @@ func TestAFileOfTheScopeThatDecidesIsTold(t *testing.T) {
 	got := j.Rewritable(tree, func(name string) bool { return name != "Makefile" && name != "ci/a.js" })
 	if diff := cmp.Diff([]string{"ci/b.js", "src/check.sh"}, got); diff != "" {
 		t.Errorf("rewritable by:\n%s", diff)
+	}
+	if got := Follow(nil, "verify", "python -m x").Rewritable(nil, func(string) bool { return false }); len(got) > 0 {
+		t.Errorf("without a tree it is rewritable by %q", got)
 	}
 	tree["src/gen/main.go"] = "package main"
 	if got := j.Rewritable(tree, func(name string) bool { return strings.HasPrefix(name, "src/gen/") }); !slices.Equal(got, []string{"src/gen/main.go"}) {

@@ -69,6 +69,9 @@ func (j Judges) Merge(other Judges) Judges {
 // that an agent may change them. What is behind a place at which following ended
 // is not in the list.
 func (j Judges) Rewritable(tree Tree, allowed func(name string) bool) []string {
+	if tree == nil {
+		tree = noFiles{}
+	}
 	f := follower{tree: tree}
 	var all []string
 	for _, glob := range slices.Concat(j.Programs, j.Imports) {

@@ -22,7 +22,7 @@ func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 		"env A=1 timeout 5m sh check.sh":               "check.sh",
 		"if true; then (exec ./run.sh | tail -1); fi":  "run.sh",
 		"go test ./... | tee out && grep -q x src/a":   "",
-		"python -m pytest tests/":                      "pytest.py pytest/**",
+		"python -m pytest tests/":                      "pytest.* pytest/**",
 		"node -e 1":                                    "",
 		"/usr/bin/true":                                "",
 		"../outside.sh":                                "",

@@ -75,6 +75,8 @@ func (f *follower) pythonModule(sh *shellState, module string, args []string) {
 				}
 				known = true
 				f.protect([]string{file})
+				// A package, and a compiled module, come before a file of that name.
+				f.protect([]string{strings.TrimSuffix(file, ".py") + ".*", strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__main__") + "/**"})
 				if strings.Contains(file, "/") {
 					f.protect([]string{path.Join(path.Dir(file), "__init__.py")})
 				}
@@ -85,7 +87,7 @@ func (f *follower) pythonModule(sh *shellState, module string, args []string) {
 		}
 	}
 	if !known { // An installed one: nothing of the tree is to take its name.
-		f.protect(append(sh.globs(first+".py"), sh.globs(first+"/**")...))
+		f.protect(append(sh.globs(first+".*"), sh.globs(first+"/**")...))
 	}
 	f.tool(sh, first, args, feed{})
 	if module == "unittest" {
