@@ -59,6 +59,11 @@ var plantedBugs = []planted{
 		"daemon.TestAttack055WhatAGateRunsAtOneRemoveCannotBeRewritten",
 	},
 	{
+		"names that frameworks take by default are not protected", "internal/policy/groups.go",
+		[][2]string{{"{testsGroup, true, defaultsOf(func(f framework) []string { return f.tests })},", "{testsGroup, true, defaultsOf(func(f framework) []string { return f.tests[:0] })},"}},
+		"policy.TestAttack056NamesThatFrameworksTakeByDefaultAreProtectedAndTakenFromBase",
+	},
+	{
 		"a gate that its scope can rewrite is not said", "internal/engine/conclude.go",
 		[][2]string{{"slices.Concat(c.flags, c.rewritable)", "slices.Concat(c.flags, c.rewritable[:0])"}},
 		"daemon.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
