@@ -50,8 +50,23 @@ var plantedBugs = []planted{
 	},
 	{
 		"what the gates run is not protected", "internal/site/place.go",
-		[][2]string{{"slices.Concat(s.Definition.Protect, gate.ProgramsOf(s.Definition))", "slices.Concat(s.Definition.Protect)"}},
+		[][2]string{{"slices.Concat(s.Definition.Protect, judges.Programs)", "slices.Concat(s.Definition.Protect, judges.Programs[:0])"}},
 		"daemon.TestAttack055WhatJudgesCannotBeRewritten",
+	},
+	{
+		"only the line of a gate is read", "internal/site/judges.go",
+		[][2]string{{"found, err := gate.JudgesOf(s.Definition, baseTree(ctx, s.Repo, s.Base))", "found, err := gate.JudgesOf(s.Definition, nil)\n\t_ = baseTree"}},
+		"daemon.TestAttack055WhatAGateRunsAtOneRemoveCannotBeRewritten",
+	},
+	{
+		"names that frameworks take by default are not protected", "internal/policy/groups.go",
+		[][2]string{{"{testsGroup, true, defaultsOf(func(f framework) []string { return f.tests })},", "{testsGroup, true, defaultsOf(func(f framework) []string { return f.tests[:0] })},"}},
+		"policy.TestAttack056NamesThatFrameworksTakeByDefaultAreProtectedAndTakenFromBase",
+	},
+	{
+		"a gate that its scope can rewrite is not said", "internal/engine/conclude.go",
+		[][2]string{{"slices.Concat(c.flags, c.rewritable)", "slices.Concat(c.flags, c.rewritable[:0])"}},
+		"daemon.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",

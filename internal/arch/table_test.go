@@ -57,6 +57,7 @@ var table = []row{
 	{level: 0, name: "standin", what: "a scripted model in the shapes of four APIs", tests: true},
 
 	{level: 1, name: "plan", what: "snapshot + now → decision with reasons", pure: true},
+	{level: 1, name: "judging", what: "the files that decide what a gate says", pure: true},
 	{level: 1, name: "policy", what: "allow/deny/ask with the rule", pure: true},
 	{level: 1, name: "schedule", what: "next fire time", pure: true},
 	{level: 1, name: "readiness", what: "check, doctor's static half, estimate", pure: true},

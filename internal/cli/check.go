@@ -28,7 +28,9 @@ func (a *app) cmdCheck() *cobra.Command {
 		Long: `Score a definition, or every definition of the workspace: 16 checks of equal weight. It needs no repository.
 
 Standard output has the findings, one per line; the score and the places stand on standard error. A loop is
-ready if it has no error, a score of at least --min and, with --strict, no warning and no unknown key.`,
+ready if it has no error, a score of at least --min and, with --strict, no warning and no unknown key.
+
+Notes change no score. One of them names each gate that files of the scope can rewrite, as the checkout shows it.`,
 		Example: "  pawl check\n  pawl check ci-watch --strict\n  pawl check .loops/ci-watch/loop.config.yaml --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.fill(cmd); err != nil {

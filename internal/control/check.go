@@ -33,6 +33,7 @@ func Check(f Found) (Checked, error) {
 	c := Checked{Found: f, Source: source, Notice: strings.Replace(doc.Notice, f.Path, f.Shown, 1), Config: doc.Config()}
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
+	c.More = append(c.More, c.rewritable()...)
 	setup, _ := doc.Scalar("setup")
 	c.Setup = setup.Text
 	return c, nil

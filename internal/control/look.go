@@ -177,7 +177,8 @@ type Why struct {
 	Exit      int          `json:"exit"`
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
-	Next      string       `json:"next"` // what a person can do about it
+	Careful   []string     `json:"careful,omitempty"` // what makes the verdict of a gate worth less
+	Next      string       `json:"next"`              // what a person can do about it
 }
 
 // Decision is one time that decide was asked: each candidate with its rule.
@@ -221,6 +222,9 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 		}
 		for _, e := range events {
 			after = e.Seq
+			if e.Kind == engine.EventRewritable {
+				w.Careful = append(w.Careful, e.Text)
+			}
 			if e.Kind != engine.EventConsidered {
 				continue
 			}

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,63 @@ func TestAttack055WhatJudgesCannotBeRewritten(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestAttack055WhatAGateRunsAtOneRemoveCannotBeRewritten(t *testing.T) {
+	t.Parallel()
+	const covers = `["src/**", "ci/**", "tools/**", "*.sh", "**/*.py"]`
+	for name, c := range map[string]struct {
+		path, verify string
+		files        map[string]string
+	}{
+		"a recipe's script":        {"ci/check.sh", "make test", map[string]string{"Makefile": "test:\n\tsh ci/check.sh\n"}},
+		"an included makefile":     {"ci/common", "make test", map[string]string{"Makefile": "include ci/common\n", "ci/common": "test:\n\ttest -d src\n"}},
+		"a script of package.json": {"ci/check.sh", "grep -q check.sh package.json && true || npm test", map[string]string{"package.json": `{"scripts":{"test":"sh ci/check.sh"}}`}},
+		"a sourced library":        {"ci/lib.sh", "sh run.sh", map[string]string{"run.sh": ". ./ci/lib.sh\n"}},
+		"a script's script":        {"ci/b.sh", "sh ci/a.sh", map[string]string{"ci/a.sh": "dir=$(cd \"$(dirname \"$0\")\" && pwd)\nsh \"$dir/b.sh\"\n"}},
+		"a module":                 {"tools/check.py", "true || python3 -m tools.check", map[string]string{"tools/check.py": "import sys\n"}},
+		"a module's name taken":    {"pytest.py", "true || python3 -m pytest", nil},
+		"standard input":           {"ci/check.sh", "bash <ci/check.sh", nil},
+		"a pipe":                   {"ci/check.sh", "cat ci/check.sh | sh", nil},
+		"find":                     {"ci/check.sh", "find ci -name '*.sh' -exec sh {} \\;", nil},
+		"npx":                      {"tools/check.js", "true || npx tsx tools/check.js", nil},
+		"uv run":                   {"tools/check.py", "true || uv run python tools/check.py", nil},
+		"a folder that go runs":    {"tools/check/more.go", "true || go run ./tools/check", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{c.path: "test -d src\n"}
+			maps.Copy(files, c.files)
+			v := attacked(t, "echo 'exit 0' >"+c.path, files, "scope", covers, "verify", c.verify)
+			v.wantRefused(v.runs(), loop.ReasonScope, c.path)
+		})
+	}
+	t.Run("the makefile of the base counts", func(t *testing.T) {
+		t.Parallel()
+		v := attacked(t, "printf 'test:\\n\\ttrue\\n' >Makefile; echo 'exit 0' >ci/check.sh",
+			map[string]string{"Makefile": "test:\n\tsh ci/check.sh\n", "ci/check.sh": "test -d src\n"}, "scope", `["Makefile", "ci/**"]`, "verify", "make test")
+		v.wantRefused(v.runs(), loop.ReasonScope, "ci/check.sh")
+	})
+}
+
+func TestAttack055AGateThatItsScopeCanRewriteIsSaid(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "echo three >src/a.txt", map[string]string{"Makefile": "test:\n\tsh src/check.sh\n", "src/check.sh": "test -d src\n", "src/cmd": "true\n"},
+		"scope", `["src/**", "src/check.sh"]`, "verify", "make test", "guard", `sh -c "$(cat src/cmd)"`)
+	run := v.runs()
+	v.wantProposed(run)
+	want := []string{
+		"verify: this gate can be rewritten by files in its scope: src/check.sh",
+		"guard: this gate can be rewritten by files in its scope: it cannot be followed to its end: a text that it runs is computed (guard)",
+	}
+	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	if diff := cmp.Diff(want, asked.Action.Flags); diff != "" || err != nil {
+		t.Errorf("the approval says (-want +got), %v:\n%s", err, diff)
+	}
+	why, err := v.svc.Why(t.Context(), run.ID)
+	if diff := cmp.Diff(want, why.Careful); diff != "" || err != nil {
+		t.Errorf("why says (-want +got), %v:\n%s", err, diff)
+	}
 }
 
 func TestAttack056WhatBendsTheVerdictFromAsideCannotBeAdded(t *testing.T) {
@@ -111,7 +169,7 @@ func TestAttack059IgnoredFilesMakeNoGatePass(t *testing.T) {
 		for name, c := range map[string]struct{ script, verify, guard string }{
 			"the agent leaves one": {"echo three >src/a.txt; touch src/passed.tmp", "test -f src/passed.tmp", "true"},
 			"a gate leaves one for the next": {
-				"echo 'touch src/passed.tmp' >src/a.txt", "sh <src/a.txt", "test -f src/passed.tmp",
+				"echo 'touch src/passed.tmp' >src/a.txt", "sh -c \"$(cat src/a.txt)\"", "test -f src/passed.tmp",
 			},
 		} {
 			t.Run(name, func(t *testing.T) {

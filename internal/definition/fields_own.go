@@ -108,9 +108,12 @@ var ownFields = []Field{
 	{
 		Name: "protect", Kind: KindGlobs, Absent: "the built-in list only",
 		Meaning: "More files that the loop must not change.",
-		More: "Files that verify, guard and sense run are protected as well. Added to the built-in list: tests, lockfiles, build, CI and agent settings, git's own files. A protected file may " +
-			"be changed only if an entry of scope names it and does not merely cover it. Here globs may be as wide as they " +
-			"like.",
+		More: "Added to the built-in list: tests by the names that their frameworks take, lockfiles, build, CI and agent settings, git's " +
+			"own files. Files that verify, guard and sense run are protected as well, and so is what these run in turn, as far as it " +
+			"can be read on the base: scripts and what they source, recipes of a Makefile and what it includes, scripts of package.json " +
+			"and of similar files, modules of python -m, folders of go run. A protected file may be changed only if an entry of scope " +
+			"names it and does not merely cover it. If files of the scope can rewrite a gate all the same, check, the approval and why " +
+			"name it. Here globs may be as wide as they like.",
 		Example: `["db/migrations/**", "**/*.sql"]`,
 	},
 	{

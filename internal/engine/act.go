@@ -143,7 +143,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 		return agent.Result{}, err
 	}
 	defer at.Done()
-	guard, err := c.guard(at, dir)
+	guard, err := c.guard(ctx, at, dir)
 	if err != nil {
 		return agent.Result{}, err
 	}

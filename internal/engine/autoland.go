@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
@@ -18,8 +19,13 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 		return nil, nil
 	}
 	// A lockfile is one of the files that judge, and its patch is a class.
-	if inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed; len(c.flags) > 0 && !inherent {
-		c.said.Note("a human decides: %s", quoteList(c.flags))
+	inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed
+	reasons := c.flags
+	if c.lost { // Nobody knows whether the change is one of the gate. Files that are named would be a flag.
+		reasons = slices.Concat(reasons, c.rewritable)
+	}
+	if len(reasons) > 0 && !inherent {
+		c.said.Note("a human decides: %s", quoteList(reasons))
 		return nil, nil
 	}
 	set := policy.ChangeSet{

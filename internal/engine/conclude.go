@@ -197,7 +197,7 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 		Args: map[string]string{
 			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
 			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339), effect.ArgBase: c.baseBranch,
-			effect.ArgFlags: strings.Join(c.flags, "\n"),
+			effect.ArgFlags: strings.Join(slices.Concat(c.flags, c.rewritable), "\n"),
 		},
 	}
 }

@@ -65,6 +65,8 @@ type cycle struct {
 	refusal    *loop.Fault // why a guardrail refused an effect
 	flags      []string    // what a human should know of the last candidate that passed
 	onlyJudges bool        // that it changes what judges it, and nothing else
+	rewritable []string    // gates that files of the scope can rewrite, in words; nil: nobody looked yet
+	lost       bool        // one of them cannot be followed
 	copied     bool        // there is or was a copy
 	restored   string      // snapshot ref that the copy goes on from, if any
 	kept       string      // tree that an effect is about to put on a branch; a snapshot of it is not needed

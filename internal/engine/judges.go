@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/gate"
@@ -28,10 +27,13 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
 	flags = append(flags, hiddenIn(w.compared.Changes)...)
-	programs := gate.ProgramsOf(c.def)
+	deciding, err := c.site().Judges(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var judges []string
 	for _, ch := range w.compared.Changes {
-		if policy.Judging(ch.Path) || runs(programs, ch.Path) {
+		if policy.Judging(ch.Path) || deciding.Run(ch.Path) {
 			judges = append(judges, ch.Path)
 		}
 	}
@@ -91,10 +93,27 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	return flags, err
 }
 
-// runs reports whether a path is one of the programs.
-func runs(programs []string, path string) bool {
-	return slices.ContainsFunc(programs, func(glob string) bool {
-		name, anywhere := strings.CutPrefix(glob, "**/")
-		return path == name || anywhere && strings.HasSuffix(path, "/"+name)
-	})
+// EventRewritable says that a gate of the run can be rewritten by files of its
+// scope, so that its verdict proves less than it seems to. There is one for
+// each such gate, and one set of them in a run.
+const EventRewritable = "rewritable"
+
+// sayRewritable notes which gates files of the scope can rewrite, for whoever
+// decides about the proposal and for whoever asks why.
+func (c *cycle) sayRewritable(ctx context.Context) error {
+	judges, err := c.site().Judges(ctx)
+	if err != nil {
+		return err
+	}
+	first := c.rewritable == nil
+	c.rewritable, c.lost = []string{}, false
+	for _, r := range judges.Rewritable {
+		text := strings.Join(printables([]string{r.Gate + ": " + r.String()}), "")
+		c.rewritable = append(c.rewritable, text)
+		c.lost = c.lost || len(r.Lost) > 0
+		if first {
+			c.said.Emit(EventRewritable, text)
+		}
+	}
+	return nil
 }

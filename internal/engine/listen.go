@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -37,8 +38,8 @@ func (s *shown) tell(kind, text string) {
 
 // guard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (c *cycle) guard(at site.Place, turnDir string) (policy.Guard, error) {
-	scope, err := c.site().Scope()
+func (c *cycle) guard(ctx context.Context, at site.Place, turnDir string) (policy.Guard, error) {
+	scope, err := c.site().Scope(ctx)
 	if err != nil {
 		return policy.Guard{}, err
 	}

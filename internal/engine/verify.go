@@ -126,6 +126,9 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
+	if err := c.sayRewritable(ctx); err != nil {
+		return a, err
+	}
 	err := c.site().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
 		res, err := c.runGate(ctx, g, at)
 		if err == nil && !res.Pass {

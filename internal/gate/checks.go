@@ -26,13 +26,3 @@ func Checks(d loop.Definition) []Check {
 	all := []Check{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
 	return slices.DeleteFunc(all, func(c Check) bool { return c.Line == "" })
 }
-
-// ProgramsOf are the files of the tree that the gates of a definition run, as
-// globs. They are protected like any other file that judges.
-func ProgramsOf(d loop.Definition) []string {
-	var globs []string
-	for _, c := range Checks(d) {
-		globs = append(globs, Programs(c.Line)...)
-	}
-	return globs
-}

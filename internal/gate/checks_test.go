@@ -23,9 +23,6 @@ func TestADefinitionHasTheGatesThatItNamesInTheirOrder(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff(Programs(guard.Line), ProgramsOf(loop.Definition{Guard: guard.Line})); diff != "" {
-		t.Errorf("programs (-want +got):\n%s", diff)
-	}
 }
 
 func TestAGateIsTheSameWhateverItIsCalled(t *testing.T) {

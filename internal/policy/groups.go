@@ -20,21 +20,12 @@ type Group struct {
 // work, what runs before anything is judged, and what tells an agent or git
 // what to do. Callers must not change it.
 //
-// Folders of tests count wherever they are, but spec only at the top: below,
-// it is an everyday name for a package.
+// Names of tests and of what configures them are the frameworks' own. Folders of
+// tests count wherever they are, but spec only at the top: below, it is an
+// everyday name for a package.
 var Groups = []Group{
-	{"tests", true, []string{
-		"**/*_test.go", "**/*_test.py", "**/*_test.*", "**/test_*.py", "**/tests.py", "**/*.test.*", "**/*.spec.*", "**/*_spec.rb", "**/*Test.java",
-		"**/*Tests.java", "**/*IT.java", "**/*Test.kt", "**/*Test.php", "**/*Tests.cs", "**/*Tests.swift", "**/*.snap", "**/*.bats", "**/__tests__/**",
-		"**/__mocks__/**", "**/__snapshots__/**", "**/test/**", "**/tests/**", "**/testdata/**", "**/cypress/**", "**/e2e/**", "spec/**",
-	}},
-	{"test_config", true, []string{
-		"**/conftest.py", "**/pytest.ini", "**/.pytest.ini", "**/pytest.toml", "**/tox.ini", "**/tox.toml", "**/noxfile.py", "**/.coveragerc", "**/.rspec",
-		"**/spec_helper.rb", "**/rails_helper.rb", "**/test_helper.*", "**/phpunit.xml*", "**/jest.config.*", "**/jest.setup.*", "**/jest.preset.*",
-		"**/vitest.config.*", "**/vitest.workspace.*", "**/vitest.setup.*", "**/playwright.config.*", "**/cypress.config.*", "**/cypress.json",
-		"**/karma.conf.*", "**/wdio.conf.*", "**/ava.config.*", "**/.mocharc*", "**/.nycrc*", "**/.c8rc*", "**/.taprc", "**/stryker.conf*", "**/codecov.y*ml",
-		"**/.codecov.y*ml", "**/nextest.toml", "**/.testcaferc*", "**/behave.ini",
-	}},
+	{testsGroup, true, defaultsOf(func(f framework) []string { return f.tests })},
+	{"test_config", true, defaultsOf(func(f framework) []string { return f.configs })},
 	{"lockfile", true, []string{
 		"**/go.sum", "**/go.work.sum", "vendor/modules.txt", "**/package-lock.json", "**/npm-shrinkwrap.json", "**/yarn.lock", "**/pnpm-lock.y*ml", "**/bun.lock*",
 		"**/deno.lock", "**/Cargo.lock", "**/poetry.lock", "**/uv.lock", "**/pdm.lock", "**/pylock*.toml", "**/Pipfile.lock", "**/Gemfile.lock", "**/gems.locked",
@@ -56,7 +47,7 @@ var Groups = []Group{
 		"**/.commitlintrc*", "**/.lintstagedrc*", "**/lint-staged.config.*", "**/.releaserc*", "**/release.config.*", "**/.release-it.*", "**/Gruntfile.*",
 		"**/gulpfile.*", "**/Jakefile", "**/Jakefile.*", "**/.oxlintrc.json", "**/dprint.json", "**/knip.json*", "**/knip.ts",
 		"**/pyproject.toml", "**/setup.py", "**/setup.cfg", "**/MANIFEST.in", "**/requirements*.txt", "**/requirements*.in", "**/constraints*.txt", "**/Pipfile",
-		"**/sitecustomize.py", "**/usercustomize.py", "**/*.pth", "**/hatch.toml", "**/hatch_build.py", "**/pixi.toml", "**/environment.y*ml", "**/ruff.toml",
+		"**/sitecustomize.*", "**/sitecustomize/**", "**/usercustomize.*", "**/usercustomize/**", "**/__pycache__/**", "**/*.pth", "**/hatch.toml", "**/hatch_build.py", "**/pixi.toml", "**/environment.y*ml", "**/ruff.toml",
 		"**/.ruff.toml", "**/mypy.ini", "**/.mypy.ini", "**/.flake8", "**/.pylintrc", "**/pyrightconfig.json", "**/tasks.py", "**/fabfile.py", "**/dodo.py",
 		"**/Cargo.toml", "**/build.rs", "**/clippy.toml", "**/.clippy.toml", "**/rustfmt.toml", "**/.rustfmt.toml", "**/deny.toml", "**/Makefile.toml",
 		"**/build.gradle*", "**/settings.gradle*", "**/*.gradle", "**/*.gradle.kts", "**/gradle.properties", "**/gradlew*", "gradle/**", "**/gradle/wrapper/**", "**/gradle/*.toml", "**/buildSrc/**",
@@ -124,6 +115,9 @@ var Protected = func() []string {
 // git directories.
 var never = []string{".loops/**", "**/.git/**"}
 
+// testsGroup is the name of the group of tests.
+const testsGroup = "tests"
+
 // ownGroup is the name of the group of the definition's own protect globs.
 const ownGroup = "protect"
 
@@ -140,6 +134,7 @@ type guard struct {
 	fold  string
 
 	head, tail string // of the last part, before and after its wildcards
+	must       string // letters without which nothing matches
 }
 
 // guards finds the guards of a folded name without trying them all: most of
@@ -173,6 +168,11 @@ func (g *guards) add(one guard) {
 		one.head, one.tail = rest[:strings.Index(rest, "*")], rest[strings.LastIndex(rest, "*")+1:]
 		g.bases = append(g.bases, one)
 	default:
+		for run := range strings.FieldsFuncSeq(one.fold, func(c rune) bool { return strings.ContainsRune(`*?[]/\`, c) }) {
+			if len(run) > len(one.must) && !strings.ContainsAny(one.fold, `[\`) {
+				one.must = run
+			}
+		}
 		g.globs = append(g.globs, one)
 	}
 }
@@ -195,7 +195,7 @@ func (g *guards) of(folded string) []guard {
 		}
 	}
 	for _, one := range g.globs {
-		if one.matches(folded, part) {
+		if strings.Contains(folded, one.must) && one.matches(folded, part) {
 			found = append(found, one)
 		}
 	}
@@ -204,7 +204,8 @@ func (g *guards) of(folded string) []guard {
 
 // matches compares a folded name, of which part is the last one.
 func (g guard) matches(folded, part string) bool {
-	if slices.Contains(loose, g.fold) && slices.Contains(sourceCode, path.Ext(part)) {
+	if slices.Contains(loose, g.fold) && slices.Contains(sourceCode, path.Ext(part)) || slices.Contains(prosy, g.fold) && slices.Contains(prose, path.Ext(part)) ||
+		slices.Contains(notTests[g.fold], path.Ext(part)) {
 		return false
 	}
 	return match(g.fold, folded)
@@ -217,7 +218,7 @@ func guardsOf(name string) []guard {
 	for _, spelling := range spellings(name) {
 		found = append(found, all.of(spelling)...)
 	}
-	return found
+	return slices.DeleteFunc(found, func(g guard) bool { return cased(g.group, g.glob) && !sameCase(g.glob, name) })
 }
 
 // Judging reports whether a path is one that judges, or decides with what is

@@ -94,11 +94,14 @@ func TestEveryProtectedGlobIsFoundByItsIndex(t *testing.T) {
 	fill := strings.NewReplacer("**", "a", "*", "a", "?", "a", "[cmjt]", "j", "[cj]", "c")
 	for _, glob := range Protected {
 		name := fill.Replace(foldName(glob))
+		if cased(testsGroup, glob) {
+			name = fill.Replace(glob)
+		}
 		found := false
 		for _, g := range guardsOf(name) {
 			found = found || g.glob == glob
 		}
-		if !match(foldName(glob), name) || !found {
+		if !match(foldName(glob), foldName(name)) || !found {
 			t.Errorf("%q is not found to protect %q", glob, name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -37,7 +38,10 @@ func (c confined) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 
 // Tools remembers what the programs of one run need, so that all of them get the
 // same. The zero value is ready for use.
-type Tools struct{ found *kit.Kit }
+type Tools struct {
+	found  *kit.Kit
+	judges map[string]gate.Judges // by the base that they were read from
+}
 
 // Kit is what the programs of the definition need beside their tree.
 func (s Site) Kit(ctx context.Context) (kit.Kit, error) {

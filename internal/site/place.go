@@ -59,11 +59,11 @@ func (s Site) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	protect, err := s.protect(k)
+	protect, err := s.protect(ctx, k)
 	if err != nil {
 		return Place{}, err
 	}
-	masks, err := s.masks(k, u.Masks)
+	masks, err := s.masks(ctx, k, u.Masks)
 	if err != nil {
 		return Place{}, err
 	}
@@ -156,12 +156,12 @@ func (s Site) SeenHome() string {
 // protect lists what the scope keeps any agent from changing and what has a
 // name of its own, for mounts to hold while a program runs. Globs are for the
 // list of changes, which is judged exactly.
-func (s Site) protect(k *Copy) ([]string, error) {
+func (s Site) protect(ctx context.Context, k *Copy) ([]string, error) {
 	there, err := k.names()
 	if err != nil {
 		return nil, err
 	}
-	scope, err := s.Scope()
+	scope, err := s.Scope(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +185,8 @@ func (s Site) protect(k *Copy) ([]string, error) {
 
 // masks are the places of names in a copy, without those that the scope lets an
 // agent work on.
-func (s Site) masks(k *Copy, names []string) ([]string, error) {
-	scope, err := s.Scope()
+func (s Site) masks(ctx context.Context, k *Copy, names []string) ([]string, error) {
+	scope, err := s.Scope(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +200,10 @@ func (s Site) masks(k *Copy, names []string) ([]string, error) {
 }
 
 // Scope is what the definition lets an agent change.
-func (s Site) Scope() (policy.Scope, error) {
-	return policy.NewScope(s.Definition.Scope, slices.Concat(s.Definition.Protect, gate.ProgramsOf(s.Definition)))
+func (s Site) Scope(ctx context.Context) (policy.Scope, error) {
+	judges, err := s.Judges(ctx)
+	if err != nil {
+		return policy.Scope{}, err
+	}
+	return policy.NewScope(s.Definition.Scope, slices.Concat(s.Definition.Protect, judges.Programs))
 }

@@ -40,6 +40,7 @@ type Site struct {
 	Root       string // of the checkout
 	Repo       *git.Repo
 	Definition loop.Definition // with defaults
+	Base       string          // commit that the gates are read from; empty: only what their lines name is known
 	Started    time.Time
 
 	Agent     []string     // command lines of the agent's program

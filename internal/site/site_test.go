@@ -92,7 +92,7 @@ func TestWhatATurnLeftIsNoReportOfTheNext(t *testing.T) {
 
 func TestWhatGatesRunIsOutOfScopeLikeWhatIsProtected(t *testing.T) {
 	s := newSite(t, loop.Definition{Scope: []string{"**"}, Protect: []string{"kept/**"}, Verify: "./check.sh", Guard: "scripts/guard"}, map[string]string{"a.txt": "one\n"})
-	scope, err := s.Scope()
+	scope, err := s.Scope(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestOnlyWhatTheScopeKeepsIsProtectedAndMasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = k.Remove(context.WithoutCancel(t.Context())) }()
-	paths, err := s.protect(k)
+	paths, err := s.protect(t.Context(), k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOnlyWhatTheScopeKeepsIsProtectedAndMasked(t *testing.T) {
 			t.Errorf("%s: protected = %v, want %v", name, got, want)
 		}
 	}
-	masked, err := s.masks(k, []string{"src", "AGENTS.md"})
+	masked, err := s.masks(t.Context(), k, []string{"src", "AGENTS.md"})
 	if diff := cmp.Diff([]string{filepath.Join(k.Dir, "AGENTS.md")}, masked); diff != "" || err != nil {
 		t.Errorf("masked (-want +got), %v:\n%s", err, diff)
 	}

@@ -1,23 +1,28 @@
-package gate
+package judging
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
+
+// programs are what a line itself names, in a tree without files.
+func programs(line string) []string { return Follow(nil, "verify", line).Programs }
 
 func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 	for line, want := range map[string]string{
 		"sh check.sh":          "check.sh",
 		"./ci/check.sh --fast": "ci/check.sh",
 		"ci/check.sh && python3 -u tools/x.py a.txt":   "ci/check.sh tools/x.py",
-		"cd ci && ./check.sh":                          "**/check.sh",
+		"cd ci && ./check.sh":                          "check.sh ci/check.sh",
 		". ./env.sh; go test ./...":                    "env.sh",
 		`bash -c "sh \"inner script.sh\""`:             "inner script.sh",
 		`bash -c "sh 'inner script.sh'"`:               "inner script.sh",
 		"env A=1 timeout 5m sh check.sh":               "check.sh",
 		"if true; then (exec ./run.sh | tail -1); fi":  "run.sh",
 		"go test ./... | tee out && grep -q x src/a":   "",
-		"python -m pytest tests/":                      "",
+		"python -m pytest tests/":                      "pytest.* pytest/**",
 		"node -e 1":                                    "",
 		"/usr/bin/true":                                "",
 		"../outside.sh":                                "",
@@ -28,20 +33,21 @@ func TestTheFilesThatALineRunsAreListed(t *testing.T) {
 		"sh -c":                                        "",
 		"bash -e -o pipefail check.sh":                 "check.sh",
 		"bash -euo pipefail +x check.sh":               "check.sh",
+		"cd \"$X\" && ./check.sh":                      "**/check.sh check.sh",
 		"sh -e check.sh":                               "check.sh",
-		`sh -ec "cd ci; sh a.sh"`:                      "**/a.sh",
+		`sh -ec "cd ci; sh a.sh"`:                      "a.sh ci/a.sh",
 		`eval "sh check.sh"`:                           "check.sh",
 		"tools/time -p ./check.sh":                     "check.sh tools/time",
 		"tools/sh check.sh":                            "check.sh tools/sh",
-		"command cd ci; ./a.sh":                        "**/a.sh",
-		"env -C ci ./a.sh":                             "**/a.sh",
-		"setsid env --chdir=ci sh a.sh":                "**/a.sh",
+		"command cd ci; ./a.sh":                        "a.sh ci/a.sh",
+		"env -C ci ./a.sh":                             "a.sh ci/a.sh",
+		"setsid env --chdir=ci sh a.sh":                "a.sh ci/a.sh",
 		"env -S 'A=1 sh' a.sh":                         "a.sh",
 		"time":                                         "",
-		"sh " + strings.Repeat("x", maxScript) + ".sh": "",
+		"sh " + strings.Repeat("x", (256<<10)) + ".sh": "",
 	} {
-		if got := strings.Join(Programs(line), " "); got != want {
-			t.Errorf("Programs(%.80q) = %q, want %q", line, got, want)
+		if got := strings.Join(programs(line), " "); got != want {
+			t.Errorf("programs(%.80q) = %q, want %q", line, got, want)
 		}
 	}
 }
@@ -56,21 +62,28 @@ func TestAFileBehindAnyWrapperIsListed(t *testing.T) {
 		"setsid nice -n 5 env A=1", "/usr/bin/setsid", "sudo --",
 	} {
 		for _, line := range []string{wrapper + " ./check.sh", wrapper + " sh check.sh x"} {
-			if got := strings.Join(Programs(line), " "); got != "check.sh" {
-				t.Errorf("Programs(%q) = %q, want check.sh", line, got)
+			if got := strings.Join(programs(line), " "); got != "check.sh" {
+				t.Errorf("programs(%q) = %q, want check.sh", line, got)
 			}
 		}
 	}
 }
 
-func FuzzProgramsAreNamesInTheTree(f *testing.F) {
-	for _, line := range []string{"sh check.sh", "cd a && ./b", `bash -c "sh x"`, "env -i sh ./a//b/../c", "setsid env -S './a b' -C x", "sh ../x"} {
+func FuzzProgramsAreGlobsInTheTree(f *testing.F) {
+	for _, line := range []string{
+		"sh check.sh", "cd a && ./b", `bash -c "sh x"`, "env -i sh ./a//b/../c", "setsid env -S './a b' -C x", "sh ../x", "make -C a b", "npm run x:*",
+		"find a -name '*.[ch]' -exec sh {} +", "for x in a b; do $x/y; done", "go run ./x/{a,b}", "python -m a.b",
+	} {
 		f.Add(line)
 	}
+	tree := files{
+		"Makefile": "a: b\n\tsh $@ $(wildcard *)\n%: x\n\t$*\n", "package.json": `{"scripts":{"x:y":"sh $1","test":"npm run x:*"}}`, "a": "$0 $1 $@", "x": "sh a x; ./x",
+	}
 	f.Fuzz(func(t *testing.T, line string) {
-		for _, p := range Programs(line) {
-			if p == "" || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "../") || strings.ContainsAny(strings.TrimPrefix(p, "**/"), "*?[]{}") {
-				t.Errorf("Programs(%q) lists %q", line, p)
+		for _, p := range Follow(tree, "verify", line).Programs {
+			outside := p == "" || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "../") || strings.ContainsAny(p, "[]{}\\\x00\x01\x02\x03")
+			if outside || !doublestar.ValidatePattern(p) || len(p) > 1024 || strings.Trim(p, "*?/.") == "" {
+				t.Errorf("Follow(%q) lists %q", line, p)
 			}
 		}
 	})

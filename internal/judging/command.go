@@ -1,0 +1,681 @@
+package judging
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-run/pawl/internal/shell"
+)
+
+var shells = []string{"sh", "bash", "dash", "ksh", "mksh", "zsh", "ash", "busybox", "rbash"}
+
+// interpreter says how a program finds the file that it runs.
+type interpreter struct {
+	inline string // options behind which the program itself stands
+	module string // the option behind which a module stands
+	loads  string // options that load a file first
+	valued string // other options that take the next word
+	skip   string // first words that stand before the file
+	imports
+}
+
+var interpreters = map[string]interpreter{
+	"python": {inline: "-c", module: "-m", valued: "-W -X --check-hash-based-pycs", imports: pythonImports},
+	"node": {
+		inline: "-e --eval -p --print -pe", loads: "-r --require --import --loader --experimental-loader --env-file", valued: "-C --conditions --title --input-type",
+		skip: "inspect", imports: scriptImports,
+	},
+	"tsx":        {inline: "-e --eval -p --print", loads: "-r --require --import --tsconfig", skip: "watch", imports: scriptImports},
+	"ts-node":    {inline: "-e --eval -p --print", loads: "-r --require", valued: "-P --project -O --compiler-options", imports: scriptImports},
+	"babel-node": {inline: "-e --eval -p --print", loads: "-r --require --config-file", valued: "-x --extensions", imports: scriptImports},
+	"vite-node":  {loads: "-c --config --import", imports: scriptImports},
+	"esno":       {imports: scriptImports},
+	"jiti":       {imports: scriptImports},
+	"deno":       {inline: "-e", loads: "-c --config --import-map --preload --env-file", skip: "run", imports: scriptImports},
+	"bun":        {inline: "-e --eval -p --print", loads: "-r --preload -c --config --import", skip: "run", imports: scriptImports},
+	"ruby":       {inline: "-e", loads: "-r", valued: "-I -C -E -x", imports: rubyImports},
+	"jruby":      {inline: "-e", loads: "-r", valued: "-I -C", imports: rubyImports},
+	"perl":       {inline: "-e -E", valued: "-I", imports: imports{}},
+	"php":        {inline: "-r", loads: "-c", valued: "-d", skip: "-f"},
+	"lua":        {inline: "-e", valued: "-l"},
+	"luajit":     {inline: "-e", valued: "-l"},
+	"Rscript":    {inline: "-e"},
+	"julia":      {inline: "-e -E --eval", loads: "-L --load", valued: "-p -t --threads"},
+	"elixir":     {inline: "-e --eval", loads: "-r", valued: "-pa -S"},
+	"escript":    {},
+	"groovy":     {inline: "-e", valued: "-cp --classpath"},
+	"kotlin":     {valued: "-cp -classpath"},
+	"swift":      {},
+	"scala":      {inline: "-e", valued: "-cp"},
+	"pwsh":       {inline: "-Command -c", valued: "-ExecutionPolicy", skip: "-File -f"},
+	"expect":     {inline: "-c", skip: "-f"},
+	"tclsh":      {},
+	"guile":      {inline: "-c", skip: "-s -e"},
+	"awk":        {loads: "-f --file"},
+	"gawk":       {loads: "-f --file"},
+	"sed":        {loads: "-f --file"},
+	"jq":         {loads: "-f --from-file"},
+}
+
+// inlineOnly are interpreters whose first argument is a program and no file.
+var inlineOnly = []string{"awk", "gawk", "sed", "jq"}
+
+// interpreterOf finds an interpreter by a name that may end in a version.
+func interpreterOf(program string) (interpreter, string, bool) {
+	base := strings.TrimSuffix(path.Base(program), ".exe")
+	if i, ok := interpreters[base]; ok {
+		return i, base, true
+	}
+	bare := strings.TrimRight(base, "0123456789.-")
+	if bare == "pypy" {
+		bare = "python"
+	}
+	i, ok := interpreters[bare]
+	return i, bare, ok
+}
+
+// command follows a simple command whose words are known as far as they can be.
+func (f *follower) command(sh *shellState, words []string, in feed) {
+	for len(words) > 0 && words[0] == "" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return
+	}
+	if f.tired(sh.where) {
+		return
+	}
+	first := words[0]
+	if strings.ContainsAny(first, outside+computed) && len(sh.globs(first)) == 0 {
+		f.unknownProgram(sh, words)
+		return
+	}
+	if body, ok := sh.funcs[first]; ok {
+		f.function(sh, first, body, words[1:])
+		return
+	}
+	if behind, ok := f.wrapped(sh, words); ok {
+		f.own(sh, first)
+		f.wrapper(sh, words, behind, in)
+		return
+	}
+	base := path.Base(first)
+	switch base {
+	case "cd", "pushd":
+		if len(words) > 1 {
+			sh.move(words[len(words)-1])
+		}
+		return
+	case "eval":
+		f.line(sh, strings.Join(words[1:], " "))
+		return
+	case "trap":
+		if len(words) > 2 {
+			f.line(sh, words[1])
+		}
+		return
+	case "shift":
+		sh.shifts = min(sh.shifts+1, maxValues)
+		return
+	case "read", "mapfile", "readarray":
+		for _, name := range argsOnly(words[1:], "-p -d -n -t -u -i -N -s -O") {
+			sh.set(name, []string{computed})
+		}
+		return
+	case "set":
+		if i := slices.Index(words, "--"); i > 0 {
+			sh.args = words[i+1:]
+		}
+		return
+	case "find":
+		f.find(sh, words[1:])
+		return
+	case ".", "source":
+		if first == base && len(words) > 1 {
+			f.source(sh, words[1], words[2:])
+			return
+		}
+	}
+	if slices.Contains(shells, base) {
+		f.own(sh, first)
+		f.shellScript(sh, words[1:], in)
+		return
+	}
+	if f.tool(sh, base, words[1:], in) {
+		f.own(sh, first)
+		return
+	}
+	if i, name, ok := interpreterOf(first); ok {
+		f.own(sh, first)
+		f.interpreted(sh, i, name, words[1:], in)
+		return
+	}
+	f.configured(sh, base, words[1:])
+	if strings.Contains(first, "/") {
+		f.run(sh, first, words[1:], "")
+		return
+	}
+	f.packageProgram(sh, first, words[1:])
+}
+
+// own protects a program that is named by its path.
+func (f *follower) own(sh *shellState, program string) {
+	if strings.Contains(program, "/") {
+		f.protect(sh.globs(program))
+	}
+}
+
+// unknownProgram is for a command of which only the shell knows what it runs.
+// If that stands in the environment, no file of the tree says it; the words
+// behind it may still be a script.
+func (f *follower) unknownProgram(sh *shellState, words []string) {
+	if strings.Contains(words[0], computed) {
+		f.lose(sh.where, "what it runs is computed")
+		return
+	}
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w, "-") {
+			continue
+		}
+		if slices.Contains([]string{".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"}, path.Ext(w)) && f.isFile(sh, w) {
+			f.run(sh, w, nil, "")
+		}
+		return
+	}
+}
+
+func (f *follower) function(sh *shellState, name string, body *syntax.Stmt, args []string) {
+	sh.called[name] = true
+	if !f.once("function", sh.where, name, strings.Join(args, "\x00"), strings.Join(sh.dirs, ":")) {
+		return
+	}
+	before, shifts := sh.args, sh.shifts
+	sh.args, sh.shifts = args, 0
+	f.walk(sh, body)
+	sh.args, sh.shifts = before, shifts
+}
+
+// line follows a text that a command is given as an argument.
+func (f *follower) line(sh *shellState, text string) {
+	if strings.Contains(text, computed) {
+		f.lose(sh.where, "a text that it runs is computed")
+		return
+	}
+	f.recipeLine(sh, text)
+}
+
+// recipeLine follows a text of which parts may be unknown: as a rule they are
+// arguments, and what they are shows where they are used.
+func (f *follower) recipeLine(sh *shellState, text string) {
+	if strings.Trim(text, outside+" ;\n\t") != "" && f.once("line", sh.where, strings.Join(sh.dirs, ":"), text) {
+		f.script(sh, quoteUnknown(text))
+	}
+}
+
+// Variables for parts of texts that are put together.
+const (
+	topName      = "_pawl_top"
+	computedName = "_pawl_computed"
+)
+
+// quoteUnknown makes what is not known a variable that nobody has set.
+func quoteUnknown(text string) string {
+	return strings.NewReplacer(outside, "${_}", top, "${"+topName+"}", computed, "${"+computedName+"}").Replace(text)
+}
+
+// wrappers beside those that the shell package knows: they run what stands
+// behind them, too.
+var moreWrappers = map[string]string{
+	"cross-env": "", "cross-env-shell": "", "dotenv": "-e -c -f", "env-cmd": "-f -e", "c8": "-r --reporter -o", "nyc": "-r --reporter", "busybox": "", "catchsegv": "",
+	"valgrind": "", "strace": "-e -o -p -s", "gtimeout": "-k -s", "retry": "-n -t", "ccache": "", "sccache": "", "direnv": "", "op": "", "doppler": "", "poe": "",
+	"dbus-run-session": "", "fakeroot": "", "eatmydata": "", "nsenter": "", "systemd-run": "-p -u", "!": "", "then": "", "do": "", "else": "", "parallel": "-j -n -N",
+	"rtk": "", "ts": "", "script": "-c", "watch": "-n -d", "bwrap": "", "firejail": "", "setpriv": "", "runuser": "-u -g", "su": "-c",
+}
+
+// wrapped are the words behind a program that runs what stands behind it.
+func (f *follower) wrapped(sh *shellState, words []string) ([]string, bool) {
+	if behind, ok := shell.Behind(words); ok {
+		return behind, true
+	}
+	valued, ok := moreWrappers[path.Base(words[0])]
+	if !ok || path.Base(words[0]) == "poe" {
+		return nil, false
+	}
+	args := words[1:]
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case w == "--":
+			return args[i+1:], true
+		case strings.HasPrefix(w, "-"):
+			if slices.Contains(strings.Fields(valued), w) {
+				i++
+			}
+		case w == "exec" || w == "run":
+		case strings.Contains(w, "=") && !strings.Contains(w, "/"):
+		default:
+			return args[i:], true
+		}
+	}
+	return nil, true
+}
+
+// wrapper follows what a wrapper runs, in the folder that it was told.
+func (f *follower) wrapper(sh *shellState, words, behind []string, in feed) {
+	if len(behind) == 0 {
+		return
+	}
+	own := words[:max(0, len(words)-len(behind))]
+	inner := sh
+	for i, w := range own {
+		_, value, long := strings.Cut(w, "=")
+		switch {
+		case path.Base(words[0]) == "flock":
+		case (w == "-C" || w == "-D" || w == "--chdir" || w == "--wd") && i+1 < len(own):
+			inner = sh.moved(own[i+1])
+		case long && (strings.HasPrefix(w, "--chdir=") || strings.HasPrefix(w, "--wd=")):
+			inner = sh.moved(value)
+		case strings.HasPrefix(w, "-C") && len(w) > 2:
+			inner = sh.moved(w[2:])
+		}
+	}
+	if path.Base(words[0]) == "xargs" || path.Base(words[0]) == "parallel" {
+		f.xargs(inner, behind, in)
+		return
+	}
+	f.command(inner, behind, in)
+}
+
+// moved is the shell, as it is for a command that runs in one more folder.
+func (sh *shellState) moved(dir string) *shellState {
+	c := *sh
+	c.dirs = slices.Clone(sh.dirs)
+	c.move(dir)
+	return &c
+}
+
+// xargs runs a command with words that it reads.
+func (f *follower) xargs(sh *shellState, behind []string, in feed) {
+	names := f.readNames(sh, in)
+	base := path.Base(behind[0])
+	_, _, known := interpreterOf(behind[0])
+	switch {
+	case slices.Contains(behind, "{}") || slices.Contains(behind, "%"):
+		for _, name := range names {
+			words := slices.Clone(behind)
+			for i, w := range words {
+				words[i] = strings.ReplaceAll(w, "{}", name)
+			}
+			f.command(sh, words, feed{})
+		}
+	case len(names) > 0:
+		f.command(sh, append(slices.Clone(behind), names...), feed{})
+		for _, name := range names[1:] {
+			f.command(sh, append(slices.Clone(behind), name), feed{})
+		}
+	case len(behind) == 1 && in.any && (slices.Contains(shells, base) || known && !slices.Contains(inlineOnly, base)):
+		f.lose(sh.where, "the names of what "+base+" runs are computed")
+	default:
+		f.command(sh, behind, feed{})
+	}
+}
+
+// readNames are the words that a command reads, as globs, if another one lists
+// them.
+func (f *follower) readNames(sh *shellState, in feed) []string {
+	if in.from == nil {
+		return nil
+	}
+	var names []string
+	syntax.Walk(in.from, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		names = append(names, f.listed(sh, f.firstValues(sh, call.Args))...)
+		return false
+	})
+	return names
+}
+
+// listed are the names that a command lists, as globs.
+func (f *follower) listed(sh *shellState, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	args := words[1:]
+	switch path.Base(words[0]) {
+	case "find":
+		return found(args)
+	case "ls", "echo", "printf":
+		return slices.DeleteFunc(slices.Clone(args), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "%") || w == "" })
+	case "git":
+		if i := slices.Index(args, "ls-files"); i >= 0 {
+			var globs []string
+			for _, w := range args[i+1:] {
+				if !strings.HasPrefix(w, "-") {
+					globs = append(globs, anyFolder(w))
+				}
+			}
+			return globs
+		}
+	case "cat":
+		var lines []string
+		for _, w := range args {
+			for _, file := range f.protect(sh.globs(w)) {
+				if content, ok := f.read(sh.where, file); ok {
+					lines = append(lines, strings.Fields(content)...)
+				}
+			}
+		}
+		return lines[:min(len(lines), maxValues)]
+	}
+	return nil
+}
+
+// anyFolder is a pattern of git's, in which a star stands for folders too.
+func anyFolder(pattern string) string {
+	if rest, ok := strings.CutPrefix(pattern, "*"); ok && !strings.Contains(rest, "/") {
+		return "**/*" + rest
+	}
+	return pattern
+}
+
+// found are the files that find finds, as globs.
+func found(args []string) []string {
+	var dirs, patterns []string
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case (w == "-name" || w == "-iname") && i+1 < len(args):
+			patterns = append(patterns, args[i+1])
+			i++
+		case (w == "-path" || w == "-ipath" || w == "-wholename") && i+1 < len(args):
+			i++
+		case strings.HasPrefix(w, "-") || w == "(" || w == "!":
+			if len(dirs) == 0 {
+				dirs = append(dirs, ".")
+			}
+		case len(patterns) == 0 && !slices.ContainsFunc(args[:i], func(w string) bool { return strings.HasPrefix(w, "-") }):
+			dirs = append(dirs, w)
+		}
+	}
+	if len(patterns) == 0 {
+		patterns = []string{"*"}
+	}
+	var globs []string
+	for _, dir := range dirs {
+		for _, p := range patterns {
+			globs = append(globs, path.Join(dir, "**", p))
+		}
+	}
+	return globs
+}
+
+// find follows the commands that find runs.
+func (f *follower) find(sh *shellState, args []string) {
+	for i, w := range args {
+		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w) {
+			continue
+		}
+		var words []string
+		for _, w := range args[i+1:] {
+			if w == ";" || w == "+" {
+				break
+			}
+			words = append(words, w)
+		}
+		for _, name := range found(args[:i]) {
+			if !slices.Contains(words, "{}") {
+				f.command(sh, words, feed{})
+				break
+			}
+			named := slices.Clone(words)
+			for k, w := range named {
+				named[k] = strings.ReplaceAll(w, "{}", name)
+			}
+			f.command(sh, named, feed{})
+		}
+	}
+}
+
+// source follows a file that the shell itself reads.
+func (f *follower) source(sh *shellState, name string, args []string) {
+	globs := sh.globs(name)
+	if len(globs) == 0 && strings.Contains(name, computed) {
+		f.lose(sh.where, "the name of a file that it reads is computed")
+	}
+	for _, file := range f.protect(globs) {
+		content, there := f.read(sh.where, file)
+		if !there || !f.once("source", sh.where, file) {
+			continue
+		}
+		where, self, before := sh.where, sh.file, sh.args
+		sh.where, sh.file = file, file
+		if len(args) > 0 {
+			sh.args = args
+		}
+		f.deeper(file, func() { f.script(sh, content) })
+		sh.where, sh.file, sh.args = where, self, before
+	}
+}
+
+// deeper calls follow for a file that another one runs, unless there are too
+// many of them.
+func (f *follower) deeper(file string, follow func()) {
+	if f.depth += 4; f.depth > 4*maxDepth {
+		f.lose(file, "too many files run one another")
+	} else {
+		follow()
+	}
+	f.depth -= 4
+}
+
+// shellScript follows what a shell runs that gets some arguments.
+func (f *follower) shellScript(sh *shellState, args []string, in feed) {
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case slices.Contains(shells, w) && i == 0: // Of busybox.
+		case isLetters(w) && strings.Contains(w, "c") && i+1 < len(args):
+			inner := *sh
+			inner.args = nil
+			if len(args) > i+2 {
+				inner.args = args[i+3:]
+			}
+			f.line(&inner, args[i+1])
+			return
+		case isLetters(w) && strings.Contains(w, "n") && !strings.HasSuffix(w, "o"):
+			return // It only parses.
+		case isLetters(w) && strings.Contains(w, "s"):
+			f.fed(sh, in)
+			return
+		case (isLetters(w) || strings.HasPrefix(w, "+")) && strings.HasSuffix(strings.ToLower(w), "o"):
+			i++ // The name of an option of the shell.
+		case (w == "--rcfile" || w == "--init-file") && i+1 < len(args):
+			f.run(sh, args[i+1], nil, "sh")
+			i++
+		case w == "" || strings.HasPrefix(w, "-") && w != "-" || strings.HasPrefix(w, "+"):
+		case w == "-":
+			f.fed(sh, in)
+			return
+		default:
+			f.run(sh, w, args[i+1:], "sh")
+			return
+		}
+	}
+	f.fed(sh, in)
+}
+
+// isLetters tells options of one letter each from a long one.
+func isLetters(w string) bool {
+	return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && len(w) > 1
+}
+
+// downloads print what comes from elsewhere, which no scope holds.
+var downloads = []string{"curl", "wget", "fetch", "gh", "aws", "ssh", "kubectl"}
+
+// fed follows what a shell reads.
+func (f *follower) fed(sh *shellState, in feed) {
+	if !in.any {
+		return
+	}
+	for _, name := range in.files {
+		f.run(sh, name, nil, "sh")
+	}
+	if in.text != "" {
+		f.line(sh, in.text)
+	}
+	if in.from == nil {
+		return
+	}
+	certain := false
+	syntax.Walk(in.from, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		words := f.firstValues(sh, call.Args)
+		switch first := path.Base(words[0]); {
+		case first == "echo" || first == "printf":
+			certain = true
+			f.line(sh, strings.Join(words[1:], " "))
+		case slices.Contains(downloads, first) || strings.Contains(words[0], "/"):
+			certain = true // The program is protected where it is run.
+		default:
+			for _, w := range words[1:] {
+				if f.isFile(sh, w) {
+					certain = true
+					f.run(sh, w, nil, "sh")
+				}
+			}
+		}
+		return true
+	})
+	if !certain {
+		f.lose(sh.where, "a shell runs what another program prints")
+	}
+}
+
+// interpreted follows what an interpreter runs that gets some arguments.
+func (f *follower) interpreted(sh *shellState, i interpreter, name string, args []string, in feed) {
+	has := func(list, w string) bool { return slices.Contains(strings.Fields(list), w) }
+	inline := slices.Contains(inlineOnly, name)
+	for k := 0; k < len(args); k++ {
+		option, value, long := strings.Cut(args[k], "=")
+		switch w := args[k]; {
+		case has(i.skip, w):
+		case has(i.inline, w):
+			return
+		case i.module != "" && w == i.module && k+1 < len(args):
+			f.pythonModule(sh, args[k+1], args[k+2:])
+			return
+		case i.module != "" && strings.HasPrefix(w, i.module) && isLetters(w):
+			f.pythonModule(sh, w[len(i.module):], args[k+1:])
+			return
+		case has(i.loads, w) && k+1 < len(args):
+			f.load(sh, args[k+1])
+			k++
+		case long && has(i.loads, option):
+			f.load(sh, value)
+		case has(i.valued, w):
+			k++
+		case name == "node" && w == "--test":
+			f.testFiles(sh, args[k+1:])
+			return
+		case w == "" || strings.HasPrefix(w, "-"):
+		case inline:
+			return
+		default:
+			f.run(sh, w, args[k+1:], name)
+			return
+		}
+	}
+	for _, file := range in.files {
+		f.run(sh, file, nil, name)
+	}
+	if in.from == nil || inline {
+		return
+	}
+	if names := f.listed(sh, f.lastWords(sh, in.from)); len(names) > 0 {
+		return // cat x | python: cat's files are protected by listing them.
+	}
+}
+
+// lastWords are those of a statement that is one simple command.
+func (f *follower) lastWords(sh *shellState, s *syntax.Stmt) []string {
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+		return f.firstValues(sh, call.Args)
+	}
+	return nil
+}
+
+// load protects a file that a program loads because an option names it.
+// What has no folder is the name of a package.
+func (f *follower) load(sh *shellState, name string) {
+	for _, file := range sh.globs(name) {
+		if _, there := f.read(sh.where, file); there || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, top) {
+			f.protect([]string{file})
+		}
+	}
+}
+
+// run follows a file that is run, by a program or by its first line.
+func (f *follower) run(sh *shellState, name string, args []string, by string) {
+	globs := sh.globs(name)
+	if len(globs) == 0 && strings.Contains(name, computed) {
+		f.lose(sh.where, "the name of a file that it runs is computed")
+	}
+	for _, file := range f.protect(globs) {
+		content, there := f.read(sh.where, file)
+		if !there || strings.Contains(content, "\x00") {
+			continue
+		}
+		how := by
+		if how == "" {
+			how = firstLine(file, content)
+		}
+		if !f.once("run", file, how, strings.Join(sh.dirs, ":"), strings.Join(args, "\x00")) {
+			continue
+		}
+		f.deeper(file, func() { f.follow(sh, file, content, how, args) })
+	}
+}
+
+func (f *follower) follow(sh *shellState, file, content, how string, args []string) {
+	if slices.Contains(shells, how) {
+		f.script(sh.child(file, args), content)
+		return
+	}
+	if path.Base(how) == "make" {
+		f.makefile(sh.child(file, nil), file, args, nil)
+		return
+	}
+	if i, _, ok := interpreterOf(how); ok {
+		f.imported(file, content, i.imports)
+	}
+}
+
+// firstLine is the program that runs a file: the one that its first line names,
+// or a shell.
+func firstLine(file, content string) string {
+	line, _, _ := strings.Cut(content, "\n")
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		switch path.Ext(file) {
+		case ".py":
+			return "python"
+		case ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts":
+			return "node"
+		case ".rb":
+			return "ruby"
+		case "", ".sh", ".bash", ".ksh":
+			return "sh"
+		}
+		return ""
+	}
+	if behind, ok := shell.Behind(words); ok && len(behind) > 0 {
+		return path.Base(behind[0])
+	}
+	return path.Base(words[0])
+}

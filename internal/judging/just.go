@@ -1,0 +1,123 @@
+package judging
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	justHead   = regexp.MustCompile(`^@?([A-Za-z_][\w-]*)([^:=]*):(?:[^=]|$)(.*)$`)
+	justSet    = regexp.MustCompile(`^(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.+)$`)
+	justImport = regexp.MustCompile(`^(?:import\??|mod\??\s+[\w-]+)\s+["'](.+)["']`)
+	justBraces = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
+)
+
+type justText struct {
+	recipes map[string]rule
+	first   string
+	vars    map[string]string
+}
+
+// just follows the recipes that a call of just names, or else the first one.
+func (f *follower) just(sh *shellState, args []string) {
+	names := []string{"justfile", "Justfile", ".justfile"}
+	for i, w := range args {
+		if (w == "-f" || w == "--justfile") && i+1 < len(args) {
+			names = []string{args[i+1]}
+		}
+		if (w == "-d" || w == "--working-directory") && i+1 < len(args) {
+			sh = sh.moved(args[i+1])
+		}
+	}
+	targets := argsOnly(args, "-f --justfile -d --working-directory --set --shell")
+	for _, name := range names {
+		for _, file := range sh.globs(name) {
+			if _, there := f.read(sh.where, file); !there || !f.once("just", file, strings.Join(targets, " ")) {
+				continue
+			}
+			j := justText{recipes: map[string]rule{}, vars: map[string]string{}}
+			f.readJust(sh, &j, file, 0)
+			run := targets
+			if len(run) == 0 {
+				run = []string{j.first}
+			}
+			inner := sh.in(path.Dir(file))
+			done := map[string]bool{}
+			for _, t := range run {
+				f.justRecipe(inner, j, t, done)
+			}
+		}
+	}
+}
+
+func (f *follower) readJust(sh *shellState, j *justText, file string, depth int) {
+	text, there := f.read(sh.where, file)
+	f.protect([]string{file})
+	if !there || depth > 8 {
+		return
+	}
+	current := ""
+	for _, line := range logicalLines(text) {
+		if indented := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"); indented {
+			if r, ok := j.recipes[current]; ok {
+				r.recipe = append(r.recipe, strings.TrimSpace(line))
+				j.recipes[current] = r
+			}
+			continue
+		}
+		if m := justImport.FindStringSubmatch(line); m != nil {
+			f.readJust(sh, j, path.Join(path.Dir(file), m[1]), depth+1)
+			continue
+		}
+		if m := justSet.FindStringSubmatch(line); m != nil {
+			j.vars[m[1]] = strings.Trim(strings.TrimSpace(m[2]), `"'`)
+			continue
+		}
+		m := justHead.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		current = m[1]
+		if j.first == "" {
+			j.first = current
+		}
+		_, needs, _ := strings.Cut(line, ":")
+		needs = strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(uncomment(needs))
+		j.recipes[current] = rule{targets: []string{current}, needs: strings.Fields(needs), where: file}
+	}
+}
+
+func (f *follower) justRecipe(sh *shellState, j justText, name string, done map[string]bool) {
+	r, ok := j.recipes[name[strings.LastIndexByte(name, ':')+1:]]
+	if !ok || done[name] {
+		return
+	}
+	done[name] = true
+	for _, n := range r.needs {
+		f.justRecipe(sh, j, n, done)
+	}
+	inner := *sh
+	inner.where, inner.dirs = r.where, slices.Clone(sh.dirs)
+	lines := make([]string, len(r.recipe))
+	for i, line := range r.recipe {
+		lines[i] = justBraces.ReplaceAllStringFunc(line, func(m string) string {
+			key := justBraces.FindStringSubmatch(m)[1]
+			if value, ok := j.vars[key]; ok && !strings.ContainsAny(value, "(`+") {
+				return value
+			}
+			return outside
+		})
+	}
+	if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") {
+		text := strings.Join(lines, "\n")
+		if how := firstLine("", text); slices.Contains(shells, how) {
+			f.line(&inner, text)
+		}
+		return
+	}
+	for _, line := range lines {
+		f.line(&inner, strings.TrimLeft(line, "@- "))
+	}
+}

@@ -1,0 +1,280 @@
+package judging
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// manifest is what package.json, composer.json and deno.json say of scripts.
+type manifest struct {
+	Name    string         `json:"name"`
+	Bin     any            `json:"bin"`
+	Scripts map[string]any `json:"scripts"`
+	Tasks   map[string]any `json:"tasks"` // of deno.json
+}
+
+// nodeTool follows the package managers of Node and what runs scripts for
+// them.
+func (f *follower) nodeTool(sh *shellState, program string, args []string, in feed) bool {
+	args, sh, everywhere := packageOptions(sh, args)
+	if len(args) == 0 {
+		if slices.Contains([]string{"yarn", "npm", "pnpm"}, program) {
+			f.packageScripts(sh, everywhere, installing, nil)
+		}
+		return true
+	}
+	verb, rest := args[0], args[1:]
+	switch program {
+	case "npx", "pnpx", "bunx":
+		f.command(sh, args, in)
+		return true
+	case "corepack":
+		f.command(sh, args, in)
+		return true
+	case "run-s", "run-p", "npm-run-all", "npm-run-all2":
+		for _, name := range args {
+			f.packageScripts(sh, everywhere, []string{strings.Fields(name + " ")[0]}, nil)
+		}
+		return true
+	case "concurrently", "wireit":
+		for _, line := range args {
+			if name, ok := strings.CutPrefix(line, "npm:"); ok {
+				f.packageScripts(sh, everywhere, []string{name}, nil)
+			} else if strings.Contains(line, " ") {
+				f.line(sh, line)
+			}
+		}
+		return true
+	case "turbo", "nx", "lerna":
+		for _, name := range args {
+			f.packageScripts(sh, true, []string{name[strings.LastIndexByte(name, ':')+1:], name}, nil)
+		}
+		return true
+	case "rushx":
+		f.packageScripts(sh, everywhere, []string{verb}, rest)
+		return true
+	}
+	switch verb {
+	case "run", "run-script", "rum", "urn":
+		if len(rest) == 0 {
+			return true
+		}
+		if program == "bun" && strings.Contains(rest[0], ".") {
+			return false // A file.
+		}
+		f.packageScripts(sh, everywhere, rest[:1], rest[1:])
+		if program != "npm" {
+			f.command(sh, rest, in)
+		}
+	case "exec", "x", "dlx", "node":
+		if verb == "node" {
+			rest = args
+		}
+		if len(rest) > 0 {
+			f.command(sh, rest, in)
+		}
+	case "t", "tst":
+		f.packageScripts(sh, everywhere, []string{"test"}, rest)
+	case "it", "install-test", "cit", "install-ci-test":
+		f.packageScripts(sh, everywhere, append([]string{"test"}, installing...), rest)
+	case "i", "install", "ci", "clean-install", "rebuild", "add":
+		f.packageScripts(sh, everywhere, installing, nil)
+	case "pack", "publish":
+		f.packageScripts(sh, everywhere, []string{"prepack", "prepare", "prepublishOnly", "postpack"}, nil)
+	case "workspace":
+		if len(rest) > 1 {
+			f.nodeTool(sh, program, append([]string{"--recursive"}, rest[1:]...), in)
+		}
+	case "workspaces":
+		for i, w := range rest {
+			if w == "run" {
+				f.nodeTool(sh, program, append([]string{"--recursive"}, rest[i:]...), in)
+				break
+			}
+		}
+	default:
+		if program == "bun" {
+			if verb == "test" {
+				f.testFiles(sh, rest)
+				return true
+			}
+			if strings.Contains(verb, ".") {
+				return false
+			}
+		}
+		f.packageScripts(sh, everywhere, []string{verb}, rest)
+		if program == "yarn" || program == "pnpm" || program == "bun" {
+			if verb != program {
+				f.command(sh, args, in) // A program of an installed package.
+			}
+		}
+	}
+	return true
+}
+
+// installing are the scripts that an installation runs.
+var installing = []string{"preinstall", "install", "postinstall", "prepare", "prepublish"}
+
+// packageOptions takes the options off that stand before a verb or around it.
+// Everywhere means that the scripts of other packages of the tree run too.
+func packageOptions(sh *shellState, args []string) (rest []string, in *shellState, everywhere bool) {
+	in = sh
+	for i := 0; i < len(args); i++ {
+		option, value, long := strings.Cut(args[i], "=")
+		switch w := args[i]; {
+		case w == "--":
+			return append(rest, args[i+1:]...), in, everywhere
+		case (w == "--prefix" || w == "-C" || w == "--dir" || w == "--cwd") && i+1 < len(args):
+			in = sh.moved(args[i+1])
+			i++
+		case long && slices.Contains([]string{"--prefix", "--dir", "--cwd"}, option):
+			in = sh.moved(value)
+		case slices.Contains([]string{"-w", "--workspace", "--filter", "-F", "-p", "--package", "--scope", "-t", "--target", "--projects"}, w) && i+1 < len(args):
+			everywhere = everywhere || w != "-p" && w != "--package"
+			if w == "-t" || w == "--target" {
+				continue // The next word is a script.
+			}
+			i++
+		case w == "-ws" || w == "--workspaces" || w == "-r" || w == "--recursive" || long && slices.Contains([]string{"--workspace", "--filter", "--scope"}, option):
+			everywhere = true
+		case long && (option == "--target" || option == "--targets"):
+			rest = append(rest, strings.Split(value, ",")...)
+		case strings.HasPrefix(w, "-") && len(rest) == 0:
+		case strings.HasPrefix(w, "-") && len(rest) == 1 && (rest[0] == "run" || rest[0] == "exec" || rest[0] == "run-script"):
+		default:
+			rest = append(rest, w)
+		}
+	}
+	return rest, in, everywhere
+}
+
+// packageScripts follows scripts by their names, with those that run before and
+// after each. A star in a name stands for anything.
+func (f *follower) packageScripts(sh *shellState, everywhere bool, names, args []string) {
+	files := sh.globs("package.json")
+	if everywhere {
+		files = append(files, f.matching("**/package.json")...)
+	}
+	for _, glob := range files {
+		for _, file := range f.matching(glob) {
+			f.manifestScripts(sh, file, names, args)
+		}
+	}
+}
+
+func (f *follower) manifestScripts(sh *shellState, file string, names, args []string) {
+	m, ok := f.manifest(sh, file)
+	if !ok {
+		return
+	}
+	inner := sh.in(path.Dir(file))
+	inner.where = file
+	for _, name := range names {
+		for _, script := range slices.Sorted(maps.Keys(m.Scripts)) {
+			bare := strings.TrimPrefix(strings.TrimPrefix(script, "pre"), "post")
+			same, _ := path.Match(strings.ReplaceAll(name, ":", "/"), strings.ReplaceAll(script, ":", "/"))
+			if script != name && bare != name && !(same && strings.Contains(name, "*")) {
+				continue
+			}
+			f.programs[file] = true
+			for _, line := range linesOf(m.Scripts[script]) {
+				if len(args) > 0 && script == name {
+					line += " " + strings.Join(args, " ")
+				}
+				f.line(inner, line)
+			}
+		}
+	}
+}
+
+func (f *follower) manifest(sh *shellState, file string) (manifest, bool) {
+	var m manifest
+	text, there := f.read(sh.where, file)
+	return m, there && json.Unmarshal([]byte(text), &m) == nil
+}
+
+// packageProgram follows a program that the package itself offers, as its own
+// scripts and npx find it.
+func (f *follower) packageProgram(sh *shellState, program string, args []string) {
+	for _, file := range sh.globs("package.json") {
+		if _, asked := f.texts[file]; !asked {
+			continue // Nothing of Node is about.
+		}
+		m, ok := f.manifest(sh, file)
+		if !ok {
+			continue
+		}
+		bins := map[string]any{}
+		switch bin := m.Bin.(type) {
+		case string:
+			bins[path.Base(m.Name)] = bin
+		case map[string]any:
+			bins = bin
+		}
+		if target, ok := bins[program].(string); ok {
+			f.run(sh.in(path.Dir(file)), path.Clean(target), args, "node")
+		}
+	}
+}
+
+// composer follows a script of composer.json.
+func (f *follower) composer(sh *shellState, args []string) bool {
+	names := argsOnly(args, "-d --working-dir")
+	if len(names) > 1 && (names[0] == "run" || names[0] == "run-script") {
+		names = names[1:]
+	}
+	if len(names) == 0 {
+		return true
+	}
+	for _, file := range sh.globs("composer.json") {
+		m, ok := f.manifest(sh, file)
+		if !ok || !f.once("composer", file, names[0]) {
+			continue
+		}
+		inner := sh.in(path.Dir(file))
+		inner.where = file
+		for _, line := range linesOf(m.Scripts[names[0]]) {
+			f.programs[file] = true
+			line = strings.TrimPrefix(line, "@putenv ")
+			if name, ok := strings.CutPrefix(line, "@"); ok && !strings.HasPrefix(name, "php ") {
+				f.composer(inner, strings.Fields(name))
+				continue
+			}
+			f.line(inner, strings.TrimPrefix(line, "@"))
+		}
+	}
+	return true
+}
+
+// deno follows a task of deno.json. It reports false of what is no task.
+func (f *follower) deno(sh *shellState, args []string) bool {
+	if len(args) == 0 {
+		return true
+	}
+	switch args[0] {
+	case "task":
+		names := argsOnly(args[1:], "-c --config --cwd")
+		for _, file := range append(sh.globs("deno.json"), append(sh.globs("deno.jsonc"), sh.globs("package.json")...)...) {
+			m, ok := f.manifest(sh, file)
+			if !ok || len(names) == 0 || !f.once("deno", file, names[0]) {
+				continue
+			}
+			inner := sh.in(path.Dir(file))
+			inner.where = file
+			for _, line := range append(linesOf(m.Tasks[names[0]]), linesOf(m.Scripts[names[0]])...) {
+				f.programs[file] = true
+				f.line(inner, line)
+			}
+		}
+		return true
+	case "test":
+		f.testFiles(sh, args[1:])
+		return true
+	case "fmt", "lint", "check", "install", "cache":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,292 @@
+package judging
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Parts of a value that are not letters of its text.
+const (
+	outside  = "\x01" // known only when it runs, from the environment: no file of the tree says it
+	computed = "\x02" // known only when it runs, and a file of the tree may say it
+	top      = "\x03" // the top of the tree, at the beginning of a path
+)
+
+// unknown reports whether a value has parts that are known only when it runs.
+func unknown(value string) bool { return strings.ContainsAny(value, outside+computed) }
+
+// values are what a word may stand for, at least one and at most maxValues.
+func (f *follower) values(sh *shellState, w *syntax.Word) []string {
+	if w == nil {
+		return []string{""}
+	}
+	return f.partValues(sh, w.Parts)
+}
+
+func (f *follower) partValues(sh *shellState, parts []syntax.WordPart) []string {
+	all := []string{""}
+	for _, part := range parts {
+		all = product(all, f.partValue(sh, part))
+	}
+	return all
+}
+
+// product appends each of some texts to each of others.
+func product(heads, tails []string) []string {
+	var all []string
+	for _, head := range heads {
+		for _, tail := range tails {
+			if len(all) == maxValues {
+				return all
+			}
+			if len(head)+len(tail) > maxValue {
+				head, tail = computed, ""
+			}
+			all = append(all, head+tail)
+		}
+	}
+	return all
+}
+
+func (f *follower) partValue(sh *shellState, part syntax.WordPart) []string {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		return []string{strings.ReplaceAll(p.Value, `\`, "")}
+	case *syntax.SglQuoted:
+		return []string{p.Value}
+	case *syntax.DblQuoted:
+		return f.partValues(sh, quotedParts(p.Parts))
+	case *syntax.ParamExp:
+		return f.paramValues(sh, p)
+	case *syntax.CmdSubst:
+		return f.substituted(sh, p.Stmts)
+	case *syntax.ArithmExp:
+		return []string{outside}
+	}
+	return []string{computed}
+}
+
+var unescaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
+
+// quotedParts are the parts of a word in double quotes, in which a backslash
+// means less than elsewhere.
+func quotedParts(parts []syntax.WordPart) []syntax.WordPart {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			parts[i] = &syntax.SglQuoted{Value: unescaped.Replace(lit.Value)}
+		}
+	}
+	return parts
+}
+
+func (f *follower) paramValues(sh *shellState, p *syntax.ParamExp) []string {
+	if p.Param == nil || p.Length || p.Width || p.IsSet {
+		return []string{outside}
+	}
+	if p.Excl {
+		return []string{computed}
+	}
+	values := sh.variable(p.Param.Value)
+	switch {
+	case p.Exp != nil:
+		return f.expanded(sh, values, p.Exp)
+	case p.Slice != nil || p.Repl != nil:
+		return blurred(values)
+	}
+	return values
+}
+
+// blurred are values of which a part was cut away or replaced.
+func blurred(values []string) []string {
+	if slices.ContainsFunc(values, func(v string) bool { return v != outside }) {
+		return []string{computed}
+	}
+	return []string{outside}
+}
+
+func (f *follower) expanded(sh *shellState, values []string, e *syntax.Expansion) []string {
+	switch e.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if slices.Equal(values, []string{outside}) {
+			return f.values(sh, e.Word)
+		}
+		return values
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		return values
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		return append(f.values(sh, e.Word), "")
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		if slices.Equal(f.values(sh, e.Word), []string{"/*"}) && e.Op == syntax.RemSmallSuffix {
+			return dirsOf(values)
+		}
+	}
+	return blurred(values)
+}
+
+func dirsOf(values []string) []string {
+	var dirs []string
+	for _, v := range values {
+		switch {
+		case v == top:
+			dirs = append(dirs, outside)
+		case unknown(v):
+			dirs = append(dirs, blurred([]string{v})...)
+		default:
+			dirs = append(dirs, path.Dir(v))
+		}
+	}
+	return dirs
+}
+
+// substituted are what a command in a word prints, where that is certain.
+func (f *follower) substituted(sh *shellState, stmts []*syntax.Stmt) []string {
+	var words [][]string // of each command in turn, its first values
+	plain := true
+	for _, s := range stmts {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.CallExpr:
+				if len(n.Args) > 0 {
+					words = append(words, f.firstValues(sh, n.Args))
+				}
+				return false
+			case *syntax.BinaryCmd:
+				plain = plain && n.Op != syntax.Pipe && n.Op != syntax.PipeAll && n.Op != syntax.OrStmt
+			}
+			return true
+		})
+	}
+	if len(words) == 0 {
+		return []string{computed} // $(<file), for one.
+	}
+	last := words[len(words)-1]
+	if plain {
+		if value, ok := sh.printed(words); ok {
+			return value
+		}
+	}
+	if slices.ContainsFunc(words, func(w []string) bool { return !f.harmless(sh, w) }) {
+		if path.Base(last[0]) != "cat" && plain {
+			if globs := f.listed(sh, last); len(globs) > 0 {
+				return globs
+			}
+		}
+		return []string{computed}
+	}
+	return []string{outside}
+}
+
+// firstValues are words as they most likely are.
+func (f *follower) firstValues(sh *shellState, args []*syntax.Word) []string {
+	words := make([]string, 0, len(args))
+	for _, a := range args {
+		words = append(words, f.values(sh, a)[0])
+	}
+	return words
+}
+
+// isFile reports whether a word names a file of the tree, or several.
+func (f *follower) isFile(sh *shellState, word string) bool {
+	return !strings.HasPrefix(word, "-") && slices.ContainsFunc(sh.globs(word), func(glob string) bool {
+		return slices.ContainsFunc(f.matching(glob), func(name string) bool {
+			_, there := f.read(sh.where, name)
+			return there
+		})
+	})
+}
+
+// printed is what the usual ways to find a folder print.
+func (sh *shellState) printed(words [][]string) ([]string, bool) {
+	last := words[len(words)-1]
+	arg := ""
+	if args := slices.DeleteFunc(slices.Clone(last[1:]), func(w string) bool { return strings.HasPrefix(w, "-") }); len(args) > 0 {
+		arg = args[0]
+	}
+	first := path.Base(last[0])
+	switch {
+	case len(words) == 2 && words[0][0] == "cd" && first == "pwd" && len(words[0]) > 1:
+		return []string{sh.absolute(words[0][len(words[0])-1])}, true
+	case len(words) > 1:
+		return nil, false
+	case first == "pwd":
+		return []string{sh.absolute(".")}, true
+	case first == "dirname":
+		return dirsOf([]string{arg}), true
+	case first == "basename" && !unknown(arg) && len(last) == 2:
+		return []string{path.Base(arg)}, true
+	case first == "realpath" || first == "readlink" || first == "greadlink":
+		return []string{sh.absolute(arg)}, true
+	case first == "git" && slices.Contains(last, "--show-toplevel"):
+		return []string{top}, true
+	case first == "echo" && !slices.ContainsFunc(last[1:], unknown):
+		return []string{strings.Join(last[1:], " ")}, true
+	}
+	return nil, false
+}
+
+// absolute is a path from the top of the tree, if the folder is known.
+func (sh *shellState) absolute(name string) string {
+	switch {
+	case strings.HasPrefix(name, top) || path.IsAbs(name):
+		return name
+	case unknown(name):
+		return name
+	case sh.anywhere || len(sh.dirs) != 1:
+		return outside + "/" + name
+	}
+	joined := path.Join(sh.dirs[0], name)
+	if joined == "." {
+		return top
+	}
+	if leaves(joined) {
+		return outside
+	}
+	return top + "/" + joined
+}
+
+// tellers are programs that say something of the machine, of installed programs
+// or of the repository's history. None of them prints what a file of the tree
+// says.
+var tellers = []string{
+	"go", "npm", "which", "command", "type", "brew", "uname", "date", "nproc", "mktemp", "id", "whoami", "hostname", "getconf", "xcrun", "xcode-select", "rustc",
+	"pkg-config", "tput", "arch", "sysctl", "env", "printenv", "java_home", "seq", "sw_vers", "lsb_release", "dpkg", "pnpm", "pyenv", "rbenv", "nvm", "pwd",
+	"dirname", "basename", "git", "ps", "free", "df", "du", "true", "false", "test", "[", "tty", "stty", "sleep", "wc", "docker", "python-config", "llvm-config",
+	"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "grep", "sed", "awk", "echo", "printf",
+}
+
+// filters are tellers only of what they read from others.
+var filters = []string{"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "grep", "sed", "awk", "wc"}
+
+// harmless reports whether a command prints nothing that a file of the tree
+// says.
+func (f *follower) harmless(sh *shellState, words []string) bool {
+	first := path.Base(words[0])
+	switch {
+	case strings.Contains(words[0], "/") && !path.IsAbs(words[0]), !slices.Contains(tellers, first):
+		return false
+	case first == "git":
+		return !slices.ContainsFunc(words, func(w string) bool {
+			return slices.Contains([]string{"show", "cat-file", "grep", "config", "ls-files"}, w)
+		})
+	case first == "go":
+		return !slices.Contains(words, "run")
+	case first == "npm" || first == "pnpm":
+		return !slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"run", "exec", "x", "pkg"}, w) })
+	case slices.Contains(filters, first):
+		return !slices.ContainsFunc(words[1:], func(w string) bool { return f.isFile(sh, w) })
+	}
+	return true
+}
+
+// printedBy is what a line for the shell prints, where that is certain.
+func (f *follower) printedBy(sh *shellState, line string) string {
+	file, err := syntax.NewParser().Parse(strings.NewReader(quoteUnknown(line)), "")
+	if err != nil {
+		return computed
+	}
+	return strings.Join(f.substituted(sh, file.Stmts), " ")
+}
