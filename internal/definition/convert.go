@@ -103,6 +103,7 @@ func (c *converter) task() {
 	c.def.Env = c.env()
 	c.def.Setup = c.optional("setup")
 	c.def.Network = c.hosts()
+	c.def.ModelTools = c.modelTools()
 }
 
 // judges reads what stands between the agent and the branch.
