@@ -25,6 +25,7 @@ type request struct {
 // tool is one that the client offers.
 type tool struct {
 	name, space string
+	kind        string // type; empty: the shape's usual one
 	custom      bool // it takes text
 	fields      object
 }
