@@ -26,7 +26,7 @@ type request struct {
 type tool struct {
 	name, space string
 	kind        string // type; empty: the shape's usual one
-	custom      bool // it takes text
+	custom      bool   // it takes text
 	fields      object
 }
 

@@ -305,7 +305,7 @@ func (e *hostedError) Error() string {
 	}
 	return fmt.Sprintf(
 		"the request has %s, which is the vendor's %s: it is outside of the sandbox, and model_tools of the loop's definition does not name it. "+
-			"Do without it; a person allows it with model_tools: [%[2]q]", e.how, e.tool)
+			"Do without it; a person allows it with model_tools: [%[2]s]", e.how, e.tool)
 }
 
 // ambiguousError is a request that two readers may read in two ways.
@@ -325,9 +325,8 @@ func (x *exchange) refused(err error, body []byte) {
 	if x.to.shape != nil {
 		x.q, _ = readRequest(x.to, body) // Only to tell whether it offers tools.
 	}
-	status := x.final()
-	x.failed(loop.Failure{Class: loop.FailureDenied, Text: text, Status: status, Typed: true})
-	x.refuse(x.w, refusal{status, reason, text})
+	x.failed(loop.Failure{Class: loop.FailureDenied, Text: text, Typed: true})
+	x.refuse(x.w, refusal{x.final(), reason, text})
 }
 
 // leftOut tells once of something that is not forwarded.

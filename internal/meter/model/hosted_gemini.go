@@ -16,12 +16,21 @@ var generateAPI = api{
 }
 
 var geminiTools = map[string]loop.ModelTool{
-	"functiondeclarations": clientSide, "computeruse": clientSide,
-	"googlesearch": loop.ToolWebSearch, "googlesearchretrieval": loop.ToolWebSearch, "enterprisewebsearch": loop.ToolWebSearch,
-	"parallelaisearch": loop.ToolWebSearch, "exaaisearch": loop.ToolWebSearch, "urlcontext": loop.ToolWebFetch,
-	"codeexecution": loop.ToolCode, "filesearch": loop.ToolSearch, "retrieval": loop.ToolSearch, "googlemaps": loop.ToolMaps,
-	"mcpservers": loop.ToolMCP,
+	"functionDeclarations": clientSide, "computerUse": clientSide,
+	"googleSearch": loop.ToolWebSearch, "googleSearchRetrieval": loop.ToolWebSearch, "enterpriseWebSearch": loop.ToolWebSearch,
+	"parallelAiSearch": loop.ToolWebSearch, "exaAiSearch": loop.ToolWebSearch, "urlContext": loop.ToolWebFetch,
+	"codeExecution": loop.ToolCode, "fileSearch": loop.ToolSearch, "retrieval": loop.ToolSearch, "googleMaps": loop.ToolMaps,
+	"mcpServers": loop.ToolMCP,
 }
+
+// foldedTools are Gemini's by what fold makes of their names.
+var foldedTools = func() map[string]loop.ModelTool {
+	all := map[string]loop.ModelTool{}
+	for name, tool := range geminiTools {
+		all[fold(name)] = tool
+	}
+	return all
+}()
 
 // generate reads a request of Gemini, or the one that lies within a count of
 // tokens, from which nothing can be left out.
@@ -60,7 +69,7 @@ func each(v node, f func(node)) {
 
 func (r *reading) geminiTool(t node) {
 	for name, v := range t.fields() {
-		tool, known := geminiTools[fold(name)]
+		tool, known := foldedTools[fold(name)]
 		switch {
 		case v.null():
 		case !known:
