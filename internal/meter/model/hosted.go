@@ -301,11 +301,11 @@ type hostedError struct{ wish }
 
 func (e *hostedError) Error() string {
 	if !e.tool.Known() {
-		return fmt.Sprintf("the request has %s, which pawl does not know, and which may be run by the model's vendor", e.how)
+		return fmt.Sprintf("the request has %s, which pawl does not know and the model's vendor may act on: it is not forwarded", e.how)
 	}
 	return fmt.Sprintf(
-		"the request has %s, which is the vendor's %s: it is outside of the sandbox, and model_tools of the loop's definition does not name it. "+
-			"Do without it; a person allows it with model_tools: [%[2]s]", e.how, e.tool)
+		"the request has %s, which the model's vendor acts on outside of the sandbox, and model_tools of the loop's definition does not name it. "+
+			"Do without it; a person can allow it with model_tools: [%s]", e.how, e.tool)
 }
 
 // ambiguousError is a request that two readers may read in two ways.

@@ -139,6 +139,6 @@ var responsesAPI = api{
 	}, clientSide, `message input_text output_text text refusal summary_text reasoning_text input_image input_file input_audio computer_screenshot
 		encrypted_content reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call
 		local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output computer_call computer_call_output
-		tool_search_call tool_search_output additional_tools agent_message compaction compaction_trigger compaction_summary context_compaction`),
+		tool_search_call tool_search_output additional_tools agent_message configuration_update compaction compaction_trigger compaction_summary context_compaction`),
 	tool: openAITool,
 }
