@@ -11,6 +11,7 @@ package agent
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -61,6 +62,11 @@ type Request struct {
 	Home    Home          // nil only for drivers whose Profile has no Home
 	Models  Endpoint      // how the program reaches its model
 
+	// Tools are what the model's vendor may do by itself. A driver switches the
+	// program's other tools of that kind off, so that it asks for none in vain;
+	// with a login of its own that is all that keeps it from them.
+	Tools []loop.ModelTool
+
 	// Judge answers what the agent asks leave for. It may block, for a person who
 	// is there to answer. Never nil.
 	Judge func(ctx context.Context, call policy.Call) policy.Answer
@@ -73,6 +79,9 @@ type Request struct {
 // DefaultSilence is how long nothing may be heard of an agent at work. A long
 // command that it waits for is silence too.
 const DefaultSilence = 8 * time.Minute
+
+// Allows reports whether the model's vendor may do something by itself.
+func (r Request) Allows(tool loop.ModelTool) bool { return slices.Contains(r.Tools, tool) }
 
 // Ask is an action that the agent wants and may not do by itself.
 type Ask struct {

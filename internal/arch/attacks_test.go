@@ -88,6 +88,7 @@ var attacks = []section{
 		{id: 77, words: "the agent prints a key, plain or encoded or in pieces"},
 		{id: 79, words: "exfiltration past the proxy"},
 		{id: 80, words: "an allowed host is abused"},
+		{id: 81, words: "the vendor's own tools, asked for through the model endpoint"},
 		{id: 82, words: "an allowed name resolves to an internal address"},
 		{id: 83, words: "another name in TLS than in CONNECT"},
 		{id: 85, words: "a webhook to an internal address", due: dueSurfaces},

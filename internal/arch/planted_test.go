@@ -167,9 +167,29 @@ var plantedBugs = []planted{
 		"meter/model.TestAttack095TheStreamIsCutAtTheCap",
 	},
 	{
-		"what a program sends as a key goes to the vendor", "internal/meter/model/serve.go",
-		[][2]string{{"!hop(name, x.in.Header) && !credential(name) && name", "!hop(name, x.in.Header) && name"}},
+		"what a program sends as a key goes to the vendor", "internal/meter/model/headers.go",
+		[][2]string{{"|| !listed(list, name):", "|| !listed(list, name) && name == \"\":"}},
 		"meter/model.TestAttack077NoKeyIsInsideAndAReflectedKeyIsHidden",
+	},
+	{
+		"any header of a program goes to the vendor", "internal/meter/model/headers.go",
+		[][2]string{{"|| !listed(list, name):", "|| !listed(list, name) && mentions(name, \"Auth\", \"Key\"):"}},
+		"meter/model.TestOnlyHeadersOfTheListReachAVendor",
+	},
+	{
+		"any feature of a vendor is switched on", "internal/meter/model/headers.go",
+		[][2]string{{"case features[name] != nil:", "case features[name] != nil && value(values) == \"\":"}, {"func listed(", "func value(v []string) string { return v[0] }\n\nfunc listed("}},
+		"meter/model.TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition",
+	},
+	{
+		"a vendor's own tools are forwarded", "internal/meter/model/hosted.go",
+		[][2]string{{"if !slices.Contains(e.Tools, w.tool) {", "if w.tool == \"\" {"}},
+		"meter/model.TestAttack081NoneOfTheVendorsOwnToolsIsAskedForByTheModelEndpoint",
+	},
+	{
+		"a field that stands twice is read once", "internal/meter/model/node.go",
+		[][2]string{{"if open[top].names[name] {", "if name == \"\" {"}},
+		"meter/model.TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded",
 	},
 	{
 		"a second try gets the folder of the first", "internal/engine/act.go",

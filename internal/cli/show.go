@@ -142,7 +142,7 @@ func authText(a loop.Auth) string {
 	case loop.AuthInject:
 		return "its key stayed outside of the sandbox (inject)"
 	case loop.AuthLend:
-		return "its login was in the sandbox (lend)"
+		return "its login was in the sandbox (lend), model_tools: not enforced"
 	}
 	return ""
 }

@@ -62,6 +62,9 @@ func (a *app) printWhy(w control.Why) error {
 	for _, text := range w.Careful {
 		p.field("", "careful", text)
 	}
+	for _, d := range w.Denied {
+		p.field("", "denied", d)
+	}
 	p.field("", "next", w.Next)
 	return p.err
 }

@@ -112,7 +112,7 @@ func (v DriverView) Says() string {
 	case v.Auth == loop.AuthInject:
 		parts = append(parts, "auth: inject"+from, "metered")
 	case v.Auth == loop.AuthLend:
-		parts = append(parts, "auth: lend"+from, "usage as reported")
+		parts = append(parts, "auth: lend"+from, "usage as reported", "model_tools not enforced")
 	case v.State == readiness.StateOK:
 		parts = append(parts, "runs agent_command")
 	}

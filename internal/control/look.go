@@ -178,8 +178,12 @@ type Why struct {
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
 	Careful   []string     `json:"careful,omitempty"` // what makes the verdict of a gate worth less
+	Denied    []string     `json:"denied,omitempty"`  // requests of its programs that did not pass, the first of them
 	Next      string       `json:"next"`              // what a person can do about it
 }
+
+// mostDenied is how many denials are told of; pawl logs has all.
+const mostDenied = 20
 
 // Decision is one time that decide was asked: each candidate with its rule.
 type Decision struct {
@@ -213,6 +217,7 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	return w, s.decisions(ctx, v.ID, &w)
 }
 
+// decisions reads from the events of a run what was decided and what was denied.
 func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 	var after int64
 	for {
@@ -224,6 +229,9 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 			after = e.Seq
 			if e.Kind == engine.EventRewritable {
 				w.Careful = append(w.Careful, e.Text)
+			}
+			if text, denied := strings.CutPrefix(e.Text, loop.NoteDenied); denied && e.Kind == loop.EventNote && len(w.Denied) < mostDenied && !slices.Contains(w.Denied, text) {
+				w.Denied = append(w.Denied, text)
 			}
 			if e.Kind != engine.EventConsidered {
 				continue

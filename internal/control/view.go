@@ -32,6 +32,7 @@ type RunView struct {
 	Cost       loop.Cost          `json:"cost,omitzero"`
 	Agent      string             `json:"agent,omitempty"` // of the roster
 	Auth       loop.Auth          `json:"auth,omitempty"`
+	ModelTools string             `json:"model_tools,omitempty"` // enforced, or not enforced; empty: nobody acted, or without a model that pawl knows of
 	Turns      []TurnView         `json:"turns,omitempty"`
 	Base       string             `json:"base"`
 	Branch     string             `json:"branch"`
@@ -111,6 +112,18 @@ func dollars(r loop.Run) *float64 {
 	return new(float64(r.Cost.MicroUSD) / 1e6)
 }
 
+// modelTools says whether the definition's model_tools holds for requests to the
+// model: those with a lent login pawl does not see.
+func modelTools(a loop.Auth) string {
+	switch a {
+	case loop.AuthInject:
+		return "enforced"
+	case loop.AuthLend:
+		return "not enforced"
+	}
+	return ""
+}
+
 // TurnView is one invocation of an agent.
 type TurnView struct {
 	N         int               `json:"n"`
@@ -180,7 +193,7 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		Tokens: TokenView(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
 		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run,
-		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, Cost: run.Cost, CostUSD: dollars(run),
+		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: dollars(run),
 		MS: SpentView{ms(run.Spent.Total), ms(run.Spent.Agent), ms(run.Spent.Gates), ms(run.Spent.Overhead())},
 	}
 	if s.liveness(run) == "dead" {

@@ -103,6 +103,10 @@ func (c *converter) task() {
 	c.def.Env = c.env()
 	c.def.Setup = c.optional("setup")
 	c.def.Network = c.hosts()
+	c.def.ModelTools = c.modelTools()
+	if c.def.Auth == loop.AuthLend {
+		c.warn("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
+	}
 }
 
 // judges reads what stands between the agent and the branch.

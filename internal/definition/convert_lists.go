@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -95,6 +96,26 @@ func (c *converter) hosts() []string {
 		}
 	}
 	return hosts
+}
+
+// modelTools reads what the model's vendor may do; none is a list of none.
+func (c *converter) modelTools() []loop.ModelTool {
+	known := valuesOf("model_tools")
+	var tools []loop.ModelTool
+	for _, item := range c.list("model_tools") {
+		switch tool := loop.ModelTool(item.Text); {
+		case item.Text == "none":
+		case !tool.Known():
+			problem := readiness.Quote(item.Text) + " is unknown; "
+			if near := readiness.Nearest(item.Text, known); near != "" {
+				problem += "did you mean " + near + "? "
+			}
+			c.failAt("model_tools", item, problem+choices(known)+", or type:WORD with the vendor's own word for a tool")
+		case !slices.Contains(tools, tool):
+			tools = append(tools, tool)
+		}
+	}
+	return tools
 }
 
 // classes reads the classes that may land without a human; none is a list of

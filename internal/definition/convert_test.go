@@ -279,3 +279,33 @@ max_items: many
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestModelToolsAreNamesOrAVendorsOwnWords(t *testing.T) {
+	for line, want := range map[string][]loop.ModelTool{
+		"[]": nil, "none": nil, "[none]": nil, "web_search": {loop.ToolWebSearch}, "[web_search, urls, web_search]": {loop.ToolWebSearch, loop.ToolURLs},
+		`["type:x_search_2"]`: {loop.TypedTool("x_search_2")},
+	} {
+		def, findings := parse(t, with(configB, "model_tools", " "+line)).Definition("")
+		if diff := cmp.Diff(want, def.ModelTools); diff != "" || len(findings) > 0 {
+			t.Errorf("%s: findings %+v (-want +got):\n%s", line, findings, diff)
+		}
+	}
+	for line, want := range map[string]string{
+		"[websearch]": "did you mean web_search?", "[web_serch]": "did you mean web_search?", "[search]": "write one of none, web_search,",
+		`["type:"]`: "type:WORD", `["type:a b"]`: "type:WORD",
+	} {
+		def, findings := parse(t, with(configB, "model_tools", " "+line)).Definition("")
+		if len(findings) != 1 || findings[0].Severity != readiness.SeverityError || !strings.Contains(findings[0].Message, want) || def.ModelTools != nil {
+			t.Errorf("%s: %v and findings %+v, want an error with %q", line, def.ModelTools, findings, want)
+		}
+	}
+}
+
+func TestALentLoginIsSaidToEnforceNoModelTools(t *testing.T) {
+	for auth, want := range map[string]bool{"lend": true, "inject": false} {
+		_, findings := parse(t, with(configB, "auth", " "+auth)).Definition("")
+		if got := len(findings) == 1 && strings.Contains(findings[0].Message, "model_tools: not enforced"); got != want {
+			t.Errorf("auth: %s: findings %+v", auth, findings)
+		}
+	}
+}

@@ -2,6 +2,15 @@ package definition
 
 import "github.com/pawl-run/pawl/internal/loop"
 
+// modelToolNames are the values of model_tools, with none for an empty list.
+func modelToolNames() []string {
+	names := []string{"none"}
+	for _, t := range loop.ModelTools() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
 // ownFields are pawl's own keys that have an effect. All are optional.
 var ownFields = []Field{
 	{
@@ -213,6 +222,15 @@ var ownFields = []Field{
 		More: "HOST, HOST:PORT or *.HOST, by HTTP through a proxy of pawl's that the usual variables name; 443 and 80 where no port " +
 			"is written. A program that asks for another host is told so, and the run shows it. The tiers external and none limit nothing.",
 		Example: "[docs.example.com]",
+	},
+	{
+		Name: "model_tools", Kind: KindList, Values: modelToolNames(), Open: true, Absent: "none",
+		Meaning: "What the model's vendor may do by itself for a request.",
+		More: "The vendor's own tools run on its machines: network does not hold them, and they cost fees. Requests that ask for one that " +
+			"is not named here are refused. urls, files and stored are content by its address, by the id of a file at the vendor, and " +
+			"prompts, conversations and caches that are kept there. type:WORD names a tool by the vendor's own word for it. With " +
+			"auth: lend pawl does not see the requests: there the agent's program is told not to use such tools, and nothing enforces it.",
+		Example: "[web_search]",
 	},
 	{
 		Name: "env", Kind: KindList, Absent: "none",

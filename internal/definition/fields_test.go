@@ -30,7 +30,7 @@ func TestEveryKeyHasAllThatIsSaidAboutKeys(t *testing.T) {
 		if f.Default != "" && f.Absent != "" {
 			t.Errorf("%s has a default and words instead of one", f.Name)
 		}
-		if (f.Kind == KindEnum) != (len(f.Values) > 0) && f.Kind != KindList && f.Kind != KindFlag || f.Open && f.Kind != KindEnum {
+		if (f.Kind == KindEnum) != (len(f.Values) > 0) && f.Kind != KindList && f.Kind != KindFlag || f.Open && f.Kind != KindEnum && f.Kind != KindList {
 			t.Errorf("%s: values %q do not go with kind %s", f.Name, f.Values, f.Kind)
 		}
 		if f.Format && f.NotYet != "" || !f.Format && f.Required != "" {

@@ -158,7 +158,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
-		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
+		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
 		return turn.Refused(loop.FailureRequest, wrong), nil

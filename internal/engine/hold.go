@@ -87,8 +87,8 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 	f := res.Failure
 	switch {
-	case c.cut != nil, f != nil && f.Class == loop.FailureHeld:
-		return
+	case c.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied):
+		return // Neither the account nor the program has to do with it.
 	case f == nil:
 		c.startAnew()
 		return

@@ -184,3 +184,34 @@ func TestThreeErrorsInARowLetALoopCoolOffAndATurnThatGoesWellForgetsThem(t *test
 		}
 	})
 }
+
+func TestAgentsWhoseRequestsPawlRefusesRestNeitherTheirLoopNorTheirAccount(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), standin.Script{})
+	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		const body = `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Models.URL+"/v1/messages", strings.NewReader(body))
+		if err != nil {
+			return agent.Result{}, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return agent.Result{}, err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return agent.Result{}, err
+		}
+		return ended(&loop.Failure{Class: loop.FailureAuth, Text: "403", Typed: true})
+	}
+	for range 5 {
+		run := p.run(p.calls("a", nil), engine.Firing{})
+		if !strings.Contains(run.Detail, string(loop.FailureDenied)) || !strings.Contains(run.Detail, "model_tools: [web_search]") || !run.Usage.Zero() {
+			t.Errorf("run = %s %s %q, %+v, want one that names the key and costs nothing", run.Outcome, run.Reason, run.Detail, run.Usage)
+		}
+		if holds := p.holds(); len(holds) != 0 {
+			t.Fatalf("holds = %+v", holds)
+		}
+	}
+	if n := len(p.model.Log()); n != 0 {
+		t.Errorf("%d requests arrived", n)
+	}
+}

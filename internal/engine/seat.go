@@ -24,7 +24,7 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
 		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
-		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(),
+		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(), Tools: c.def.ModelTools,
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
 	})
 }

@@ -58,6 +58,8 @@ type Definition struct {
 	Env     []string `json:"env,omitempty"`     // names of variables the agent and gates may see
 	Setup   string   `json:"setup,omitempty"`   // prepares dependencies; "none": nothing does; empty: detected
 	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
+
+	ModelTools []ModelTool `json:"model_tools,omitempty"` // what the model's vendor may do by itself for a request; empty: nothing
 }
 
 // Defaults of the optional keys.

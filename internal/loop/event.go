@@ -24,6 +24,10 @@ const (
 	EventOutcome = "outcome" // how the run ended
 )
 
+// NoteDenied is how the text of a note begins that tells of a request which did
+// not pass: to a host that is not allowed, or for what its vendor may not do.
+const NoteDenied = "network: pawl denied "
+
 // Kinds of links.
 const (
 	LinkRun        = "run"        // how a run ended

@@ -26,6 +26,7 @@ const (
 	FailureTurns     FailureClass = "turn_cap"         // it used up the steps that it has for a turn
 	FailureHeld      FailureClass = "login_held"       // another run has the login, which only one may have at a time
 	FailureRequest   FailureClass = "bad_request"      // the vendor refused the request: an unknown model, a feature it does not have
+	FailureDenied    FailureClass = "request_denied"   // pawl did not forward a request: it asks for what the definition does not allow
 )
 
 // FailureOfStatus is what a status of HTTP says of a call to a model, where the

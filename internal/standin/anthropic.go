@@ -15,7 +15,7 @@ func readAnthropic(m object, _ string) request {
 	q := request{model: text(m["model"]), stream: m["stream"] == true, usage: true}
 	for _, t := range list(m["tools"]) {
 		o := fields(t)
-		q.tools = append(q.tools, tool{name: text(o["name"]), fields: fields(fields(o["input_schema"])["properties"])})
+		q.tools = append(q.tools, tool{name: text(o["name"]), kind: text(o["type"]), fields: fields(fields(o["input_schema"])["properties"])})
 	}
 	for _, x := range list(m["messages"]) {
 		q.messages++

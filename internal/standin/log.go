@@ -17,9 +17,10 @@ type Entry struct {
 	Agent  string            `json:"agent,omitempty"`
 	Stream bool              `json:"stream,omitempty"`
 	Tools  []string          `json:"tools,omitempty"`
-	Side   bool              `json:"side,omitempty"` // it did not take part in the script
-	Step   int               `json:"step"`           // of the script, from 0
-	Did    string            `json:"did,omitempty"`  // what was said or used, or the fault
+	Hosted []string          `json:"hosted,omitempty"` // what the vendor itself is asked to do: types of its tools, fields that stand for some
+	Side   bool              `json:"side,omitempty"`   // it did not take part in the script
+	Step   int               `json:"step"`             // of the script, from 0
+	Did    string            `json:"did,omitempty"`    // what was said or used, or the fault
 	Result string            `json:"result,omitempty"`
 	Status int               `json:"status"`
 	Usage  Usage             `json:"usage"` // as it was reported, the part that was sent; a lie counts nothing

@@ -25,7 +25,8 @@ type request struct {
 // tool is one that the client offers.
 type tool struct {
 	name, space string
-	custom      bool // it takes text
+	kind        string // type; empty: the shape's usual one
+	custom      bool   // it takes text
 	fields      object
 }
 

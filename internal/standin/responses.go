@@ -32,7 +32,7 @@ func (q *request) offerResponses(all []any, space string) {
 			continue
 		}
 		q.tools = append(q.tools, tool{
-			name: cmp.Or(text(o["name"]), text(o["type"])), space: space, custom: o["type"] == "custom",
+			name: cmp.Or(text(o["name"]), text(o["type"])), space: space, kind: text(o["type"]), custom: o["type"] == "custom",
 			fields: fields(fields(o["parameters"])["properties"]),
 		})
 	}

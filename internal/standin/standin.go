@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -75,9 +76,12 @@ func (s *Server) answer(r *http.Request, o *out, shape wire, name, path string, 
 	}
 	q := shape.read(m, path)
 	q.dir = workingDir(body)
+	asked := hosted(shape, m)
+	q.tools = slices.DeleteFunc(q.tools, func(t tool) bool { return slices.Contains(asked, t.kind) })
 	t, side, step := s.choose(name, q)
 	o.note(func(e *Entry) {
 		e.Shape, e.Model, e.Stream, e.Side, e.Step, e.Result = shape.name, q.model, q.stream, side, step, q.result
+		e.Hosted = asked
 		for _, t := range q.tools {
 			e.Tools = append(e.Tools, t.full())
 		}

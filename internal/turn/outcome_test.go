@@ -82,6 +82,45 @@ func TestATurnThatWasEndedBecauseItsVendorRefusesFailedForThat(t *testing.T) {
 	}
 }
 
+func TestAToolOfTheVendorThatIsRefusedIsAFailureOfNobodysAccount(t *testing.T) {
+	seat := seatBefore(t, http.StatusOK)
+	ask := func(body string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, seat.Endpoint.URL+"/v1/responses", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(`{"model":"m","input":"x","tools":[{"type":"web_search"}]}`)
+	for name, said := range map[string]*loop.Failure{
+		"the program takes it for its login":      {Class: loop.FailureAuth, Text: "403", Typed: true},
+		"the program takes it for its request":    {Class: loop.FailureRequest, Text: "400", Typed: true},
+		"the program takes it for an ending":      nil,
+		"the program takes it for its connection": {Class: loop.FailureServer, Text: "try later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := seat.Outcome(agent.Result{Ended: proc.Exited, Failure: said})
+			if got.Failure == nil || got.Failure.Class != loop.FailureDenied || !strings.Contains(got.Failure.Text, "model_tools: [web_search]") {
+				t.Errorf("failure = %+v, want pawl's own", got.Failure)
+			}
+		})
+	}
+	if !got(seat).Zero() {
+		t.Errorf("a refused call was charged: %+v", got(seat))
+	}
+}
+
+func got(seat *turn.Seat) loop.Usage {
+	usage, _ := seat.SoFar()
+	return usage
+}
+
 func TestATurnThatWasStoppedWhileItsVendorFailedIsNoFailureOfTheVendor(t *testing.T) {
 	seat := seatBefore(t, http.StatusUnauthorized)
 	call(t, seat)

@@ -21,14 +21,14 @@ func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
 }
 
 // Denials tells a person of what did not pass. A program that asks its vendor's
-// address for something else than a model does so again and again: each such
-// path is told once.
+// address for something else than a model, or for one of the vendor's tools, does
+// so again and again: each such thing is told once.
 func Denials(say func(string)) func(meter.Denial) {
 	var mu sync.Mutex
 	told := map[string]bool{}
 	return func(d meter.Denial) {
 		mu.Lock()
-		again := d.Reason == model.ReasonNoCall && told[d.Detail]
+		again := (d.Reason == model.ReasonNoCall || d.Reason == model.ReasonModelTool) && told[d.Detail]
 		told[d.Detail] = true
 		mu.Unlock()
 		if !again {

@@ -41,6 +41,7 @@ type Need struct {
 	Holder   loop.Holder
 	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
 	Account  *model.Account
+	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
 	Upstream func(*url.URL) (*url.URL, error) // by which proxy this machine reaches an address; nil: by none
 	Say      func(string)
 	Denied   func(meter.Denial)
@@ -142,6 +143,7 @@ func (s *Seat) inject(ctx context.Context, cred credential.Credential) error {
 	}
 	s.models = &model.Endpoint{
 		Base: base, Provider: provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
+		Tools: s.need.Tools,
 	}
 	s.before = count(s.need.Account)
 	serve := func(ctx context.Context, l net.Listener) {

@@ -87,10 +87,11 @@ func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
 	tell := turn.Denials(func(text string) { told = append(told, text) })
 	telemetry := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}
 	news, host := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /news"}, meter.Denial{Reason: "host", Detail: "x"}
-	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host} {
+	tool := meter.Denial{Reason: model.ReasonModelTool, Detail: "the tool web_search"}
+	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host, tool, tool} {
 		tell(d)
 	}
-	if len(told) != 4 || !strings.HasPrefix(told[0], "network: ") {
+	if len(told) != 5 || !strings.HasPrefix(told[0], loop.NoteDenied) {
 		t.Errorf("told %q, want the first path once and everything else", told)
 	}
 }

@@ -125,6 +125,27 @@ func TestEachTriedProgramIsPointedAtTheEndpointAndAtNothingElse(t *testing.T) {
 	}
 }
 
+func TestTheVendorsToolsAreSwitchedOffInProgramsThatHaveASwitch(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"gemini":    {`"exclude":["google_web_search","web_fetch"]`, `"exclude":["web_fetch"]`},
+		"codex-acp": {`web_search = "disabled"`, `web_search = "live"`},
+	} {
+		p, _ := programOf(name)
+		for i, tools := range [][]loop.ModelTool{nil, {loop.ToolWebSearch}} {
+			home := agenttest.Folder{Dir: t.TempDir()}
+			s, err := p.prepare(agent.Request{Home: home, Tools: tools})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file := range s.files {
+				if text, err := home.Read(file); err != nil || !strings.Contains(string(text), want[i]) {
+					t.Errorf("%s with %v: want %s in %s (%v)", name, tools, want[i], text, err)
+				}
+			}
+		}
+	}
+}
+
 func TestAProgramThatCannotUseTheEndpointIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string

@@ -135,7 +135,11 @@ func codex(r agent.Request) setup {
 	if r.Model != "" {
 		fmt.Fprintf(&b, "model = %s\n", asJSON(r.Model))
 	}
-	b.WriteString("check_for_update_on_startup = false\n")
+	search := "disabled"
+	if r.Allows(loop.ToolWebSearch) {
+		search = "live"
+	}
+	fmt.Fprintf(&b, "check_for_update_on_startup = false\nweb_search = %q\n", search)
 	if r.Models.URL != "" {
 		fmt.Fprintf(&b, "model_provider = \"pawl\"\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nenv_key = \"OPENAI_API_KEY\"\n"+
 			"wire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 2\n", asJSON(r.Models.URL+"/v1"))
@@ -148,6 +152,14 @@ func geminiCLI(r agent.Request) setup {
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 	}
+	exclude := []string{}
+	for name, tool := range map[string]loop.ModelTool{"google_web_search": loop.ToolWebSearch, "web_fetch": loop.ToolWebFetch} {
+		if !r.Allows(tool) {
+			exclude = append(exclude, name)
+		}
+	}
+	slices.Sort(exclude)
+	settings["tools"] = map[string]any{"exclude": exclude}
 	if r.Models.URL != "" {
 		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -21,11 +22,16 @@ import (
 const Name = "claude"
 
 // settings make the program ask for what it would otherwise do unasked.
-const settings = `{"permissions":{"ask":["Bash","WebFetch","WebSearch"]}}`
+const settings = `{"permissions":{"ask":["Bash","WebFetch"]}}`
 
 // tools are those that work without a person and within one turn. Names that a
-// version does not know are no error.
-const tools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch,WebSearch"
+// version does not know are no error. WebFetch runs in the program, and so in the
+// sandbox.
+const tools = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,Task,TodoWrite,WebFetch"
+
+// search is the tool that runs at the vendor. The definition allows it or does not:
+// there is nothing to ask for each time.
+const search = "WebSearch"
 
 // variables keep the program from everything but its model. Mentions of files
 // in a prompt would be read without a question; tasks in the background would
@@ -85,10 +91,15 @@ func turn(ctx context.Context, r agent.Request) (agent.Result, bool, error) {
 }
 
 func argv(r agent.Request) []string {
+	asked, offered := settings, tools
+	if r.Allows(loop.ToolWebSearch) {
+		offered += "," + search
+		asked = `{"permissions":{"allow":["` + search + `"],"ask":["Bash","WebFetch"]}}`
+	}
 	args := []string{
 		"-p", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
-		"--permission-prompt-tool=stdio", "--permission-mode=default", "--setting-sources=", "--settings=" + settings,
-		"--strict-mcp-config", "--disable-slash-commands", "--tools=" + tools,
+		"--permission-prompt-tool=stdio", "--permission-mode=default", "--setting-sources=", "--settings=" + asked,
+		"--strict-mcp-config", "--disable-slash-commands", "--tools=" + offered,
 	}
 	if r.Model != "" {
 		args = append(args, "--model="+r.Model)

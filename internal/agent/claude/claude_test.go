@@ -234,7 +234,7 @@ func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
 	spec := p.Spec()
 	for _, want := range []string{
 		"claude", "-p", "--permission-mode=default", "--permission-prompt-tool=stdio", "--setting-sources=", "--strict-mcp-config",
-		"--no-session-persistence", "--model=model-1", `--settings={"permissions":{"ask":["Bash","WebFetch","WebSearch"]}}`,
+		"--no-session-persistence", "--model=model-1", `--settings={"permissions":{"ask":["Bash","WebFetch"]}}`,
 	} {
 		if !slices.Contains(spec.Argv, want) {
 			t.Errorf("argv = %q, want %s in it", spec.Argv, want)
@@ -251,6 +251,20 @@ func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
 	first, _, _ := strings.Cut(p.Input(), "\n")
 	if want := `{"message":{"content":"\n/init and mind @/etc/passwd","role":"user"},"type":"user"}`; first != want {
 		t.Errorf("the prompt is %s, want %s", first, want)
+	}
+}
+
+func TestTheVendorsSearchIsOfferedOnlyWhereTheDefinitionNamesIt(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		p := agenttest.Recorded(t, "ok", 0)
+		r := agenttest.Request(t, p)
+		if allowed {
+			r.Tools = []loop.ModelTool{loop.ToolWebSearch}
+		}
+		agenttest.Take(t, claude.Driver{}, r)
+		if got := strings.Contains(strings.Join(p.Spec().Argv, " "), "WebSearch"); got != allowed {
+			t.Errorf("allowed %t: argv = %q", allowed, p.Spec().Argv)
+		}
 	}
 }
 

@@ -37,7 +37,6 @@ const notFound = 127
 // agent would cut a call of its model, which is paid for and never counted. The
 // host of code mode stays on: newer models have no other way to act.
 const settings = `check_for_update_on_startup = false
-web_search = "disabled"
 
 [analytics]
 enabled = false
@@ -56,7 +55,6 @@ computer_use = false
 daemon_auto_start = false
 goals = false
 hooks = false
-image_generation = false
 instant_interrupt = false
 multi_agent = false
 multi_agent_v2 = false
@@ -88,7 +86,7 @@ func (Driver) Profile() agent.Profile {
 // conversation that the program no longer has is begun anew. The error is nil
 // for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r.Models, r.Dir))); err != nil {
+	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
 	}
 	res, d, err := talk(ctx, r)
@@ -155,12 +153,18 @@ func environment(r agent.Request) []string {
 // configuration is the file that the program reads. The tree is said not to be
 // trusted: else the program would take servers, hooks and rules for what needs
 // no question from it. Strings of TOML can be written as those of JSON.
-func configuration(models agent.Endpoint, dir string) string {
+func configuration(r agent.Request) string {
+	models, dir := r.Models, r.Dir
+	search := "disabled"
+	if r.Allows(loop.ToolWebSearch) {
+		search = "live"
+	}
 	quote := func(s string) string {
 		text, _ := json.Marshal(s) // A string can always be written.
 		return string(text)
 	}
-	text := settings + fmt.Sprintf("\n[projects.%s]\ntrust_level = \"untrusted\"\n", quote(dir))
+	text := fmt.Sprintf("web_search = %q\n", search) + settings + // The last table of the settings is [features].
+		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(dir))
 	if models.URL == "" {
 		return text
 	}

@@ -272,6 +272,23 @@ func TestAProgramThatIsNotThereIsTriedOnce(t *testing.T) {
 	}
 }
 
+func TestTheVendorsToolsAreSwitchedOnByTheDefinitionOnly(t *testing.T) {
+	for want, tools := range map[string][]loop.ModelTool{
+		`web_search = "disabled"`:  nil,
+		`web_search = "live"`:      {loop.ToolWebSearch},
+		"image_generation = false": {loop.ToolWebSearch},
+		"image_generation = true":  {loop.ToolImages},
+	} {
+		r := agenttest.Request(t, agenttest.Recorded(t, "ok", 0))
+		r.Tools = tools
+		agenttest.Take(t, codex.Driver{}, r)
+		text, err := r.Home.Read(".codex/config.toml")
+		if err != nil || !strings.Contains(string(text), want+"\n") {
+			t.Errorf("%v, %v: want %s in\n%s", tools, err, want, text)
+		}
+	}
+}
+
 func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		models agent.Endpoint
@@ -280,7 +297,7 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 	}{
 		"with an endpoint": {
 			agent.Endpoint{URL: "http://127.0.0.1:3129", Key: "pawl"},
-			[]string{`model_provider = "pawl"`, `base_url = "http://127.0.0.1:3129/v1"`, `env_key = "PAWL_MODEL_KEY"`, `web_search = "disabled"`},
+			[]string{`model_provider = "pawl"`, `base_url = "http://127.0.0.1:3129/v1"`, `env_key = "PAWL_MODEL_KEY"`, `web_search = "disabled"`, "image_generation = false"},
 			[]string{"approval_policy"},
 		},
 		"with a login of its own": {agent.Endpoint{}, []string{"check_for_update_on_startup = false", "plugins = false"}, []string{"model_provider", "PAWL_MODEL_KEY"}},

@@ -91,7 +91,7 @@ func furnish(r agent.Request) error {
 		text []byte
 	}{
 		{".gemini/settings.json", text},
-		{".gemini/policies/pawl.toml", []byte(rules)},
+		{".gemini/policies/pawl.toml", []byte(rulesOf(r))},
 		{".gemini/projects.json", known},
 		{".gemini/tmp/" + project + "/.project_root", []byte(r.Dir)},
 		{".gemini/history/" + project + "/.project_root", []byte(r.Dir)},

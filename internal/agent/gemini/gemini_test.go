@@ -127,6 +127,14 @@ func TestSettingsAreThoseOfPawlAlone(t *testing.T) {
 	if got, want := strings.Count(string(policies), "[[rule]]"), 3; got != want {
 		t.Errorf("there are %d rules, want %d", got, want)
 	}
+	if text := string(policies); strings.Contains(text, "google_web_search") || strings.Contains(text, "web_fetch") {
+		t.Errorf("the vendor's tools are allowed, which nobody said:\n%s", text)
+	}
+	_, home = started(t, func(r *agent.Request) { r.Tools = []loop.ModelTool{loop.ToolWebSearch} })
+	policies, err = home.Read(".gemini/policies/pawl.toml")
+	if text := string(policies); err != nil || !strings.Contains(text, `"replace", "google_web_search"]`) || strings.Contains(text, "web_fetch") {
+		t.Errorf("a search that the definition allows is not, or more is: %v\n%s", err, text)
+	}
 	for name, want := range map[string]string{
 		".gemini/projects.json":          `{"projects":{"/srv/tree":"pawl"}}`,
 		".gemini/tmp/pawl/.project_root": "/srv/tree",

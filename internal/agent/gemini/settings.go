@@ -2,10 +2,12 @@ package gemini
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 const (
@@ -20,7 +22,8 @@ const (
 // rules allow what the sandbox confines and deny everything else, above the
 // program's own rules. A rule for commands without argsPattern would be
 // softened: git and whatever looks dangerous would be asked for, which is denied
-// where nobody can be asked.
+// where nobody can be asked. What is denied is not even offered to the model. Two
+// of the program's tools run at the vendor.
 const rules = `[[rule]]
 toolName = "*"
 decision = "deny"
@@ -28,7 +31,7 @@ priority = 100
 denyMessage = "pawl allows reading, editing and commands"
 
 [[rule]]
-toolName = ["read_file", "read_many_files", "list_directory", "glob", "grep_search", "write_todos", "update_topic", "complete_task", "write_file", "replace"]
+toolName = ["read_file", "read_many_files", "list_directory", "glob", "grep_search", "write_todos", "update_topic", "complete_task", "write_file", "replace"%s]
 decision = "allow"
 priority = 200
 
@@ -39,6 +42,22 @@ decision = "allow"
 allowRedirection = true
 priority = 200
 `
+
+// rulesOf are the rules with the vendor's tools that the definition allows.
+func rulesOf(r agent.Request) string {
+	hosted := ""
+	for _, t := range hostedTools {
+		if r.Allows(t.allowed) {
+			hosted += ", \"" + t.name + "\""
+		}
+	}
+	return fmt.Sprintf(rules, hosted)
+}
+
+var hostedTools = []struct {
+	name    string
+	allowed loop.ModelTool
+}{{"google_web_search", loop.ToolWebSearch}, {"web_fetch", loop.ToolWebFetch}}
 
 type object = map[string]any
 

@@ -256,7 +256,7 @@ func TestWhatAClientSendsAsACredentialStaysHere(t *testing.T) {
 	} {
 		req.Header.Set(name, "placeholder")
 	}
-	req.Header.Set("Anthropic-Beta", "fine-grained")
+	req.Header.Set("Anthropic-Beta", "fine-grained-tool-streaming-2025-05-14")
 	req.Header.Set("Connection", "X-Hop")
 	req.Header.Set("X-Hop", "placeholder")
 	r.do(req)
@@ -268,7 +268,7 @@ func TestWhatAClientSendsAsACredentialStaysHere(t *testing.T) {
 	if strings.Contains(all.String()+got.RequestURI, "placeholder") || got.RequestURI != "/v1/messages?beta=true" {
 		t.Errorf("the provider got %s\n%s", got.RequestURI, &all)
 	}
-	if got.Header.Get("Anthropic-Beta") != "fine-grained" || got.Header.Get("X-Api-Key") != secret || got.Header.Get("Authorization") != "" {
+	if got.Header.Get("Anthropic-Beta") != "fine-grained-tool-streaming-2025-05-14" || got.Header.Get("X-Api-Key") != secret || got.Header.Get("Authorization") != "" {
 		t.Errorf("the provider got\n%s", &all)
 	}
 }

@@ -66,6 +66,11 @@ type Endpoint struct {
 
 	Account *Account
 
+	// Tools are what the vendor may do by itself for a request. Nil allows nothing:
+	// then requests for the vendor's own tools, for content by its address and for
+	// what is stored at the vendor are refused.
+	Tools []loop.ModelTool
+
 	// Upstream says by which proxy this machine reaches an address, as
 	// http://[user:password@]host:port, or https; nil, or a nil URL, if it needs
 	// none. A Base on this machine is reached without it.
@@ -94,6 +99,7 @@ type Endpoint struct {
 	recovered  bool
 	rejections rejections
 	stuck      bool
+	omitted    map[string]bool // what was told of that is not forwarded
 }
 
 // LastFailure is the last error that the provider answered with, or zero, and

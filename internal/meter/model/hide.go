@@ -97,9 +97,3 @@ func hop(name string, header http.Header) bool {
 	}
 	return false
 }
-
-// credential tells whether a field of a request may hold one. A name that only
-// resembles those is dropped as well.
-func credential(name string) bool {
-	return mentions(strings.ToLower(name), "auth", "api-key", "apikey", "token", "cookie", "secret", "password", "forwarded")
-}

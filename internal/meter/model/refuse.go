@@ -15,6 +15,9 @@ const (
 	ReasonBudget   loop.Reason = "budget_exhausted" // a call was refused or a stream cut
 	ReasonUnpriced loop.Reason = "model_unpriced"   // money has a cap, and nobody knows what the model costs
 	ReasonBadUsage loop.Reason = "bad_usage"        // what the provider says it used cannot be
+
+	ReasonModelTool loop.Reason = "model_tool" // a request asks for what the vendor does itself, and model_tools does not name it
+	ReasonLeftOut   loop.Reason = "left_out"   // a part of a request that is not forwarded; the rest is
 )
 
 // refusal is an answer of pawl itself.

@@ -60,6 +60,17 @@ func (f fields) set(name string, value any) {
 	f[name] = raw
 }
 
+// encode writes the fields anew. What is inside them stays as it was.
+func (f fields) encode() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(f); err != nil {
+		return nil, fmt.Errorf("write the request anew: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
 // request is a model call as the client made it.
 type request struct {
 	route
@@ -71,6 +82,8 @@ type request struct {
 	kept   int64 // of them, those that the provider should have in its cache
 	output int64 // tokens, at most
 	ours   bool  // the event that only tells the usage was asked for here
+
+	hosted []loop.ModelTool // the vendor's own tools that it asks for, all of them allowed
 }
 
 var errNoObject = errors.New("its body is no JSON object")
@@ -127,15 +140,9 @@ func (q *request) fit(output int64) error {
 	if !changed {
 		return nil
 	}
-	// Only the fields at the top are written anew; what is inside stays as it was.
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(q.top); err != nil {
-		return fmt.Errorf("write the request anew: %w", err)
-	}
-	q.body = bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-	return nil
+	var err error
+	q.body, err = q.top.encode()
+	return err
 }
 
 const (

@@ -44,9 +44,16 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.refuse(w, *no)
 		return
 	}
+	var err error
 	ctx, watch := e.watched(r.Context())
 	defer watch.end()
 	x := &exchange{Endpoint: e, w: w, in: r, to: to, body: body, watch: watch, control: http.NewResponseController(w)}
+	if r.Method == http.MethodGet {
+		x.body = nil
+	} else if x.body, x.hosted, err = e.judge(to, body); err != nil {
+		x.refused(err, body)
+		return
+	}
 	if to.shape == nil {
 		x.pass(ctx)
 		return
@@ -132,6 +139,7 @@ type exchange struct {
 	in      *http.Request
 	to      route
 	body    []byte
+	hosted  []loop.ModelTool // that the body asks for
 	watch   *watch
 
 	q       *request // of a call that spends, as what follows
@@ -167,6 +175,7 @@ func (x *exchange) spend(client, ctx context.Context) {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
 		return
 	}
+	x.q.hosted = x.hosted
 	x.outline = outlineOf(x.body)
 	x.q.kept = min(x.Account.kept(x.q.model, x.outline, x.now()), x.q.input-1)
 	if x.c, err = x.Account.open(client, x.q.asking()); err != nil {
@@ -240,11 +249,7 @@ func (x *exchange) send(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range x.in.Header {
-		if !hop(name, x.in.Header) && !credential(name) && name != "Accept-Encoding" && name != "Expect" {
-			out.Header[name] = values
-		}
-	}
+	out.Header = x.headers(x.in.Header)
 	if x.Key != "" {
 		out.Header.Set(x.credential())
 	}

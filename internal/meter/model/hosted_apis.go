@@ -1,0 +1,144 @@
+package model
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// with adds the words of a list, which are all taken alike, to a table.
+func with(table map[string]loop.ModelTool, tool loop.ModelTool, words string) map[string]loop.ModelTool {
+	if table == nil {
+		table = map[string]loop.ModelTool{}
+	}
+	for word := range strings.FieldsSeq(words) {
+		table[word] = tool
+	}
+	return table
+}
+
+// typed is a tool that names its type. Known are the types that have a name here;
+// a tool without a type is one of the program's own if it has one of these fields.
+func typed(known func(kind string) (loop.ModelTool, bool), own ...string) func(n node) (loop.ModelTool, string) {
+	return func(n node) (loop.ModelTool, string) {
+		kinds := typesOf(n)
+		for _, kind := range kinds {
+			if tool, ok := known(kind); !ok {
+				return loop.TypedTool(kind), kind
+			} else if tool != clientSide {
+				return tool, kind
+			}
+		}
+		if len(kinds) > 0 {
+			return clientSide, ""
+		}
+		for _, name := range own {
+			if n.field(name) != nil {
+				return clientSide, ""
+			}
+		}
+		return loop.TypedTool(""), "without a type"
+	}
+}
+
+// dated is a type of Anthropic's with its date: each release has a new one.
+var dated = regexp.MustCompile(`^([a-z_]+?)(?:_\d{8})?$`)
+
+var messagesTools = map[string]loop.ModelTool{
+	"custom": clientSide, "bash": clientSide, "text_editor": clientSide, "computer": clientSide, "memory": clientSide,
+	"tool_search_tool_regex": clientSide, "tool_search_tool_bm25": clientSide, // They search the tools of the request itself.
+	"web_search": loop.ToolWebSearch, "web_fetch": loop.ToolWebFetch, "code_execution": loop.ToolCode,
+	"mcp_toolset": loop.ToolMCP, "mcp": loop.ToolMCP, "advisor": loop.ToolAdvisor,
+}
+
+// messagesAPI is Anthropic's. Fields that change the price or the model of an
+// answer behind the meter's back, such as speed and fallbacks, are not listed.
+var messagesAPI = api{
+	fields: with(map[string]loop.ModelTool{"mcp_servers": loop.ToolMCP, "mcpservers": loop.ToolMCP, "container": loop.ToolCode}, clientSide,
+		`model messages max_tokens system tools tool_choice metadata stop_sequences stream temperature top_p top_k thinking
+		service_tier context_management output_config output_format cache_control inference_geo anthropic_version`),
+	blocks: with(map[string]loop.ModelTool{
+		"container_upload": loop.ToolFiles, "web_search_tool_result": loop.ToolWebSearch, "web_fetch_tool_result": loop.ToolWebFetch,
+		"code_execution_tool_result": loop.ToolCode, "bash_code_execution_tool_result": loop.ToolCode,
+		"text_editor_code_execution_tool_result": loop.ToolCode, "mcp_tool_use": loop.ToolMCP, "mcp_tool_result": loop.ToolMCP,
+		"advisor_tool_result": loop.ToolAdvisor,
+	}, clientSide, `message text image document search_result thinking redacted_thinking tool_use tool_result server_tool_use tool_reference
+		tool_search_tool_result tool_search_tool_search_result tool_addition tool_removal compaction fallback connector_text`),
+	tool: typed(func(kind string) (loop.ModelTool, bool) {
+		m := dated.FindStringSubmatch(kind)
+		if m == nil {
+			return "", false
+		}
+		tool, ok := messagesTools[m[1]]
+		return tool, ok
+	}, "name"),
+}
+
+// openAITools are those of OpenAI, of xAI, and of others that speak like OpenAI.
+var openAITools = map[string]loop.ModelTool{
+	"function": clientSide, "custom": clientSide, "local_shell": clientSide, "apply_patch": clientSide,
+	"computer": clientSide, "computer_use": clientSide, "computer_use_preview": clientSide,
+	"namespace": clientSide, "tool_search": clientSide, // What they hold is judged by itself.
+	"web_search": loop.ToolWebSearch, "web_search_preview": loop.ToolWebSearch, "x_search": loop.ToolWebSearch,
+	"browser_search": loop.ToolWebSearch, "builtin_function": loop.ToolWebSearch, "openrouter:web_search": loop.ToolWebSearch,
+	"web_extractor": loop.ToolWebFetch, "openrouter:web_fetch": loop.ToolWebFetch,
+	"code_interpreter": loop.ToolCode, "code_execution": loop.ToolCode, "shell": loop.ToolCode,
+	"file_search": loop.ToolSearch, "collections_search": loop.ToolSearch, "retrieval": loop.ToolSearch,
+	"image_generation": loop.ToolImages, "mcp": loop.ToolMCP,
+}
+
+// datedOpenAI is a type with its date, as web_search_preview_2025_03_11.
+var datedOpenAI = regexp.MustCompile(`^(.+?)(?:_\d{4}_\d\d_\d\d)?$`)
+
+func openAITool(n node) (loop.ModelTool, string) {
+	tool, kind := typed(func(kind string) (loop.ModelTool, bool) {
+		m := datedOpenAI.FindStringSubmatch(kind)
+		if m == nil {
+			return "", false
+		}
+		tool, ok := openAITools[m[1]]
+		return tool, ok
+	}, "function")(n)
+	if kind == "shell" && n.field("environment").field("type").text() == "local" {
+		return clientSide, "" // The program runs its commands, and no container of the vendor's.
+	}
+	return tool, kind
+}
+
+var chatAPI = api{
+	fields: with(with(with(nil, loop.ToolWebSearch,
+		`web_search_options websearchoptions search_parameters searchparameters enable_search enablesearch search_options searchoptions
+		web_search websearch search_settings searchsettings plugins`), loop.ToolMCP, `mcp_servers mcpservers`), clientSide,
+		`model messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
+		modalities n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort
+		response_format safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs
+		top_p user verbosity
+		top_k top_a min_p typical_p tfs_z repetition_penalty repeat_penalty length_penalty min_tokens ignore_eos stop_token_ids
+		skip_special_tokens spaces_between_special_tokens include_stop_str_in_output echo best_of use_beam_search bad_words
+		truncate_prompt_tokens add_generation_prompt continue_final_message chat_template_kwargs mm_processor_kwargs
+		guided_json guided_regex guided_choice guided_grammar structured_outputs grammar json_schema mirostat mirostat_tau mirostat_eta
+		dynatemp_range dynatemp_exponent xtc_probability xtc_threshold samplers cache_prompt id_slot n_predict n_probs num_ctx num_predict
+		keep_alive options think thinking enable_thinking preserve_thinking thinking_budget reasoning include_reasoning
+		reasoning_format reasoning_split tool_stream parse_tool_calls parallel_tool_calls do_sample request_id usage provider transforms cache_control
+		vl_high_resolution_images priority safe_prompt random_seed prompt_mode clear_thinking`),
+	blocks: with(nil, clientSide, `message text refusal image_url input_audio audio_url video_url input_video file thinking reasoning function custom
+		input_text output_text input_image input_file tool_result`),
+	tool: openAITool,
+}
+
+var responsesAPI = api{
+	fields: with(with(nil, loop.ToolStored, `prompt conversation previous_response_id previousresponseid`), clientSide,
+		`model input instructions include max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key
+		prompt_cache_retention prompt_cache_options reasoning safety_identifier service_tier store stream stream_options temperature text
+		tool_choice tools top_logprobs top_p truncation user client_metadata context_management top_k min_p repetition_penalty`),
+	blocks: with(map[string]loop.ModelTool{
+		"item_reference": loop.ToolStored, "web_search_call": loop.ToolWebSearch, "x_search_call": loop.ToolWebSearch,
+		"file_search_call": loop.ToolSearch, "code_interpreter_call": loop.ToolCode, "image_generation_call": loop.ToolImages,
+		"mcp_call": loop.ToolMCP, "mcp_list_tools": loop.ToolMCP, "mcp_approval_request": loop.ToolMCP, "mcp_approval_response": loop.ToolMCP,
+	}, clientSide, `message input_text output_text text refusal summary_text reasoning_text input_image input_file input_audio computer_screenshot
+		encrypted_content reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call
+		local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output computer_call computer_call_output
+		tool_search_call tool_search_output additional_tools agent_message configuration_update compaction compaction_trigger compaction_summary context_compaction`),
+	tool: openAITool,
+}
