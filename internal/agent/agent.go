@@ -106,6 +106,7 @@ type Profile struct {
 	Login     Login    // how it signs in by itself; zero: it cannot be lent one
 	Sessions  []string // folders below Home that hold its conversations; empty: it cannot go on with one
 	Install   string   // the command that installs it; empty: nothing has to be
+	Attaches  []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
 	Masks     []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
 }
 

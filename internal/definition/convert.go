@@ -92,6 +92,7 @@ func (c *converter) task() {
 	c.def.Scope = c.scope()
 	c.def.Protect = c.patterns("protect")
 	c.def.Sense = c.optional("sense")
+	c.def.Instructions = c.instructions()
 	c.def.Base = c.optional("base")
 	c.def.Agent = c.optional("agent")
 	c.def.AgentCommand = c.optional("agent_command")

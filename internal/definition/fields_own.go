@@ -106,6 +106,15 @@ var ownFields = []Field{
 		Example: "main",
 	},
 	{
+		Name: "instructions", Kind: KindGlobs, Absent: "the repository's instructions for agents along the scope",
+		Meaning: "Which of the repository's instructions the agent is given.",
+		More: "By default AGENTS.md, CLAUDE.md, GEMINI.md, QWEN.md, .goosehints, .cursorrules, .claude/CLAUDE.md, .claude/rules and " +
+			".github/copilot-instructions.md of the top, of each folder on the way to what scope names, and below it, with the files that " +
+			"they import. A list of globs replaces these; none gives nothing. They are read from the run's base, never from what an agent " +
+			"changed, and rank below the loop's own rules. 32 KiB of a file and 64 KiB of all are given: pawl trace says of which. See docs/agents.md.",
+		Example: `["AGENTS.md", "docs/style.md"]`,
+	},
+	{
 		Name: "protect", Kind: KindGlobs, Absent: "the built-in list only",
 		Meaning: "More files that the loop must not change.",
 		More: "Files that verify, guard and sense run are protected as well. Added to the built-in list: tests, lockfiles, build, CI and agent settings, git's own files. A protected file may " +

@@ -30,8 +30,9 @@ type Definition struct {
 	Escalation     string   `json:"escalation,omitempty"`
 	KillSwitch     string   `json:"kill_switch,omitempty"`
 	LandVia        string   `json:"land_via,omitempty"`
-	Autoland       []string `json:"autoland,omitempty"` // classes that land without a human, at L3
-	Base           string   `json:"base,omitempty"`     // branch; empty: the one checked out
+	Autoland       []string `json:"autoland,omitempty"`     // classes that land without a human, at L3
+	Base           string   `json:"base,omitempty"`         // branch; empty: the one checked out
+	Instructions   []string `json:"instructions,omitempty"` // globs of files of the base that the agent is given, or none alone; empty: those along Scope
 
 	Agent        string `json:"agent,omitempty"`
 	AgentCommand string `json:"agent_command,omitempty"` // run by the shell

@@ -38,6 +38,7 @@ const notFound = 127
 // host of code mode stays on: newer models have no other way to act.
 const settings = `check_for_update_on_startup = false
 web_search = "disabled"
+project_doc_max_bytes = 0
 
 [analytics]
 enabled = false

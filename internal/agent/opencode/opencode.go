@@ -54,6 +54,7 @@ func (Driver) Profile() agent.Profile {
 			},
 		},
 		Sessions: []string{sessions}, Install: "npm install -g opencode-ai", Masks: []string{".opencode", "opencode.json", "opencode.jsonc"},
+		Attaches: []string{"AGENTS.md"},
 	}
 }
 
@@ -129,8 +130,10 @@ func environment(r agent.Request, config string) []string {
 		// Nothing is reached but the model.
 		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_SHARE=1",
+		// An empty folder would be the tree's, whose AGENTS.md the program would add.
+		"OPENCODE_CONFIG_DIR=" + home + "/.config/opencode",
 		// What a host may have set is emptied, so that it does not come before ours.
-		"OPENCODE_CONFIG=", "OPENCODE_CONFIG_DIR=", "OPENCODE_PERMISSION=", "OPENCODE_AUTH_CONTENT=",
+		"OPENCODE_CONFIG=", "OPENCODE_PERMISSION=", "OPENCODE_AUTH_CONTENT=",
 	}
 	if r.Models.URL != "" { // They sign in to vendors, which a login in the home needs.
 		all = append(all, "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")

@@ -90,12 +90,12 @@ func variable(t *testing.T, env []string, name string) string {
 func TestEverythingOfTheProgramLiesInItsHome(t *testing.T) {
 	rec, r, _ := start(t, func(r *agent.Request) { r.Env = append(r.Env, "OPENCODE_CONFIG_DIR=/tree/evil", "XDG_DATA_HOME=/host") })
 	env := rec.Spec().Env
-	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "OPENCODE_DB"} {
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "OPENCODE_DB", "OPENCODE_CONFIG_DIR"} {
 		if got := variable(t, env, name); !strings.HasPrefix(got, r.Home.Path()) {
 			t.Errorf("%s is %q, not below %s", name, got, r.Home.Path())
 		}
 	}
-	for _, name := range []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_PERMISSION", "OPENCODE_AUTH_CONTENT"} {
+	for _, name := range []string{"OPENCODE_CONFIG", "OPENCODE_PERMISSION", "OPENCODE_AUTH_CONTENT"} {
 		if got := variable(t, env, name); got != "" {
 			t.Errorf("%s is %q, want it empty", name, got)
 		}
