@@ -50,6 +50,8 @@ type Request struct {
 	Prompt  string
 	Command string        // of the definition or the roster, run by the shell: the program, and the beginning of its command line; empty: the driver's own
 	Model   string        // empty: the program's own
+	Effort  string        // how hard the model is to think, a level that the driver has; empty: the program's own
+	Servers []loop.Server // MCP servers that it may use all tools of
 	Session *loop.Session // the conversation to go on with; nil: a fresh one
 	Keep    bool          // the conversation is to be gone on with later
 	Exec    Exec          // starts programs where the agent may work

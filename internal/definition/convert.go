@@ -104,6 +104,9 @@ func (c *converter) task() {
 	c.def.Env = c.env()
 	c.def.Setup = c.optional("setup")
 	c.def.Network = c.hosts()
+	c.def.Effort = c.effort()
+	c.def.MCP = c.servers()
+	c.driver()
 }
 
 // judges reads what stands between the agent and the branch.

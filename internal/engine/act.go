@@ -159,7 +159,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	defer when(seat.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
+		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
 		Home: seat.AgentHome(), Models: seat.Endpoint, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})

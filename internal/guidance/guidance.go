@@ -196,7 +196,7 @@ func (w wanted) along(dir string) bool {
 // file reports whether a file is wanted.
 func (w wanted) file(name string) bool {
 	if len(w.choice) > 0 {
-		return slices.ContainsFunc(w.choice, func(glob string) bool { return policy.Covers(glob, name) })
+		return slices.Contains(w.choice, name) || !besideSkill(name) && slices.ContainsFunc(w.choice, func(glob string) bool { return policy.Covers(glob, name) })
 	}
 	dir := folderOf(name)
 	if !w.along(dir) {
@@ -207,6 +207,13 @@ func (w wanted) file(name string) bool {
 	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
 	return slices.ContainsFunc(Special, func(glob string) bool { return policy.Covers(glob, rest) })
+}
+
+// besideSkill reports whether a file belongs to a skill and is not what describes
+// it: an agent reads or runs it in the tree when it needs it.
+func besideSkill(name string) bool {
+	in := strings.Contains("/"+name, "/.claude/skills/") || strings.Contains("/"+name, "/.agents/skills/")
+	return in && path.Base(name) != "SKILL.md"
 }
 
 // within reports whether a path is a folder or lies in it; everything lies in the

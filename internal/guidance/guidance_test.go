@@ -53,7 +53,7 @@ func TestInstructionsAreThoseAlongTheScopeAndBelowIt(t *testing.T) {
 	files := map[string]string{
 		"AGENTS.md": "top", "CLAUDE.md": "claude", "GEMINI.md": "gemini", "QWEN.md": "qwen", ".goosehints": "goose", ".cursorrules": "cursor",
 		".claude/CLAUDE.md": "dot claude", ".claude/rules/a/b.md": "rule", ".claude/rules/a/b.txt": "no rule", ".github/copilot-instructions.md": "copilot",
-		".claude/agents/x.md": "an agent", ".claude/skills/s/SKILL.md": "a skill",
+		".claude/agents/x.md": "an agent", ".claude/skills/s/SKILL.md": "a skill", ".claude/skills/s/run.sh": "its program", ".claude/skills/s/more.md": "more of it",
 		"src/AGENTS.md": "src", "src/api/AGENTS.md": "api", "src/api/v1/CLAUDE.md": "v1", "src/api/.claude/rules/r.md": "rule of api", "src/web/AGENTS.md": "web",
 		"src/api/vendor/x/AGENTS.md": "of others", "src/api/node_modules/x/CLAUDE.md": "of others too", "docs/AGENTS.md": "docs", "src/agents.md": "small letters",
 	}
@@ -72,9 +72,14 @@ func TestInstructionsAreThoseAlongTheScopeAndBelowIt(t *testing.T) {
 			scope: []string{"{docs,src/web}/*.md", "src/api.go"},
 			want:  append(top[:5:5], ".claude/CLAUDE.md: dot claude", ".claude/rules/a/b.md: rule", ".cursorrules: cursor", ".github/copilot-instructions.md: copilot", "docs/AGENTS.md: docs", "src/AGENTS.md: src", "src/web/AGENTS.md: web"),
 		},
-		"no scope":                          {want: top},
-		"none":                              {scope: []string{"src/**"}, choice: []string{"none"}},
-		"a choice of files":                 {scope: []string{"docs/**"}, choice: []string{"src/web/AGENTS.md", "**/vendor/*/AGENTS.md"}, want: []string{"src/web/AGENTS.md: web", "src/api/vendor/x/AGENTS.md: of others"}},
+		"no scope":          {want: top},
+		"none":              {scope: []string{"src/**"}, choice: []string{"none"}},
+		"a choice of files": {scope: []string{"docs/**"}, choice: []string{"src/web/AGENTS.md", "**/vendor/*/AGENTS.md"}, want: []string{"src/web/AGENTS.md: web", "src/api/vendor/x/AGENTS.md: of others"}},
+		"skills and sub-agents": {
+			choice: []string{".claude/skills/**", ".claude/agents"},
+			want:   []string{".claude/agents/x.md: an agent", ".claude/skills/s/SKILL.md: a skill"},
+		},
+		"a file of a skill by its name":     {choice: []string{".claude/skills/s/more.md"}, want: []string{".claude/skills/s/more.md: more of it"}},
 		"a choice of one that is not there": {choice: []string{"docs/style.md"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,10 @@ func argv(r agent.Request) []string {
 	if r.Model != "" {
 		args = append(args, "--model="+r.Model)
 	}
+	if r.Effort != "" {
+		args = append(args, "--effort="+r.Effort)
+	}
+	args = append(args, serverArguments(r.Servers)...)
 	if r.Session != nil {
 		args = append(args, "--resume="+r.Session.ID)
 	}

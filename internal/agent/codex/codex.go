@@ -89,7 +89,7 @@ func (Driver) Profile() agent.Profile {
 // conversation that the program no longer has is begun anew. The error is nil
 // for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r.Models, r.Dir))); err != nil {
+	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
 	}
 	res, d, err := talk(ctx, r)
@@ -156,12 +156,25 @@ func environment(r agent.Request) []string {
 // configuration is the file that the program reads. The tree is said not to be
 // trusted: else the program would take servers, hooks and rules for what needs
 // no question from it. Strings of TOML can be written as those of JSON.
-func configuration(models agent.Endpoint, dir string) string {
-	quote := func(s string) string {
-		text, _ := json.Marshal(s) // A string can always be written.
+func configuration(r agent.Request) string {
+	models := r.Models
+	quote := func(v any) string {
+		text, _ := json.Marshal(v) // Texts and lists of them can always be written.
 		return string(text)
 	}
-	text := settings + fmt.Sprintf("\n[projects.%s]\ntrust_level = \"untrusted\"\n", quote(dir))
+	text := settings
+	if r.Effort != "" {
+		text = fmt.Sprintf("model_reasoning_effort = %s\n", quote(r.Effort)) + text
+	}
+	text += fmt.Sprintf("\n[projects.%s]\ntrust_level = \"untrusted\"\n", quote(r.Dir))
+	for _, s := range r.Servers {
+		text += fmt.Sprintf("\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name)
+		if s.URL != "" {
+			text += fmt.Sprintf("url = %s\n", quote(s.URL))
+		} else {
+			text += fmt.Sprintf("command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:]))
+		}
+	}
 	if models.URL == "" {
 		return text
 	}
