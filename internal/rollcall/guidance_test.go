@@ -3,8 +3,6 @@
 package rollcall_test
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,11 +78,6 @@ func TestEachInstructionOfTheRepositoryReachesEachAgentExactlyOnce(t *testing.T)
 			if run.Outcome != loop.OutcomeProposed || exit != 0 {
 				t.Fatalf("the run ended %s (%s), exit status %d: %s\n%s\n%s", run.Outcome, run.Reason, exit, run.Detail, v.logs(), v.said())
 			}
-			if debugBody != "" {
-				for i, e := range v.model.Turns() {
-					os.WriteFile(fmt.Sprintf("%s-%s-%d.json", debugBody, strings.ReplaceAll(s.name, " ", "_"), i), e.Body, 0o644)
-				}
-			}
 			cells := []string{s.name}
 			for _, g := range guides {
 				var counts []int
@@ -106,12 +99,8 @@ func TestEachInstructionOfTheRepositoryReachesEachAgentExactlyOnce(t *testing.T)
 				rows["| "+s.name+" |"] = line(cells...)
 			}
 			if n := len(run.Instructions); n < len(head) {
-				t.Errorf("the run row names %d files: %v", n, fmt.Sprint(run.Instructions))
+				t.Errorf("the run row names %d files: %v", n, run.Instructions)
 			}
 		})
 	}
 }
-
-func init() { debugBody = os.Getenv("BODY") }
-
-var debugBody string
