@@ -51,6 +51,8 @@ type Request struct {
 	Prompt  string
 	Command string        // of the definition or the roster, run by the shell: the program, and the beginning of its command line; empty: the driver's own
 	Model   string        // empty: the program's own
+	Effort  string        // how hard the model is to think, a level that the driver has; empty: the program's own
+	Servers []loop.Server // MCP servers that it may use all tools of
 	Session *loop.Session // the conversation to go on with; nil: a fresh one
 	Keep    bool          // the conversation is to be gone on with later
 	Exec    Exec          // starts programs where the agent may work
@@ -115,6 +117,7 @@ type Profile struct {
 	Login     Login    // how it signs in by itself; zero: it cannot be lent one
 	Sessions  []string // folders below Home that hold its conversations; empty: it cannot go on with one
 	Install   string   // the command that installs it; empty: nothing has to be
+	Attaches  []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
 	Masks     []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
 }
 

@@ -11,3 +11,7 @@ func OneLine(text string, most int) string {
 	}
 	return words
 }
+
+// PlainAt writes every @ of a prompt as \@, for programs that replace the path
+// behind an @ by the file that is there.
+func PlainAt(prompt string) string { return strings.ReplaceAll(prompt, "@", `\@`) }

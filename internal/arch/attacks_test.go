@@ -62,6 +62,7 @@ var attacks = []section{
 		{id: 47, words: "hidden comments and invisible characters in text from outside"},
 		{id: 49, words: "an agent proposes a memory that switches checks off"},
 		{id: 50, words: "the memory of one workspace appears in another"},
+		{id: 51, words: "the repository's instructions: rewritten by the agent, linked out of the tree, huge, or posing as pawl's own words"},
 		{id: 52, words: "an MCP tool's description changes between runs"},
 		{id: 53, words: "a message with a forged sender"},
 	}},

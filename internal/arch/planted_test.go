@@ -69,6 +69,29 @@ var plantedBugs = []planted{
 		"daemon.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{
+		"instructions are read from what the agent changed", "internal/engine/guidance.go",
+		[][2]string{
+			{"if c.guidedFor == c.run.BaseCommit {", `if c.guidedFor == "" && c.run.BaseCommit == "" {`},
+			{"guidance.Read(ctx, c.t.Repo, c.run.BaseCommit, ", "guidance.Read(ctx, c.t.Repo, or(c.its[max(0, len(c.its)-2)].Candidate, c.run.BaseCommit), "},
+		},
+		"daemon.TestAttack051InstructionsThatTheAgentRewritesReachNoPromptBeforeTheyHaveLanded",
+	},
+	{
+		"a block of instructions ends with a word that can be known", "internal/engine/guidance.go",
+		[][2]string{{"word := hex.EncodeToString(sum.Sum(nil)[:6])", "word := hex.EncodeToString(make([]byte, 6))"}, {"strings.ReplaceAll(hidden.Show(f.Text), word, \"[…]\")", "hidden.Show(f.Text)"}},
+		"daemon.TestAttack051InstructionsCannotLeaveTheirBlock",
+	},
+	{
+		"instructions have no bounds", "internal/guidance/reader.go",
+		[][2]string{{"room := min(MaxFile, MaxTotal-r.total)", "room := MaxTotal << 10"}, {"io.LimitReader(in, MaxFile)", "in"}},
+		"guidance.TestAttack051HugeInstructionsAreCutAndSayIt",
+	},
+	{
+		"a link of an instruction file leads out of the tree", "internal/guidance/reader.go",
+		[][2]string{{`return to, to != ".." && !strings.HasPrefix(to, "../")`, "return path.Base(to), true"}, {`path.IsAbs(ref) || strings.HasPrefix(ref, "~")`, `ref == ""`}},
+		"guidance.TestAttack051ALinkOutOfTheTreeIsNotRead",
+	},
+	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
 		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",

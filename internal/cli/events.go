@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -28,6 +29,8 @@ func eventText(e loop.Event) string {
 		return fmt.Sprintf("prompt of %s bytes", number(int64(len(e.Text))))
 	case engine.EventConsidered:
 		return considered(e.Text)
+	case engine.EventInstructions:
+		return instructionsText(e.Text)
 	case loop.EventOutput:
 		return "| " + strings.ReplaceAll(strings.TrimRight(clean(e.Text), "\n"), "\n", "\n| ")
 	case loop.EventGate:
@@ -71,6 +74,31 @@ func considered(body string) string {
 		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), joined(": ", string(c.Reason), excerpt(c.Detail, 100))))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// instructionsText lists the repository's instructions of a run from their JSON.
+func instructionsText(body string) string {
+	var files []guidance.File
+	if err := json.Unmarshal([]byte(body), &files); err != nil {
+		return body
+	}
+	lines := []string{"instructions of the repository:"}
+	for _, f := range files {
+		lines = append(lines, "  "+instructionLine(f))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// instructionLine is what was given of one file.
+func instructionLine(f guidance.File) string {
+	text := cleanLine(f.Path)
+	if f.Blob != "" {
+		text += " " + shortHash(f.Blob)
+	}
+	if f.Given > 0 {
+		text += fmt.Sprintf(", %s bytes given", number(int64(f.Given)))
+	}
+	return joined("; ", text, cleanLine(f.Note))
 }
 
 // stamped is a text with time and phase before each of its lines.

@@ -38,6 +38,13 @@ func (a *app) printTrace(v control.RunView) error {
 		p.line("")
 		p.line("no iterations: nothing was worked on (pawl why %s says why)", runName(v))
 	}
+	for i, f := range v.Instructions {
+		if i == 0 {
+			p.line("")
+			p.line("%s", a.style().bold("instructions of the repository, at the base"))
+		}
+		p.line("  %s", instructionLine(f))
+	}
 	for _, it := range v.Iterations {
 		a.printIteration(&p, it)
 	}

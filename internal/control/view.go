@@ -2,38 +2,44 @@ package control
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
 // RunView is a run as `run --json` and `show` print it, schema pawl.run/v1.
 type RunView struct {
-	Schema     string             `json:"schema"`
-	ID         string             `json:"id"`
-	Loop       string             `json:"loop"`
-	N          int64              `json:"n"`
-	Protocol   string             `json:"protocol"`
-	State      string             `json:"state"` // queued, running, settling, ended, dead
-	Phase      loop.Phase         `json:"phase"`
-	Outcome    loop.Outcome       `json:"outcome"`
-	Reason     loop.Reason        `json:"reason"`
-	Detail     string             `json:"detail"`
-	Summary    string             `json:"summary"`
-	Trigger    string             `json:"trigger"`
-	Request    string             `json:"request,omitempty"`
-	Iterations []IterationView    `json:"iterations"`
-	Tokens     TokenView          `json:"tokens"`
-	CostUSD    *float64           `json:"cost_usd"` // null: a model that was used has no price, or none was used
-	Cost       loop.Cost          `json:"cost,omitzero"`
-	Agent      string             `json:"agent,omitempty"` // of the roster
-	Auth       loop.Auth          `json:"auth,omitempty"`
-	ModelTools string             `json:"model_tools,omitempty"` // enforced, or not enforced; empty: nobody acted, or without a model that pawl knows of
-	Turns      []TurnView         `json:"turns,omitempty"`
+	Schema     string          `json:"schema"`
+	ID         string          `json:"id"`
+	Loop       string          `json:"loop"`
+	N          int64           `json:"n"`
+	Protocol   string          `json:"protocol"`
+	State      string          `json:"state"` // queued, running, settling, ended, dead
+	Phase      loop.Phase      `json:"phase"`
+	Outcome    loop.Outcome    `json:"outcome"`
+	Reason     loop.Reason     `json:"reason"`
+	Detail     string          `json:"detail"`
+	Summary    string          `json:"summary"`
+	Trigger    string          `json:"trigger"`
+	Request    string          `json:"request,omitempty"`
+	Iterations []IterationView `json:"iterations"`
+	Tokens     TokenView       `json:"tokens"`
+	CostUSD    *float64        `json:"cost_usd"` // null: a model that was used has no price, or none was used
+	Cost       loop.Cost       `json:"cost,omitzero"`
+	Agent      string          `json:"agent,omitempty"` // of the roster
+	Auth       loop.Auth       `json:"auth,omitempty"`
+	ModelTools string          `json:"model_tools,omitempty"` // enforced, or not enforced; empty: nobody acted, or without a model that pawl knows of
+	Turns      []TurnView      `json:"turns,omitempty"`
+
+	Instructions []guidance.File `json:"instructions,omitempty"` // of the repository: those that the agent was given, and those that it was not
+
 	Base       string             `json:"base"`
 	Branch     string             `json:"branch"`
 	Commit     string             `json:"commit"`
@@ -169,6 +175,7 @@ type SpentView struct {
 func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
+	var given []guidance.File
 	var name, protocol, again string
 	var answer loop.ApprovalState
 	err := s.view(ctx, func(r *store.Reader) (err error) {
@@ -179,6 +186,9 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 			return err
 		}
 		if turns, err = r.Turns(ctx, run.ID); err != nil {
+			return err
+		}
+		if given, err = instructionsOf(ctx, r, run.ID); err != nil {
 			return err
 		}
 		answer, again, err = askedOf(ctx, r, run, name)
@@ -192,7 +202,7 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Request: run.Request,
 		Tokens: TokenView(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
 		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
-		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run,
+		Started: timeOrNil(run.Started), Ended: timeOrNil(run.Ended), Iterations: []IterationView{}, Run: run, Instructions: given,
 		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: dollars(run),
 		MS: SpentView{ms(run.Spent.Total), ms(run.Spent.Agent), ms(run.Spent.Gates), ms(run.Spent.Overhead())},
 	}
@@ -206,6 +216,22 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 		v.Turns = append(v.Turns, turnView(t))
 	}
 	return v, nil
+}
+
+// instructionsOf is what the agent of a run was given of the repository's
+// instructions.
+func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files []guidance.File, err error) {
+	text, err := r.LastOf(ctx, runID, engine.EventInstructions)
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &files)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the instructions of run %s: %w", runID, err)
+	}
+	return files, nil
 }
 
 // askedOf is how the approval of a run stands, and what does again what it

@@ -92,6 +92,7 @@ func (c *converter) task() {
 	c.def.Scope = c.scope()
 	c.def.Protect = c.patterns("protect")
 	c.def.Sense = c.optional("sense")
+	c.def.Instructions = c.instructions()
 	c.def.Base = c.optional("base")
 	c.def.Agent = c.optional("agent")
 	c.def.AgentCommand = c.optional("agent_command")
@@ -107,6 +108,9 @@ func (c *converter) task() {
 	if c.def.Auth == loop.AuthLend {
 		c.warn("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
 	}
+	c.def.Effort = c.effort()
+	c.def.MCP = c.servers()
+	c.driver()
 }
 
 // judges reads what stands between the agent and the branch.

@@ -45,6 +45,16 @@ func (c *converter) patterns(key string) []string {
 	})
 }
 
+// instructions reads which files an agent is given: globs, or none by itself.
+func (c *converter) instructions() []string {
+	all := c.patterns("instructions")
+	if len(all) > 1 && slices.Contains(all, "none") {
+		c.fail("instructions", "none stands beside other entries; write none alone, or the files alone")
+		return nil
+	}
+	return all
+}
+
 // globs keeps the items that allowed says nothing against and that are globs.
 func (c *converter) globs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
 	if len(items) > maxPatterns {

@@ -62,6 +62,22 @@ var ownFields = []Field{
 		Example: "claude-haiku-4-5",
 	},
 	{
+		Name: "effort", Kind: KindEnum, Values: []string{"minimal", "low", "medium", "high", "xhigh", "max"}, Absent: "the driver's",
+		Meaning: "How hard the model is to think.",
+		More: "Passed to the agent's program, or to the vendor by agent: api. claude has low to max, codex, opencode and qwen minimal to " +
+			"xhigh, gemini minimal to high, api all that its vendor takes; goose, acp and command have none, and check refuses the key. " +
+			"Thinking is paid for as output.",
+		Example: "high",
+	},
+	{
+		Name: "mcp", Kind: KindList, Absent: "none",
+		Meaning: "MCP servers that the agent may use.",
+		More: "NAME=COMMAND is a line for the shell that is started inside the sandbox and talks on its standard streams; NAME=URL, as " +
+			"docs=https://mcp.example.com/v1, is reached through the proxy, and its host must be in network. All tools of a server that is named are allowed. For claude, codex, " +
+			"opencode and goose; check refuses the key for the others. Servers that the tree or the user has set up are never started.",
+		Example: `["files=node tools/files-mcp.js"]`,
+	},
+	{
 		Name: "provider", Kind: KindEnum, Values: []string{"anthropic", "openai", "gemini"}, Absent: "the driver's",
 		Meaning: "Whose shape of requests the model is asked in.",
 		More: "openai is also that of Ollama, vLLM, llama.cpp and most gateways, with base_url. An agent: command that is given one finds " +
@@ -113,6 +129,16 @@ var ownFields = []Field{
 		More: "The tip is taken when the run begins and kept for its iterations. Uncommitted work in the checkout is not seen, " +
 			"and the branch itself is not moved.",
 		Example: "main",
+	},
+	{
+		Name: "instructions", Kind: KindGlobs, Absent: "the repository's instructions for agents along the scope",
+		Meaning: "Which of the repository's instructions the agent is given.",
+		More: "By default AGENTS.md, CLAUDE.md, GEMINI.md, QWEN.md, .goosehints, .cursorrules, .claude/CLAUDE.md, .claude/rules and " +
+			".github/copilot-instructions.md of the top, of each folder on the way to what scope names, and below it, with the files that " +
+			"they import. A list of globs replaces these; none gives nothing. Skills " +
+			"and sub-agents are given if the list names them, as .claude/skills/** and .claude/agents/**. They are read from the run's base, never from what an agent " +
+			"changed, and rank below the loop's own rules. 32 KiB of a file and 64 KiB of all are given: pawl trace says of which. See docs/agents.md.",
+		Example: `["AGENTS.md", "docs/style.md"]`,
 	},
 	{
 		Name: "protect", Kind: KindGlobs, Absent: "the built-in list only",

@@ -90,6 +90,9 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 	if err := c.readSession(ctx); err != nil {
 		return agent.Result{}, err
 	}
+	if err := c.readGuidance(ctx); err != nil {
+		return agent.Result{}, err
+	}
 	prompt := c.prompt(step, brief)
 	c.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
@@ -138,7 +141,7 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
 	c.said.Learn(seat.Secrets())
 	s := c.site()
-	at, err := s.Place(ctx, c.tree, useOf(seat, dir, c.actor.Profile.Masks))
+	at, err := s.Place(ctx, c.tree, c.useOf(seat, dir))
 	if err != nil {
 		return agent.Result{}, err
 	}
@@ -156,7 +159,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	defer when(seat.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Session: c.talk, Keep: c.def.Resume,
+		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
 		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
 	})

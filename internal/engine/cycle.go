@@ -61,6 +61,10 @@ type cycle struct {
 	fresh    *site.Copy // for a gate that is tried again
 	treeBase string     // commit that the copy was made from
 
+	guided      string   // the repository's instructions as they stand in a prompt
+	guidedFor   string   // commit that they are of
+	guidedPaths []string // of the files that were found
+
 	baseBranch string      // that the base is the tip of; empty if HEAD is detached
 	refusal    *loop.Fault // why a guardrail refused an effect
 	flags      []string    // what a human should know of the last candidate that passed

@@ -37,6 +37,7 @@ func (c *cycle) prompt(step loop.Step, brief Brief) string {
 		fmt.Fprintf(&b, "- %s\n", r)
 	}
 	fmt.Fprintf(&b, "\n# How to work and report\n%s\n", howToReport)
+	b.WriteString(c.guided)
 
 	fmt.Fprintf(&b, "\n# This step\n%s\n", hidden.Show(or(brief.Task, step.Title)))
 	if c.run.Request != "" {

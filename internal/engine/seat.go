@@ -45,8 +45,8 @@ func (c *cycle) seatDir() string {
 }
 
 // useOf is what an agent's program needs of its place.
-func useOf(seat *turn.Seat, dir string, masks []string) site.Use {
-	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: masks, Ports: seat.Ports, Binds: seat.Binds}
+func (c *cycle) useOf(seat *turn.Seat, dir string) site.Use {
+	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: c.actor.Profile.Masks, Unseen: c.attached(), Ports: seat.Ports, Binds: seat.Binds}
 	if seat.Home != nil {
 		u.Home = seat.HomeDir
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/site"
@@ -15,7 +16,7 @@ func (e *Engine) host() site.Host {
 func (c *cycle) site() site.Site {
 	s := site.Site{
 		Host: c.host(), ID: c.run.ID, Loop: c.t.Loop.Name, Root: c.t.Workspace.Root, Repo: c.t.Repo, Definition: c.def, Base: c.run.BaseCommit, Started: c.started,
-		Agent: c.actor.Lines(), Tools: &c.tools, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
+		Agent: c.lines(), Tools: &c.tools, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
 	}
 	if s.Iteration = len(c.its); s.Iteration > 0 {
 		s.Step = stepText(c.stepOf(c.current()))
@@ -24,3 +25,15 @@ func (c *cycle) site() site.Site {
 }
 
 func (c *cycle) within(limit time.Duration) time.Duration { return c.site().Within(limit) }
+
+// lines are the command lines that the agent's turn starts: its program's, and
+// those of its MCP servers.
+func (c *cycle) lines() []string {
+	lines := slices.Clone(c.actor.Lines())
+	for _, s := range c.def.Servers() {
+		if s.Command != "" {
+			lines = append(lines, s.Command)
+		}
+	}
+	return lines
+}

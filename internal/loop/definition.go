@@ -30,16 +30,19 @@ type Definition struct {
 	Escalation     string   `json:"escalation,omitempty"`
 	KillSwitch     string   `json:"kill_switch,omitempty"`
 	LandVia        string   `json:"land_via,omitempty"`
-	Autoland       []string `json:"autoland,omitempty"` // classes that land without a human, at L3
-	Base           string   `json:"base,omitempty"`     // branch; empty: the one checked out
+	Autoland       []string `json:"autoland,omitempty"`     // classes that land without a human, at L3
+	Base           string   `json:"base,omitempty"`         // branch; empty: the one checked out
+	Instructions   []string `json:"instructions,omitempty"` // globs of files of the base that the agent is given, or none alone; empty: those along Scope
 
-	Agent        string `json:"agent,omitempty"`
-	AgentCommand string `json:"agent_command,omitempty"` // run by the shell
-	Model        string `json:"model,omitempty"`
-	Provider     string `json:"provider,omitempty"` // who serves the model; empty: the driver's own
-	BaseURL      string `json:"base_url,omitempty"` // where the meter forwards to; empty: the provider's
-	Auth         Auth   `json:"auth,omitempty"`     // empty: detected
-	Resume       bool   `json:"resume,omitempty"`   // runs go on with one conversation
+	Agent        string   `json:"agent,omitempty"`
+	AgentCommand string   `json:"agent_command,omitempty"` // run by the shell
+	Model        string   `json:"model,omitempty"`
+	Effort       string   `json:"effort,omitempty"`   // of the model's reasoning; empty: the driver's own
+	MCP          []string `json:"mcp,omitempty"`      // servers, NAME=COMMAND or NAME=URL
+	Provider     string   `json:"provider,omitempty"` // who serves the model; empty: the driver's own
+	BaseURL      string   `json:"base_url,omitempty"` // where the meter forwards to; empty: the provider's
+	Auth         Auth     `json:"auth,omitempty"`     // empty: detected
+	Resume       bool     `json:"resume,omitempty"`   // runs go on with one conversation
 
 	BudgetUSDDay    int64         `json:"budget_usd_day,omitempty"`    // millionths of a US dollar
 	BudgetTokensDay int64         `json:"budget_tokens_day,omitempty"` // input, cache writes and output

@@ -92,6 +92,18 @@ func firstBraces(glob string) (before string, inner []string, after string, foun
 	return "", nil, "", false
 }
 
+// Covers reports whether a glob, with or without braces, matches a path; a plain
+// folder covers what is below it. A glob with too many alternatives matches nothing.
+func Covers(glob, name string) bool {
+	all, _ := Alternatives(strings.TrimSuffix(strings.TrimPrefix(glob, "./"), "/"))
+	for _, one := range all {
+		if covers(one, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // covers matches a glob; a plain folder covers what is below it.
 func covers(glob, name string) bool { return match(glob, name) || match(glob+"/**", name) }
 

@@ -35,7 +35,8 @@ type Use struct {
 	Turn    string   // folder of prompt and report; empty: there is none
 	Vouched bool     // only what a human vouches for runs there, so that it may add to the caches of all
 	Hosts   []string // that it may reach beside those of the definition
-	Masks   []string // of the tree, which are not shown unless the scope names them
+	Masks   []string // files and folders of the tree, which are not shown unless the scope names them or what is in them
+	Unseen  []string // files of the tree, which are not shown unless the scope names them
 
 	// What an agent's program needs around it.
 	Ports []sandbox.Port
@@ -63,7 +64,7 @@ func (s Site) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	masks, err := s.masks(ctx, k, u.Masks)
+	masks, err := s.masks(ctx, k, u)
 	if err != nil {
 		return Place{}, err
 	}
@@ -183,16 +184,21 @@ func (s Site) protect(ctx context.Context, k *Copy) ([]string, error) {
 	return slices.Compact(paths), nil
 }
 
-// masks are the places of names in a copy, without those that the scope lets an
-// agent work on.
-func (s Site) masks(ctx context.Context, k *Copy, names []string) ([]string, error) {
+// masks are the places in a copy that a use is not shown, without those that the
+// scope lets an agent work on.
+func (s Site) masks(ctx context.Context, k *Copy, u Use) ([]string, error) {
 	scope, err := s.Scope(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
-	for _, name := range names {
+	for _, name := range u.Masks {
 		if !scope.Judge(name).Allowed && !scope.Judge(name+"/x").Allowed {
+			paths = append(paths, path.Join(s.seen(k), name))
+		}
+	}
+	for _, name := range u.Unseen {
+		if !scope.Judge(name).Allowed {
 			paths = append(paths, path.Join(s.seen(k), name))
 		}
 	}

@@ -119,8 +119,8 @@ func TestOnlyWhatTheScopeKeepsIsProtectedAndMasked(t *testing.T) {
 			t.Errorf("%s: protected = %v, want %v", name, got, want)
 		}
 	}
-	masked, err := s.masks(t.Context(), k, []string{"src", "AGENTS.md"})
-	if diff := cmp.Diff([]string{filepath.Join(k.Dir, "AGENTS.md")}, masked); diff != "" || err != nil {
+	masked, err := s.masks(t.Context(), k, Use{Masks: []string{"src", "AGENTS.md"}, Unseen: []string{"src/AGENTS.md", "src/a.txt"}})
+	if diff := cmp.Diff([]string{filepath.Join(k.Dir, "AGENTS.md"), filepath.Join(k.Dir, "src/AGENTS.md")}, masked); diff != "" || err != nil {
 		t.Errorf("masked (-want +got), %v:\n%s", err, diff)
 	}
 }

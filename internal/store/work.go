@@ -150,6 +150,18 @@ func (r *Reader) Events(ctx context.Context, runID string, after int64, limit in
 	}, runID, after, limit)
 }
 
+const eventOfKind = `SELECT body FROM events WHERE run_id = $1 AND kind = $2 ORDER BY seq DESC LIMIT 1`
+
+// LastOf is the text of the run's newest event of a kind. If there is none the
+// error is loop.ErrNotFound.
+func (r *Reader) LastOf(ctx context.Context, runID, kind string) (text string, err error) {
+	err = r.row(ctx, eventOfKind, runID, kind).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", loop.ErrNotFound
+	}
+	return text, err
+}
+
 const lastEvent = `SELECT coalesce(max(seq), 0) FROM events WHERE run_id = $1`
 
 // LastEvent is the sequence number of the run's newest event, 0 for none.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -88,6 +89,9 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("no agent is named: driver %s starts a program that only you know", a.Agent.Driver),
 			Fix: "set agent_command, for example agent_command: \"your-agent --acp\", or pass --agent-command",
 		}
+	}
+	if key, why, fix := definition.Lacks(a.Agent.Driver, d); key != "" {
+		return a, &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name + ": " + key, Why: why, Fix: fix}
 	}
 	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, a.Provider) {
 		return a, &loop.Fault{

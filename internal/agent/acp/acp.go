@@ -39,6 +39,7 @@ func (Driver) Profile() agent.Profile {
 		Sessions: []string{
 			".claude/projects", ".codex/sessions", ".gemini/tmp", ".qwen", ".local/share/opencode", ".local/share/goose",
 		},
+		Attaches: []string{"AGENTS.md"}, // opencode does.
 		Masks: []string{
 			".agents/plugins", ".claude", ".codex", ".gemini", ".mcp.json", ".opencode", ".qwen", "opencode.json", "opencode.jsonc",
 		},

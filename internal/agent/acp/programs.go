@@ -120,7 +120,7 @@ func endpoint(e agent.Endpoint) []string {
 func claude(r agent.Request) setup {
 	s := setup{variables: []string{
 		"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1",
-		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1", "CLAUDE_CODE_DISABLE_CLAUDE_MDS=1",
 	}}
 	if r.Model != "" {
 		s.variables = append(s.variables, "ANTHROPIC_MODEL="+r.Model)
@@ -139,7 +139,7 @@ func codex(r agent.Request) setup {
 	if r.Allows(loop.ToolWebSearch) {
 		search = "live"
 	}
-	fmt.Fprintf(&b, "check_for_update_on_startup = false\nweb_search = %q\n", search)
+	fmt.Fprintf(&b, "check_for_update_on_startup = false\nproject_doc_max_bytes = 0\nweb_search = %q\n", search)
 	if r.Models.URL != "" {
 		fmt.Fprintf(&b, "model_provider = \"pawl\"\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nenv_key = \"OPENAI_API_KEY\"\n"+
 			"wire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 2\n", asJSON(r.Models.URL+"/v1"))
@@ -147,8 +147,13 @@ func codex(r agent.Request) setup {
 	return setup{variables: []string{"CODEX_HOME=" + r.Home.Path() + "/.codex"}, files: map[string]any{".codex/config.toml": b.String()}}
 }
 
+// noInstructions is where programs look for instructions that cannot be told not
+// to: the repository's are in the prompt. No agent can have a file there.
+const noInstructions = ".loops/no-instructions"
+
 func geminiCLI(r agent.Request) setup {
-	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=true"}}
+	// GEMINI.md of a trusted tree is read whatever the settings name.
+	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=false"}}
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 	}
@@ -160,8 +165,10 @@ func geminiCLI(r agent.Request) setup {
 	}
 	slices.Sort(exclude)
 	settings["tools"] = map[string]any{"exclude": exclude}
+	security := map[string]any{"folderTrust": map[string]any{"enabled": false}}
+	settings["security"] = security
 	if r.Models.URL != "" {
-		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}
+		security["auth"] = map[string]any{"selectedType": "gemini-api-key"}
 	}
 	if r.Model != "" {
 		s.args = []string{"-m", r.Model}
@@ -195,13 +202,16 @@ func opencode(r agent.Request) setup {
 	return setup{variables: []string{
 		"OPENCODE_CONFIG_CONTENT=" + asJSON(config), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
 		// Settings of the tree start programs, and their folder would be written to.
-		"OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1",
+		"OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_PURE=1", "OPENCODE_DISABLE_CLAUDE_CODE=1",
 	}}
 }
 
 func qwen(r agent.Request) setup {
 	s := setup{}
-	settings := map[string]any{"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false}}
+	settings := map[string]any{
+		"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false},
+		"context": map[string]any{"fileName": noInstructions},
+	}
 	if r.Models.URL != "" {
 		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "openai"}}
 	}
@@ -213,7 +223,7 @@ func qwen(r agent.Request) setup {
 }
 
 func goose(r agent.Request) setup {
-	s := setup{variables: []string{"GOOSE_MODE=approve", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false"}}
+	s := setup{variables: []string{"GOOSE_MODE=approve", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false", "CONTEXT_FILE_NAMES=[]"}}
 	if r.Model != "" {
 		s.variables = append(s.variables, "GOOSE_MODEL="+r.Model)
 	}

@@ -37,6 +37,9 @@ func requestAnthropic(c conversation, key string) (string, http.Header, []byte) 
 		"model": c.model, "max_tokens": longestAnswer, "stream": true, "tools": tools, "messages": messages,
 		"system": []object{{"type": "text", "text": c.system, "cache_control": cached}},
 	}
+	if c.effort != "" {
+		body["output_config"] = object{"effort": c.effort}
+	}
 	return "/v1/messages", http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}}, encode(body)
 }
 

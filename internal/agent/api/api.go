@@ -52,7 +52,7 @@ func (Driver) Profile() agent.Profile {
 func (d Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	t := task{
 		Prompt: r.Prompt, Model: r.Model, Provider: cmp.Or(r.Models.Provider, anthropic), URL: r.Models.URL, Key: r.Models.Key, Dir: r.Dir,
-		Turns: d.turns, Backoff: d.backoff, Silence: d.silence,
+		Effort: r.Effort, Turns: d.turns, Backoff: d.backoff, Silence: d.silence,
 	}
 	if err := t.check(); err != nil {
 		return agent.Result{}, err
@@ -77,6 +77,7 @@ type task struct {
 	Prompt   string        `json:"prompt"`
 	Model    string        `json:"model"`
 	Provider string        `json:"provider"`
+	Effort   string        `json:"effort,omitempty"`
 	URL      string        `json:"url"`
 	Key      string        `json:"key"`
 	Dir      string        `json:"dir"`

@@ -23,6 +23,9 @@ func requestChat(c conversation, key string) (string, http.Header, []byte) {
 	body := object{
 		"model": c.model, "stream": true, "stream_options": object{"include_usage": true}, "tools": tools, "messages": messages,
 	}
+	if c.effort != "" {
+		body["reasoning_effort"] = c.effort
+	}
 	return "/v1/chat/completions", http.Header{"Authorization": {"Bearer " + key}}, encode(body)
 }
 

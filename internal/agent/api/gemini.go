@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -26,6 +27,9 @@ func requestGemini(c conversation, key string) (string, http.Header, []byte) {
 	body := object{
 		"systemInstruction": object{"parts": []object{{"text": c.system}}}, "contents": contents,
 		"tools": []object{{"functionDeclarations": tools}},
+	}
+	if c.effort != "" {
+		body["generationConfig"] = object{"thinkingConfig": object{"thinkingLevel": strings.ToUpper(c.effort)}}
 	}
 	path := "/v1beta/models/" + url.PathEscape(c.model) + ":streamGenerateContent?alt=sse"
 	return path, http.Header{"X-Goog-Api-Key": {key}}, encode(body)

@@ -48,7 +48,7 @@ func work(ctx context.Context, t task, w *wire) *loop.Failure {
 	m := newModel(t, w, clock.System{})
 	talk := &talk{
 		model: m, place: p, wire: w, most: cmp.Or(t.Turns, mostTurns),
-		c: conversation{model: t.Model, system: system, tools: p.tools(), messages: []message{{text: t.Prompt}}},
+		c: conversation{model: t.Model, effort: t.Effort, system: system, tools: p.tools(), messages: []message{{text: t.Prompt}}},
 	}
 	return talk.run(ctx)
 }

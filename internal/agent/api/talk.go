@@ -49,6 +49,7 @@ type result struct {
 // conversation is what a model is sent.
 type conversation struct {
 	model    string
+	effort   string // how hard the model is to think; empty: as its vendor has it
 	system   string
 	tools    []tool
 	messages []message

@@ -227,3 +227,16 @@ func TestAReportThatCannotBeReadIsRefused(t *testing.T) {
 		t.Errorf("the file has %s", got)
 	}
 }
+
+func TestEffortIsAskedForInTheWordsOfEachVendor(t *testing.T) {
+	for provider, want := range map[string]string{
+		anthropic: `"output_config":{"effort":"high"}`, openai: `"reasoning_effort":"high"`, gemini: `"thinkingLevel":"HIGH"`,
+	} {
+		for effort, has := range map[string]bool{"high": true, "": false} {
+			_, _, body := shapeOf(provider).request(conversation{model: "m", effort: effort}, "k")
+			if strings.Contains(string(body), want) != has || !has && strings.Contains(string(body), "ffort") {
+				t.Errorf("%s with effort %q: %s", provider, effort, body)
+			}
+		}
+	}
+}

@@ -39,7 +39,7 @@ const search = "WebSearch"
 var variables = []string{
 	"CLAUDE_CODE_MAX_RETRIES=2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
-	"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
+	"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1", "CLAUDE_CODE_DISABLE_CLAUDE_MDS=1",
 }
 
 // Driver runs Claude Code. The zero value is ready.
@@ -104,6 +104,10 @@ func argv(r agent.Request) []string {
 	if r.Model != "" {
 		args = append(args, "--model="+r.Model)
 	}
+	if r.Effort != "" {
+		args = append(args, "--effort="+r.Effort)
+	}
+	args = append(args, serverArguments(r.Servers)...)
 	if r.Session != nil {
 		args = append(args, "--resume="+r.Session.ID)
 	}

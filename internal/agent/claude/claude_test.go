@@ -329,3 +329,19 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 		})
 	}
 }
+
+func TestEffortAndServersAreOnTheCommandLine(t *testing.T) {
+	p := agenttest.Recorded(t, "ok", 0)
+	r := agenttest.Request(t, p)
+	r.Effort = "max"
+	r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
+	agenttest.Take(t, claude.Driver{}, r)
+	for _, want := range []string{
+		"--effort=max", "--allowedTools=mcp__files,mcp__docs",
+		`--mcp-config={"mcpServers":{"docs":{"type":"http","url":"https://mcp.example/v1"},"files":{"args":["-c","exec node x.js --a"],"command":"/bin/sh","type":"stdio"}}}`,
+	} {
+		if !slices.Contains(p.Spec().Argv, want) {
+			t.Errorf("argv = %q, want %s in it", p.Spec().Argv, want)
+		}
+	}
+}

@@ -37,6 +37,7 @@ const notFound = 127
 // agent would cut a call of its model, which is paid for and never counted. The
 // host of code mode stays on: newer models have no other way to act.
 const settings = `check_for_update_on_startup = false
+project_doc_max_bytes = 0
 
 [analytics]
 enabled = false
@@ -154,17 +155,29 @@ func environment(r agent.Request) []string {
 // trusted: else the program would take servers, hooks and rules for what needs
 // no question from it. Strings of TOML can be written as those of JSON.
 func configuration(r agent.Request) string {
-	models, dir := r.Models, r.Dir
+	models := r.Models
 	search := "disabled"
 	if r.Allows(loop.ToolWebSearch) {
 		search = "live"
 	}
-	quote := func(s string) string {
-		text, _ := json.Marshal(s) // A string can always be written.
+	quote := func(v any) string {
+		text, _ := json.Marshal(v) // Texts and lists of them can always be written.
 		return string(text)
 	}
-	text := fmt.Sprintf("web_search = %q\n", search) + settings + // The last table of the settings is [features].
-		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(dir))
+	text := fmt.Sprintf("web_search = %q\n", search)
+	if r.Effort != "" {
+		text += fmt.Sprintf("model_reasoning_effort = %s\n", quote(r.Effort))
+	}
+	text += settings + // The last table of the settings is [features].
+		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(r.Dir))
+	for _, s := range r.Servers {
+		text += fmt.Sprintf("\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name)
+		if s.URL != "" {
+			text += fmt.Sprintf("url = %s\n", quote(s.URL))
+		} else {
+			text += fmt.Sprintf("command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:]))
+		}
+	}
 	if models.URL == "" {
 		return text
 	}

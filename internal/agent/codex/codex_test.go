@@ -305,7 +305,8 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := agenttest.Recorded(t, "ok", 0)
 			r := agenttest.Request(t, p)
-			r.Models = c.models
+			r.Models, r.Effort = c.models, "high"
+			r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
 			agenttest.Take(t, codex.Driver{}, r)
 			text, err := r.Home.Read(".codex/config.toml")
 			if err != nil {
@@ -315,7 +316,9 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range append(c.has, "[projects."+string(dir)+"]\ntrust_level = \"untrusted\"\n") {
+			for _, want := range append(c.has, "model_reasoning_effort = \"high\"\n", "project_doc_max_bytes = 0\n",
+				"[mcp_servers.files]\ndefault_tools_approval_mode = \"approve\"\ncommand = \"/bin/sh\"\nargs = [\"-c\",\"exec node x.js --a\"]\n",
+				"[mcp_servers.docs]\ndefault_tools_approval_mode = \"approve\"\nurl = \"https://mcp.example/v1\"\n", "[projects."+string(dir)+"]\ntrust_level = \"untrusted\"\n") {
 				if !strings.Contains(string(text), want) {
 					t.Errorf("no %s in\n%s", want, text)
 				}

@@ -8,9 +8,8 @@
 // variables that lie in the tree are not loaded, because the tree counts as
 // untrusted; by itself it refuses to edit build files such as Makefile.
 //
-// A word after an @ in the prompt that is the path of a file in the tree is
-// replaced by that file, and nothing switches that off. It prints its usage
-// only at the end, so that of a turn that was cut short is an estimate.
+// It prints its usage only at the end, so that of a turn that was cut short is an
+// estimate.
 package gemini
 
 import (
@@ -56,7 +55,7 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	beside := &words{to: r.Output, on: r.On}
 	r.Output = beside
 	return agent.Stream(ctx, r, agent.Program{
-		Argv: agent.Argv(r, "gemini", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.Argv(r, "gemini", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.PlainAt(r.Prompt)),
 	}, &decoder{beside: beside, keep: r.Keep, turns: turnsBefore(r)})
 }
 

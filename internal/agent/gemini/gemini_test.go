@@ -199,3 +199,11 @@ func TestTriesAreToldHoweverTheirWordsArrive(t *testing.T) {
 }
 
 func FuzzAnyLinesAreReadWithoutBreakingAPromise(f *testing.F) { agenttest.Fuzz(f, Driver{}) }
+
+func TestAPathBehindAnAtIsNotReplacedByAFile(t *testing.T) {
+	rec := &agenttest.Recording{Stdout: []byte("{}\n")}
+	agenttest.Started(t, Driver{}, rec, func(r *agent.Request) { r.Prompt = "mind @AGENTS.md and a@b" })
+	if got := rec.Input(); got != `mind \@AGENTS.md and a\@b` {
+		t.Errorf("standard input is %q", got)
+	}
+}

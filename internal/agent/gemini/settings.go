@@ -68,7 +68,7 @@ func settings(r agent.Request) ([]byte, error) {
 	if r.Models.URL == "" {
 		auth = "oauth-personal"
 	}
-	return json.MarshalIndent(object{
+	all := object{
 		"general": object{
 			"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": attemptsPerCall,
 			"plan": object{"enabled": false}, "sessionRetention": object{"enabled": true, "maxAge": "30d"}, "topicUpdateNarration": false,
@@ -93,7 +93,16 @@ func settings(r agent.Request) ([]byte, error) {
 		"skills":    object{"enabled": false},
 		"telemetry": object{"enabled": false},
 		"tools":     object{"shell": object{"enableInteractiveShell": false}},
-	}, "", "  ")
+	}
+	if r.Effort != "" {
+		thinking := object{"thinkingConfig": object{"thinkingLevel": strings.ToUpper(r.Effort)}}
+		match := object{}
+		if r.Model != "" {
+			match["model"] = r.Model
+		}
+		all["modelConfigs"] = object{"customOverrides": []object{{"match": match, "modelConfig": object{"generateContentConfig": thinking}}}}
+	}
+	return json.MarshalIndent(all, "", "  ")
 }
 
 // reportFolder is the folder of the report, which the tools for files may write

@@ -73,6 +73,13 @@ func arguments(r agent.Request, session string) []string {
 	args := []string{
 		"run", "--instructions", "-", "--output-format", "stream-json", "--quiet", "--no-profile", "--with-builtin", "developer",
 	}
+	for _, s := range r.Servers {
+		if s.URL != "" {
+			args = append(args, "--with-streamable-http-extension", s.URL)
+		} else {
+			args = append(args, "--with-extension", s.Command)
+		}
+	}
 	switch {
 	case r.Session != nil:
 		return append(args, "--name", session, "--resume")

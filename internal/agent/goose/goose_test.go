@@ -49,6 +49,12 @@ func TestCommandLineSaysWhatTheTurnIs(t *testing.T) {
 			func(r *agent.Request) { r.Session = &loop.Session{ID: "pawl-x"} },
 			slices.Concat([]string{"goose"}, first, []string{"--name", "pawl-x", "--resume"}),
 		},
+		"servers are extensions": {
+			func(r *agent.Request) {
+				r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
+			},
+			slices.Concat([]string{"goose"}, first, []string{"--with-extension", "node x.js --a", "--with-streamable-http-extension", "https://mcp.example/v1", "--no-session"}),
+		},
 		"a command of the definition stands before it": {
 			func(r *agent.Request) { r.Command = "env X=1 my-goose" },
 			slices.Concat([]string{"/bin/sh", "-c", `exec env X=1 my-goose "$@"`, "sh"}, first, []string{"--no-session"}),

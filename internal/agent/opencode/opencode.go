@@ -54,6 +54,7 @@ func (Driver) Profile() agent.Profile {
 			},
 		},
 		Sessions: []string{sessions}, Install: "npm install -g opencode-ai", Masks: []string{".opencode", "opencode.json", "opencode.jsonc"},
+		Attaches: []string{"AGENTS.md"},
 	}
 }
 
@@ -129,8 +130,10 @@ func environment(r agent.Request, config string) []string {
 		// Nothing is reached but the model.
 		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_SHARE=1",
+		// An empty folder would be the tree's, whose AGENTS.md the program would add.
+		"OPENCODE_CONFIG_DIR=" + home + "/.config/opencode",
 		// What a host may have set is emptied, so that it does not come before ours.
-		"OPENCODE_CONFIG=", "OPENCODE_CONFIG_DIR=", "OPENCODE_PERMISSION=", "OPENCODE_AUTH_CONTENT=",
+		"OPENCODE_CONFIG=", "OPENCODE_PERMISSION=", "OPENCODE_AUTH_CONTENT=",
 	}
 	if r.Models.URL != "" { // They sign in to vendors, which a login in the home needs.
 		all = append(all, "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
@@ -141,7 +144,7 @@ func environment(r agent.Request, config string) []string {
 // settings is the program's whole configuration.
 func settings(r agent.Request) ([]byte, error) {
 	all := map[string]any{
-		"autoupdate": false, "share": "disabled", "lsp": false, "formatter": false, "mcp": map[string]any{}, "plugin": []string{},
+		"autoupdate": false, "share": "disabled", "lsp": false, "formatter": false, "mcp": serverSettings(r.Servers), "plugin": []string{},
 		"snapshot":   false, // The runtime keeps trees by itself, and the program takes seconds for each step.
 		"permission": permission(r),
 	}
@@ -155,7 +158,7 @@ func settings(r agent.Request) ([]byte, error) {
 		}
 		models := map[string]any{}
 		if r.Model != "" {
-			models[strings.TrimPrefix(r.Model, p.name+"/")] = map[string]any{}
+			models[strings.TrimPrefix(r.Model, p.name+"/")] = effortOf(r.Effort, p.name)
 		}
 		all["enabled_providers"] = []string{p.name}
 		all["provider"] = map[string]any{p.name: map[string]any{
@@ -177,7 +180,39 @@ func permission(r agent.Request) map[string]any {
 	for _, tool := range []string{"task", "skill", "webfetch", "websearch", "codesearch", "question", "doom_loop", "plan_enter", "plan_exit"} {
 		all[tool] = "deny"
 	}
+	for _, s := range r.Servers {
+		all[s.Name+"_*"] = "allow"
+	}
 	return all
+}
+
+// serverSettings name MCP servers; permission allows their tools.
+func serverSettings(servers []loop.Server) map[string]any {
+	all := map[string]any{}
+	for _, s := range servers {
+		if s.URL != "" {
+			all[s.Name] = map[string]any{"type": "remote", "url": s.URL, "enabled": true, "oauth": false}
+		} else {
+			all[s.Name] = map[string]any{"type": "local", "command": s.Argv(), "enabled": true}
+		}
+	}
+	return all
+}
+
+// effortOf is the entry of a model that is asked to think as hard as is said, in
+// the words of its vendor.
+func effortOf(effort, vendor string) map[string]any {
+	if effort == "" {
+		return map[string]any{}
+	}
+	options := map[string]any{"reasoningEffort": effort}
+	switch vendor {
+	case "anthropic":
+		options = map[string]any{"effort": effort}
+	case "google":
+		options = map[string]any{"thinkingConfig": map[string]any{"thinkingLevel": effort}}
+	}
+	return map[string]any{"reasoning": true, "options": options}
 }
 
 // outside is what the agent may touch beside its tree: the folders of its prompt

@@ -90,12 +90,12 @@ func variable(t *testing.T, env []string, name string) string {
 func TestEverythingOfTheProgramLiesInItsHome(t *testing.T) {
 	rec, r, _ := start(t, func(r *agent.Request) { r.Env = append(r.Env, "OPENCODE_CONFIG_DIR=/tree/evil", "XDG_DATA_HOME=/host") })
 	env := rec.Spec().Env
-	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "OPENCODE_DB"} {
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "OPENCODE_DB", "OPENCODE_CONFIG_DIR"} {
 		if got := variable(t, env, name); !strings.HasPrefix(got, r.Home.Path()) {
 			t.Errorf("%s is %q, not below %s", name, got, r.Home.Path())
 		}
 	}
-	for _, name := range []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_PERMISSION", "OPENCODE_AUTH_CONTENT"} {
+	for _, name := range []string{"OPENCODE_CONFIG", "OPENCODE_PERMISSION", "OPENCODE_AUTH_CONTENT"} {
 		if got := variable(t, env, name); got != "" {
 			t.Errorf("%s is %q, want it empty", name, got)
 		}
@@ -131,6 +131,7 @@ type config struct {
 	Autoupdate bool     `json:"autoupdate"`
 	Snapshot   bool     `json:"snapshot"`
 	Permission map[string]any
+	MCP        map[string]any
 	Provider   map[string]struct {
 		NPM     string `json:"npm"`
 		Options struct {
@@ -271,5 +272,33 @@ func TestAnEndWithoutAnAnswerIsNone(t *testing.T) {
 				t.Errorf("the failure is %+v, want %s", f, loop.FailureMalformed)
 			}
 		})
+	}
+}
+
+func TestEffortAndServersAreInTheSettings(t *testing.T) {
+	for provider, want := range map[string]map[string]any{
+		"openai":    {"reasoningEffort": "high"},
+		"anthropic": {"effort": "high"},
+		"gemini":    {"thinkingConfig": map[string]any{"thinkingLevel": "high"}},
+	} {
+		c := settings(t, func(r *agent.Request) {
+			r.Models, r.Model, r.Effort = agent.Endpoint{URL: "http://127.0.0.1:3129", Key: "k", Provider: provider}, "m", "high"
+			r.Servers = []loop.Server{{Name: "files", Command: "node x.js --a"}, {Name: "docs", URL: "https://mcp.example/v1"}}
+		})
+		for _, p := range c.Provider {
+			if diff := cmp.Diff(map[string]any{"m": map[string]any{"reasoning": true, "options": want}}, p.Models); diff != "" {
+				t.Errorf("%s: models (-want +got):\n%s", provider, diff)
+			}
+		}
+		servers := map[string]any{
+			"files": map[string]any{"type": "local", "command": []any{"/bin/sh", "-c", "exec node x.js --a"}, "enabled": true},
+			"docs":  map[string]any{"type": "remote", "url": "https://mcp.example/v1", "enabled": true, "oauth": false},
+		}
+		if diff := cmp.Diff(servers, c.MCP); diff != "" {
+			t.Errorf("servers (-want +got):\n%s", diff)
+		}
+		if c.Permission["files_*"] != "allow" || c.Permission["docs_*"] != "allow" || c.Permission["*"] != "deny" {
+			t.Errorf("permissions %v", c.Permission)
+		}
 	}
 }

@@ -7,9 +7,7 @@
 // skills, memory files and variables that lie in the tree are not loaded, because
 // the tree counts as untrusted and the program runs in its safe mode.
 //
-// A word after an @ in the prompt that is the path of a file in the tree is
-// replaced by that file, and nothing switches that off. Conversations are kept
-// by the path of the tree: one goes on only where the tree is where it was.
+// Conversations are kept by the path of the tree: one goes on only where the tree is where it was.
 //
 // It has no login to lend: the program refuses its vendor's own since April 2026.
 // Without an endpoint it needs a key among the variables of the request.
@@ -50,7 +48,7 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 		return agent.Result{}, fmt.Errorf("write .qwen/settings.json into the home of qwen: %w", err)
 	}
 	return agent.Stream(ctx, r, agent.Program{
-		Argv: agent.Argv(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(r.Prompt),
+		Argv: agent.Argv(r, "qwen", arguments(r)...), Env: environment(r), Stdin: strings.NewReader(agent.PlainAt(r.Prompt)),
 	}, &decoder{keep: r.Keep, before: r.Session})
 }
 

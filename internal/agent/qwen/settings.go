@@ -22,12 +22,16 @@ type object = map[string]any
 // settings is everything that the program is told, so that nothing of a person's
 // own is. A folder that nobody called trusted is untrusted. The sandbox is pawl's.
 func settings(r agent.Request) ([]byte, error) {
+	model := object{"generationConfig": object{"maxRetries": rounds}}
+	if r.Effort != "" {
+		model = object{"generationConfig": object{"maxRetries": rounds, "extra_body": object{"reasoning_effort": r.Effort}}}
+	}
 	return json.MarshalIndent(object{
 		"general":    object{"enableAutoUpdate": false, "chatRecording": r.Keep || r.Session != nil},
 		"hooks":      object{},
 		"ide":        object{"enabled": false},
 		"mcpServers": object{},
-		"model":      object{"generationConfig": object{"maxRetries": rounds}},
+		"model":      model,
 		"privacy":    object{"usageStatisticsEnabled": false},
 		"security":   object{"auth": object{"selectedType": "openai"}, "folderTrust": object{"enabled": true}},
 		"telemetry":  object{"enabled": false},

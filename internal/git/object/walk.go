@@ -43,6 +43,37 @@ func (b *Blobs) Tree(rev string) (tree string, entries []Entry, err error) {
 	return tree, entries, nil
 }
 
+// Within lists the files of the folders of a commit or a tree that enter lets it
+// into, level by level from the top, which has no name. It reads at most that many
+// folders, and reports whether those were all. Sizes are not filled.
+func (b *Blobs) Within(rev string, most int, enter func(dir string) bool) (files []Entry, all bool, err error) {
+	tree, body, err := b.treeOf(rev)
+	if err != nil {
+		return nil, false, err
+	}
+	files, dirs, err := b.split("", body, nil, nil)
+	all = true
+	for err == nil && len(dirs) > 0 {
+		level := slices.DeleteFunc(dirs, func(e Entry) bool { return !enter(e.Path) })
+		if len(level) > most {
+			level, all = level[:most], false
+		}
+		most -= len(level)
+		dirs = nil
+		err = b.objects(idsOf(level), func(i int, kind string, size int64, r io.Reader) error {
+			body, err := readAs("tree", kind, size, r)
+			if err == nil {
+				files, dirs, err = b.split(level[i].Path+"/", body, files, dirs)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("list tree %s: %w", tree, err)
+	}
+	return files, all, nil
+}
+
 // TreeOf returns the tree of a commit, or of itself.
 func (b *Blobs) TreeOf(rev string) (string, error) {
 	tree, _, err := b.treeOf(rev)

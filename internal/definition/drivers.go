@@ -1,0 +1,110 @@
+package definition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// driver is what one can do with keys that not every driver has.
+type driver struct {
+	efforts []string // levels of reasoning effort, from the least; empty: it has no switch for it
+	servers bool     // its program talks with MCP servers that pawl names
+	why     string   // why it has none of what it lacks
+}
+
+// drivers are those that are built in. Every driver that can act is here.
+var drivers = map[string]driver{
+	"claude":   {efforts: []string{"low", "medium", "high", "xhigh", "max"}, servers: true},
+	"codex":    {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true},
+	"gemini":   {efforts: []string{"minimal", "low", "medium", "high"}, why: "Gemini CLI connects to none from a folder that it does not trust, and pawl trusts no tree"},
+	"opencode": {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true},
+	"qwen":     {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, why: "Qwen Code starts no servers in its safe mode, in which pawl runs it"},
+	"goose":    {servers: true, why: "Goose has no setting for it that holds for every model"},
+	"api":      {efforts: []string{"minimal", "low", "medium", "high", "xhigh", "max"}, why: "the built-in agent has its own tools only"},
+	"acp":      {why: "the Agent Client Protocol leaves it to the program: configure it there"},
+	"command":  {why: "pawl does not know the program: configure it there"},
+}
+
+// Lacks says which key of a definition a driver cannot honour, and what to do;
+// empty: it can honour all. Drivers that are not built in lack nothing.
+func Lacks(name string, d loop.Definition) (key, why, fix string) {
+	able, known := drivers[name]
+	switch {
+	case !known:
+		return "", "", ""
+	case d.Effort != "" && len(able.efforts) == 0:
+		return "effort", fmt.Sprintf("agent %s has no levels of effort: %s", name, able.why), "remove effort, or use one of " + driversWith(func(d driver) bool { return len(d.efforts) > 0 })
+	case d.Effort != "" && !slices.Contains(able.efforts, d.Effort):
+		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), choices(able.efforts)
+	case len(d.MCP) > 0 && !able.servers:
+		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
+	}
+	return "", "", ""
+}
+
+func driversWith(has func(driver) bool) string {
+	var names []string
+	for _, name := range valuesOf("agent") {
+		if has(drivers[name]) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// effort reads how hard the model is to think. Which levels there are depends on
+// the driver.
+func (c *converter) effort() string { return c.oneOf("effort", valuesOf("effort")) }
+
+// servers reads MCP servers. A host that one is reached at must be one that the
+// loop may reach: the key opens no door by itself.
+func (c *converter) servers() []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, item := range c.list("mcp") {
+		s, err := loop.ParseServer(item.Text)
+		host, port := s.Host()
+		switch {
+		case item.Text == "none":
+			continue
+		case err != nil:
+			c.failAt("mcp", item, readiness.Quote(item.Text)+": "+err.Error())
+		case seen[s.Name]:
+			c.failAt("mcp", item, "two servers have the name "+readiness.Quote(s.Name)+"; rename one")
+		case host != "" && !reaches(c.def.Network, host, port):
+			c.failAt("mcp", item, fmt.Sprintf("%s is not in network; add it there: network: [%s]", host, host))
+		default:
+			seen[s.Name] = true
+			all = append(all, item.Text)
+		}
+	}
+	return all
+}
+
+// reaches reports whether a list of hosts, as network has them, allows one.
+func reaches(network []string, host, port string) bool {
+	return slices.ContainsFunc(network, func(entry string) bool {
+		name, only, _ := strings.Cut(strings.ToLower(entry), ":")
+		if only != "" && only != port || only == "" && port != "443" && port != "80" {
+			return false
+		}
+		below, wild := strings.CutPrefix(name, "*")
+		return name == host || wild && strings.HasSuffix(host, below)
+	})
+}
+
+// driver refuses keys that the driver cannot honour. An entry of the roster is
+// looked up when the loop runs.
+func (c *converter) driver() {
+	name := c.def.Agent
+	if name == "" && c.def.AgentCommand != "" {
+		name = "command"
+	}
+	if key, why, fix := Lacks(name, c.def); key != "" {
+		c.fail(key, "%s; %s", why, fix)
+	}
+}

@@ -1,0 +1,246 @@
+package guidance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// reader takes files of one commit, one after the other.
+type reader struct {
+	blobs  *object.Blobs
+	commit string
+
+	entries map[string]object.Entry // files by path, as far as folders were listed
+	lookups int
+
+	files []File
+	seen  map[string]bool   // paths that were taken
+	same  map[string]string // path by the content that was given for it
+	total int               // bytes that are given
+}
+
+// take adds a file, and then what it imports. hops is how many imports led to it.
+func (r *reader) take(name string, hops int) error {
+	if r.seen[name] {
+		return nil
+	}
+	r.seen[name] = true
+	f, imported, err := r.file(name, hops)
+	if err != nil {
+		return err
+	}
+	r.files = append(r.files, f)
+	for _, next := range imported {
+		if err := r.take(next, hops+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads a file, and says which files it imports.
+func (r *reader) file(name string, hops int) (f File, imported []string, err error) {
+	e, note, err := r.follow(r.entries[name])
+	f = File{Path: name, Blob: e.ID, Note: note}
+	switch {
+	case err != nil || note != "":
+		return f, nil, err
+	case len(r.files) >= maxFiles:
+		f.Note = fmt.Sprintf("left out: %d files are the most", maxFiles)
+		return f, nil, nil
+	case r.same[e.ID] != "":
+		f.Note = "the same as " + r.same[e.ID]
+		return f, nil, nil
+	}
+	content, size, err := r.content(e.ID)
+	f.Bytes = size
+	switch {
+	case errors.Is(err, loop.ErrNotFound):
+		f.Note = "left out: this clone does not have its content"
+		return f, nil, nil
+	case err != nil:
+		return f, nil, err
+	case bytes.IndexByte(content, 0) >= 0:
+		f.Note = "left out: it is not text"
+		return f, nil, nil
+	}
+	text := strings.TrimRight(strings.ToValidUTF8(string(content), "\uFFFD"), "\uFFFD") // A character may be cut.
+	text, imported, err = r.imports(name, text, hops)
+	if err == nil {
+		r.give(&f, e.ID, text)
+	}
+	return f, imported, err
+}
+
+// give puts as much of the text into the file as its bounds allow.
+func (r *reader) give(f *File, id, text string) {
+	text = strings.TrimSpace(text)
+	if first := r.same[text]; first != "" {
+		f.Note = "the same as " + first
+		return
+	}
+	room := min(MaxFile, MaxTotal-r.total)
+	cut := f.Bytes > MaxFile || len(text) > room
+	switch {
+	case text == "":
+		f.Note = "it says nothing of its own"
+		return
+	case cut && room < leastPart:
+		f.Note = fmt.Sprintf("left out: %d bytes are the most for all files", MaxTotal)
+		return
+	case cut:
+		text = strings.ToValidUTF8(text[:min(len(text), room)], "")
+		f.Note = fmt.Sprintf("cut: the first %d of %d bytes are given", len(text), f.Bytes)
+	}
+	f.Text, f.Given = text, len(text)
+	r.total += len(text)
+	r.same[id], r.same[text] = f.Path, f.Path
+}
+
+// content reads the beginning of a blob, and its size.
+func (r *reader) content(id string) (content []byte, size int64, err error) {
+	err = r.blobs.Each([]string{id}, func(_ int, n int64, in io.Reader) (err error) {
+		size = n
+		content, err = io.ReadAll(io.LimitReader(in, MaxFile))
+		return err
+	})
+	return content, size, err
+}
+
+// follow resolves symbolic links, in the tree only. A note says why there is no
+// file at their end.
+func (r *reader) follow(e object.Entry) (_ object.Entry, note string, err error) {
+	for range maxHops {
+		if e.Mode != object.ModeSymlink {
+			return e, "", nil
+		}
+		target, _, err := r.content(e.ID)
+		if err != nil {
+			return e, "", err
+		}
+		to, ok := inside(path.Dir(e.Path), string(target))
+		if !ok {
+			return e, "left out: it is a link that leads out of the tree", nil
+		}
+		next, found, err := r.find(to)
+		if err != nil {
+			return e, "", err
+		}
+		if !found {
+			return e, "left out: it is a link to nothing", nil
+		}
+		e = next
+	}
+	return e, "left out: its links do not end", nil
+}
+
+// inside is the path that a reference of a file in dir leads to. It is false for
+// one that leads out of the tree.
+func inside(dir, ref string) (string, bool) {
+	if path.IsAbs(ref) || strings.HasPrefix(ref, "~") {
+		return "", false
+	}
+	to := path.Join(dir, ref)
+	return to, to != ".." && !strings.HasPrefix(to, "../")
+}
+
+// find looks a file up by its path. Folders that are links are not followed.
+func (r *reader) find(name string) (object.Entry, bool, error) {
+	e, ok := r.entries[name]
+	if ok || r.lookups >= maxLookups {
+		return e, ok, nil
+	}
+	r.lookups++
+	list, _, err := r.blobs.Within(r.commit, maxFolders, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+	for _, e := range list {
+		r.entries[e.Path] = e
+	}
+	e, ok = r.entries[name]
+	return e, ok && e.Mode != object.ModeGitlink, err
+}
+
+// mention is @ and a path, at the beginning of a word.
+var mention = regexp.MustCompile(`(^|\s|\()@([^\s@()]+)`)
+
+// imports finds the files that a text imports as Claude Code writes it: @ and a
+// path that is relative to the file, not in code. The text is returned with these
+// paths bare, because some programs replace a path behind an @ by the file as it
+// lies in the tree. Lines that are nothing but an import are taken out.
+func (r *reader) imports(name, text string, hops int) (string, []string, error) {
+	var imported []string
+	var out strings.Builder
+	fenced := false
+	for line := range strings.Lines(text) {
+		if mark := strings.TrimSpace(line); strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~") {
+			fenced = !fenced
+		}
+		if fenced || !strings.Contains(line, "@") {
+			out.WriteString(line)
+			continue
+		}
+		bare, found, err := r.importsOf(name, line)
+		if err != nil {
+			return "", nil, err
+		}
+		imported = append(imported, found...)
+		if len(found) != 1 || strings.TrimSpace(line) != "@"+strings.TrimSpace(bare) {
+			out.WriteString(bare)
+		}
+	}
+	if hops >= maxHops {
+		imported = nil
+	}
+	return out.String(), imported, nil
+}
+
+// importsOf is imports for one line that is not a block of code.
+func (r *reader) importsOf(name, line string) (string, []string, error) {
+	var imported []string
+	var out strings.Builder
+	for i, part := range strings.Split(line, "`") { // Every second part is code.
+		if i > 0 {
+			out.WriteByte('`')
+		}
+		end := 0
+		for _, m := range mention.FindAllStringSubmatchIndex(part, -1) {
+			if i%2 == 1 {
+				break
+			}
+			to, err := r.imported(name, part[m[4]:m[5]])
+			if err != nil {
+				return "", nil, err
+			}
+			if to == "" {
+				continue
+			}
+			imported = append(imported, to)
+			out.WriteString(part[end : m[4]-1])
+			end = m[4]
+		}
+		out.WriteString(part[end:])
+	}
+	return out.String(), imported, nil
+}
+
+// imported is the file of the tree that a mention means, or nothing.
+func (r *reader) imported(name, ref string) (string, error) {
+	ref, _, _ = strings.Cut(ref, "#")
+	for _, try := range []string{ref, strings.TrimRight(ref, ".,;:!?*_\"'")} {
+		to, ok := inside(path.Dir(name), try)
+		if !ok || try == "" {
+			continue
+		}
+		if _, found, err := r.find(to); err != nil || found {
+			return to, err
+		}
+	}
+	return "", nil
+}
