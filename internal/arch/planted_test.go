@@ -55,7 +55,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
+		[][2]string{{"res, flag, err := c.runGate(ctx, w, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, flag, err := c.runGate(ctx, w, g, at)\n"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
@@ -105,8 +105,18 @@ var plantedBugs = []planted{
 	},
 	{
 		"silence of a gate that counted is a pass", "internal/engine/counts.go",
-		[][2]string{{"base, recorded, err := c.recordedCounts(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, nil\n\t}\n\tbase, recorded, err := c.recordedCounts(ctx, g)\n"}},
+		[][2]string{{"base, recorded, err := c.recordedTests(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, \"\", nil\n\t}\n\tbase, recorded, err := c.recordedTests(ctx, g)\n"}},
 		"daemon.TestAttack058AGateThatFallsSilentIsNoPass",
+	},
+	{
+		"as many tests as on the base are enough, whichever they are", "internal/engine/counts.go",
+		[][2]string{{"if why := found.Objection(); why != \"\" {", "if why := found.Objection(); why == \"never\" {"}},
+		"daemon.TestAttack058ForgedCountsAreHeldAgainstTheNamesOfTheBase",
+	},
+	{
+		"what could forge a count is not pointed out", "internal/engine/judges.go",
+		[][2]string{{"flags = append(flags, suspectsIn(w.compared.Changes)...)\n", "flags = append(flags, suspectsIn(nil)...)\n"}},
+		"daemon.TestAttack058WhatCouldForgeACountIsPointedOutBeforeItLands",
 	},
 	{
 		"a landing does not ask what was approved", "internal/control/approvals.go",

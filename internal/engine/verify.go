@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -126,8 +127,12 @@ func (c *cycle) replying() bool {
 // failed already; both must pass.
 func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
+	var renamed []string
 	err := c.site().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
-		res, err := c.runGate(ctx, g, at)
+		res, flag, err := c.runGate(ctx, w, g, at)
+		if flag != "" {
+			renamed = append(renamed, strings.Join(printables([]string{g.Name + ": " + flag}), ""))
+		}
 		if err == nil && !res.Pass {
 			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Fail, g.Name, gate.Feedback(res)
 		}
@@ -135,6 +140,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	})
 	if err == nil && a.Verdict == loop.VerdictPass {
 		c.flags, err = c.warn(ctx, w)
+		c.flags = append(c.flags, renamed...)
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
@@ -146,21 +152,22 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	return a, err
 }
 
-// runGate runs one gate of the run and books what it said.
-func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.GateResult, error) {
+// runGate runs one gate of the run and books what it said. The flag is what a
+// human should know of a gate that passed.
+func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at site.Place) (_ loop.GateResult, flag string, err error) {
 	out := c.said.Output()
 	res, err := c.site().RunGate(ctx, g, at, c.freshCopy, out)
 	out.End()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
-		return res, err
+		return res, "", err
 	}
-	if res, err = c.ratchet(ctx, g, res); err != nil {
-		return res, err
+	if res, flag, err = c.ratchet(ctx, w, g, res); err != nil {
+		return res, "", err
 	}
 	if res.Pass && res.Tests != nil {
-		c.saveCounts(c.current().Tree, g, *res.Tests)
+		c.saveTests(c.current().Tree, g, gate.Record(res))
 	}
-	res.Evidence = c.said.Hide(res.Evidence)
+	res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took
@@ -171,15 +178,15 @@ func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.
 	case !res.Pass:
 		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
 	case res.Tests != nil:
-		verdict = "pass (" + testsRan(res.Tests.Ran()) + ")"
+		verdict = "pass (" + testsReported(res.Tests.Ran()) + ")"
 	}
 	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
-	return res, nil
+	return res, flag, nil
 }
 
-func testsRan(n int) string {
+func testsReported(n int) string {
 	if n == 1 {
-		return "1 test ran"
+		return "1 test reported"
 	}
-	return fmt.Sprintf("%d tests ran", n)
+	return fmt.Sprintf("%d tests reported", n)
 }

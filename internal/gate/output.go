@@ -3,6 +3,7 @@ package gate
 import (
 	"io"
 	"os"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -61,20 +62,29 @@ func (l *listener) Write(p []byte) (int, error) {
 }
 
 // counted returns the counts of the output, else those of the reports, else
-// nil. Never both: most runners that write reports also print their sum.
-func (o *output) counted(dir string, earlier Reports) *loop.TestCounts {
-	if n, ok := o.Counts(); ok {
-		return &n
+// nil. Never both: most runners that write reports also print their sum. Names
+// that the output does not have are taken from reports of as many tests.
+func (o *output) counted(dir string, earlier Reports) (*loop.TestCounts, loop.TestNames) {
+	counts, spoke := o.Counts()
+	names := o.Names()
+	if len(names.Ran) > 0 {
+		return &counts, names
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil
+	var all sum
+	if root, err := os.OpenRoot(dir); err == nil {
+		defer root.Close()
+		all, names.Ran = readReports(root.FS(), earlier)
+		slices.Sort(names.Ran)
 	}
-	defer root.Close()
-	if n, ok := ReadJUnit(root.FS(), earlier); ok {
-		return &n
+	switch reported, ok := all.countsOf("junit"); {
+	case !spoke && !ok:
+		return nil, loop.TestNames{}
+	case !spoke:
+		return &reported, names
+	case reported.Ran() != counts.Ran():
+		names.Ran = nil
 	}
-	return nil
+	return &counts, names
 }
 
 // reportsIn lists the reports of a folder. One that cannot be opened has none;
