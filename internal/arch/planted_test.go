@@ -59,9 +59,18 @@ var plantedBugs = []planted{
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
-		"what one gate leaves reaches the next", "internal/site/copy.go",
-		[][2]string{{"if purpose == ForGate {", "if purpose == \"\" {"}},
-		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
+		"what one gate leaves reaches the next", "internal/site/judge.go",
+		[][2]string{
+			{"k, err := s.Copy(ctx, ForGate, commit)", "k, err := s.kept(ctx, commit)"},
+			{"if err := k.Remove(context.WithoutCancel(ctx)); err != nil {", "if ctx == nil {"},
+			{"// GatePlace is where", "var keptCopies = map[string]*Copy{}\n\nfunc (s Site) kept(ctx context.Context, commit string) (*Copy, error) {\n\tif keptCopies[s.ID] == nil {\n\t\tk, err := s.Copy(ctx, ForGate, commit)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tkeptCopies[s.ID] = k\n\t}\n\treturn keptCopies[s.ID], nil\n}\n\n// GatePlace is where"},
+		},
+		"site.TestNoGateSeesWhatAnotherOneLeft",
+	},
+	{
+		"gates find the folder of their agent's turn", "internal/site/judge.go",
+		[][2]string{{"turn, err := s.FreshTurn(n)", "turn, err := s.OpenTurn(n)"}, {"if err := s.WritePrompt(n, \"\"); err != nil {", "if turn == \"\" {"}},
+		"daemon.TestAttack062AGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft",
 	},
 	{
 		"skipped tests count as run", "internal/loop/step.go",

@@ -287,6 +287,23 @@ func TestAttack062AGateHasTheEnvironmentOfTheAgent(t *testing.T) {
 	})
 }
 
+// What an agent leaves in the folder of its turn, how a gate looks for it and
+// leaves more, and how the next one looks for that.
+const (
+	leavesInTurn = `echo secret plan >"${PAWL_PROMPT%/*}/left"; mkdir "${PAWL_PROMPT%/*}/deep"; echo three >src/a.txt`
+	looksAtTurn  = `d=${PAWL_PROMPT%/*}; test -f "$PAWL_PROMPT" && test ! -s "$PAWL_PROMPT" && test ! -e "$PAWL_REPORT" && test ! -e "$d/left" && test ! -e "$d/deep" && test -w "$d" || exit 3`
+	leavesMore   = `; echo x >"$d/left"; echo '{"outcome":"escalate"}' >"$PAWL_REPORT"; mkdir src/empty; mkdir "$d/deep"; echo x >"$d/deep/x"; chmod 0 "$d/deep"`
+	looksAgain   = ` ; test ! -e src/empty || exit 4`
+)
+
+func TestAttack062AGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft(t *testing.T) {
+	t.Parallel()
+	inTiers(t, func(t *testing.T, tier string) {
+		v := attacked(t, leavesInTurn, nil, "verify", looksAtTurn+leavesMore, "guard", looksAtTurn+looksAgain, "sandbox", tier)
+		v.wantProposed(v.runs())
+	})
+}
+
 func TestAttack064WordsOfSuccessAreNoSuccess(t *testing.T) {
 	t.Parallel()
 	inTiers(t, func(t *testing.T, tier string) {
