@@ -78,6 +78,21 @@ var plantedBugs = []planted{
 		"daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",
 	},
 	{
+		"names that Windows cannot hold are ordinary", "internal/policy/change.go",
+		[][2]string{{"if !limits.AnyNames {", "if limits.AnyNames {"}},
+		"policy.TestAttack011NewNamesThatWindowsCannotHoldAreRefused",
+	},
+	{
+		"a patch in a pipe holds what a terminal obeys", "internal/hidden/patch.go",
+		[][2]string{{"case !raw && Is(r) && ", "case !raw && r == 0 && Is(r) && "}},
+		"hidden.TestAPatchKeepsWhatIsSeenAndShowsWhatIsNot",
+	},
+	{
+		"what an agent says stands as pawl's own lines", "internal/cli/output.go",
+		[][2]string{{"p.field(by, label, quoted(text))", "p.field(by, label, text)"}},
+		"cli.TestScripts",
+	},
+	{
 		"programs are found in the tree", "internal/site/site.go",
 		[][2]string{{"env = append(env, rooted(kv))", "env = append(env, kv)"}},
 		"daemon.TestAttack061AProgramOfTheTreeIsNotTakenForOneOfThePath",

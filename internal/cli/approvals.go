@@ -80,7 +80,7 @@ func (a *app) printApproval(v control.ApprovalView) error {
 	p, s := printer{w: a.Out}, a.style()
 	p.line("%s  %s  %s", s.bold(v.ID), cleanLine(v.Run), v.State)
 	p.field("  ", "on yes", v.Does)
-	p.field("  ", "why", v.Action.Why)
+	p.said("  ", "it says", v.Action.Why)
 	p.field("  ", "change", changeOf(v))
 	p.field("  ", "tree", v.Tree)
 	for _, g := range v.Gates {

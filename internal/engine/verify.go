@@ -86,7 +86,10 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
 		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
-		a.Reason, a.Words = loop.ReasonAgentExit, or(said, c.current().Acted)
+		a.Reason, a.Words = loop.ReasonAgentExit, c.current().Acted
+		if said != "" {
+			a.Words = "the agent says: " + said
+		}
 	case claim == report.Failed:
 		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
 	case c.def.Tier == loop.TierReport && timedOut:
