@@ -90,7 +90,7 @@ var plantedBugs = []planted{
 	{
 		"what an agent says stands as pawl's own lines", "internal/cli/output.go",
 		[][2]string{{"p.field(by, label, quoted(text))", "p.field(by, label, text)"}},
-		"cli.TestScripts",
+		"cli.TestABarStandsBeforeEachLineOfWhatAnAgentSays",
 	},
 	{
 		"programs are found in the tree", "internal/site/site.go",
