@@ -49,8 +49,8 @@ func (n *named) all(format string, ran int) []string {
 }
 
 // Names ends the last line and returns the tests that reported, of the formats
-// that name every test: go, cargo, pytest and unittest where they are verbose,
-// and TAP. Call it after Counts.
+// that name every test: go, cargo, TAP, pytest with -v or a summary of what
+// passed, and unittest with -v. Call it after Counts.
 func (c *Counter) Names() loop.TestNames {
 	var names loop.TestNames
 	for _, list := range [][]string{

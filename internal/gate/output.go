@@ -13,7 +13,8 @@ import (
 type output struct {
 	Counter
 	shown io.Writer
-	plain *plain // nil if the line is run as it was written
+	plain *plain   // turns the events of go test back; nil if there are none
+	names *unnamed // takes the names of pytest out again; nil if there are none
 }
 
 func newOutput(tail io.Writer, c Command, s script) *output {
@@ -21,7 +22,11 @@ func newOutput(tail io.Writer, c Command, s script) *output {
 	if c.Output != nil {
 		o.shown = io.MultiWriter(tail, &listener{to: c.Output})
 	}
-	if s.instrumented != c.Line {
+	if s.pytest {
+		o.names = &unnamed{to: o.shown}
+		o.shown = o.names
+	}
+	if s.golang {
 		o.plain = &plain{to: o.shown, verbose: s.verbose}
 		o.shown = o.plain
 	}
@@ -40,10 +45,15 @@ func (o *output) Write(p []byte) (int, error) {
 
 // end shows what was held back.
 func (o *output) end() error {
-	if o.plain == nil {
-		return nil
+	if o.plain != nil {
+		if err := o.plain.Close(); err != nil {
+			return err
+		}
 	}
-	return o.plain.Close()
+	if o.names != nil {
+		return o.names.end()
+	}
+	return nil
 }
 
 // listener passes on what a gate prints until the first error. Whether anybody
