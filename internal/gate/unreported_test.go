@@ -137,11 +137,15 @@ func TestTestsAreNamedWhereEachOfThemIs(t *testing.T) {
 		"go test -v without its last line": {"=== RUN   TestA\n--- PASS: TestA (0.00s)\n", nil},
 		"cargo":                            {string(all["cargo-pass"]), []string{"cargo fine", "cargo outer", "cargo src/lib.rs - two", "cargo tests::passes", "cargo tests::prints"}},
 		"cargo that hides some":            {"test a ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n", nil},
-		"pytest": {"a.py::test_x[a b] PASSED [ 50%]\na.py::test_x[c] PASSED [ 60%]\n[gw0] [ 80%] PASSED b.py::C::test_y\nPASSED b.py::test_z\n==== 4 passed in 0.1s ====\n",
-			[]string{"pytest a.py::test_x", "pytest b.py::C::test_y", "pytest b.py::test_z"}},
+		"pytest": {
+			"a.py::test_x[a b] PASSED [ 50%]\na.py::test_x[c] PASSED [ 60%]\n[gw0] [ 80%] PASSED b.py::C::test_y\nPASSED b.py::test_z\n==== 4 passed in 0.1s ====\n",
+			[]string{"pytest a.py::test_x", "pytest b.py::C::test_y", "pytest b.py::test_z"},
+		},
 		"pytest that only counts": {".. [100%]\n2 passed in 0.1s\n", nil},
-		"unittest": {"test_a (m.C.test_a) ... ok\ntest_b (m.C.test_b)\nWhat it does. ... ok\ntest_c (m.C.test_c) ... skipped 'x'\n\nRan 3 tests in 0.001s\n\nOK (skipped=1)\n",
-			[]string{"unittest test_a (m.C.test_a)", "unittest test_b (m.C.test_b)"}},
+		"unittest": {
+			"test_a (m.C.test_a) ... ok\ntest_b (m.C.test_b)\nWhat it does. ... ok\ntest_c (m.C.test_c) ... skipped 'x'\n\nRan 3 tests in 0.001s\n\nOK (skipped=1)\n",
+			[]string{"unittest test_a (m.C.test_a)", "unittest test_b (m.C.test_b)"},
+		},
 		"TAP": {"1..3\nok 1 - adds 12 numbers (took 3 ms)\nnot ok 2 - it\nok 3 # SKIP no\n", []string{"tap adds ## numbers", "tap it"}},
 	} {
 		if diff := cmp.Diff(c.want, named(c.output)); diff != "" {
