@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -15,9 +16,7 @@ import (
 // treeOf is a tree of some files, with a go.mod at its top.
 func treeOf(files map[string]string) func() (gate.Tree, error) {
 	all := map[string]string{"go.mod": "// The module.\nmodule \"example.test/m\" // here\n\ngo 1.26\n"}
-	for name, text := range files {
-		all[name] = text
-	}
+	maps.Copy(all, files)
 	return func() (gate.Tree, error) {
 		return gate.Tree{Paths: sortedKeys(all), Read: func(path string) ([]byte, error) {
 			text, ok := all[path]
