@@ -42,10 +42,12 @@ func ShowPatch(patch []byte) (shown []byte, escaped int) {
 		whole := patch[i : i+size]
 		i += size
 		raw := r == utf8.RuneError && size == 1
+		lineEnd := r == '\r' && i < len(patch) && patch[i] == '\n'
+		mark := r == '\ufeff' && column == 1
 		switch {
 		case raw && whole[0] < 0xa0: // A terminal may obey it as a control character of eight bits.
 			shown, escaped = append(shown, fmt.Sprintf(`\x%02x`, whole[0])...), escaped+1
-		case !raw && Is(r) && !pictures(before, r) && !(r == '\r' && i < len(patch) && patch[i] == '\n') && !(r == '\ufeff' && column == 1):
+		case !raw && Is(r) && !pictures(before, r) && !lineEnd && !mark:
 			shown, escaped, before = append(shown, escape(r)...), escaped+1, 0
 		default:
 			shown, before = append(shown, whole...), r
