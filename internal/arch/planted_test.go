@@ -93,18 +93,42 @@ var plantedBugs = []planted{
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, err := c.runGate(ctx, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, err := c.runGate(ctx, g, at)\n"}},
+		[][2]string{{"res, flag, err := c.runGate(ctx, w, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, flag, err := c.runGate(ctx, w, g, at)\n"}},
 		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
-		"what one gate leaves reaches the next", "internal/site/copy.go",
-		[][2]string{{"if purpose == ForGate {", "if purpose == \"\" {"}},
-		"daemon.TestAttack059IgnoredFilesMakeNoGatePass",
+		"what one gate leaves reaches the next", "internal/site/judge.go",
+		[][2]string{
+			{"k, err := s.Copy(ctx, ForGate, commit)", "k, err := s.kept(ctx, commit)"},
+			{"if err := k.Remove(context.WithoutCancel(ctx)); err != nil {", "if ctx == nil {"},
+			{"// GatePlace is where", "var keptCopies = map[string]*Copy{}\n\nfunc (s Site) kept(ctx context.Context, commit string) (*Copy, error) {\n\tif keptCopies[s.ID] == nil {\n\t\tk, err := s.Copy(ctx, ForGate, commit)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tkeptCopies[s.ID] = k\n\t}\n\treturn keptCopies[s.ID], nil\n}\n\n// GatePlace is where"},
+		},
+		"site.TestNoGateSeesWhatAnotherOneLeft",
+	},
+	{
+		"gates find the folder of their agent's turn", "internal/site/judge.go",
+		[][2]string{{"turn, err := s.FreshTurn(n)", "turn, err := s.OpenTurn(n)"}, {"if err := s.WritePrompt(n, \"\"); err != nil {", "if turn == \"\" {"}},
+		"daemon.TestAttack062AGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft",
 	},
 	{
 		"skipped tests count as run", "internal/loop/step.go",
 		[][2]string{{"return c.Passed + c.Failed }", "return c.Passed + c.Failed + c.Skipped }"}},
 		"daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",
+	},
+	{
+		"names that Windows cannot hold are ordinary", "internal/policy/change.go",
+		[][2]string{{"if !limits.AnyNames {", "if limits.AnyNames {"}},
+		"policy.TestAttack011NewNamesThatWindowsCannotHoldAreRefused",
+	},
+	{
+		"a patch in a pipe holds what a terminal obeys", "internal/hidden/patch.go",
+		[][2]string{{"case !raw && Is(r) && ", "case !raw && r == 0 && Is(r) && "}},
+		"hidden.TestAPatchKeepsWhatIsSeenAndShowsWhatIsNot",
+	},
+	{
+		"what an agent says stands as pawl's own lines", "internal/cli/output.go",
+		[][2]string{{"p.field(by, label, quoted(text))", "p.field(by, label, text)"}},
+		"cli.TestABarStandsBeforeEachLineOfWhatAnAgentSays",
 	},
 	{
 		"programs are found in the tree", "internal/site/site.go",
@@ -143,8 +167,18 @@ var plantedBugs = []planted{
 	},
 	{
 		"silence of a gate that counted is a pass", "internal/engine/counts.go",
-		[][2]string{{"base, recorded, err := c.recordedCounts(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, nil\n\t}\n\tbase, recorded, err := c.recordedCounts(ctx, g)\n"}},
+		[][2]string{{"base, recorded, err := c.recordedTests(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, \"\", nil\n\t}\n\tbase, recorded, err := c.recordedTests(ctx, g)\n"}},
 		"daemon.TestAttack058AGateThatFallsSilentIsNoPass",
+	},
+	{
+		"as many tests as on the base are enough, whichever they are", "internal/engine/counts.go",
+		[][2]string{{"if why := found.Objection(); why != \"\" {", "if why := found.Objection(); why == \"never\" {"}},
+		"daemon.TestAttack058ForgedCountsAreHeldAgainstTheNamesOfTheBase",
+	},
+	{
+		"what could forge a count is not pointed out", "internal/engine/judges.go",
+		[][2]string{{"flags = append(flags, suspectsIn(w.compared.Changes)...)\n", "flags = append(flags, suspectsIn(nil)...)\n"}},
+		"daemon.TestAttack058WhatCouldForgeACountIsPointedOutBeforeItLands",
 	},
 	{
 		"a landing does not ask what was approved", "internal/control/approvals.go",

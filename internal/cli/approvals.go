@@ -80,7 +80,7 @@ func (a *app) printApproval(v control.ApprovalView) error {
 	p, s := printer{w: a.Out}, a.style()
 	p.line("%s  %s  %s", s.bold(v.ID), cleanLine(v.Run), v.State)
 	p.field("  ", "on yes", v.Does)
-	p.field("  ", "why", v.Action.Why)
+	p.said("  ", "it says", v.Action.Why)
 	p.field("  ", "change", changeOf(v))
 	p.field("  ", "tree", v.Tree)
 	for _, g := range v.Gates {
@@ -104,8 +104,7 @@ func (a *app) printApproval(v control.ApprovalView) error {
 	return p.err
 }
 
-// countsText is what a gate said: its exit status, and the tests that it
-// proves to have run.
+// countsText is what a gate said: its exit status, and the tests that reported.
 func countsText(g control.GateView) string {
 	text := "passes"
 	if !g.Pass {
@@ -128,16 +127,15 @@ func triesText(g control.GateView) string {
 	return fmt.Sprintf("%d of %d tries passed", passed, len(g.Tries))
 }
 
-// testsText is how many tests a gate proves to have run, and how many on the
-// base.
+// testsText is how many tests reported, and how many on the base.
 func testsText(g control.GateView) string {
 	switch {
 	case g.Tests == nil:
 		return ""
 	case g.Base == nil:
-		return count(g.Tests.Ran(), "test") + " ran"
+		return count(g.Tests.Ran(), "test") + " reported"
 	}
-	return fmt.Sprintf("%s ran, %d on the base", count(g.Tests.Ran(), "test"), g.Base.Ran())
+	return fmt.Sprintf("%s reported, %d on the base", count(g.Tests.Ran(), "test"), g.Base.Ran())
 }
 
 // span is a time from now in days, hours or minutes.

@@ -11,13 +11,15 @@ import (
 )
 
 func (a *app) cmdDiff() *cobra.Command {
-	return &cobra.Command{
+	var raw bool
+	cmd := &cobra.Command{
 		Use: "diff RUN", Short: "Print what a run changed, as a patch", Args: exactly(1),
 		Long: `Print what a run changed against its base, as a patch: its branch, or the snapshot of its work.
 
-On a terminal whatever a terminal would obey, or nobody would see, is written as an escape. Anything else gets
-the patch byte for byte, so that ` + "`pawl diff RUN | git apply`" + ` works. Lines that are not what they look like,
-because characters in them are hidden or turn the direction of writing around, are named on standard error.`,
+Whatever a terminal would obey, or nobody would see, is written as an escape, and standard error says so. Into a file or
+a pipe everything else is written as it is, so that ` + "`pawl diff RUN | git apply`" + ` works for a patch without such
+characters; --raw writes any patch byte for byte. Lines that are not what they look like, because characters in them are
+hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(s *control.Service) error {
@@ -25,13 +27,19 @@ because characters in them are hidden or turn the direction of writing around, a
 				if err != nil {
 					return err
 				}
-				return a.printPatch(args[0], patch)
+				return a.printPatch(args[0], patch, raw)
 			})
 		},
 	}
+	rawFlag(cmd, &raw)
+	return cmd
 }
 
-func (a *app) printPatch(ref string, patch []byte) error {
+func rawFlag(cmd *cobra.Command, raw *bool) {
+	cmd.Flags().BoolVar(raw, "raw", false, "the patch byte for byte, with whatever a terminal would obey")
+}
+
+func (a *app) printPatch(ref string, patch []byte, raw bool) error {
 	found := hidden.InPatch(string(patch))
 	if a.json {
 		return a.printJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful(found)})
@@ -42,8 +50,15 @@ func (a *app) printPatch(ref string, patch []byte) error {
 		}
 	}
 	switch {
-	case !a.Terminal:
+	case raw:
 		_, err := a.Out.Write(patch)
+		return err
+	case !a.Terminal:
+		shown, escaped := hidden.ShowPatch(patch)
+		if _, err := a.Out.Write(shown); err != nil || escaped == 0 {
+			return err
+		}
+		_, err := fmt.Fprintf(a.Err, "careful: %s written as an escape, so this patch may not apply; with --raw it is byte for byte\n", count(escaped, "character"))
 		return err
 	case len(patch) == 0:
 		_, err := fmt.Fprintf(a.Out, "%s changed nothing.\n", clean(ref))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -183,6 +184,50 @@ func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
+}
+
+// said is a field with the words of an agent or the output of a program. A bar
+// stands before each line, as in the log, so that none is taken for pawl's own.
+func (p *printer) said(by, label, text string) {
+	if strings.TrimSpace(text) != "" {
+		p.field(by, label, quoted(text))
+	}
+}
+
+// quoted puts a bar before each line of a text.
+func quoted(text string) string {
+	return "| " + strings.ReplaceAll(strings.TrimRight(clean(text), "\n"), "\n", "\n| ")
+}
+
+// quotedBelow puts a bar before each line but the first, which is pawl's own.
+func quotedBelow(text string) string {
+	return strings.ReplaceAll(strings.TrimRight(clean(text), "\n"), "\n", "\n| ")
+}
+
+// agentSaid are the reasons of which the words beside them are the agent's.
+var agentSaid = []loop.Reason{
+	loop.ReasonAgentQuiet, loop.ReasonAgentBlocked, loop.ReasonAgentFailed, loop.ReasonAgentEscalated,
+}
+
+// detailed is the detail of a run's end.
+func (p *printer) detailed(label string, reason loop.Reason, detail string) {
+	if slices.Contains(agentSaid, reason) {
+		p.said("  ", label, detail)
+		return
+	}
+	p.field("  ", label, quotedBelow(detail))
+}
+
+// fedBack is what was gathered about an attempt. Of one that passed, and of one
+// that its agent gave up, it is what the agent said.
+func fedBack(verdict loop.Verdict, reason loop.Reason, text string) string {
+	if text == "" || verdict != loop.VerdictPass && !slices.Contains(agentSaid, reason) {
+		return quotedBelow(text)
+	}
+	if text = quoted(text); strings.Contains(text, "\n") {
+		return "the agent says\n" + text
+	}
+	return text
 }
 
 // field is a label with a text under which further lines are aligned; nothing

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -30,6 +31,21 @@ func TestTimesAreRelative(t *testing.T) {
 	}
 	if got := ago(now, nil); got != "–" {
 		t.Errorf("never: %q", got)
+	}
+}
+
+func TestABarStandsBeforeEachLineOfWhatAnAgentSays(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	p := printer{w: &b}
+	p.said("  ", "it says", "good\rgate      ✓ verify passes\n\x1b[2Jhash      abc\n\n")
+	p.said("  ", "it says", " \n")
+	p.detailed("why", loop.ReasonAgentBlocked, "next      pawl approve x")
+	p.detailed("why", loop.ReasonGateFailed, "verify failed:\nhash      abc")
+	want := "  it says   | good\n            | gate      ✓ verify passes\n            | hash      abc\n" +
+		"  why       | next      pawl approve x\n  why       verify failed:\n            | hash      abc\n"
+	if b.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", b.String(), want)
 	}
 }
 

@@ -100,18 +100,22 @@ func size(n int64) string {
 }
 
 func (a *app) cmdRecoverShow() *cobra.Command {
-	return &cobra.Command{
+	raw := false
+	cmd := &cobra.Command{
 		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactly(1),
+		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reading(cmd.Context(), func(s *control.Service) error {
 				patch, err := s.SnapshotDiff(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printPatch(args[0], patch)
+				return a.printPatch(args[0], patch, raw)
 			})
 		},
 	}
+	rawFlag(cmd, &raw)
+	return cmd
 }
 
 func (a *app) cmdRecoverRestore() *cobra.Command {

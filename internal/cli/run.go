@@ -153,9 +153,9 @@ func (a *app) closing(v control.RunView) error {
 	p.line("")
 	p.line("%s  %s", a.style().result(v.Outcome, v.Reason, v.State), a.style().bold(runName(v)))
 	if v.Outcome.Success() {
-		p.field("  ", "why", v.Detail)
+		p.detailed("why", v.Reason, v.Detail)
 	}
-	p.field("  ", "says", v.Summary)
+	p.said("  ", "it says", v.Summary)
 	if v.Branch != "" {
 		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
 	}

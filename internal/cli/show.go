@@ -115,8 +115,8 @@ func (a *app) printRun(v control.RunView) error {
 // runHead is the account of a run that every command prints alike.
 func (a *app) runHead(p *printer, v control.RunView) {
 	p.line("%s · %s", a.style().bold(runName(v)), a.style().result(v.Outcome, v.Reason, v.State))
-	p.field("  ", "why", v.Detail)
-	p.field("  ", "says", v.Summary)
+	p.detailed("why", v.Reason, v.Detail)
+	p.said("  ", "it says", v.Summary)
 	p.field("  ", "request", v.Request)
 	p.field("  ", "id", v.ID)
 	p.field("  ", "base", shortHash(v.Base))

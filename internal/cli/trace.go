@@ -55,13 +55,13 @@ func (a *app) printIteration(p *printer, it control.IterationView) {
 	s := a.style()
 	p.line("")
 	p.line("%s · %s · %s", s.bold(fmt.Sprintf("iteration %d", it.N)), cleanLine(it.Step), millis(it.MS))
-	p.field("  ", "sensed", it.Sensed)
-	p.field("  ", "decided", it.Decided)
-	p.field("  ", "acted", it.Acted)
+	p.field("  ", "sensed", quotedBelow(it.Sensed))
+	p.field("  ", "decided", quotedBelow(it.Decided))
+	p.field("  ", "acted", quotedBelow(it.Acted))
 	for _, g := range it.Gates {
 		p.line("  %s", a.gateLine(g))
 		if g.Evidence != "" {
-			p.line("      %s", indented(g.Evidence, "      "))
+			p.line("      %s", indented(quoted(g.Evidence), "      "))
 		}
 	}
 	p.field("  ", "feedback", feedback(it))
@@ -85,5 +85,5 @@ func feedback(it control.IterationView) string {
 			return head + ", with what it printed"
 		}
 	}
-	return unless(it.Feedback, string(it.Reason))
+	return fedBack(it.Verdict, it.Reason, unless(it.Feedback, string(it.Reason)))
 }

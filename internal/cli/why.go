@@ -42,7 +42,7 @@ func (a *app) printWhy(w control.Why) error {
 	}
 	p := printer{w: a.Out}
 	p.line("%s · %s", a.style().bold(cleanLine(w.Run)), a.style().result(w.Outcome, w.Reason, "has not ended"))
-	p.field("  ", "because", w.Detail)
+	p.detailed("because", w.Reason, w.Detail)
 	for _, d := range w.Decisions {
 		p.line("decision %d", d.N)
 		if len(d.Considered) == 0 {
@@ -57,7 +57,7 @@ func (a *app) printWhy(w control.Why) error {
 		}
 	}
 	for _, t := range w.Attempts {
-		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), unless(t.Feedback, string(t.Reason))))
+		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), fedBack(t.Verdict, t.Reason, unless(t.Feedback, string(t.Reason)))))
 	}
 	for _, text := range w.Careful {
 		p.field("", "careful", text)

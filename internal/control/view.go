@@ -97,7 +97,7 @@ type GateView struct {
 	Evidence string  `json:"evidence"`
 	MS       float64 `json:"ms"`
 
-	Tests *loop.TestCounts `json:"tests,omitempty"` // what its output proves to have run
+	Tests *loop.TestCounts `json:"tests,omitempty"` // what reported in its output
 	Base  *loop.TestCounts `json:"base,omitempty"`  // the same on the base
 	Note  string           `json:"note,omitempty"`
 	Tries []TryView        `json:"tries,omitempty"`

@@ -189,6 +189,27 @@ func TestAttack062InFullAGateHasTheEnvironmentOfTheAgent(t *testing.T) {
 	}
 }
 
+func TestAttack062InFullAGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft(t *testing.T) {
+	t.Parallel()
+	// Where the home and the temporary files are, in either tier.
+	const beside = `; t=${TMPDIR:-/tmp}; test -w "$t" || t=/tmp; `
+	for _, tier := range []string{"full", "landlock"} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			v := caged(t, leavesInTurn+`; echo x >~/of-the-agent`, nil, "sandbox", tier,
+				"verify", looksAtTurn+`; test ! -e ~/of-the-agent || exit 5`+leavesMore+beside+`echo x >~/left && echo x >"$t/left"`,
+				"guard", looksAtTurn+looksAgain+beside+`test ! -e ~/left && test ! -e "$t/left"`)
+			v.wantProposed(v.runs())
+		})
+	}
+	t.Run("caches", func(t *testing.T) {
+		t.Parallel()
+		// What the same gate adds on the base is vouched for, and stays.
+		v := caged(t, "echo three >src/a.txt", tested, "verify", `go test ./src/... && { ! grep -q three src/a.txt || echo x >"$(go env GOCACHE)/left"; }`, "guard", `test ! -e "$(go env GOCACHE)/left"`, "setup", "none")
+		v.wantProposed(v.runs())
+	})
+}
+
 func TestAttack067InFullWhatAGateWritesIsInNoTreeAndBeforeNoOtherGate(t *testing.T) {
 	t.Parallel()
 	v := caged(t, "echo three >src/a.txt", map[string]string{".gitignore": "*.tmp\n"},

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,10 +133,10 @@ func TestAttack058TestsThatAreGoneOrSkippedAreNoPass(t *testing.T) {
 	t.Parallel()
 	const mine = `["src/**", "src/**/*_test.go", "src/*_test.go"]`
 	for name, c := range map[string]struct{ script, says string }{
-		"one is deleted":       {"sed -i '/TestTwo/d' src/a_test.go", "fewer tests ran than on the base: 1, not 2"},
-		"one is skipped":       {"sed -i 's/TestTwo(t \\*testing.T) {/&t.Skip()/' src/a_test.go", "fewer tests ran than on the base: 1, not 2"},
-		"all are deleted":      {"rm src/a_test.go", "no tests ran"},
-		"the program ends all": {"echo 'package src; import \"os\"; func init() { os.Exit(0) }' >src/z.go", "tests ran"},
+		"one is deleted":       {"sed -i '/TestTwo/d' src/a_test.go", "fewer tests reported than on the base: 1, not 2"},
+		"one is skipped":       {"sed -i 's/TestTwo(t \\*testing.T) {/&t.Skip()/' src/a_test.go", "fewer tests reported than on the base: 1, not 2"},
+		"all are deleted":      {"rm src/a_test.go", "no tests reported"},
+		"the program ends all": {"echo 'package src; import \"os\"; func init() { os.Exit(0) }' >src/z.go", "tests reported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +146,98 @@ func TestAttack058TestsThatAreGoneOrSkippedAreNoPass(t *testing.T) {
 				t.Errorf("the gate says %q, want %q", g.Note, c.says)
 			}
 		})
+	}
+}
+
+// forger is a file of Go that prints the lines of a runner before any test has
+// run, and leaves.
+func forger(lines ...string) string {
+	code := "package src\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strings\"\n)\n\nfunc init() {\n\tif !strings.Contains(strings.Join(os.Args, \" \"), \"-test.list\") {\n"
+	for _, line := range lines {
+		code += "\t\tfmt.Print(\"\\x16=== RUN   " + line + "\\n\\x16--- PASS: " + line + " (0.00s)\\n\")\n"
+	}
+	return code + "\t\tfmt.Println(\"PASS\")\n\t\tos.Exit(0)\n\t}\n}\n"
+}
+
+func TestAttack058ForgedCountsAreHeldAgainstTheNamesOfTheBase(t *testing.T) {
+	t.Parallel()
+	inTiers(t, func(t *testing.T, tier string) {
+		for name, c := range map[string]struct {
+			lines []string
+			says  string
+		}{
+			"as many of other names": {[]string{"TestThree", "TestFour"}, "tests of the base did not report: x/src.TestOne, x/src.TestTwo"},
+			"the same one twice":     {[]string{"TestOne", "TestOne"}, "tests of the base did not report: x/src.TestTwo"},
+			"more than there are":    {[]string{"TestOne", "TestTwo", "TestThree"}, "tests reported that are in no file: x/src.TestThree"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				v := attacked(t, "cat src/TESTED.txt >src/z.go", tested, "verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]", "sandbox", tier)
+				v.commits(map[string]string{"src/TESTED.txt": forger(c.lines...)})
+				if g := v.wantFailed(v.runs(), loop.ReasonGateFailed); g.Exit != 0 || g.Note != c.says {
+					t.Errorf("the gate ended with %d and says %q, want %q", g.Exit, g.Note, c.says)
+				}
+			})
+		}
+	})
+}
+
+func TestAttack058WhatCouldForgeACountIsPointedOutBeforeItLands(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "cat src/TESTED.txt >src/z.go", tested, "verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]")
+	v.commits(map[string]string{"src/TESTED.txt": forger("TestOne", "TestTwo")})
+	run := v.runs()
+	v.wantProposed(run) // Nothing in the output of a process tells who wrote it.
+	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := strings.Join(asked.Action.Flags, "\n")
+	for _, want := range []string{
+		`look at src/z.go:9, it runs before the tests: "func init() {"`, "src/z.go:11, it holds words of a runner: ", `src/z.go:14, it can end the process: "os.Exit(0)"`,
+	} {
+		if !strings.Contains(flags, want) {
+			t.Errorf("no %q in\n%s", want, flags)
+		}
+	}
+}
+
+func TestAttack058ForgedCountsOfPythonAreHeldAgainstTheNamesOfTheBase(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3 here")
+	}
+	const forged = `import os
+print("""test_one (test_a.A.test_one) ... ok
+test_three (test_a.A.test_three) ... ok
+
+Ran 2 tests in 0.001s
+
+OK""", flush=True)
+os._exit(0)
+`
+	v := attacked(t, "cat src/forged.txt >src/a.py", map[string]string{
+		"src/test_a.py": "import unittest\nimport a\n\nclass A(unittest.TestCase):\n    def test_one(self): pass\n    def test_two(self): self.assertEqual(a.one, 1)\n",
+		"src/a.py":      "one = 1\n", "src/forged.txt": forged,
+	}, "verify", "cd src && python3 -B -m unittest -v 2>&1")
+	g := v.wantFailed(v.runs(), loop.ReasonGateFailed)
+	if want := "tests of the base did not report: test_two (test_a.A.test_two)"; g.Exit != 0 || g.Note != want {
+		t.Errorf("the gate ended with %d and says %q, want %q:\n%s", g.Exit, g.Note, want, g.Evidence)
+	}
+}
+
+func TestAttack058ATestThatTheScopeLetsGoIsNamedBeforeItLands(t *testing.T) {
+	t.Parallel()
+	v := attacked(t, "sed -i 's/TestTwo/TestOther/' src/a_test.go", tested, "scope", `["src/**", "src/**/*_test.go", "src/*_test.go"]`,
+		"verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]")
+	run := v.runs()
+	v.wantProposed(run)
+	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "verify: tests of the base are renamed or gone: x/src.TestTwo"; !slices.Contains(asked.Action.Flags, want) {
+		t.Errorf("flags = %q, want %q", asked.Action.Flags, want)
 	}
 }
 
@@ -159,7 +252,7 @@ func TestAttack058AGateThatFallsSilentIsNoPass(t *testing.T) {
 	v.obeys("echo fine >src/out.tap")
 	silent := v.runs()
 	if silent.Outcome != loop.OutcomeFailed || !strings.Contains(silent.Iterations[0].Gates[0].Note, "none could be counted, not 2") {
-		t.Errorf("run = %s %q, gate %+v, want that fewer tests ran", silent.Outcome, silent.Detail, silent.Iterations[0].Gates[0])
+		t.Errorf("run = %s %q, gate %+v, want that fewer tests reported", silent.Outcome, silent.Detail, silent.Iterations[0].Gates[0])
 	}
 }
 
@@ -249,6 +342,23 @@ func TestAttack062AGateHasTheEnvironmentOfTheAgent(t *testing.T) {
 		if agent := variables(v.git("show", branch+":src/a.txt")); len(agent) < 6 {
 			t.Errorf("the agent has only %q", agent)
 		}
+	})
+}
+
+// What an agent leaves in the folder of its turn, how a gate looks for it and
+// leaves more, and how the next one looks for that.
+const (
+	leavesInTurn = `echo secret plan >"${PAWL_PROMPT%/*}/left"; mkdir "${PAWL_PROMPT%/*}/deep"; echo three >src/a.txt`
+	looksAtTurn  = `d=${PAWL_PROMPT%/*}; test -f "$PAWL_PROMPT" && test ! -s "$PAWL_PROMPT" && test ! -e "$PAWL_REPORT" && test ! -e "$d/left" && test ! -e "$d/deep" && test -w "$d" || exit 3`
+	leavesMore   = `; echo x >"$d/left"; echo '{"outcome":"escalate"}' >"$PAWL_REPORT"; mkdir src/empty; mkdir "$d/deep"; echo x >"$d/deep/x"; chmod 0 "$d/deep"`
+	looksAgain   = ` ; test ! -e src/empty || exit 4`
+)
+
+func TestAttack062AGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft(t *testing.T) {
+	t.Parallel()
+	inTiers(t, func(t *testing.T, tier string) {
+		v := attacked(t, leavesInTurn, nil, "verify", looksAtTurn+leavesMore, "guard", looksAtTurn+looksAgain, "sandbox", tier)
+		v.wantProposed(v.runs())
 	})
 }
 

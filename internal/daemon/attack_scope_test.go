@@ -141,6 +141,21 @@ func TestAttack010CollidingNamesEndTheRunRefused(t *testing.T) {
 	})
 }
 
+func TestAttack011ANameThatWindowsCannotHoldEndsTheRunRefused(t *testing.T) {
+	t.Parallel()
+	inTiers(t, func(t *testing.T, tier string) {
+		for _, name := range []string{"aux", "a:b", "NUL.txt"} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				v := attacked(t, "echo x >'src/"+name+"'", nil, "sandbox", tier)
+				v.wantRefused(v.runs(), loop.ReasonScope, "src/"+name+": Windows cannot hold the name", "portable_names: false allows it")
+				v.define("portable_names", "false")
+				v.wantProposed(v.runs())
+			})
+		}
+	})
+}
+
 func TestAttack011NoNameSplitsALineOfALog(t *testing.T) {
 	t.Parallel()
 	inTiers(t, func(t *testing.T, tier string) {

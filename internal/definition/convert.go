@@ -125,6 +125,7 @@ func (c *converter) judges() {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spare("verify"), c.spare("guard"), c.spare("land_via")
 	}
 	c.def.AllowExec = c.oneOf("allow_exec", valuesOf("allow_exec")) == "true"
+	c.def.AnyNames = c.oneOf("portable_names", valuesOf("portable_names")) == "false"
 	c.def.Autoland = c.classes()
 	c.def.Flaky = read(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)

@@ -31,6 +31,13 @@ var ownFields = []Field{
 		Example: "true",
 	},
 	{
+		Name: "portable_names", Kind: KindFlag, Values: []string{"true", "false"}, Default: "true",
+		Meaning: "Whether new files must have names that Windows can hold.",
+		More: "Names of devices such as aux, NUL.txt or COM1, and names with one of < > : \" | ? * in them: a checkout on Windows fails " +
+			"or writes something else. Paths that the base has may be changed and deleted in any case.",
+		Example: "false",
+	},
+	{
 		Name: "autoland", Kind: KindList, Values: []string{"none", "green-pr", "lockfile-patch", "draft", "label", "comment"},
 		Absent:  "none: every landing asks a human",
 		Meaning: "Classes of results that may land without a human, at L3.",

@@ -4,61 +4,124 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ratchet holds a gate that passed against the same gate on the base: fewer
-// tests than there were are no pass. What the base counts is asked once per
-// base tree. A gate that counts nothing, and does not look as if it should,
-// costs no second run; if it has ever been counted on the base, silence is no
-// pass.
-func (c *cycle) ratchet(ctx context.Context, g gate.Check, res loop.GateResult) (loop.GateResult, error) {
+// ratchet holds a gate that passed against the same gate on the base: if fewer
+// tests reported than there, or other ones, it has not passed. What reports on
+// the base is asked once per base tree. A gate that counts nothing, and does
+// not look as if it should, costs no second run; if it has ever been counted on
+// the base, silence is no pass. The flag is what a human should know of a gate
+// that passed all the same.
+func (c *cycle) ratchet(ctx context.Context, w work, g gate.Check, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
 	if !res.Pass || c.run.BaseTree == "" {
-		return res, nil
+		return res, "", nil
 	}
-	base, recorded, err := c.recordedCounts(ctx, g)
+	base, recorded, err := c.recordedTests(ctx, g)
 	if err == nil && !recorded && (res.Tests != nil || res.Note != "") {
-		base, err = c.baseCounts(ctx, g)
+		base, err = c.baseTests(ctx, g)
 	}
 	if err != nil {
-		return res, err
+		return res, "", err
 	}
-	res = gate.Judge(res, base)
-	res.Base = base
-	return res, nil
+	counts := known(base.TestCounts)
+	res = gate.Judge(res, counts)
+	res.Base = counts
+	if !res.Pass || base.Names == nil || w.candidate.Tree == c.run.BaseTree {
+		return res, "", nil
+	}
+	found, err := c.unreported(ctx, w, g, *base.Names, res.Names)
+	if err != nil {
+		return res, "", err
+	}
+	if why := found.Objection(); why != "" {
+		res.Pass, res.Note = false, why
+	}
+	return res, found.Flag(), nil
 }
 
-// recordedCounts is what a gate was found to count on the base before, nil for
-// nothing, and whether that is known at all.
-func (c *cycle) recordedCounts(ctx context.Context, g gate.Check) (counted *loop.TestCounts, recorded bool, err error) {
-	var counts loop.TestCounts
-	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		counts, err = r.TestCounts(ctx, c.run.BaseTree, g.ID())
+// unreported compares the tests that a gate named on the candidate with those
+// of the base.
+func (c *cycle) unreported(ctx context.Context, w work, g gate.Check, base, now loop.TestNames) (found gate.Unreported, err error) {
+	files := &treeFiles{ctx: ctx, repo: c.t.Repo}
+	defer func() { err = errors.Join(err, files.close()) }()
+	return gate.Comparison{
+		Line: g.Line, Base: base, Now: now, Tests: slices.ContainsFunc(w.compared.Changes, policy.Testing),
+		BaseTree: func() (gate.Tree, error) { return files.of(c.run.BaseTree) },
+		NowTree:  func() (gate.Tree, error) { return files.of(w.candidate.Tree) },
+	}.Unreported()
+}
+
+// treeFiles reads files of trees as the object store has them.
+type treeFiles struct {
+	ctx   context.Context //nolint:containedctx // It lives for one comparison.
+	repo  *git.Repo
+	blobs *object.Blobs // nil until somebody asks
+}
+
+// maxSource bounds a file that is read for its tests. A larger one holds none.
+const maxSource = 4 << 20
+
+func (f *treeFiles) of(tree string) (gate.Tree, error) {
+	if f.blobs == nil {
+		blobs, err := f.repo.Blobs(f.ctx)
+		if err != nil {
+			return gate.Tree{}, err
+		}
+		f.blobs = blobs
+	}
+	entries, err := f.repo.List(f.ctx, tree)
+	if err != nil {
+		return gate.Tree{}, err
+	}
+	ids := make(map[string]string, len(entries))
+	t := gate.Tree{Read: func(path string) ([]byte, error) { return f.blobs.Read(ids[path]) }}
+	for _, e := range entries {
+		if (e.Mode == object.ModeFile || e.Mode == object.ModeExec) && e.Size <= maxSource {
+			t.Paths, ids[e.Path] = append(t.Paths, e.Path), e.ID
+		}
+	}
+	return t, nil
+}
+
+func (f *treeFiles) close() error {
+	if f.blobs == nil {
+		return nil
+	}
+	return f.blobs.Close()
+}
+
+// recordedTests is what a gate was found to report on the base before, and
+// whether that is known at all. Counts without names are records of an older
+// version, and are made anew.
+func (c *cycle) recordedTests(ctx context.Context, g gate.Check) (r loop.TestRecord, recorded bool, err error) {
+	err = c.Store.View(ctx, func(v *store.Reader) (err error) {
+		r, err = v.TestRecord(ctx, c.run.BaseTree, g.ID())
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {
-		return nil, false, nil
+		return r, false, nil
 	}
-	return known(counts), err == nil, err
+	return r, err == nil && (r.Names != nil || r.Format == ""), err
 }
 
-// baseCounts is what a gate counts on the base, and nil if it counts nothing
-// there.
-func (c *cycle) baseCounts(ctx context.Context, g gate.Check) (*loop.TestCounts, error) {
+// baseTests is what a gate reports on the base.
+func (c *cycle) baseTests(ctx context.Context, g gate.Check) (loop.TestRecord, error) {
 	res, err := c.onBase(ctx, g)
 	if err != nil {
-		return nil, err
+		return loop.TestRecord{}, err
 	}
-	var counts loop.TestCounts
-	if res.Tests != nil {
-		counts = *res.Tests
-	}
-	c.saveCounts(c.run.BaseTree, g, counts)
-	return known(counts), nil
+	r := gate.Record(res)
+	c.saveTests(c.run.BaseTree, g, r)
+	return r, nil
 }
 
 // known is nil for a gate that is known to count nothing.
@@ -87,11 +150,11 @@ func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, 
 	return res, err
 }
 
-// saveCounts records what a gate counted on a tree with the next commit. A tree
+// saveTests records what a gate reported on a tree with the next commit. A tree
 // that lands is the next base, and is counted already.
-func (c *cycle) saveCounts(tree string, g gate.Check, counts loop.TestCounts) {
+func (c *cycle) saveTests(tree string, g gate.Check, r loop.TestRecord) {
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		return rt.SaveTestCounts(ctx, tree, g.ID(), counts)
+		return rt.SaveTestRecord(ctx, tree, g.ID(), r)
 	})
 }
 

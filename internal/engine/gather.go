@@ -112,7 +112,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 		return err
 	}
 	w.compared = compared
-	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec}) {
+	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec, AnyNames: c.def.AnyNames}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
 	w.refused = c.said.HideAll(w.refused)

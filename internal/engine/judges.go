@@ -27,6 +27,7 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
 	flags = append(flags, hiddenIn(w.compared.Changes)...)
+	flags = append(flags, suspectsIn(w.compared.Changes)...)
 	deciding, err := c.site().Judges(ctx)
 	if err != nil {
 		return nil, err
@@ -56,6 +57,23 @@ func hiddenIn(changes []policy.Change) (flags []string) {
 			}
 			flags = append(flags, f.String())
 		}
+	}
+	return flags
+}
+
+// suspectsIn names the lines of a change by which it could report for its tests.
+func suspectsIn(changes []policy.Change) (flags []string) {
+	const most, longest = 10, 100
+	lines, all := policy.Suspects(changes, most)
+	for _, s := range lines {
+		text := []rune(strings.ToValidUTF8(s.Text, "\uFFFD"))
+		if len(text) > longest {
+			text = append(text[:longest], '…')
+		}
+		flags = append(flags, fmt.Sprintf("look at %s:%d, %s: %+q", strings.Join(printables([]string{s.Path}), ""), s.Line, s.What, string(text)))
+	}
+	if all > most {
+		flags = append(flags, fmt.Sprintf("and %d more lines like these", all-most))
 	}
 	return flags
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -85,7 +86,10 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
 		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
-		a.Reason, a.Words = loop.ReasonAgentExit, or(said, c.current().Acted)
+		a.Reason, a.Words = loop.ReasonAgentExit, c.current().Acted
+		if said != "" {
+			a.Words = "the agent says: " + said
+		}
 	case claim == report.Failed:
 		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
 	case c.def.Tier == loop.TierReport && timedOut:
@@ -129,8 +133,12 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	if err := c.sayRewritable(ctx); err != nil {
 		return a, err
 	}
+	var renamed []string
 	err := c.site().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
-		res, err := c.runGate(ctx, g, at)
+		res, flag, err := c.runGate(ctx, w, g, at)
+		if flag != "" {
+			renamed = append(renamed, strings.Join(printables([]string{g.Name + ": " + flag}), ""))
+		}
 		if err == nil && !res.Pass {
 			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Fail, g.Name, gate.Feedback(res)
 		}
@@ -138,6 +146,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	})
 	if err == nil && a.Verdict == loop.VerdictPass {
 		c.flags, err = c.warn(ctx, w)
+		c.flags = append(c.flags, renamed...)
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
@@ -149,21 +158,22 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	return a, err
 }
 
-// runGate runs one gate of the run and books what it said.
-func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.GateResult, error) {
+// runGate runs one gate of the run and books what it said. The flag is what a
+// human should know of a gate that passed.
+func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at site.Place) (_ loop.GateResult, flag string, err error) {
 	out := c.said.Output()
 	res, err := c.site().RunGate(ctx, g, at, c.freshCopy, out)
 	out.End()
 	if err = errors.Join(err, c.dropFresh(ctx)); err != nil {
-		return res, err
+		return res, "", err
 	}
-	if res, err = c.ratchet(ctx, g, res); err != nil {
-		return res, err
+	if res, flag, err = c.ratchet(ctx, w, g, res); err != nil {
+		return res, "", err
 	}
 	if res.Pass && res.Tests != nil {
-		c.saveCounts(c.current().Tree, g, *res.Tests)
+		c.saveTests(c.current().Tree, g, gate.Record(res))
 	}
-	res.Evidence = c.said.Hide(res.Evidence)
+	res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
 	it := c.current()
 	it.Gates = append(it.Gates, res)
 	c.run.Spent.Gates += res.Took
@@ -174,15 +184,15 @@ func (c *cycle) runGate(ctx context.Context, g gate.Check, at site.Place) (loop.
 	case !res.Pass:
 		verdict = fmt.Sprintf("fail (exit %d)", res.Exit)
 	case res.Tests != nil:
-		verdict = "pass (" + testsRan(res.Tests.Ran()) + ")"
+		verdict = "pass (" + testsReported(res.Tests.Ran()) + ")"
 	}
 	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
-	return res, nil
+	return res, flag, nil
 }
 
-func testsRan(n int) string {
+func testsReported(n int) string {
 	if n == 1 {
-		return "1 test ran"
+		return "1 test reported"
 	}
-	return fmt.Sprintf("%d tests ran", n)
+	return fmt.Sprintf("%d tests reported", n)
 }

@@ -8,9 +8,16 @@ import (
 
 // cargoCount adds up the results of all test programs that cargo test ran, and
 // the summaries of cargo nextest. Benchmarks are no tests.
-type cargoCount struct{ sum }
+type cargoCount struct {
+	sum
+	named
+}
 
 func (c *cargoCount) line(s string) {
+	if name, ok := cargoTest(s); ok {
+		c.saw(name)
+		return
+	}
 	n := sum{spoke: true}
 	if rest, ok := strings.CutPrefix(s, "test result: "); ok {
 		_, rest, _ = strings.Cut(rest, ". ")
@@ -28,6 +35,21 @@ func (c *cargoCount) line(s string) {
 	if ok && clauses(withoutParentheses(rest), ",", n.cargo) {
 		c.add(n)
 	}
+}
+
+// cargoTest matches "test tests::adds ... ok". A test of the documentation has
+// the number of its line in its name, which any change above it moves.
+func cargoTest(s string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(s, "test ")
+	name, verdict, ended := strings.Cut(rest, " ... ")
+	if !ok || !ended || verdict != "ok" && verdict != "FAILED" {
+		return "", false
+	}
+	name = strings.TrimSuffix(name, " - should panic")
+	if strings.Contains(name, " (line ") {
+		name = steady(name)
+	}
+	return name, true
 }
 
 func (s *sum) cargo(n int, word string) bool {
@@ -57,7 +79,7 @@ func withoutParentheses(s string) string {
 	}
 }
 
-func (c *cargoCount) counts() (loop.TestCounts, bool) { return c.named("cargo") }
+func (c *cargoCount) counts() (loop.TestCounts, bool) { return c.countsOf("cargo") }
 
 // dotnetCount adds up the line of each test assembly, and where there is none,
 // as with the terminal logger, the summary of the build.
@@ -106,9 +128,9 @@ func (s *sum) dotnet(word string, n int) bool {
 
 func (d *dotnetCount) counts() (loop.TestCounts, bool) {
 	if d.spoke {
-		return d.named("dotnet")
+		return d.countsOf("dotnet")
 	}
-	return d.summary.named("dotnet")
+	return d.summary.countsOf("dotnet")
 }
 
 // mavenCount adds up the totals of Surefire and Failsafe, one for each module.
@@ -147,4 +169,4 @@ func (m *mavenCount) line(s string) {
 	}
 }
 
-func (m *mavenCount) counts() (loop.TestCounts, bool) { return m.named("maven") }
+func (m *mavenCount) counts() (loop.TestCounts, bool) { return m.countsOf("maven") }

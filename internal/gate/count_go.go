@@ -45,14 +45,20 @@ const maxPackages = 4096
 // build, or its process died) counts as one that failed.
 type goCount struct {
 	sum
+	named
 	guilty  map[string]struct{} // packages under test that have a failed test
+	broken  map[string]struct{} // packages that failed
 	verbose bool                // "=== RUN" was seen outside of events
+	pending []string            // tests of -v whose package is named below them
 }
 
 func (g *goCount) event(e event) {
 	if e.Test == "" {
 		g.packageEnded(e)
 		return
+	}
+	if (e.Action == "pass" || e.Action == "fail") && !strings.Contains(e.Test, "/") {
+		g.saw(e.Package + "." + e.Test)
 	}
 	switch e.Action {
 	case "pass":
@@ -76,6 +82,7 @@ func (g *goCount) packageEnded(e event) {
 		if _, known := g.guilty[e.Package]; !known {
 			g.failed++
 		}
+		g.breaks(e.Package)
 	case "pass", "skip":
 	default:
 		return
@@ -95,11 +102,22 @@ func (g *goCount) line(s string) {
 	if !g.verbose {
 		return
 	}
+	if pkg, ok := packageLine(s); ok {
+		g.endPending(pkg)
+		if strings.HasPrefix(s, "FAIL") {
+			g.breaks(pkg)
+		}
+		return
+	}
 	verdict, found := strings.CutPrefix(strings.TrimLeft(s, " "), "--- ")
 	if !found || !strings.HasSuffix(s, "s)") {
 		return
 	}
-	switch word, _, _ := strings.Cut(verdict, ": "); word {
+	word, rest, _ := strings.Cut(verdict, ": ")
+	if test, _, ok := strings.Cut(rest, " ("); ok && s[0] == '-' && (word == "PASS" || word == "FAIL") && len(g.pending) < maxNames {
+		g.pending = append(g.pending, test)
+	}
+	switch word {
 	case "PASS":
 		g.passed++
 	case "FAIL":
@@ -109,4 +127,39 @@ func (g *goCount) line(s string) {
 	}
 }
 
-func (g *goCount) counts() (loop.TestCounts, bool) { return g.named("go") }
+// packageLine reads the line with which go test ends a package.
+func packageLine(s string) (pkg string, ok bool) {
+	f := strings.Split(s, "\t")
+	if len(f) < 2 || strings.TrimSpace(f[0]) != "ok" && f[0] != "FAIL" {
+		return "", false
+	}
+	pkg, _, _ = strings.Cut(f[1], " ")
+	return pkg, pkg != ""
+}
+
+func (g *goCount) endPending(pkg string) {
+	for _, test := range g.pending {
+		g.saw(pkg + "." + test)
+	}
+	g.pending = nil
+}
+
+func (g *goCount) breaks(pkg string) {
+	if g.broken == nil {
+		g.broken = map[string]struct{}{}
+	}
+	if len(g.broken) <= maxBroken {
+		g.broken[pkg] = struct{}{}
+	}
+}
+
+// names are the tests at the top of each package. Subtests may have names that
+// are made while they run.
+func (g *goCount) names() []string {
+	if len(g.pending) > 0 {
+		return nil // Of these no package is known.
+	}
+	return g.all("go", 0)
+}
+
+func (g *goCount) counts() (loop.TestCounts, bool) { return g.countsOf("go") }

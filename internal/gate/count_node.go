@@ -53,7 +53,7 @@ func (s *sum) node(key string, n int) bool {
 	return true
 }
 
-func (n *nodeCount) counts() (loop.TestCounts, bool) { return n.named("node") }
+func (n *nodeCount) counts() (loop.TestCounts, bool) { return n.countsOf("node") }
 
 // jestCount adds up the line "Tests:" of jest. A suite that could not be run
 // has no tests in it; if nothing else failed, it counts as a failed one.
@@ -101,7 +101,7 @@ func (s *sum) jest(n int, word string) bool {
 	return true
 }
 
-func (j *jestCount) counts() (loop.TestCounts, bool) { return j.named("jest") }
+func (j *jestCount) counts() (loop.TestCounts, bool) { return j.countsOf("jest") }
 
 // vitestCount adds up the line "Tests" of vitest, and files like jest's suites.
 type vitestCount struct {
@@ -152,7 +152,7 @@ func vitestSum(s string) (sum, bool) {
 	return n, ok && total
 }
 
-func (v *vitestCount) counts() (loop.TestCounts, bool) { return v.named("vitest") }
+func (v *vitestCount) counts() (loop.TestCounts, bool) { return v.countsOf("vitest") }
 
 // mochaCount adds up "3 passing (10ms)" and, in the lines right below, what is
 // pending and failing.
@@ -185,4 +185,4 @@ func mochaPassing(s string) bool {
 	return ok && closed && unit != s && (unit == "ms" || unit == "s" || unit == "m" || unit == "h")
 }
 
-func (m *mochaCount) counts() (loop.TestCounts, bool) { return m.named("mocha") }
+func (m *mochaCount) counts() (loop.TestCounts, bool) { return m.countsOf("mocha") }

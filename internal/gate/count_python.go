@@ -9,9 +9,16 @@ import (
 // pytestCount adds up the last lines of pytest, with or without their frame of
 // equals signs. A test that is expected to fail has given no verdict and
 // counts as skipped, so that marking a test does not keep the count.
-type pytestCount struct{ sum }
+type pytestCount struct {
+	sum
+	named
+}
 
 func (p *pytestCount) line(s string) {
+	if name, ok := pytestTest(s); ok {
+		p.saw(name)
+		return
+	}
 	at := strings.LastIndex(s, " in ")
 	if at < 0 || !isDuration(strings.Trim(s[at+4:], " =")) {
 		return
@@ -25,6 +32,27 @@ func (p *pytestCount) line(s string) {
 	if clauses(body, ",", n.pytest) && n.spoke {
 		p.add(n)
 	}
+}
+
+// pytestTest matches the line of a test, as -v prints it, with or without
+// workers, and as the summary of -rA has it. Its parameters are no part of its
+// name: they may be made while it runs.
+func pytestTest(s string) (name string, ok bool) {
+	for _, verdict := range []string{"PASSED", "FAILED"} {
+		before, after, found := strings.Cut(s, verdict)
+		if !found {
+			continue
+		}
+		id := strings.TrimSpace(before)
+		if id == "" || strings.HasPrefix(id, "[gw") {
+			id, _, _ = strings.Cut(strings.TrimSpace(after), " - ")
+		}
+		id, _, _ = strings.Cut(id, "[")
+		if file, _, ok := strings.Cut(id, "::"); ok && strings.HasSuffix(file, ".py") && !strings.Contains(file, " ") {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // pytest takes one clause of pytest's last line. Warnings alone are no result,
@@ -57,12 +85,14 @@ func isDuration(s string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789.") == ""
 }
 
-func (p *pytestCount) counts() (loop.TestCounts, bool) { return p.named("pytest") }
+func (p *pytestCount) counts() (loop.TestCounts, bool) { return p.countsOf("pytest") }
 
 // unittestCount adds up what Python's unittest says last: how many ran, and in
 // the next line that is not empty how they ended.
 type unittestCount struct {
 	sum
+	named
+	title string // a test whose verdict stands below it, behind its description
 	ran   int
 	ended bool // "Ran 3 tests" was the last line
 }
@@ -72,6 +102,7 @@ func (u *unittestCount) line(s string) {
 		u.ran, u.ended = n, true
 		return
 	}
+	u.test(s)
 	if !u.ended || strings.TrimSpace(s) == "" {
 		return
 	}
@@ -86,6 +117,28 @@ func (u *unittestCount) line(s string) {
 	}
 	n.passed = max(0, u.ran-n.failed-n.skipped)
 	u.add(n)
+}
+
+// test takes "test_it (mod.Case.test_it) ... ok", or the two lines of a test
+// with a description.
+func (u *unittestCount) test(s string) {
+	title, verdict, ended := strings.Cut(s, " ... ")
+	if isUnittest(title) {
+		u.title = title
+	}
+	if !ended {
+		return
+	}
+	if u.title != "" && (verdict == "ok" || verdict == "FAIL" || verdict == "ERROR") {
+		u.saw(u.title)
+	}
+	u.title = ""
+}
+
+// isUnittest matches "test_it (mod.Case.test_it)".
+func isUnittest(s string) bool {
+	method, rest, ok := strings.Cut(s, " (")
+	return ok && strings.HasPrefix(method, "test") && !strings.Contains(method, " ") && strings.HasSuffix(rest, ")")
 }
 
 func (s *sum) unittest(word string, n int) bool {
@@ -115,4 +168,4 @@ func unittestRan(s string) (int, bool) {
 	return n, ok && (word == "test" || word == "tests")
 }
 
-func (u *unittestCount) counts() (loop.TestCounts, bool) { return u.named("unittest") }
+func (u *unittestCount) counts() (loop.TestCounts, bool) { return u.countsOf("unittest") }

@@ -14,6 +14,7 @@ import (
 // Lines like "ok 1" are TAP only if a version or a plan says so.
 type tapCount struct {
 	sum
+	named
 	stream tapStream
 }
 
@@ -111,6 +112,9 @@ func (t *tapCount) point(s string, top bool) {
 	if top {
 		t.stream.points++
 	}
+	if !givesNoVerdict(rest) {
+		t.saw(tapTitle(rest))
+	}
 	switch {
 	case givesNoVerdict(rest):
 		t.stream.skipped++
@@ -119,6 +123,14 @@ func (t *tapCount) point(s string, top bool) {
 	default:
 		t.stream.passed++
 	}
+}
+
+// tapTitle is what stands behind the number of a point.
+func tapTitle(point string) string {
+	title := strings.TrimLeft(point, " 0123456789")
+	title = strings.TrimPrefix(strings.TrimSpace(title), "- ")
+	title, _, _ = strings.Cut(title, " #")
+	return steady(title)
 }
 
 // givesNoVerdict reports whether a point ends in a directive. A hash in a
@@ -145,5 +157,5 @@ func (t *tapCount) counts() (loop.TestCounts, bool) {
 	if t.stream.real() {
 		all.add(t.stream.total())
 	}
-	return all.named("tap")
+	return all.countsOf("tap")
 }

@@ -107,8 +107,8 @@ func (s *sum) add(o sum) {
 	s.spoke = s.spoke || o.spoke
 }
 
-// named is the sum as the counts of a format, if its runner spoke.
-func (s *sum) named(format string) (loop.TestCounts, bool) {
+// countsOf is the sum as the counts of a format, if its runner spoke.
+func (s *sum) countsOf(format string) (loop.TestCounts, bool) {
 	if !s.spoke {
 		return loop.TestCounts{}, false
 	}

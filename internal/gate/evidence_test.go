@@ -67,14 +67,14 @@ func TestGoTestsThatVanishMakeTheGateFail(t *testing.T) {
 		note       string
 	}{
 		"they are all there":          {"go test ./...", twoTests, two, true, tests("go", 2, 0, 0), ""},
-		"one was deleted":             {"go test ./...", oneTest, two, false, tests("go", 1, 0, 0), "fewer tests ran than on the base: 1, not 2"},
-		"one is skipped":              {"go test ./...", skipped, two, false, tests("go", 1, 0, 1), "fewer tests ran than on the base: 1, not 2"},
+		"one was deleted":             {"go test ./...", oneTest, two, false, tests("go", 1, 0, 0), "fewer tests reported than on the base: 1, not 2"},
+		"one is skipped":              {"go test ./...", skipped, two, false, tests("go", 1, 0, 1), "fewer tests reported than on the base: 1, not 2"},
 		"one fails":                   {"go test ./...", failing, two, false, tests("go", 1, 1, 0), ""},
 		"one fails and nobody cares":  {"go test ./... || true", failing, nil, false, tests("go", 1, 1, 0), "its output says that 1 of 2 tests failed, in spite of exit status 0"},
-		"none is left":                {"go test ./...", "package m\n", nil, false, tests("go", 0, 0, 0), "no tests ran"},
-		"none has the name":           {"go test -run NoSuch ./...", twoTests, nil, false, tests("go", 0, 0, 0), "no tests ran"},
-		"the program leaves early":    {"go test ./...", leaves, nil, false, tests("go", 0, 0, 0), "no tests ran"},
-		"it leaves early and boasts":  {"go test ./...", boasts, two, false, tests("go", 0, 0, 0), "no tests ran"},
+		"none is left":                {"go test ./...", "package m\n", nil, false, tests("go", 0, 0, 0), "no tests reported"},
+		"none has the name":           {"go test -run NoSuch ./...", twoTests, nil, false, tests("go", 0, 0, 0), "no tests reported"},
+		"the program leaves early":    {"go test ./...", leaves, nil, false, tests("go", 0, 0, 0), "no tests reported"},
+		"it leaves early and boasts":  {"go test ./...", boasts, two, false, tests("go", 0, 0, 0), "no tests reported"},
 		"it does not compile":         {"go test ./...", "package m\n\nvar x int = \"\"\n", nil, false, tests("go", 0, 1, 0), ""},
 		"only some of them are asked": {"go test -run TestA ./...", twoTests, nil, true, tests("go", 1, 0, 0), ""},
 		"behind another program":      {"go vet ./... && go test -count=1 ./...", twoTests, two, true, tests("go", 2, 0, 0), ""},
@@ -133,7 +133,7 @@ func TestAGateThatOnlySaysThatItRanTestsCountsNothing(t *testing.T) {
 		pass       bool
 	}{
 		"a boast":                       {"echo ALL TESTS PASSED", "", nil, true},
-		"a boast instead of the tests":  {"echo ALL TESTS PASSED", "fewer tests ran than on the base: none could be counted, not 2", new(tests("go", 2, 0, 0)), false},
+		"a boast instead of the tests":  {"echo ALL TESTS PASSED", "fewer tests reported than on the base: none could be counted, not 2", new(tests("go", 2, 0, 0)), false},
 		"a script of tests":             {"./run-tests.sh", "no test counts in its output: only the exit status counted", nil, true},
 		"a pipe":                        {"sh run-tests.sh | cat", "no test counts in its output: only the exit status counted", nil, true},
 		"the shell's own test":          {"test -d . && [ -e run-tests.sh ]", "", nil, true},
@@ -189,8 +189,8 @@ func TestWhoeverListensToAGateDoesNotChangeItsCounts(t *testing.T) {
 }
 
 func TestFeedbackOfAGateThatIsNotBelievedSaysWhy(t *testing.T) {
-	got := gate.Feedback(loop.GateResult{Name: "verify", Note: "no tests ran", Evidence: "ok"})
-	if want := "verify failed: no tests ran:\nok"; got != want {
+	got := gate.Feedback(loop.GateResult{Name: "verify", Note: "no tests reported", Evidence: "ok"})
+	if want := "verify failed: no tests reported:\nok"; got != want {
 		t.Errorf("feedback = %q, want %q", got, want)
 	}
 }

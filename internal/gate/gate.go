@@ -1,13 +1,14 @@
 // Package gate runs the checks by which the runtime, and not the agent,
 // decides whether a tree is good: commands whose exit status is the verdict,
-// unless their own output proves that it is no evidence.
+// unless their own output contradicts it.
 //
 // A gate runs in a directory that its caller has made from exactly the tree
 // under judgement. The package trusts nothing that the agent wrote about it:
 // words never make a gate pass. What it counts in the output of test runners
-// can only make one fail that would have passed. It writes nothing, and it
-// reads a command line to make it countable, never to find out whether it is
-// safe.
+// can only make one fail that would have passed: code under test shares a
+// process with its tests, so a report can be forged and proves nothing. It
+// writes nothing, and it reads a command line to make it countable, never to
+// find out whether it is safe.
 package gate
 
 import (
@@ -103,8 +104,9 @@ func try(ctx context.Context, c Command, s script) (loop.GateResult, error) {
 	}
 	g := loop.GateResult{
 		Name: c.Name, Kind: "command", Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
-		Evidence: strings.TrimSpace(tail.String()), Took: res.Took, Tests: out.counted(c.files(), earlier),
+		Evidence: strings.TrimSpace(tail.String()), Took: res.Took,
 	}
+	g.Tests, g.Names = out.counted(c.files(), earlier)
 	if res.Ended == proc.TimedOut {
 		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", c.Timeout))
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,12 +13,13 @@ import (
 const maxScript = 16 << 10
 
 // Instrument makes calls of go test in a line for the shell print events, so
-// that they can be counted, by inserting -json after the word test. It does so
-// only where nothing else reads the output and where the events replace what
-// go test would have printed: not in a pipeline, a substitution, a function,
-// under a redirection of standard output or an alias, and not for calls that
-// run no tests or choose their output themselves. All other bytes stay as they
-// are; ok says whether anything was inserted.
+// that they can be counted, by inserting -json after the word test, and calls
+// of pytest name the tests that passed, by inserting -rfEp. It does so only
+// where nothing else reads the output and where what is added can be taken out
+// again: not in a pipeline, a substitution, a function, under a redirection of
+// standard output or an alias, and not for calls that run no tests or choose
+// their output themselves. All other bytes stay as they are; ok says whether
+// anything was inserted.
 //
 // It is for counting only. What a line may do is never decided by reading it.
 func Instrument(line string) (instrumented string, ok bool) {
@@ -28,7 +30,9 @@ func Instrument(line string) (instrumented string, ok bool) {
 // script is what was read from a line for the shell.
 type script struct {
 	instrumented string
-	verbose      bool // an instrumented call asked for all output
+	golang       bool // calls of go test are instrumented
+	pytest       bool // calls of pytest are
+	verbose      bool // an instrumented call of go test asked for all output
 	tests        bool // some command looks like a test runner
 }
 
@@ -42,12 +46,13 @@ func parse(line string) script {
 	if err != nil {
 		return s
 	}
-	var at []uint
+	var at []insertion
 	if plainWords(file) {
-		at, s.verbose = goTests(file)
+		at, s.verbose = insertions(file)
 	}
-	for _, offset := range slices.Backward(at) {
-		s.instrumented = s.instrumented[:offset] + " -json" + s.instrumented[offset:]
+	for _, i := range slices.Backward(at) {
+		s.instrumented = s.instrumented[:i.offset] + i.flag + s.instrumented[i.offset:]
+		s.golang, s.pytest = s.golang || i.flag == goFlag, s.pytest || i.flag == pytestFlag
 	}
 	s.tests = runsTests(file)
 	return s
@@ -72,8 +77,19 @@ func plainWords(file *syntax.File) bool {
 	return fine
 }
 
-// goTests lists the offsets behind the word test of the calls to instrument.
-func goTests(file *syntax.File) (at []uint, verbose bool) {
+// insertion is a flag that makes a call countable.
+type insertion struct {
+	offset uint // in the line
+	flag   string
+}
+
+const (
+	goFlag     = " -json"
+	pytestFlag = " -rfEp" // what pytest sums up by default, and the tests that passed
+)
+
+// insertions lists the flags to insert, in the order of the line.
+func insertions(file *syntax.File) (at []insertion, verbose bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
@@ -84,14 +100,46 @@ func goTests(file *syntax.File) (at []uint, verbose bool) {
 			return false
 		case *syntax.CallExpr:
 			if isGoTest(n.Args) {
-				at = append(at, n.Args[1].End().Offset())
+				at = append(at, insertion{n.Args[1].End().Offset(), goFlag})
 				verbose = verbose || asksForAll(n.Args[2:])
+			}
+			if i := pytestWord(n.Args); i >= 0 && !choosesSummary(n.Args[i+1:]) {
+				at = append(at, insertion{n.Args[i].End().Offset(), pytestFlag})
 			}
 		}
 		return true
 	})
-	slices.Sort(at)
+	slices.SortFunc(at, func(a, b insertion) int { return cmp.Compare(a.offset, b.offset) })
 	return at, verbose
+}
+
+// pytestWord is the place of the word pytest in a call of it: by its name, as a
+// module of Python, or behind a program that prepares its environment. It is -1
+// for any other call.
+func pytestWord(args []*syntax.Word) int {
+	i := 0
+	if len(args) > 2 && slices.Contains([]string{"uv", "poetry", "pdm", "pipenv", "hatch", "rye"}, args[0].Lit()) && args[1].Lit() == "run" {
+		i = 2
+	}
+	if len(args) > i+2 && (args[i].Lit() == "python" || args[i].Lit() == "python3") && args[i+1].Lit() == "-m" {
+		i += 2
+	}
+	if i < len(args) && args[i].Lit() == "pytest" {
+		return i
+	}
+	return -1
+}
+
+// choosesSummary reports whether a call of pytest says what it sums up, or runs
+// no tests.
+func choosesSummary(args []*syntax.Word) bool {
+	for _, w := range args {
+		text := literal(w)
+		if strings.HasPrefix(text, "-r") || slices.Contains([]string{"--no-summary", "--collect-only", "--co", "--help", "-h", "--version", "-V", "--fixtures", "--markers"}, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // inputs are the redirections that leave standard output alone, unless they

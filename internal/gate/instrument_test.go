@@ -115,3 +115,38 @@ func onlyInserted(before, after string) bool {
 	const inserted = " -json"
 	return len(after) > len(before) && strings.ReplaceAll(after, inserted, "") == strings.ReplaceAll(before, inserted, "")
 }
+
+func TestCallsOfPytestAreMadeToNameWhatPassed(t *testing.T) {
+	for line, want := range map[string]string{
+		"pytest":                              "pytest -rfEp",
+		"pytest -q tests/":                    "pytest -rfEp -q tests/",
+		"python -m pytest -x":                 "python -m pytest -rfEp -x",
+		"uv run pytest":                       "uv run pytest -rfEp",
+		"poetry run python3 -m pytest":        "poetry run python3 -m pytest -rfEp",
+		"cd sub && PYTHONPATH=. pytest 2>&1":  "cd sub && PYTHONPATH=. pytest -rfEp 2>&1",
+		"go test ./... && pytest && go vet .": "go test -json ./... && pytest -rfEp && go vet .",
+		"pytest -ra":                          "",
+		"pytest -q -rA tests":                 "",
+		"pytest --no-summary":                 "",
+		"pytest --collect-only -q":            "",
+		"pytest | tee log":                    "",
+		"pytest > log":                        "",
+		". .venv/bin/activate && pytest":      "",
+		"pip install pytest":                  "",
+		"grep pytest setup.cfg":               "",
+		"python -m pytest_cov":                "",
+		"uv add pytest":                       "",
+		"echo pytest":                         "",
+		"x=$(pytest)":                         "",
+		"python -c 'import pytest'":           "",
+		"coverage run -m pytest":              "",
+	} {
+		got, ok := gate.Instrument(line)
+		if want == "" {
+			want = line
+		}
+		if got != want || ok != (want != line) {
+			t.Errorf("%q becomes %q, want %q", line, got, want)
+		}
+	}
+}

@@ -11,17 +11,18 @@ import (
 const uncounted = "no test counts in its output: only the exit status counted"
 
 // Judge holds what a gate counted against its exit status and against the
-// counts of the same gate on the base; nil if that was not counted. It makes
-// passes of failures never, and failures of passes where the output proves
-// that the exit status is no evidence:
+// counts of the same gate on the base; nil if that was not counted. It never
+// turns a failure into a pass, and turns a pass into a failure where the output
+// contradicts the exit status:
 //
 //   - tests failed all the same,
-//   - none ran, or
-//   - fewer ran than on the base. A gate that was counted on the base and
-//     cannot be counted any more has proven none.
+//   - none reported, or
+//   - fewer reported than on the base. A gate that was counted on the base and
+//     cannot be counted any more has reported none.
 //
 // Note then says why. A gate that was never counted is judged by its exit
-// status alone. Judging twice changes nothing.
+// status alone. Judging twice changes nothing. Which tests reported is compared
+// by Comparison.
 func Judge(res loop.GateResult, base *loop.TestCounts) loop.GateResult {
 	if base != nil {
 		res.Base = new(*base)
@@ -43,17 +44,17 @@ func objection(tests, base *loop.TestCounts) string {
 	}
 	switch {
 	case tests == nil && before > 0:
-		return fmt.Sprintf("fewer tests ran than on the base: none could be counted, not %d", before)
+		return fmt.Sprintf("fewer tests reported than on the base: none could be counted, not %d", before)
 	case tests == nil:
 		return ""
 	case tests.Failed > 0:
 		return fmt.Sprintf("its output says that %d of %d tests failed, in spite of exit status 0", tests.Failed, tests.Ran())
 	case tests.Ran() == 0 && tests.Skipped > 0:
-		return fmt.Sprintf("no tests ran (%d skipped)", tests.Skipped)
+		return fmt.Sprintf("no tests reported (%d skipped)", tests.Skipped)
 	case tests.Ran() == 0:
-		return "no tests ran"
+		return "no tests reported"
 	case tests.Ran() < before:
-		return fmt.Sprintf("fewer tests ran than on the base: %d, not %d", tests.Ran(), before)
+		return fmt.Sprintf("fewer tests reported than on the base: %d, not %d", tests.Ran(), before)
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func TestAnExitStatusIsBelievedUnlessTheOutputProvesOtherwise(t *testing.T) {
+func TestAnExitStatusIsBelievedUnlessTheOutputContradictsIt(t *testing.T) {
 	go3, none := tests("go", 3, 0, 1), tests("go", 0, 0, 0)
 	for name, c := range map[string]struct {
 		tests, base *loop.TestCounts
@@ -22,25 +22,25 @@ func TestAnExitStatusIsBelievedUnlessTheOutputProvesOtherwise(t *testing.T) {
 		pass        bool
 		note        string
 	}{
-		"tests ran":                           {&go3, nil, 0, true, ""},
+		"tests reported":                      {&go3, nil, 0, true, ""},
 		"as many as on the base":              {&go3, new(tests("go", 2, 1, 0)), 0, true, ""},
 		"more than on the base":               {&go3, new(tests("go", 1, 0, 9)), 0, true, ""},
 		"the base had none":                   {&go3, &none, 0, true, ""},
-		"fewer than on the base":              {&go3, new(tests("go", 4, 0, 0)), 0, false, "fewer tests ran than on the base: 3, not 4"},
-		"what failed on the base is gone":     {&go3, new(tests("go", 3, 1, 0)), 0, false, "fewer tests ran than on the base: 3, not 4"},
-		"one more is skipped":                 {new(tests("go", 2, 0, 2)), &go3, 0, false, "fewer tests ran than on the base: 2, not 3"},
-		"none ran":                            {&none, nil, 0, false, "no tests ran"},
-		"none ran, on the base neither":       {&none, &none, 0, false, "no tests ran"},
-		"all were skipped":                    {new(tests("go", 0, 0, 2)), nil, 0, false, "no tests ran (2 skipped)"},
+		"fewer than on the base":              {&go3, new(tests("go", 4, 0, 0)), 0, false, "fewer tests reported than on the base: 3, not 4"},
+		"what failed on the base is gone":     {&go3, new(tests("go", 3, 1, 0)), 0, false, "fewer tests reported than on the base: 3, not 4"},
+		"one more is skipped":                 {new(tests("go", 2, 0, 2)), &go3, 0, false, "fewer tests reported than on the base: 2, not 3"},
+		"none ran":                            {&none, nil, 0, false, "no tests reported"},
+		"none ran, on the base neither":       {&none, &none, 0, false, "no tests reported"},
+		"all were skipped":                    {new(tests("go", 0, 0, 2)), nil, 0, false, "no tests reported (2 skipped)"},
 		"one failed all the same":             {new(tests("go", 2, 1, 0)), nil, 0, false, "its output says that 1 of 3 tests failed, in spite of exit status 0"},
 		"nothing was ever counted":            {nil, nil, 0, true, ""},
-		"nothing is counted any more":         {nil, &go3, 0, false, "fewer tests ran than on the base: none could be counted, not 3"},
+		"nothing is counted any more":         {nil, &go3, 0, false, "fewer tests reported than on the base: none could be counted, not 3"},
 		"nothing to count, none on the base":  {nil, &none, 0, true, ""},
 		"it failed by its exit status":        {&go3, nil, 1, false, ""},
 		"it failed, and fewer ran":            {&go3, new(tests("go", 9, 0, 0)), 1, false, ""},
 		"another runner with as many":         {new(tests("vitest", 3, 0, 0)), new(tests("mocha", 3, 0, 0)), 0, true, ""},
-		"another runner with fewer":           {new(tests("vitest", 2, 0, 0)), new(tests("mocha", 3, 0, 0)), 0, false, "fewer tests ran than on the base: 2, not 3"},
-		"one of two runners is gone, counted": {new(tests("go", 3, 0, 0)), new(tests("go+node", 5, 0, 0)), 0, false, "fewer tests ran than on the base: 3, not 5"},
+		"another runner with fewer":           {new(tests("vitest", 2, 0, 0)), new(tests("mocha", 3, 0, 0)), 0, false, "fewer tests reported than on the base: 2, not 3"},
+		"one of two runners is gone, counted": {new(tests("go", 3, 0, 0)), new(tests("go+node", 5, 0, 0)), 0, false, "fewer tests reported than on the base: 3, not 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := loop.GateResult{Name: "verify", Exit: c.exit, Pass: c.exit == 0, Tests: c.tests}

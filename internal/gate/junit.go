@@ -135,7 +135,13 @@ func (r Reports) find(fsys fs.FS, folder string, patterns []string) {
 // that breaks off counts up to there. Reports are written by the process under
 // test, which can write what it wants.
 func ReadJUnit(fsys fs.FS, earlier Reports) (loop.TestCounts, bool) {
+	all, _ := readReports(fsys, earlier)
+	return all.countsOf("junit")
+}
+
+func readReports(fsys fs.FS, earlier Reports) (sum, []string) {
 	var all sum
+	var names named
 	now := FindReports(fsys)
 	left := int64(maxAllXML)
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -146,20 +152,20 @@ func ReadJUnit(fsys fs.FS, earlier Reports) (loop.TestCounts, bool) {
 		if err != nil {
 			continue
 		}
-		n, size := readReport(io.LimitReader(f, min(left, maxReport)))
+		n, size := readReport(io.LimitReader(f, min(left, maxReport)), &names)
 		_ = f.Close()
 		left -= size
 		all.add(n)
 	}
-	return all.named("junit")
+	return all, names.all("junit", all.passed+all.failed)
 }
 
 // readReport counts the cases of one report and says how much of it was read.
 // A document whose root is no suite of tests is none.
-func readReport(r io.Reader) (sum, int64) {
+func readReport(r io.Reader, names *named) (sum, int64) {
 	in := &metered{r: r}
 	d := xml.NewDecoder(in)
-	var doc junitDoc
+	doc := junitDoc{named: names}
 	for {
 		in.token = 0
 		token, err := d.Token()
@@ -172,6 +178,8 @@ func readReport(r io.Reader) (sum, int64) {
 // junitDoc is a report as far as it was read.
 type junitDoc struct {
 	sum
+	*named
+	name            string   // of the case at hand
 	open            []string // elements
 	failed, skipped bool     // the case at hand
 }
@@ -199,7 +207,7 @@ func (j *junitDoc) start(t xml.StartElement) {
 	name := t.Name.Local
 	switch {
 	case name == "testcase":
-		j.failed = false
+		j.failed, j.name = false, caseName(t.Attr)
 		j.skipped = slices.ContainsFunc(t.Attr, func(a xml.Attr) bool { return a.Name.Local == "status" && a.Value == "notrun" })
 	case len(j.open) < 2 || j.open[len(j.open)-2] != "testcase":
 	case name == "failure" || name == "error":
@@ -218,6 +226,23 @@ func (j *junitDoc) end() {
 	default:
 		j.passed++
 	}
+	if j.failed || !j.skipped {
+		j.saw(j.name)
+	}
+}
+
+// caseName is the name of a case below that of its class.
+func caseName(attr []xml.Attr) string {
+	var class, name string
+	for _, a := range attr {
+		switch a.Name.Local {
+		case "classname":
+			class = a.Value
+		case "name":
+			name = a.Value
+		}
+	}
+	return steady(class) + " " + steady(name)
 }
 
 // metered fails when a single token is too long: a tag with millions of

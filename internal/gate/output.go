@@ -3,6 +3,7 @@ package gate
 import (
 	"io"
 	"os"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -12,7 +13,8 @@ import (
 type output struct {
 	Counter
 	shown io.Writer
-	plain *plain // nil if the line is run as it was written
+	plain *plain   // turns the events of go test back; nil if there are none
+	names *unnamed // takes the names of pytest out again; nil if there are none
 }
 
 func newOutput(tail io.Writer, c Command, s script) *output {
@@ -20,7 +22,11 @@ func newOutput(tail io.Writer, c Command, s script) *output {
 	if c.Output != nil {
 		o.shown = io.MultiWriter(tail, &listener{to: c.Output})
 	}
-	if s.instrumented != c.Line {
+	if s.pytest {
+		o.names = &unnamed{to: o.shown}
+		o.shown = o.names
+	}
+	if s.golang {
 		o.plain = &plain{to: o.shown, verbose: s.verbose}
 		o.shown = o.plain
 	}
@@ -39,10 +45,15 @@ func (o *output) Write(p []byte) (int, error) {
 
 // end shows what was held back.
 func (o *output) end() error {
-	if o.plain == nil {
-		return nil
+	if o.plain != nil {
+		if err := o.plain.Close(); err != nil {
+			return err
+		}
 	}
-	return o.plain.Close()
+	if o.names != nil {
+		return o.names.end()
+	}
+	return nil
 }
 
 // listener passes on what a gate prints until the first error. Whether anybody
@@ -61,20 +72,29 @@ func (l *listener) Write(p []byte) (int, error) {
 }
 
 // counted returns the counts of the output, else those of the reports, else
-// nil. Never both: most runners that write reports also print their sum.
-func (o *output) counted(dir string, earlier Reports) *loop.TestCounts {
-	if n, ok := o.Counts(); ok {
-		return &n
+// nil. Never both: most runners that write reports also print their sum. Names
+// that the output does not have are taken from reports of as many tests.
+func (o *output) counted(dir string, earlier Reports) (*loop.TestCounts, loop.TestNames) {
+	counts, spoke := o.Counts()
+	names := o.Names()
+	if len(names.Ran) > 0 {
+		return &counts, names
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil
+	var all sum
+	if root, err := os.OpenRoot(dir); err == nil {
+		defer root.Close()
+		all, names.Ran = readReports(root.FS(), earlier)
+		slices.Sort(names.Ran)
 	}
-	defer root.Close()
-	if n, ok := ReadJUnit(root.FS(), earlier); ok {
-		return &n
+	switch reported, ok := all.countsOf("junit"); {
+	case !spoke && !ok:
+		return nil, loop.TestNames{}
+	case !spoke:
+		return &reported, names
+	case reported.Ran() != counts.Ran():
+		names.Ran = nil
 	}
-	return nil
+	return &counts, names
 }
 
 // reportsIn lists the reports of a folder. One that cannot be opened has none;

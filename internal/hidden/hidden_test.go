@@ -121,6 +121,28 @@ func TestThePlacesOfAPatchAreThoseOfTheNewFiles(t *testing.T) {
 	}
 }
 
+func TestAPatchKeepsWhatIsSeenAndShowsWhatIsNot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"+plain\tä 😀\ufe0f\r\n":        "",
+		"+\ufefffirst\n-\ufefffirst\n": "",
+		"+caf\xe9\n":                   "",
+		"+a\x1b[2Jb\n":                 "+a\\x1b[2Jb\n",
+		"+a\rb\n":                      "+a\\rb\n",
+		"+a\u202eb \ufeff\n":           "+a\\u202eb \\ufeff\n",
+		"+\x9b2J\u009b2J\n":            "+\\x9b2J\\u009b2J\n",
+		"+\x07\x7f\x00":                "+\\a\\x7f\\x00",
+	} {
+		got, escaped := hidden.ShowPatch([]byte(text))
+		if want == "" {
+			want = text
+		}
+		if string(got) != want || (escaped > 0) != (want != text) {
+			t.Errorf("%q is shown as %q with %d escapes, want %q", text, got, escaped, want)
+		}
+	}
+}
+
 func FuzzInPatch(f *testing.F) {
 	f.Add(strings.ReplaceAll(patch, "~", "\u202e"))
 	f.Add("@@ -1 +9223372036854775807,99999999999999999999 @@\n+\u202e\n")

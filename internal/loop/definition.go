@@ -22,6 +22,7 @@ type Definition struct {
 	Scope          []string `json:"scope,omitempty"`
 	Protect        []string `json:"protect,omitempty"`
 	AllowExec      bool     `json:"allow_exec,omitempty"` // files may become executable
+	AnyNames       bool     `json:"any_names,omitempty"`  // new files may have names that Windows cannot hold
 	Verify         string   `json:"verify,omitempty"`
 	Guard          string   `json:"guard,omitempty"`
 	Flaky          string   `json:"flaky,omitempty"` // "2 of 3": so many tries of a gate must pass; empty: one try

@@ -81,13 +81,18 @@ type GateResult struct {
 	Evidence string        `json:"evidence"` // bounded tail of what it printed
 	Took     time.Duration `json:"took"`
 
-	Tests *TestCounts `json:"tests,omitempty"` // what its output proves to have run; nil if nothing in it could be counted
+	Tests *TestCounts `json:"tests,omitempty"` // what reported in its output; nil if nothing in it could be counted
 	Base  *TestCounts `json:"base,omitempty"`  // the same gate on the base, where it was counted
 	Note  string      `json:"note,omitempty"`  // why only the exit status counted, or why it failed in spite of it
 	Tries []Try       `json:"tries,omitempty"` // every try, if the definition allows more than one
+
+	// Names are the tests behind Tests, where the output names them. They are
+	// compared with those of the base and are not kept with the run.
+	Names TestNames `json:"-"`
 }
 
-// TestCounts is how many tests a gate's output proves to have run.
+// TestCounts is how many tests reported in a gate's output. The code under test
+// writes to the same stream as its runner, so a report is evidence and no proof.
 type TestCounts struct {
 	Format  string `json:"format"` // go, junit, tap, node, pytest, unittest, cargo
 	Passed  int    `json:"passed"`
@@ -95,8 +100,26 @@ type TestCounts struct {
 	Skipped int    `json:"skipped"`
 }
 
-// Ran is how many tests were really carried out. A skipped one was not.
+// Ran is how many tests reported a result. A skipped one has none.
 func (c TestCounts) Ran() int { return c.Passed + c.Failed }
+
+// TestNames are the tests of a gate by name. The zero value names none.
+type TestNames struct {
+	// Ran are the tests that reported a pass or a failure: sorted, each once, the
+	// format in front, such as "go example.com/x.TestOne". It is empty if the
+	// output does not name every test that it counts.
+	Ran []string `json:"ran"`
+
+	// Broken are the Go packages that failed. Their output may not name all of
+	// their tests.
+	Broken []string `json:"broken,omitempty"`
+}
+
+// TestRecord is what a gate reported on one tree, as it is kept for later runs.
+type TestRecord struct {
+	TestCounts
+	Names *TestNames `json:"names"` // nil in records of versions that kept counts only
+}
 
 // Try is one try of a gate that a definition holds for flaky.
 type Try struct {

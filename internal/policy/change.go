@@ -11,12 +11,13 @@ const (
 	MaxBytes = 1_024 << 10 // of changed content
 )
 
-// Limits bound one candidate. The zero Limits are MaxFiles and MaxBytes, and no
-// file may become executable.
+// Limits bound one candidate. The zero Limits are MaxFiles and MaxBytes, no file
+// may become executable, and new names are such as Windows can hold.
 type Limits struct {
 	Files     int
 	Bytes     int64
 	AllowExec bool // new executables, and files that become one
+	AnyNames  bool // new names that Windows cannot hold
 }
 
 func (l Limits) withDefaults() Limits {
@@ -75,6 +76,9 @@ func (s Scope) Check(changes []Change, beside []string, limits Limits) []Verdict
 		if code, why := kindProblem(c, limits.AllowExec); why != "" {
 			refused = append(refused, Verdict{Path: c.Path, Code: code, Rule: why})
 		}
+	}
+	if !limits.AnyNames {
+		refused = append(refused, unportable(changes, beside)...)
 	}
 	return append(refused, Collisions(after(changes, beside))...)
 }

@@ -29,6 +29,7 @@ const (
 	CodeCaseCollision Code = "case_collision" // the same as another path but for letter case
 	CodeControlChar   Code = "control_char"   // control, direction or invisible characters
 	CodeLength        Code = "length"         //
+	CodeUnportable    Code = "unportable"     // a new name that Windows cannot hold
 	CodeExecBit       Code = "exec_bit"       // a file becomes executable, or a new one is
 	CodeSymlink       Code = "symlink"        // a new symbolic link, or a new target
 	CodeGitlink       Code = "gitlink"        // a submodule is added, changed or removed

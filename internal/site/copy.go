@@ -103,7 +103,7 @@ func (k *Copy) Remove(ctx context.Context) error {
 func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose) (*workspace.Trees, *Copy) {
 	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose))}
 	if purpose == ForGate {
-		// What one gate leaves behind must not reach the next, ignored or not.
+		// Nobody asks what a gate changed: its copy is used once.
 		return h.Trees(repo, tier), k
 	}
 	// A run that is stopped still looks at what its agent left.

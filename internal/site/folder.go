@@ -33,10 +33,10 @@ func (s Site) OpenTurn(n int) (string, error) {
 	return dir, s.give(dir)
 }
 
-// FreshTurn makes the folder of a turn anew: what an earlier try of it left there
-// is no report of this one, and may be links.
+// FreshTurn makes the folder of a turn anew: what an earlier try or a gate left
+// there is no report of this one, and may be links.
 func (s Site) FreshTurn(n int) (string, error) {
-	if err := os.RemoveAll(s.TurnDir(s.ID, n)); err != nil {
+	if err := sandbox.Discard(s.TurnDir(s.ID, n)); err != nil {
 		return "", err
 	}
 	return s.OpenTurn(n)

@@ -14,58 +14,48 @@ import (
 // gateTimeout bounds one gate; a gate that is stopped by it has failed.
 const gateTimeout = 10 * time.Minute
 
-// Judge calls run for each gate of the definition, with a clean copy of the
-// commit, for as long as run asks for more. No copy is left behind. Vouched
-// says that a human stands for the commit.
+// Judge calls run for each gate of the definition, for as long as run asks for
+// more. Each gate gets a clean copy of the commit with a home, temporary files
+// and caches of its own: nothing that one gate leaves anywhere is seen by the
+// next. No copy is left behind. Vouched says that a human stands for the commit.
 func (s Site) Judge(ctx context.Context, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) error {
-	var last *Copy
-	defer func() {
-		if last != nil {
-			if err := last.Remove(context.WithoutCancel(ctx)); err != nil {
-				s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.ID), slog.String("error", err.Error()))
-			}
-		}
-	}()
 	for _, g := range gate.Checks(s.Definition) {
-		var err error
-		if last, err = s.gateTree(ctx, last, commit); err != nil {
-			return err
-		}
-		at, err := s.GatePlace(ctx, last, vouched)
-		if err != nil {
-			return err
-		}
-		more, err := run(g, at)
-		at.Done()
-		if err != nil || !more {
+		if more, err := s.judge(ctx, g, commit, vouched, run); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-// gateTree returns a clean copy of the commit: the one at hand, unless a gate
-// wrote into it.
-func (s Site) gateTree(ctx context.Context, had *Copy, commit string) (*Copy, error) {
-	if had != nil {
-		changes, problems, err := had.Changes(ctx)
-		if err != nil {
-			return had, err
-		}
-		if len(changes)+len(problems) == 0 {
-			return had, nil
-		}
-		if err := had.Remove(ctx); err != nil {
-			return had, err
-		}
+func (s Site) judge(ctx context.Context, g gate.Check, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) (bool, error) {
+	k, err := s.Copy(ctx, ForGate, commit)
+	if err != nil {
+		return false, err
 	}
-	return s.Copy(ctx, ForGate, commit)
+	defer func() {
+		if err := k.Remove(context.WithoutCancel(ctx)); err != nil {
+			s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.ID), slog.String("error", err.Error()))
+		}
+	}()
+	at, err := s.GatePlace(ctx, k, vouched)
+	if err != nil {
+		return false, err
+	}
+	defer at.Done()
+	return run(g, at)
 }
 
-// GatePlace is where a gate works on a copy: it sees what its agent saw.
+// GatePlace is where a gate works on a copy. The folder of the turn is made anew
+// for it, with an empty prompt: it stands where the agent's stood, so that the
+// environment is the same, and holds neither what the agent was told and
+// reported nor what another gate left.
 func (s Site) GatePlace(ctx context.Context, k *Copy, vouched bool) (Place, error) {
-	turn, err := s.OpenTurn(max(1, s.Iteration))
+	n := max(1, s.Iteration)
+	turn, err := s.FreshTurn(n)
 	if err != nil {
+		return Place{}, err
+	}
+	if err := s.WritePrompt(n, ""); err != nil {
 		return Place{}, err
 	}
 	return s.Place(ctx, k, Use{Turn: turn, Vouched: vouched})

@@ -171,8 +171,8 @@ func oldChain(t *testing.T) []loop.Link {
 func TestCountsAndFingerprintsAreKept(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		seed(t, s, "ci")
-		counts := func(tree, gate string) (c loop.TestCounts, err error) {
-			err = s.View(t.Context(), func(r *store.Reader) error { c, err = r.TestCounts(t.Context(), tree, gate); return err })
+		counts := func(tree, gate string) (c loop.TestRecord, err error) {
+			err = s.View(t.Context(), func(r *store.Reader) error { c, err = r.TestRecord(t.Context(), tree, gate); return err })
 			return c, err
 		}
 		if _, err := counts("t", "g"); !errors.Is(err, loop.ErrNotFound) {
@@ -180,9 +180,11 @@ func TestCountsAndFingerprintsAreKept(t *testing.T) {
 		}
 		for _, passed := range []int{3, 4} {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error {
-				return tx.SaveTestCounts(ctx, "t", "g", loop.TestCounts{Format: "go", Passed: passed})
+				return tx.SaveTestRecord(ctx, "t", "g", loop.TestRecord{
+					TestCounts: loop.TestCounts{Format: "go", Passed: passed}, Names: &loop.TestNames{Ran: []string{"go x.TestA"}},
+				})
 			})
-			if c, err := counts("t", "g"); err != nil || c.Passed != passed {
+			if c, err := counts("t", "g"); err != nil || c.Passed != passed || c.Names == nil || len(c.Names.Ran) != 1 {
 				t.Errorf("counts = %+v, %v, want %d passed", c, err, passed)
 			}
 		}

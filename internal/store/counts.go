@@ -11,10 +11,10 @@ import (
 
 const readCounts = `SELECT body FROM test_counts WHERE tree = $1 AND gate = $2`
 
-// TestCounts returns how many tests a gate ran on a base tree. Gate is the
-// digest of the gate's line, which the caller makes. What was not counted yet
-// is ErrNotFound.
-func (r *Reader) TestCounts(ctx context.Context, tree, gate string) (c loop.TestCounts, err error) {
+// TestRecord returns what a gate reported on a base tree. Gate is the digest of
+// the gate's line, which the caller makes. What was not counted yet is
+// ErrNotFound.
+func (r *Reader) TestRecord(ctx context.Context, tree, gate string) (c loop.TestRecord, err error) {
 	var body string
 	switch err := r.row(ctx, readCounts, tree, gate).Scan(&body); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -29,9 +29,9 @@ const saveCounts = `
 INSERT INTO test_counts (tree, gate, body, created_ms) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tree, gate) DO UPDATE SET body = excluded.body, created_ms = excluded.created_ms`
 
-// SaveTestCounts records what a gate counted on a base tree. The newest count
-// of the same tree and gate stands.
-func (t *Tx) SaveTestCounts(ctx context.Context, tree, gate string, c loop.TestCounts) error {
+// SaveTestRecord keeps what a gate reported on a base tree. The newest record of
+// the same tree and gate stands.
+func (t *Tx) SaveTestRecord(ctx context.Context, tree, gate string, c loop.TestRecord) error {
 	if _, err := t.exec(ctx, saveCounts, tree, gate, encode(c), millis(t.now)); err != nil {
 		return fmt.Errorf("save test counts of tree %s: %w", tree, err)
 	}

@@ -1,0 +1,56 @@
+package gate
+
+import (
+	"io"
+	"slices"
+	"strings"
+)
+
+// unnamed takes out of the output of pytest what a gate's author did not ask
+// for: the names of tests that passed, and the heading above them if nothing
+// else stands below it.
+type unnamed struct {
+	to      io.Writer
+	lines   lines
+	heading []byte
+	err     error
+}
+
+// Write fails when the writer behind it did.
+func (u *unnamed) Write(b []byte) (int, error) {
+	u.lines.cut(b, u.line, u.pass)
+	if u.err != nil {
+		return 0, u.err
+	}
+	return len(b), nil
+}
+
+func (u *unnamed) end() error {
+	u.lines.end(u.line)
+	u.pass(u.heading)
+	return u.err
+}
+
+func (u *unnamed) pass(b []byte) {
+	if u.err == nil && len(b) > 0 {
+		_, u.err = u.to.Write(b)
+	}
+}
+
+func (u *unnamed) line(b []byte) {
+	s := shown(b)
+	if strings.Trim(s, "= ") == "short test summary info" {
+		u.pass(u.heading)
+		u.heading = slices.Clone(b)
+		return
+	}
+	if _, ok := pytestTest(s); ok && strings.HasPrefix(s, "PASSED ") {
+		return
+	}
+	var last pytestCount
+	if last.line(s); !last.spoke {
+		u.pass(u.heading)
+	}
+	u.heading = nil
+	u.pass(b)
+}
