@@ -62,7 +62,7 @@ func (t Tries) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.Gat
 	}
 	defer t.end(context.WithoutCancel(ctx), of.Repo, c)
 	s := site.Site{
-		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Started: t.Now(),
+		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Base: base.Commit, Definition: def, Started: t.Now(),
 		Agent: commandLines(def), Tools: &site.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
 	}
 	var results []loop.GateResult
