@@ -39,7 +39,7 @@ type Site struct {
 	Loop       string // name
 	Root       string // of the checkout
 	Repo       *git.Repo
-	Base       string // commit whose history programs may read; empty: that of each copy
+	Base       string          // commit whose history programs may read; empty: that of each copy
 	Definition loop.Definition // with defaults
 	Started    time.Time
 

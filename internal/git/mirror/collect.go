@@ -19,7 +19,6 @@ type Info struct {
 	Base       string    `json:"base"`       // commit
 	Bytes      int64     `json:"bytes"`      // of its packs, some of which others may share
 	Used       time.Time `json:"used"`       // last
-	Live       bool      `json:"live"`       // somebody holds it
 	Orphan     bool      `json:"orphan"`     // its repository is gone
 }
 
