@@ -70,7 +70,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"a history is added to one that the base has left", "internal/git/mirror/mirror.go",
-		[][2]string{{"if err != nil || !before {", "if err != nil {"}},
+		[][2]string{{"if err != nil || !before {", "if err != nil || !before && ctx.Err() != nil {"}},
 		"daemon.TestAttack039InFullAHistoryThatTheBaseHasLeftIsNotReadAnyMore",
 	},
 	{
