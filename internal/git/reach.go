@@ -61,7 +61,7 @@ func (r *Repo) PackReach(ctx context.Context, dir string, reach Reach) (names []
 	if err != nil {
 		return nil, fmt.Errorf("pack the history of %s: %w", reach.Commit, withErrno(err))
 	}
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		if err := r.Format.Check(name); err != nil {
 			return nil, fmt.Errorf("pack the history of %s: git answered %q", reach.Commit, out)
 		}
@@ -150,7 +150,7 @@ func (r *Repo) ShallowFor(ctx context.Context, commit string) ([]byte, error) {
 	}
 	ends := strings.Fields(string(all))
 	var list strings.Builder
-	for _, root := range strings.Fields(string(out)) {
+	for root := range strings.FieldsSeq(string(out)) {
 		if slices.Contains(ends, root) {
 			list.WriteString(root + "\n")
 		}

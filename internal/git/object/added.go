@@ -3,8 +3,10 @@ package object
 import (
 	"bytes"
 	"compress/zlib"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,12 +155,11 @@ func (b *Blobs) WriteLoose(ids []string, dir string, done func(path string) erro
 	}
 	return b.objects(ids, func(i int, kind string, size int64, r io.Reader) error {
 		folder := filepath.Join(dir, ids[i][:2])
-		if err := os.Mkdir(folder, 0o755); err == nil {
+		err := os.Mkdir(folder, 0o755)
+		if err == nil {
 			err = done(folder)
-			if err != nil {
-				return err
-			}
-		} else if !os.IsExist(err) {
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		path := filepath.Join(folder, ids[i][2:])
