@@ -88,14 +88,14 @@ func (g gitDir) stream(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close(), g.owner.take(path))
 }
 
-// own writes what belongs to one tree, of the commit rev or of the tree rev, into
-// the folder dir: HEAD, where its history ends, and the objects that the mirror
+// own writes what belongs to the tree t alone into the folder dir: HEAD, where its history ends, and the objects that the mirror
 // lacks. The objects may be there in part.
 func (g gitDir) own(ctx context.Context, dir string, t *Tree) error {
-	head, ends := "ref: refs/heads/agent\n", []byte(nil)
+	head := "ref: refs/heads/agent\n"
 	if t.Base != "" {
 		head = t.Base + "\n"
 	}
+	var ends []byte
 	var err error
 	if g.mirror != nil {
 		ends = g.mirror.Shallow
