@@ -52,6 +52,7 @@ var attacks = []section{
 		{id: 35, words: "branch names that are options, ranges or other branches"},
 		{id: 37, words: "the branch is moved between gate and landing"},
 		{id: 38, words: "alternates, grafts and replace refs"},
+		{id: 39, words: "stashes, deleted branches, snapshots and removed secrets are looked for in git's objects"},
 		{id: 40, words: "a commit message of anything"},
 		{id: 41, words: "a storm of git commands, and a lock that stays"},
 	}},

@@ -111,6 +111,21 @@ var plantedBugs = []planted{
 		"daemon.TestAttack062AGateSeesNeitherItsAgentsTurnNorWhatAnotherGateLeft",
 	},
 	{
+		"the whole object store is shown inside", "internal/workspace/options.go",
+		[][2]string{{"if t.options.Mirror != nil {\n\t\tdirs", "if t.options.Mirror != nil && len(dirs) == 0 {\n\t\tdirs"}},
+		"daemon.TestAttack039InFullGitInsideReadsWhatTheBaseReachesAndNothingElse",
+	},
+	{
+		"a history is added to one that the base has left", "internal/git/mirror/mirror.go",
+		[][2]string{{"if err != nil || !before {", "if err != nil || !before && ctx.Err() != nil {"}},
+		"daemon.TestAttack039InFullAHistoryThatTheBaseHasLeftIsNotReadAnyMore",
+	},
+	{
+		"a history is removed while a run reads it", "internal/git/mirror/collect.go",
+		[][2]string{{"if errors.Is(err, flock.ErrHeld) {\n\t\treturn false, nil\n", "if errors.Is(err, flock.ErrHeld) {\n\t\terr = nil\n"}},
+		"git/mirror.TestWhatNobodyUsesIsCollected",
+	},
+	{
 		"skipped tests count as run", "internal/loop/step.go",
 		[][2]string{{"return c.Passed + c.Failed }", "return c.Passed + c.Failed + c.Skipped }"}},
 		"daemon.TestAttack058TestsThatAreGoneOrSkippedAreNoPass",

@@ -81,6 +81,7 @@ var table = []row{
 		level: 1, name: "git/hazard", what: "what a repository holds that could act", may: []string{"git/gitdir", "git/gitconfig"},
 		only: []string{"git/gitdir", "git/gitconfig", "regular"},
 	},
+	{level: 1, name: "git/mirror", what: "what a base commit reaches, packed for sandboxes", may: []string{"git"}},
 	{level: 1, name: "git/gittest", what: "repositories for tests, and git as a user runs it", tests: true},
 	{level: 1, name: "sandbox", what: "confinement on proc", may: []string{"sandbox/stage", "sandbox/stage/trial"}},
 	{

@@ -112,6 +112,56 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	}
 }
 
+// longHistory measures what a history costs a run: the first packs it, and the
+// next ones are to be as fast as those in a repository without one.
+func longHistory(b *testing.B) []row {
+	b.Helper()
+	const commits = 100_000
+	short, long := newSite(b, 20, "", nil), newSite(b, 20, "", nil)
+	long.history(commits)
+	overhead := func(s *site) time.Duration {
+		return toDuration(s.run(b.Context(), "works", loop.OutcomeProposed).MS.Overhead)
+	}
+	var first, moved time.Duration
+	var bare, over []time.Duration
+	for _, s := range []*site{short, long} {
+		s.loop("works", "L2", writes)
+		first = overhead(s)
+	}
+	for range 21 { // In turns, so that what else the machine does strikes both alike.
+		bare, over = append(bare, overhead(short)), append(over, overhead(long))
+	}
+	long.git("commit", "-q", "--allow-empty", "-m", "next")
+	moved = overhead(long)
+	without, with := median(bare), median(over)
+	name := fmt.Sprintf("whole run outside agent and gates, full, %d commits", commits)
+	return []row{
+		{name + ", the first one", millis(first), "", "packs what the base reaches", ""},
+		{name, millis(with), "< 1.10 ×", "1 commit " + millis(without), ratio(with, without)},
+		{"  after one more commit", millis(moved), "", "adds what is new", ""},
+	}
+}
+
+// history puts commits on main, each of which changes one file.
+func (s *site) history(commits int) {
+	s.b.Helper()
+	var in strings.Builder
+	for i := range commits {
+		text := fmt.Sprintf("commit %d", i)
+		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter t <t@t> %d +0000\ndata %d\n%s\n", 1_500_000_000+60*i, len(text), text)
+		if i == 0 {
+			in.WriteString("from refs/heads/main^0\n")
+		}
+		fmt.Fprintf(&in, "M 100644 inline old/d%d/f%d.txt\ndata %d\n%s\n", i%7, i%100, len(text), text)
+	}
+	cmd := exec.CommandContext(s.b.Context(), "git", "-C", s.root, "fast-import", "--quiet")
+	cmd.Stdin = strings.NewReader(in.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.b.Fatalf("git fast-import: %v\n%s", err, out)
+	}
+	s.git("reset", "-q", "--hard")
+}
+
 func plainGit(s *site, i int) {
 	a, c := filepath.Join(s.home, "wt-a"), filepath.Join(s.home, "wt-b")
 	branch := fmt.Sprintf("bare/%d", i)

@@ -148,11 +148,14 @@ snapshot is touched.`,
 func (a *app) cmdRecoverPrune() *cobra.Command {
 	older, dry := "14d", false
 	cmd := &cobra.Command{
-		Use: "prune", Short: "Remove snapshots that nothing needs any more", Args: exactly(0),
+		Use: "prune", Short: "Remove snapshots and packed histories that nothing needs any more", Args: exactly(0),
 		Long: `Remove the refs of snapshots whose steps were all done or dropped so long ago, and pack the others. A
 snapshot that a step goes on from is never removed, nor one whose step is not done, nor one that no run
 of this store made. Each removal is an entry of the loop's audit chain, with the commit: until git
-collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.`,
+collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.
+
+It also removes the packed histories (doctor --live says their size) that no run has used for so long, or
+whose repository is gone. A run that needs one packs it again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			age, ok := age(older)
 			if !ok {
@@ -160,7 +163,7 @@ collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.`,
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
 				p, err := s.Prune(cmd.Context(), age, dry)
-				if p.Schema == "" || err != nil && len(p.Removed) == 0 {
+				if p.Schema == "" || err != nil && len(p.Removed)+len(p.Mirrors) == 0 {
 					return err
 				}
 				if printed := a.printPruned(p); err == nil {
@@ -170,7 +173,7 @@ collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&older, "older-than", older, "keep what was settled less than this `time` ago")
+	cmd.Flags().StringVar(&older, "older-than", older, "keep what was settled or used less than this `time` ago")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
 	return cmd
 }
@@ -198,6 +201,13 @@ func (a *app) printPruned(p control.Pruned) error {
 	}
 	for _, row := range p.Removed {
 		out.line("– %s (%s), settled %s, %s", snapshotName(row), shortHash(row.Commit), ago(a.Now(), row.Settled), verb)
+	}
+	for _, m := range p.Mirrors {
+		why := "last used " + ago(a.Now(), &m.Used)
+		if m.Orphan {
+			why = "its repository is gone"
+		}
+		out.line("– packed history of %s in %s (%s), %s, %s", shortHash(m.Base), cleanLine(m.Repository), size(m.Bytes), why, verb)
 	}
 	out.line("%d %s, %d kept", len(p.Removed), verb, len(p.Kept))
 	return out.err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 // Machine makes the rows that belong to no loop: agents, store, clock, disk,
@@ -24,6 +26,7 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	d.store(ctx, add)
 	d.clock(ctx, add)
 	d.disk(add)
+	d.mirrors(add)
 	add(readiness.StateOK, "notify", "no notifier in this version: what waits for you stands in pawl ls", "")
 	return rows
 }
@@ -116,6 +119,28 @@ func (d Doctor) disk(add adder) {
 		add(readiness.StateWarn, "disk", detail, "make room, or set PAWL_HOME to a larger disk")
 	default:
 		add(readiness.StateOK, "disk", detail, "")
+	}
+}
+
+// mirrors says what the histories that sandboxes show take on the disk, if there
+// are any.
+func (d Doctor) mirrors(add adder) {
+	key := ""
+	if d.Service != nil {
+		key = workspace.Key(d.Service.Repo())
+	}
+	shelf := site.Host{Home: d.Home}.Mirrors()
+	u, err := shelf.Usage(key)
+	switch {
+	case err != nil:
+		add(readiness.StateWarn, "history", "what sandboxes show of it cannot be measured: "+err.Error(), "see whether "+shelf.Dir+" can be read")
+	case u.Mirrors > 0:
+		const mib = 1 << 20
+		detail := fmt.Sprintf("%.1f MiB packed for sandboxes in %s", float64(u.Bytes)/mib, shelf.Dir)
+		if key != "" {
+			detail += fmt.Sprintf(", %.1f MiB of this repository", float64(u.Own)/mib)
+		}
+		add(readiness.StateOK, "history", detail+"; pawl recover prune removes what is not used", "")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -16,23 +17,27 @@ type Pruned struct {
 	DryRun  bool          `json:"dry_run"`
 	Removed []SnapshotRow `json:"removed"` // with DryRun: that would be
 	Kept    []SnapshotRow `json:"kept"`
-	Packed  bool          `json:"packed"` // the refs that remain were packed
+	Packed  bool          `json:"packed"`  // the refs that remain were packed
+	Mirrors []mirror.Info `json:"mirrors"` // of histories, of all repositories, that were removed; with DryRun: that would be
 }
 
 // Prune removes the refs of snapshots that were settled at least olderThan ago,
-// and packs the others. One that a step waits for, whose run or step is not
+// and packs the others. It also removes mirrors of histories that no run has used
+// since then, or whose repository is gone: a run that wants one makes it again. One that a step waits for, whose run or step is not
 // done, or that no run of this store made is never removed. Each removal is an
 // entry of the loop's audit chain before it is done, with the commit, so that
 // the work can be found for as long as git keeps it.
 func (s *Service) Prune(ctx context.Context, olderThan time.Duration, dryRun bool) (Pruned, error) {
-	p := Pruned{Schema: "pawl.pruned/v1", DryRun: dryRun, Removed: []SnapshotRow{}, Kept: []SnapshotRow{}}
+	p := Pruned{Schema: "pawl.pruned/v1", DryRun: dryRun, Removed: []SnapshotRow{}, Kept: []SnapshotRow{}, Mirrors: []mirror.Info{}}
 	rows, err := s.Snapshots(ctx)
 	if err != nil {
 		return p, err
 	}
 	p.sort(rows, s.Now().Add(-olderThan))
-	if dryRun {
-		return p, nil
+	unused, err := s.Engine.Mirrors().Collect(ctx, s.Now().Add(-olderThan), dryRun)
+	p.Mirrors = append(p.Mirrors, unused...)
+	if err != nil || dryRun {
+		return p, err
 	}
 	if err := s.condemn(ctx, &p, s.Now().Add(-olderThan)); err != nil {
 		return p, err

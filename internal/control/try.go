@@ -55,7 +55,7 @@ func unmade(home string) func() {
 	if len(folders) == 0 {
 		return func() {}
 	}
-	own := []string{"runs", "trees", "layers", "kits", "caches", "setups"}
+	own := []string{"runs", "trees", "layers", "kits", "caches", "setups", "mirrors"}
 	return func() {
 		entries, err := os.ReadDir(home)
 		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(own, e.Name()) }) {

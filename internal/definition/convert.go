@@ -129,6 +129,12 @@ func (c *converter) judges() {
 	c.def.Autoland = c.classes()
 	c.def.Flaky = read(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)
+	if c.oneOf("history", valuesOf("history")) == loop.HistoryNone {
+		c.def.History = loop.HistoryNone
+		if c.def.Sandbox == "none" || c.def.Sandbox == "external" {
+			c.warn("history", "none has no effect with sandbox: %s, where programs can read the repository itself", c.def.Sandbox)
+		}
+	}
 	if c.def.Sandbox == "none" && c.def.Tier == loop.TierUnattended {
 		c.fail("sandbox", "none is never allowed at L3; write full or external")
 	}

@@ -242,6 +242,15 @@ var ownFields = []Field{
 		Example: "external",
 	},
 	{
+		Name: "history", Kind: KindEnum, Values: []string{"base", "none"}, Default: "base",
+		Meaning: "Which commits of the repository agent and gates can read.",
+		More: "base gives them what the base commit reaches and nothing else: no other branches, stashes, tags, deleted branches or " +
+			"snapshots. The first run packs it into pawl's home and says what that cost; a later base adds only what is new. none gives " +
+			"the base commit alone, as a shallow clone, so that git log and git blame end there. It has no effect with sandbox: external and none, " +
+			"where programs can read the repository itself.",
+		Example: "none",
+	},
+	{
 		Name: "setup", Kind: KindCommand, Absent: "detected from the lockfiles",
 		Meaning: "The command that prepares dependencies.",
 		More: "Run once for each state of command, lockfiles and toolchain, before agent and gates, in a sandbox that reaches the " +

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/site"
 )
 
@@ -11,6 +12,10 @@ import (
 func (e *Engine) host() site.Host {
 	return site.Host{Home: e.Home, Environ: e.Environ, Exec: e.Exec, Now: e.Now, Log: e.Log, Egress: e.Egress}
 }
+
+// Mirrors are the histories that programs in a sandbox may read, of all
+// repositories of this home.
+func (e *Engine) Mirrors() mirror.Shelf { return e.host().Mirrors() }
 
 // site is where the programs of the run work.
 func (c *cycle) site() site.Site {

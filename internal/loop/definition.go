@@ -59,12 +59,16 @@ type Definition struct {
 	RetryBlockedAfter int    `json:"retry_blocked_after,omitempty"` // runs of the loop
 
 	Sandbox string   `json:"sandbox,omitempty"`
+	History string   `json:"history,omitempty"` // commits that agent and gates may read; empty: what the base reaches
 	Env     []string `json:"env,omitempty"`     // names of variables the agent and gates may see
 	Setup   string   `json:"setup,omitempty"`   // prepares dependencies; "none": nothing does; empty: detected
 	Network []string `json:"network,omitempty"` // hosts that may be reached, HOST[:PORT] or *.HOST
 
 	ModelTools []ModelTool `json:"model_tools,omitempty"` // what the model's vendor may do by itself for a request; empty: nothing
 }
+
+// HistoryNone shows programs the base commit without those before it.
+const HistoryNone = "none"
 
 // Defaults of the optional keys.
 const (

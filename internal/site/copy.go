@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -35,7 +36,8 @@ func TreeName(id string, purpose Purpose) string { return id + "-" + string(purp
 type Copy struct {
 	*workspace.Tree
 	ignores *git.Ignores      // nil: everything counts
-	stores  []workspace.Store // where git inside finds the repository's objects
+	stores  []workspace.Store // where git inside finds objects
+	mirror  *mirror.Mirror    // that they are, where something confines programs
 	scratch string            // folder for what programs leave beside the copy
 	layer   string            // what a set-up prepared for it, if any
 	path    []string          // directories of prepared dependencies, for PATH, as programs see them
@@ -87,6 +89,7 @@ func (k *Copy) names() (map[string]bool, error) {
 
 // Leave lets go of the copy, which stays.
 func (k *Copy) Leave() error {
+	k.mirror.Release()
 	if k.ignores == nil {
 		return nil
 	}
@@ -100,28 +103,28 @@ func (k *Copy) Remove(ctx context.Context) error {
 
 // copies are the trees of one run for one purpose. The tree is known to the
 // rules only when it is made or adopted, which is before anybody asks.
-func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose) (*workspace.Trees, *Copy) {
-	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose))}
+func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
+	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
 	if purpose == ForGate {
 		// Nobody asks what a gate changed: its copy is used once.
-		return h.Trees(repo, tier), k
+		return h.trees(repo, tier, workspace.Limits{}, seen), k
 	}
 	// A run that is stopped still looks at what its agent left.
 	ctx = context.WithoutCancel(ctx)
 	k.ignores = repo.Ignores(ctx, filepath.Join(h.RunDir(runID), "rules-"+string(purpose)), func(dir string) error {
 		return writeRules(ctx, repo, k.Tree, dir)
 	})
-	return h.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}), k
+	return h.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}, seen), k
 }
 
 // Trees are the copies of a repository for programs in a tier: layers where
 // something mounts them, else directories that are used again.
 func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
-	return h.trees(repo, tier, workspace.Limits{})
+	return h.trees(repo, tier, workspace.Limits{}, nil)
 }
 
-func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits) *workspace.Trees {
-	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers")}
+func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, seen *mirror.Mirror) *workspace.Trees {
+	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers"), Mirror: seen}
 	if tier.Mounts() {
 		o.Kind, o.Objects = workspace.Layered, objectsSeen
 		if uid, gid := tier.Owner(); uid != os.Geteuid() {
@@ -173,8 +176,17 @@ func (s Site) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, 
 
 // bare makes a copy of a commit or tree. One of the same purpose that could not
 // be removed before goes first.
-func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (*Copy, error) {
-	trees, k := s.copies(ctx, s.Repo, s.Tier(), s.ID, purpose)
+func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy, err error) {
+	seen, err := s.history(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			seen.Release()
+		}
+	}()
+	trees, k := s.copies(ctx, s.Repo, s.Tier(), s.ID, purpose, seen)
 	name := TreeName(s.ID, purpose)
 	tree, err := trees.Make(ctx, name, commit)
 	if errors.Is(err, fs.ErrExist) {
@@ -196,7 +208,7 @@ func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (*Copy, 
 // Adopt takes up the copy that a dead process left of a commit, or returns nil
 // if there is none.
 func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, error) {
-	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct)
+	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct, nil)
 	tree, err := trees.Adopt(ctx, TreeName(run.ID, ForAct), run.BaseCommit)
 	if errors.Is(err, loop.ErrNotFound) {
 		return nil, nil

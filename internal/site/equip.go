@@ -170,6 +170,7 @@ func (s Site) layer(ctx context.Context, setup kit.Setup, k *Copy) (string, erro
 		return dir, nil // Somebody else was quicker.
 	}
 	s.Say("setup: " + setup.Command + " (once for these lockfiles)")
+	s.Base = cmp.Or(s.Base, k.Base)
 	copied, err := s.bare(ctx, forSetup, k.From)
 	if err != nil {
 		return "", err

@@ -39,8 +39,8 @@ type Site struct {
 	Loop       string // name
 	Root       string // of the checkout
 	Repo       *git.Repo
+	Base       string          // commit that the gates are read from, and whose history programs may read; empty: only what the gates' lines name is known, and the history is that of each copy
 	Definition loop.Definition // with defaults
-	Base       string          // commit that the gates are read from; empty: only what their lines name is known
 	Started    time.Time
 
 	Agent     []string     // command lines of the agent's program

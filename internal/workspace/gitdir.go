@@ -1,15 +1,19 @@
 package workspace
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/git/object"
 )
 
@@ -17,7 +21,8 @@ import (
 // works. What happens in one means nothing to pawl, which never reads it.
 type gitDir struct {
 	repo   *git.Repo
-	stores []string // object directories, as the agent sees them
+	stores []string       // object directories, as the agent sees them
+	mirror *mirror.Mirror // nil: it sees all of the repository's objects
 	owner  owner
 }
 
@@ -55,7 +60,7 @@ func (g gitDir) config() string {
 	return quiet + "\trepositoryFormatVersion = 0\n"
 }
 
-// common writes everything but HEAD into the folder dir, which must not exist.
+// common writes all that trees with the same files can share into the folder dir, which must not exist.
 func (g gitDir) common(dir string, entries []index.Entry) error {
 	for _, sub := range []string{"", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"} {
 		if err := g.folder(filepath.Join(dir, filepath.FromSlash(sub))); err != nil {
@@ -63,13 +68,6 @@ func (g gitDir) common(dir string, entries []index.Entry) error {
 		}
 	}
 	files := map[string][]byte{"config": []byte(g.config()), "objects/info/alternates": []byte(strings.Join(g.stores, "\n") + "\n")}
-	shallow, err := g.repo.Shallow()
-	if err != nil {
-		return err
-	}
-	if shallow != nil {
-		files["shallow"] = shallow
-	}
 	for name, text := range files {
 		if err := g.file(filepath.Join(dir, filepath.FromSlash(name)), text); err != nil {
 			return err
@@ -90,13 +88,61 @@ func (g gitDir) stream(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close(), g.owner.take(path))
 }
 
-// head writes HEAD: the commit, or a branch without one.
-func (g gitDir) head(dir, commit string) error {
-	text := "ref: refs/heads/agent\n"
-	if commit != "" {
-		text = commit + "\n"
+// own writes what belongs to the tree t alone into the folder dir: HEAD, where its history ends, and the objects that the mirror
+// lacks. The objects may be there in part.
+func (g gitDir) own(ctx context.Context, dir string, t *Tree) error {
+	head := "ref: refs/heads/agent\n"
+	if t.Base != "" {
+		head = t.Base + "\n"
 	}
-	return g.file(filepath.Join(dir, "HEAD"), []byte(text))
+	var ends []byte
+	var err error
+	if g.mirror != nil {
+		ends = g.mirror.Shallow
+		err = g.lacking(ctx, dir, cmp.Or(t.Base, t.From))
+	} else {
+		ends, err = g.repo.Shallow()
+	}
+	if err == nil && ends != nil {
+		err = g.file(filepath.Join(dir, "shallow"), ends)
+	}
+	if err != nil {
+		return err
+	}
+	return g.file(filepath.Join(dir, "HEAD"), []byte(head))
+}
+
+// lacking writes the objects of rev that the mirror lacks into the throw-away
+// directory: what an agent or a human changed since the base.
+func (g gitDir) lacking(ctx context.Context, dir, rev string) error {
+	if rev == g.mirror.Base {
+		return nil
+	}
+	blobs, err := g.repo.Blobs(ctx)
+	if err != nil {
+		return err
+	}
+	defer blobs.Close()
+	ids, ok, err := blobs.Added(rev, g.mirror.Base)
+	if err != nil {
+		return err
+	}
+	objects := filepath.Join(dir, "objects")
+	for _, made := range []string{objects, filepath.Join(objects, "pack")} {
+		if err := g.folder(made); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if ok {
+		return blobs.WriteLoose(ids, objects, g.owner.take)
+	}
+	names, err := g.repo.PackReach(ctx, dir, git.Reach{Commit: rev, Without: g.mirror.Base})
+	for _, name := range names {
+		for _, suffix := range []string{".pack", ".idx"} {
+			err = errors.Join(err, g.owner.take(filepath.Join(objects, "pack", name+suffix)))
+		}
+	}
+	return err
 }
 
 func (g gitDir) folder(path string) error {
@@ -113,13 +159,9 @@ func (g gitDir) file(path string, text []byte) error {
 	return g.owner.take(path)
 }
 
-// stores names the object directories of a repository as an agent sees them,
-// if they are bound at the path at, and else as they are.
-func stores(repo *git.Repo, at string) ([]Store, error) {
-	dirs, err := repo.ObjectDirs()
-	if err != nil {
-		return nil, err
-	}
+// storesAt says where an agent sees object directories that are bound at the path
+// at, or that are seen where they are if it is empty.
+func storesAt(dirs []string, at string) []Store {
 	list := make([]Store, len(dirs))
 	for i, dir := range dirs {
 		list[i] = Store{Host: dir, Inside: dir}
@@ -130,7 +172,7 @@ func stores(repo *git.Repo, at string) ([]Store, error) {
 			list[i].Inside = fmt.Sprintf("%s-%d", at, i)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // Store is one directory of git objects that the trees borrow from.

@@ -112,7 +112,7 @@ func (t *Tree) raise(ctx context.Context) error {
 	made := t.trees.hidden(t.Name, suffixNew)
 	err := t.trees.clear(made)
 	if err == nil {
-		err = t.upperAt(layersAt(made))
+		err = t.upperAt(ctx, layersAt(made))
 	}
 	if err == nil {
 		err = beforeMake.Hit(ctx)
@@ -129,17 +129,17 @@ func (t *Tree) raise(ctx context.Context) error {
 	return nil
 }
 
-// upperAt makes both directories. The git directory gets its HEAD: all else of
-// it is in the layers below.
-func (t *Tree) upperAt(l *layers) error {
-	g := gitDir{repo: t.trees.repo, owner: t.trees.owner()}
+// upperAt makes both directories. The git directory gets what belongs to this tree
+// alone: all else of it is in the layers below.
+func (t *Tree) upperAt(ctx context.Context, l *layers) error {
+	g := gitDir{repo: t.trees.repo, owner: t.trees.owner(), mirror: t.trees.options.Mirror}
 	dotGit := filepath.Join(l.upper, ".git")
 	for _, dir := range []string{l.upper, l.work, dotGit} {
 		if err := g.folder(dir); err != nil {
 			return err
 		}
 	}
-	return g.head(dotGit, t.Base)
+	return g.own(ctx, dotGit, t)
 }
 
 // adoptLayered takes up layers. If those below are gone, they are made again:

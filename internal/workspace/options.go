@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/mirror"
 )
 
 // Kind is how trees are made. All kinds keep the same promises.
@@ -30,9 +31,13 @@ type Options struct {
 	// shares the root.
 	Cache string
 
+	// Mirror is all that git in a tree can read of the repository, beside what
+	// the tree itself adds to it. Nil means all of the repository's objects.
+	Mirror *mirror.Mirror
+
 	// Objects is where programs in layered trees see the object directory of
-	// the repository; further ones are seen beside it (Trees.Stores). Empty
-	// means at its own path, as in pooled trees.
+	// the mirror or the repository; further ones are seen beside it
+	// (Trees.Stores). Empty means at its own path, as in pooled trees.
 	Objects string
 
 	// UID and GID own what is written for programs in a tree. Zero is pawl
@@ -53,7 +58,14 @@ func (t *Trees) Stores() ([]Store, error) {
 	if t.options.Kind == Layered {
 		at = t.options.Objects
 	}
-	return stores(t.repo, at)
+	dirs, err := t.repo.ObjectDirs()
+	if err != nil {
+		return nil, err
+	}
+	if t.options.Mirror != nil {
+		dirs = []string{t.options.Mirror.Objects}
+	}
+	return storesAt(dirs, at), nil
 }
 
 func (t *Trees) gitDir() (gitDir, error) {
@@ -61,7 +73,7 @@ func (t *Trees) gitDir() (gitDir, error) {
 	if err != nil {
 		return gitDir{}, err
 	}
-	g := gitDir{repo: t.repo, owner: t.owner()}
+	g := gitDir{repo: t.repo, owner: t.owner(), mirror: t.options.Mirror}
 	for _, s := range list {
 		g.stores = append(g.stores, s.Inside)
 	}

@@ -126,7 +126,7 @@ func (t *Tree) complete(ctx context.Context, unit string, kept map[int]bool, ent
 	if err := g.common(dotGit, t.indexed()); err != nil {
 		return err
 	}
-	if err := g.head(dotGit, t.Base); err != nil {
+	if err := g.own(ctx, dotGit, t); err != nil {
 		return err
 	}
 	return t.saveMarks(filepath.Join(unit, unitMarks))

@@ -7,6 +7,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 const MaxOutput = 256 << 20
 
 const (
-	timeout   = 2 * time.Minute // of one command
+	timeout   = 2 * time.Minute // of one command, unless its Git says another
 	maxStderr = 8 << 10
 )
 
@@ -66,6 +67,8 @@ type Git struct {
 	Run Runner
 	Dir string   // in which it is started
 	Env []string // all of its environment
+
+	Timeout time.Duration // of one command; zero: two minutes
 }
 
 // New returns git for the repository in gitDir. workTree is usually the git
@@ -154,7 +157,7 @@ func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...s
 		Stdin:   stdin,
 		Stdout:  out,
 		Stderr:  stderr,
-		Timeout: timeout,
+		Timeout: cmp.Or(g.Timeout, timeout),
 		Grace:   time.Second,
 	})
 	return ending(ctx, args[0], res, err, stderr.String())
