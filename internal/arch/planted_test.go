@@ -171,6 +171,16 @@ var plantedBugs = []planted{
 		[][2]string{{"\tcase a.Reason.Outside():\n\t\ts.outside()\n", ""}},
 		"plan.TestWhatBecomesOfAStepAfterOneAttempt",
 	},
+	{
+		"a bound on processes that cannot be set is let pass", "internal/proc/stage/bounds_linux.go",
+		[][2]string{{"refuse(StepProcesses, err)", "_ = err"}},
+		"sandbox.TestABoundThatCannotBeSetRefusesTheStart",
+	},
+	{
+		"processes are not bounded at all", "internal/proc/stage/bounds_linux.go",
+		[][2]string{{"if l.User > 0 {", "if l.User > 1<<30 {"}},
+		"sandbox.TestAProgramHasItsBoundsFromItsFirstInstructionOn",
+	},
 }
 
 // source is the file with the bug in it.
