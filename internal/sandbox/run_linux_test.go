@@ -73,6 +73,18 @@ func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result
 	return strings.TrimSpace(out.String()), res
 }
 
+func TestAProgramOpensItsStandardStreamsByTheirNames(t *testing.T) {
+	var out, errs bytes.Buffer
+	b := cell(t)
+	res, err := b.Run(t.Context(), proc.Spec{
+		Argv: []string{"/bin/sh", "-c", `echo out >/dev/stdout; echo errors >/dev/stderr; cat /dev/stdin >/proc/self/fd/1`}, Dir: b.Tree,
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: strings.NewReader("in\n"), Stdout: &out, Stderr: &errs,
+	})
+	if err != nil || res.Exit != 0 || out.String() != "out\nin\n" || errs.String() != "errors\n" {
+		t.Errorf("printed %q and %q, %+v, %v", &out, &errs, res, err)
+	}
+}
+
 func TestWhatAProgramWritesGoesToTheUpperLayer(t *testing.T) {
 	b := cell(t)
 	out, _ := sh(t, b, `pwd; cat base.txt; echo more >> base.txt; echo new > new.txt; mkdir d; rm -f gone`)
