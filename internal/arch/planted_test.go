@@ -181,6 +181,11 @@ var plantedBugs = []planted{
 		[][2]string{{"if l.User > 0 {", "if l.User > 1<<30 {"}},
 		"sandbox.TestAProgramHasItsBoundsFromItsFirstInstructionOn",
 	},
+	{
+		"a look at a large folder goes on after the switch", "internal/workspace/judge.go",
+		[][2]string{{"\t\tif j.ctx.Err() != nil {\n\t\t\treturn context.Cause(j.ctx)\n", "\t\tif j.full {\n\t\t\treturn context.Cause(j.ctx)\n"}},
+		"workspace.TestALookAtAFolderWithManyFilesEndsWithItsContext",
+	},
 }
 
 // source is the file with the bug in it.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -38,12 +39,20 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	return c.settle(ctx)
 }
 
+// keepTime bounds the snapshot of a run that ends. It does not end with the run's
+// context: what a stopped run did is kept.
+const keepTime = 2 * time.Minute
+
+var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
+
 // secure keeps work that is on no branch before the tree goes. Work that
 // cannot be kept leaves the run to Recover, with its tree.
 func (c *cycle) secure(ctx context.Context) error {
 	if c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
 		return nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
+	defer cancel()
 	if err := c.keep(ctx); err != nil {
 		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Where(), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -148,7 +149,20 @@ func (s Site) prepare(ctx context.Context, k *Copy) error {
 	if k.Overlay() != nil {
 		return k.Push(kit.Tree(layer))
 	}
-	return os.CopyFS(k.Dir, os.DirFS(kit.Tree(layer)))
+	return os.CopyFS(k.Dir, stoppable{os.DirFS(kit.Tree(layer)).(fs.ReadLinkFS), ctx}) //nolint:forcetypeassert // The documentation of DirFS says so.
+}
+
+// stoppable are files that cannot be opened any more when the context has ended.
+type stoppable struct {
+	fs.ReadLinkFS
+	ctx context.Context //nolint:containedctx // It lives as long as one copy is made.
+}
+
+func (s stoppable) Open(name string) (fs.File, error) {
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	return s.ReadLinkFS.Open(name)
 }
 
 // layer is what a set-up prepares for the tree of k.
