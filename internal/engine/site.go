@@ -15,7 +15,7 @@ func (e *Engine) host() site.Host {
 func (c *cycle) site() site.Site {
 	s := site.Site{
 		Host: c.host(), ID: c.run.ID, Loop: c.t.Loop.Name, Root: c.t.Workspace.Root, Repo: c.t.Repo, Definition: c.def, Started: c.started,
-		Agent: c.actor.Lines(), Tools: &c.tools, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
+		Agent: c.actor.Lines(), Tools: &c.tools, Disk: &c.disk, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
 	}
 	if s.Iteration = len(c.its); s.Iteration > 0 {
 		s.Step = stepText(c.stepOf(c.current()))

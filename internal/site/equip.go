@@ -185,6 +185,9 @@ func (s Site) layer(ctx context.Context, setup kit.Setup, k *Copy) (string, erro
 		return "", err
 	}
 	defer func() { _ = copied.Remove(context.WithoutCancel(ctx)) }()
+	if err := s.Disk.begin(ctx, copied); err != nil {
+		return "", err
+	}
 	if err := s.runSetup(ctx, setup, copied); err != nil {
 		return "", err
 	}
