@@ -83,7 +83,7 @@ func TestTheRulesSeeWhatBreaksThem(t *testing.T) {
 		"a test that reaches upwards":       {"plan/x_test.go", "import _ " + here + `engine"`, "plan (level 1) imports engine (level 4) in a test"},
 		"another platform's file":           {"plan/x_windows.go", "import _ " + here + `engine"`, "plan (level 1) imports engine"},
 		"main that does more":               {"../cmd/pawl/main.go", "import _ " + here + `loop"`, "cmd/pawl imports loop, and may import cli only"},
-		"a stage that imports much":         {"proc/stage/x.go", `import _ "fmt"`, "a stage may import os, syscall and golang.org/x/sys only"},
+		"a stage that imports much":         {"proc/stage/x.go", `import _ "fmt"`, "a stage may import os, runtime, syscall and golang.org/x/sys only"},
 		"cgo":                               {"git/x.go", `import "C"`, "git uses cgo"},
 		"a pure package with files":         {"plan/x.go", `import _ "os"`, "plan imports os, and a pure package does no I/O"},
 		"a pure package that logs":          {"price/x.go", `import _ "log/slog"`, "price imports log/slog"},

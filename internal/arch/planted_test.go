@@ -278,6 +278,31 @@ var plantedBugs = []planted{
 		[][2]string{{"\tcase a.Reason.Outside():\n\t\ts.outside()\n", ""}},
 		"plan.TestWhatBecomesOfAStepAfterOneAttempt",
 	},
+	{
+		"a bound on processes that cannot be set is let pass", "internal/proc/stage/bounds_linux.go",
+		[][2]string{{"refuse(StepProcesses, err)", "_ = err"}},
+		"sandbox.TestABoundThatCannotBeSetRefusesTheStart",
+	},
+	{
+		"processes are not bounded at all", "internal/proc/stage/bounds_linux.go",
+		[][2]string{{"if l.User > 0 {", "if l.User > 1<<30 {"}},
+		"sandbox.TestAProgramHasItsBoundsFromItsFirstInstructionOn",
+	},
+	{
+		"a look at a large folder goes on after the switch", "internal/workspace/judge.go",
+		[][2]string{{"\t\tif j.ctx.Err() != nil {\n\t\t\treturn context.Cause(j.ctx)\n", "\t\tif j.full {\n\t\t\treturn context.Cause(j.ctx)\n"}},
+		"workspace.TestALookAtAFolderWithManyFilesEndsWithItsContext",
+	},
+	{
+		"the disk that a run takes up is not counted", "internal/site/disk.go",
+		[][2]string{{"u.Bytes += max(0, m.bytes-b.before)", "u.Bytes += 0"}},
+		"engine.TestARunThatFillsTheDiskEndsAndNamesTheFolders",
+	},
+	{
+		"a push goes on in spite of the switch", "internal/engine/effects.go",
+		[][2]string{{"e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest", "e.Kind != \"\""}},
+		"engine.TestTheSwitchEndsAPushThatWouldNeverEnd",
+	},
 }
 
 // source is the file with the bug in it.

@@ -21,8 +21,9 @@ var starts = []string{
 	"os.StartProcess", "syscall.ForkExec", "syscall.StartProcess", "syscall.Exec", "golang.org/x/sys/unix.Exec",
 }
 
-// stageImports have no expensive init; unsafe has none at all.
-var stageImports = []string{"os", "syscall", "unsafe"}
+// stageImports have no expensive init; unsafe has none at all, and runtime comes
+// first in every program.
+var stageImports = []string{"os", "runtime", "syscall", "unsafe"}
 
 // violations returns a sentence for each place that breaks a rule, in the
 // order of the packages.
@@ -66,7 +67,7 @@ func (j *judge) layers() {
 		}
 		name, r, ours := j.ours(f)
 		if j.row.leaf && !slices.Contains(stageImports, f.what) && !strings.HasPrefix(f.what, "golang.org/x/sys/") && !slices.Contains(j.row.only, name) {
-			j.say(f, "imports %s, and a stage may import os, syscall and golang.org/x/sys only", f.what)
+			j.say(f, "imports %s, and a stage may import os, runtime, syscall and golang.org/x/sys only", f.what)
 		}
 		switch {
 		case !ours:

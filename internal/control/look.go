@@ -265,6 +265,12 @@ func Next(v RunView) string {
 		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
 	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
 		return "nothing has landed; once what stood in the way is gone: " + v.Again
+	case v.Reason == loop.ReasonDisk:
+		kept := ""
+		if v.Snapshot != "" {
+			kept = "what fits into a snapshot is kept: pawl diff " + id
+		}
+		return joinedBy("; ", "keep those folders small, or raise max_disk in the definition", kept)
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
 		return "pawl budget show " + v.Loop + " says what is left; pawl budget set changes it"
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:

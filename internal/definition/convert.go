@@ -148,6 +148,7 @@ func (c *converter) limits() {
 	c.def.MaxItems = c.count("max_items")
 	c.def.MaxStepTimeout = c.duration("max_step_timeout")
 	c.def.MaxWallClock = c.duration("max_wall_clock")
+	c.def.MaxDisk = read(c, "max_disk", size)
 	c.def.GiveUpAfter = c.count("give_up_after")
 	c.def.RetryBlockedAfter = c.count("retry_blocked_after")
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)

@@ -84,7 +84,7 @@ func (f Field) kind() string {
 		KindText: "text", KindCommand: "a command, run by /bin/sh -c", KindEnum: "one of the values",
 		KindCadence: "an interval like 10m, 6h or 1d, or five cron fields", KindGlobs: "a list of globs, or one",
 		KindList: "a list, or one item", KindCount: "a whole number from 1, in digits", KindAmount: "US dollars",
-		KindDuration: "a duration like 90s, 10m, 1h30m, 2d or 1w", KindFlag: "true or false",
+		KindDuration: "a duration like 90s, 10m, 1h30m, 2d or 1w", KindSize: "a size like 8GiB or 500MB", KindFlag: "true or false",
 	}
 	return words[f.Kind]
 }

@@ -52,6 +52,7 @@ const (
 	KindCount    Kind = "count"    // a whole number from 1, in digits
 	KindAmount   Kind = "amount"   // US dollars
 	KindDuration Kind = "duration" // like 90s, 10m, 1h30m, 2d, 1w
+	KindSize     Kind = "size"     // bytes of disk, like 8GiB or 500MB
 	KindFlag     Kind = "flag"     // true or false
 )
 

@@ -180,6 +180,14 @@ var ownFields = []Field{
 		Example: "2h",
 	},
 	{
+		Name: "max_disk", Kind: KindSize, Default: "8GiB",
+		Meaning: "How much disk the files of one run may take up.",
+		More: "A whole number with MB, GB, TB, MiB, GiB or TiB. Counted every 5 s over what the run itself writes: its layer of the tree, " +
+			"caches, homes and temporary files on disk; of a copy without layers, by how much it grew. A run that has more ends " +
+			"with the outcome budget, and the largest folders are named. What fits into a snapshot is kept.",
+		Example: "20GiB",
+	},
+	{
 		Name: "budget_usd_day", Kind: KindAmount, Absent: "none",
 		Meaning: "The most US dollars that the loop may spend in a day.",
 		More: "A day of UTC. A run reserves what it will probably need before it begins, is refused if that is not left, and is cut off " +

@@ -14,6 +14,7 @@ import (
 const (
 	somethingPattern = `\S`
 	countPattern     = `^0*[1-9][0-9]*$`
+	sizePattern      = `^([1-9][0-9]{0,5}) ?([MGT]i?B)$`
 	durationPattern  = `^([0-9]{1,3}w)?([0-9]{1,3}d)?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 	// Up to a million with at most six decimals, and not nothing.
 	dollarsPattern = `^0*([1-9][0-9]{0,5}(\.[0-9]{1,6})?|1000000(\.0{1,6})?|` +
@@ -152,6 +153,8 @@ func (f Field) written() schema {
 		return schema{Type: []string{"integer", "string"}, Minimum: 1, Maximum: f.most(), Pattern: countPattern}
 	case KindDuration:
 		return schema{Type: "string", Pattern: durationPattern}
+	case KindSize:
+		return schema{Type: "string", Pattern: sizePattern}
 	case KindGlobs, KindList:
 		return f.list()
 	case KindCadence:
@@ -245,7 +248,7 @@ func (f Field) value(text string) any {
 		return list
 	case KindFlag:
 		return scalar.Text == "true"
-	case KindCount, KindAmount, KindDuration:
+	case KindCount, KindAmount, KindDuration, KindSize:
 		if n, err := strconv.ParseFloat(scalar.Text, 64); err == nil && !math.IsInf(n, 0) {
 			return n
 		}

@@ -75,6 +75,19 @@ func duration(text string) (time.Duration, error) {
 	return total, nil
 }
 
+var sizeForm = regexp.MustCompile(sizePattern)
+
+// size reads a number of bytes.
+func size(text string) (int64, error) {
+	parts := sizeForm.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, errors.New("expected a size like 8GiB or 500MB: a whole number and MB, GB, TB, MiB, GiB or TiB")
+	}
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	unit := map[string]int64{"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+	return n * unit[parts[2]], err
+}
+
 // flakyRule reads how many of how many tries must pass, like 2 of 3.
 func flakyRule(text string) (string, error) {
 	problem := errors.New("expected how many of how many tries must pass, like 2 of 3, at most 10")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 // ApprovalTime is how long an approval waits for an answer.
@@ -20,7 +22,11 @@ const ApprovalTime = 7 * 24 * time.Hour
 // taken up again by the run that the answer fires.
 func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	if err := c.keep(ctx); err != nil {
+	err := c.keep(ctx)
+	if errors.Is(err, workspace.ErrIncomplete) {
+		err = c.setAside(err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	it := c.current()

@@ -57,6 +57,7 @@ type cycle struct {
 	cut      *ending       // why the agent was stopped before its turn was over: it had nothing left to spend
 
 	tools    site.Tools
+	disk     site.Disk
 	tree     *site.Copy // the agent's copy, kept between iterations
 	fresh    *site.Copy // for a gate that is tried again
 	treeBase string     // commit that the copy was made from

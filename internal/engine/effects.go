@@ -83,7 +83,7 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 	if err := beforeApply.Hit(ctx); err != nil {
 		return err
 	}
-	result, err := kind.Apply(ctx, *e)
+	result, end, err := c.apply(ctx, kind, *e)
 	if hit := afterApply.Hit(ctx); hit != nil {
 		return hit
 	}
@@ -98,7 +98,28 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 		c.refusal = f
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, err)
 	}
+	if end != nil {
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+	}
 	return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+}
+
+// apply makes an effect happen. One that waits for another machine ends with the
+// kill switch, and end then says so. What is done here takes a moment, and is not
+// left half-done.
+func (c *cycle) apply(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
+	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest {
+		result, err = kind.Apply(ctx, e)
+		return result, nil, err
+	}
+	watched, stop := c.watchWith(ctx, func(w *watcher, ctx context.Context) {
+		if end, err := w.c.pausedAnywhere(ctx); err == nil && end != nil {
+			w.cancel(&stopError{*end})
+		}
+	})
+	defer stop()
+	result, err = kind.Apply(watched, e)
+	return result, stopped(watched), err
 }
 
 // outcomeOf stages the row of an effect whose outcome is known, with its link

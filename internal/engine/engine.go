@@ -66,6 +66,7 @@ type Deps struct {
 	Live     func(loop.Event)                           // sees every event as it happens; may be nil
 	Sleep    func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
 	WatchGap time.Duration                              // between looks at the kill switch; 0: 100 ms
+	DiskGap  time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
 }
 
 // Engine runs loops. Its methods may be called concurrently for different
@@ -81,6 +82,9 @@ type Engine struct {
 func New(d Deps) *Engine {
 	if d.WatchGap == 0 {
 		d.WatchGap = 100 * time.Millisecond
+	}
+	if d.DiskGap == 0 {
+		d.DiskGap = 5 * time.Second
 	}
 	if d.Sleep == nil {
 		d.Sleep = clock.System{}.Sleep
@@ -186,8 +190,10 @@ func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	defer release()
 	ctx, stop := c.watch(ctx)
 	defer stop()
+	ctx, stopDisk := c.watchDisk(ctx)
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	end, err := c.work(ctx)
+	stopDisk() // A run that has ended may take as long as it needs to keep its work.
 	if err != nil {
 		if end, err = c.unexpected(ctx, err); err != nil {
 			return c.run, err

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 // finish concludes the run: the outcome becomes durable together with
@@ -15,11 +18,11 @@ import (
 func (c *cycle) finish(ctx context.Context, end ending) error {
 	ctx = context.WithoutCancel(ctx)
 	c.enter(loop.PhaseConclude)
-	if err := c.secure(ctx); err != nil {
+	if err := c.secure(ctx, end); err != nil {
 		return err
 	}
 	c.judgeOpen(end)
-	c.release()
+	c.release(end)
 	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
@@ -38,15 +41,37 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	return c.settle(ctx)
 }
 
+// keepTime bounds the snapshot of a run that ends. It does not end with the run's
+// context: what a stopped run did is kept.
+const keepTime = 2 * time.Minute
+
+var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
+
 // secure keeps work that is on no branch before the tree goes. Work that
 // cannot be kept leaves the run to Recover, with its tree.
-func (c *cycle) secure(ctx context.Context) error {
+func (c *cycle) secure(ctx context.Context, end ending) error {
 	if c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
 		return nil
 	}
-	if err := c.keep(ctx); err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
+	defer cancel()
+	err := c.keep(ctx)
+	if errors.Is(err, workspace.ErrIncomplete) {
+		err = c.tooLarge(end, err)
+	}
+	if err != nil {
 		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Where(), err)
 	}
+	return nil
+}
+
+// tooLarge is a tree that does not fit into a snapshot. It stays as it is, unless
+// its run has ended because of all the room that it takes.
+func (c *cycle) tooLarge(end ending, why error) error {
+	if end.reason != loop.ReasonDisk {
+		return c.setAside(why)
+	}
+	c.said.Note("%s; the rest of the tree goes, because it takes up too much of the disk", why)
 	return nil
 }
 
@@ -159,13 +184,17 @@ func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Chang
 	return c.session.Close(Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()})
 }
 
-// release gives steps back that the run claimed and did not settle.
-func (c *cycle) release() {
+// release gives steps back that the run claimed and did not settle. What one of
+// them did that took up too much of the disk, the next attempt is told.
+func (c *cycle) release(end ending) {
 	for key, s := range c.steps {
 		if s.State != loop.StepClaimed || s.RunID != c.run.ID {
 			continue
 		}
 		s.State, s.RunID = loop.StepOpen, ""
+		if end.reason == loop.ReasonDisk {
+			s.Feedback = end.detail
+		}
 		c.steps[key] = s
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
 	}

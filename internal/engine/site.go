@@ -21,7 +21,7 @@ func (e *Engine) Mirrors() mirror.Shelf { return e.host().Mirrors() }
 func (c *cycle) site() site.Site {
 	s := site.Site{
 		Host: c.host(), ID: c.run.ID, Loop: c.t.Loop.Name, Root: c.t.Workspace.Root, Repo: c.t.Repo, Definition: c.def, Base: c.run.BaseCommit, Started: c.started,
-		Agent: c.lines(), Tools: &c.tools, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
+		Agent: c.lines(), Tools: &c.tools, Disk: &c.disk, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
 	}
 	if s.Iteration = len(c.its); s.Iteration > 0 {
 		s.Step = stepText(c.stepOf(c.current()))

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/site"
-	"github.com/pawl-run/pawl/internal/workspace"
 )
 
 var (
@@ -119,7 +118,7 @@ func (c *cycle) number() string {
 func tail(runID string) string { return runID[max(0, len(runID)-6):] }
 
 // keep puts whatever is in the tree now under a snapshot ref, unless nothing
-// changed.
+// changed. What does not fit is workspace.ErrIncomplete, and the rest is kept.
 func (c *cycle) keep(ctx context.Context) error {
 	if c.tree == nil {
 		return nil
@@ -131,9 +130,6 @@ func (c *cycle) keep(ctx context.Context) error {
 		if err := c.clear(ctx, ref, commit, msg); err != nil {
 			return fmt.Errorf("take secrets out of %s: %w", ref, err)
 		}
-	}
-	if errors.Is(err, workspace.ErrIncomplete) {
-		return c.setAside(err)
 	}
 	return err
 }

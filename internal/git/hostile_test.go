@@ -106,7 +106,7 @@ func callNewVerbs(t *testing.T, r *Repo, b Base, c object.Candidate) {
 	_, err = r.Changed(ctx, b.Commit, c.Commit)
 	must(t, err)
 	rules := r.Ignores(ctx, filepath.Join(t.TempDir(), "rules"), func(string) error { return nil })
-	rules.Ignored("f", false)
+	rules.Ignored([]string{"f"})
 	must(t, rules.Close())
 }
 

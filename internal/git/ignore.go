@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/git/program"
@@ -36,42 +36,76 @@ func (r *Repo) Ignores(ctx context.Context, dir string, fill func(dir string) er
 	return &Ignores{ctx: ctx, repo: r, dir: dir, fill: fill}
 }
 
-// Ignored reports whether a path is ignored. Rules never are: a new .gitignore
-// is always seen. After an error nothing is, and Close returns the error.
-func (g *Ignores) Ignored(path string, dir bool) bool {
-	if filepath.Base(path) == ".gitignore" {
-		return false
+// Ignored reports for each path whether it is ignored. The path of a directory
+// ends with a slash, and no two paths are a file and a directory of one name. A
+// .gitignore is never ignored: a new one is always seen. After an error nothing
+// is ignored, and Close returns the error.
+func (g *Ignores) Ignored(paths []string) []bool {
+	ignored := make([]bool, len(paths))
+	var asked []int
+	for i, path := range paths {
+		if filepath.Base(path) != ".gitignore" {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return ignored
 	}
 	g.once.Do(g.start)
 	if g.err != nil {
-		return false
+		return ignored
 	}
-	// Rules for directories match only what is one.
-	switch there := filepath.Join(g.dir, filepath.FromSlash(path)); {
-	case dir:
-		_ = os.MkdirAll(there, 0o700)
-		path += "/"
-	default:
-		if info, err := os.Lstat(there); err == nil && info.IsDir() {
-			_ = os.RemoveAll(there) // It was one when it was asked about before.
+	var questions []byte
+	for _, i := range asked {
+		g.place(paths[i])
+		questions = append(append(questions, paths[i]...), 0)
+	}
+	// Git answers while it is still being asked.
+	written := make(chan error, 1)
+	go func() {
+		_, err := g.in.Write(questions)
+		written <- err
+	}()
+	var err error
+	for _, i := range asked {
+		if ignored[i], err = g.answer(); err != nil {
+			break
 		}
 	}
-	if _, err := io.WriteString(g.in, path+"\x00"); err != nil {
-		g.err = fmt.Errorf("ask git about %q: %w", path, err)
-		return false
+	if err != nil {
+		g.err = fmt.Errorf("ask git what is ignored: %w", err)
+		_ = g.in.Close() // It is not asked again, and the writer must not wait for it.
+		ignored = make([]bool, len(paths))
 	}
-	// The answer has four fields: source, line, pattern, path. Without a rule
-	// the first three are empty.
+	if werr := <-written; werr != nil && g.err == nil {
+		g.err = fmt.Errorf("ask git what is ignored: %w", werr)
+	}
+	return ignored
+}
+
+// place makes a path what it is said to be: rules for directories match only what
+// is one.
+func (g *Ignores) place(path string) {
+	there := filepath.Join(g.dir, filepath.FromSlash(path))
+	if strings.HasSuffix(path, "/") {
+		_ = os.MkdirAll(there, 0o700)
+	} else if info, err := os.Lstat(there); err == nil && info.IsDir() {
+		_ = os.RemoveAll(there) // It was one when it was asked about before.
+	}
+}
+
+// answer reads one. It has four fields: source, line, pattern, path. Without a
+// rule the first three are empty.
+func (g *Ignores) answer() (ignored bool, err error) {
 	var fields [4]string
 	for i := range fields {
 		field, err := g.out.ReadString(0)
 		if err != nil {
-			g.err = fmt.Errorf("ask git about %q: %w", path, err)
-			return false
+			return false, err
 		}
 		fields[i] = field[:len(field)-1]
 	}
-	return fields[2] != "" && fields[2][0] != '!'
+	return fields[2] != "" && fields[2][0] != '!', nil
 }
 
 func (g *Ignores) start() {

@@ -1,8 +1,10 @@
 package git
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
@@ -30,17 +32,32 @@ func TestIgnoredPathsAreToldByTheRulesThatWereGiven(t *testing.T) {
 	for path, want := range map[string]bool{
 		"node_modules/": true, "a.log": true, "keep.log": false, "sub/out": true, "out": false, "sub/a": false, "sub/.gitignore": false, "deep/node_modules/": true, "has space and\nnewline.log": true,
 	} {
-		dir := path[len(path)-1] == '/'
-		name := path
-		if dir {
-			name = path[:len(path)-1]
-		}
-		if got := ask.Ignored(name, dir); got != want {
+		if got := ask.Ignored([]string{path})[0]; got != want {
 			t.Errorf("Ignored(%q) = %v, want %v", path, got, want)
 		}
 	}
-	if ask.Ignored("node_modules", false) {
+	if ask.Ignored([]string{"node_modules"})[0] {
 		t.Error("a file with the name of an ignored directory is ignored")
+	}
+	many, want := make([]string, 0, 20_000), 0
+	for i := range cap(many) {
+		name := fmt.Sprintf("some/long/folder/name/%d.txt", i)
+		if i%3 == 0 {
+			name, want = fmt.Sprintf("some/%d.log", i), want+1
+		}
+		many = append(many, name)
+	}
+	ignored := 0
+	for i, is := range ask.Ignored(many) {
+		if is != strings.HasSuffix(many[i], ".log") {
+			t.Fatalf("Ignored(%q) = %v in a list", many[i], is)
+		}
+		if is {
+			ignored++
+		}
+	}
+	if ignored != want {
+		t.Errorf("%d of %d are ignored, want %d", ignored, len(many), want)
 	}
 	if err := ask.Close(); err != nil {
 		t.Errorf("Close = %v", err)

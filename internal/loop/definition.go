@@ -52,6 +52,7 @@ type Definition struct {
 	MaxItems        int           `json:"max_items,omitempty"`
 	MaxStepTimeout  time.Duration `json:"max_step_timeout,omitempty"`
 	MaxWallClock    time.Duration `json:"max_wall_clock,omitempty"`
+	MaxDisk         int64         `json:"max_disk,omitempty"` // bytes of disk that the files of one run may take up; 0: DefaultMaxDisk, also with defaults
 
 	GiveUpAfter       int    `json:"give_up_after,omitempty"`
 	OnBlocked         string `json:"on_blocked,omitempty"`
@@ -77,7 +78,11 @@ const (
 	DefaultGiveUpAfter       = 3
 	DefaultRetryBlockedAfter = 3
 	DefaultMaxItems          = 1
+	DefaultMaxDisk           = 8 << 30
 )
+
+// DiskLimit is how many bytes of disk the files of one run may take up.
+func (d Definition) DiskLimit() int64 { return orDefault(d.MaxDisk, DefaultMaxDisk) }
 
 // WithDefaults returns d with every absent limit and policy filled in, which
 // is the form that is recorded, digested and run.
@@ -94,6 +99,9 @@ func (d Definition) WithDefaults() Definition {
 	d.MaxItems = orDefault(d.MaxItems, DefaultMaxItems)
 	d.MaxStepTimeout = orDefault(d.MaxStepTimeout, DefaultStepTimeout)
 	d.MaxWallClock = orDefault(d.MaxWallClock, DefaultWallClock)
+	if d.MaxDisk == DefaultMaxDisk {
+		d.MaxDisk = 0 // Definitions from before the key keep their digest.
+	}
 	d.GiveUpAfter = orDefault(d.GiveUpAfter, DefaultGiveUpAfter)
 	d.RetryBlockedAfter = orDefault(d.RetryBlockedAfter, DefaultRetryBlockedAfter)
 	d.Sandbox = orDefault(d.Sandbox, "full")

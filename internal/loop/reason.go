@@ -42,7 +42,8 @@ const (
 	ReasonAgentEscalated  Reason = "agent_escalated"
 	ReasonAgentExit       Reason = "agent_exit"
 	ReasonAgentTimeout    Reason = "agent_timeout"
-	ReasonLimit           Reason = "limit" // a program ran into one of processes, memory, output or file size
+	ReasonLimit           Reason = "limit"    // a program ran into one of processes, memory, output or file size
+	ReasonDisk            Reason = "max_disk" // the files of a run took up more of the disk than it may have
 	ReasonAgentMissing    Reason = "agent_missing"
 	ReasonReportMalformed Reason = "report_malformed"
 	ReasonSenseFailed     Reason = "sense_failed"

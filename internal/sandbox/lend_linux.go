@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// lend opens what the box binds to be read, if its program runs as another user
+// lend opens what the box binds to be read and the layers of its views that are
+// pawl's, such as the user's caches of packages, if its program runs as another user
 // than pawl, so that what is pawl's appears as the program's there: a root with a
 // strict umask keeps everybody else off its repositories and toolchains. Where
 // the kernel or the file system cannot do that, modes count as they stand. The
@@ -28,7 +29,8 @@ func (b Box) lend(mounts []stage.Mount, first int) (files []*os.File) {
 	}
 	for i, m := range mounts {
 		bound := func(bind Bind) bool { return bind.From == m.From && bind.At(b.Tier) == m.To }
-		if m.Kind != stage.Bind || !m.ReadOnly || !slices.ContainsFunc(b.Binds, bound) {
+		lower := m.Kind == stage.Lower && ownedBy(m.From, os.Geteuid())
+		if !lower && (m.Kind != stage.Bind || !m.ReadOnly || !slices.ContainsFunc(b.Binds, bound)) {
 			continue
 		}
 		if f := owned(m.From, owners); f != nil {
@@ -37,6 +39,11 @@ func (b Box) lend(mounts []stage.Mount, first int) (files []*os.File) {
 		}
 	}
 	return files
+}
+
+func ownedBy(path string, uid int) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && int(st.Uid) == uid
 }
 
 // owned detaches a copy of what is mounted at and below path, to be read, in

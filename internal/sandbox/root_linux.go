@@ -51,6 +51,9 @@ func (b Box) root() []stage.Mount {
 	mounts = append(mounts, b.tree())
 	mounts = append(mounts, b.binds()...)
 	for _, v := range b.Views {
+		for _, dir := range v.Lower {
+			mounts = append(mounts, stage.Mount{Kind: stage.Lower, From: dir})
+		}
 		mounts = append(mounts, layered(v.At, v.Overlay))
 	}
 	mounts = append(mounts, b.pins()...)

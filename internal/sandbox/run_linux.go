@@ -45,6 +45,8 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	order.Cell, order.Host, order.Local = true, "pawl", true
 	order.Mounts, order.Rules = b.root(), b.rules()
 	lent := b.lend(order.Mounts, stage.MoreFD)
+	// Layers that are nobody else's are read as they stand.
+	order.Mounts = slices.DeleteFunc(order.Mounts, func(m stage.Mount) bool { return m.Kind == stage.Lower && m.FD == 0 })
 	defer closeFiles(lent)
 	env := proc.WithVariables(s.Env, "HOME="+b.Home)
 	for _, p := range b.Ports {

@@ -73,6 +73,61 @@ func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result
 	return strings.TrimSpace(out.String()), res
 }
 
+// A cache as npm, go and cargo leave it where the umask of root is 077.
+func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
+	for name, lower := range map[string]int{"alone": 1, "below another layer": 2} {
+		b := cell(t)
+		dir := t.TempDir()
+		v := View{At: "/home/somebody/.cache/npm", Overlay: Overlay{Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work")}}
+		for i := range lower {
+			at := filepath.Join(dir, "lower", string(rune('a'+i)))
+			if err := errors.Join(os.MkdirAll(filepath.Join(at, "sub"), 0o700), os.Chmod(at, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(at, "sub", at[len(at)-1:]), []byte("cached\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			v.Lower = append(v.Lower, at)
+		}
+		link := filepath.Join(dir, "link") // A cache may lie elsewhere.
+		if err := os.Symlink(v.Lower[0], link); err != nil {
+			t.Fatal(err)
+		}
+		v.Lower[0] = link
+		if err := os.Mkdir(v.Upper, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		own(t, v.Upper)
+		b.Views = []View{v}
+		t.Cleanup(func() { _ = Discard(v.Work) })
+		out, _ := sh(t, b, `cd /home/somebody/.cache/npm/sub && cat * && echo more >>a && cat a && rm a && echo gone`)
+		want := strings.Repeat("cached\n", lower) + "cached\nmore\ngone"
+		if out != want {
+			t.Errorf("%s: printed %q, want %q", name, out, want)
+		}
+		if text, err := os.ReadFile(filepath.Join(v.Lower[0], "sub", "a")); err != nil || string(text) != "cached\n" {
+			t.Errorf("%s: the host's own is now %q, %v", name, text, err)
+		}
+		v.Upper = "" // One that nothing can be added to.
+		b.Views = []View{v}
+		if out, _ := sh(t, b, `cat /home/somebody/.cache/npm/sub/a; echo x 2>/dev/null >/home/somebody/.cache/npm/sub/a || echo denied`); out != "cached\ndenied" {
+			t.Errorf("%s: read only it printed %q", name, out)
+		}
+	}
+}
+
+func TestAProgramOpensItsStandardStreamsByTheirNames(t *testing.T) {
+	var out, errs bytes.Buffer
+	b := cell(t)
+	res, err := b.Run(t.Context(), proc.Spec{
+		Argv: []string{"/bin/sh", "-c", `echo out >/dev/stdout; echo errors >/dev/stderr; cat /dev/stdin >/proc/self/fd/1`}, Dir: b.Tree,
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: strings.NewReader("in\n"), Stdout: &out, Stderr: &errs,
+	})
+	if err != nil || res.Exit != 0 || out.String() != "out\nin\n" || errs.String() != "errors\n" {
+		t.Errorf("printed %q and %q, %+v, %v", &out, &errs, res, err)
+	}
+}
+
 func TestWhatAProgramWritesGoesToTheUpperLayer(t *testing.T) {
 	b := cell(t)
 	out, _ := sh(t, b, `pwd; cat base.txt; echo more >> base.txt; echo new > new.txt; mkdir d; rm -f gone`)

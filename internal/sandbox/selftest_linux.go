@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +53,11 @@ func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
 			row = tier.row(row.Action, Works, "it ended")
 		}
 		r.Rows = append(r.Rows, row)
+	}
+	if memory, ok, err := ground.fillMemory(ctx, tier); err != nil {
+		return r, fmt.Errorf("test the sandbox: %w", err)
+	} else if ok {
+		r.Rows = append(r.Rows, memory)
 	}
 	done := func(row Row) bool { return row.Action == trial.Serve }
 	if res.Ended != proc.Exited || !slices.ContainsFunc(r.Rows, done) {
@@ -177,9 +183,41 @@ func (g *ground) spec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc
 	}
 	argv := append([]string{"/bin/sh", "-c", script, g.exe, trial.Arg},
 		trial.Canary+"="+g.canary(), trial.Tree+"="+g.tree, trial.Protected+"="+filepath.Join(g.tree, "protected"),
-		trial.Home+"="+home, trial.Temporary+"="+tmp, trial.Resolver+"="+resolver())
+		trial.Home+"="+home, trial.Temporary+"="+tmp, trial.Resolver+"="+resolver(),
+		trial.Processes+"="+strconv.Itoa(trialLimits.Processes), trial.FileBytes+"="+strconv.FormatInt(trialLimits.FileBytes, 10))
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + tmp, "TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1"}
-	return proc.Spec{Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience}
+	return proc.Spec{
+		Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience, Limits: trialLimits,
+	}
+}
+
+// trialLimits are those of the trial: enough for the tools that it starts.
+var trialLimits = proc.Limits{Processes: 1024, FileBytes: 1 << 30}
+
+// Of memory a process of its own tries to hold more than it may.
+const (
+	mayHold  = 64 << 20
+	holds    = 4 * mayHold
+	holdTime = 20 * time.Second // in which the limit must end it, also on a host that is busy
+)
+
+// fillMemory starts a process that holds more memory than it may, and says whether
+// that ended it. The tier may promise nothing of the kind.
+func (g *ground) fillMemory(ctx context.Context, tier Tier) (row Row, tried bool, err error) {
+	if tier.want(trial.ExceedMemory) == "" {
+		return Row{}, false, nil
+	}
+	res, err := g.box(tier).Run(ctx, proc.Spec{
+		Argv: []string{g.exe, trial.Arg, trial.Hold, strconv.Itoa(holds)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
+		Timeout: holdTime, Limits: proc.Limits{Memory: mayHold},
+	})
+	if err != nil {
+		return Row{}, false, err
+	}
+	if res.Limit == proc.MemoryLimit {
+		return tier.row(trial.ExceedMemory, Denied, "it was ended"), true, nil
+	}
+	return tier.row(trial.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
 }
 
 // resolver is the first name server of the host that has an IPv4 address.

@@ -39,6 +39,7 @@ type Copy struct {
 	stores  []workspace.Store // where git inside finds objects
 	mirror  *mirror.Mirror    // that they are, where something confines programs
 	scratch string            // folder for what programs leave beside the copy
+	disk    *Disk             // nil: it is not measured
 	layer   string            // what a set-up prepared for it, if any
 	path    []string          // directories of prepared dependencies, for PATH, as programs see them
 }
@@ -98,7 +99,11 @@ func (k *Copy) Leave() error {
 
 // Remove takes the copy away with what watches over it.
 func (k *Copy) Remove(ctx context.Context) error {
-	return errors.Join(k.Leave(), k.Tree.Remove(ctx), sandbox.Discard(k.scratch))
+	var err error
+	if k.disk != nil && k.disk.full.Load() {
+		err = k.Spoil()
+	}
+	return errors.Join(err, k.Leave(), k.Tree.Remove(ctx), sandbox.Discard(k.scratch))
 }
 
 // copies are the trees of one run for one purpose. The tree is known to the
@@ -168,7 +173,11 @@ func (s Site) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx, k); err != nil {
+	err = s.prepare(ctx, k)
+	if err == nil {
+		err = s.Disk.begin(ctx, k) // What was prepared is none of the run's doing.
+	}
+	if err != nil {
 		return nil, errors.Join(err, k.Remove(context.WithoutCancel(ctx)))
 	}
 	return k, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -152,7 +153,20 @@ func (s Site) prepare(ctx context.Context, k *Copy) error {
 	if k.Overlay() != nil {
 		return k.Push(kit.Tree(layer))
 	}
-	return os.CopyFS(k.Dir, os.DirFS(kit.Tree(layer)))
+	return os.CopyFS(k.Dir, stoppable{os.DirFS(kit.Tree(layer)).(fs.ReadLinkFS), ctx}) //nolint:forcetypeassert // The documentation of DirFS says so.
+}
+
+// stoppable are files that cannot be opened any more when the context has ended.
+type stoppable struct {
+	fs.ReadLinkFS
+	ctx context.Context //nolint:containedctx // It lives as long as one copy is made.
+}
+
+func (s stoppable) Open(name string) (fs.File, error) {
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	return s.ReadLinkFS.Open(name)
 }
 
 // layer is what a set-up prepares for the tree of k.
@@ -176,6 +190,9 @@ func (s Site) layer(ctx context.Context, setup kit.Setup, k *Copy) (string, erro
 		return "", err
 	}
 	defer func() { _ = copied.Remove(context.WithoutCancel(ctx)) }()
+	if err := s.Disk.begin(ctx, copied); err != nil {
+		return "", err
+	}
 	if err := s.runSetup(ctx, setup, copied); err != nil {
 		return "", err
 	}

@@ -45,6 +45,7 @@ type Site struct {
 
 	Agent     []string     // command lines of the agent's program
 	Tools     *Tools       // those of the same id share it
+	Disk      *Disk        // those of the same id share it; nil: what is written is not measured
 	Say       func(string) // shows an event of whoever works at the site
 	Iteration int          // that programs work on; 0: none yet
 	Step      string       // that the iteration works on, as programs are told

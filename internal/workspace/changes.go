@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -79,35 +78,18 @@ func (s *scan) folder(rel string, info fs.FileInfo) error {
 		s.problem(rel, RuleUnread)
 		return nil //nolint:nilerr // The problem says it; the rest of the tree is still to be walked.
 	}
-	return each(rel, entries, s.unseen, s.entry)
+	return s.each(rel, entries, s)
 }
 
-// each looks at the entries of one folder, but for the git directory of the
-// tree. One of which the system tells nothing is unseen.
-func each(rel string, entries []fs.DirEntry, unseen func(path string), entry func(path, name string, info fs.FileInfo) error) error {
-	for _, e := range entries {
-		name := e.Name()
-		if rel == "" && name == ".git" {
-			continue
-		}
-		info, err := e.Info()
-		if err != nil {
-			unseen(path.Join(rel, name)) // Most likely a path that is too long for the system, in folders made one by one.
-			continue
-		}
-		if err := entry(path.Join(rel, name), name, info); err != nil {
-			return err
-		}
-	}
-	return nil
+// holds reports whether the base has a file or a folder at a path.
+func (s *scan) holds(path string, _ fs.FileInfo) bool {
+	_, known := s.tree.index[path]
+	return known || s.tree.folder[path]
 }
 
 // entry sorts one directory entry by what it is.
-func (s *scan) entry(path, name string, info fs.FileInfo) error {
+func (s *scan) entry(path string, info fs.FileInfo) error {
 	place, known := s.tree.index[path]
-	if !known && !s.tree.folder[path] && !s.passes(path, name, info.IsDir()) {
-		return nil
-	}
 	switch {
 	case info.IsDir() && known && s.tree.marks[place].mode == object.ModeGitlink:
 		s.seen[place] = true

@@ -84,6 +84,9 @@ func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 	defer f.Close()
 	var list []fs.DirEntry
 	for err == nil && j.met < maxMet {
+		if j.ctx.Err() != nil {
+			return nil, context.Cause(j.ctx)
+		}
 		var some []fs.DirEntry
 		some, err = f.ReadDir(min(4096, maxMet-j.met))
 		list, j.met = append(list, some...), j.met+len(some)
@@ -98,14 +101,85 @@ func (j *judge) entries(rel string, info fs.FileInfo) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// passes reports whether an entry that the base does not hold is to be looked
-// at: its name can be part of a commit, and no ignore rule names it.
-func (j *judge) passes(path, name string, dir bool) bool {
-	if rule := nameProblem(path, name); rule != "" {
-		j.problem(path, rule)
-		return false
+// walker is one walk through the directories of a tree.
+type walker interface {
+	holds(path string, info fs.FileInfo) bool // whether an entry is looked at whatever its name and the ignore rules say
+	unseen(path string)                       // an entry of which the system tells nothing
+	entry(path string, info fs.FileInfo) error
+}
+
+// atOnce is how many entries of a folder are looked at between two looks at
+// whether the run was stopped.
+const atOnce = 256
+
+// each lets a walk look at the entries of one folder, but for the git directory
+// of the tree and for what passes keeps from it.
+func (j *judge) each(rel string, entries []fs.DirEntry, w walker) error {
+	for some := range slices.Chunk(entries, atOnce) {
+		if j.ctx.Err() != nil {
+			return context.Cause(j.ctx)
+		}
+		for _, f := range j.passing(rel, some, w) {
+			switch {
+			case f.info == nil:
+				w.unseen(f.path)
+			case f.rule != "":
+				j.problem(f.path, f.rule)
+			default:
+				if err := w.entry(f.path, f.info); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	return !j.limits.Skip(path, dir)
+	return nil
+}
+
+// found is an entry of a folder.
+type found struct {
+	path string
+	info fs.FileInfo // nil: the system tells nothing, most likely because the path is too long for it
+	rule Rule        // what its name breaks
+}
+
+// passing returns the entries but for those that the ignore rules name and the
+// base does not hold.
+func (j *judge) passing(rel string, entries []fs.DirEntry, w walker) []found {
+	var list []found
+	var asked []string
+	places := map[int]int{} // of what is asked about, in the list
+	for _, e := range entries {
+		name := e.Name()
+		if rel == "" && name == ".git" {
+			continue
+		}
+		f := found{path: path.Join(rel, name)}
+		if info, err := e.Info(); err == nil {
+			f.info = info
+		}
+		if f.info != nil && !w.holds(f.path, f.info) {
+			f.rule = nameProblem(f.path, name)
+			if f.rule == "" {
+				places[len(list)] = len(asked)
+				asked = append(asked, f.path)
+				if f.info.IsDir() {
+					asked[len(asked)-1] += "/"
+				}
+			}
+		}
+		list = append(list, f)
+	}
+	if len(asked) == 0 {
+		return list
+	}
+	skip := j.limits.Skip(asked)
+	kept := list[:0]
+	for i, f := range list {
+		if at, unknown := places[i]; !unknown || !skip[at] {
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 func nameProblem(path, name string) Rule {

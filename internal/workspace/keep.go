@@ -86,6 +86,10 @@ func (t *Tree) Keep(name string) (string, error) {
 	return to, nil
 }
 
+// Spoil makes Remove take the directory away as a whole, where it would be parked
+// for the next use with whatever was written to it.
+func (t *Tree) Spoil() error { return sandbox.Discard(t.trees.hidden(t.Name, suffixUnit)) }
+
 // Named lists the regular files of the tree that the copy was made from whose
 // last path element is name.
 func (t *Tree) Named(name string) []object.Entry {

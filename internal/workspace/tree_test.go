@@ -278,7 +278,13 @@ func TestLimitsAreProblemsAndDeletionsStayExact(t *testing.T) {
 
 func TestSkipNeverHidesATrackedFile(t *testing.T) {
 	_, repo, base := newRepo(t, map[string]string{"build/kept": "1"})
-	skip := func(path string, _ bool) bool { return strings.HasPrefix(path, "build") || path == "cache" }
+	skip := func(paths []string) []bool {
+		skipped := make([]bool, len(paths))
+		for i, path := range paths {
+			skipped[i] = strings.HasPrefix(path, "build") || path == "cache/"
+		}
+		return skipped
+	}
 	tree, err := New(t.TempDir(), repo, Options{Limits: Limits{Skip: skip}}).Make(t.Context(), "x", base.Commit)
 	must(t, err)
 	write(t, tree.Dir, map[string]string{"build/kept": "2", "build/out": "", "cache/x": ""})

@@ -43,10 +43,11 @@ type Limits struct {
 	Bytes     int64 // of all changed files together; 256 MiB
 	FileBytes int64 // of one changed file; 64 MiB
 
-	// Skip says which paths that the base does not hold are no changes, such as
-	// what its ignore rules name. It is asked for a directory before anything
-	// below it. Nil skips nothing.
-	Skip func(path string, dir bool) bool
+	// Skip says for each of some paths that the base does not hold whether it is
+	// no change, such as what the ignore rules of the base name. They are entries
+	// of one folder; the path of a directory ends with a slash. It is asked about
+	// a directory before anything below it. Nil skips nothing.
+	Skip func(paths []string) []bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -60,7 +61,7 @@ func (l Limits) withDefaults() Limits {
 		l.FileBytes = 64 << 20
 	}
 	if l.Skip == nil {
-		l.Skip = func(string, bool) bool { return false }
+		l.Skip = func(paths []string) []bool { return make([]bool, len(paths)) }
 	}
 	return l
 }

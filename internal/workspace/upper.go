@@ -37,7 +37,7 @@ func (l *layers) scan(j *judge, top fs.FileInfo) error {
 	if u.base, err = l.stack(); err != nil {
 		return err
 	}
-	return u.replaced("", opaque, func() error { return each("", entries, u.closed, u.entry) })
+	return u.replaced("", opaque, func() error { return u.each("", entries, u) })
 }
 
 // replaced walks through a folder, and if it hides what the base has below it,
@@ -70,22 +70,27 @@ func (u *upper) unread(path string) bool {
 	return false
 }
 
-// closed is an entry of which nothing can be told: nothing at or below it
+// unseen is an entry of which nothing can be told: nothing at or below it
 // counts as deleted.
-func (u *upper) closed(path string) {
+func (u *upper) unseen(path string) {
 	u.blind = append(u.blind, path)
 	u.problem(path, RuleUnread)
 }
 
+// holds reports whether the base has a file or a folder at a path, or had one that
+// the entry hides.
+func (u *upper) holds(path string, info fs.FileInfo) bool {
+	_, known := u.base.find(path)
+	return known || isWhiteout(info) || u.base.folder(path)
+}
+
 // entry sorts one directory entry by what it is and what the base has there.
-func (u *upper) entry(path, name string, info fs.FileInfo) error {
+func (u *upper) entry(path string, info fs.FileInfo) error {
 	was, known := u.base.find(path)
 	folder := !known && u.base.folder(path)
 	switch {
 	case isWhiteout(info):
 		u.whiteout(path, known, folder)
-		return nil
-	case !known && !folder && !u.passes(path, name, info.IsDir()):
 		return nil
 	case info.IsDir() && known && was.Mode == object.ModeGitlink:
 		u.meet(path)
@@ -143,10 +148,10 @@ func (u *upper) folder(path string, inBase bool, info fs.FileInfo) error {
 		return context.Cause(u.ctx)
 	}
 	if err != nil {
-		u.closed(path)
+		u.unseen(path)
 		return nil //nolint:nilerr // The problem says it; the rest is still to be walked.
 	}
-	return u.replaced(path, hides, func() error { return each(path, entries, u.closed, u.entry) })
+	return u.replaced(path, hides, func() error { return u.each(path, entries, u) })
 }
 
 // stack reads the listings of the layers, once.

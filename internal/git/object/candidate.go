@@ -63,7 +63,7 @@ func (s Store) candidate(ctx context.Context, d Draft) (c Candidate, err error) 
 		return c, err
 	}
 	p := &pack{store: s}
-	changes, err := p.contents(d.Changes)
+	changes, err := p.contents(ctx, d.Changes)
 	if err != nil {
 		return c, err
 	}

@@ -57,12 +57,15 @@ func (p *pack) take(o packed) {
 
 // contents adds what the changes bring along, and returns them with the names
 // of all contents.
-func (p *pack) contents(changes []FileChange) ([]FileChange, error) {
+func (p *pack) contents(ctx context.Context, changes []FileChange) ([]FileChange, error) {
 	// A large pack that breaks off stays behind as a file until git prunes it,
 	// so its contents are looked at before it is begun.
 	readTwice := len(changes) > unpackLimit/2
 	named := make([]FileChange, len(changes))
 	for i, c := range changes {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if c.From != "" && !c.Delete {
 			var err error
 			if c.ID, err = p.content(c, readTwice); err != nil {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -102,29 +103,59 @@ func (g *groups) clear() bool {
 	return err == nil
 }
 
-// limitFiles bounds the size of files. It binds this process too, which writes
-// none.
-func limitFiles(l Bounds) {
-	if l.FileBytes == 0 {
-		return
+// limit bounds what this process starts by limits that every process inherits. The
+// program has them before its first instruction, so that nothing it starts is
+// without them. They bind this process too, which writes no files.
+func limit(l Bounds) {
+	if l.FileBytes > 0 {
+		if err := lower(unix.RLIMIT_FSIZE, l.FileBytes); err != nil {
+			refuse(StepLimit, err)
+		}
 	}
-	var now unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &now); err != nil {
-		refuse(StepLimit, err)
-	}
-	most := min(l.FileBytes, now.Max)
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-		refuse(StepLimit, err)
+	if l.User > 0 {
+		readyThreads()
+		if err := lower(unix.RLIMIT_NPROC, uint64(l.User)); err != nil {
+			refuse(StepProcesses, err)
+		}
 	}
 }
 
-// limitUser bounds the program alone: this process may be of the same user, and
-// must not be the one that cannot start a thread. The program has the limit a
-// moment after it began, which is before it can have started anything.
-func limitUser(pid int, l Bounds) {
-	if l.User == 0 {
-		return
+// lower sets a limit of this process, unless it is lower already, and reads it
+// back.
+func lower(resource int, most uint64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return err
 	}
-	most := uint64(l.User)
-	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}, nil)
+	most = min(most, now.Max)
+	if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		return err
+	}
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return err
+	}
+	if now.Max != most {
+		return unix.EPERM
+	}
+	return nil
+}
+
+// readyThreads starts the threads that this process may need later. It may be of
+// the same user as the program, and the runtime ends a process that cannot start
+// a thread, which would be the end of the program too.
+func readyThreads() {
+	const enough = 8 // more than ever run or wait in here at a time
+	started, done := make(chan bool), make(chan bool)
+	for range enough {
+		go func() {
+			runtime.LockOSThread() // Each then has a thread of its own, which stays.
+			defer runtime.UnlockOSThread()
+			started <- true
+			<-done
+		}()
+	}
+	for range enough {
+		<-started
+	}
+	close(done)
 }

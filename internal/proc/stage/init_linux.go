@@ -39,7 +39,7 @@ func Serve(prepare func(Order) Order) {
 		syscall.Exit(0)
 	}
 	null, _ := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	limitFiles(order.Bounds)
+	limit(order.Bounds)
 	if prepare != nil {
 		order = prepare(order)
 	}
@@ -127,7 +127,6 @@ func start(o Order, g *groups) int {
 	if err != nil {
 		refuse(StepExec, err)
 	}
-	limitUser(pid, o.Bounds)
 	// Whoever stops pawl may signal everything that it started. The link decides
 	// when this process ends: the program has a grace period, and a subreaper
 	// that is gone leaves orphans behind.

@@ -4,7 +4,7 @@
 // returns: it is PID 1 of a new PID namespace, or a child subreaper where the
 // host refuses namespaces, starts the program, reaps, and ends with its status.
 //
-// It is a leaf that imports only os, syscall and golang.org/x/sys/unix, so that
+// It is a leaf that imports only os, runtime, syscall and golang.org/x/sys/unix, so that
 // its init runs before the expensive ones of the libraries linked beside it.
 // Without the hidden argument the init does nothing. It confines nothing and
 // reads no environment: what it has to do arrives on an inherited descriptor.

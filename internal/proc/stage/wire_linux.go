@@ -81,6 +81,7 @@ const (
 	StepDir                       // entering the working directory
 	StepGroup                     // entering the control group
 	StepLimit                     // limiting the size of files
+	StepProcesses                 // limiting the number of processes
 	StepExec                      // executing the program
 )
 
@@ -102,6 +103,8 @@ func (s Step) String() string {
 		return "enter the control group"
 	case StepLimit:
 		return "limit the size of files"
+	case StepProcesses:
+		return "limit the number of processes"
 	case StepExec:
 		return "execute the program"
 	default:

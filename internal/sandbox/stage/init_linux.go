@@ -65,6 +65,7 @@ func become(o Order) {
 			break // The kernel knows no more of them, or nobody could give any to begin with.
 		}
 	}
+	giveStreams(o)
 	if o.Group >= 0 {
 		must("leave the groups", unix.Setgroups(nil))
 		must("become the group", unix.Setresgid(o.Group, o.Group, o.Group))
@@ -76,6 +77,20 @@ func become(o Order) {
 	var none [2]unix.CapUserData
 	must("drop capabilities", unix.Capset(&header, &none[0]))
 	must("refuse new privileges", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+}
+
+// giveStreams makes the pipes of standard input, output and error belong to the
+// user that the program runs as: /dev/stderr opens its pipe anew, which only its
+// owner may. Whatever else they are keeps its owner.
+func giveStreams(o Order) {
+	const pipes = 0x50495045 // PIPEFS_MAGIC; a named pipe lies on another file system
+	for fd := range 3 {
+		var fs unix.Statfs_t
+		if o.User < 0 || unix.Fstatfs(fd, &fs) != nil || fs.Type != pipes {
+			continue
+		}
+		must("give the program its standard streams", unix.Fchown(fd, o.User, o.Group))
+	}
 }
 
 // confine binds the thread by what cannot be undone. The filter of system calls

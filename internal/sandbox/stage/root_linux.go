@@ -94,6 +94,10 @@ func take(m Mount) source {
 		return source{fresh("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "mode", "620", "ptmxmode", "666"), true}
 	case Hide:
 		return source{clone("/dev/null"), false}
+	case Lower:
+		// The mounts of the host are this process's own by now.
+		must("mount "+m.From, unix.MoveMount(m.FD, "", unix.AT_FDCWD, m.From, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS))
+		unix.Close(m.FD)
 	case Link, Again:
 	}
 	return source{fd: -1}
@@ -194,6 +198,8 @@ type builder struct {
 // agent's, and until the root is changed it would lead to the host.
 func (b builder) place(m Mount, s source) {
 	switch m.Kind {
+	case Lower:
+		return
 	case Link:
 		b.parents(m.To)
 		at, name := b.parent(m.To)

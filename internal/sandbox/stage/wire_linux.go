@@ -51,6 +51,7 @@ const (
 	Terminal Kind = 'd' // a fresh devpts
 	Link     Kind = 'l' // no mount: a symbolic link to From
 	Again    Kind = 'r' // what is at To by then, recursively; nothing if that does not exist
+	Lower    Kind = 'w' // no mount of the root: FD stands for From wherever a later mount names that
 	Hide     Kind = 'x' // nothing to be seen of what is at To by then, if that exists
 )
 

@@ -17,6 +17,9 @@ func init() {
 			_ = unix.Pause()
 		}
 	}
+	if len(os.Args) == 4 && os.Args[2] == Hold {
+		hold(told{Hold + "=" + os.Args[3]}.number(Hold))
+	}
 	t := told(os.Args[2:])
 	for _, a := range actions {
 		works, detail := a.try(t)
@@ -118,6 +121,9 @@ var actions = []action{
 	{GainCapability, func(told) (bool, string) { return capabilities("CapBnd:") }},
 	{AskResolver, askResolver},
 	{ReachMetadata, func(told) (bool, string) { return routes([4]byte{169, 254, 169, 254}) }},
+	{ExceedProcesses, func(t told) (bool, string) { return exceeds(unix.RLIMIT_NPROC, t.number(Processes)) }},
+	{ExceedFileSize, func(t told) (bool, string) { return exceeds(unix.RLIMIT_FSIZE, t.number(FileBytes)) }},
+	{LeaveCore, func(told) (bool, string) { return exceeds(unix.RLIMIT_CORE, 1) }},
 
 	{WriteTree, func(t told) (bool, string) { return writes(t.get(Tree)) }},
 	{WriteHome, func(t told) (bool, string) { return writes(t.get(Home)) }},

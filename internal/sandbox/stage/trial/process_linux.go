@@ -125,6 +125,41 @@ func limit(t told) (bool, string) {
 	return said(unix.Prlimit(told{"pid=" + pid}.number("pid"), unix.RLIMIT_CPU, nil, &was))
 }
 
+// exceeds reports whether this process may use more of a resource than most, and
+// how much that is. What it may use itself, it may let others use.
+func exceeds(resource, most int) (bool, string) {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(resource, &now); err != nil {
+		return true, "the limit cannot be read"
+	}
+	if now.Max > uint64(most) {
+		return true, "the limit is " + limitText(now.Max)
+	}
+	return false, "the limit is " + limitText(now.Max)
+}
+
+func limitText(n uint64) string {
+	if n == unix.RLIM_INFINITY {
+		return "none"
+	}
+	return digits(int(n))
+}
+
+// hold fills memory, says so, and waits.
+func hold(bytes int) {
+	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		syscall.Exit(1)
+	}
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	_, _ = os.Stdout.WriteString("held\n")
+	for {
+		_ = unix.Pause()
+	}
+}
+
 func readEnvironment(t told) (bool, string) {
 	detail := "not in /proc"
 	for _, pid := range processes() {

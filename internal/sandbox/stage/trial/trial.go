@@ -17,6 +17,10 @@ const Arg = "__pawl-trial"
 // found by the third, and never ends by itself.
 const Wait = "wait"
 
+// Hold is the second argument of a process that holds as many bytes of memory as
+// the third says, prints a line, and waits to be ended.
+const Hold = "hold"
+
 // What a line says of an action, between tabs: the action, one of these, and
 // what the kernel said.
 const (
@@ -34,10 +38,12 @@ const (
 	TCP4      = "tcp4" // port of a server of the host at 127.0.0.1
 	TCP6      = "tcp6" // the same at ::1; empty: the host has none
 	UDP       = "udp"
-	Path      = "path"     // socket of the host
-	Abstract  = "abstract" // name of an abstract socket of the host
-	Token     = "token"    // third argument and in the environment of the process that waits
-	Resolver  = "resolver" // IPv4 address of a name server
+	Path      = "path"      // socket of the host
+	Abstract  = "abstract"  // name of an abstract socket of the host
+	Token     = "token"     // third argument and in the environment of the process that waits
+	Resolver  = "resolver"  // IPv4 address of a name server
+	Processes = "processes" // how many the trial may have; empty: as many as the host allows
+	FileBytes = "filebytes" // how large a file may be that the trial writes
 )
 
 // Actions, in the words that a person reads.
@@ -89,6 +95,10 @@ const (
 	GainCapability   = "gain a capability by a program"
 	AskResolver      = "look up a name"
 	ReachMetadata    = "reach 169.254.169.254"
+	ExceedProcesses  = "have more processes than its limit"
+	ExceedFileSize   = "write a larger file than its limit"
+	ExceedMemory     = "hold more memory than its limit"
+	LeaveCore        = "leave a core file"
 
 	WriteTree = "write in the tree"
 	WriteHome = "write in the home directory"
