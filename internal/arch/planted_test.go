@@ -162,6 +162,11 @@ var plantedBugs = []planted{
 		"engine.TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks",
 	},
 	{
+		"the key of a gateway goes to the vendor as well", "internal/credential/vendor.go",
+		[][2]string{{"case gateway.base == nil && v.owns(", "case v.owns("}},
+		"credential.TestAttack077AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt",
+	},
+	{
 		"lent tokens are not secrets", "internal/engine/act.go",
 		[][2]string{{"\tc.said.Learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.said.Learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"daemon.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",

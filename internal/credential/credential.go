@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/redact"
@@ -37,8 +38,10 @@ const (
 // key. The zero Credential is none: the program is on its own, and not metered.
 type Credential struct {
 	Auth     loop.Auth
-	Account  string // the same for every run with it: "anthropic:1f2e3d4c", from the key's digest, or "claude:login"
-	Provider string // whose shape of requests a key goes with: anthropic openai gemini; empty for a login
+	Account  string   // the same for every run with it: "anthropic:1f2e3d4c", from the key's digest, or "claude:login"
+	Provider string   // whose shape of requests a key goes with: anthropic openai gemini; empty for a login
+	Base     *url.URL // where the provider is; nil for a login
+	BaseFrom string   // the variable of the environment that names Base; empty: the definition, the roster, or the vendor's own
 	Scheme   Scheme
 	From     string // the variable, or the file as people write it
 	File     string // of a login: where it really lies

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -30,6 +31,9 @@ var elsewhere = []struct{ folder, variable string }{
 // login finds the login that the driver's program keeps on this machine.
 func (w Want) login(base *url.URL) (Credential, error) {
 	if err := w.lendable(base); err != nil {
+		return Credential{}, err
+	}
+	if err := w.ungated(); err != nil {
 		return Credential{}, err
 	}
 	var looked []string
@@ -72,6 +76,27 @@ func (w Want) lendable(base *url.URL) error {
 		return w.fault("it has no login that can be lent", "write auth: inject, and set its key")
 	case base != nil:
 		return w.fault("a lent login is for its vendor only, and base_url names "+base.Host, "leave base_url away, or write auth: inject")
+	}
+	return nil
+}
+
+// ungated refuses to lend a login where the environment leads the program's
+// libraries to a gateway: the login is for the vendor, and whoever set the
+// gateway does not expect the vendor to be asked.
+func (w Want) ungated() error {
+	for _, v := range vendors {
+		if !slices.Contains(w.Profile.Providers, v.name) || w.Provider != "" && w.Provider != v.name {
+			continue
+		}
+		gateway, err := v.gateway(w.Environ)
+		if err != nil {
+			return err
+		}
+		if gateway.base != nil {
+			host := gateway.base.Host
+			return w.fault("a lent login is for its vendor only, and "+gateway.from+" names "+host,
+				"unset "+gateway.from+", or set the key for "+host+" as "+v.keys[0].name+" beside it")
+		}
 	}
 	return nil
 }

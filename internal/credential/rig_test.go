@@ -36,7 +36,7 @@ var (
 		Login: agent.Login{Files: []string{".local/share/opencode/auth.json"}},
 	}
 	qwen    = agent.Profile{Name: "qwen", Program: "qwen", Home: true, Providers: []string{"openai"}}
-	command = agent.Profile{Name: "command"}
+	command = agent.Profile{Name: "command", AnyProvider: true}
 )
 
 // home is a program's home on a disk.

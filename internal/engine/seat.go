@@ -21,6 +21,9 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 		return nil, c.unsigned
 	}
 	c.run.Auth = c.signed.Auth
+	if c.signed.BaseFrom != "" && c.turns == 0 {
+		c.said.Note("model: requests go to %s, as %s says", c.signed.Base.Host, c.signed.BaseFrom)
+	}
 	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
 		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,

@@ -135,13 +135,8 @@ func (s *Seat) openHome() (err error) {
 
 // inject opens the endpoint that puts the key into requests.
 func (s *Seat) inject(ctx context.Context, cred credential.Credential) error {
-	provider := s.need.Actor.Shape()
-	base, err := credential.Base(provider, s.need.Actor.BaseURL)
-	if err != nil {
-		return err
-	}
 	s.models = &model.Endpoint{
-		Base: base, Provider: provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
+		Base: cred.Base, Provider: cred.Provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
 	}
 	s.before = count(s.need.Account)
 	serve := func(ctx context.Context, l net.Listener) {
@@ -164,7 +159,7 @@ func (s *Seat) inject(ctx context.Context, cred credential.Credential) error {
 	if s.serve == nil {
 		s.Ports = []sandbox.Port{port}
 	}
-	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholder, Provider: provider}
+	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholder, Provider: cred.Provider}
 	return nil
 }
 
