@@ -115,5 +115,12 @@ type Profile struct {
 // Login is where a program keeps the login that it signs in with by itself.
 type Login struct {
 	Files []string // below the user's home, with forward slashes; the first that is there counts
-	Hosts []string // that it has to reach with it: the vendor's, HOST or *.HOST
+	// Variables may hold a token for the vendor that is not renewed, and go before
+	// the files.
+	Variables []string
+	Hosts     []string // that it has to reach with it: the vendor's, HOST or *.HOST
+	// Renews are those of Hosts that give a new token for an old one. A login that
+	// changed in a turn in which none of them answered was not renewed. Empty: the
+	// program renews nothing.
+	Renews []string
 }

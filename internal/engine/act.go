@@ -131,7 +131,9 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 		return agent.Result{}, err
 	}
 	res, err := c.sit(ctx, seat, step, prompt, dir)
-	return res, errors.Join(err, seat.Close(context.WithoutCancel(ctx)))
+	err = errors.Join(err, seat.Close())
+	c.loan = seat.Loan()
+	return res, err
 }
 
 // sit runs the driver in a seat.
@@ -247,6 +249,9 @@ func acted(res agent.Result) string {
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
+	if c.loan != nil {
+		c.loan.Close() // The run did not come to its end: its note is left to Recover.
+	}
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
 			_ = c.tree.Leave()

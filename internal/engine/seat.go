@@ -26,7 +26,7 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	}
 	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
-		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
+		Actor: c.actor, With: c.signed, Run: c.run.ID, Chain: c.run.LoopID, Loan: c.loan, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(),
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
 	})
@@ -49,7 +49,7 @@ func (c *cycle) seatDir() string {
 
 // useOf is what an agent's program needs of its place.
 func useOf(seat *turn.Seat, dir string, masks []string) site.Use {
-	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: masks, Ports: seat.Ports, Binds: seat.Binds}
+	u := site.Use{Turn: dir, Hosts: seat.Hosts, Answered: seat.Answered, Masks: masks, Ports: seat.Ports, Binds: seat.Binds}
 	if seat.Home != nil {
 		u.Home = seat.HomeDir
 	}

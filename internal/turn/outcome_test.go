@@ -41,7 +41,7 @@ func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := seat.Close(context.WithoutCancel(t.Context())); err != nil {
+		if err := seat.Close(); err != nil {
 			t.Error(err)
 		}
 	})
