@@ -174,6 +174,9 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	}
 	if res = seat.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
+		if hidden.Class == loop.FailureRateLimit && hidden.Reset.IsZero() {
+			hidden.Reset = agent.LimitReset(hidden.Text, c.Now())
+		}
 		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
