@@ -164,17 +164,17 @@ var plantedBugs = []planted{
 	{
 		"the key of a gateway goes to the vendor as well", "internal/credential/vendor.go",
 		[][2]string{{"case gateway.base == nil && v.owns(", "case v.owns("}},
-		"credential.TestAttack077AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt",
+		"credential.TestAttack078AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt",
 	},
 	{
 		"a login comes back from a run that was refused", "internal/engine/lent.go",
 		[][2]string{{"case c.run.Outcome == loop.OutcomeRefused:\n", "case c.run.Outcome == loop.OutcomeRefused && c.loan == nil:\n"}},
-		"engine.TestAttack077InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
+		"engine.TestAttack081InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
 	},
 	{
 		"a login comes back although nobody renewed it", "internal/credential/settle.go",
 		[][2]string{{"case !l.note.Answered:\n", "case !l.note.Answered && refused != \"\":\n"}},
-		"credential.TestAttack077ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered",
+		"credential.TestAttack081ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered",
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",

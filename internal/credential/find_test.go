@@ -187,7 +187,7 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 }
 
 // A key that could be asked of a server that it is not meant for is lost.
-func TestAttack077AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt(t *testing.T) {
+func TestAttack078AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt(t *testing.T) {
 	type set map[string]bool
 	keys := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "PAWL_API_KEY"}
 	gateways := map[string]string{"ANTHROPIC_BASE_URL": "https://a.gw.example.com", "OPENAI_BASE_URL": "https://o.gw.example.com/v1", "GOOGLE_GEMINI_BASE_URL": "https://g.gw.example.com"}
