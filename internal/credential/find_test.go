@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"pgregory.net/rapid"
 )
 
 const claudeFile = ".claude/.credentials.json"
@@ -66,26 +67,31 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 		"a server on this machine, without a key": {Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1"}, nil, "inject openai:keyless", "", Keyless},
 		"a server on this machine, with a key":    {Want{Profile: qwen, BaseURL: "http://[::1]:4000", Environ: []string{"OPENAI_API_KEY=k1"}}, nil, "inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer},
 		"a gateway that comes with its key": {
-			Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com:4000", "ANTHROPIC_AUTH_TOKEN=k1", "PAWL_API_KEY=k2"}}, nil,
+			Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com:4000", "ANTHROPIC_AUTH_TOKEN=k1", "PAWL_API_KEY=k2"}},
+			nil,
 			"inject anthropic:6ab9f1eb from ANTHROPIC_AUTH_TOKEN", "k1", Bearer,
 		},
 		"a base_url before the gateway, with its own key": {
-			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com", "ANTHROPIC_API_KEY=k2", "PAWL_API_KEY=k1"}}, nil,
+			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com", "ANTHROPIC_API_KEY=k2", "PAWL_API_KEY=k1"}},
+			nil,
 			"inject anthropic:6ab9f1eb from PAWL_API_KEY", "k1", XAPIKey,
 		},
 		"a base_url that is the gateway": {
-			Want{Profile: claude, BaseURL: "https://GW.example.com/v1", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}}, nil,
+			Want{Profile: claude, BaseURL: "https://GW.example.com/v1", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}},
+			nil,
 			"inject anthropic:6ab9f1eb from ANTHROPIC_API_KEY", "k1", XAPIKey,
 		},
 		"a server on this machine that is not the gateway of the key": {
-			Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1", Environ: []string{"OPENAI_BASE_URL=https://gw.example.com/v1", "OPENAI_API_KEY=k1"}}, nil,
+			Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1", Environ: []string{"OPENAI_BASE_URL=https://gw.example.com/v1", "OPENAI_API_KEY=k1"}},
+			nil,
 			"inject openai:keyless", "", Keyless,
 		},
 		"a gateway on this machine without a key": {Want{Profile: qwen, Environ: []string{"OPENAI_BASE_URL=http://127.0.0.1:11434/v1"}}, nil, "inject openai:keyless", "", Keyless},
 		"a gateway that is the vendor":            {Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com/"}}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
 		"any program with a provider":             {Want{Profile: command, Provider: "gemini", Environ: []string{"GEMINI_API_KEY=k1", "OPENAI_API_KEY=k2"}}, nil, "inject gemini:6ab9f1eb from GEMINI_API_KEY", "k1", XGoogleKey},
 		"any program with a provider that pawl does not know": {
-			Want{Profile: command, Provider: "groq", BaseURL: "https://api.groq.com/openai/v1", Environ: []string{"GROQ_API_KEY=k1"}}, nil,
+			Want{Profile: command, Provider: "groq", BaseURL: "https://api.groq.com/openai/v1", Environ: []string{"GROQ_API_KEY=k1"}},
+			nil,
 			"inject openai:6ab9f1eb from GROQ_API_KEY", "k1", Bearer,
 		},
 		"a program on its own": {Want{Profile: command}, nil, "no credential", "", Keyless},
@@ -157,7 +163,8 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			"unset ANTHROPIC_BASE_URL, or set the key for gw.example.com as ANTHROPIC_API_KEY beside it",
 		},
 		"the key of a gateway for the vendor": {
-			Want{Profile: claude, BaseURL: "https://api.anthropic.com", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}}, nil,
+			Want{Profile: claude, BaseURL: "https://api.anthropic.com", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}},
+			nil,
 			"there is no key for api.anthropic.com: PAWL_API_KEY is not set, and the vendor's own key is for the host in ANTHROPIC_BASE_URL",
 			"set PAWL_API_KEY for api.anthropic.com, or unset ANTHROPIC_BASE_URL",
 		},

@@ -124,14 +124,12 @@ func sameForm(before, after form) error {
 func sameAccount(before, after form) error {
 	now := owners(after)
 	for name, who := range owners(before) {
-		switch {
-		case now[name] == nil:
+		if now[name] == nil {
 			return fmt.Errorf("its member %q no longer says whose it is", name)
-		default:
-			for claim, value := range who {
-				if now[name][claim] != value {
-					return fmt.Errorf("its member %q is of another account", name)
-				}
+		}
+		for claim, value := range who {
+			if now[name][claim] != value {
+				return fmt.Errorf("its member %q is of another account", name)
 			}
 		}
 	}

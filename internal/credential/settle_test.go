@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/loop"
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func TestARenewedLoginComesBack(t *testing.T) {

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -126,10 +127,7 @@ func TestInFullAnyProgramThatNamesAProviderIsMeteredThroughTheSetUpsOfTheManual(
 				t.Fatalf("the server was asked %d times, want 2: %s", len(calls), v.said(run, "src/answers"))
 			}
 			for _, e := range calls {
-				auth := ""
-				for _, value := range e.Auth {
-					auth += value
-				}
+				auth := strings.Join(slices.Collect(maps.Values(e.Auth)), " ")
 				if e.Path != c.path || auth != c.auth {
 					t.Errorf("the server was asked for %s with %q, want %s with %q", e.Path, auth, c.path, c.auth)
 				}
