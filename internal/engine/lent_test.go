@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,4 +172,51 @@ func (p *purse) keptLogin(told string) string {
 		p.t.Fatal(err)
 	}
 	return string(kept.Login)
+}
+
+func TestALimitThatIsSaidInWordsHoldsTheAccountUntilItsReset(t *testing.T) {
+	p, _ := lender(t)
+	p.agent = func(context.Context, agent.Request) (agent.Result, error) {
+		return ended(&loop.Failure{Class: loop.FailureRateLimit, Text: "You've hit your session limit · resets in 2 hours"})
+	}
+	before := p.now()
+	run := p.run(p.signs("a", false), engine.Firing{})
+	holds := p.holds()
+	if run.Outcome != loop.OutcomeBlocked || len(holds) != 1 {
+		t.Fatalf("run = %s %s %q, holds %+v", run.Outcome, run.Reason, run.Detail, holds)
+	}
+	for _, h := range holds {
+		if wait := h.Until.Sub(before); wait < 2*time.Hour || wait > 3*time.Hour {
+			t.Errorf("the account rests for %s, want 2 hours and a little", wait)
+		}
+	}
+}
+
+func TestATokenOfTheEnvironmentIsInsideAndHiddenInEveryAccount(t *testing.T) {
+	p, _ := lender(t)
+	const token = "tok-of-the-environment-0123456789"
+	p.deps.Environ = append(p.deps.Environ, "SIGNED_TOKEN="+token)
+	p.deps.Drivers["signed"] = tokened{signed{caller{p}}}
+	p.engine = engine.New(p.deps)
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		if !slices.Contains(r.Env, "SIGNED_TOKEN="+token) {
+			t.Error("the program does not have it")
+		}
+		_, _ = fmt.Fprintf(r.Output, "I am %s\n", token)
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	run := p.run(p.signs("a", false), engine.Firing{})
+	if told := p.told(run.ID); run.Auth != loop.AuthLend || run.Outcome != loop.OutcomeProposed || strings.Contains(told, token) || !strings.Contains(told, "[redacted:") {
+		t.Errorf("run = %s %s %q, %s\n%s", run.Outcome, run.Reason, run.Detail, run.Auth, told)
+	}
+}
+
+// tokened also takes a token of the environment.
+type tokened struct{ signed }
+
+func (d tokened) Profile() agent.Profile {
+	p := d.signed.Profile()
+	p.Login.Variables = []string{"SIGNED_TOKEN"}
+	return p
 }
