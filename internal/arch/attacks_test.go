@@ -89,7 +89,7 @@ var attacks = []section{
 		{id: 78, words: "a key is sent to a server that it is not meant for"},
 		{id: 79, words: "exfiltration past the proxy"},
 		{id: 80, words: "an allowed host is abused"},
-		{id: 81, words: "a lent login is replaced from inside"},
+		{id: 84, words: "a lent login is replaced from inside"},
 		{id: 82, words: "an allowed name resolves to an internal address"},
 		{id: 83, words: "another name in TLS than in CONNECT"},
 		{id: 85, words: "a webhook to an internal address", due: dueSurfaces},

@@ -169,12 +169,12 @@ var plantedBugs = []planted{
 	{
 		"a login comes back from a run that was refused", "internal/engine/lent.go",
 		[][2]string{{"case c.run.Outcome == loop.OutcomeRefused:\n", "case c.run.Outcome == loop.OutcomeRefused && c.loan == nil:\n"}},
-		"engine.TestAttack081InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
+		"engine.TestAttack084InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
 	},
 	{
 		"a login comes back although nobody renewed it", "internal/credential/settle.go",
 		[][2]string{{"case !l.note.Answered:\n", "case !l.note.Answered && refused != \"\":\n"}},
-		"credential.TestAttack081ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered",
+		"credential.TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered",
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",

@@ -343,7 +343,7 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 
 // An agent wrote another token into its file, and the run was refused: the
 // user's file held it afterwards, and the old one was nowhere.
-func TestAttack081ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *testing.T) {
+func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		answered bool
 		refused  string

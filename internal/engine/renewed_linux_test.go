@@ -49,7 +49,7 @@ func greets(t *testing.T, host string) string {
 // A program in the sandbox writes another login. Whether the user's file gets it
 // depends on what the run came to, and on whether the host that renews it has
 // answered.
-func TestAttack081InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers(t *testing.T) {
+func TestAttack084InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers(t *testing.T) {
 	const asks = `exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n' $1 $1 >&3; read -r line <&3; read -r line <&3
 cat $2 >&3; head -c 5 <&3; printf reply >&3; head -c 6 <&3`
 	for name, c := range map[string]struct {
