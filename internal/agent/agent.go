@@ -114,15 +114,25 @@ type Profile struct {
 	Runtime   []string // programs that Program itself needs, such as node
 	Home      bool     // it wants a Home
 	Providers []string // whose models it can reach through an Endpoint, the usual one first; empty: it is not metered
-	Login     Login    // how it signs in by itself; zero: it cannot be lent one
-	Sessions  []string // folders below Home that hold its conversations; empty: it cannot go on with one
-	Install   string   // the command that installs it; empty: nothing has to be
-	Attaches  []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
-	Masks     []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
+	// AnyProvider is for a program that pawl knows nothing of. If a definition
+	// names a provider, the program finds the Endpoint in the usual variables.
+	AnyProvider bool
+	Login       Login    // how it signs in by itself; zero: it cannot be lent one
+	Sessions    []string // folders below Home that hold its conversations; empty: it cannot go on with one
+	Install     string   // the command that installs it; empty: nothing has to be
+	Attaches    []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
+	Masks       []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
 }
 
 // Login is where a program keeps the login that it signs in with by itself.
 type Login struct {
 	Files []string // below the user's home, with forward slashes; the first that is there counts
-	Hosts []string // that it has to reach with it: the vendor's, HOST or *.HOST
+	// Variables may hold a token for the vendor that is not renewed, and go before
+	// the files.
+	Variables []string
+	Hosts     []string // that it has to reach with it: the vendor's, HOST or *.HOST
+	// Renews are those of Hosts that give a new token for an old one. A login that
+	// changed in a turn in which none of them answered was not renewed. Empty: the
+	// program renews nothing.
+	Renews []string
 }

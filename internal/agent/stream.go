@@ -244,9 +244,20 @@ func (s *stream) judge(out *Result, stderr string, silent bool) {
 		fail(loop.FailureCrash, fmt.Sprintf("exit status %d: %s", out.Exit, cmp.Or(lastLine(stderr), "it said nothing")))
 	case !s.over:
 		fail(loop.FailureMalformed, "it ended without saying that its turn is over")
-	case out.Message == "":
+	case out.Message == "" && !quiet(s.d):
 		fail(loop.FailureMalformed, "it ended without a last word")
 	}
+}
+
+// Quiet is a Decoder of a program whose turn may be over without a last word.
+type Quiet interface {
+	// Quiet reports whether this turn came to its proper end, with or without one.
+	Quiet() bool
+}
+
+func quiet(d Decoder) bool {
+	q, ok := d.(Quiet)
+	return ok && q.Quiet()
 }
 
 // lastLine is the last line of a text that says anything.

@@ -269,6 +269,21 @@ var plantedBugs = []planted{
 		"engine.TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks",
 	},
 	{
+		"the key of a gateway goes to the vendor as well", "internal/credential/vendor.go",
+		[][2]string{{"case gateway.base == nil && v.owns(", "case v.owns("}},
+		"credential.TestAttack078AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt",
+	},
+	{
+		"a login comes back from a run that was refused", "internal/engine/lent.go",
+		[][2]string{{"case c.run.Outcome == loop.OutcomeRefused:\n", "case c.run.Outcome == loop.OutcomeRefused && c.loan == nil:\n"}},
+		"engine.TestAttack084InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
+	},
+	{
+		"a login comes back although nobody renewed it", "internal/credential/settle.go",
+		[][2]string{{"case !l.note.Answered:\n", "case !l.note.Answered && refused != \"\":\n"}},
+		"credential.TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered",
+	},
+	{
 		"lent tokens are not secrets", "internal/engine/act.go",
 		[][2]string{{"\tc.said.Learn(seat.Secrets())\n\ts := c.site()\n", "\ts := c.site()\n"}, {"\tc.said.Learn(seat.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"daemon.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",

@@ -24,7 +24,7 @@ those that people made; a definition names them by their handle. It belongs to n
 		Example: "  pawl agent drivers\n  pawl agent create @reviewer --driver claude --model claude-opus-4-5 --role reviewer\n  pawl agent list",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.cmdAgentCreate(), a.cmdAgentSet(), a.cmdAgentList(), a.cmdAgentShow(), a.cmdAgentDrivers())
+	cmd.AddCommand(a.cmdAgentCreate(), a.cmdAgentSet(), a.cmdAgentList(), a.cmdAgentShow(), a.cmdAgentDrivers(), a.cmdAgentLogin())
 	return cmd
 }
 
@@ -218,6 +218,16 @@ func yesNo(b bool) string {
 
 // roster calls fn with the roster of this home.
 func (a *app) roster(ctx context.Context, read bool, fn func(control.Roster) error) error {
+	return a.daemon(ctx, read, func(d *daemon.Daemon) error { return fn(d.Roster()) })
+}
+
+// logins calls fn with the logins that are kept in this home.
+func (a *app) logins(ctx context.Context, read bool, fn func(control.Logins) error) error {
+	return a.daemon(ctx, read, func(d *daemon.Daemon) error { return fn(d.Logins()) })
+}
+
+// daemon calls fn with the store of this home, which needs no repository.
+func (a *app) daemon(ctx context.Context, read bool, fn func(*daemon.Daemon) error) error {
 	o, err := a.options()
 	if err != nil {
 		return err
@@ -227,7 +237,7 @@ func (a *app) roster(ctx context.Context, read bool, fn func(control.Roster) err
 	if err != nil {
 		return err
 	}
-	err = fn(d.Roster())
+	err = fn(d)
 	if closed := d.Close(); closed != nil {
 		return errors.Join(err, fmt.Errorf("close the store: %w", closed))
 	}

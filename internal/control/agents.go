@@ -25,10 +25,12 @@ type DriverView struct {
 	Auth      loop.Auth   `json:"auth,omitempty"`    // what a run would use; empty: neither key nor login
 	Account   string      `json:"account,omitempty"` // the same for every run with this key or login
 	AuthFrom  string      `json:"auth_from,omitempty"`
-	Promise   string      `json:"promise"`             // what Auth is worth
-	Metered   bool        `json:"metered"`             // every token is counted on its way
-	Resume    bool        `json:"resume"`              // it can go on with a conversation
-	Providers []string    `json:"providers,omitempty"` // whose models it can reach with a key
+	BaseURL   string      `json:"base_url,omitempty"`      // where its model is asked, if that is not the vendor's own
+	BaseFrom  string      `json:"base_url_from,omitempty"` // the variable of the environment that says so
+	Promise   string      `json:"promise"`                 // what Auth is worth
+	Metered   bool        `json:"metered"`                 // every token is counted on its way
+	Resume    bool        `json:"resume"`                  // it can go on with a conversation
+	Providers []string    `json:"providers,omitempty"`     // whose models it can reach with a key
 	Install   string      `json:"install,omitempty"`
 	Problem   string      `json:"problem,omitempty"`
 	Fix       string      `json:"fix,omitempty"`
@@ -70,6 +72,9 @@ func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) Dri
 	}
 	v.Auth, v.Account, v.AuthFrom = c.Auth, c.Account, c.From
 	v.Promise, v.Metered = credential.Promise(c.Auth), c.Auth == loop.AuthInject
+	if c.Base != nil && (c.BaseFrom != "" || who.BaseURL != "") {
+		v.BaseURL, v.BaseFrom = c.Base.String(), c.BaseFrom
+	}
 	if v.LoginFrom == "" && c.From != "" {
 		v.Login, v.LoginFrom = probe.LoginYes, c.From
 	}
@@ -105,18 +110,29 @@ func (v DriverView) Says() string {
 		parts = append(parts, "login: "+string(v.Login)+" ("+v.LoginFrom+")")
 	}
 	from := ""
-	if v.AuthFrom != v.LoginFrom {
+	if v.AuthFrom != "" && v.AuthFrom != v.LoginFrom {
 		from = " from " + v.AuthFrom
 	}
 	switch {
 	case v.Auth == loop.AuthInject:
-		parts = append(parts, "auth: inject"+from, "metered")
+		parts = append(parts, "auth: inject"+from, v.asked(), "metered")
 	case v.Auth == loop.AuthLend:
 		parts = append(parts, "auth: lend"+from, "usage as reported", "model_tools not enforced")
 	case v.State == readiness.StateOK:
 		parts = append(parts, "runs agent_command")
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
+}
+
+// asked is where the model is asked, if that is not the vendor's own.
+func (v DriverView) asked() string {
+	switch {
+	case v.BaseURL == "":
+		return ""
+	case v.BaseFrom == "":
+		return "model at " + v.BaseURL
+	}
+	return "model at " + v.BaseURL + " (" + v.BaseFrom + ")"
 }
 
 func at(path string) string {
@@ -140,7 +156,7 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 		}
 	}
 	switch {
-	case who.Driver != "command":
+	case who.Driver != "command" || who.Command != "" && who.Provider != "":
 		v := d.driver(d.profile(who.Driver), d.Probe.Agents(ctx, who.Driver), who)
 		add(v.State, v.Name, strings.Trim(v.Says()+"; "+v.Problem, "; "), v.Fix)
 	case who.Command == "":

@@ -36,6 +36,11 @@ type Want struct {
 // then NAME_API_KEY for a provider NAME that pawl does not know; only a server
 // on this machine also gets the vendor's, and needs none.
 //
+// A gateway in the same environment (ANTHROPIC_BASE_URL, OPENAI_BASE_URL,
+// OPENAI_API_BASE, GOOGLE_GEMINI_BASE_URL) takes the place of a base_url that
+// nobody wrote. The vendor's key beside it goes to that gateway and nowhere
+// else; no other key does, and no login is lent while it is set.
+//
 // A driver that has neither models to be metered nor a login gets the zero
 // Credential, if nothing else is asked for. What cannot be had is a *loop.Fault
 // that says what to do.
@@ -63,14 +68,14 @@ func (w Want) noSuch() error {
 // out.
 func (w Want) either(base *url.URL) (Credential, error) {
 	keyed, lent := len(w.Profile.Providers) > 0, len(w.Profile.Login.Files) > 0 && base == nil
-	if !keyed && !lent && w.Provider == "" && base == nil {
+	if !keyed && !lent && w.Provider == "" && base == nil { // A program of which pawl knows nothing.
 		return Credential{}, nil
 	}
 	c, keyErr := w.key(base)
 	if keyErr == nil || !lent {
 		return c, keyErr
 	}
-	if w.Provider != "" && !slices.Contains(w.Profile.Providers, w.Provider) {
+	if w.Provider != "" && !slices.Contains(w.Profile.Providers, w.Provider) || w.ungated() != nil {
 		return Credential{}, keyErr
 	}
 	c, err := w.login(base)
@@ -88,8 +93,18 @@ func (w Want) key(base *url.URL) (Credential, error) {
 		return Credential{}, err
 	}
 	var names []string
+	var keyless *Credential
+	var missing place
 	for _, v := range shapes {
-		for _, k := range v.variables(w.Provider, base) {
+		gateway, err := v.gateway(w.Environ)
+		if err != nil {
+			return Credential{}, err
+		}
+		to := place{base: base}
+		if base == nil {
+			to = gateway
+		}
+		for _, k := range v.variables(w.Provider, base, gateway) {
 			names = append(names, k.name)
 			text := strings.TrimSpace(proc.Variable(w.Environ, k.name))
 			if text == "" {
@@ -98,25 +113,61 @@ func (w Want) key(base *url.URL) (Credential, error) {
 			if !sendable(text) {
 				return Credential{}, w.fault(k.name+" holds what is no key: a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
 			}
-			return injected(v, k, text), nil
+			return injected(v, to, k, text), nil
+		}
+		if missing.base == nil {
+			missing = to
+			if base != nil && gateway.base != nil && !sameServer(base, gateway.base) {
+				missing.from = gateway.from
+			}
+		}
+		if to.base != nil && loopback(to.base.Hostname()) && keyless == nil {
+			keyless = &Credential{Auth: loop.AuthInject, Account: v.name + ":keyless", Provider: v.name, Base: to.base, BaseFrom: to.from}
 		}
 	}
-	if base != nil && loopback(base.Hostname()) {
-		return Credential{Auth: loop.AuthInject, Account: shapes[0].name + ":keyless", Provider: shapes[0].name}, nil
+	if keyless != nil {
+		return *keyless, nil
 	}
-	where := ""
-	if base != nil {
-		where = " for " + base.Host
-	}
-	return Credential{}, w.fault("there is no key"+where+": "+none(names), "set "+names[0]+where)
+	return Credential{}, w.noKey(names, base, missing)
 }
 
-func injected(v vendor, k variable, key string) Credential {
+// noKey says which key is missing. With a base_url, missing.from is the gateway
+// of the environment for which the vendor's keys are meant instead.
+func (w Want) noKey(names []string, base *url.URL, missing place) error {
+	switch {
+	case missing.base == nil:
+		return w.fault("there is no key: "+none(names), "set "+names[0])
+	case base == nil:
+		host := missing.base.Host
+		return w.fault("there is no key for "+host+", which "+missing.from+" names: "+none(names),
+			"set "+names[0]+" for "+host+", or unset "+missing.from)
+	}
+	why, fix := "there is no key for "+base.Host+": "+none(names), "set "+names[0]+" for "+base.Host
+	if missing.from != "" {
+		why += ", and the vendor's own key is for the host in " + missing.from
+		fix += ", or unset " + missing.from
+	}
+	return w.fault(why, fix)
+}
+
+func injected(v vendor, to place, k variable, key string) Credential {
+	if to.base == nil {
+		to.base = &url.URL{Scheme: "https", Host: v.host}
+	}
 	sum := sha256.Sum256([]byte(key))
 	return Credential{
 		Auth: loop.AuthInject, Account: v.name + ":" + hex.EncodeToString(sum[:4]),
-		Provider: v.name, Scheme: k.scheme, From: k.name, key: &key,
+		Provider: v.name, Base: to.base, BaseFrom: to.from, Scheme: k.scheme, From: k.name, key: &key,
 	}
+}
+
+// Shape is in whose shape of requests a provider is asked: a provider that pawl
+// does not know, behind a base_url, is taken to speak like OpenAI.
+func Shape(provider, baseURL string) string {
+	if _, known := vendorOf(provider); !known && provider != "" && baseURL != "" {
+		return "openai"
+	}
+	return provider
 }
 
 // shapes are the vendors whose requests the driver may send, in the order in
@@ -128,19 +179,21 @@ func (w Want) shapes(base *url.URL) ([]vendor, error) {
 			can = append(can, v)
 		}
 	}
-	if len(can) == 0 {
+	switch {
+	case w.Profile.AnyProvider && w.Provider == "":
+		return nil, w.fault("pawl does not know in whose shape of requests its model is asked", "write provider: anthropic, openai or gemini")
+	case w.Profile.AnyProvider:
+		can = vendors
+	case len(can) == 0:
 		return nil, w.fault("its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away")
 	}
 	if w.Provider == "" {
 		return usual(can, base), nil
 	}
-	shape := w.Provider
-	if _, known := vendorOf(shape); !known {
-		if base == nil {
-			return nil, w.fault("pawl does not know where the provider "+w.Provider+" is", "write base_url: the address of its API, or one of the providers "+names(can))
-		}
-		shape = "openai"
+	if _, known := vendorOf(w.Provider); !known && base == nil {
+		return nil, w.fault("pawl does not know where the provider "+w.Provider+" is", "write base_url: the address of its API, or one of the providers "+names(can))
 	}
+	shape := Shape(w.Provider, w.BaseURL)
 	i := slices.IndexFunc(can, func(v vendor) bool { return v.name == shape })
 	if i < 0 {
 		return nil, w.fault("it cannot reach models of the provider "+w.Provider, "write one of the providers "+names(can))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -64,7 +66,35 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 		},
 		"a server on this machine, without a key": {Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1"}, nil, "inject openai:keyless", "", Keyless},
 		"a server on this machine, with a key":    {Want{Profile: qwen, BaseURL: "http://[::1]:4000", Environ: []string{"OPENAI_API_KEY=k1"}}, nil, "inject openai:6ab9f1eb from OPENAI_API_KEY", "k1", Bearer},
-		"a program on its own":                    {Want{Profile: command}, nil, "no credential", "", Keyless},
+		"a gateway that comes with its key": {
+			Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com:4000", "ANTHROPIC_AUTH_TOKEN=k1", "PAWL_API_KEY=k2"}},
+			nil,
+			"inject anthropic:6ab9f1eb from ANTHROPIC_AUTH_TOKEN", "k1", Bearer,
+		},
+		"a base_url before the gateway, with its own key": {
+			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"ANTHROPIC_BASE_URL=http://gw.example.com", "ANTHROPIC_API_KEY=k2", "PAWL_API_KEY=k1"}},
+			nil,
+			"inject anthropic:6ab9f1eb from PAWL_API_KEY", "k1", XAPIKey,
+		},
+		"a base_url that is the gateway": {
+			Want{Profile: claude, BaseURL: "https://GW.example.com/v1", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}},
+			nil,
+			"inject anthropic:6ab9f1eb from ANTHROPIC_API_KEY", "k1", XAPIKey,
+		},
+		"a server on this machine that is not the gateway of the key": {
+			Want{Profile: qwen, BaseURL: "http://127.0.0.1:11434/v1", Environ: []string{"OPENAI_BASE_URL=https://gw.example.com/v1", "OPENAI_API_KEY=k1"}},
+			nil,
+			"inject openai:keyless", "", Keyless,
+		},
+		"a gateway on this machine without a key": {Want{Profile: qwen, Environ: []string{"OPENAI_BASE_URL=http://127.0.0.1:11434/v1"}}, nil, "inject openai:keyless", "", Keyless},
+		"a gateway that is the vendor":            {Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com/"}}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
+		"any program with a provider":             {Want{Profile: command, Provider: "gemini", Environ: []string{"GEMINI_API_KEY=k1", "OPENAI_API_KEY=k2"}}, nil, "inject gemini:6ab9f1eb from GEMINI_API_KEY", "k1", XGoogleKey},
+		"any program with a provider that pawl does not know": {
+			Want{Profile: command, Provider: "groq", BaseURL: "https://api.groq.com/openai/v1", Environ: []string{"GROQ_API_KEY=k1"}},
+			nil,
+			"inject openai:6ab9f1eb from GROQ_API_KEY", "k1", Bearer,
+		},
+		"a program on its own": {Want{Profile: command}, nil, "no credential", "", Keyless},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Home, c.want.Now = t.TempDir(), now
@@ -115,16 +145,36 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			map[string]string{claudeFile: `{"claudeAiOauth":{"accessToken":"sk-ant-oat01-x","expiresAt":1700000000000}}`},
 			"~/" + claudeFile + " has expired", "sign in with claude",
 		},
-		"a file without a login":      {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: `{}`}, "~/" + claudeFile + " holds no login", "sign in with claude"},
-		"a login that is too large":   {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: strings.Repeat(" ", mostLogin+1)}, "~/" + claudeFile + ": it is larger than 65536 bytes", "correct that file, or sign in with claude"},
-		"a driver without a login":    {Want{Profile: qwen, Auth: loop.AuthLend}, nil, "it has no login that can be lent", "write auth: inject, and set its key"},
-		"a driver without models":     {Want{Profile: command, Auth: loop.AuthInject}, nil, "its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away"},
-		"a provider without address":  {Want{Profile: qwen, Provider: "groq"}, nil, "pawl does not know where the provider groq is", "write base_url: the address of its API, or one of the providers openai"},
-		"a provider of another shape": {Want{Profile: qwen, Provider: "gemini"}, nil, "it cannot reach models of the provider gemini", "write one of the providers openai"},
-		"a key of two lines":          {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=a\nb"}}, nil, "OPENAI_API_KEY holds what is no key: a blank, a line break or a character beyond ASCII", "set OPENAI_API_KEY to the key alone"},
-		"no such way":                 {Want{Profile: qwen, Auth: "steal"}, nil, `"steal" is none of its values`, "write inject or lend"},
-		"a base_url with a password":  {Want{Profile: qwen, BaseURL: "https://me:s3cret@example.com"}, nil, "it holds a name or a password, which would be written into every record; the key belongs into the variable PAWL_API_KEY", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
-		"a base_url of another kind":  {Want{Profile: qwen, BaseURL: "file:///etc"}, nil, "it must begin with http:// or https://", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+		"a file without a login":    {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: `{}`}, "~/" + claudeFile + " holds no login", "sign in with claude"},
+		"a login that is too large": {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: strings.Repeat(" ", mostLogin+1)}, "~/" + claudeFile + ": it is larger than 65536 bytes", "correct that file, or sign in with claude"},
+		"a driver without a login":  {Want{Profile: qwen, Auth: loop.AuthLend}, nil, "it has no login that can be lent", "write auth: inject, and set its key"},
+		"a driver without models":   {Want{Profile: agent.Profile{Name: "x"}, Auth: loop.AuthInject}, nil, "its models cannot be reached with a key", "write auth: lend, or leave auth, provider and base_url away"},
+		"a program of no provider":  {Want{Profile: command, Auth: loop.AuthInject}, nil, "pawl does not know in whose shape of requests its model is asked", "write provider: anthropic, openai or gemini"},
+		"a gateway for another key": {
+			Want{Profile: claude, Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "PAWL_API_KEY=k1"}},
+			map[string]string{claudeFile: lentLogin},
+			"there is no key for gw.example.com, which ANTHROPIC_BASE_URL names: none of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN is set",
+			"set ANTHROPIC_API_KEY for gw.example.com, or unset ANTHROPIC_BASE_URL",
+		},
+		"a gateway and a lent login": {
+			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}},
+			map[string]string{claudeFile: lentLogin},
+			"a lent login is for its vendor only, and ANTHROPIC_BASE_URL names gw.example.com",
+			"unset ANTHROPIC_BASE_URL, or set the key for gw.example.com as ANTHROPIC_API_KEY beside it",
+		},
+		"the key of a gateway for the vendor": {
+			Want{Profile: claude, BaseURL: "https://api.anthropic.com", Environ: []string{"ANTHROPIC_BASE_URL=https://gw.example.com", "ANTHROPIC_API_KEY=k1"}},
+			nil,
+			"there is no key for api.anthropic.com: PAWL_API_KEY is not set, and the vendor's own key is for the host in ANTHROPIC_BASE_URL",
+			"set PAWL_API_KEY for api.anthropic.com, or unset ANTHROPIC_BASE_URL",
+		},
+		"a gateway that is no address": {Want{Profile: qwen, Environ: []string{"OPENAI_API_BASE=gw:4000", "OPENAI_API_KEY=k1"}}, nil, "it must begin with http:// or https://", "correct or unset OPENAI_API_BASE"},
+		"a provider without address":   {Want{Profile: qwen, Provider: "groq"}, nil, "pawl does not know where the provider groq is", "write base_url: the address of its API, or one of the providers openai"},
+		"a provider of another shape":  {Want{Profile: qwen, Provider: "gemini"}, nil, "it cannot reach models of the provider gemini", "write one of the providers openai"},
+		"a key of two lines":           {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=a\nb"}}, nil, "OPENAI_API_KEY holds what is no key: a blank, a line break or a character beyond ASCII", "set OPENAI_API_KEY to the key alone"},
+		"no such way":                  {Want{Profile: qwen, Auth: "steal"}, nil, `"steal" is none of its values`, "write inject or lend"},
+		"a base_url with a password":   {Want{Profile: qwen, BaseURL: "https://me:s3cret@example.com"}, nil, "it holds a name or a password, which would be written into every record; the key belongs into the variable PAWL_API_KEY", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+		"a base_url of another kind":   {Want{Profile: qwen, BaseURL: "file:///etc"}, nil, "it must begin with http:// or https://", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Home, c.want.Now = t.TempDir(), now
@@ -141,6 +191,50 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key that could be asked of a server that it is not meant for is lost.
+func TestAttack078AKeyGoesToItsVendorOrToTheGatewayThatCameWithIt(t *testing.T) {
+	type set map[string]bool
+	keys := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "PAWL_API_KEY"}
+	gateways := map[string]string{"ANTHROPIC_BASE_URL": "https://a.gw.example.com", "OPENAI_BASE_URL": "https://o.gw.example.com/v1", "GOOGLE_GEMINI_BASE_URL": "https://g.gw.example.com"}
+	bases := []string{"", "https://api.anthropic.com", "https://models.example.com", "https://o.gw.example.com", "http://127.0.0.1:4000"}
+	rapid.Check(t, func(t *rapid.T) {
+		var environ []string
+		on := set{}
+		for _, name := range keys {
+			if rapid.Bool().Draw(t, name) {
+				environ, on[name] = append(environ, name+"="+name), true
+			}
+		}
+		for name, at := range gateways {
+			if rapid.Bool().Draw(t, name) {
+				environ, on[name] = append(environ, name+"="+at), true
+			}
+		}
+		w := Want{
+			Profile: rapid.SampledFrom([]agent.Profile{claude, opencode, qwen, command}).Draw(t, "profile"), Environ: environ, Now: now,
+			BaseURL: rapid.SampledFrom(bases).Draw(t, "base_url"), Provider: rapid.SampledFrom([]string{"", "anthropic", "openai", "gemini"}).Draw(t, "provider"),
+		}
+		c, err := Find(w)
+		if err != nil || c.Key() == "" {
+			return
+		}
+		host := c.Base.Hostname()
+		may := map[string]set{
+			"ANTHROPIC": {"api.anthropic.com": !on["ANTHROPIC_BASE_URL"], "a.gw.example.com": on["ANTHROPIC_BASE_URL"], "127.0.0.1": !on["ANTHROPIC_BASE_URL"]},
+			"OPENAI":    {"api.openai.com": !on["OPENAI_BASE_URL"], "o.gw.example.com": on["OPENAI_BASE_URL"], "127.0.0.1": !on["OPENAI_BASE_URL"]},
+			"GEMINI":    {"generativelanguage.googleapis.com": !on["GOOGLE_GEMINI_BASE_URL"], "g.gw.example.com": on["GOOGLE_GEMINI_BASE_URL"], "127.0.0.1": !on["GOOGLE_GEMINI_BASE_URL"]},
+			"PAWL":      {},
+		}
+		whose, _, _ := strings.Cut(c.Key(), "_")
+		if whose == "PAWL" && strings.HasPrefix(w.BaseURL, "http") && strings.Contains(w.BaseURL, host) {
+			return // It was set for base_url.
+		}
+		if !may[whose][host] {
+			t.Errorf("%s goes to %s with %v and base_url %q", c.Key(), host, environ, w.BaseURL)
+		}
+	})
 }
 
 func TestALoginIsLookedForWhereVariablesPutIt(t *testing.T) {

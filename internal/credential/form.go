@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,6 +117,55 @@ func sameForm(before, after form) error {
 		}
 	}
 	return nil
+}
+
+// sameAccount returns why after belongs to somebody else than before, or nil.
+// Tokens that can be read (JWT) say whose they are; most vendors' cannot.
+func sameAccount(before, after form) error {
+	now := owners(after)
+	for name, who := range owners(before) {
+		if now[name] == nil {
+			return fmt.Errorf("its member %q no longer says whose it is", name)
+		}
+		for claim, value := range who {
+			if now[name][claim] != value {
+				return fmt.Errorf("its member %q is of another account", name)
+			}
+		}
+	}
+	return nil
+}
+
+// owning are the claims of a token that say whose it is.
+var owning = []string{"sub", "email", "userid", "accountid", "organizationid", "chatgptuserid", "chatgptaccountid"}
+
+// owners are the claims about the owner in each member that is a readable token.
+func owners(f form) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	walk(f, func(name string, v any) {
+		text, _ := v.(string)
+		parts := strings.Split(text, ".")
+		if len(parts) != 3 {
+			return
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+		if err != nil {
+			return
+		}
+		claims, err := parse(raw)
+		if err != nil {
+			return
+		}
+		walk(claims, func(claim string, v any) {
+			if slices.Contains(owning, plain(claim)) {
+				if all[name] == nil {
+					all[name] = map[string]string{}
+				}
+				all[name][plain(claim)] = fmt.Sprint(v)
+			}
+		})
+	})
+	return all
 }
 
 func mayCome(name string, v any) bool {

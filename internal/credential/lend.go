@@ -31,13 +31,16 @@ type Lender struct {
 	Dir    string      // of pawl's home; claims, notes and logins that were put aside lie here
 	Holder loop.Holder // this process
 	Run    string      // the id of the run
+	Chain  string      // the audit chain of its loop
 	// Reopen finds the home of a run that died with a login, so that what its
 	// program renewed is not lost. Its error is that the home is gone. Nil: such a
 	// login is lost.
 	Reopen func(run string) (agent.Home, error)
 }
 
-// Loan is a login in the home of a program. Nobody else gets it before Return.
+// Loan is a login that a run has, in the home of a program while a turn lasts.
+// Nobody else gets it until the run has ended, or a turn has ended in which the
+// program did not renew it.
 type Loan struct {
 	// Before is what came back from a run that died with this login. The zero
 	// Returned is that there was none.
@@ -45,24 +48,31 @@ type Loan struct {
 
 	lender Lender
 	from   Credential
-	into   agent.Home
+	into   agent.Home // nil between turns
 	claim  *os.File
 	note   note
 }
 
 // note is what a loan leaves behind if its process dies.
 type note struct {
-	Run  string `json:"run"`
-	File string `json:"file"`
-	Name string `json:"name"`
-	Host []byte `json:"host"` // what lay in File
-	Copy []byte `json:"copy"` // what was lent of it
+	Run   string `json:"run"`
+	Chain string `json:"chain"`
+	Agent string `json:"agent"`
+	From  string `json:"from"`
+	File  string `json:"file"`
+	Name  string `json:"name"`
+	Host  []byte `json:"host"` // what lay in File
+	Copy  []byte `json:"copy"` // what was lent in the last turn
+
+	Renewed  []byte `json:"renewed,omitempty"` // what a turn of the run left in its place; nil: none did
+	Answered bool   `json:"answered"`          // a host that renews tokens answered in such a turn
+	Deserved bool   `json:"deserved"`          // the run is over, and the user's file may get it
 }
 
 // Lend copies a login into the home of a program. Somebody else's loan of it is
 // a *loop.HeldError that names them: it does not wait. Any other error is a
-// *loop.Fault. The caller returns the loan when the last process of the program
-// is gone, and before the home is removed.
+// *loop.Fault. The caller ends the turn of the loan when the last process of the
+// program is gone, and before the home is removed.
 func (l Lender) Lend(ctx context.Context, c Credential, into agent.Home) (*Loan, error) {
 	if c.Auth != loop.AuthLend || c.File == "" {
 		return nil, lendFault(c, errors.New("it is no login"), "write auth: lend")
@@ -135,7 +145,23 @@ func (l *Loan) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read it: %s", reason(err))
 	}
-	l.note = note{Run: l.lender.Run, File: l.from.File, Name: l.from.Name, Host: host, Copy: lent(host)}
+	c := l.from
+	l.note = note{Run: l.lender.Run, Chain: l.lender.Chain, Agent: c.Agent, From: c.From, File: c.File, Name: c.Name, Host: host, Copy: lent(host)}
+	return l.copy(ctx)
+}
+
+// Again puts the login that an earlier turn of the run renewed into the home of
+// the next one. The error is a *loop.Fault.
+func (l *Loan) Again(ctx context.Context, into agent.Home) error {
+	l.into, l.Before = into, Returned{}
+	l.note.Copy = l.note.Renewed
+	if err := l.copy(ctx); err != nil {
+		return lendFault(l.from, err, "see whether "+l.lender.Dir+" can be written")
+	}
+	return nil
+}
+
+func (l *Loan) copy(ctx context.Context) error {
 	if err := l.lender.write(l.note); err != nil {
 		return err
 	}
@@ -148,7 +174,7 @@ func (l *Loan) give(ctx context.Context) error {
 	return afterCopy.Hit(ctx)
 }
 
-// Fetch gives back what a run that died left of the logins that it was lent, for
+// Fetch keeps what a run that died made of the logins that it was lent, for
 // whoever removes its home. A login that another run has by now was fetched by
 // that one.
 func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err error) {
@@ -176,7 +202,7 @@ func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err err
 	return back, err
 }
 
-// fetch gives back what a run that died with this login left in its home. With
+// fetch keeps what a run that died with this login made of it. With
 // the id of a run it leaves alone what any other left.
 func (l Lender) fetch(ctx context.Context, file, run string) (r Returned, err error) {
 	text, err := os.ReadFile(l.at(file, ".lent"))
@@ -193,13 +219,8 @@ func (l Lender) fetch(ctx context.Context, file, run string) (r Returned, err er
 	if run != "" && n.Run != run {
 		return r, nil
 	}
-	r = Returned{Kept, "run " + n.Run + " died, and its home is gone", ""}
-	if l.Reopen != nil {
-		if home, err := l.Reopen(n.Run); err == nil {
-			if r, err = l.settle(ctx, n, home); err != nil {
-				return r, err
-			}
-		}
+	if r, err = l.left(ctx, n); err != nil {
+		return r, err
 	}
 	return r, l.forget(file)
 }
@@ -222,7 +243,10 @@ func (l Lender) forget(file string) error {
 // Secrets are what must not be written anywhere as long as anything of the run
 // is: those that were lent, and those that the program's file holds by now.
 func (l *Loan) Secrets() []redact.Secret {
-	out := secretsIn(l.note.Host)
+	out := append(secretsIn(l.note.Host), secretsIn(l.note.Renewed)...)
+	if l.into == nil {
+		return out
+	}
 	if now, err := l.into.Read(l.note.Name); err == nil && len(now) <= mostLogin && !bytes.Equal(now, l.note.Copy) {
 		out = append(out, secretsIn(now)...)
 	}

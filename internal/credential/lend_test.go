@@ -140,9 +140,9 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 		runAndDie(t, user)
 		return
 	}
-	for point, lost := range map[string]bool{
-		"credential.copy.before": true, "credential.copy.after": false, // there is nothing renewed yet
-		"": false, "credential.back.before": false, "credential.back.after": false,
+	for point, c := range map[string]struct{ lost, deserved bool }{
+		"credential.copy.before": {lost: true}, "credential.copy.after": {}, // there is nothing renewed yet
+		"": {}, "credential.back.before": {deserved: true}, "credential.back.after": {deserved: true},
 	} {
 		t.Run("at "+point, func(t *testing.T) {
 			b := newBench(t, lentLogin)
@@ -154,7 +154,7 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 				}
 				return b.inside, nil
 			}
-			if !lost {
+			if !c.lost {
 				// Killed right after the copy, the program was never started; that its
 				// file is there lets it be renewed here.
 				write(t, b.copied(), renewedLogin)
@@ -164,12 +164,19 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := renewedLogin
-			if lost {
-				want = lentLogin
+			// Only of a run that came to its end it is known whether it was refused.
+			want, kept := lentLogin, renewedLogin
+			switch {
+			case c.deserved:
+				want, kept = renewedLogin, lentLogin
+			case c.lost:
+				kept = ""
 			}
 			if got := read(t, b.file()); got != want {
 				t.Errorf("after %+v the user's file is %s", loan.Before, got)
+			}
+			if list, err := b.lender.kept("claude"); err != nil || kept == "" != (len(list) == 0) || kept != "" && string(list[0].Login) != kept {
+				t.Errorf("kept are %+v, %v, want %q", list, err, kept)
 			}
 			if got, _ := fresh.Read(".claude/.credentials.json"); string(got) != want {
 				t.Errorf("what is lent next is %s", got)
@@ -239,7 +246,7 @@ func nothingLeft(t *testing.T, b bench) {
 			t.Fatal(err)
 		}
 		for _, e := range all {
-			if name := e.Name(); name != ".credentials.json" && !strings.HasSuffix(name, ".lock") {
+			if name := e.Name(); name != ".credentials.json" && !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".kept") {
 				t.Errorf("%s lies in %s", name, dir)
 			}
 		}

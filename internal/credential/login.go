@@ -2,6 +2,8 @@ package credential
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -27,10 +30,27 @@ var elsewhere = []struct{ folder, variable string }{
 	{".config/", "XDG_CONFIG_HOME"},
 }
 
-// login finds the login that the driver's program keeps on this machine.
+// login finds the login that the driver's program keeps on this machine: a token
+// in the environment, which any number of runs may have at a time, or a file.
 func (w Want) login(base *url.URL) (Credential, error) {
 	if err := w.lendable(base); err != nil {
 		return Credential{}, err
+	}
+	if err := w.ungated(); err != nil {
+		return Credential{}, err
+	}
+	for _, name := range w.Profile.Login.Variables {
+		text := strings.TrimSpace(proc.Variable(w.Environ, name))
+		switch {
+		case text == "":
+		case !sendable(text):
+			return Credential{}, w.fault(name+" holds what is not a token: a blank, a line break or a character beyond ASCII", "set "+name+" to the token alone")
+		default:
+			sum := sha256.Sum256([]byte(text))
+			return Credential{
+				Auth: loop.AuthLend, Account: w.Profile.Name + ":" + hex.EncodeToString(sum[:4]), Agent: w.Profile.Name, From: name, key: &text,
+			}, nil
+		}
 	}
 	var looked []string
 	for _, name := range w.Profile.Login.Files {
@@ -49,7 +69,7 @@ func (w Want) login(base *url.URL) (Credential, error) {
 		if why := w.dead(data); why != "" {
 			return Credential{}, w.fault(w.short(path)+" "+why, w.signIn())
 		}
-		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", From: w.short(path), File: file, Name: name}, nil
+		return Credential{Auth: loop.AuthLend, Account: w.Profile.Name + ":login", Agent: w.Profile.Name, Renews: w.Profile.Login.Renews, From: w.short(path), File: file, Name: name}, nil
 	}
 	why := "there is no login: the user has no home"
 	if len(looked) > 0 {
@@ -72,6 +92,27 @@ func (w Want) lendable(base *url.URL) error {
 		return w.fault("it has no login that can be lent", "write auth: inject, and set its key")
 	case base != nil:
 		return w.fault("a lent login is for its vendor only, and base_url names "+base.Host, "leave base_url away, or write auth: inject")
+	}
+	return nil
+}
+
+// ungated refuses to lend a login where the environment leads the program's
+// libraries to a gateway: the login is for the vendor, and whoever set the
+// gateway does not expect the vendor to be asked.
+func (w Want) ungated() error {
+	for _, v := range vendors {
+		if !slices.Contains(w.Profile.Providers, v.name) || w.Provider != "" && w.Provider != v.name {
+			continue
+		}
+		gateway, err := v.gateway(w.Environ)
+		if err != nil {
+			return err
+		}
+		if gateway.base != nil {
+			host := gateway.base.Host
+			return w.fault("a lent login is for its vendor only, and "+gateway.from+" names "+host,
+				"unset "+gateway.from+", or set the key for "+host+" as "+v.keys[0].name+" beside it")
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -29,14 +30,14 @@ const (
 var (
 	claude = agent.Profile{
 		Name: "claude", Program: "claude", Home: true, Providers: []string{"anthropic"},
-		Login: agent.Login{Files: []string{".claude/.credentials.json"}, Hosts: []string{"api.anthropic.com"}},
+		Login: agent.Login{Files: []string{".claude/.credentials.json"}, Hosts: []string{"api.anthropic.com"}, Renews: []string{"platform.claude.com"}, Variables: []string{"CLAUDE_CODE_OAUTH_TOKEN"}},
 	}
 	opencode = agent.Profile{
 		Name: "opencode", Program: "opencode", Home: true, Providers: []string{"anthropic", "openai", "gemini"},
 		Login: agent.Login{Files: []string{".local/share/opencode/auth.json"}},
 	}
 	qwen    = agent.Profile{Name: "qwen", Program: "qwen", Home: true, Providers: []string{"openai"}}
-	command = agent.Profile{Name: "command"}
+	command = agent.Profile{Name: "command", AnyProvider: true}
 )
 
 // home is a program's home on a disk.
@@ -123,4 +124,34 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Return ends a loan as a run of one turn does, in which the vendor answered.
+func (l *Loan) Return(ctx context.Context) (Returned, error) {
+	defer l.Close()
+	r, err := l.EndTurn(true)
+	if err != nil || r.Back != Pending {
+		return r, err
+	}
+	if r, err = l.Settle(ctx, ""); err == nil {
+		err = l.Forget()
+	}
+	return r, err
+}
+
+// kept is the login that is kept by an id, and empty for none.
+func (b bench) kept(t *testing.T, id string) string {
+	t.Helper()
+	if id == "" {
+		return ""
+	}
+	k, err := b.lender.find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(b.lender.keptAt(id))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kept login is %v, %v", info.Mode(), err)
+	}
+	return string(k.Login)
 }

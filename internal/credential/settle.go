@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -30,64 +27,183 @@ type Back string
 // The ends of a loan.
 const (
 	Unchanged Back = "unchanged" // the program did not renew it
+	Pending   Back = "pending"   // the program left another one; the end of the run says what becomes of it
 	Renewed   Back = "renewed"   // the user's file holds what the program renewed
-	Kept      Back = "kept"      // the user's file stays, though the program's is another
+	Kept      Back = "kept"      // the user's file stays, and the program's login is kept beside it
 	Refused   Back = "refused"   // the user's file stays: the program's is not a renewed login
 )
 
 // Returned is how a loan ended, for the run's record.
 type Returned struct {
 	Back  Back
-	Why   string // of Kept and Refused, and of Renewed where something was put aside
-	Aside string // the file that holds the login that was not used, for a person to decide about; empty: there is none
+	Why   string // empty: nobody has to know
+	Agent string // whose login it is: the driver's name
+	From  string // the user's file, as people write it
+	Aside string // the id of the login that was not used or was replaced, among those that List lists; empty: there is none
 }
 
-// Return ends the loan. If the program renewed the login, the user's file gets
-// it, provided that it has the form of what was lent. If the user's file was
-// changed meanwhile, the one of the two that was renewed later wins, and the
-// other one is put aside: neither is lost. A file that the user has removed
-// stays so. A second Return does nothing.
+func (n note) returned(b Back, why, aside string) Returned {
+	return Returned{Back: b, Why: why, Agent: n.Agent, From: n.From, Aside: aside}
+}
+
+// EndTurn takes the login out of the home of a program whose last process is
+// gone. answered says that a host that renews tokens has answered it. With
+// Pending the loan goes on until Settle; with anything else it has ended. A
+// second EndTurn does nothing.
 //
-// Its error means that a renewed login could not be stored; the program's home
-// is to be left alone then, because only there it is.
-func (l *Loan) Return(ctx context.Context) (Returned, error) {
-	if l.claim == nil {
+// Its error means that the login could not be kept; the program's home is to be
+// left alone then, because only there it is.
+func (l *Loan) EndTurn(answered bool) (Returned, error) {
+	if l.claim == nil || l.into == nil {
 		return Returned{Back: Unchanged}, nil
 	}
-	defer func() { l.claim.Close(); l.claim = nil }()
-	r, err := l.lender.settle(ctx, l.note, l.into)
-	if err == nil {
+	into := l.into
+	l.into = nil
+	before := l.note.Renewed
+	r, err := l.lender.take(&l.note, into)
+	switch {
+	case err != nil || r.Back != Pending:
+	case !answered && l.note.Answered:
+		// An earlier turn renewed it, and this one only changed it.
+		r, err = l.lender.keep(l.note, l.note.Renewed, unanswered(l.from.Renews))
+		l.note.Renewed = before
+	default:
+		l.note.Answered = answered
+	}
+	switch {
+	case err != nil:
+	case l.note.Renewed != nil:
+		if r.Back == Unchanged {
+			r.Back = Pending
+		}
+		return r, l.fault(l.lender.write(l.note))
+	default:
 		err = l.lender.forget(l.note.File)
 	}
-	if err != nil {
-		return r, &loop.Fault{
-			Exit: loop.ExitError, What: "give back " + l.from.From, Why: err.Error(), Err: err,
-			Fix: "see whether " + filepath.Dir(l.note.File) + " and " + l.lender.Dir + " can be written; the next run with this login tries again",
-		}
-	}
-	return r, nil
+	l.Close()
+	return r, l.fault(err)
 }
 
-func (l Lender) settle(ctx context.Context, n note, home agent.Home) (Returned, error) {
+func unanswered(renews []string) string {
+	return "no answer of " + strings.Join(renews, " or ") + ", which renews it, was seen"
+}
+
+// Renewed reports whether a turn has left another login, about which Settle
+// decides.
+func (l *Loan) Renewed() bool { return l.claim != nil && l.note.Renewed != nil }
+
+// Close lets others have the login. What Settle did not store is left to whoever
+// finds the run dead. It may be called more than once.
+func (l *Loan) Close() {
+	if l.claim != nil {
+		l.claim.Close()
+		l.claim = nil
+	}
+}
+
+// Settle decides about a login that turns of the run have renewed, once the run
+// is over: the user's file gets it, unless refused says why the run does not
+// deserve that, or no host that renews tokens answered. Of two logins that were
+// renewed at the same time, the later one wins. The one that loses is kept in
+// any case. A file that the user has removed stays so.
+//
+// It leaves the note of the loan, so that a run that dies before its end is on
+// record is settled again; Forget removes it.
+func (l *Loan) Settle(ctx context.Context, refused string) (Returned, error) {
+	why := refused
+	switch {
+	case l.note.Renewed == nil || refused != "":
+	case len(l.from.Renews) == 0:
+		why = "pawl does not know which host renews it"
+	case !l.note.Answered:
+		why = unanswered(l.from.Renews)
+	default:
+		l.note.Deserved = true
+		if err := l.lender.write(l.note); err != nil {
+			return Returned{}, l.fault(err)
+		}
+	}
+	r, err := l.lender.settle(ctx, l.note, why)
+	return r, l.fault(err)
+}
+
+// Forget ends the loan for good.
+func (l *Loan) Forget() error {
+	defer l.Close()
+	return l.fault(l.lender.forget(l.note.File))
+}
+
+func (l *Loan) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &loop.Fault{
+		Exit: loop.ExitError, What: "give back " + l.from.From, Why: err.Error(), Err: err,
+		Fix: "see whether " + filepath.Dir(l.note.File) + " and " + l.lender.Dir + " can be written; the next run with this login tries again",
+	}
+}
+
+// take reads what a program made of its login, and notes it if that could be a
+// renewed one.
+func (l Lender) take(n *note, home agent.Home) (Returned, error) {
 	ours, err := home.Read(n.Name)
 	if err != nil {
-		return Returned{Refused, "the program's file cannot be read: " + reason(err), ""}, nil
+		return n.returned(Refused, "the program's file cannot be read: "+reason(err), ""), nil
 	}
 	if bytes.Equal(ours, n.Copy) {
-		return Returned{Back: Unchanged}, nil
+		return n.returned(Unchanged, "", ""), nil
 	}
 	if err := renewed(n.Copy, ours); err != nil {
-		aside, asideErr := l.suspect(n, ours)
-		return Returned{Refused, "the program left what is no renewed login: " + err.Error(), aside}, asideErr
+		why := "the program left what is not a renewed login: " + err.Error()
+		aside, err := l.suspect(*n, ours, why)
+		return n.returned(Refused, why, aside), err
+	}
+	n.Renewed = ours
+	return n.returned(Pending, "", ""), nil
+}
+
+// left settles what a run that died made of its login. Unless the run had come to
+// its end, nobody knows whether it would have been refused, and the user's file
+// is not touched.
+func (l Lender) left(ctx context.Context, n note) (Returned, error) {
+	if n.Deserved {
+		if host, err := readRegular(n.File); err == nil && bytes.Equal(lent(host), n.Renewed) {
+			return n.returned(Renewed, "run "+n.Run+" renewed it", ""), nil
+		}
+		return l.settle(ctx, n, "")
+	}
+	r := n.returned(Kept, "run "+n.Run+" died, and its home is gone", "")
+	if l.Reopen != nil {
+		if home, err := l.Reopen(n.Run); err == nil {
+			if r, err = l.take(&n, home); err != nil {
+				return r, err
+			}
+		}
+	}
+	if n.Renewed == nil || r.Back == Refused {
+		return r, nil
+	}
+	return l.keep(n, n.Renewed, "run "+n.Run+" died before it was known whether it would be refused")
+}
+
+// settle gives the user's file what turns have renewed, unless why says what is
+// against that.
+func (l Lender) settle(ctx context.Context, n note, why string) (Returned, error) {
+	ours := n.Renewed
+	switch {
+	case ours == nil:
+		return n.returned(Unchanged, "", ""), nil
+	case why != "":
+		return l.keep(n, ours, why)
 	}
 	host, err := readRegular(n.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Returned{Kept, "the user's file was removed meanwhile", ""}, nil
+		return l.keep(n, ours, "the user's file was removed meanwhile")
 	case err != nil:
 		return l.keep(n, ours, "the user's file cannot be read now: "+reason(err))
 	case bytes.Equal(host, n.Host):
-		return l.put(ctx, n, host, ours, Returned{Back: Renewed})
+		return l.put(ctx, n, host, ours, "the program renewed it")
 	}
 	return l.choose(ctx, n, host, ours)
 }
@@ -98,7 +214,7 @@ func (l Lender) settle(ctx context.Context, n note, home agent.Home) (Returned, 
 func (l Lender) choose(ctx context.Context, n note, host, ours []byte) (Returned, error) {
 	now := lent(host)
 	if bytes.Equal(now, ours) {
-		return Returned{Back: Unchanged}, nil
+		return n.returned(Unchanged, "", ""), nil
 	}
 	theirs, err := parse(now)
 	if err != nil {
@@ -108,52 +224,58 @@ func (l Lender) choose(ctx context.Context, n note, host, ours []byte) (Returned
 	if err != nil {
 		return Returned{}, err
 	}
-	if err := sameForm(theirs, mine); err != nil {
+	if err := cmp.Or(sameForm(theirs, mine), sameAccount(theirs, mine)); err != nil {
 		return l.keep(n, ours, "the user's file was changed meanwhile, to another login: "+err.Error())
 	}
 	if !ends(mine).After(ends(theirs)) {
 		return l.keep(n, ours, "the user's file was renewed meanwhile, and not earlier")
 	}
-	aside, err := l.aside(n, host)
-	if err != nil {
-		return Returned{}, err
-	}
-	return l.put(ctx, n, host, ours, Returned{Renewed, "both were renewed, and the program's later", aside})
+	return l.put(ctx, n, host, ours, "both were renewed, and the program's later")
 }
 
 func (l Lender) keep(n note, ours []byte, why string) (Returned, error) {
-	aside, err := l.aside(n, ours)
-	return Returned{Kept, why, aside}, err
+	aside, err := l.aside(n, ours, why)
+	return n.returned(Kept, why, aside), err
 }
 
-// suspect puts a login aside that has an unexpected form, because a newer
-// version of the program may have written it. What is no JSON is no login.
-func (l Lender) suspect(n note, ours []byte) (string, error) {
+// suspect keeps a login that has an unexpected form, because a newer version of
+// the program may have written it. What is not JSON is not a login.
+func (l Lender) suspect(n note, ours []byte, why string) (string, error) {
 	if f, err := parse(ours); err == nil && len(secrets(f)) > 0 {
-		return l.aside(n, ours)
+		return l.aside(n, ours, why)
 	}
 	return "", nil
 }
 
-// put replaces the user's file, unless it was changed since it was read.
-func (l Lender) put(ctx context.Context, n note, host, ours []byte, r Returned) (Returned, error) {
+// put replaces the user's file, unless it was changed since it was read. What it
+// held is kept.
+func (l Lender) put(ctx context.Context, n note, host, ours []byte, why string) (Returned, error) {
 	text, err := whole(host, ours)
 	if err != nil {
 		return Returned{}, err
 	}
-	if err := beforeBack.Hit(ctx); err != nil {
+	aside, err := l.aside(n, host, "run "+n.Run+" renewed it")
+	if err != nil {
 		return Returned{}, err
 	}
+	return n.returned(Renewed, why, aside), overwrite(ctx, n.File, host, text)
+}
+
+// overwrite gives a user's file a new content, unless it is not what it was.
+func overwrite(ctx context.Context, path string, was, text []byte) error {
+	if err := beforeBack.Hit(ctx); err != nil {
+		return err
+	}
 	unchanged := func() error {
-		if now, err := readRegular(n.File); err != nil || !bytes.Equal(now, host) {
+		if now, err := readRegular(path); !errors.Is(err, fs.ErrNotExist) && (err != nil || !bytes.Equal(now, was)) {
 			return errors.New("it is being changed by somebody else")
 		}
 		return nil
 	}
-	if err := replace(n.File, text, unchanged); err != nil {
-		return Returned{}, err
+	if err := replace(path, text, unchanged); err != nil {
+		return err
 	}
-	return r, afterBack.Hit(ctx)
+	return afterBack.Hit(ctx)
 }
 
 // mostNews is how much later than the one before a renewed login may end. A time
@@ -170,7 +292,7 @@ func renewed(before, after []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := sameForm(b, a); err != nil {
+	if err := cmp.Or(sameForm(b, a), sameAccount(b, a)); err != nil {
 		return err
 	}
 	was, is := ends(b), ends(a)
@@ -183,35 +305,4 @@ func renewed(before, after []byte) error {
 		return fmt.Errorf("it claims to end at %s", is.UTC().Format(time.RFC3339))
 	}
 	return nil
-}
-
-// mostAside is how many logins are kept aside of one file.
-const mostAside = 8
-
-// aside keeps a login for a person to decide about, and returns where.
-func (l Lender) aside(n note, login []byte) (string, error) {
-	sum := sha256.Sum256(login)
-	path := l.at(n.File, ".aside-"+hex.EncodeToString(sum[:4])+".json")
-	if err := replace(path, login, nil); err != nil {
-		return "", fmt.Errorf("put a login aside: %w", err)
-	}
-	all, err := filepath.Glob(l.at(n.File, ".aside-*.json"))
-	if err != nil || len(all) <= mostAside {
-		return path, err
-	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(age(b), age(a)) })
-	for _, old := range all[mostAside:] {
-		if old != path {
-			_ = os.Remove(old)
-		}
-	}
-	return path, nil
-}
-
-func age(path string) int64 {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return 0
-	}
-	return info.ModTime().UnixNano()
 }

@@ -1,12 +1,15 @@
 package credential
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func TestARenewedLoginComesBack(t *testing.T) {
@@ -16,8 +19,8 @@ func TestARenewedLoginComesBack(t *testing.T) {
 	}
 	loan := b.lend(t)
 	write(t, b.copied(), renewedLogin)
-	if r, err := loan.Return(t.Context()); err != nil || r != (Returned{Back: Renewed}) {
-		t.Fatalf("Return = %+v, %v", r, err)
+	if r, err := loan.Return(t.Context()); err != nil || r.Back != Renewed || b.kept(t, r.Aside) != lentLogin {
+		t.Fatalf("Return = %+v, %v, want that it is renewed and the old one kept", r, err)
 	}
 	if got := read(t, b.file()); got != renewedLogin {
 		t.Errorf("the user's file is %s", got)
@@ -74,7 +77,7 @@ func TestALoginThatWasNotRenewedChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := b.lend(t).Return(t.Context()); err != nil || r != (Returned{Back: Unchanged}) {
+	if r, err := b.lend(t).Return(t.Context()); err != nil || r.Back != Unchanged || r.Why != "" {
 		t.Fatalf("Return = %+v, %v", r, err)
 	}
 	if after, err := os.Stat(b.file()); err != nil || !os.SameFile(before, after) {
@@ -194,13 +197,7 @@ func TestOfTwoRenewedLoginsNeitherIsLost(t *testing.T) {
 			if got := read(t, b.file()); got != c.file {
 				t.Errorf("the user's file is %s", got)
 			}
-			aside := ""
-			if r.Aside != "" {
-				aside = read(t, r.Aside)
-				if info, err := os.Stat(r.Aside); err != nil || info.Mode().Perm() != 0o600 {
-					t.Errorf("what was put aside is %v, %v", info.Mode(), err)
-				}
-			}
+			aside := b.kept(t, r.Aside)
 			if aside != c.aside {
 				t.Errorf("put aside is %q, want %q", aside, c.aside)
 			}
@@ -214,7 +211,7 @@ func TestALoginThatTheUserRemovedStaysRemoved(t *testing.T) {
 	write(t, b.copied(), renewedLogin)
 	remove(t, b.file())
 	r, err := loan.Return(t.Context())
-	if err != nil || r.Back != Kept || r.Aside != "" {
+	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != renewedLogin {
 		t.Errorf("Return = %+v, %v", r, err)
 	}
 	if _, err := os.Lstat(b.file()); err == nil {
@@ -233,7 +230,7 @@ func TestAUsersFileThatBecameALinkIsNotWrittenThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := loan.Return(t.Context())
-	if err != nil || r.Back != Kept || read(t, r.Aside) != renewedLogin {
+	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != renewedLogin {
 		t.Errorf("Return = %+v, %v", r, err)
 	}
 	if got := read(t, target); got != lentLogin {
@@ -244,7 +241,7 @@ func TestAUsersFileThatBecameALinkIsNotWrittenThrough(t *testing.T) {
 func TestWhatIsPutAsideDoesNotGrow(t *testing.T) {
 	b := newBench(t, lentLogin)
 	var last Returned
-	for i := range 3 * mostAside {
+	for i := range 3 * mostKept {
 		b.inside = home(t.TempDir())
 		loan := b.lend(t)
 		write(t, b.copied(), strings.Replace(renewedLogin, "{", `{"n`+strings.Repeat("x", i)+`":1,`, 1))
@@ -253,13 +250,11 @@ func TestWhatIsPutAsideDoesNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := filepath.Glob(filepath.Join(b.lender.Dir, "*.aside-*"))
-	if err != nil || len(all) > mostAside {
+	all, err := filepath.Glob(filepath.Join(b.lender.Dir, "*.kept"))
+	if err != nil || len(all) > mostKept {
 		t.Errorf("%d logins lie aside, %v", len(all), err)
 	}
-	if _, err := os.Stat(last.Aside); err != nil {
-		t.Errorf("the last one is gone: %v", err)
-	}
+	b.kept(t, last.Aside)
 }
 
 // TestALoginOfTheSameFormIsOneWhateverItsTokens holds for all tokens and times.
@@ -316,4 +311,123 @@ func FuzzRenewed(f *testing.F) {
 			t.Fatalf("%q becomes %q, %v", after, back, err)
 		}
 	})
+}
+
+// jwt is a readable token.
+func jwt(claims string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".sig"
+}
+
+func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
+	const mine = `{"sub":"u1","email":"a@example.com","https://api.openai.com/auth":{"chatgpt_account_id":"acc"},"exp":1}`
+	of := func(claims string) []byte {
+		return []byte(`{"tokens":{"id_token":"` + jwt(claims) + `","access_token":"opaque","refresh_token":"r"}}`)
+	}
+	for name, c := range map[string]struct{ claims, why string }{
+		"renewed":                {strings.Replace(mine, `"exp":1`, `"exp":2`, 1), ""},
+		"another user":           {strings.Replace(mine, "u1", "u2", 1), "of another account"},
+		"another address":        {strings.Replace(mine, "a@", "b@", 1), "of another account"},
+		"another workspace":      {strings.Replace(mine, `"acc"`, `"other"`, 1), "of another account"},
+		"nobody's":               {`{"exp":2}`, "no longer says whose it is"},
+		"what cannot be read":    {`not claims`, "no longer says whose it is"},
+		"a claim that is a list": {`{"sub":["u1"],"email":"b@example.com"}`, "of another account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := renewed(of(mine), of(c.claims))
+			if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+				t.Errorf("renewed = %v, want %q", err, c.why)
+			}
+		})
+	}
+}
+
+// An agent wrote another token into its file, and the run was refused: the
+// user's file held it afterwards, and the old one was nowhere.
+func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered bool
+		refused  string
+		back     Back
+		why      string
+	}{
+		"renewed":         {true, "", Renewed, "the program renewed it"},
+		"a refused run":   {true, "the run was refused", Kept, "the run was refused"},
+		"no answer":       {false, "", Kept, "no answer of platform.claude.com, which renews it, was seen"},
+		"neither of them": {false, "the run was refused", Kept, "the run was refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, lentLogin)
+			loan := b.lend(t)
+			write(t, b.copied(), renewedLogin)
+			r, err := loan.EndTurn(c.answered)
+			if err != nil || r.Back != Pending || read(t, b.file()) != lentLogin {
+				t.Fatalf("after the turn: %+v, %v, and the file holds %s", r, err, read(t, b.file()))
+			}
+			if r, err = loan.Settle(t.Context(), c.refused); err != nil || r.Back != c.back || r.Why != c.why {
+				t.Fatalf("Settle = %+v, %v, want %s because %s", r, err, c.back, c.why)
+			}
+			if err := loan.Forget(); err != nil {
+				t.Fatal(err)
+			}
+			file, kept := lentLogin, renewedLogin
+			if c.back == Renewed {
+				file, kept = kept, file
+			}
+			if read(t, b.file()) != file || b.kept(t, r.Aside) != kept {
+				t.Errorf("the user's file is %s, kept is %s", read(t, b.file()), b.kept(t, r.Aside))
+			}
+			s, err := b.lender.Swap(t.Context(), "claude", "test")
+			if err != nil || s.Taken.ID != r.Aside || read(t, b.file()) != kept || b.kept(t, s.Kept) != file {
+				t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+			}
+			if s, err = b.lender.Swap(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != file {
+				t.Errorf("a second Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+			}
+			if list, err := b.lender.List(); err != nil || len(list) != 1 || list[0].Agent != "claude" {
+				t.Errorf("kept are %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+func TestALaterTurnGoesOnWithTheRenewedLoginAndCannotSpoilIt(t *testing.T) {
+	b := newBench(t, lentLogin)
+	loan := b.lend(t)
+	write(t, b.copied(), renewedLogin)
+	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending {
+		t.Fatalf("the first turn: %+v, %v", r, err)
+	}
+	if _, err := b.lender.Lend(t.Context(), b.credential(t), home(t.TempDir())); err == nil {
+		t.Error("another run gets the old login")
+	}
+	b.inside = home(t.TempDir())
+	if err := loan.Again(t.Context(), b.inside); err != nil || read(t, b.copied()) != renewedLogin {
+		t.Fatalf("Again = %v, the copy is %s", err, read(t, b.copied()))
+	}
+	write(t, b.copied(), newestLogin)
+	r, err := loan.EndTurn(false)
+	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != newestLogin {
+		t.Fatalf("the second turn: %+v, %v", r, err)
+	}
+	if r, err = loan.Settle(t.Context(), ""); err != nil || r.Back != Renewed || read(t, b.file()) != renewedLogin {
+		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, read(t, b.file()))
+	}
+	if err := loan.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, b)
+}
+
+func TestATokenOfTheEnvironmentIsLentWithoutAFile(t *testing.T) {
+	const token = "sk-ant-oat01-of-setup-token"
+	c, err := Find(Want{Profile: claude, Environ: []string{"CLAUDE_CODE_OAUTH_TOKEN=" + token}, Home: t.TempDir(), Now: now})
+	if err != nil || c.Auth != loop.AuthLend || c.File != "" || c.Key() != token || c.From != "CLAUDE_CODE_OAUTH_TOKEN" {
+		t.Fatalf("Find = %+v, %v", c, err)
+	}
+	if s := c.Secrets(); len(s) != 1 || s[0].Value != token {
+		t.Errorf("it has %d secrets, want the token", len(s))
+	}
+	if c, err := Find(Want{Profile: claude, Environ: []string{"CLAUDE_CODE_OAUTH_TOKEN=" + token, "ANTHROPIC_API_KEY=k1"}, Now: now}); err != nil || c.Auth != loop.AuthInject {
+		t.Errorf("with a key: %v, %v, want the key", c, err)
+	}
 }

@@ -1,12 +1,14 @@
 package credential
 
 import (
+	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // variable is one that may hold a key.
@@ -17,15 +19,16 @@ type variable struct {
 
 // vendor is one of those whose shape of requests pawl can forward.
 type vendor struct {
-	name string
-	host string
-	keys []variable // the first that is set counts
+	name  string
+	host  string
+	keys  []variable // the first that is set counts
+	bases []string   // variables by which its libraries are led to a gateway; the first that is set counts
 }
 
 var vendors = []vendor{
-	{"anthropic", "api.anthropic.com", []variable{{"ANTHROPIC_API_KEY", XAPIKey}, {"ANTHROPIC_AUTH_TOKEN", Bearer}}},
-	{"openai", "api.openai.com", []variable{{"OPENAI_API_KEY", Bearer}, {"CODEX_API_KEY", Bearer}}},
-	{"gemini", "generativelanguage.googleapis.com", []variable{{"GEMINI_API_KEY", XGoogleKey}, {"GOOGLE_API_KEY", XGoogleKey}}},
+	{"anthropic", "api.anthropic.com", []variable{{"ANTHROPIC_API_KEY", XAPIKey}, {"ANTHROPIC_AUTH_TOKEN", Bearer}}, []string{"ANTHROPIC_BASE_URL"}},
+	{"openai", "api.openai.com", []variable{{"OPENAI_API_KEY", Bearer}, {"CODEX_API_KEY", Bearer}}, []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}},
+	{"gemini", "generativelanguage.googleapis.com", []variable{{"GEMINI_API_KEY", XGoogleKey}, {"GOOGLE_API_KEY", XGoogleKey}}, []string{"GOOGLE_GEMINI_BASE_URL"}},
 }
 
 // ownKey is the variable for a key that goes to whatever base_url names.
@@ -49,21 +52,58 @@ func (v vendor) owns(host string) bool {
 func (v vendor) scheme() Scheme { return v.keys[0].scheme }
 
 // variables are those whose key may go to base, which is nil for the vendor
-// itself. A vendor's key goes nowhere but to the vendor and to servers on this
-// machine, so that no base_url gathers keys; what names another host has to say
-// which key is meant for it.
-func (v vendor) variables(provider string, base *url.URL) []variable {
-	if base == nil || v.owns(base.Hostname()) && base.Scheme == "https" {
+// itself. A vendor's key goes to the vendor, to servers on this machine, or to
+// the gateway that stands beside it in the environment, and then nowhere else.
+// So no base_url gathers keys: what names another host has to say which key is
+// meant for it.
+func (v vendor) variables(provider string, base *url.URL, gateway place) []variable {
+	switch {
+	case base == nil:
+		return v.keys
+	case gateway.base == nil && v.owns(base.Hostname()) && base.Scheme == "https":
 		return v.keys
 	}
 	keys := []variable{{ownKey, v.scheme()}}
 	if _, known := vendorOf(provider); provider != "" && !known {
 		keys = append(keys, variable{variableFor(provider), v.scheme()})
 	}
-	if loopback(base.Hostname()) {
+	if gateway.base == nil && loopback(base.Hostname()) || gateway.base != nil && sameServer(base, gateway.base) {
 		keys = append(keys, v.keys...)
 	}
 	return keys
+}
+
+// place is where requests to a model go. The zero place is the vendor's own.
+type place struct {
+	base *url.URL
+	from string // the variable that says so; empty: the definition or the roster
+}
+
+// gateway is where the environment leads the libraries of a vendor; zero if it
+// names nothing, or the vendor itself. The error is a *loop.Fault.
+func (v vendor) gateway(environ []string) (place, error) {
+	for _, name := range v.bases {
+		text := strings.TrimSpace(proc.Variable(environ, name))
+		if text == "" {
+			continue
+		}
+		base, err := BaseURL(text)
+		if f, ok := errors.AsType[*loop.Fault](err); ok {
+			f.What, f.Exit = name, loop.ExitMissing
+			f.Fix = "correct or unset " + name
+			return place{}, f
+		}
+		if base.Scheme == "https" && strings.EqualFold(base.Host, v.host) {
+			return place{}, nil
+		}
+		return place{base, name}, nil
+	}
+	return place{}, nil
+}
+
+// sameServer reports whether two addresses are of one server.
+func sameServer(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
 // variableFor is where the key of a provider is looked for that pawl does not

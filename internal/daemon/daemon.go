@@ -46,12 +46,13 @@ type Options struct {
 type Daemon struct {
 	store *store.Store // nil if read-only and there is none yet
 	deps  control.Deps
+	home  string // pawl's own folder
 }
 
 // New opens the store and joins the parts.
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	var sys clock.System
-	d := &Daemon{deps: control.Deps{
+	d := &Daemon{home: o.Settings.Home, deps: control.Deps{
 		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
 		Drivers:   drivers(),
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},

@@ -96,7 +96,8 @@ var ownFields = []Field{
 		Name: "base_url", Kind: KindText, Absent: "the provider's",
 		Meaning: "Where requests to the model are forwarded to.",
 		More: "An http or https URL, as the provider's own libraries take it. Programs in the sandbox never see it: they ask pawl's " +
-			"endpoint, which may forward to this machine too, as to a local model.",
+			"endpoint, which may forward to this machine too, as to a local model. Without it ANTHROPIC_BASE_URL, OPENAI_BASE_URL or " +
+			"GOOGLE_GEMINI_BASE_URL in pawl's own environment counts, with the vendor's key beside it and with no other.",
 		Example: "http://127.0.0.1:11434/v1",
 	},
 	{
@@ -104,7 +105,8 @@ var ownFields = []Field{
 		Meaning: "How the agent gets at its model.",
 		More: "inject: the key stays outside of the sandbox, requests get it on their way, every token is metered and the budget is kept " +
 			"to the token. lend: the program's own login is put into its home for one run at a time; the program can read it, reaches " +
-			"its vendor's hosts, and reports its usage itself. Tokens that it refreshed are kept.",
+			"its vendor's hosts, and reports its usage itself. A login that it renewed is given back after a run that was not refused and in " +
+			"which its vendor was seen renewing it; else it is kept beside the old one (pawl agent login).",
 		Example: "inject",
 	},
 	{

@@ -134,7 +134,9 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 		return agent.Result{}, err
 	}
 	res, err := c.sit(ctx, seat, step, prompt, dir)
-	return res, errors.Join(err, seat.Close(context.WithoutCancel(ctx)))
+	err = errors.Join(err, seat.Close())
+	c.loan = seat.Loan()
+	return res, err
 }
 
 // sit runs the driver in a seat.
@@ -175,6 +177,9 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	}
 	if res = seat.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
+		if hidden.Class == loop.FailureRateLimit && hidden.Reset.IsZero() {
+			hidden.Reset = agent.LimitReset(hidden.Text, c.Now())
+		}
 		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
@@ -250,6 +255,9 @@ func acted(res agent.Result) string {
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
+	if c.loan != nil {
+		c.loan.Close() // The run did not come to its end: its note is left to Recover.
+	}
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
 			_ = c.tree.Leave()

@@ -48,13 +48,14 @@ type cycle struct {
 	money    *purse.Purse // nil: nobody asked for it
 	blind    bool         // there was a turn of which nobody counted the tokens
 	signed   credential.Credential
-	unsigned error         // why there is no credential
-	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing
-	failures int64         // turns in a row that ended with an error of the agent's program
-	limits   int64         // in a row, of the account
-	taken    bool          // from a process that died, before the run was concluded
-	talk     *loop.Session // the conversation to go on with; nil: a fresh one
-	cut      *ending       // why the agent was stopped before its turn was over: it had nothing left to spend
+	unsigned error            // why there is no credential
+	loan     *credential.Loan // a login that a turn has renewed; nil: there is none
+	hold     *loop.Hold       // what keeps the loop or its account from acting; nil: nothing
+	failures int64            // turns in a row that ended with an error of the agent's program
+	limits   int64            // in a row, of the account
+	taken    bool             // from a process that died, before the run was concluded
+	talk     *loop.Session    // the conversation to go on with; nil: a fresh one
+	cut      *ending          // why the agent was stopped before its turn was over: it had nothing left to spend
 
 	tools    site.Tools
 	disk     site.Disk

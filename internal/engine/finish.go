@@ -105,6 +105,7 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	}
 	c.askLanding(effects)
 	c.alarm(ctx)
+	c.settleLogin(ctx)
 	changes := c.closing(ctx, effects)
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
@@ -127,6 +128,7 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		return err
 	}
 	c.run.State, c.run.Ended = loop.RunEnded, c.Now()
+	c.forgetLogin()
 	if err := c.applyPending(ctx); err != nil {
 		return fmt.Errorf("run %s has ended, its files are written by the next command: %w", c.run.ID, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"slices"
 
@@ -15,19 +16,65 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// fetchLogins gives back the login that a dead run was lent, before the home in
-// which its program may have renewed it is removed.
+// fetchLogins keeps the login that a dead run was lent, before the home in which
+// its program may have renewed it is removed.
 func (c *cycle) fetchLogins(ctx context.Context) {
-	lender := credential.Lender{Dir: turn.LoginsDir(c.Home), Holder: c.Self, Run: c.run.ID, Reopen: c.reopen(ctx)}
+	lender := turn.Lender(c.Home)
+	lender.Holder, lender.Run, lender.Reopen = c.Self, c.run.ID, c.reopen(ctx)
 	back, err := lender.Fetch(ctx, c.run.ID)
 	for _, b := range back {
-		if text := turn.LoginText(b); text != "" {
-			c.said.Note("%s", c.said.Hide(text))
-		}
+		c.sayLogin(b)
 	}
 	if err != nil {
 		c.said.Note("%s", c.said.Hide("login: "+err.Error()))
 	}
+}
+
+// sayLogin tells what became of a login, and stages it for the audit chain.
+func (c *cycle) sayLogin(r credential.Returned) {
+	text := turn.LoginText(r)
+	if text == "" {
+		return
+	}
+	c.said.Note("%s", c.said.Hide(text))
+	run := c.id
+	c.stage(func(ctx context.Context, rt *store.RunTx) error {
+		return rt.Link(ctx, run.LoopID, loop.LinkLogin, run.ID, map[string]any{"agent": r.Agent, "back": r.Back, "why": r.Why, "kept": r.Aside})
+	})
+}
+
+// settleLogin decides about a login that turns of the run have renewed, now that
+// its outcome is known, and stages what became of it.
+func (c *cycle) settleLogin(ctx context.Context) {
+	if c.loan == nil {
+		return
+	}
+	refused := ""
+	switch {
+	case c.run.Outcome == loop.OutcomeRefused:
+		refused = "the run was refused"
+	case c.run.Reason == loop.FailureAuth:
+		refused = "its vendor did not take it"
+	}
+	back, err := c.loan.Settle(ctx, refused)
+	if err != nil {
+		c.said.Note("%s", c.said.Hide("login: "+err.Error()))
+		c.loan.Close()
+		c.loan = nil // Its note stays, for the next run with this login.
+		return
+	}
+	c.sayLogin(back)
+}
+
+// forgetLogin lets go of a login whose end is on record.
+func (c *cycle) forgetLogin() {
+	if c.loan == nil {
+		return
+	}
+	if err := c.loan.Forget(); err != nil {
+		c.Log.Error("the note of a loan stays", slog.String("run", c.run.ID), slog.Any("err", err))
+	}
+	c.loan = nil
 }
 
 // reopen finds what a run that died left in the homes of its agent.

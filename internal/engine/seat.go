@@ -21,9 +21,12 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 		return nil, c.unsigned
 	}
 	c.run.Auth = c.signed.Auth
+	if c.signed.BaseFrom != "" && c.turns == 0 {
+		c.said.Note("model: requests go to %s, as %s says", c.signed.Base.Host, c.signed.BaseFrom)
+	}
 	uid, gid := s.Owner()
 	return turn.Open(ctx, turn.Need{
-		Actor: c.actor, With: c.signed, Run: c.run.ID, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
+		Actor: c.actor, With: c.signed, Run: c.run.ID, Chain: c.run.LoopID, Loan: c.loan, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(), Tools: c.def.ModelTools,
 		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
 	})
@@ -46,7 +49,7 @@ func (c *cycle) seatDir() string {
 
 // useOf is what an agent's program needs of its place.
 func (c *cycle) useOf(seat *turn.Seat, dir string) site.Use {
-	u := site.Use{Turn: dir, Hosts: seat.Hosts, Masks: c.actor.Profile.Masks, Unseen: c.attached(), Ports: seat.Ports, Binds: seat.Binds}
+	u := site.Use{Turn: dir, Hosts: seat.Hosts, Answered: seat.Answered, Masks: c.actor.Profile.Masks, Unseen: c.attached(), Ports: seat.Ports, Binds: seat.Binds}
 	if seat.Home != nil {
 		u.Home = seat.HomeDir
 	}

@@ -38,6 +38,7 @@ const (
 	LinkLog        = "log"        // a run log was written anew
 	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
+	LinkLogin      = "login"      // what became of a login that was lent, or two were exchanged
 )
 
 // Link is one entry of an audit chain. Hash covers all other fields and the

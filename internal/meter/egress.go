@@ -55,6 +55,11 @@ type Egress struct {
 	// goroutines may call it at once, and the connection waits for it. May be nil.
 	Denied func(Denial)
 
+	// Answered is told the name of a host that goes on answering in a tunnel after
+	// the client has answered its first message: the handshake has come through on
+	// both sides. It is told once for each tunnel, by several goroutines; nil: nobody.
+	Answered func(host string)
+
 	Clock Clock // nil means the machine's
 
 	// What a test replaces; nil means the machine's own.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
@@ -29,7 +30,7 @@ func (e *Egress) tunnel(ctx context.Context, w *watch, c *client) error {
 	if _, err := up.Write(raw); err != nil {
 		return err
 	}
-	return relay(c, up)
+	return relay(c, up, e.answers(c.to))
 }
 
 // hello reads the ClientHello and refuses the wrong one.
@@ -52,11 +53,57 @@ func (c *client) hello(w *watch) ([]byte, error) {
 }
 
 // relay returns when both directions have ended. Whoever fails ends the other.
-func relay(c *client, up *counted) error {
+func relay(c *client, up *counted, talk *talk) error {
 	back := make(chan error, 1)
-	go func() { back <- pass(c.Conn, up, up) }()
-	err := pass(up, io.MultiReader(io.LimitReader(c.in, int64(c.in.Buffered())), c.Conn), c.Conn)
+	go func() { back <- pass(c.Conn, heard{up, talk.answer}, up) }()
+	in := io.MultiReader(io.LimitReader(c.in, int64(c.in.Buffered())), c.Conn)
+	err := pass(up, heard{in, talk.reply}, c.Conn)
 	return errors.Join(err, <-back)
+}
+
+// talk follows who speaks in a tunnel: the host greets, the client replies, the
+// host answers. Nothing that is said can be read.
+type talk struct {
+	greeted, replied atomic.Bool
+	answered         sync.Once
+	tell             func()
+}
+
+func (e *Egress) answers(to place) *talk {
+	return &talk{tell: func() {
+		if e.Answered != nil {
+			e.Answered(to.name)
+		}
+	}}
+}
+
+func (t *talk) reply() {
+	if t.greeted.Load() {
+		t.replied.Store(true)
+	}
+}
+
+func (t *talk) answer() {
+	if t.replied.Load() {
+		t.answered.Do(t.tell)
+	}
+	t.greeted.Store(true)
+}
+
+// heard is a reader that tells of each piece that was read.
+type heard struct {
+	io.Reader
+
+	of func()
+}
+
+// Read reads.
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 {
+		h.of()
+	}
+	return n, err
 }
 
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}

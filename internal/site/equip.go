@@ -67,13 +67,13 @@ func (s Site) shelf() kit.Shelf {
 }
 
 // egress is the way out for programs of the site: to the hosts of the
-// definition, and some more.
-func (s Site) egress(more []string) (sandbox.Port, error) {
-	hosts, err := meter.ParseHosts(append(append([]string{}, s.Definition.Network...), more...))
+// definition, and those of the use.
+func (s Site) egress(u Use) (sandbox.Port, error) {
+	hosts, err := meter.ParseHosts(append(append([]string{}, s.Definition.Network...), u.Hosts...))
 	if err != nil {
 		return sandbox.Port{}, err
 	}
-	proxy := &meter.Egress{Allow: hosts, Upstream: s.Upstream(), Denied: func(d meter.Denial) { s.Say("network: " + d.String()) }}
+	proxy := &meter.Egress{Allow: hosts, Answered: u.Answered, Upstream: s.Upstream(), Denied: func(d meter.Denial) { s.Say("network: " + d.String()) }}
 	if s.Egress != nil {
 		s.Egress(proxy)
 	}

@@ -38,6 +38,8 @@ type Use struct {
 	Masks   []string // files and folders of the tree, which are not shown unless the scope names them or what is in them
 	Unseen  []string // files of the tree, which are not shown unless the scope names them
 
+	Answered func(host string) // told which hosts answer, as by meter.Egress; nil: nobody
+
 	// What an agent's program needs around it.
 	Ports []sandbox.Port
 	Binds []sandbox.Bind
@@ -68,7 +70,7 @@ func (s Site) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	port, err := s.egress(u.Hosts)
+	port, err := s.egress(u)
 	if err != nil {
 		return Place{}, err
 	}

@@ -7,9 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -30,14 +30,18 @@ func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
 	t.Cleanup(vendor.Close)
 	actor := turn.Actor{Profile: agent.Profile{Providers: []string{model.OpenAI}}}
 	actor.BaseURL = vendor.URL
+	with, err := actor.Credential(nil, "", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	seat, err := turn.Open(t.Context(), turn.Need{
-		Actor: actor, With: credential.Credential{Auth: loop.AuthInject}, Tier: sandbox.None, Account: &model.Account{}, Say: func(string) {},
+		Actor: actor, With: with, Tier: sandbox.None, Account: &model.Account{}, Say: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := seat.Close(context.WithoutCancel(t.Context())); err != nil {
+		if err := seat.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -8,8 +8,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -30,6 +32,7 @@ type Need struct {
 	Actor    Actor
 	With     credential.Credential
 	Run      string // id
+	Chain    string // the audit chain of its loop
 	Tier     sandbox.Tier
 	Port     int    // of the endpoint, in tiers with a network of their own
 	Dir      string // folder of the host for the home
@@ -40,6 +43,7 @@ type Need struct {
 	PawlHome string
 	Holder   loop.Holder
 	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
+	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil: there is none
 	Account  *model.Account
 	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
 	Upstream func(*url.URL) (*url.URL, error) // by which proxy this machine reaches an address; nil: by none
@@ -58,11 +62,13 @@ type Seat struct {
 	Command  string         // what the actor's program is started by; empty: the driver knows
 	Hosts    []string       // that it has to reach beside those of the definition
 
-	need   Need
-	models *model.Endpoint
-	loan   *credential.Loan
-	serve  func() // ends an endpoint that no box serves, once
-	before counted
+	need    Need
+	models  *model.Endpoint
+	loan    *credential.Loan
+	pending *credential.Loan // loan, once the seat is closed and the program has renewed it
+	renews  atomic.Bool      // a host that renews the login's tokens has answered
+	serve   func()           // ends an endpoint that no box serves, once
+	before  counted
 }
 
 // Credential finds what an actor identifies itself with. Environ is that of this
@@ -77,7 +83,7 @@ func (a Actor) Credential(environ []string, home string, now time.Time) (credent
 func Open(ctx context.Context, n Need) (*Seat, error) {
 	s := &Seat{need: n}
 	if err := s.open(ctx, n.With); err != nil {
-		return nil, errors.Join(err, s.Close(ctx))
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -136,13 +142,8 @@ func (s *Seat) openHome() (err error) {
 
 // inject opens the endpoint that puts the key into requests.
 func (s *Seat) inject(ctx context.Context, cred credential.Credential) error {
-	provider := s.need.Actor.Shape()
-	base, err := credential.Base(provider, s.need.Actor.BaseURL)
-	if err != nil {
-		return err
-	}
 	s.models = &model.Endpoint{
-		Base: base, Provider: provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
+		Base: cred.Base, Provider: cred.Provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
 		Tools: s.need.Tools,
 	}
 	s.before = count(s.need.Account)
@@ -166,7 +167,7 @@ func (s *Seat) inject(ctx context.Context, cred credential.Credential) error {
 	if s.serve == nil {
 		s.Ports = []sandbox.Port{port}
 	}
-	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholder, Provider: provider}
+	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholder, Provider: cred.Provider}
 	return nil
 }
 
@@ -185,13 +186,31 @@ func (s *Seat) serveHere(ctx context.Context, l net.Listener, serve func(context
 // lend puts the program's own login into its home.
 func (s *Seat) lend(ctx context.Context, cred credential.Credential) (err error) {
 	s.Hosts = s.need.Actor.Profile.Login.Hosts
-	lender := credential.Lender{Dir: LoginsDir(s.need.PawlHome), Holder: s.need.Holder, Run: s.need.Run, Reopen: s.need.Reopen}
+	if cred.File == "" {
+		return nil // A token, which goes into the environment.
+	}
+	if s.loan = s.need.Loan; s.loan != nil {
+		return s.loan.Again(ctx, s.Home)
+	}
+	lender := Lender(s.need.PawlHome)
+	lender.Holder, lender.Run, lender.Chain, lender.Reopen = s.need.Holder, s.need.Run, s.need.Chain, s.need.Reopen
 	if s.loan, err = lender.Lend(ctx, cred, s.Home); err != nil {
 		return err
 	}
 	s.tell(s.loan.Before)
 	return nil
 }
+
+// Answered takes note of a host that has answered the agent's program.
+func (s *Seat) Answered(host string) {
+	if slices.Contains(s.need.Actor.Profile.Login.Renews, host) {
+		s.renews.Store(true)
+	}
+}
+
+// Loan is the login of a seat that was closed, if its program renewed it: the
+// next turn of the run goes on with it, and the end of the run settles it.
+func (s *Seat) Loan() *credential.Loan { return s.pending }
 
 // Secrets are what must not be written anywhere: a key, or what is in a login and
 // in what its program made of that by now. Ask again when the program has run.
@@ -209,18 +228,29 @@ func (s *Seat) tell(r credential.Returned) {
 	}
 }
 
-// LoginsDir is the folder of pawl's home for what has to be known of logins that
-// are lent.
-func LoginsDir(pawlHome string) string { return filepath.Join(pawlHome, "logins") }
+// Lender is who lends the logins of this machine. Its Dir alone is set.
+func Lender(pawlHome string) credential.Lender {
+	return credential.Lender{Dir: filepath.Join(pawlHome, "logins")}
+}
 
 // LoginText says what became of a login, and is empty where nobody has to know.
 func LoginText(r credential.Returned) string {
-	if r.Why == "" && r.Aside == "" {
+	if r.Why == "" {
 		return ""
 	}
-	text := "login: " + r.Why
-	if r.Aside != "" {
-		text += "; the one that is not used lies in " + r.Aside + ": take from it what you need, and remove it"
+	text := "login: " + r.From
+	switch r.Back {
+	case credential.Renewed:
+		text += " holds the login that " + r.Agent + " renewed: " + r.Why
+	case credential.Kept, credential.Refused, credential.Unchanged, credential.Pending:
+		text += " stays as it was: " + r.Why
+	}
+	switch {
+	case r.Aside == "":
+	case r.Back == credential.Renewed:
+		text += "; the one before is kept, and `pawl agent login swap " + r.Aside + "` brings it back"
+	default:
+		text += "; the other login is kept, and `pawl agent login swap " + r.Aside + "` puts it there (do that if the vendor no longer takes the old one)"
 	}
 	return text
 }
@@ -239,6 +269,9 @@ func (s *Seat) Environ(env []string) []string {
 	if s.Home != nil {
 		env = proc.WithVariables(env, "HOME="+s.Home.Path())
 	}
+	if with := s.need.With; with.Auth == loop.AuthLend && with.Key() != "" {
+		env = proc.WithVariables(env, with.From+"="+with.Key())
+	}
 	if s.Endpoint.URL == "" || len(s.need.Actor.Profile.Providers) > 0 {
 		return env
 	}
@@ -256,17 +289,20 @@ func usual(e agent.Endpoint) []string {
 	return []string{"OPENAI_BASE_URL=" + e.URL + "/v1", "OPENAI_API_BASE=" + e.URL + "/v1", "OPENAI_API_KEY=" + e.Key}
 }
 
-// Close ends what was opened for the turn, and takes a login back. The home
+// Close ends what was opened for the turn, and takes a login out of it. The home
 // stays, for whoever removes its folder.
-func (s *Seat) Close(ctx context.Context) error {
+func (s *Seat) Close() error {
 	if s.serve != nil {
 		s.serve()
 	}
 	var err error
 	if s.loan != nil {
 		var back credential.Returned
-		back, err = s.loan.Return(ctx)
+		back, err = s.loan.EndTurn(s.renews.Load())
 		s.tell(back)
+		if s.loan.Renewed() {
+			s.pending = s.loan
+		}
 		if err == nil && s.need.Kept {
 			err = s.Home.Remove(s.need.With.Name) // Conversations stay, and nothing else.
 		}

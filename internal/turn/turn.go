@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -93,7 +94,7 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 	if key, why, fix := definition.Lacks(a.Agent.Driver, d); key != "" {
 		return a, &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name + ": " + key, Why: why, Fix: fix}
 	}
-	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, a.Provider) {
+	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, credential.Shape(a.Provider, a.BaseURL)) {
 		return a, &loop.Fault{
 			Exit: loop.ExitNotReady, What: "run " + d.Name, Why: fmt.Sprintf("%s cannot ask a model in the shape of provider %s", a.Agent.Driver, a.Provider),
 			Fix: "set provider to " + strings.Join(a.Profile.Providers, " or ") + ", or use agent: api",
@@ -121,15 +122,6 @@ func unknown(d loop.Definition, name string, drivers map[string]Driver, err erro
 }
 
 func names(drivers map[string]Driver) []string { return slices.Sorted(maps.Keys(drivers)) }
-
-// Shape is the provider in whose shape of requests the actor's model is asked,
-// empty if its program finds a model by itself.
-func (a Actor) Shape() string {
-	if a.Provider != "" || len(a.Profile.Providers) == 0 {
-		return a.Provider
-	}
-	return a.Profile.Providers[0]
-}
 
 // Lines are the command lines that the actor's program is started by, for whoever
 // finds out what has to be visible for them.

@@ -50,8 +50,9 @@ func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "claude", Home: true, Providers: []string{"anthropic"},
 		Login: agent.Login{
-			Files: []string{".claude/.credentials.json"},
-			Hosts: []string{"api.anthropic.com", "platform.claude.com", "console.anthropic.com"},
+			Files:  []string{".claude/.credentials.json"},
+			Hosts:  []string{"api.anthropic.com", "platform.claude.com", "console.anthropic.com"},
+			Renews: []string{"platform.claude.com", "console.anthropic.com"},
 		},
 		Sessions: []string{".claude/projects"}, Install: "npm install -g @anthropic-ai/claude-code",
 	}

@@ -35,16 +35,19 @@ type decoder struct {
 	judge func(policy.Call) policy.Answer
 	keep  bool
 
-	before  *loop.Session     // the conversation that goes on
-	id      string            // of this conversation
-	stopped bool              // it was interrupted
-	lost    bool              // there is no such conversation
-	final   string            // what the agent said last, by the program's own account
-	calls   map[string]string // tools by the ids of their uses
-	asks    []agent.Ask
-	api     apiError // the last answer that was none
-	limit   limitInfo
-	counts  counts
+	before    *loop.Session     // the conversation that goes on
+	id        string            // of this conversation
+	stopped   bool              // it was interrupted
+	lost      bool              // there is no such conversation
+	final     string            // what the agent said last, by the program's own account
+	calls     map[string]string // tools by the ids of their uses
+	asks      []agent.Ask
+	ended     int      // results so far: a program that tries again has several
+	failed    bool     // the last of them was a failure
+	api       apiError // the last answer that was none
+	synthetic bool     // what was said last are the program's own words, in the place of its model's
+	limit     limitInfo
+	counts    counts
 }
 
 func newDecoder(before *loop.Session, keep bool, in *agent.Input, judge func(policy.Call) policy.Answer) *decoder {
@@ -96,6 +99,7 @@ func (d *decoder) message(line []byte) []agent.Event {
 		Type    text `json:"type"`
 		Parent  text `json:"parent_tool_use_id"`
 		Message struct {
+			Model   text            `json:"model"`
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 		apiError
@@ -105,6 +109,10 @@ func (d *decoder) message(line []byte) []agent.Event {
 	}
 	if m.Type == "assistant" {
 		d.api = m.apiError
+		d.synthetic = m.Message.Model == "<synthetic>" && m.Parent == ""
+		if m.Parent == "" && !d.synthetic {
+			d.counts.model = string(m.Message.Model)
+		}
 		if d.api.Class != "" {
 			return nil // The program's words for a failure, which the result repeats.
 		}
@@ -202,6 +210,9 @@ func retry(line []byte) []agent.Event {
 func (d *decoder) Finish(r *agent.Result, _ string) {
 	d.counts.finish(r)
 	r.Asks = d.asks
+	if d.ended > 1 && !d.failed {
+		r.Failure, r.Message = nil, d.final // It tried again by itself, and that went well.
+	}
 	if d.counts.now == nil && r.Ended == proc.Exited && (d.stopped || r.Exit == exitTerminated) {
 		r.Failure = &loop.Failure{Class: loop.FailureKilled, Text: "it was asked to end, and not by pawl"}
 	}

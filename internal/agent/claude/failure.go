@@ -61,6 +61,7 @@ type result struct {
 	Text     text                `json:"result"`
 	Errors   []text              `json:"errors"`
 	Models   map[string]counters `json:"modelUsage"`
+	Usage    tokens              `json:"usage"` // of this turn
 }
 
 // result reads the end of the turn. What cannot be read is no end.
@@ -73,8 +74,11 @@ func (d *decoder) result(line []byte) []agent.Event {
 		d.lost = true
 		return []agent.Event{{Kind: agent.EventRetry, Text: "the conversation " + d.before.ID + " is gone, a fresh one begins"}}
 	}
-	events := d.counts.result(res.Models)
-	if f := d.failure(res); f != nil {
+	events := d.counts.result(res.Models, res.Usage)
+	d.ended++
+	f := d.failure(res)
+	d.failed = f != nil
+	if f != nil {
 		events = append(events, agent.Event{Kind: agent.EventError, Failure: f})
 	} else {
 		d.final = strings.TrimSpace(string(res.Text))
@@ -103,10 +107,10 @@ func (d *decoder) failure(res result) *loop.Failure {
 	if strings.HasPrefix(string(res.Terminal), "aborted_") {
 		f.Text = "it was interrupted"
 	}
-	bad := res.Bad || res.Subtype != "success"
+	bad := res.Bad || res.Subtype != "success" || byTerminal[res.Terminal] == loop.FailureOverflow || d.synthetic && agent.LimitClass(words) != ""
 	switch {
 	case bad:
-		f.Class = d.class(res, f.Status)
+		f.Class, f.Typed = d.class(res, f.Status)
 	case d.counts.bad:
 		f.Class, f.Text = loop.FailureMalformed, "it reports a usage that is none"
 	case res.Turns.Set && res.Turns.N == 0:
@@ -120,25 +124,30 @@ func (d *decoder) failure(res result) *loop.Failure {
 	return f
 }
 
-// class goes from the field that says most to the one that says least.
-func (d *decoder) class(res result, status int) loop.FailureClass {
+// class goes from the field that says most to the one that says least. It
+// reports whether it was read from a field with this meaning. Words count where
+// the program speaks of errors: what a model says is none.
+func (d *decoder) class(res result, status int) (class loop.FailureClass, typed bool) {
+	words := agent.LimitClass(string(res.Text))
 	switch {
 	case res.Stop == "refusal":
-		return loop.FailureRefusal
+		return loop.FailureRefusal, true
 	case byTerminal[res.Terminal] == loop.FailureOverflow:
-		return loop.FailureOverflow
+		return loop.FailureOverflow, true
 	case byError[d.api.Class] != "":
-		return byError[d.api.Class]
+		return byError[d.api.Class], true
+	case words != "":
+		return words, false
 	case byTerminal[res.Terminal] != "":
-		return byTerminal[res.Terminal]
+		return byTerminal[res.Terminal], true
 	case bySubtype[res.Subtype] != "":
-		return bySubtype[res.Subtype]
+		return bySubtype[res.Subtype], true
 	case status != 0:
-		return loop.FailureOfStatus(status)
+		return loop.FailureOfStatus(status), true
 	case res.Terminal == "api_error":
-		return loop.FailureServer // No answer at all.
+		return loop.FailureServer, true // No answer at all.
 	}
-	return loop.FailureCrash
+	return loop.FailureCrash, true
 }
 
 var byError = map[text]loop.FailureClass{

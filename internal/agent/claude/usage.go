@@ -23,6 +23,8 @@ type counts struct {
 	asked  bool              // the model was asked, and has not begun to answer
 	last   call              // the last that came to its end
 	told   loop.Usage
+	model  string     // that answered last
+	whole  loop.Usage // of the turn, by a result that has no counters; zero: there is none
 }
 
 // call is a call of the model that goes on.
@@ -49,6 +51,10 @@ func (t tokens) over(u *loop.Usage) {
 	u.Input, u.Output = max(u.Input, t.Input.N), max(u.Output, t.Output.N)
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, t.CacheRead.N), max(u.CacheWrite, t.CacheWrite.N)
 	u.CacheWrite1h = max(u.CacheWrite1h, t.Kept.Hour.N)
+}
+
+func (t tokens) bad() bool {
+	return t.Input.Bad || t.Output.Bad || t.CacheRead.Bad || t.CacheWrite.Bad || t.Kept.Hour.Bad
 }
 
 // partial follows a call on its way. Only its end says how much was put out.
@@ -107,8 +113,15 @@ func (c counters) bad() bool {
 	return c.Input.Bad || c.Output.Bad || c.CacheRead.Bad || c.CacheWrite.Bad || c.CacheWrite1.Bad
 }
 
-// result takes the counters of a result, and tells of what was not seen live.
-func (c *counts) result(all map[string]counters) []agent.Event {
+// result takes the counters of a result, and tells of what was not seen live. A
+// result without counters has at least the usage of its turn.
+func (c *counts) result(all map[string]counters, usage tokens) []agent.Event {
+	c.whole = loop.Usage{}
+	if usage.over(&c.whole); len(all) == 0 && !c.whole.Zero() && !usage.bad() {
+		c.now, c.bad = nil, false
+		return nil
+	}
+	c.whole = loop.Usage{}
 	c.now, c.bad = []loop.ModelUsage{}, false
 	for _, model := range slices.Sorted(maps.Keys(all)) {
 		n := all[model]
@@ -172,6 +185,12 @@ func (c *counts) totals() []loop.ModelUsage {
 func (c *counts) finish(r *agent.Result) {
 	if c.now != nil && !c.bad {
 		r.Models, r.Usage = c.turn()
+		return
+	}
+	if !c.whole.Zero() {
+		r.Usage = c.whole
+		r.Usage.Source = loop.UsageReported
+		r.Models = []loop.ModelUsage{{Model: c.model, Usage: r.Usage}}
 		return
 	}
 	if c.asked && c.last.model != "" {

@@ -76,8 +76,9 @@ func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "codex", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"},
 		Login: agent.Login{
-			Files: []string{".codex/auth.json"},
-			Hosts: []string{"chatgpt.com", "auth.openai.com", "api.openai.com"},
+			Files:  []string{".codex/auth.json"},
+			Hosts:  []string{"chatgpt.com", "auth.openai.com", "api.openai.com"},
+			Renews: []string{"auth.openai.com"},
 		},
 		Sessions: []string{".codex/sessions"}, Install: "npm install -g @openai/codex", Masks: []string{".codex"},
 	}

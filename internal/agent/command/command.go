@@ -2,8 +2,9 @@
 // input and in the file that PAWL_PROMPT names, the report goes into the file
 // that PAWL_REPORT names.
 //
-// Such a program reports no usage, so its tokens are an estimate, and marked
-// as one: never zero. They are those of the model that the definition names.
+// Such a program reports no usage. If it reaches its model through an endpoint,
+// that counts. Else its tokens are an estimate, and marked as one: never zero.
+// They are those of the model that the definition names.
 package command
 
 import (
@@ -31,8 +32,9 @@ const bytesPerToken = 4
 // The zero value is ready.
 type Driver struct{}
 
-// Profile says what there is to know of a program that nobody knows: nothing.
-func (Driver) Profile() agent.Profile { return agent.Profile{Name: Name} }
+// Profile says what there is to know of a program that nobody knows: it takes
+// the model of any provider.
+func (Driver) Profile() agent.Profile { return agent.Profile{Name: Name, AnyProvider: true} }
 
 // Turn runs the command once. It blocks until the program and everything that
 // it started are gone. The error is nil for any program that started.
@@ -46,8 +48,12 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err != nil {
 		return agent.Result{Ended: res.Ended}, fmt.Errorf("start the agent's shell: %w", err)
 	}
+	result := agent.Result{Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took}
+	if r.Models.URL != "" {
+		return result, nil
+	}
 	used := loop.Usage{Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated}
-	result := agent.Result{Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took, Usage: used}
+	result.Usage = used
 	if r.Model != "" { // So that it has a price.
 		result.Models = []loop.ModelUsage{{Model: r.Model, Usage: used}}
 	}

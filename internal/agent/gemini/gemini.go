@@ -37,8 +37,9 @@ func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "gemini", Runtime: []string{"node"}, Home: true, Providers: []string{"gemini"},
 		Login: agent.Login{
-			Files: []string{".gemini/oauth_creds.json"},
-			Hosts: []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com"},
+			Files:  []string{".gemini/oauth_creds.json"},
+			Hosts:  []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com"},
+			Renews: []string{"oauth2.googleapis.com"},
 		},
 		Sessions: []string{".gemini/tmp/" + project + "/chats"},
 		Install:  "npm install -g @google/gemini-cli",

@@ -195,6 +195,10 @@ func (d *decoder) Closed(int) []agent.Event {
 	return nil
 }
 
+// Quiet allows a turn without a text in which something was done: some models say
+// nothing once their work is.
+func (d *decoder) Quiet() bool { return d.finished() && len(d.calls) > 0 }
+
 func (d *decoder) finished() bool {
 	switch d.reason {
 	case "", "tool-calls", "unknown", "error":

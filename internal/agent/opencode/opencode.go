@@ -52,6 +52,7 @@ func (Driver) Profile() agent.Profile {
 				"opencode.ai", "api.anthropic.com", "console.anthropic.com", "api.openai.com", "auth.openai.com", "chatgpt.com",
 				"generativelanguage.googleapis.com", "openrouter.ai", "*.githubcopilot.com",
 			},
+			Renews: []string{"console.anthropic.com", "auth.openai.com"},
 		},
 		Sessions: []string{sessions}, Install: "npm install -g opencode-ai", Masks: []string{".opencode", "opencode.json", "opencode.jsonc"},
 		Attaches: []string{"AGENTS.md"},

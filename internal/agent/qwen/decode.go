@@ -129,6 +129,9 @@ type decoder struct {
 	tools   map[string]string
 	told    loop.Usage // of messages
 	last    loop.Usage // of the last message
+	ended   int        // results so far: a program that tries again has several
+	failed  bool       // the last of them was a failure
+	final   string     // what the agent said last
 	total   loop.Usage // since the conversation began; zero: it did not say
 }
 
@@ -176,6 +179,7 @@ func (d *decoder) said(l line) []agent.Event {
 	for _, b := range l.Message.Content {
 		switch {
 		case b.Type == "text" && strings.TrimSpace(b.Text) != "":
+			d.final = strings.TrimSpace(b.Text)
 			events = append(events, agent.Event{Kind: agent.EventText, Text: b.Text})
 		case b.Type == "thinking" && b.Thinking != "":
 			events = append(events, agent.Event{Kind: agent.EventReasoning, Text: b.Thinking})
@@ -230,7 +234,8 @@ func (d *decoder) result(l line) []agent.Event {
 	if u != (loop.Usage{}) {
 		events = append(events, agent.Event{Kind: agent.EventUsage, Model: d.model, Usage: u})
 	}
-	if l.IsError || l.Subtype != "success" {
+	d.ended++
+	if d.failed = l.IsError || l.Subtype != "success"; d.failed {
 		events = append(events, agent.Event{Kind: agent.EventError, Failure: classify(l)})
 	}
 	return append(events, agent.Event{Kind: agent.EventEnd})
@@ -273,6 +278,12 @@ var exits = map[int]loop.FailureClass{
 
 // Finish adds the session, and what only the exit status says.
 func (d *decoder) Finish(r *agent.Result, stderr string) {
+	if d.ended > 1 && !d.failed {
+		r.Failure, r.Message = nil, d.final // It tried again by itself, and that went well.
+		if u := d.total.Since(totals(d.before)); !u.Zero() {
+			r.Usage, r.Models = u, []loop.ModelUsage{{Model: d.model, Usage: u}}
+		}
+	}
 	if class := exits[r.Exit]; class != "" && r.Ended == proc.Exited && r.Failure == nil {
 		text := strings.TrimSpace(stderr)
 		r.Failure = &loop.Failure{Class: class, Text: text[strings.LastIndexByte(text, '\n')+1:], Typed: true}

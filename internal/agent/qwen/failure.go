@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -28,6 +29,12 @@ func classify(l line) *loop.Failure {
 		f.Class, f.Typed = loop.FailureTurns, true
 	case strings.HasPrefix(text, "Missing API key"):
 		f.Class = loop.FailureAuth
+	case byType[l.Error.Type] != "":
+		f.Class, f.Typed = byType[l.Error.Type], true
+	case m != nil && m[1] == "" && agent.LimitClass(text) != "":
+		f.Class = agent.LimitClass(text)
+	case m != nil && m[1] == "" && wordOf(text) != "":
+		f.Class = wordOf(text)
 	case m != nil && m[1] == "":
 		f.Class = loop.FailureServer // The connection broke.
 	case m != nil:
@@ -35,6 +42,27 @@ func classify(l line) *loop.Failure {
 		f.Class = byStatus(f.Status, text)
 	}
 	return f
+}
+
+// byType are the vendors' own names of errors.
+var byType = map[string]loop.FailureClass{
+	"authentication_error": loop.FailureAuth, "permission_error": loop.FailureAuth, "invalid_api_key": loop.FailureAuth,
+	"insufficient_quota": loop.FailureQuota, "billing_error": loop.FailureQuota, "rate_limit_error": loop.FailureRateLimit,
+	"context_length_exceeded": loop.FailureOverflow, "overloaded_error": loop.FailureServer, "api_error": loop.FailureServer,
+}
+
+// errorType is where a vendor's answer, which the program repeats as it came,
+// names the kind of its error.
+var errorType = regexp.MustCompile(`"(?:type|code)": ?"([a-z_]+)"|^\[API Error: ([a-z_]+):`)
+
+// wordOf is the class of the first name of an error that is known in a text.
+func wordOf(text string) loop.FailureClass {
+	for _, m := range errorType.FindAllStringSubmatch(text, -1) {
+		if class := byType[m[1]+m[2]]; class != "" {
+			return class
+		}
+	}
+	return ""
 }
 
 // overflows are words of vendors that have no status for a conversation that no

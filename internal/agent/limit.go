@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// farthest is how far away the end of a limit can be that is believed.
+const farthest = 40 * 24 * time.Hour
+
+var (
+	// limitWords are how vendors say that a window of an account is used up.
+	limitWords = regexp.MustCompile(`(?i)\b(?:session|weekly|daily|monthly|hourly|usage|rate|opus|sonnet|fable|\d+-hour|\d+-day) limit\b|\blimit reached\b|\bhit your (?:\S+ ){0,3}limit\b`)
+	// spentWords are how they say that nothing is left for which nobody pays.
+	spentWords = regexp.MustCompile(`(?i)\bout of (?:extra usage|credits?)\b|\bcredit balance is too low\b|\bquota exceeded\b|\binsufficient_quota\b`)
+	// resetWords say that time helps.
+	resetWords = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)\b`)
+
+	resetEpoch = regexp.MustCompile(`\|\s*(\d{10}|\d{13})\b`)
+	resetAfter = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again) in ((?:\d+ ?[a-z]+(?:,? (?:and )?)?)+)`)
+	onePart    = regexp.MustCompile(`(?i)(\d+) ?(d|h|m|s)[a-z]*`)
+	resetAt    = regexp.MustCompile(`(?i)\b(?:resets?|try again|available again)(?: (?:at|on))? (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}))?,? (?:at )?)?(?:([a-z]{3})[a-z]*,? (?:at )?)?(\d{1,2})(?::(\d{2}))? ?(am|pm)?(?: \(([A-Za-z_+\-/0-9]{1,40})\)| (UTC|GMT))?`)
+)
+
+// LimitClass is what the words of an error say about the limits of an account,
+// and empty if they say nothing about them. The words must come from where a
+// program or a vendor speaks of errors, never from what a model wrote.
+func LimitClass(words string) loop.FailureClass {
+	spent := spentWords.MatchString(words)
+	switch {
+	case spent && !resetWords.MatchString(words):
+		return loop.FailureQuota
+	case spent, limitWords.MatchString(words):
+		return loop.FailureRateLimit
+	}
+	return ""
+}
+
+// LimitReset is when a limit is lifted, as the words of an error say it: as a
+// number of seconds, as a time from now, or as a time of the clock, which then is
+// the next one of that kind, in the zone that is named or else in that of now.
+// What cannot be read, and what is in the past or too far away, is zero.
+func LimitReset(words string, now time.Time) time.Time {
+	for _, at := range []time.Time{epochIn(words), afterIn(words, now), clockIn(words, now)} {
+		if at.After(now) && at.Sub(now) <= farthest {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+func epochIn(words string) time.Time {
+	m := resetEpoch.FindStringSubmatch(words)
+	if m == nil {
+		return time.Time{}
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64) // It is all digits, and few of them.
+	if len(m[1]) == 13 {
+		return time.UnixMilli(n)
+	}
+	return time.Unix(n, 0)
+}
+
+func afterIn(words string, now time.Time) time.Time {
+	m := resetAfter.FindStringSubmatch(words)
+	if m == nil {
+		return time.Time{}
+	}
+	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second}
+	var wait time.Duration
+	for _, part := range onePart.FindAllStringSubmatch(m[1], -1) {
+		n, err := strconv.Atoi(part[1])
+		if err != nil || n > int(farthest/time.Second) {
+			return time.Time{}
+		}
+		wait += time.Duration(n) * units[strings.ToLower(part[2])]
+	}
+	return now.Add(wait)
+}
+
+func clockIn(words string, now time.Time) time.Time {
+	m := resetAt.FindStringSubmatch(words)
+	if m == nil {
+		return time.Time{}
+	}
+	month, weekday := m[1], m[4]
+	hour, _ := strconv.Atoi(m[5])
+	minute, _ := strconv.Atoi(m[6])
+	switch half := strings.ToLower(m[7]); {
+	case half == "" && m[6] == "", half != "" && (hour < 1 || hour > 12), hour > 23, minute > 59:
+		return time.Time{} // A number that is no time of day.
+	case half == "pm" && hour < 12:
+		hour += 12
+	case half == "am" && hour == 12:
+		hour = 0
+	}
+	zone := now.Location()
+	if name := m[8] + m[9]; name != "" {
+		var err error
+		if zone, err = time.LoadLocation(name); err != nil {
+			return time.Time{}
+		}
+	}
+	today := now.In(zone)
+	at := func(year int, month time.Month, day int) time.Time {
+		return time.Date(year, month, day, hour, minute, 0, 0, zone)
+	}
+	if month != "" {
+		return dateIn(month, m[2], m[3], today, at)
+	}
+	for days := range 8 {
+		next := at(today.Year(), today.Month(), today.Day()+days)
+		if next.After(now) && (weekday == "" || strings.EqualFold(next.Weekday().String()[:3], weekday)) {
+			return next
+		}
+	}
+	return time.Time{}
+}
+
+func dateIn(name, dayText, yearText string, today time.Time, at func(int, time.Month, int) time.Time) time.Time {
+	parsed, err := time.Parse("Jan", strings.ToUpper(name[:1])+strings.ToLower(name[1:]))
+	if err != nil {
+		return time.Time{}
+	}
+	day, _ := strconv.Atoi(dayText)
+	year, err := strconv.Atoi(yearText)
+	if err == nil {
+		return at(year, parsed.Month(), day)
+	}
+	next := at(today.Year(), parsed.Month(), day)
+	if today.Sub(next) > 24*time.Hour {
+		next = at(today.Year()+1, parsed.Month(), day)
+	}
+	return next
+}

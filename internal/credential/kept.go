@@ -1,0 +1,172 @@
+package credential
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// KeptLogin is a login that is in no program's file: one that was replaced, or
+// that a program left and pawl did not trust.
+type KeptLogin struct {
+	ID    string    `json:"id"`    // claude-1f2e3d4c
+	Agent string    `json:"agent"` // the driver whose it is
+	From  string    `json:"from"`  // the file where it would go, as people write it
+	Run   string    `json:"run"`   // in which it was replaced or left
+	Why   string    `json:"why"`
+	At    time.Time `json:"at"`
+}
+
+// keptFile is a kept login on the disk.
+type keptFile struct {
+	KeptLogin
+
+	Chain string `json:"chain"`
+	File  string `json:"file"`
+	Login []byte `json:"login"`
+}
+
+// mostKept is how many logins are kept of one driver. The oldest go first.
+const mostKept = 8
+
+func (l Lender) keptAt(id string) string { return filepath.Join(l.Dir, id+".kept") }
+
+// aside keeps a login for a person to decide about, and returns its id.
+func (l Lender) aside(n note, login []byte, why string) (string, error) {
+	sum := sha256.Sum256(append([]byte(n.File+"\x00"), login...))
+	k := keptFile{
+		KeptLogin: KeptLogin{ID: n.Agent + "-" + hex.EncodeToString(sum[:4]), Agent: n.Agent, From: n.From, Run: n.Run, Why: why},
+		Chain:     n.Chain, File: n.File, Login: login,
+	}
+	text, err := json.Marshal(k)
+	if err == nil {
+		err = replace(l.keptAt(k.ID), text, nil)
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep a login: %w", err)
+	}
+	all, err := l.kept(n.Agent)
+	if err != nil {
+		return k.ID, err
+	}
+	for _, old := range all[min(mostKept, len(all)):] {
+		if old.ID != k.ID {
+			_ = os.Remove(l.keptAt(old.ID))
+		}
+	}
+	return k.ID, nil
+}
+
+// kept are the kept logins of a driver, or of all with an empty name, the newest
+// first.
+func (l Lender) kept(agent string) ([]keptFile, error) {
+	paths, err := filepath.Glob(filepath.Join(l.Dir, "*.kept"))
+	if err != nil {
+		return nil, err
+	}
+	var all []keptFile
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var k keptFile
+		text, err := os.ReadFile(path)
+		if err != nil || json.Unmarshal(text, &k) != nil || filepath.Base(path) != k.ID+".kept" {
+			continue // Not one of ours.
+		}
+		if k.At = info.ModTime(); agent == "" || k.Agent == agent {
+			all = append(all, k)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b keptFile) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
+	return all, nil
+}
+
+// List lists the logins that are kept, the newest first.
+func (l Lender) List() ([]KeptLogin, error) {
+	all, err := l.kept("")
+	list := make([]KeptLogin, 0, len(all))
+	for _, k := range all {
+		list = append(list, k.KeptLogin)
+	}
+	return list, err
+}
+
+// Find returns the newest login that is kept of a driver, or the one with an id.
+// None is a *loop.Fault.
+func (l Lender) Find(name string) (KeptLogin, error) {
+	k, err := l.find(name)
+	return k.KeptLogin, err
+}
+
+func (l Lender) find(name string) (keptFile, error) {
+	all, err := l.kept("")
+	if err != nil {
+		return keptFile{}, err
+	}
+	if i := slices.IndexFunc(all, func(k keptFile) bool { return k.ID == name || k.Agent == name }); i >= 0 {
+		return all[i], nil
+	}
+	return keptFile{}, &loop.Fault{
+		Exit: loop.ExitNotFound, What: "login " + name, Why: "no login of this name is kept", Fix: "pawl agent login list shows those that are", Err: loop.ErrNotFound,
+	}
+}
+
+// Swapped is an exchange of logins.
+type Swapped struct {
+	Taken KeptLogin `json:"taken"` // the one that is in the user's file now
+	Kept  string    `json:"kept"`  // the id of the one that was there; empty: there was none
+	Chain string    `json:"-"`     // the audit chain of the loop whose run left it
+}
+
+// Swap puts a kept login into the user's file, and keeps what was there. A login
+// that a run has is a *loop.HeldError.
+func (l Lender) Swap(ctx context.Context, name, why string) (Swapped, error) {
+	k, err := l.find(name)
+	if err != nil {
+		return Swapped{}, err
+	}
+	n := note{Run: k.Run, Chain: k.Chain, Agent: k.Agent, From: k.From, File: k.File}
+	claim, err := l.claim(Credential{Auth: loop.AuthLend, From: k.From, File: k.File})
+	if err != nil {
+		return Swapped{}, err
+	}
+	defer claim.Close()
+	s := Swapped{Taken: k.KeptLogin, Chain: k.Chain}
+	host, err := readRegular(k.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return s, lendFault(Credential{From: k.From}, err, "correct that file")
+	case bytes.Equal(host, k.Login):
+		return s, os.Remove(l.keptAt(k.ID))
+	default:
+		if s.Kept, err = l.aside(n, host, why); err != nil {
+			return s, err
+		}
+	}
+	text, err := whole(host, k.Login)
+	if err != nil {
+		text = k.Login // One of the two is not JSON: there is nothing to merge.
+	}
+	if err := overwrite(ctx, k.File, host, text); err != nil {
+		return s, err
+	}
+	return s, os.Remove(l.keptAt(k.ID))
+}
