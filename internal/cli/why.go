@@ -59,6 +59,9 @@ func (a *app) printWhy(w control.Why) error {
 	for _, t := range w.Attempts {
 		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), unless(t.Feedback, string(t.Reason))))
 	}
+	for _, text := range w.Refused {
+		p.field("", "refused", text)
+	}
 	p.field("", "next", w.Next)
 	return p.err
 }

@@ -177,6 +177,7 @@ type Why struct {
 	Exit      int          `json:"exit"`
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
+	Refused   []string     `json:"refused,omitempty"` // calls to a model that no budget pays for, each reason once
 	Next      string       `json:"next"` // what a person can do about it
 }
 
@@ -221,6 +222,9 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 		}
 		for _, e := range events {
 			after = e.Seq
+			if e.Kind == loop.EventRefused && !slices.Contains(w.Refused, e.Text) {
+				w.Refused = append(w.Refused, e.Text)
+			}
 			if e.Kind != engine.EventConsidered {
 				continue
 			}
@@ -254,6 +258,9 @@ func Next(v RunView) string {
 	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
 		return "nothing has landed; once what stood in the way is gone: " + v.Again
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
+		if strings.Contains(v.Detail, "has no price") {
+			return "pawl prices lists the models that have one; pawl prices update --file F adds one"
+		}
 		return "pawl budget show " + v.Loop + " says what is left; pawl budget set changes it"
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
 		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"

@@ -87,7 +87,7 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 	f := res.Failure
 	switch {
-	case c.cut != nil, f != nil && f.Class == loop.FailureHeld:
+	case c.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.ReasonBudget):
 		return
 	case f == nil:
 		c.startAnew()

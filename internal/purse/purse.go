@@ -31,7 +31,7 @@ type Owner struct {
 	Loop       string                      // name
 	Workspace  string                      // id
 	Agent      string                      // handle; empty: nobody acts
-	Model      string                      // that the agent asks; empty: nobody named one
+	Model      string                      // that the agent will ask; empty: nobody knows
 	Untold     bool                        // neither a meter nor the agent's program says which models it asked
 }
 

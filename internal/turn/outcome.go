@@ -101,7 +101,7 @@ func failure(r agent.Result, vendor loop.Failure) *loop.Failure {
 	switch {
 	case vendor.Class == "" || said == nil && r.Ended != proc.TimedOut:
 		return said // What went wrong in between did not keep it from ending well.
-	case said == nil || !said.Typed || vendor.Typed && vendor.Class == loop.FailureRequest:
+	case said == nil || !said.Typed || vendor.Typed && (vendor.Class == loop.FailureRequest || vendor.Class == loop.ReasonBudget):
 		if vendor.Text == "" && said != nil {
 			vendor.Text = said.Text
 		}

@@ -127,6 +127,18 @@ func (a Actor) Shape() string {
 	return a.Profile.Providers[0]
 }
 
+// Asked is the model that the actor asks: the one that is named, else the one that
+// its program asks by itself. Empty: nobody knows before it asks.
+func (a Actor) Asked() string {
+	switch {
+	case a.Model != "":
+		return a.Model
+	case a.Command != "":
+		return "" // Another program than the driver's own, or another version of it.
+	}
+	return a.Profile.Asks[a.Shape()]
+}
+
 // Lines are the command lines that the actor's program is started by, for whoever
 // finds out what has to be visible for them.
 func (a Actor) Lines() []string {

@@ -208,7 +208,7 @@ func (x *exchange) unfunded(err error) {
 	case !x.heard():
 		panic(http.ErrAbortHandler)
 	case unpriced:
-		x.failed(loop.Failure{Class: loop.FailureRequest, Text: err.Error(), Status: http.StatusForbidden, Typed: true})
+		x.failed(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
 		x.refuse(x.w, refusal{x.final(), ReasonUnpriced, err.Error()})
 	case exhausted:
 		x.refuse(x.w, refusal{x.final(), ReasonBudget, err.Error()})
