@@ -61,8 +61,13 @@ func (s *Seat) Outcome(r agent.Result) agent.Result {
 	if s.serve != nil {
 		s.serve()
 	}
-	if usage, models := s.SoFar(); !usage.Zero() {
+	switch usage, models := s.SoFar(); {
+	case !usage.Zero():
 		r.Usage, r.Models = usage, models
+	case s.models.Asked():
+		// Every call was refused or failed, which costs nothing, whatever the program
+		// thinks that it has sent.
+		r.Usage, r.Models = loop.Usage{Source: loop.UsageMetered}, nil
 	}
 	vendor, recovered := s.models.LastFailure()
 	switch {

@@ -81,6 +81,7 @@ func (x *exchange) whole(resp *http.Response) {
 		x.charge()
 		x.cut(err)
 	}
+	x.t.ended = true
 	x.q.shape.whole(&x.t, text)
 	x.charge()
 	x.outcome(resp)
@@ -137,9 +138,11 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 	x.hide.header(x.w.Header(), resp.Header)
 	x.w.WriteHeader(resp.StatusCode)
 	_ = x.control.Flush() // The model may think for long before the first event.
+	began := false
 	in := newEvents(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
 	for left := false; ; {
 		raw, data, err := in.next()
+		began = began || len(raw) > 0
 		ours := x.count(data, err)
 		if u, _ := x.t.usage(x.q); !x.c.progress(ctx, x.t.model, u) {
 			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
@@ -156,8 +159,12 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 			return
 		}
 		if err != nil {
-			if cause := context.Cause(ctx); cause != nil {
+			cause := context.Cause(ctx)
+			if cause != nil {
 				err = cause
+			}
+			if !began && cause == nil && !errors.Is(err, errLarge) {
+				x.c.release() // The connection failed before the model said anything, which no vendor bills.
 			}
 			x.cut(err)
 		}
@@ -171,7 +178,10 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 // for here.
 func (x *exchange) count(data []byte, err error) (ours bool) {
 	switch {
-	case len(data) == 0 || bytes.Equal(data, endOfChat):
+	case len(data) == 0:
+		return false
+	case bytes.Equal(data, endOfChat):
+		x.t.ended = true
 		return false
 	case err != nil && !json.Valid(data):
 		// Half an event cannot be read, and is nobody's mistake.

@@ -162,6 +162,7 @@ func (x *exchange) pass(ctx context.Context) {
 // spend forwards a call that the account has to fund. The client's context may
 // end before that of the call.
 func (x *exchange) spend(client, ctx context.Context) {
+	x.used.Store(true)
 	var err error
 	if x.q, err = readRequest(x.to, x.body); err != nil {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
