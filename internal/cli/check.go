@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -98,10 +100,19 @@ func (a *app) readAll(all []control.Found) (checked []control.Checked, unread in
 			a.explain(err, loop.ExitUnreadable)
 			unread++
 		default:
+			a.priced(&c)
 			checked = append(checked, c)
 		}
 	}
 	return checked, unread, nil
+}
+
+// priced looks whether a cap in money can be kept. It needs no store: an entry of
+// the roster is not looked up, and prices that cannot be read are for a run to say.
+func (a *app) priced(c *control.Checked) {
+	if table, err := a.prices(""); err == nil {
+		c.Price(control.Doctor{Profiles: daemon.Profiles()}.Asked(context.Background(), c.Definition), table)
+	}
 }
 
 func unreadable(n int) error {

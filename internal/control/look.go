@@ -178,7 +178,7 @@ type Why struct {
 	Decisions []Decision   `json:"decisions"`
 	Attempts  []Attempt    `json:"attempts"`
 	Refused   []string     `json:"refused,omitempty"` // calls to a model that no budget pays for, each reason once
-	Next      string       `json:"next"` // what a person can do about it
+	Next      string       `json:"next"`              // what a person can do about it
 }
 
 // Decision is one time that decide was asked: each candidate with its rule.
