@@ -23,6 +23,5 @@ for (; ; end++) {
 }
 console.log(JSON.stringify(require("vm").runInNewContext("(" + text.slice(begin, end + 1) + ")", {})));
 ' "$1" >"$list"
-cd "$(dirname "$0")/../internal/price"
-go run generate.go "$list" "$2" >prices.json.new
-mv prices.json.new prices.json
+cd "$(dirname "$0")/.."
+go test ./internal/price -run Drawn -list "$list" -day "$2"

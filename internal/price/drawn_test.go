@@ -1,20 +1,18 @@
-//go:build ignore
-
-// Makes prices.json: the vendors' models of the list of genai-prices, with those
-// of newer.json over them. Tools/prices.sh calls it with that list as JSON and the
-// day on which it was published.
-//
-//	go run generate.go LIST.json YYYY-MM-DD > prices.json
-package main
+package price
 
 import (
-	"errors"
-	"fmt"
+	"flag"
 	"os"
 	"slices"
 	"strings"
+	"testing"
 
-	"github.com/pawl-run/pawl/internal/price"
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	list = flag.String("list", "", "the list of genai-prices as JSON, from which prices.json is drawn anew; tools/prices.sh gives it")
+	day  = flag.String("day", "", "the day on which that list was published")
 )
 
 // notice is the licence of genai-prices, which has to go with its data.
@@ -35,26 +33,11 @@ var fees = []struct {
 }
 
 // prefixes are the shortest prompt prefixes that are cached, where they are not
-// price.DefaultMinPrefix.
+// DefaultMinPrefix.
 var prefixes = map[string]int64{"claude-fable-5": 512, "claude-haiku-4-5": 4096}
 
-func main() {
-	if len(os.Args) != 3 {
-		fail(errors.New("usage: go run generate.go LIST.json YYYY-MM-DD"))
-	}
-	list, newer := read(os.Args[1]), read("newer.json")
-	t := newer.Over(list)
-	t.AsOf, t.Notice = os.Args[2], notice
-	t.Source = "vendors' list prices, from @pydantic/genai-prices; models newer than that as of " + newer.AsOf
-	for i, m := range t.Models {
-		t.Models[i] = finished(settled(m, t.AsOf))
-	}
-	slices.SortStableFunc(t.Models, func(a, b price.Model) int { return strings.Compare(a.Vendor, b.Vendor) })
-	_, _ = os.Stdout.Write(t.JSON())
-}
-
 // finished is m with what the list does not say.
-func finished(m price.Model) price.Model {
+func finished(m Model) Model {
 	for _, f := range fees {
 		if m.Vendor != f.vendor || !strings.HasPrefix(m.ID, f.begins) {
 			continue
@@ -73,25 +56,51 @@ func finished(m price.Model) price.Model {
 }
 
 // settled is m with the changes that have come by the day.
-func settled(m price.Model, day string) price.Model {
-	m = price.Table{Models: []price.Model{m}}.On(day).Models[0]
-	m.From = slices.DeleteFunc(m.From, func(c price.Change) bool { return c.Date <= day })
+func settled(m Model, day string) Model {
+	m = Table{Models: []Model{m}}.On(day).Models[0]
+	m.From = slices.DeleteFunc(m.From, func(c Change) bool { return c.Date <= day })
 	return m
 }
 
-func read(file string) price.Table {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		fail(err)
+// drawn is the built-in table, made of the list and of the models that are newer.
+func drawn(list, newer Table, day string) Table {
+	t := newer.Over(list)
+	t.AsOf, t.Notice = day, notice
+	t.Source = "vendors' list prices, from @pydantic/genai-prices; models newer than that as of " + newer.AsOf
+	for i, m := range t.Models {
+		t.Models[i] = finished(settled(m, day))
 	}
-	t, err := price.Parse(file, data)
-	if err != nil {
-		fail(err)
-	}
+	slices.SortStableFunc(t.Models, func(a, b Model) int { return strings.Compare(a.Vendor, b.Vendor) })
 	return t
 }
 
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+// The list is not kept beside the code, but what is drawn is: drawing it once more
+// on top of itself changes nothing, so that neither file was edited alone.
+func TestTheBuiltInTableIsDrawnFromItsSources(t *testing.T) {
+	read := func(file string) Table {
+		t.Helper()
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := Parse(file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	newer := read("newer.json")
+	if *list != "" {
+		if err := os.WriteFile("prices.json", drawn(read(*list), newer, *day).JSON(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	file, err := os.ReadFile("prices.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(file), string(drawn(BuiltIn(), newer, BuiltIn().AsOf).JSON())); diff != "" {
+		t.Errorf("prices.json is not what tools/prices.sh makes of newer.json (-is +would be):\n%s", diff)
+	}
 }
