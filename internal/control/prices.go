@@ -72,7 +72,8 @@ func (d Doctor) Asked(ctx context.Context, def loop.Definition) string {
 }
 
 // price adds the row of what the loop's model costs.
-func (d Doctor) price(ctx context.Context, def loop.Definition, add adder) {
+func (d Doctor) price(ctx context.Context, c Checked, add adder) {
+	def := c.Definition
 	table, err := Prices(d.Home, "")
 	if err != nil {
 		f := faultIn(err)
@@ -84,11 +85,11 @@ func (d Doctor) price(ctx context.Context, def loop.Definition, add adder) {
 		add(readiness.StateOK, "price", fmt.Sprintf("%s: %g USD for a million tokens of input, %g of output, as of %s", model, m.Input, m.Output, table.AsOf), "")
 		return
 	}
-	switch {
-	case model == "" && def.BudgetUSDDay > 0:
-		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because budget_usd_day is set", "write model: NAME")
-	case def.BudgetUSDDay > 0:
-		add(readiness.StateBad, "price", unpriced(model), unpricedFix)
+	switch capped := d.moneyCap(ctx, c); {
+	case model == "" && capped != "":
+		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because "+capped, "write model: NAME")
+	case capped != "":
+		add(readiness.StateBad, "price", unpriced(capped, model), unpricedFix)
 	case model != "":
 		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "pawl prices update --file F adds one")
 	}
@@ -96,9 +97,31 @@ func (d Doctor) price(ctx context.Context, def loop.Definition, add adder) {
 
 const unpricedFix = "pawl prices update --file F adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead"
 
-func unpriced(model string) string {
-	return fmt.Sprintf("budget_usd_day is set and the model %q has no price: a run would end as budget before its agent starts", model)
+func unpriced(capped, model string) string {
+	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
 }
+
+// moneyCap says which budget has a cap in money; empty if none has.
+func (d Doctor) moneyCap(ctx context.Context, c Checked) string {
+	if c.Definition.BudgetUSDDay > 0 {
+		return ownCap
+	}
+	if d.Service == nil {
+		return ""
+	}
+	rows, err := d.Service.Budgets(ctx, BudgetTarget{Loop: c.Name})
+	if err != nil {
+		return "" // What keeps a store from being read is a row of its own.
+	}
+	for _, r := range rows {
+		if r.What == "micro_usd" {
+			return "the budget of " + r.Whose() + " has a cap in money"
+		}
+	}
+	return ""
+}
+
+const ownCap = "budget_usd_day is set"
 
 // Price adds what the prices say about the model that the loop's agent asks: a cap
 // in money on what has no price is an error that a run meets.
@@ -108,6 +131,6 @@ func (c *Checked) Price(model string, t price.Table) {
 	}
 	c.More = append(c.More, readiness.Finding{
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
-		Message: unpriced(model) + "; " + unpricedFix, Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
+		Message: unpriced(ownCap, model) + "; " + unpricedFix, Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
 	})
 }
