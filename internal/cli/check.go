@@ -40,7 +40,7 @@ ready if it has no error, a score of at least --min and, with --strict, no warni
 			if err != nil {
 				return err
 			}
-			return a.check(all, o)
+			return a.check(cmd.Context(), all, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(readiness.LeastScore), "the least `score` of a loop that is ready")
@@ -63,8 +63,8 @@ func (o *checkOptions) fill(cmd *cobra.Command) error {
 }
 
 // check judges all that was found.
-func (a *app) check(all []control.Found, o checkOptions) error {
-	checked, unread, err := a.readAll(all)
+func (a *app) check(ctx context.Context, all []control.Found, o checkOptions) error {
+	checked, unread, err := a.readAll(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *app) check(all []control.Found, o checkOptions) error {
 // readAll reads what was found. A single one that cannot be read is the error;
 // among several it is explained and counted, and keeps nobody from reading
 // about the others.
-func (a *app) readAll(all []control.Found) (checked []control.Checked, unread int, err error) {
+func (a *app) readAll(ctx context.Context, all []control.Found) (checked []control.Checked, unread int, err error) {
 	for _, f := range all {
 		c, err := control.Check(f)
 		switch {
@@ -100,7 +100,7 @@ func (a *app) readAll(all []control.Found) (checked []control.Checked, unread in
 			a.explain(err, loop.ExitUnreadable)
 			unread++
 		default:
-			a.priced(&c)
+			a.priced(ctx, &c)
 			checked = append(checked, c)
 		}
 	}
@@ -109,9 +109,9 @@ func (a *app) readAll(all []control.Found) (checked []control.Checked, unread in
 
 // priced looks whether a cap in money can be kept. It needs no store: an entry of
 // the roster is not looked up, and prices that cannot be read are for a run to say.
-func (a *app) priced(c *control.Checked) {
+func (a *app) priced(ctx context.Context, c *control.Checked) {
 	if table, err := a.prices(""); err == nil {
-		c.Price(control.Doctor{Profiles: daemon.Profiles()}.Asked(context.Background(), c.Definition), table)
+		c.Price(control.Doctor{Profiles: daemon.Profiles()}.Asked(ctx, c.Definition), table)
 	}
 }
 

@@ -2,6 +2,7 @@ package price
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -47,10 +48,8 @@ func (t Table) Find(name string) (Model, bool) {
 // named looks a model up by its other names.
 func (t Table) named(name string) (Model, bool) {
 	for _, m := range t.Models {
-		for _, n := range m.Names {
-			if n == name {
-				return m, true
-			}
+		if slices.Contains(m.Names, name) {
+			return m, true
 		}
 	}
 	return Model{}, false

@@ -57,7 +57,8 @@ func BuiltIn() Table {
 // names the table, the line, the place and what is wanted there; it comes with the
 // zero Table.
 func Parse(name string, data []byte) (Table, error) {
-	t, err := Table{}, error(nil)
+	var t Table
+	var err error
 	if text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))); bytes.HasPrefix(text, []byte("[")) {
 		t, err = convert(text)
 	} else {

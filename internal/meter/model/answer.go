@@ -73,9 +73,12 @@ func (x *exchange) all(resp *http.Response) ([]byte, error) {
 }
 
 // whole passes an answer on that is no stream, once it is charged.
-func (x *exchange) whole(resp *http.Response) {
+func (x *exchange) whole(ctx context.Context, resp *http.Response) {
 	text, err := x.all(resp)
 	if err != nil {
+		if len(text) == 0 {
+			x.unbegun(ctx, err)
+		}
 		// What was lost is charged as text: the usage stands at the end.
 		x.t.text += int64(len(text))
 		x.charge()
@@ -86,6 +89,14 @@ func (x *exchange) whole(resp *http.Response) {
 	x.charge()
 	x.outcome(resp)
 	x.reply(resp, x.hide.content(text))
+}
+
+// unbegun releases a call of which the connection failed before the first byte of an
+// answer, which no vendor bills. One that was ended here may have been under way.
+func (x *exchange) unbegun(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, errLarge) {
+		x.c.release()
+	}
 }
 
 // charge settles the call with what it has used, as far as that is known.
@@ -159,12 +170,11 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 			return
 		}
 		if err != nil {
-			cause := context.Cause(ctx)
-			if cause != nil {
-				err = cause
+			if !began {
+				x.unbegun(ctx, err)
 			}
-			if !began && cause == nil && !errors.Is(err, errLarge) {
-				x.c.release() // The connection failed before the model said anything, which no vendor bills.
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
 			}
 			x.cut(err)
 		}

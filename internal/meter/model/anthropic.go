@@ -134,7 +134,7 @@ func sumOf(a, b loop.Count) loop.Count {
 	return loop.Count{N: a.N + b.N, Set: a.Set || b.Set, Bad: a.Bad || b.Bad || a.N+b.N > loop.MostTokens}
 }
 
-// largerOf is the larger of two reports of one count; one that is none is no count.
+// largerOf is the larger of two reports of one count. If either is bad, so is it.
 func largerOf(a, b loop.Count) loop.Count {
 	return loop.Count{N: max(a.N, b.N), Set: a.Set || b.Set, Bad: a.Bad || b.Bad}
 }

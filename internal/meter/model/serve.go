@@ -198,7 +198,7 @@ func (x *exchange) spend(client, ctx context.Context) {
 		x.stream(client, ctx, resp)
 		return
 	}
-	x.whole(resp)
+	x.whole(ctx, resp)
 }
 
 // unfunded says why a call may not be made.
