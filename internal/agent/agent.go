@@ -117,11 +117,16 @@ type Profile struct {
 	// AnyProvider is for a program that pawl knows nothing of. If a definition
 	// names a provider, the program finds the Endpoint in the usual variables.
 	AnyProvider bool
-	Login       Login    // how it signs in by itself; zero: it cannot be lent one
-	Sessions    []string // folders below Home that hold its conversations; empty: it cannot go on with one
-	Install     string   // the command that installs it; empty: nothing has to be
-	Attaches    []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
-	Masks       []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
+	// Asks is the model that the program asks where nobody names one, by provider, as
+	// the version does that pawl was tried with. A provider that is not there is not
+	// known, or needs a name.
+	Asks map[string]string
+
+	Login    Login    // how it signs in by itself; zero: it cannot be lent one
+	Sessions []string // folders below Home that hold its conversations; empty: it cannot go on with one
+	Install  string   // the command that installs it; empty: nothing has to be
+	Attaches []string // names of instruction files that it adds when it reads a file beside them, and cannot be told not to
+	Masks    []string // files and folders at the top of a tree from which it would start programs; it is shown none of them
 }
 
 // Login is where a program keeps the login that it signs in with by itself.

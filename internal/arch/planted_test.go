@@ -234,6 +234,31 @@ var plantedBugs = []planted{
 		"store.TestFiftyRunsShareABudgetForTen",
 	},
 	{
+		"an agent starts on a model without a price where money has a cap", "internal/purse/need.go",
+		[][2]string{{"if s.Budget.Cap.MicroUSD > 0 {", "if s.Budget.Cap.MicroUSD < 0 {"}},
+		"engine.TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap",
+	},
+	{
+		"a loop rests because of a model without a price", "internal/engine/hold.go",
+		[][2]string{{" || f.Class == loop.ReasonBudget)", ")"}, {"r.Hold && c.unsigned == nil:", "(r.Hold || f.Class == loop.ReasonBudget) && c.unsigned == nil:"}},
+		"engine.TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap",
+	},
+	{
+		"a cut stream is charged with all that was held for it", "internal/meter/model/tally.go",
+		[][2]string{{"if !t.ended {", "if !t.ended && t.ended {"}},
+		"meter/model.TestAStreamThatIsCutIsChargedWithWhatWasSentAndWhatCame",
+	},
+	{
+		"searches that the vendor ran are free", "internal/meter/model/tally.go",
+		[][2]string{{"t.counts.WebSearches = max(t.counts.WebSearches, s.web.N)\n", ""}},
+		"meter/model.TestAnAnswerIsBilledToTheMicroDollar",
+	},
+	{
+		"long input costs as much as short input", "internal/price/price.go",
+		[][2]string{{"if whole > float64(t.Above) {", "if whole < 0 {"}},
+		"price.TestWhatACallCostsIsWhatAPersonWorksOut",
+	},
+	{
 		"a stream that outgrows its grant goes on", "internal/meter/model/charge.go",
 		[][2]string{{"\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn false\n", "\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn true\n"}},
 		"meter/model.TestAttack095TheStreamIsCutAtTheCap",

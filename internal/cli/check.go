@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -40,7 +42,7 @@ Notes change no score. One of them names each gate that files of the scope can r
 			if err != nil {
 				return err
 			}
-			return a.check(all, o)
+			return a.check(cmd.Context(), all, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(readiness.LeastScore), "the least `score` of a loop that is ready")
@@ -63,8 +65,8 @@ func (o *checkOptions) fill(cmd *cobra.Command) error {
 }
 
 // check judges all that was found.
-func (a *app) check(all []control.Found, o checkOptions) error {
-	checked, unread, err := a.readAll(all)
+func (a *app) check(ctx context.Context, all []control.Found, o checkOptions) error {
+	checked, unread, err := a.readAll(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (a *app) check(all []control.Found, o checkOptions) error {
 // readAll reads what was found. A single one that cannot be read is the error;
 // among several it is explained and counted, and keeps nobody from reading
 // about the others.
-func (a *app) readAll(all []control.Found) (checked []control.Checked, unread int, err error) {
+func (a *app) readAll(ctx context.Context, all []control.Found) (checked []control.Checked, unread int, err error) {
 	for _, f := range all {
 		c, err := control.Check(f)
 		switch {
@@ -100,10 +102,19 @@ func (a *app) readAll(all []control.Found) (checked []control.Checked, unread in
 			a.explain(err, loop.ExitUnreadable)
 			unread++
 		default:
+			a.priced(ctx, &c)
 			checked = append(checked, c)
 		}
 	}
 	return checked, unread, nil
+}
+
+// priced looks whether a cap in money can be kept. It needs no store: an entry of
+// the roster is not looked up, and prices that cannot be read are for a run to say.
+func (a *app) priced(ctx context.Context, c *control.Checked) {
+	if table, err := a.prices(""); err == nil {
+		c.Price(control.Doctor{Profiles: daemon.Profiles()}.Asked(ctx, c.Definition), table)
+	}
 }
 
 func unreadable(n int) error {

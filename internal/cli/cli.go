@@ -143,7 +143,7 @@ See it work, without a key and without a network:  pawl demo`,
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
 	cmd.AddCommand(
 		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdConfig(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
-		a.cmdAudit(), a.cmdRecover(), a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdAgent(), a.cmdBudget(), a.cmdVersion(), helpExitStatus(),
+		a.cmdAudit(), a.cmdRecover(), a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdAgent(), a.cmdBudget(), a.cmdPrices(), a.cmdVersion(), helpExitStatus(),
 	)
 	return cmd
 }

@@ -62,7 +62,7 @@ func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
 	if err != nil {
 		return err
 	}
-	checked, unread, err := a.readAll(all)
+	checked, unread, err := a.readAll(ctx, all)
 	if err != nil {
 		return err
 	}

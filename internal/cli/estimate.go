@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -86,7 +88,8 @@ func (a *app) prices(file string) (price.Table, error) {
 	if file != "" && !filepath.IsAbs(file) {
 		file = filepath.Join(a.Dir, file)
 	}
-	return control.Prices(o.Settings.Home, file)
+	table, err := control.Prices(o.Settings.Home, file)
+	return table.On(a.Now().UTC().Format(time.DateOnly)), err
 }
 
 // estimate looks at the file of prices before anything else.
@@ -96,7 +99,7 @@ func (a *app) estimate(cmd *cobra.Command, args []string, o estimateOptions) err
 		return err
 	}
 	if o.listModels {
-		return a.listModels(table)
+		return a.printPrices(table)
 	}
 	name := ""
 	if len(args) == 1 {
@@ -125,15 +128,31 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 		return "", err
 	}
 	a.notice(c)
+	asked := a.asked(cmd.Context(), c.Definition)
 	for _, k := range []struct {
 		flag, text string
 		into       *string
-	}{{"pattern", c.Config.Pattern.Text, &w.Pattern}, {"cadence", c.Config.Cadence.Text, &w.Cadence}, {"model", c.Definition.Model, &w.Model}} {
+	}{{"pattern", c.Config.Pattern.Text, &w.Pattern}, {"cadence", c.Config.Cadence.Text, &w.Cadence}, {"model", asked, &w.Model}} {
 		if !cmd.Flags().Changed(k.flag) && readiness.Filled(k.text) {
 			*k.into = k.text
 		}
 	}
 	return c.Name, nil
+}
+
+// asked is the model that a loop's agent asks, as far as that is known before.
+func (a *app) asked(ctx context.Context, d loop.Definition) string {
+	look := control.Doctor{Profiles: daemon.Profiles()}
+	model := look.Asked(ctx, d)
+	if model != "" || d.Agent == "" {
+		return model
+	}
+	_ = a.reading(ctx, func(s *control.Service) error { // Without a store there is no roster to look into.
+		look.Service = s
+		model = look.Asked(ctx, d)
+		return nil
+	})
+	return model
 }
 
 // plainCadence is what every reader of the format can count. A definition may
@@ -264,24 +283,4 @@ type costMeta struct {
 	AsOf   string `json:"as_of"`
 	Source string `json:"source,omitempty"`
 	Schema string `json:"schema"`
-}
-
-func (a *app) listModels(t price.Table) error {
-	if a.json {
-		return a.printJSON(struct {
-			Data []price.Model `json:"data"`
-			Meta costMeta      `json:"meta"`
-		}{t.Models, costMeta{t.AsOf, t.Source, "pawl.pricing/v1"}})
-	}
-	table := [][]string{{"MODEL", "INPUT/MTOK", "OUTPUT/MTOK", "CACHED FROM"}}
-	for _, m := range t.Models {
-		table = append(table, []string{
-			cleanLine(m.ID), readiness.Money(m.Input), readiness.Money(m.Output), strconv.FormatInt(m.MinPrefix, 10) + " tokens",
-		})
-	}
-	if err := a.columns(table); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(a.Err, "prices as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 )
 
 func (a *app) cmdShow() *cobra.Command {
@@ -152,12 +153,17 @@ func costText(v control.RunView) string {
 	switch {
 	case v.CostUSD != nil:
 		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf)
-	case slices.Contains(v.Cost.Unpriced, ""):
-		return "not known: the model is not known"
-	case len(v.Cost.Unpriced) > 0:
-		return "not known: no price for " + strings.Join(v.Cost.Unpriced, ", ") + " (add it to prices.json)"
+	case len(v.Cost.Unpriced) == 0:
+		return ""
 	}
-	return ""
+	why := "no price for " + strings.Join(v.Cost.Unpriced, ", ") + " (pawl prices update --file F adds it)"
+	if slices.Contains(v.Cost.Unpriced, "") {
+		why = "a model that was used is not known"
+	}
+	if v.Cost.MicroUSD > 0 {
+		return fmt.Sprintf("at least %s US dollars, prices as of %s: %s", plan.Dollars(v.Cost.MicroUSD), v.Cost.AsOf, why)
+	}
+	return "unknown: " + why
 }
 
 func overrides(o loop.Overrides) string {

@@ -65,6 +65,9 @@ func (a *app) printWhy(w control.Why) error {
 	for _, d := range w.Denied {
 		p.field("", "denied", d)
 	}
+	for _, text := range w.Refused {
+		p.field("", "refused", text)
+	}
 	p.field("", "next", w.Next)
 	return p.err
 }

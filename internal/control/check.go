@@ -21,6 +21,8 @@ type Checked struct {
 
 	Definition loop.Definition // as far as the findings let it be read
 	Setup      string          // command that prepares dependencies, which this version does not run
+
+	capped readiness.Value // budget_usd_day, as it is written
 }
 
 // Check reads and judges a definition. The error is a *loop.Fault with exit
@@ -36,6 +38,7 @@ func Check(f Found) (Checked, error) {
 	c.More = append(c.More, c.rewritable()...)
 	setup, _ := doc.Scalar("setup")
 	c.Setup = setup.Text
+	c.capped, _ = doc.Scalar("budget_usd_day")
 	return c, nil
 }
 

@@ -60,6 +60,7 @@ func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
 		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
 	}
 	d.acts(ctx, c.Definition, add)
+	d.price(ctx, c, add)
 	d.git(ctx, c.Definition.Tier, add)
 	d.gatePrograms(ctx, c, add)
 	d.killSwitch(c, add)

@@ -179,6 +179,7 @@ type Why struct {
 	Attempts  []Attempt    `json:"attempts"`
 	Careful   []string     `json:"careful,omitempty"` // what makes the verdict of a gate worth less
 	Denied    []string     `json:"denied,omitempty"`  // requests of its programs that did not pass, the first of them
+	Refused   []string     `json:"refused,omitempty"` // calls to a model that no budget pays for, each reason once
 	Next      string       `json:"next"`              // what a person can do about it
 }
 
@@ -233,6 +234,9 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 			if text, denied := strings.CutPrefix(e.Text, loop.NoteDenied); denied && e.Kind == loop.EventNote && len(w.Denied) < mostDenied && !slices.Contains(w.Denied, text) {
 				w.Denied = append(w.Denied, text)
 			}
+			if e.Kind == loop.EventRefused && !slices.Contains(w.Refused, e.Text) {
+				w.Refused = append(w.Refused, e.Text)
+			}
 			if e.Kind != engine.EventConsidered {
 				continue
 			}
@@ -272,6 +276,9 @@ func Next(v RunView) string {
 		}
 		return joinedBy("; ", "keep those folders small, or raise max_disk in the definition", kept)
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
+		if strings.Contains(v.Detail, "has no price") {
+			return "pawl prices lists the models that have one; pawl prices update --file F adds one"
+		}
 		return "pawl budget show " + v.Loop + " says what is left; pawl budget set changes it"
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
 		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // object is what v prints as.
@@ -191,6 +192,39 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 	o := object(t, w)
 	if got, want := keysOf(o), "attempts decisions detail exit id next outcome reason run schema"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
+	}
+}
+
+func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
+	r := newRig(t)
+	r.define("fix", decides, "verify", "true")
+	v := r.run(RunRequest{Loop: "fix"})
+	const refused = `the run has a budget in money and the model "nobodys-model" has no price`
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		l, err := tx.Number(t.Context(), r.ws.ID, v.Protocol, v.Loop)
+		if err != nil {
+			return err
+		}
+		run, err := tx.FireClaimed(t.Context(), loop.Run{ID: "run_refused", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual"}, loop.Holder{PID: 1, Node: "a", Start: 7})
+		if err != nil {
+			return err
+		}
+		rt, err := tx.Enter(t.Context(), run, loop.PhaseAct)
+		if err != nil {
+			return err
+		}
+		return rt.AppendEvents(t.Context(), []loop.Event{
+			{Seq: 1, Phase: loop.PhaseAct, Kind: loop.EventRefused, Text: refused},
+			{Seq: 2, Phase: loop.PhaseAct, Kind: loop.EventNote, Text: "another"},
+			{Seq: 3, Phase: loop.PhaseAct, Kind: loop.EventRefused, Text: refused},
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := r.Why(t.Context(), "run_refused")
+	if diff := cmp.Diff([]string{refused}, w.Refused); err != nil || diff != "" {
+		t.Errorf("%v, refused (-want +got):\n%s", err, diff)
 	}
 }
 

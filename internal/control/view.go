@@ -161,6 +161,9 @@ type TokenView struct {
 	CacheRead    int64            `json:"cache_read"`
 	CacheWrite   int64            `json:"cache_write"`
 	CacheWrite1h int64            `json:"cache_write_1h,omitempty"` // the part of cache_write that is kept for an hour
+	Reasoning    int64            `json:"reasoning,omitempty"`      // the part of output that was thought, as far as it is told
+	WebSearches  int64            `json:"web_searches,omitempty"`   // by tools that the vendor runs
+	FileSearches int64            `json:"file_searches,omitempty"`
 	Source       loop.UsageSource `json:"source"`
 }
 

@@ -103,7 +103,7 @@ func TestARunStoresWhatItCostAndThePricesThatWereUsed(t *testing.T) {
 			return ended(nil)
 		}
 		run := p.run(p.calls("w", nil), engine.Firing{})
-		if run.Cost.MicroUSD != 10+5*1000 || len(run.Cost.Prices) != 1 || run.Cost.Prices[0] != (loop.ModelPrice{Model: cheap, Input: 1, Output: 5}) || run.Cost.AsOf == "" {
+		if run.Cost.MicroUSD != 10+5*1000 || len(run.Cost.Prices) != 1 || run.Cost.Prices[0].Model != cheap || run.Cost.Prices[0].Input != 1 || run.Cost.Prices[0].CacheRead != 0.1 || run.Cost.AsOf == "" {
 			t.Errorf("cost = %+v, want 5010 millionths at the prices of %s", run.Cost, cheap)
 		}
 		if len(run.Cost.Unpriced) != 1 || run.Cost.Unpriced[0] != "nobodys-model" {
@@ -116,17 +116,35 @@ func TestARunStoresWhatItCostAndThePricesThatWereUsed(t *testing.T) {
 	})
 }
 
+// asking is a driver whose program asks a model of its own choice.
+type asking struct {
+	caller
+
+	model string
+}
+
+func (a asking) Profile() agent.Profile {
+	return agent.Profile{Name: "asking", Program: "sh", Providers: []string{"anthropic"}, Asks: map[string]string{"anthropic": a.model}}
+}
+
+// The class of such a call was bad_request, for which the loop rested until a
+// person came.
 func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 	for name, c := range map[string]struct {
-		named string // by the definition
-		turns int64
-		want  loop.Outcome
+		driver string
+		asks   string // by the driver's program, as its profile says
+		named  string // by the definition
+		turns  int64
 	}{
-		"one that the definition names":   {"nobodys-model", 0, loop.OutcomeBudget},
-		"one that the program asks alone": {"", 1, loop.OutcomeBlocked},
+		"one that the definition names":           {"caller", "", "nobodys-model", 0},
+		"one that the program is known to ask":    {"asking", "nobodys-model", "", 0},
+		"one that the program is first seen with": {"caller", "", "", 1},
+		"one that it asks beside a priced one":    {"asking", cheap, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+			p.deps.Drivers["asking"] = asking{caller{p}, c.asks}
+			p.engine = engine.New(p.deps)
 			p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 1_000_000})
 			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 				if status, _ := askModel(ctx, t, r, 1000, "nobodys-model", false); status == http.StatusOK {
@@ -134,9 +152,15 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 				}
 				return ended(&loop.Failure{Class: loop.FailureAuth, Typed: true})
 			}
-			run := p.run(p.calls("w", func(d *loop.Definition) { d.Model = c.named }), engine.Firing{})
-			if run.Outcome != c.want || !strings.Contains(run.Detail, `the model "nobodys-model" has no price; add it to prices.json`) {
-				t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+			target := p.calls("w", func(d *loop.Definition) { d.Agent, d.Model = c.driver, c.named })
+			run := p.run(target, engine.Firing{})
+			if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != 12 || run.Reason != loop.ReasonBudget {
+				t.Errorf("run = %s %s, want budget, exit 12", run.Outcome, run.Reason)
+			}
+			for _, want := range []string{`the model "nobodys-model" has no price`, "pawl prices update"} {
+				if !strings.Contains(run.Detail, want) {
+					t.Errorf("detail = %q, want %q in it", run.Detail, want)
+				}
 			}
 			if n := p.turns.Load(); n != c.turns || len(p.model.Log()) != 0 {
 				t.Errorf("%d turns, %d calls", n, len(p.model.Log()))
@@ -144,7 +168,39 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 			if st := p.standing(all); st.Used.MicroUSD > 1 || !st.Reserved.Zero() {
 				t.Errorf("standing = %+v", st)
 			}
+			if rests := p.holds(); len(rests) != 0 {
+				t.Errorf("the loop rests: %+v", rests)
+			}
 		})
+	}
+}
+
+// Without a budget in money nobody has to know what a model costs.
+func TestAModelWithoutAPriceRunsWhereMoneyHasNoCap(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
+	p.agent = p.spends(1, 1000)
+	run := p.run(p.calls("w", func(d *loop.Definition) { d.Model = "nobodys-model" }), engine.Firing{})
+	if run.Outcome != loop.OutcomeDone && run.Outcome != loop.OutcomeProposed || len(run.Cost.Unpriced) != 1 {
+		t.Errorf("run = %s %s %q, cost %+v", run.Outcome, run.Reason, run.Detail, run.Cost)
+	}
+}
+
+// A sub-agent whose model has no price is refused, and the run goes on: what it
+// was refused is an event, from which why tells it.
+func TestACallOfASubAgentThatIsRefusedIsTold(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 10_000_000})
+	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		askModel(ctx, t, r, 1000, "nobodys-model", false)
+		return p.spends(1, 1000)(ctx, r)
+	}
+	run := p.run(p.calls("w", nil), engine.Firing{})
+	if run.Outcome != loop.OutcomeDone && run.Outcome != loop.OutcomeProposed {
+		t.Errorf("run = %s %s %q", run.Outcome, run.Reason, run.Detail)
+	}
+	if told := p.told(run.ID); !strings.Contains(told, `refused: the run has a budget in money and the model "nobodys-model" has no price`) {
+		t.Errorf("told:\n%s", told)
 	}
 }
 

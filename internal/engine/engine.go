@@ -133,7 +133,7 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 	if err != nil {
 		return loop.Run{}, err
 	}
-	c.prices = prices
+	c.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
 	return c.drive(ctx)
 }
 

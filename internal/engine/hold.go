@@ -87,7 +87,7 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
 	f := res.Failure
 	switch {
-	case c.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied):
+	case c.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
 		return // Neither the account nor the program has to do with it.
 	case f == nil:
 		c.startAnew()

@@ -18,7 +18,7 @@ func (c *cycle) purse() *purse.Purse {
 	if c.money == nil {
 		c.money = purse.New(purse.Owner{
 			Store: c.Store, Now: c.Now, Prices: func() (price.Table, error) { return c.prices, nil }, Run: c.id, Definition: c.def, Loop: c.t.Loop.Name, Workspace: c.t.Workspace.ID,
-			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Model, Untold: c.unsigned == nil && c.signed.Auth == "",
+			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Asked(c.signed.Provider), Untold: c.unsigned == nil && c.signed.Auth == "",
 		})
 	}
 	return c.money

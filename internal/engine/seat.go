@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -28,7 +29,7 @@ func (c *cycle) openSeat(ctx context.Context) (*turn.Seat, error) {
 	return turn.Open(ctx, turn.Need{
 		Actor: c.actor, With: c.signed, Run: c.run.ID, Chain: c.run.LoopID, Loan: c.loan, Tier: s.Tier(), Port: modelPort, Dir: c.seatDir(), Kept: c.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: c.Home, Holder: c.Self, Account: c.purse().Account(), Tools: c.def.ModelTools,
-		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say), Reopen: c.reopen(ctx),
+		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say, func(text string) { c.said.Emit(loop.EventRefused, text) }), Reopen: c.reopen(ctx),
 	})
 }
 

@@ -134,11 +134,17 @@ func (c Cost) Add(d Cost) Cost {
 	return sum
 }
 
-// ModelPrice is a price that was used, in US dollars per million tokens.
+// ModelPrice is a price that was used: tokens in US dollars per million, searches
+// per thousand. Calls with long input may have had the higher prices of the table.
 type ModelPrice struct {
-	Model  string  `json:"model"`
-	Input  float64 `json:"input_per_mtok"`
-	Output float64 `json:"output_per_mtok"`
+	Model        string  `json:"model"`
+	Input        float64 `json:"input_per_mtok"`
+	Output       float64 `json:"output_per_mtok"`
+	CacheRead    float64 `json:"cache_read_per_mtok,omitempty"`
+	CacheWrite5m float64 `json:"cache_write_5m_per_mtok,omitempty"`
+	CacheWrite1h float64 `json:"cache_write_1h_per_mtok,omitempty"`
+	WebSearch    float64 `json:"web_search_per_1000,omitempty"`
+	FileSearch   float64 `json:"file_search_per_1000,omitempty"`
 }
 
 // Hold keeps runs of a subject from starting until a time: an account that is

@@ -22,6 +22,7 @@ const (
 	EventTool    = "tool"    // a tool that an agent used, and with what
 	EventGate    = "gate"    // a gate's verdict
 	EventOutcome = "outcome" // how the run ended
+	EventRefused = "refused" // a call to a model that no budget pays for, and why
 )
 
 // NoteDenied is how the text of a note begins that tells of a request which did

@@ -14,6 +14,9 @@ type Usage struct {
 	CacheRead    int64       `json:"cache_read"`
 	CacheWrite   int64       `json:"cache_write"`
 	CacheWrite1h int64       `json:"cache_write_1h,omitempty"` // the part of CacheWrite that is kept for an hour
+	Reasoning    int64       `json:"reasoning,omitempty"`      // the part of Output that was thought, as far as it is told
+	WebSearches  int64       `json:"web_searches,omitempty"`   // by tools that the vendor runs, which have a fee
+	FileSearches int64       `json:"file_searches,omitempty"`
 	Source       UsageSource `json:"source,omitempty"`
 }
 
@@ -22,7 +25,7 @@ type ModelUsage struct {
 	Model string `json:"model"`
 	Usage
 	MicroUSD int64 `json:"micro_usd"`        // millionths of a US dollar
-	Priced   bool  `json:"priced,omitempty"` // false: the model has no price, and MicroUSD means nothing
+	Priced   bool  `json:"priced,omitempty"` // false: not every call had a price, and MicroUSD is what the others cost
 }
 
 // UsageSource says how a Usage was obtained.
@@ -42,7 +45,7 @@ var exactness = map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, Us
 // and never trip a cap.
 func (u Usage) Charged() int64 { return plus(plus(u.Input, u.CacheWrite), u.Output) }
 
-// Zero reports whether no token was counted, whatever the source.
+// Zero reports whether no token and no search was counted, whatever the source.
 func (u Usage) Zero() bool {
 	u.Source = ""
 	return u == Usage{}
@@ -53,7 +56,9 @@ func (u Usage) Zero() bool {
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
 		Input: plus(u.Input, v.Input), Output: plus(u.Output, v.Output), CacheRead: plus(u.CacheRead, v.CacheRead),
-		CacheWrite: plus(u.CacheWrite, v.CacheWrite), CacheWrite1h: plus(u.CacheWrite1h, v.CacheWrite1h), Source: u.Source,
+		CacheWrite: plus(u.CacheWrite, v.CacheWrite), CacheWrite1h: plus(u.CacheWrite1h, v.CacheWrite1h),
+		Reasoning: plus(u.Reasoning, v.Reasoning), WebSearches: plus(u.WebSearches, v.WebSearches), FileSearches: plus(u.FileSearches, v.FileSearches),
+		Source: u.Source,
 	}
 	if exactness[v.Source] > exactness[u.Source] {
 		sum.Source = v.Source
@@ -66,7 +71,9 @@ func (u Usage) Add(v Usage) Usage {
 func (u Usage) Since(v Usage) Usage {
 	return Usage{
 		Input: since(u.Input, v.Input), Output: since(u.Output, v.Output), CacheRead: since(u.CacheRead, v.CacheRead),
-		CacheWrite: since(u.CacheWrite, v.CacheWrite), CacheWrite1h: since(u.CacheWrite1h, v.CacheWrite1h), Source: u.Source,
+		CacheWrite: since(u.CacheWrite, v.CacheWrite), CacheWrite1h: since(u.CacheWrite1h, v.CacheWrite1h),
+		Reasoning: since(u.Reasoning, v.Reasoning), WebSearches: since(u.WebSearches, v.WebSearches), FileSearches: since(u.FileSearches, v.FileSearches),
+		Source: u.Source,
 	}
 }
 

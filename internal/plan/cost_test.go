@@ -15,19 +15,19 @@ import (
 // dated has the prices of three vendors in round numbers, in USD per million
 // tokens.
 var dated = price.Table{AsOf: "2026-10", Models: []price.Model{
-	{ID: "claude-opus-4-8", Input: 5, Output: 25},
-	{ID: "claude-haiku-4-5", Input: 1, Output: 5},
-	{ID: "gpt-5", Input: 1.25, Output: 10},
-	{ID: "gemini-2.5-pro", Input: 1.25, Output: 10},
+	{ID: "claude-opus-4-8", Rates: price.Rates{Input: 5, Output: 25, CacheRead: 0.5, CacheWrite5m: 6.25, CacheWrite1h: 10}},
+	{ID: "claude-haiku-4-5", Rates: price.Rates{Input: 1, Output: 5, CacheRead: 0.1, CacheWrite5m: 1.25, CacheWrite1h: 2}},
+	{ID: "gpt-5", Rates: price.Rates{Input: 1.25, Output: 10, CacheRead: 0.125}, WebSearch: new(10.0)},
+	{ID: "gemini-2.5-pro", Rates: price.Rates{Input: 1.25, Output: 10, CacheRead: 0.125}},
 }}
 
 func used(model string, u loop.Usage) loop.ModelUsage { return loop.ModelUsage{Model: model, Usage: u} }
 
 var (
-	opus   = loop.ModelPrice{Model: "claude-opus-4-8", Input: 5, Output: 25}
-	haiku  = loop.ModelPrice{Model: "claude-haiku-4-5", Input: 1, Output: 5}
-	gpt    = loop.ModelPrice{Model: "gpt-5", Input: 1.25, Output: 10}
-	gemini = loop.ModelPrice{Model: "gemini-2.5-pro", Input: 1.25, Output: 10}
+	opus   = loop.ModelPrice{Model: "claude-opus-4-8", Input: 5, Output: 25, CacheRead: 0.5, CacheWrite5m: 6.25, CacheWrite1h: 10}
+	haiku  = loop.ModelPrice{Model: "claude-haiku-4-5", Input: 1, Output: 5, CacheRead: 0.1, CacheWrite5m: 1.25, CacheWrite1h: 2}
+	gpt    = loop.ModelPrice{Model: "gpt-5", Input: 1.25, Output: 10, CacheRead: 0.125, WebSearch: 10}
+	gemini = loop.ModelPrice{Model: "gemini-2.5-pro", Input: 1.25, Output: 10, CacheRead: 0.125}
 )
 
 func TestCost(t *testing.T) {
@@ -81,6 +81,16 @@ func TestCost(t *testing.T) {
 			[]int64{math.MaxInt64, math.MaxInt64},
 			loop.Cost{MicroUSD: math.MaxInt64, Prices: []loop.ModelPrice{gpt}, AsOf: "2026-10"},
 		},
+		"searches with a fee": {
+			[]loop.ModelUsage{used("gpt-5", loop.Usage{Output: 100, WebSearches: 2})},
+			[]int64{1000 + 20_000},
+			loop.Cost{MicroUSD: 21_000, Prices: []loop.ModelPrice{gpt}, AsOf: "2026-10"},
+		},
+		"searches whose fee nobody knows": {
+			[]loop.ModelUsage{used("gemini-2.5-pro", loop.Usage{Output: 100, WebSearches: 2})},
+			[]int64{1000},
+			loop.Cost{MicroUSD: 1000, Unpriced: []string{"searches of gemini-2.5-pro"}, Prices: []loop.ModelPrice{gemini}, AsOf: "2026-10"},
+		},
 		"nothing": {nil, nil, loop.Cost{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +105,20 @@ func TestCost(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A meter prices call by call, which a sum of tokens cannot: one call of 300,000
+// tokens costs more than two of 150,000.
+func TestWhatWasPricedCallByCallIsNotPricedAgain(t *testing.T) {
+	metered := used("gpt-5", loop.Usage{Input: 1_000_000})
+	metered.MicroUSD, metered.Priced = 7, true
+	half := used("nobody-sells-it", loop.Usage{Input: 5})
+	half.MicroUSD = 4 // of those of its calls that had a price
+	models, cost := plan.Cost([]loop.ModelUsage{metered, half}, dated)
+	want := loop.Cost{MicroUSD: 11, Unpriced: []string{"nobody-sells-it"}, Prices: []loop.ModelPrice{gpt}, AsOf: "2026-10"}
+	if diff := cmp.Diff(want, cost); diff != "" || models[0].MicroUSD != 7 {
+		t.Errorf("%+v (-want +got):\n%s", models, diff)
 	}
 }
 

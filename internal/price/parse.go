@@ -7,39 +7,63 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed prices.json
-var builtIn []byte
+var builtInFile []byte
+
+var readBuiltIn = sync.OnceValue(func() Table {
+	t, err := parse(builtInFile, Table{})
+	if err != nil {
+		panic("prices.json: " + err.Error()) // The file is part of the program, and a test reads it.
+	}
+	return t
+})
 
 // mostTokens is the largest number of tokens that a float64 holds exactly.
 const mostTokens = 1 << 53
 
-// BuiltIn is the table that pawl comes with. The caller owns it.
+// mostDollars is far above any price.
+const mostDollars = 1e9
+
+// BuiltIn is the table that pawl comes with. The caller may add to its lists and
+// must not change what is in them.
 func BuiltIn() Table {
-	t, err := parse(builtIn, Table{})
-	if err != nil {
-		panic("prices.json: " + err.Error()) // The file is part of the program, and a test reads it.
-	}
+	t := readBuiltIn()
+	t.Models, t.Patterns = slices.Clone(t.Models), map[string]Tokens{}
 	return t
 }
 
 // Parse reads a table of prices in JSON:
 //
 //	{"_as_of": "2026-06", "_source": "…",
-//	 "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5, "min_prefix_tokens": 4096}},
+//	 "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5, "cache_read_per_mtok": 0.1, …}},
 //	 "_pattern_defaults": {PATTERN: {"input": 15000, "output": 3000, "subagents": 1}}}
 //
-// Prices are in US dollars per million tokens. Only models and the prices must
-// be there. A model without min_prefix_tokens has that of the built-in model of
-// the same name, else DefaultMinPrefix; without _source the name is the source.
-// Unknown keys are ignored, and so are models and patterns that begin with _.
-// The error names the table, the line, the place and what is wanted there; it
-// comes with the zero Table.
+// or the list of providers that the project genai-prices publishes, of which the
+// vendors' own models are taken. docs/budgets.md lists the keys of a model.
+//
+// Prices are in US dollars per million tokens. Only models, their input and their
+// output must be there. A rate of cached tokens that is left out follows from the
+// built-in model of the same name, in the same proportion to its input; without
+// one such a token costs as much as any other of the input. Reasoning costs as
+// much as output unless a rate says otherwise, and searches and min_prefix_tokens
+// are those of the built-in model. Without _source the name is the source. Unknown
+// keys are ignored, and so are models and patterns that begin with _. The error
+// names the table, the line, the place and what is wanted there; it comes with the
+// zero Table.
 func Parse(name string, data []byte) (Table, error) {
-	t, err := parse(data, BuiltIn())
+	var t Table
+	var err error
+	if text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))); bytes.HasPrefix(text, []byte("[")) {
+		t, err = convert(text)
+	} else {
+		t, err = parse(data, BuiltIn())
+	}
 	if err != nil {
 		return Table{}, fmt.Errorf("prices %s: %w", name, err)
 	}
@@ -49,7 +73,7 @@ func Parse(name string, data []byte) (Table, error) {
 	return t, nil
 }
 
-// parse takes the base only for the prefixes that the data leaves out.
+// parse takes from the base what the data leaves out.
 func parse(data []byte, base Table) (Table, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if err := valid(data); err != nil {
@@ -66,6 +90,8 @@ func parse(data []byte, base Table) (Table, error) {
 			t.AsOf, err = date(m)
 		case "_source":
 			t.Source, err = text(m)
+		case "_notice":
+			t.Notice, err = text(m)
 		case "models":
 			t.Models, err = models(m, base)
 		case "_pattern_defaults":
@@ -143,6 +169,19 @@ func members(of member) ([]member, error) {
 	return all, nil
 }
 
+// elements are those of a list.
+func elements(of member) ([]member, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(of.value, &list); err != nil || list == nil {
+		return nil, of.wrong("not a list […]")
+	}
+	var all []member
+	for i, raw := range list {
+		all = append(all, member{place: fmt.Sprintf("%s: %d", of.place, i+1), line: of.line, at: of.at, value: raw})
+	}
+	return all, nil
+}
+
 // visible is a key as it is written unless that could harm a terminal.
 func visible(key string) string {
 	quoted := fmt.Sprintf("%q", key)
@@ -176,34 +215,154 @@ func model(entry member, base Table) (Model, error) {
 	if m.ID == "" {
 		return Model{}, entry.wrong("a model needs a name")
 	}
-	if old, ok := base.Model(m.ID); ok {
-		m.MinPrefix = old.MinPrefix
+	old, known := base.Find(m.ID)
+	if known {
+		m.MinPrefix, m.WebSearch, m.FileSearch, m.Vendor = old.MinPrefix, old.WebSearch, old.FileSearch, old.Vendor
 	}
 	keys, err := members(entry)
 	if err != nil {
 		return Model{}, err
 	}
-	missing := map[string]bool{"input_per_mtok": true, "output_per_mtok": true}
+	given := map[string]member{}
 	for _, k := range keys {
-		delete(missing, k.key)
+		given[k.key] = k
 		switch k.key {
-		case "input_per_mtok":
-			m.Input, err = dollars(k)
-		case "output_per_mtok":
-			m.Output, err = dollars(k)
 		case "min_prefix_tokens":
 			m.MinPrefix, err = whole(k)
+		case "web_search_per_1000":
+			m.WebSearch, err = perThousand(k)
+		case "file_search_per_1000":
+			m.FileSearch, err = perThousand(k)
+		case "vendor":
+			m.Vendor, err = text(k)
+		case "names":
+			m.Names, err = texts(k)
+		case "prefixes":
+			m.Prefixes, err = texts(k)
 		}
 		if err != nil {
 			return Model{}, err
 		}
 	}
-	for _, key := range []string{"input_per_mtok", "output_per_mtok"} {
-		if missing[key] {
-			return Model{}, entry.wrong(key + ": missing; write US dollars per million tokens")
+	if m.Rates, err = rates(entry, given, old.Rates); err != nil {
+		return Model{}, err
+	}
+	if long, ok := given["long_context"]; ok {
+		if m.Long, err = tiers(long, m.Rates); err != nil {
+			return Model{}, err
 		}
 	}
-	return m, nil
+	if from, ok := given["from"]; ok {
+		m.From, err = changes(from, m.Rates)
+	}
+	return m, err
+}
+
+// rates reads those of an object. What is left out follows from like, in the same
+// proportion to its input or output.
+func rates(of member, given map[string]member, like Rates) (r Rates, err error) {
+	for _, k := range []struct {
+		key         string
+		into        *float64
+		base        *float64 // of r, set by then; nil: it must be given
+		liked, from float64
+	}{
+		{"input_per_mtok", &r.Input, nil, 0, 0},
+		{"output_per_mtok", &r.Output, nil, 0, 0},
+		{"cache_read_per_mtok", &r.CacheRead, &r.Input, like.CacheRead, like.Input},
+		{"cache_write_5m_per_mtok", &r.CacheWrite5m, &r.Input, like.CacheWrite5m, like.Input},
+		{"cache_write_1h_per_mtok", &r.CacheWrite1h, &r.CacheWrite5m, like.CacheWrite1h, like.CacheWrite5m},
+		{"reasoning_per_mtok", &r.Reasoning, &r.Output, like.Reasoning, like.Output},
+	} {
+		m, there := given[k.key]
+		switch {
+		case there:
+			*k.into, err = dollars(m)
+		case k.base == nil:
+			err = of.wrong(k.key + ": missing; write US dollars per million tokens")
+		case k.from > 0:
+			*k.into = decimal(*k.base * k.liked / k.from)
+		default:
+			*k.into = *k.base
+		}
+		if err != nil {
+			return Rates{}, err
+		}
+	}
+	return r, nil
+}
+
+// decimal takes from a product of decimals the digits that only a double has.
+func decimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+
+// tiers reads the prices of long input, in the order of their bounds.
+func tiers(all member, base Rates) ([]Tier, error) {
+	entries, err := elements(all)
+	if err != nil {
+		return nil, err
+	}
+	var list []Tier
+	for _, entry := range entries {
+		given, err := keyed(entry)
+		if err != nil {
+			return nil, err
+		}
+		bound, ok := given["above_tokens"]
+		if !ok {
+			return nil, entry.wrong("above_tokens: missing; write how long the input is from which these prices count")
+		}
+		t := Tier{}
+		if t.Above, err = whole(bound); err != nil {
+			return nil, err
+		}
+		if t.Rates, err = rates(entry, given, base); err != nil {
+			return nil, err
+		}
+		if len(list) > 0 && list[len(list)-1].Above >= t.Above {
+			return nil, entry.wrong("above_tokens: not above that of the tier before it")
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// changes reads announced prices, in the order of their days.
+func changes(all member, base Rates) ([]Change, error) {
+	entries, err := elements(all)
+	if err != nil {
+		return nil, err
+	}
+	var list []Change
+	for _, entry := range entries {
+		given, err := keyed(entry)
+		if err != nil {
+			return nil, err
+		}
+		c := Change{}
+		if day, ok := given["date"]; ok {
+			c.Date, err = text(day)
+		}
+		if _, bad := time.Parse(time.DateOnly, c.Date); err != nil || bad != nil {
+			return nil, entry.wrong("date: not a day; write YYYY-MM-DD")
+		}
+		if c.Rates, err = rates(entry, given, base); err != nil {
+			return nil, err
+		}
+		if len(list) > 0 && list[len(list)-1].Date >= c.Date {
+			return nil, entry.wrong("date: not after that of the change before it")
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func keyed(entry member) (map[string]member, error) {
+	keys, err := members(entry)
+	given := map[string]member{}
+	for _, k := range keys {
+		given[k.key] = k
+	}
+	return given, err
 }
 
 func patterns(all member) (map[string]Tokens, error) {
@@ -245,7 +404,7 @@ func tokens(entry member) (Tokens, error) {
 
 func dollars(m member) (float64, error) {
 	var n *float64
-	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 {
+	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostDollars {
 		return 0, m.wrong("not a number from 0 up; write US dollars per million tokens")
 	}
 	return math.Abs(*n), nil // No cost is -0.
@@ -257,6 +416,22 @@ func whole(m member) (int64, error) {
 		return 0, m.wrong("not a whole number from 0 up")
 	}
 	return int64(*n), nil
+}
+
+func perThousand(m member) (*float64, error) {
+	var n *float64
+	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostDollars {
+		return nil, m.wrong("not a number from 0 up; write US dollars per 1,000")
+	}
+	return new(math.Abs(*n)), nil
+}
+
+func texts(m member) ([]string, error) {
+	var list []string
+	if err := json.Unmarshal(m.value, &list); err != nil {
+		return nil, m.wrong("not a list of texts")
+	}
+	return list, nil
 }
 
 func text(m member) (string, error) {

@@ -1,9 +1,7 @@
 package price
 
 import (
-	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,9 +24,13 @@ func TestParseReadsATable(t *testing.T) {
 	want := Table{
 		AsOf: "2026-09", Source: "an invoice",
 		Models: []Model{
-			{"claude-haiku-4-5", 0.8, 4, 4096},
-			{"local", 0, 0, 0},
-			{"other", 2, 3.5, 1024},
+			{
+				ID: "claude-haiku-4-5", Vendor: "anthropic", MinPrefix: 4096, WebSearch: new(10.0),
+				// What is not there stands to the input as in the built-in table.
+				Rates: Rates{Input: 0.8, Output: 4, CacheRead: 0.08, CacheWrite5m: 1, CacheWrite1h: 1.6, Reasoning: 4},
+			},
+			flat("local", 0, 0, 0),
+			flat("other", 2, 3.5, 1024),
 		},
 		Patterns: map[string]Tokens{
 			"ci-watch": {n(70_000), n(9_000), n(3)},
@@ -53,7 +55,7 @@ func TestATableNeedsOnlyModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Table{Source: "p.json", Models: []Model{{"m", 0, 1, 1024}}, Patterns: map[string]Tokens{}}
+	want := Table{Source: "p.json", Models: []Model{flat("m", 0, 1, 1024)}, Patterns: map[string]Tokens{}}
 	if diff := cmp.Diff(want, got); diff != "" || math.Signbit(got.Models[0].Input) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -73,7 +75,7 @@ func TestParseNamesThePlace(t *testing.T) {
 		"a cut file":           {"{\n \"ä\": [", "line 2, column 7: not JSON: unexpected end of JSON input"},
 		"a comma too many":     {"{\n \"ä\": 1,\n}", "line 3, column 1: not JSON: invalid character '}' looking for beginning of object key string"},
 		"two tables":           {"{}{}", "line 1, column 3: not JSON: invalid character '{' after top-level value"},
-		"a list":               {"[]", "not an object {…}"},
+		"a list":               {"[]", "neither an object {…} nor a list of genai-prices with a vendor that is known: anthropic, openai, google, x-ai, mistral, deepseek, moonshotai, zai, minimax"},
 		"null":                 {"null", "not an object {…}"},
 		"no models":            {"{}", `no models: write "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5}}`},
 		"only notes in models": {`{"models": {"_a": 1}}`, `no models: write "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5}}`},
@@ -142,7 +144,7 @@ func TestParseNamesThePlace(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		string(builtIn), example, "", "{", "null", `{"models": {}}`, `{"models": {"m": {"input_per_mtok": 1e999}}}`,
+		string(builtInFile), example, "", "{", "null", `{"models": {}}`, `{"models": {"m": {"input_per_mtok": 1e999}}}`,
 		`{"_as_of": "2026-06-01", "models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}}}`,
 		`{"models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5}}, "_pattern_defaults": {"p": {"input": -1}}}`,
 		`{"models": {"\ud800": {"input_per_mtok": 1, "output_per_mtok": 5}}}`,
@@ -164,41 +166,84 @@ func FuzzParse(f *testing.F) {
 			if m.ID == "" || !(m.Input >= 0 && m.Input <= math.MaxFloat64) || !(m.Output >= 0 && m.Output <= math.MaxFloat64) || m.MinPrefix < 0 {
 				t.Fatalf("%q gives %+v", data, m)
 			}
-			if got, ok := table.Over(BuiltIn()).Model(m.ID); !ok || got != m {
+			if got, ok := table.Over(BuiltIn()).Model(m.ID); !ok || cmp.Diff(m, got) != "" {
 				t.Fatalf("%q over the built-in table gives %+v, want %+v", data, got, m)
 			}
 		}
-		again, err := Parse("p", written(t, table))
-		slices.SortFunc(table.Models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
+		again, err := Parse("p", table.JSON())
 		if diff := cmp.Diff(table, again); err != nil || diff != "" {
 			t.Fatalf("%q is not read again as itself: %v\n%s", data, err, diff)
 		}
 	})
 }
 
-// written is a table in the format that Parse reads, with its models by name.
-func written(t *testing.T, table Table) []byte {
-	t.Helper()
-	models := map[string]Model{}
-	for _, m := range table.Models {
-		models[m.ID] = m
-	}
-	patterns := map[string]map[string]int64{}
-	for name, tokens := range table.Patterns {
-		patterns[name] = map[string]int64{}
-		for key, n := range map[string]*int64{"input": tokens.Input, "output": tokens.Output, "subagents": tokens.Subagents} {
-			if n != nil {
-				patterns[name][key] = *n
-			}
-		}
-	}
-	file := map[string]any{"models": models, "_pattern_defaults": patterns, "_source": table.Source}
-	if table.AsOf != "" {
-		file["_as_of"] = table.AsOf
-	}
-	body, err := json.Marshal(file)
+func TestPricesOfLongInputAndOfALaterDayAreRead(t *testing.T) {
+	got, err := Parse("p.json", []byte(`{"models": {"m": {"input_per_mtok": 2, "output_per_mtok": 8, "cache_read_per_mtok": 0.5, "web_search_per_1000": 3,
+	 "long_context": [{"above_tokens": 100, "input_per_mtok": 4, "output_per_mtok": 12}],
+	 "from": [{"date": "2027-03-01", "input_per_mtok": 1, "output_per_mtok": 4}], "names": ["n"], "prefixes": ["m-pro"]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return body
+	for name, want := range map[string]int64{"m": 100*2 + 8, "n": 100*2 + 8, "m-pro-latest": 100*2 + 8} {
+		if m, ok := got.Find(name); !ok || m.Cost(Usage{Input: 100, Output: 1}) != want {
+			t.Errorf("%s: %v, want %d", name, ok, want)
+		}
+	}
+	m, _ := got.Model("m")
+	// A cached token of long input keeps its share: 50·4 + 60·1 + 12.
+	if cost := m.Cost(Usage{Input: 50, CacheRead: 60, Output: 1}); cost != 272 {
+		t.Errorf("long input costs %d, want 272", cost)
+	}
+	if later, _ := got.On("2027-03-01").Model("m"); later.Cost(Usage{Input: 100}) != 100 {
+		t.Errorf("later: %+v", later.Rates)
+	}
+}
+
+func TestWhatIsWrongWithLongInputIsSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		`"long_context": {}`:                      "line 1: models: m: long_context: not a list […]",
+		`"long_context": [{"input_per_mtok": 1}]`: "line 1: models: m: long_context: 1: above_tokens: missing; write how long the input is from which these prices count",
+		`"long_context": [{"above_tokens": 5, "input_per_mtok": 1, "output_per_mtok": 1}, {"above_tokens": 5, "input_per_mtok": 1, "output_per_mtok": 1}]`: "line 1: models: m: long_context: 2: above_tokens: not above that of the tier before it",
+		`"from": [{"date": "soon"}]`: "line 1: models: m: from: 1: date: not a day; write YYYY-MM-DD",
+		`"names": "n"`:               "line 1: models: m: names: not a list of texts",
+		`"web_search_per_1000": -1`:  "line 1: models: m: web_search_per_1000: not a number from 0 up; write US dollars per 1,000",
+	} {
+		_, err := Parse("p.json", []byte(`{"models": {"m": {"input_per_mtok": 1, "output_per_mtok": 5, `+text+`}}}`))
+		if err == nil || err.Error() != "prices p.json: "+want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestTheListOfGenaiPricesIsRead(t *testing.T) {
+	const list = `[{"id": "openai", "models": [
+	  {"id": "gpt-x", "match": {"or": [{"equals": "gpt-x"}, {"equals": "gpt-x-codex"}, {"starts_with": "gpt-x-chat"}]},
+	   "prices": {"input_mtok": {"base": 2, "tiers": [{"start": 100, "price": 4}]}, "cache_read_mtok": 0.2, "output_mtok": 10, "web_searches_kcount": 10}},
+	  {"id": "gpt-x-audio", "match": {"equals": "gpt-x-audio"}, "prices": {"input_mtok": 1, "output_mtok": 1}},
+	  {"id": "gpt-free", "match": {"equals": "gpt-free"}, "prices": {}}]},
+	 {"id": "deepseek", "models": [{"id": "deepseek-y", "match": {"equals": "deepseek-y"}, "prices": [
+	   {"prices": {"input_mtok": 1, "output_mtok": 2}},
+	   {"constraint": {"type": "start_date", "start_date": "2026-10-01"}, "prices": {"input_mtok": 1.5, "output_mtok": 3}}]}]},
+	 {"id": "reseller", "models": [{"id": "gpt-z", "match": {"equals": "gpt-z"}, "prices": {"input_mtok": 1, "output_mtok": 1}}]}]`
+	table, err := Parse("data.json", []byte(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, m := range table.Models {
+		ids = append(ids, m.ID)
+	}
+	if diff := cmp.Diff([]string{"gpt-x", "deepseek-y"}, ids); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	x, ok := table.Find("gpt-x-codex")
+	// 50·4 + 60·0.20 + 10 + 10,000, as 110 tokens are more than 100.
+	if cost := x.Cost(Usage{Input: 50, CacheRead: 60, Output: 1, WebSearches: 1}); !ok || cost != 200+12+10+10_000 {
+		t.Errorf("gpt-x costs %d", cost)
+	}
+	for day, want := range map[string]int64{"2026-09-30": 100, "2026-10-01": 150} {
+		if y, _ := table.On(day).Find("deepseek-y"); y.Cost(Usage{Input: 100}) != want {
+			t.Errorf("deepseek-y on %s: %+v, want %d", day, y.Rates, want)
+		}
+	}
 }

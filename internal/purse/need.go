@@ -60,7 +60,7 @@ func (p *Purse) usualNeed() loop.Amount {
 }
 
 // payable refuses a model without a price where money has a cap. One that nobody
-// named is known when it is first asked, unless nobody will say which that is.
+// knows yet is told when it is first asked, unless nobody will say which that is.
 func (p *Purse) payable(standings []loop.Standing) error {
 	if _, known := p.price(p.owner.Model, loop.Usage{Input: 1}); known || p.owner.Model == "" && !p.owner.Untold {
 		return nil

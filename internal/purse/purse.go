@@ -31,7 +31,7 @@ type Owner struct {
 	Loop       string                      // name
 	Workspace  string                      // id
 	Agent      string                      // handle; empty: nobody acts
-	Model      string                      // that the agent asks; empty: nobody named one
+	Model      string                      // that the agent will ask; empty: nobody knows
 	Untold     bool                        // neither a meter nor the agent's program says which models it asked
 }
 
@@ -129,11 +129,10 @@ func lower(a, b int64) int64 {
 	return min(a, b)
 }
 
-// price is what a usage of a model costs, in millionths of a US dollar, and
+// price is what one call of a model costs, in millionths of a US dollar, and
 // whether the model has a price.
 func (p *Purse) price(id string, u loop.Usage) (microUSD int64, known bool) {
-	_, cost := plan.Cost([]loop.ModelUsage{{Model: id, Usage: u}}, p.prices)
-	return cost.MicroUSD, len(cost.Unpriced) == 0
+	return plan.CallCost(id, u, p.prices)
 }
 
 // Reserve is the part of the first decision that takes what the run needs from

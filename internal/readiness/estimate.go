@@ -57,7 +57,7 @@ type Cost struct {
 // before those of the catalogue. The error names the command line's option and
 // the fix.
 func Estimate(t price.Table, w Workload) (Cost, error) {
-	m, ok := t.Model(w.Model)
+	m, ok := t.Find(w.Model)
 	if !ok {
 		return Cost{}, unknownModel(t, w.Model)
 	}

@@ -15,15 +15,15 @@ const (
 	TTL1h   = "1h"
 )
 
-// ttls are from the shortest to the longest; write is the price of the first
-// run of the day as a multiple of the price of input.
+// ttls are from the shortest to the longest; write is what the first run of the day
+// pays for a token.
 var ttls = []struct {
 	name    string
 	minutes float64
-	write   float64
+	write   func(price.Model) float64
 }{
-	{TTL5m, 5, price.CacheWrite5m},
-	{TTL1h, 60, price.CacheWrite1h},
+	{TTL5m, 5, func(m price.Model) float64 { return m.CacheWrite5m }},
+	{TTL1h, 60, func(m price.Model) float64 { return m.CacheWrite1h }},
 }
 
 const minutesPerDay = 1440
@@ -48,10 +48,14 @@ func (c Cost) caching(m price.Model, w Workload) *Caching {
 		k.Reason = fmt.Sprintf("prefix %d < %d", k.Prefix, m.MinPrefix)
 		return k
 	}
+	if m.CacheRead >= m.Input && m.Input > 0 {
+		k.Reason = "cached input of " + m.ID + " costs as much as any other"
+		return k
+	}
 	for _, ttl := range ttls {
 		if interval <= ttl.minutes && (w.TTL == TTLAuto || w.TTL == ttl.name) {
 			k.Beneficial, k.TTL = true, ttl.name
-			k.price(c, m, ttl.write)
+			k.price(c, m, ttl.write(m))
 			return k
 		}
 	}
@@ -64,8 +68,8 @@ func (c Cost) caching(m price.Model, w Workload) *Caching {
 }
 
 func (k *Caching) price(c Cost, m price.Model, write float64) {
-	reads := float64(max(c.RunsPerDay-1, 0) * price.CacheRead)
-	prefix := float64(float64(k.Prefix) / 1e6 * m.Input * (write + reads))
+	reads := float64(max(c.RunsPerDay-1, 0) * m.CacheRead)
+	prefix := float64(float64(k.Prefix) / 1e6 * (write + reads))
 	rest := float64(float64(c.Input-k.Prefix) / 1e6 * m.Input * c.RunsPerDay)
 	output := float64(float64(c.Output) / 1e6 * m.Output * c.RunsPerDay)
 	k.PerDay = (prefix + rest + output) * float64(c.Subagents)

@@ -83,8 +83,11 @@ func unknownModel(t price.Table, id string) error {
 	if ids == nil {
 		return fmt.Errorf("--model: %s has no price, the table is empty; give --pricing with a table that has it", Quote(id))
 	}
-	return fmt.Errorf("--model: %s has no price; %sgive one of %s, or --pricing with a table that has it",
-		Quote(id), orSuggest(id, ids), listed(ids))
+	suggestion := "" // A part of a name is in many, most of them of old models.
+	if near := Nearest(id, ids); near != "" {
+		suggestion = "did you mean " + Printable(near) + "? Or "
+	}
+	return fmt.Errorf("--model: %s has no price; %sadd one with `pawl prices update --file F`; `pawl prices` lists those that are known", Quote(id), suggestion)
 }
 
 func listed(names []string) string { return Printable(strings.Join(names, ", ")) }

@@ -61,8 +61,13 @@ func (s *Seat) Outcome(r agent.Result) agent.Result {
 	if s.serve != nil {
 		s.serve()
 	}
-	if usage, models := s.SoFar(); !usage.Zero() {
+	switch usage, models := s.SoFar(); {
+	case !usage.Zero():
 		r.Usage, r.Models = usage, models
+	case s.models.Asked():
+		// Every call was refused or failed, which costs nothing, whatever the program
+		// thinks that it has sent.
+		r.Usage, r.Models = loop.Usage{Source: loop.UsageMetered}, nil
 	}
 	vendor, recovered := s.models.LastFailure()
 	switch {
@@ -101,7 +106,7 @@ func failure(r agent.Result, vendor loop.Failure) *loop.Failure {
 	switch {
 	case vendor.Class == "" || said == nil && r.Ended != proc.TimedOut:
 		return said // What went wrong in between did not keep it from ending well.
-	case said == nil || !said.Typed || vendor.Typed && vendor.Class == loop.FailureRequest, vendor.Class == loop.FailureDenied:
+	case said == nil || !said.Typed || vendor.Class == loop.FailureDenied || vendor.Typed && (vendor.Class == loop.FailureRequest || vendor.Class == loop.ReasonBudget):
 		if vendor.Text == "" && said != nil {
 			vendor.Text = said.Text
 		}

@@ -20,10 +20,11 @@ func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
 	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
 }
 
-// Denials tells a person of what did not pass. A program that asks its vendor's
+// Denials tells a person of what did not pass: of calls to a model that were not
+// paid for by refused, and of all else by say. A program that asks its vendor's
 // address for something else than a model, or for one of the vendor's tools, does
 // so again and again: each such thing is told once.
-func Denials(say func(string)) func(meter.Denial) {
+func Denials(say, refused func(string)) func(meter.Denial) {
 	var mu sync.Mutex
 	told := map[string]bool{}
 	return func(d meter.Denial) {
@@ -31,7 +32,10 @@ func Denials(say func(string)) func(meter.Denial) {
 		again := (d.Reason == model.ReasonNoCall || d.Reason == model.ReasonModelTool) && told[d.Detail]
 		told[d.Detail] = true
 		mu.Unlock()
-		if !again {
+		switch {
+		case d.Reason == model.ReasonUnpriced, d.Reason == model.ReasonBudget:
+			refused(d.Detail)
+		case !again:
 			say("network: " + d.String())
 		}
 	}

@@ -123,6 +123,25 @@ func unknown(d loop.Definition, name string, drivers map[string]Driver, err erro
 
 func names(drivers map[string]Driver) []string { return slices.Sorted(maps.Keys(drivers)) }
 
+// Asked is the model that the actor asks: the one that is named, else the one that
+// its program asks the provider by itself. The provider is that of the actor's
+// credential; without one it is the definition's, or the driver's usual one.
+// Empty: nobody knows before it asks.
+func (a Actor) Asked(provider string) string {
+	switch {
+	case a.Model != "":
+		return a.Model
+	case a.Command != "":
+		return "" // Another program than the driver's own, or another version of it.
+	case provider != "":
+	case a.Provider != "":
+		provider = credential.Shape(a.Provider, a.BaseURL)
+	case len(a.Profile.Providers) > 0:
+		provider = a.Profile.Providers[0]
+	}
+	return a.Profile.Asks[provider]
+}
+
 // Lines are the command lines that the actor's program is started by, for whoever
 // finds out what has to be visible for them.
 func (a Actor) Lines() []string {

@@ -83,16 +83,19 @@ func TestATurnThatIsRefusedSaysWhatToDo(t *testing.T) {
 }
 
 func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
-	var told []string
-	tell := turn.Denials(func(text string) { told = append(told, text) })
+	var told, refused []string
+	tell := turn.Denials(func(text string) { told = append(told, text) }, func(text string) { refused = append(refused, text) })
 	telemetry := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}
 	news, host := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /news"}, meter.Denial{Reason: "host", Detail: "x"}
 	tool := meter.Denial{Reason: model.ReasonModelTool, Detail: "the tool web_search"}
-	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host, tool, tool} {
+	for _, d := range []meter.Denial{telemetry, telemetry, news, host, host, tool, tool, {Reason: model.ReasonUnpriced, Detail: "m has no price"}} {
 		tell(d)
 	}
 	if len(told) != 5 || !strings.HasPrefix(told[0], loop.NoteDenied) {
 		t.Errorf("told %q, want the first path once and everything else", told)
+	}
+	if diff := cmp.Diff([]string{"m has no price"}, refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 }
 

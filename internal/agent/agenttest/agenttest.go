@@ -345,7 +345,8 @@ func Show(turn Turn) string {
 	if turn.Output != "" {
 		fmt.Fprintf(&b, "beside it %q\n", turn.Output)
 	}
-	return b.String()
+	// What only a meter counts is not written where nothing was counted.
+	return strings.ReplaceAll(b.String(), " Reasoning:0 WebSearches:0 FileSearches:0", "")
 }
 
 func stamp(at time.Time) string {

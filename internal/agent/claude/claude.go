@@ -48,7 +48,7 @@ type Driver struct{}
 // Profile says what the program needs.
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
-		Name: Name, Program: "claude", Home: true, Providers: []string{"anthropic"},
+		Name: Name, Program: "claude", Home: true, Providers: []string{"anthropic"}, Asks: map[string]string{"anthropic": "claude-opus-5-5"},
 		Login: agent.Login{
 			Files:  []string{".claude/.credentials.json"},
 			Hosts:  []string{"api.anthropic.com", "platform.claude.com", "console.anthropic.com"},

@@ -36,6 +36,7 @@ type Driver struct{}
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "gemini", Runtime: []string{"node"}, Home: true, Providers: []string{"gemini"},
+		Asks: map[string]string{"gemini": "gemini-3.1-pro-preview"},
 		Login: agent.Login{
 			Files:  []string{".gemini/oauth_creds.json"},
 			Hosts:  []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "www.googleapis.com"},

@@ -46,6 +46,7 @@ type Driver struct{}
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "opencode", Home: true, Providers: []string{"anthropic", "openai", "gemini"},
+		Asks: map[string]string{"anthropic": "claude-sonnet-4-6", "openai": "gpt-5.6-terra", "gemini": "gemini-3-pro-image-preview"},
 		Login: agent.Login{
 			Files: []string{".local/share/opencode/auth.json"},
 			Hosts: []string{

@@ -32,6 +32,7 @@ type Driver struct{}
 func (Driver) Profile() agent.Profile {
 	return agent.Profile{
 		Name: Name, Program: "qwen", Runtime: []string{"node"}, Home: true, Providers: []string{"openai"},
+		Asks:     map[string]string{"openai": "qwen3.7-max"},
 		Sessions: []string{".qwen/projects"},
 		Install:  "npm install -g @qwen-code/qwen-code",
 	}

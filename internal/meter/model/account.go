@@ -34,7 +34,7 @@ type Account struct {
 	// and is the cause that Cause returns. Nil means that there is no more.
 	More func(ctx context.Context, need loop.Amount) (loop.Amount, error)
 
-	// Price says what a usage of a model costs, in millionths of a US dollar, and
+	// Price says what one call of a model costs, in millionths of a US dollar, and
 	// whether the model has a price. Nil means that no model has one.
 	Price func(model string, u loop.Usage) (microUSD int64, known bool)
 
@@ -123,8 +123,9 @@ func addTo(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
 	byModel[m.Model] = m
 }
 
-// priced is a usage with its price: of the model that answered, or else of the
-// one that was asked, which the provider may have given a longer name.
+// priced is the usage of a call with its price: of the model that answered, or else
+// of the one that was asked, which the provider may have given a longer name. It is
+// booked under the name that has the price.
 func (a *Account) priced(answered, asked string, u loop.Usage) loop.ModelUsage {
 	m := loop.ModelUsage{Model: answered, Usage: u}
 	if m.Model == "" {
@@ -135,7 +136,9 @@ func (a *Account) priced(answered, asked string, u loop.Usage) loop.ModelUsage {
 	}
 	m.MicroUSD, m.Priced = a.Price(m.Model, u)
 	if !m.Priced && asked != m.Model {
-		m.MicroUSD, m.Priced = a.Price(asked, u)
+		if cost, known := a.Price(asked, u); known {
+			m.Model, m.MicroUSD, m.Priced = asked, cost, true
+		}
 	}
 	if !m.Priced {
 		m.MicroUSD = 0

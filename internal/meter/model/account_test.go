@@ -241,7 +241,7 @@ func TestWhatIsToBeKeptIsHeldAtItsHigherPrice(t *testing.T) {
 func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
 	q := asking{model: "new", input: 1, output: 1}
 	a := &Account{Grant: loop.Amount{MicroUSD: 1}, Price: dollar}
-	if _, err := a.open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "prices.json") {
+	if _, err := a.open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "pawl prices update") {
 		t.Errorf("open = %v", err)
 	}
 	if a.Cause() != nil {

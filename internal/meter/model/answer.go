@@ -73,18 +73,30 @@ func (x *exchange) all(resp *http.Response) ([]byte, error) {
 }
 
 // whole passes an answer on that is no stream, once it is charged.
-func (x *exchange) whole(resp *http.Response) {
+func (x *exchange) whole(ctx context.Context, resp *http.Response) {
 	text, err := x.all(resp)
 	if err != nil {
+		if len(text) == 0 {
+			x.unbegun(ctx, err)
+		}
 		// What was lost is charged as text: the usage stands at the end.
 		x.t.text += int64(len(text))
 		x.charge()
 		x.cut(err)
 	}
+	x.t.ended = true
 	x.q.shape.whole(&x.t, text)
 	x.charge()
 	x.outcome(resp)
 	x.reply(resp, x.hide.content(text))
+}
+
+// unbegun releases a call of which the connection failed before the first byte of an
+// answer, which no vendor bills. One that was ended here may have been under way.
+func (x *exchange) unbegun(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, errLarge) {
+		x.c.release()
+	}
 }
 
 // charge settles the call with what it has used, as far as that is known.
@@ -137,9 +149,11 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 	x.hide.header(x.w.Header(), resp.Header)
 	x.w.WriteHeader(resp.StatusCode)
 	_ = x.control.Flush() // The model may think for long before the first event.
+	began := false
 	in := newEvents(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
 	for left := false; ; {
 		raw, data, err := in.next()
+		began = began || len(raw) > 0
 		ours := x.count(data, err)
 		if u, _ := x.t.usage(x.q); !x.c.progress(ctx, x.t.model, u) {
 			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
@@ -156,6 +170,9 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 			return
 		}
 		if err != nil {
+			if !began {
+				x.unbegun(ctx, err)
+			}
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
@@ -171,7 +188,10 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 // for here.
 func (x *exchange) count(data []byte, err error) (ours bool) {
 	switch {
-	case len(data) == 0 || bytes.Equal(data, endOfChat):
+	case len(data) == 0:
+		return false
+	case bytes.Equal(data, endOfChat):
+		x.t.ended = true
 		return false
 	case err != nil && !json.Valid(data):
 		// Half an event cannot be read, and is nobody's mistake.

@@ -57,6 +57,7 @@ func messagesEvent(t *tally, data []byte) bool {
 	if e.Type == "error" && e.Error != nil {
 		t.failure = e.Error
 	}
+	t.ended = t.ended || e.Type == "message_stop"
 	if e.Message.Model != "" {
 		t.model = e.Message.Model
 	}
@@ -83,19 +84,57 @@ func messagesWhole(t *tally, data []byte) {
 	t.messagesUsage(m.Usage)
 }
 
+// messageTokens are the counts of one pass of the model over a request.
+type messageTokens struct {
+	Input    loop.Count `json:"input_tokens"`
+	Output   loop.Count `json:"output_tokens"`
+	Read     loop.Count `json:"cache_read_input_tokens"`
+	Write    loop.Count `json:"cache_creation_input_tokens"`
+	Creation struct {
+		Hour loop.Count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+}
+
+// messagesUsage reads a report. Where a request took several passes, as to compact
+// a conversation that became too long, the numbers at the top leave some out, and
+// the bill is the sum of all.
 func (t *tally) messagesUsage(raw json.RawMessage) {
 	var u struct {
-		Input    loop.Count `json:"input_tokens"`
-		Output   loop.Count `json:"output_tokens"`
-		Read     loop.Count `json:"cache_read_input_tokens"`
-		Write    loop.Count `json:"cache_creation_input_tokens"`
-		Creation struct {
-			Hour loop.Count `json:"ephemeral_1h_input_tokens"`
-		} `json:"cache_creation"`
+		messageTokens
+
+		Iterations []messageTokens `json:"iterations"`
+		Details    struct {
+			Thinking loop.Count `json:"thinking_tokens"`
+		} `json:"output_tokens_details"`
+		Tools struct {
+			Searches loop.Count `json:"web_search_requests"`
+		} `json:"server_tool_use"`
 	}
 	there, bad := report(raw, &u)
 	t.bad = t.bad || bad
-	if there {
-		t.take(said{input: u.Input, output: u.Output, cacheRead: u.Read, cacheWrite: u.Write, cacheWrite1h: u.Creation.Hour})
+	if !there {
+		return
 	}
+	var passes messageTokens
+	for _, pass := range u.Iterations {
+		passes.Input = sumOf(passes.Input, pass.Input)
+		passes.Output = sumOf(passes.Output, pass.Output)
+		passes.Read = sumOf(passes.Read, pass.Read)
+		passes.Write = sumOf(passes.Write, pass.Write)
+		passes.Creation.Hour = sumOf(passes.Creation.Hour, pass.Creation.Hour)
+	}
+	t.take(said{
+		input: largerOf(u.Input, passes.Input), output: largerOf(u.Output, passes.Output),
+		cacheRead: largerOf(u.Read, passes.Read), cacheWrite: largerOf(u.Write, passes.Write),
+		cacheWrite1h: largerOf(u.Creation.Hour, passes.Creation.Hour), reasoning: u.Details.Thinking, web: u.Tools.Searches,
+	})
+}
+
+func sumOf(a, b loop.Count) loop.Count {
+	return loop.Count{N: a.N + b.N, Set: a.Set || b.Set, Bad: a.Bad || b.Bad || a.N+b.N > loop.MostTokens}
+}
+
+// largerOf is the larger of two reports of one count. If either is bad, so is it.
+func largerOf(a, b loop.Count) loop.Count {
+	return loop.Count{N: max(a.N, b.N), Set: a.Set || b.Set, Bad: a.Bad || b.Bad}
 }

@@ -44,7 +44,7 @@ type charge struct {
 type unpricedError struct{ model string }
 
 func (e *unpricedError) Error() string {
-	return fmt.Sprintf("the run has a budget in money and the model %q has no price; add it to prices.json", e.model)
+	return fmt.Sprintf("the run has a budget in money and the model %q has no price: the call was refused; add a price (`pawl prices update --file F`), or name a model that has one", e.model)
 }
 
 // open funds a call, or returns why it cannot be. It waits for calls under way

@@ -93,6 +93,7 @@ type Endpoint struct {
 	via  *http.Transport
 	hide *hider
 	told atomic.Int64
+	used atomic.Bool
 
 	mu         sync.Mutex
 	failure    loop.Failure
@@ -109,6 +110,10 @@ func (e *Endpoint) LastFailure() (f loop.Failure, recovered bool) {
 	defer e.mu.Unlock()
 	return e.failure, e.recovered
 }
+
+// Asked reports whether a call came that spends, also one that was refused or
+// failed: then the account says what was used, if that is nothing too.
+func (e *Endpoint) Asked() bool { return e.used.Load() }
 
 // Stuck reports whether the last call that offered tools failed. That is how an
 // agent acts: no turn that ends well ends with such a call.

@@ -59,10 +59,10 @@ func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 
 func TestAModelWithoutAPriceIsAFailureThatSaysWhatToDo(t *testing.T) {
 	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{MicroUSD: 1}} })
-	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "prices.json") {
+	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "pawl prices update") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
-	if f, _ := r.LastFailure(); f.Class != loop.FailureRequest || !strings.Contains(f.Text, "prices.json") {
+	if f, _ := r.LastFailure(); f.Class != loop.ReasonBudget || !strings.Contains(f.Text, "pawl prices update") {
 		t.Errorf("failure = %+v", f)
 	}
 	wantTold(t, r, ReasonUnpriced)

@@ -64,6 +64,10 @@ func (t *tally) generated(data []byte) {
 					Code length `json:"executableCode"`
 				} `json:"parts"`
 			} `json:"content"`
+			Finish    string `json:"finishReason"`
+			Grounding struct {
+				Searches []string `json:"webSearchQueries"`
+			} `json:"groundingMetadata"`
 		} `json:"candidates"`
 		Usage json.RawMessage `json:"usageMetadata"`
 		Error *vendorError    `json:"error"`
@@ -79,6 +83,8 @@ func (t *tally) generated(data []byte) {
 		t.failure = g.Error
 	}
 	for _, c := range g.Candidates {
+		t.ended = t.ended || c.Finish != ""
+		t.searched(parts{web: int64(len(c.Grounding.Searches))})
 		for _, p := range c.Content.Parts {
 			t.text += int64(p.Text + p.Call + p.Code)
 		}
@@ -106,5 +112,6 @@ func (t *tally) generatedUsage(raw json.RawMessage) {
 	s.output = loop.Count{
 		N: u.Candidates.N + u.Thoughts.N, Set: u.Candidates.Set || u.Thoughts.Set, Bad: u.Candidates.Bad || u.Thoughts.Bad,
 	}
+	s.reasoning = u.Thoughts
 	t.take(s)
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -65,6 +66,7 @@ func (t *tally) completion(data []byte) (usageOnly bool) {
 			Delta   spoken `json:"delta"`
 			Message spoken `json:"message"`
 			Text    length `json:"text"`
+			Finish  string `json:"finish_reason"`
 		} `json:"choices"`
 		Usage json.RawMessage `json:"usage"`
 		Error *vendorError    `json:"error"`
@@ -81,6 +83,7 @@ func (t *tally) completion(data []byte) (usageOnly bool) {
 	}
 	for _, choice := range c.Choices {
 		t.text += choice.Delta.size() + choice.Message.size() + int64(choice.Text)
+		t.ended = t.ended || choice.Finish != ""
 	}
 	there := t.openAIUsage(c.Usage)
 	return there && c.Choices != nil && len(c.Choices) == 0
@@ -92,26 +95,61 @@ type details struct {
 	Write  loop.Count `json:"cache_write_tokens"`
 }
 
+// thoughts are parts of the output.
+type thoughts struct {
+	Reasoning loop.Count `json:"reasoning_tokens"`
+}
+
 func (t *tally) openAIUsage(raw json.RawMessage) (there bool) {
 	var u struct {
 		Prompt        loop.Count `json:"prompt_tokens"`
 		Completion    loop.Count `json:"completion_tokens"`
 		PromptDetails details    `json:"prompt_tokens_details"`
-		Input         loop.Count `json:"input_tokens"`
-		Output        loop.Count `json:"output_tokens"`
-		InputDetails  details    `json:"input_tokens_details"`
+		PromptHit     loop.Count `json:"prompt_cache_hit_tokens"` // DeepSeek
+		CachedBeside  loop.Count `json:"cached_tokens"`           // Moonshot
+		Completed     thoughts   `json:"completion_tokens_details"`
+
+		Input        loop.Count `json:"input_tokens"`
+		Output       loop.Count `json:"output_tokens"`
+		InputDetails details    `json:"input_tokens_details"`
+		Written      thoughts   `json:"output_tokens_details"`
+
+		Total loop.Count `json:"total_tokens"`
+		Tools struct {
+			Searches loop.Count `json:"web_search_requests"`
+		} `json:"server_tool_use"` // OpenRouter
 	}
 	there, bad := report(raw, &u)
 	t.bad = t.bad || bad
 	if !there {
 		return false
 	}
-	s := said{input: u.Prompt, output: u.Completion, cacheRead: u.PromptDetails.Cached, cacheWrite: u.PromptDetails.Write}
-	if u.Input.Set || u.Output.Set {
-		s = said{input: u.Input, output: u.Output, cacheRead: u.InputDetails.Cached, cacheWrite: u.InputDetails.Write}
+	s := said{
+		input: u.Prompt, output: u.Completion, cacheRead: largerOf(u.PromptDetails.Cached, largerOf(u.PromptHit, u.CachedBeside)),
+		cacheWrite: u.PromptDetails.Write, reasoning: u.Completed.Reasoning, web: u.Tools.Searches,
 	}
+	if u.Input.Set || u.Output.Set {
+		s.input, s.output, s.cacheRead, s.cacheWrite, s.reasoning = u.Input, u.Output, u.InputDetails.Cached, u.InputDetails.Write, u.Written.Reasoning
+	}
+	s.output.N += beside(s, u.Total)
 	t.take(s.inclusive())
 	return true
+}
+
+// beside is how many tokens of output a report has beside the output that it
+// names: some servers count thoughts there only in their total, or only by
+// themselves, and bill them like any other output.
+func beside(s said, total loop.Count) int64 {
+	rest := total.N - s.input.N - s.output.N
+	switch cached := s.cacheRead.N + s.cacheWrite.N; {
+	case s.output.Bad || s.input.Bad || s.reasoning.Bad || !s.output.Set:
+		return 0
+	case total.Set && !total.Bad && rest > 0 && (rest != cached || rest == s.reasoning.N):
+		return rest
+	case s.reasoning.N > s.output.N:
+		return s.reasoning.N
+	}
+	return 0
 }
 
 // responses is POST /v1/responses of OpenAI.
@@ -136,6 +174,10 @@ var responses = &shape{
 
 // item is a finished part of an answer.
 type item struct {
+	Type   string `json:"type"`
+	Action struct {
+		Type string `json:"type"`
+	} `json:"action"`
 	Content []struct {
 		Text    length `json:"text"`
 		Refusal length `json:"refusal"`
@@ -151,6 +193,20 @@ func (i item) size() int64 {
 	}
 	return int64(n)
 }
+
+// part is what the item has a fee for. A search of the web that only opens a page
+// that was found has none.
+func (i item) part() (p parts) {
+	switch {
+	case i.Type == "file_search_call":
+		p.file = 1
+	case i.Type == "web_search_call" && (i.Action.Type == "" || i.Action.Type == "search"):
+		p.web = 1
+	}
+	return p
+}
+
+func (p parts) plus(q parts) parts { return parts{p.web + q.web, p.file + q.file} }
 
 // answer is a whole response.
 type answer struct {
@@ -168,10 +224,12 @@ func (t *tally) answer(a answer) {
 		t.failure = a.Error
 	}
 	var size int64
+	var all parts
 	for _, i := range a.Output {
-		size += i.size()
+		size, all = size+i.size(), all.plus(i.part())
 	}
 	t.items = max(t.items, size)
+	t.searched(all)
 	t.openAIUsage(a.Usage)
 }
 
@@ -195,10 +253,13 @@ func responsesEvent(t *tally, data []byte) bool {
 		t.failure = &e.vendorError
 	case e.Type == "response.output_item.done":
 		t.items += e.Item.size()
+		t.parts = t.parts.plus(e.Item.part())
+		t.searched(t.parts)
 	case strings.HasSuffix(e.Type, ".delta") && !strings.Contains(e.Type, "summary") && !strings.Contains(e.Type, "audio"):
 		// A summary of thoughts is not written by the model that is paid for them.
 		t.text += int64(e.Delta)
 	}
+	t.ended = t.ended || slices.Contains([]string{"response.completed", "response.incomplete", "response.failed"}, e.Type)
 	if e.Response != nil {
 		t.answer(*e.Response)
 	}

@@ -72,7 +72,7 @@ var recordings = map[string]recording{
 			`{"type":"message_stop"}`,
 		),
 		model: "claude-opus-4-5-20251101",
-		want:  loop.Usage{Input: 10682, Output: 510, Source: loop.UsageMetered},
+		want:  loop.Usage{Input: 10682, Output: 510, WebSearches: 1, Source: loop.UsageMetered},
 	},
 	"OpenAI Chat Completions, whole": {
 		provider: OpenAI, shape: chat, path: "/v1/chat/completions",
@@ -82,7 +82,7 @@ var recordings = map[string]recording{
 			`"usage":{"prompt_tokens":2006,"completion_tokens":300,"total_tokens":2306,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},` +
 			`"completion_tokens_details":{"reasoning_tokens":256,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default"}`,
 		model: "gpt-4.1-2025-04-14",
-		want:  loop.Usage{Input: 86, Output: 300, CacheRead: 1920, Source: loop.UsageMetered},
+		want:  loop.Usage{Input: 86, Output: 300, CacheRead: 1920, Reasoning: 256, Source: loop.UsageMetered},
 	},
 	"OpenAI Chat Completions, stream": {
 		provider: OpenAI, shape: chat, path: "/v1/chat/completions",
@@ -123,7 +123,7 @@ var recordings = map[string]recording{
 			`{"type":"response.completed","sequence_number":9,"response":{"id":"resp_1","object":"response","status":"completed","error":null,"model":"gpt-5.1-codex-2025-11-13","output":[{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"Hi there"}]}],"usage":{"input_tokens":3700,"input_tokens_details":{"cached_tokens":3072,"cache_write_tokens":128},"output_tokens":411,"output_tokens_details":{"reasoning_tokens":384},"total_tokens":4111}}}`,
 		),
 		model: "gpt-5.1-codex-2025-11-13",
-		want:  loop.Usage{Input: 500, Output: 411, CacheRead: 3072, CacheWrite: 128, Source: loop.UsageMetered},
+		want:  loop.Usage{Input: 500, Output: 411, CacheRead: 3072, CacheWrite: 128, Reasoning: 384, Source: loop.UsageMetered},
 	},
 	"Gemini generateContent, whole": {
 		provider: Gemini, shape: generate, path: "/v1beta/models/gemini-2.5-pro:generateContent",
@@ -132,7 +132,7 @@ var recordings = map[string]recording{
 			`"usageMetadata":{"promptTokenCount":4108,"cachedContentTokenCount":4000,"candidatesTokenCount":100,"thoughtsTokenCount":640,"totalTokenCount":4848,` +
 			`"promptTokensDetails":[{"modality":"TEXT","tokenCount":4108}]},"modelVersion":"gemini-2.5-pro","responseId":"x"}`,
 		model: "gemini-2.5-pro",
-		want:  loop.Usage{Input: 108, Output: 740, CacheRead: 4000, Source: loop.UsageMetered},
+		want:  loop.Usage{Input: 108, Output: 740, CacheRead: 4000, Reasoning: 640, Source: loop.UsageMetered},
 	},
 	"Gemini streamGenerateContent": {
 		provider: Gemini, shape: generate, path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
@@ -144,6 +144,6 @@ var recordings = map[string]recording{
 			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"write_file","args":{"path":"a"}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1008,"toolUsePromptTokenCount":10,"candidatesTokenCount":40,"totalTokenCount":1158,"thoughtsTokenCount":100},"modelVersion":"gemini-2.5-pro"}`,
 		), "\n", "\r\n"),
 		model: "gemini-2.5-pro",
-		want:  loop.Usage{Input: 1018, Output: 140, Source: loop.UsageMetered},
+		want:  loop.Usage{Input: 1018, Output: 140, Reasoning: 100, Source: loop.UsageMetered},
 	},
 }

@@ -170,6 +170,7 @@ func (x *exchange) pass(ctx context.Context) {
 // spend forwards a call that the account has to fund. The client's context may
 // end before that of the call.
 func (x *exchange) spend(client, ctx context.Context) {
+	x.used.Store(true)
 	var err error
 	if x.q, err = readRequest(x.to, x.body); err != nil {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
@@ -206,7 +207,7 @@ func (x *exchange) spend(client, ctx context.Context) {
 		x.stream(client, ctx, resp)
 		return
 	}
-	x.whole(resp)
+	x.whole(ctx, resp)
 }
 
 // unfunded says why a call may not be made.
@@ -217,7 +218,7 @@ func (x *exchange) unfunded(err error) {
 	case !x.heard():
 		panic(http.ErrAbortHandler)
 	case unpriced:
-		x.failed(loop.Failure{Class: loop.FailureRequest, Text: err.Error(), Status: http.StatusForbidden, Typed: true})
+		x.failed(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
 		x.refuse(x.w, refusal{x.final(), ReasonUnpriced, err.Error()})
 	case exhausted:
 		x.refuse(x.w, refusal{x.final(), ReasonBudget, err.Error()})

@@ -30,17 +30,29 @@ type tally struct {
 	inSaid  bool
 	outSaid bool
 	bad     bool // a number was none
+	ended   bool // the event came that ends a stream, or the answer was whole
 
 	text   int64 // bytes that the model wrote
 	items  int64 // the same once more, as finished parts of the answer
+	parts  parts // of them, searches
 	before int64 // of text, when output was last said
 
 	failure *vendorError // that it ended with, in the place where the vendor says so
 }
 
-// said is one report of usage, in tokens that are each counted once.
+// parts are finished parts of an answer that have a fee.
+type parts struct{ web, file int64 }
+
+// said is one report of usage, in tokens that are each counted once, and in
+// searches. Reasoning is a part of output.
 type said struct {
 	input, output, cacheRead, cacheWrite, cacheWrite1h loop.Count
+	reasoning, web, file                               loop.Count
+}
+
+// counts are all numbers of a report.
+func (s said) counts() []loop.Count {
+	return []loop.Count{s.input, s.output, s.cacheRead, s.cacheWrite, s.cacheWrite1h, s.reasoning, s.web, s.file}
 }
 
 // inclusive turns a report in which input holds the cached tokens into one in
@@ -57,7 +69,7 @@ func (s said) inclusive() said {
 
 // take adds a report. Text that came with it has to be counted before.
 func (t *tally) take(s said) {
-	for _, c := range []loop.Count{s.input, s.output, s.cacheRead, s.cacheWrite, s.cacheWrite1h} {
+	for _, c := range s.counts() {
 		t.bad = t.bad || c.Bad
 	}
 	if s.cacheWrite1h.N > s.cacheWrite.N {
@@ -71,10 +83,20 @@ func (t *tally) take(s said) {
 	t.counts.CacheRead = max(t.counts.CacheRead, s.cacheRead.N)
 	t.counts.CacheWrite = max(t.counts.CacheWrite, s.cacheWrite.N)
 	t.counts.CacheWrite1h = max(t.counts.CacheWrite1h, s.cacheWrite1h.N)
+	t.counts.Reasoning = max(t.counts.Reasoning, min(s.reasoning.N, t.counts.Output))
+	t.counts.WebSearches = max(t.counts.WebSearches, s.web.N)
+	t.counts.FileSearches = max(t.counts.FileSearches, s.file.N)
 	t.inSaid = t.inSaid || s.input.Set
 	if s.output.Set {
 		t.outSaid, t.before = true, t.written()
 	}
+}
+
+// searched takes the searches among the finished parts of an answer: those that
+// came one by one, or all of them once more.
+func (t *tally) searched(p parts) {
+	t.counts.WebSearches = max(t.counts.WebSearches, p.web)
+	t.counts.FileSearches = max(t.counts.FileSearches, p.file)
 }
 
 // untouched tells whether the provider said in its answer that it did not take the
@@ -91,6 +113,7 @@ type oddity string
 
 const (
 	oddNumber oddity = "its usage is no number of tokens: the call is charged with all that was held for it"
+	oddCut    oddity = "its answer was cut and its usage cannot be read: the call is charged with what was sent and what came"
 	oddInput  oddity = "it counts far fewer tokens than the request has: they are estimated"
 	oddOutput oddity = "it counts far fewer tokens than the answer has: they are estimated"
 )
@@ -99,18 +122,26 @@ const (
 func (t *tally) usage(q *request) (u loop.Usage, odd oddity) {
 	text := t.written()
 	if t.bad {
-		return loop.Usage{
+		u = loop.Usage{
 			Input:  max(q.input, t.counts.Input+t.counts.CacheRead+t.counts.CacheWrite),
-			Output: max(q.output, tokens(text), t.counts.Output), Source: loop.UsageEstimated,
-		}, oddNumber
+			Output: max(tokens(text), t.counts.Output), Source: loop.UsageEstimated,
+			WebSearches: t.counts.WebSearches, FileSearches: t.counts.FileSearches,
+		}
+		if !t.ended {
+			// It was cut: what was sent and what came is known, and no vendor bills more.
+			return u, oddCut
+		}
+		u.Output = max(u.Output, q.output)
+		return u, oddNumber
 	}
 	u = t.counts
 	u.Source = loop.UsageMetered
 	switch in := u.Input + u.CacheRead + u.CacheWrite; {
 	case !t.inSaid:
-		u = loop.Usage{Input: q.input - q.kept, CacheRead: q.kept, Output: u.Output, Source: loop.UsageEstimated}
+		u.Input, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Source = q.input-q.kept, q.kept, 0, 0, loop.UsageEstimated
 	case tooFew(in, q.plain, mostPerInput):
-		u, odd = loop.Usage{Input: max(q.input, in), Output: u.Output, Source: loop.UsageEstimated}, oddInput
+		u.Input, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Source = max(q.input, in), 0, 0, 0, loop.UsageEstimated
+		odd = oddInput
 	}
 	unsaid := text - t.before
 	switch {
