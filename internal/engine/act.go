@@ -247,15 +247,16 @@ func acted(res agent.Result) string {
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
+	unlocked := c.unlockEffects()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
 			_ = c.tree.Leave()
 		}
 		return // Recover needs the rest.
 	}
-	var err error
+	err := unlocked
 	if c.copied {
-		err = errors.Join(c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
+		err = errors.Join(err, c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
 	}
 	err = errors.Join(err, c.dropMarks())
 	if err != nil {

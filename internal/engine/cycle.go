@@ -78,7 +78,8 @@ type cycle struct {
 	pending []loop.PendingChange // recorded, not yet applied
 	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
 
-	marks *os.File // where the phase is marked for whoever finds this run dead
+	outlet *os.File // the locked file of lockEffects; nil: not locked
+	marks  *os.File // where the phase is marked for whoever finds this run dead
 
 	said *transcript.Transcript
 

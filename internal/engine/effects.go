@@ -34,7 +34,10 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 			c.took(*e)
 			continue
 		}
-		if err := c.one(ctx, kinds, e); err != nil {
+		if err := c.lockEffects(); err != nil {
+			return effects, err
+		}
+		if err := c.applyEffect(ctx, kinds, e); err != nil {
 			return effects, err
 		}
 		if e.State != loop.EffectDone {
@@ -45,10 +48,10 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 	return effects, nil
 }
 
-// one applies one effect: kill switch, durable intent, the thing itself, and
+// applyEffect applies one effect: kill switch, durable intent, the thing itself, and
 // its outcome, which joins the next commit. An effect that was being applied
 // when its process died is looked for first.
-func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
+func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
 	kind, ok := kinds[e.Kind]
 	if !ok {
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
@@ -83,16 +86,22 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 	if err := beforeApply.Hit(ctx); err != nil {
 		return err
 	}
-	result, err := kind.Apply(ctx, *e)
+	result, err := kind.Apply(ctx, *e, c.confirm)
 	if hit := afterApply.Hit(ctx); hit != nil {
 		return hit
 	}
 	if err == nil {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
 	}
-	// An error does not prove that nothing happened.
+	if errors.Is(err, loop.ErrLeaseLost) {
+		return err // Whoever has the run now looks what became of it.
+	}
+	// Any other error does not prove that nothing happened.
 	if found, lookErr := kind.Look(ctx, *e); lookErr == nil && found.Applied {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+	}
+	if errors.Is(err, loop.ErrPaused) {
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
 		c.refusal = f
