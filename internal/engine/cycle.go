@@ -210,5 +210,11 @@ func (c *cycle) stepOf(it *loop.Iteration) loop.Step {
 	return loop.Step{}
 }
 
+// endOf is when an iteration ends: its begin and the time that has passed since,
+// so that a clock that is set in between makes no duration wrong.
+func (c *cycle) endOf(it *loop.Iteration) time.Time {
+	return it.Started.Add(max(0, c.Now().Sub(it.Started)))
+}
+
 // current is the iteration being worked on.
 func (c *cycle) current() *loop.Iteration { return &c.its[len(c.its)-1] }

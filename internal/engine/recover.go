@@ -147,7 +147,7 @@ func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
 	}
 	last, err := r.Events(ctx, c.run.ID, seq-1, 1)
 	if err == nil && len(last) == 1 {
-		c.started = c.Now().Add(-last[0].At.Sub(c.run.Started))
+		c.started = c.Now().Add(-max(0, last[0].At.Sub(c.run.Started)))
 	}
 	return err
 }
