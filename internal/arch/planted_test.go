@@ -176,6 +176,21 @@ var plantedBugs = []planted{
 		"engine.TestAnApprovalOfAnotherDefinitionIsWorthNothing",
 	},
 	{
+		"an effect is not confirmed right before it happens", "internal/engine/effects.go",
+		[][2]string{{"kind.Apply(ctx, e, c.confirm)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
+		"daemon.TestALandingThatWasStoppedAsksForTheSwitchAgain",
+	},
+	{
+		"a run is taken from a process that runs", "internal/engine/recover.go",
+		[][2]string{{"case loop.HolderRunning:\n\t\treturn loop.Holder{}, false, nil", "case loop.HolderRunning:"}},
+		"daemon.TestARunningHolderOfThisHostKeepsItsRunPastItsLease",
+	},
+	{
+		"a stopped process is not ended before its run is taken", "internal/engine/recover.go",
+		[][2]string{{"return r.Holder, true, e.EndHolder(ctx, r.Holder)", "return r.Holder, true, nil"}},
+		"daemon.TestStoppedAtAnyPointOfLandingNothingMovesUnrecorded",
+	},
+	{
 		"an approved command runs on any tree", "internal/engine/answer.go",
 		[][2]string{{"if c.tree.From != a.Tree {", "if a.Tree == \"\" {"}},
 		"engine.TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll",

@@ -107,7 +107,7 @@ func (a *app) stopping(ctx context.Context, do func(*control.Service) (control.S
 func (a *app) withoutStore(
 	ctx context.Context, do func(*control.Service) (control.Switched, error), cause error,
 ) (control.Switched, error) {
-	bare := control.Deps{Now: a.Now, Environ: a.Environ, Alive: func(loop.Holder) bool { return true }}
+	bare := control.Deps{Now: a.Now, Environ: a.Environ, HolderState: func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }}
 	s, err := control.New(ctx, bare, a.dir())
 	if err != nil {
 		return control.Switched{}, err

@@ -177,6 +177,15 @@ func TestEveryEditOfALogIsFoundAtItsLine(t *testing.T) {
 	})
 }
 
+func TestALineThatTheChainWantsIsThatLineThoughTheClockWasSetBack(t *testing.T) {
+	at := time.Date(2026, 9, 3, 8, 0, 0, 0, time.UTC)
+	list := told(3, at)
+	f := compareLog(strings.Join(logOf(list), ""), "log", at.Add(2*time.Hour), list)
+	if len(f.breaks) > 0 || f.lines != 3 || len(f.earlier) != 0 {
+		t.Errorf("%d lines, %d earlier, breaks %v; want the 3 lines of the chain", f.lines, len(f.earlier), f.breaks)
+	}
+}
+
 func TestLinesFromBeforeTheChainAreCountedAndNotVouchedFor(t *testing.T) {
 	at := time.Date(2026, 9, 3, 8, 0, 0, 0, time.UTC)
 	old := "2026-06-22T14:05:00Z run#142 action=reported pr=412 outcome=escalated tokens=18420\n"

@@ -159,7 +159,7 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 		switch {
 		case len(entries) != 1:
 			f.breaks = append(f.breaks, Break{Where: log, Line: n, What: "this is no line of a run", Found: line})
-		case len(f.at) == 0 && entries[0].At.Before(since):
+		case len(f.at) == 0 && entries[0].At.Before(since) && !f.wanted(entries[0].Run, line):
 			f.earlier = append(f.earlier, line)
 		default:
 			f.judge(line, n, entries[0].Run)
@@ -167,6 +167,12 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 	}
 	f.missing(told, n)
 	return f
+}
+
+// wanted reports whether a line is one that the chain wants for the run, whatever
+// its time says: the clock may have been set back.
+func (f *logFound) wanted(run int64, line string) bool {
+	return slices.Contains(f.want[run].lines(f.log), line)
 }
 
 // judge compares the line of a run with what the chain says of it.
@@ -178,7 +184,7 @@ func (f *logFound) judge(line string, n int, run int64) {
 		b.What = fmt.Sprintf("run #%d has no line in the chain", run)
 	case f.at[run] > 0:
 		b.What = fmt.Sprintf("run #%d stands in line %d already", run, f.at[run])
-	case !slices.Contains(a.lines(f.log), line):
+	case !f.wanted(run, line):
 		b.What, b.Want = fmt.Sprintf("the line of run #%d was changed", run), a.lines(f.log)[0]
 	case run < f.last:
 		b.What = fmt.Sprintf("run #%d stands behind run #%d", run, f.last)

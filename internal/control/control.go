@@ -32,8 +32,10 @@ type Deps struct {
 	Now       func() time.Time
 	NewID     func(prefix string) string
 	Environ   []string
-	// Alive reports whether the process behind a holder still lives.
-	Alive func(loop.Holder) bool
+	// HolderState looks at the process behind a holder, and EndHolder kills it
+	// and waits for its end; nil where nothing is stopped.
+	HolderState func(loop.Holder) loop.HolderState
+	EndHolder   func(context.Context, loop.Holder) error
 	// Plain runs small trusted programs.
 	Plain interface {
 		Run(ctx context.Context, s proc.Spec) (proc.Result, error)

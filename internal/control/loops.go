@@ -151,10 +151,10 @@ func (s *Service) liveness(run loop.Run) string {
 		return "idle"
 	case run.State == loop.RunQueued:
 		return "queued"
-	case s.Alive(run.Holder):
-		return "running"
+	case s.HolderState(run.Holder) == loop.HolderDead:
+		return "dead"
 	}
-	return "dead"
+	return "running"
 }
 
 // switches looks at the kill switch files.

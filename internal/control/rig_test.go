@@ -67,14 +67,22 @@ func newRigOn(t *testing.T, database string) *rig {
 			t.Errorf("close store: %v", err)
 		}
 	})
-	alive := func(h loop.Holder) bool { return !proc.SameHost(proc.Identity(h)) || proc.Alive(proc.Identity(h)) }
+	state := func(h loop.Holder) loop.HolderState {
+		switch id := proc.Identity(h); {
+		case !proc.SameHost(id):
+			return loop.HolderElsewhere
+		case !proc.Alive(id):
+			return loop.HolderDead
+		}
+		return loop.HolderRunning
+	}
 	var ids atomic.Int64
 	r := &rig{t: t, self: loop.Holder(proc.Self())}
 	newID := func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) }
 	drivers := map[string]turn.Driver{command.Name: command.Driver{}}
 	d := Deps{
 		Drivers: drivers,
-		Store:   s, Now: sys.Now, NewID: newID, Environ: os.Environ(), Alive: alive, Plain: proc.Plain{},
+		Store:   s, Now: sys.Now, NewID: newID, Environ: os.Environ(), HolderState: state, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 		Engine: engine.New(engine.Deps{
 			Store: s, Now: sys.Now, NewID: newID,
@@ -82,7 +90,7 @@ func newRigOn(t *testing.T, database string) *rig {
 			Effects: func(repo *git.Repo) map[string]engine.Effect {
 				return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 			},
-			Self: r.self, Alive: alive, Survive: proc.KillTagged, Home: t.TempDir(), Environ: os.Environ(),
+			Self: r.self, HolderState: state, Survive: proc.KillTagged, Home: t.TempDir(), Environ: os.Environ(),
 			Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
 		}),
 	}
@@ -95,7 +103,7 @@ func newRigOn(t *testing.T, database string) *rig {
 // without is the same service as it is before there is a store.
 func (r *rig) without() *Service {
 	r.t.Helper()
-	s, err := New(r.t.Context(), Deps{Now: r.Now, Environ: r.Environ, Alive: r.Alive, Plain: r.Plain, Protocols: r.Protocols}, r.Root())
+	s, err := New(r.t.Context(), Deps{Now: r.Now, Environ: r.Environ, HolderState: r.HolderState, Plain: r.Plain, Protocols: r.Protocols}, r.Root())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -314,8 +314,9 @@ func (s *Service) Stop(ctx context.Context, ref, why string) (RunView, error) {
 	return s.Run(ctx, run.ID)
 }
 
-// waitEnded polls until a run has ended. A holder on this host that dies
-// meanwhile leaves the run to Recover, which the caller has run before.
+// waitEnded polls until a run has ended. A holder of this host that died leaves
+// the run to Recover; one that is stopped is ended first, because what it was
+// about to do would happen when it is continued.
 func (s *Service) waitEnded(ctx context.Context, id string) error {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
@@ -323,13 +324,12 @@ func (s *Service) waitEnded(ctx context.Context, id string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		var run loop.Run
-		err := s.view(ctx, func(r *store.Reader) (err error) {
-			run, err = r.Run(ctx, id)
-			return err
-		})
-		if err == nil && (run.State == loop.RunEnded || s.liveness(run) == "dead") {
+		run, err := s.endedRun(ctx, id)
+		if err == nil && run.State == loop.RunEnded {
 			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -340,4 +340,30 @@ func (s *Service) waitEnded(ctx context.Context, id string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// endedRun reads a run, and concludes it if its holder will never do so.
+func (s *Service) endedRun(ctx context.Context, id string) (run loop.Run, err error) {
+	read := func() error {
+		return s.view(ctx, func(r *store.Reader) (err error) {
+			run, err = r.Run(ctx, id)
+			return err
+		})
+	}
+	if err := read(); err != nil || run.State == loop.RunEnded || run.State == loop.RunQueued {
+		return run, err
+	}
+	switch s.HolderState(run.Holder) {
+	case loop.HolderElsewhere, loop.HolderRunning:
+		return run, nil
+	case loop.HolderStopped:
+		if err := s.EndHolder(ctx, run.Holder); err != nil {
+			return run, err
+		}
+	case loop.HolderDead:
+	}
+	if _, err := s.Recover(ctx); err != nil {
+		return run, err
+	}
+	return run, read()
 }

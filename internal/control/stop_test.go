@@ -89,12 +89,13 @@ func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
 	wantFault(t, err, loop.ExitNotFound, "there is no run tidy#2", "", "pawl runs")
 }
 
-func TestStoppingARunWhoseHolderDiedDoesNotWait(t *testing.T) {
+func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 	r := newRig(t)
+	r.define("lost", writesTwo)
 	r.fire("lost", r.dead())
 	v, err := r.Stop(t.Context(), "lost", "ann wants it")
-	if err != nil || v.State != "dead" {
-		t.Errorf("stopped = %s, %v", v.State, err)
+	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted {
+		t.Errorf("stopped = %s %s, %v", v.State, v.Outcome, err)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *site) nothingLeft() {
 	s.t.Helper()
 	for _, pattern := range []string{
 		filepath.Join(s.home, "trees", "*"), filepath.Join(s.home, "trees", ".*"), filepath.Join(s.home, "runs", "*"),
-		filepath.Join(s.root, ".git", "*.lock"), filepath.Join(s.root, ".loops", "fix", ".*"),
+		filepath.Join(s.root, ".git", "*.lock"), filepath.Join(s.root, ".git", "pawl-effects-*"), filepath.Join(s.root, ".loops", "fix", ".*"),
 	} {
 		left, err := filepath.Glob(pattern)
 		if err != nil || len(left) > 0 {

@@ -76,6 +76,11 @@ func child() int {
 			return fail(err)
 		}
 	}
+	if os.Getenv(childEnv) == "kill" {
+		if _, err = s.Kill(ctx, "fix"); err != nil {
+			return fail(err)
+		}
+	}
 	if out.Landing, err = landing(ctx, d, s); err != nil {
 		return fail(err)
 	}
@@ -196,11 +201,7 @@ func (s *site) pawl(verb string, env ...string) *told {
 // try runs a child and returns what it said, or what it failed with.
 func (s *site) try(verb string, env ...string) (*told, string) {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
-	cmd.Dir = s.root
-	cmd.Env = append(os.Environ(), append([]string{
-		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database,
-	}, env...)...)
+	cmd := s.command(verb, env...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -215,6 +216,16 @@ func (s *site) try(verb string, env ...string) (*told, string) {
 		s.t.Fatalf("child said %q: %v", out, err)
 	}
 	return &v, ""
+}
+
+// command is a child that was not started yet.
+func (s *site) command(verb string, env ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.t.Context(), os.Args[0])
+	cmd.Dir = s.root
+	cmd.Env = append(os.Environ(), append([]string{
+		childEnv + "=" + verb, config.EnvHome + "=" + s.home, config.EnvDatabase + "=" + s.database,
+	}, env...)...)
+	return cmd
 }
 
 // hits runs the loop to its end and lists every hit of every fault point, in

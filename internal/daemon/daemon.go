@@ -53,7 +53,8 @@ type Daemon struct {
 func New(ctx context.Context, o Options) (*Daemon, error) {
 	var sys clock.System
 	d := &Daemon{home: o.Settings.Home, deps: control.Deps{
-		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Alive: alive, Plain: proc.Plain{},
+		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Plain: proc.Plain{},
+		HolderState: holderState, EndHolder: endHolder,
 		Drivers:   drivers(),
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}}
@@ -72,7 +73,7 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 				effect.KindPullRequest: effect.NewPullRequest(r, forge.GH{Exec: proc.Plain{}, Environ: o.Environ}),
 			}
 		},
-		Self: self(), Alive: alive, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})
 	return d, nil
 }
@@ -112,12 +113,23 @@ func (d *Daemon) Close() error {
 
 func self() loop.Holder { return loop.Holder(proc.Self()) }
 
-// alive tells whether a holder can still write. Of another host nothing is
-// known here: its lease decides.
-func alive(h loop.Holder) bool {
+// holderState looks at the process behind a holder. Of another host nothing is
+// known here: the lease decides.
+func holderState(h loop.Holder) loop.HolderState {
 	id := proc.Identity(h)
-	return !proc.SameHost(id) || proc.Alive(id)
+	switch {
+	case !proc.SameHost(id):
+		return loop.HolderElsewhere
+	case !proc.Alive(id):
+		return loop.HolderDead
+	case proc.Stopped(id):
+		return loop.HolderStopped
+	}
+	return loop.HolderRunning
 }
+
+// endHolder kills the process behind a holder and waits for its end.
+func endHolder(ctx context.Context, h loop.Holder) error { return proc.Kill(ctx, proc.Identity(h)) }
 
 // newID is sortable by time and unique: 48 bits of milliseconds, 80 random
 // bits, in lower-case base 32.

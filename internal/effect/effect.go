@@ -57,9 +57,12 @@ const ResultCommit = "commit"
 
 // Apply makes the commit and the branch. The commit is the same however often
 // it is made, so only the branch decides whether this happened.
-func (p *Propose) Apply(ctx context.Context, e loop.Effect) (map[string]string, error) {
+func (p *Propose) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	commit, err := p.commit(ctx, e)
 	if err != nil {
+		return nil, err
+	}
+	if err := confirm(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.repo.UpdateRef(ctx, Ref(e.Args[ArgBranch]), commit, ""); err != nil {

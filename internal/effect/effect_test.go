@@ -48,6 +48,9 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// yes confirms every step that cannot be taken back.
+func yes(context.Context) error { return nil }
+
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -78,7 +81,7 @@ func (b *bench) refs(t *testing.T) string {
 
 func (b *bench) apply(t *testing.T, e loop.Effect) string {
 	t.Helper()
-	res, err := b.propose.Apply(t.Context(), e)
+	res, err := b.propose.Apply(t.Context(), e, yes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +139,7 @@ func TestApplyingTwiceChangesNothingAndLookingSettlesIt(t *testing.T) {
 	b := newBench(t)
 	commit := b.apply(t, b.request())
 	before := b.refs(t)
-	if _, err := b.propose.Apply(t.Context(), b.request()); !errors.Is(err, git.ErrRefMoved) || !strings.Contains(err.Error(), "pawl/fix/1") {
+	if _, err := b.propose.Apply(t.Context(), b.request(), yes); !errors.Is(err, git.ErrRefMoved) || !strings.Contains(err.Error(), "pawl/fix/1") {
 		t.Errorf("second Apply = %v, want a moved ref with the branch's name", err)
 	}
 	if found, err := b.propose.Look(t.Context(), b.request()); err != nil || !found.Applied || found.Result[effect.ResultCommit] != commit {
@@ -165,7 +168,7 @@ func TestABranchOfSomebodyElseIsAnErrorAndStaysWhereItIs(t *testing.T) {
 			b := newBench(t)
 			gittest.Run(t, b.dir, "update-ref", "refs/heads/pawl/fix/1", at(t, b))
 			before := b.refs(t)
-			if _, err := b.propose.Apply(t.Context(), b.request()); !errors.Is(err, git.ErrRefMoved) {
+			if _, err := b.propose.Apply(t.Context(), b.request(), yes); !errors.Is(err, git.ErrRefMoved) {
 				t.Errorf("Apply = %v, want a moved ref", err)
 			}
 			found, err := b.propose.Look(t.Context(), b.request())
@@ -209,7 +212,7 @@ func TestOfManyAtOnceOneMakesTheBranch(t *testing.T) {
 	errs := make([]error, 6)
 	var all sync.WaitGroup
 	for i := range errs {
-		all.Go(func() { _, errs[i] = b.propose.Apply(t.Context(), b.request()) })
+		all.Go(func() { _, errs[i] = b.propose.Apply(t.Context(), b.request(), yes) })
 	}
 	all.Wait()
 	made := 0
@@ -246,7 +249,7 @@ func TestARequestThatCannotBeMetLeavesNoBranch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			before := b.refs(t)
-			if res, err := b.propose.Apply(t.Context(), b.request(change...)); err == nil || res != nil {
+			if res, err := b.propose.Apply(t.Context(), b.request(change...), yes); err == nil || res != nil {
 				t.Errorf("Apply = %v, %v; want an error", res, err)
 			}
 			if after := b.refs(t); after != before {

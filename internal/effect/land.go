@@ -48,12 +48,12 @@ var errOtherTree = errors.New("the commit does not hold the gated tree")
 
 // Apply lands. Repeating it is harmless: a branch that is there already stays,
 // and a checkout that a dead process left half-way is finished.
-func (l *Land) Apply(ctx context.Context, e loop.Effect) (map[string]string, error) {
+func (l *Land) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	target, err := l.target(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	err = l.repo.Advance(ctx, git.Advance{Branch: e.Args[ArgBase], Onto: e.Args[ArgOnto], Commit: target, From: e.Args[ArgBranch]})
+	err = l.repo.Advance(ctx, git.Advance{Branch: e.Args[ArgBase], Onto: e.Args[ArgOnto], Commit: target, From: e.Args[ArgBranch], Confirm: confirm})
 	if err != nil {
 		return nil, fmt.Errorf("land %s on %s: %w", e.Args[ArgBranch], e.Args[ArgBase], err)
 	}

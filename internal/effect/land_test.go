@@ -30,7 +30,7 @@ func TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands(t *testing.T) 
 				effect.ArgMessage: "m", effect.ArgWhen: when.UTC().Format(time.RFC3339), effect.ArgBranch: "pawl/x/1",
 			}}
 			land := effect.NewLand(b.repo)
-			if got, err := land.Apply(t.Context(), e); err == nil {
+			if got, err := land.Apply(t.Context(), e, yes); err == nil {
 				t.Errorf("landed %v", got)
 			}
 			if found, err := land.Look(t.Context(), e); err == nil || found.Applied {

@@ -44,7 +44,7 @@ type Push struct {
 func NewPush(repo Sender, environ []string) *Push { return &Push{repo, environ} }
 
 // Apply pushes. A branch that is there already at the commit stays.
-func (p *Push) Apply(ctx context.Context, e loop.Effect) (map[string]string, error) {
+func (p *Push) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	tree, err := p.repo.TreeOf(ctx, e.Args[ArgCommit])
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (p *Push) Apply(ctx context.Context, e loop.Effect) (map[string]string, err
 	if err != nil {
 		return nil, err
 	}
-	err = p.repo.Push(ctx, git.Push{To: to, Commit: e.Args[ArgCommit], Ref: Ref(e.Args[ArgBranch])})
+	err = p.repo.Push(ctx, git.Push{To: to, Commit: e.Args[ArgCommit], Ref: Ref(e.Args[ArgBranch]), Confirm: confirm})
 	return map[string]string{ResultCommit: e.Args[ArgCommit]}, err
 }
 
@@ -95,13 +95,14 @@ type PullRequest struct {
 func NewPullRequest(repo Sender, host Host) *PullRequest { return &PullRequest{repo, host} }
 
 // Apply opens it, unless the branch has one.
-func (p *PullRequest) Apply(ctx context.Context, e loop.Effect) (map[string]string, error) {
+func (p *PullRequest) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	where, err := p.where(e)
 	if err != nil {
 		return nil, err
 	}
 	pr, err := p.host.Open(ctx, forge.PullRequest{
 		Repo: where, Base: e.Args[ArgBase], Head: e.Args[ArgBranch], Title: e.Args[ArgTitle], Body: e.Args[ArgBody],
+		Confirm: confirm,
 	})
 	return map[string]string{ResultURL: pr.URL}, err
 }

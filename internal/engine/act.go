@@ -258,15 +258,16 @@ func (c *cycle) cleanUp(ctx context.Context) {
 	if c.loan != nil {
 		c.loan.Close() // The run did not come to its end: its note is left to Recover.
 	}
+	unlocked := c.unlockEffects()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
 		if c.tree != nil {
 			_ = c.tree.Leave()
 		}
 		return // Recover needs the rest.
 	}
-	var err error
+	err := unlocked
 	if c.copied {
-		err = errors.Join(c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
+		err = errors.Join(err, c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
 	}
 	err = errors.Join(err, c.dropMarks())
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, or(c.run.Snapshot, step.Snapshot), ""
 	step.Attempts++
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
-	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, now
+	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, c.endOf(it)
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
 	settled := plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}

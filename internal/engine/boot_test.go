@@ -124,9 +124,12 @@ func (e commitEffect) commit(ctx context.Context, ef loop.Effect) (string, error
 	return e.repo.Commit(ctx, cand.Tree, []string{ef.Args["base"]}, "agent: one step", time.Unix(1, 0))
 }
 
-func (e commitEffect) Apply(ctx context.Context, ef loop.Effect) (map[string]string, error) {
+func (e commitEffect) Apply(ctx context.Context, ef loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
 	id, err := e.commit(ctx, ef)
 	if err != nil {
+		return nil, err
+	}
+	if err := confirm(ctx); err != nil {
 		return nil, err
 	}
 	return map[string]string{"commit": id}, e.repo.UpdateRef(ctx, "refs/heads/main", id, ef.Args["base"])
@@ -149,7 +152,10 @@ type pushEffect struct {
 	lies         bool // the first push arrives, and then says that it failed
 }
 
-func (e pushEffect) Apply(context.Context, loop.Effect) (map[string]string, error) {
+func (e pushEffect) Apply(ctx context.Context, _ loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
+	if err := confirm(ctx); err != nil {
+		return nil, err
+	}
 	*e.tries++
 	runGit(e.t, e.root, "push", "-q", e.remote, "main")
 	if e.lies {

@@ -24,7 +24,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	rules := c.rules()
 	s := plan.Settle(step, a, c.run.N, rules)
 	it := c.current()
-	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.Now()
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.endOf(it)
 	c.sayWhy(a)
 	c.run.Summary = or(w.report.Summary, c.run.Summary)
 	c.run.Subject = or(w.report.Item, c.run.Subject)
@@ -210,7 +210,7 @@ func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, er
 	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
 	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
-	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.Now()
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.endOf(it)
 	c.settled[step.Key] = true
 	if err := c.record(ctx, s, w, a); err != nil {
 		return nil, err

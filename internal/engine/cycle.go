@@ -86,7 +86,8 @@ type cycle struct {
 	pending []loop.PendingChange // recorded, not yet applied
 	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
 
-	marks *os.File // where the phase is marked for whoever finds this run dead
+	outlet *os.File // the locked file of lockEffects; nil: not locked
+	marks  *os.File // where the phase is marked for whoever finds this run dead
 
 	said *transcript.Transcript
 
@@ -215,6 +216,12 @@ func (c *cycle) stepOf(it *loop.Iteration) loop.Step {
 		}
 	}
 	return loop.Step{}
+}
+
+// endOf is when an iteration ends: its begin and the time that has passed since,
+// so that a clock that is set in between makes no duration wrong.
+func (c *cycle) endOf(it *loop.Iteration) time.Time {
+	return it.Started.Add(max(0, c.Now().Sub(it.Started)))
 }
 
 // current is the iteration being worked on.

@@ -34,7 +34,10 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 			c.took(*e)
 			continue
 		}
-		if err := c.one(ctx, kinds, e); err != nil {
+		if err := c.lockEffects(); err != nil {
+			return effects, err
+		}
+		if err := c.applyEffect(ctx, kinds, e); err != nil {
 			return effects, err
 		}
 		if e.State != loop.EffectDone {
@@ -45,10 +48,10 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 	return effects, nil
 }
 
-// one applies one effect: kill switch, durable intent, the thing itself, and
+// applyEffect applies one effect: kill switch, durable intent, the thing itself, and
 // its outcome, which joins the next commit. An effect that was being applied
 // when its process died is looked for first.
-func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
+func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
 	kind, ok := kinds[e.Kind]
 	if !ok {
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
@@ -90,9 +93,15 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 	if err == nil {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
 	}
-	// An error does not prove that nothing happened.
+	if errors.Is(err, loop.ErrLeaseLost) {
+		return err // Whoever has the run now looks what became of it.
+	}
+	// Any other error does not prove that nothing happened.
 	if found, lookErr := kind.Look(ctx, *e); lookErr == nil && found.Applied {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+	}
+	if errors.Is(err, loop.ErrPaused) {
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
 		c.refusal = f
@@ -109,7 +118,7 @@ func (c *cycle) one(ctx context.Context, kinds map[string]Effect, e *loop.Effect
 // left half-done.
 func (c *cycle) apply(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
 	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest {
-		result, err = kind.Apply(ctx, e)
+		result, err = kind.Apply(ctx, e, c.confirm)
 		return result, nil, err
 	}
 	watched, stop := c.watchWith(ctx, func(w *watcher, ctx context.Context) {
@@ -118,7 +127,7 @@ func (c *cycle) apply(ctx context.Context, kind Effect, e loop.Effect) (result m
 		}
 	})
 	defer stop()
-	result, err = kind.Apply(watched, e)
+	result, err = kind.Apply(watched, e, c.confirm)
 	return result, stopped(watched), err
 }
 

@@ -35,8 +35,10 @@ import (
 
 // Effect is one kind of effect.
 type Effect interface {
-	// Apply makes it happen. An error leaves the outcome unknown until Look.
-	Apply(ctx context.Context, e loop.Effect) (map[string]string, error)
+	// Apply makes it happen. It calls confirm right before the step that cannot
+	// be taken back, and returns its error without taking it. Any other error
+	// leaves the outcome unknown until Look.
+	Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error)
 	// Look finds out whether it happened.
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
@@ -49,15 +51,20 @@ type Exec interface {
 
 // Deps are the parts that an engine is made of. All but Live, Egress, Prices and Sleep are required.
 type Deps struct {
-	Store    *store.Store
-	Now      func() time.Time
-	NewID    func(prefix string) string
-	Exec     Exec
-	Drivers  map[string]turn.Driver
-	Prices   func() (price.Table, error) // read before a run starts; nil: the built-in ones
-	Effects  func(*git.Repo) map[string]Effect
-	Self     loop.Holder
-	Alive    func(loop.Holder) bool // whether the process still lives, as far as this host can tell
+	Store   *store.Store
+	Now     func() time.Time
+	NewID   func(prefix string) string
+	Exec    Exec
+	Drivers map[string]turn.Driver
+	Prices  func() (price.Table, error) // read before a run starts; nil: the built-in ones
+	Effects func(*git.Repo) map[string]Effect
+	Self    loop.Holder
+
+	// HolderState looks at the process behind a holder, and EndHolder kills it and
+	// waits for its end.
+	HolderState func(loop.Holder) loop.HolderState
+	EndHolder   func(context.Context, loop.Holder) error
+
 	Survive  func(ctx context.Context, tag string) (int, error)
 	Home     string   // folder for trees and run files
 	Environ  []string // of this process; what a definition allows is taken from it

@@ -143,7 +143,7 @@ func (c *cycle) judgeOpen(end ending) {
 		if it.Verdict != loop.VerdictIntended {
 			continue
 		}
-		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.Now()
+		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.endOf(&it)
 		c.its[i] = it
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
 	}
@@ -203,7 +203,7 @@ func (c *cycle) release(end ending) {
 }
 
 // spent closes the run's account of time.
-func (c *cycle) spent() { c.run.Spent.Total = c.Now().Sub(c.started) }
+func (c *cycle) spent() { c.run.Spent.Total = max(0, c.Now().Sub(c.started)) }
 
 // enterQuietly changes the phase for whoever watches live; nothing is stored
 // any more.

@@ -192,7 +192,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if err != nil {
 		return ending{}, err
 	}
-	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.Now()
+	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
 	if end.outcome == loop.OutcomeProposed {

@@ -161,7 +161,7 @@ func TestRecoveryAppliesNoEffectWhileTheSwitchIsSet(t *testing.T) {
 func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 	r := one(t)
 	thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
-	r.deps.Alive = func(h loop.Holder) bool { return h != thief }
+	r.deps.HolderState = deadIf(thief)
 	r.engine = engine.New(r.deps)
 	target := r.worker(loop.TierAssisted, nil)
 	r.agent = untilStopped(t, func() { r.steal("lp_w", thief) })
@@ -188,7 +188,7 @@ func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 func TestARunOfANodeThatIsGoneIsRecoveredWhenItsLeaseHasLapsed(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		gone := loop.Holder{PID: 7, Node: "another node"}
-		r.deps.Alive = func(loop.Holder) bool { return true } // As far as this host can tell.
+		r.deps.HolderState = func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
 		r.engine = engine.New(r.deps)
 		target := r.worker(loop.TierAssisted, nil)
 		r.agent = untilStopped(t, func() { r.steal("lp_w", gone) })

@@ -48,13 +48,13 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	dead, ok := e.dead(live)
-	if !ok {
-		return nil, nil
+	dead, ok, err := e.dead(ctx, live)
+	if err != nil || !ok {
+		return nil, err
 	}
 	c, err := e.seize(ctx, t, live, dead)
 	if errors.Is(err, loop.ErrLeaseLost) {
-		return nil, nil // Another process recovers it at this moment.
+		return nil, nil // Another process applies its effects or recovers it at this moment.
 	}
 	if err != nil {
 		return nil, err
@@ -63,34 +63,59 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 }
 
 // dead returns the holder if it can be proven not to write any more, or nobody
-// if its lease may have lapsed: Claim compares that by the database's clock.
-func (e *Engine) dead(r loop.Run) (loop.Holder, bool) {
-	switch {
-	case r.Holder == e.Self:
+// if its lease may have lapsed: Claim compares that by the database's clock. A
+// process of this host that runs keeps its run, however old its lease is: the
+// host may be slow, or its clock may have jumped. One that is stopped past its
+// lease is ended first, because it could be continued between a question and
+// what it does next.
+func (e *Engine) dead(ctx context.Context, r loop.Run) (loop.Holder, bool, error) {
+	if r.Holder == e.Self {
 		_, driving := e.driving.Load(r.ID)
-		return r.Holder, !driving
-	case !e.Alive(r.Holder):
-		return r.Holder, true
+		return r.Holder, !driving, nil
 	}
-	return loop.Holder{}, e.Now().After(r.LeaseUntil)
+	lapsed := e.Now().After(r.LeaseUntil)
+	switch e.HolderState(r.Holder) {
+	case loop.HolderDead:
+		return r.Holder, true, nil
+	case loop.HolderRunning:
+		return loop.Holder{}, false, nil
+	case loop.HolderStopped:
+		if !lapsed {
+			return loop.Holder{}, false, nil
+		}
+		return r.Holder, true, e.EndHolder(ctx, r.Holder)
+	case loop.HolderElsewhere:
+	}
+	return loop.Holder{}, lapsed, nil
 }
 
 // seize takes the run from its dead holder and rebuilds what is known of it.
-func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (*cycle, error) {
-	c := &cycle{
-		Engine: e, t: t, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
+//
+// While somebody applies effects of the run it is ErrLeaseLost: what they come
+// to is not known yet, and so neither is the run's outcome.
+func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
+	c = &cycle{
+		Engine: e, t: t, run: seen, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
 	}
-	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
+	if err := c.lockEffects(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.unlockEffects())
+		}
+	}()
+	err = e.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		c.run, _, err = tx.Claim(ctx, seen.ID, seen.Fence, e.Self, dead)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	c.taken = c.run.State != loop.RunSettling // What was concluded is settled.
 	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
 	if err := afterSeize.Hit(ctx); err != nil {
-		return nil, err
+		return c, err
 	}
 	return c, e.Store.View(ctx, func(r *store.Reader) (err error) {
 		if c.t.Loop, err = r.LoopNamed(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name); err != nil {
@@ -122,7 +147,7 @@ func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
 	}
 	last, err := r.Events(ctx, c.run.ID, seq-1, 1)
 	if err == nil && len(last) == 1 {
-		c.started = c.Now().Add(-last[0].At.Sub(c.run.Started))
+		c.started = c.Now().Add(-max(0, last[0].At.Sub(c.run.Started)))
 	}
 	return err
 }

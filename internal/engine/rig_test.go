@@ -88,12 +88,35 @@ func newRigAt(t *testing.T, database string, now func() time.Time) *rig {
 		Effects: func(repo *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 		},
-		Self: loop.Holder(proc.Self()), Alive: func(h loop.Holder) bool { return proc.Alive(proc.Identity(h)) }, Survive: proc.KillTagged,
+		Self: loop.Holder(proc.Self()), HolderState: stateOf, EndHolder: endHolder, Survive: proc.KillTagged,
 		Home: r.home, Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Live: r.see,
 	}
 	r.engine = engine.New(r.deps)
 	return r
 }
+
+// stateOf tells whether the process of a holder lives; every other host is dead.
+func stateOf(h loop.Holder) loop.HolderState {
+	switch id := proc.Identity(h); {
+	case !proc.Alive(id):
+		return loop.HolderDead
+	case proc.Stopped(id):
+		return loop.HolderStopped
+	}
+	return loop.HolderRunning
+}
+
+// deadIf takes one holder for dead and every other for running.
+func deadIf(gone loop.Holder) func(loop.Holder) loop.HolderState {
+	return func(h loop.Holder) loop.HolderState {
+		if h == gone {
+			return loop.HolderDead
+		}
+		return loop.HolderRunning
+	}
+}
+
+func endHolder(ctx context.Context, h loop.Holder) error { return proc.Kill(ctx, proc.Identity(h)) }
 
 type driverFunc func(ctx context.Context, r agent.Request) (agent.Result, error)
 

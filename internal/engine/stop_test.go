@@ -217,7 +217,7 @@ func TestAnAgentThatHangsIsStoppedAndItsGoodWorkIsJudged(t *testing.T) {
 func TestWhatPassedGoesItsWayWhenTheProcessDiesInALaterItem(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		thief := loop.Holder{PID: 1, Start: 1, Node: r.deps.Self.Node}
-		r.deps.Alive = func(h loop.Holder) bool { return h != thief }
+		r.deps.HolderState = deadIf(thief)
 		r.engine = engine.New(r.deps)
 		target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
 			Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,

@@ -79,7 +79,7 @@ func TestTheSwitchEndsAGateThatWouldNeverEnd(t *testing.T) {
 // slowRemote is an effect that waits for another machine.
 type slowRemote struct{ do fault.Action }
 
-func (s slowRemote) Apply(ctx context.Context, _ loop.Effect) (map[string]string, error) {
+func (s slowRemote) Apply(ctx context.Context, _ loop.Effect, _ func(context.Context) error) (map[string]string, error) {
 	return nil, s.do(ctx)
 }
 

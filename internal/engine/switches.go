@@ -62,7 +62,8 @@ func (c *cycle) pausedAnywhere(ctx context.Context) (*ending, error) {
 	}
 	var set bool
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		_, _, set, err = r.Asked(ctx, c.run.ID)
+		asked, err := r.Asked(ctx, c.run.ID)
+		set = asked.Paused
 		return err
 	})
 	if err != nil || !set {

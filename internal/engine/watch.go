@@ -106,11 +106,11 @@ func (w *watcher) asked(ctx context.Context) (why string, err error) {
 	run := w.c.id.ID
 	if w.since(w.extended) < store.Lease/3 {
 		err = w.c.Store.View(ctx, func(r *store.Reader) error {
-			cancel, fence, paused, err := r.Asked(ctx, run)
-			if err == nil && fence != w.c.id.Fence {
+			asked, err := r.Asked(ctx, run)
+			if err == nil && asked.Fence != w.c.id.Fence {
 				return loop.ErrLeaseLost
 			}
-			if why = cancel; paused {
+			if why = asked.Cancel; asked.Paused {
 				w.cancel(&stopError{storeSwitch})
 			}
 			return err

@@ -40,8 +40,9 @@ type Action func(context.Context) error
 // Parse reads a plan: rules "name[:k]=action" joined by commas. The rule
 // applies to the k-th hit of the point alone (1 when absent), or to that and
 // all later ones as "name:k+=action". Actions are an errno (EIO ENOSPC EROFS
-// EDQUOT EMFILE ENOMEM EACCES), "stall" (blocks for Stall), "panic" and "kill"
-// (SIGKILL to this process). Every name must be a declared point.
+// EDQUOT EMFILE ENOMEM EACCES), "stall" (blocks for Stall), "panic", "kill"
+// (SIGKILL to this process) and "stop" (SIGSTOP to it, until somebody continues
+// it). Every name must be a declared point.
 func Parse(spec string) (*Plan, error) {
 	plan := &Plan{}
 	for text := range strings.SplitSeq(spec, ",") {
@@ -143,6 +144,7 @@ var actions = map[string]Action{
 	"stall":  stall,
 	"panic":  func(context.Context) error { panic("fault: planned panic") },
 	"kill":   kill,
+	"stop":   stop,
 }
 
 func fails(errno syscall.Errno) Action {

@@ -43,6 +43,10 @@ type PullRequest struct {
 	Title string // one line; control characters are dropped
 	Body  string // at most MaxBody bytes are sent
 	Draft bool
+
+	// Confirm is asked right before the forge is; its error opens nothing. Nil
+	// confirms.
+	Confirm func(context.Context) error
 }
 
 // Longest texts in bytes that are sent.
@@ -140,6 +144,11 @@ func (g GH) Open(ctx context.Context, p PullRequest) (PR, error) {
 	}
 	if p.Draft {
 		args = append(args, "--draft")
+	}
+	if p.Confirm != nil {
+		if err := p.Confirm(ctx); err != nil {
+			return PR{}, fmt.Errorf("open pull request of %s: %w", p.Head, err)
+		}
 	}
 	out, err := g.run(ctx, strings.NewReader(body(p.Body)), args...)
 	if err != nil {

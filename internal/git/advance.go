@@ -30,6 +30,10 @@ type Advance struct {
 	Onto   string // the commit at which the branch must be
 	Commit string // the commit at which it is to be, a descendant of Onto
 	From   string // what a person would merge by hand, for the fix; empty means Commit
+
+	// Confirm is asked right before the ref moves, while no other Advance can run
+	// in this checkout; its error leaves the ref where it is. Nil confirms.
+	Confirm func(context.Context) error `json:"-"`
 }
 
 func (a Advance) ref() string { return headPrefix + a.Branch }
@@ -181,6 +185,11 @@ func (r *Repo) advance(ctx context.Context, j *journal, a Advance) error {
 func (r *Repo) moveBranch(ctx context.Context, a Advance) error {
 	if err := beforeMove.Hit(ctx); err != nil {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	if a.Confirm != nil {
+		if err := a.Confirm(ctx); err != nil {
+			return fmt.Errorf("advance %s: %w", a.Branch, err)
+		}
 	}
 	if err := r.UpdateRef(ctx, a.ref(), a.Commit, a.Onto); err != nil {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)

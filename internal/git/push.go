@@ -32,6 +32,10 @@ type Push struct {
 	Commit string
 	Ref    string // full name of the remote branch
 	Under  string // what Ref must begin with; empty means refs/heads/pawl/
+
+	// Confirm is asked right before the remote is reached; its error keeps
+	// everything here. Nil confirms.
+	Confirm func(context.Context) error
 }
 
 // Push sends a commit. It never forces, deletes, or sends tags, other branches
@@ -46,6 +50,11 @@ func (r *Repo) Push(ctx context.Context, p Push) error {
 	}
 	if err := beforePush.Hit(ctx); err != nil {
 		return fmt.Errorf("push %s: %w", p.Ref, err)
+	}
+	if p.Confirm != nil {
+		if err := p.Confirm(ctx); err != nil {
+			return fmt.Errorf("push %s: %w", p.Ref, err)
+		}
 	}
 	_, err := r.contact(ctx, p.To, "-c", "push.pushOption=", "-c", "push.useForceIfIncludes=false",
 		"push", "--porcelain", "--atomic", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--quiet",

@@ -75,6 +75,22 @@ type Holder struct {
 	Node  string `json:"node,omitempty"`  // host name
 }
 
+// HolderState is what this host knows of the process behind a Holder.
+type HolderState int
+
+const (
+	// HolderElsewhere is a process of another host or of an earlier boot: only
+	// its lease tells whether it still acts.
+	HolderElsewhere HolderState = iota
+	// HolderRunning keeps its run, however old its lease is.
+	HolderRunning
+	// HolderStopped was stopped by a signal and does nothing until it is
+	// continued.
+	HolderStopped
+	// HolderDead will never act again.
+	HolderDead
+)
+
 // Spent is wall-clock time of a run by what it was spent on. Agent and Gates
 // are lifetimes of processes; what remains of Total is overhead.
 type Spent struct {

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -22,26 +24,29 @@ import (
 type written struct {
 	file *os.File
 	run  string // id of the run whose changes were written last
-	free func() error
 }
 
+// lockWait is how long another writer of the loop's files is waited for.
+const lockWait = 10 * time.Second
+
 // lock waits for other writers of the loop's files.
-func (m Memory) lock() (*written, error) {
-	dir := filepath.Join(m.Home, "written")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+func (m Memory) lock(ctx context.Context) (*written, error) {
+	path := filepath.Join(m.Home, "written", m.Loop)
+	held := &loop.Fault{
+		Exit: loop.ExitHeld, What: "write the files of loop " + m.Loop,
+		Why: fmt.Sprintf("another process has had %s locked for %s", path, lockWait),
+		Fix: "find it with `fuser " + path + "`; if it is stopped, continue it with `kill -CONT PID` or end it with `kill -9 PID`, then repeat",
 	}
-	f, err := os.OpenFile(filepath.Join(dir, m.Loop), os.O_RDWR|os.O_CREATE, 0o600)
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, held)
+	defer cancel()
+	f, err := flock.Wait(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	w := &written{file: f}
-	if w.free, err = lock(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
 	text, err := io.ReadAll(io.LimitReader(f, 256))
 	if w.run = string(text); err != nil {
-		return nil, errors.Join(err, w.unlock())
+		return nil, errors.Join(err, f.Close())
 	}
 	return w, nil
 }
@@ -58,8 +63,6 @@ func (w *written) wrote(runID string) error {
 	return err
 }
 
-func (w *written) unlock() error { return errors.Join(w.free(), w.file.Close()) }
-
 // Write writes recorded changes into the workspace, in their order up to the one
 // that fails, and says how many of them are there now. All changes of a run that
 // has ended are there once it returns without an error.
@@ -67,11 +70,11 @@ func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingC
 	if len(changes) == 0 {
 		return 0, nil
 	}
-	w, err := m.lock()
+	w, err := m.lock(ctx)
 	if err != nil {
 		return 0, DiskFault(err)
 	}
-	defer func() { err = errors.Join(err, w.unlock()) }()
+	defer func() { err = errors.Join(err, w.file.Close()) }()
 	root, err := os.OpenRoot(m.Root)
 	if err != nil {
 		return 0, err

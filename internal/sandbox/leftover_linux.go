@@ -20,11 +20,17 @@ const (
 	socketPrefix = "/tmp/pawl-" // The path of a socket must not be long.
 )
 
-// claimed takes a name below dir for a self-test.
+// claimed takes a name below dir for a self-test. Another one may sweep at this
+// moment and take the file for left over, before it is locked here: then the
+// next name is tried.
 func claimed(dir string) (name string, claim *os.File, err error) {
-	name = rand.Text()
-	claim, err = flock.Try(filepath.Join(dir, claimPrefix+name))
-	return name, claim, err
+	for {
+		name = rand.Text()
+		claim, err = flock.Try(filepath.Join(dir, claimPrefix+name))
+		if !errors.Is(err, flock.ErrHeld) {
+			return name, claim, err
+		}
+	}
 }
 
 // sweep removes what self-tests left below dir that nobody makes any more.

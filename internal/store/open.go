@@ -81,9 +81,8 @@ func connectSQLite(o Options) (*Store, error) {
 	if err := placeSQLite(o); err != nil {
 		return nil, err
 	}
-	const pragmas = "_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)"
-	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?" + pragmas
-	r, err := sql.Open("sqlite", file+"&_pragma=query_only(1)")
+	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?_pragma=foreign_keys(1)"
+	r, err := sql.Open("sqlite", file+"&_pragma=busy_timeout(10000)&_pragma=query_only(1)")
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Database, err)
 	}
@@ -98,7 +97,9 @@ func connectSQLite(o Options) (*Store, error) {
 	if o.ReadOnly {
 		return s, nil
 	}
-	s.w, err = sql.Open("sqlite", file+"&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+	// SQLite itself tries ever more rarely the longer it has waited, so that who
+	// waits longest gets its turn last: see whileBusy, which begins anew instead.
+	s.w, err = sql.Open("sqlite", file+"&_pragma=busy_timeout(100)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), r.Close())
 	}
@@ -192,7 +193,10 @@ func (s *Store) migrate(ctx context.Context) error {
 	// Several commands may make a fresh store at the same time: who fails because
 	// another was faster goes on from where that one is.
 	for v := int64(-1); ; {
-		_, err := p.Up(ctx)
+		err := whileBusy(ctx, func() error {
+			_, err := p.Up(ctx)
+			return err
+		})
 		if err == nil {
 			return nil
 		}
@@ -228,7 +232,7 @@ func diskTrouble(name string, err error) *loop.Fault {
 		f.Fix = "restore the file from a backup, or move it away to start with an empty store"
 	case sqlite3.SQLITE_BUSY:
 		f.Exit = loop.ExitHeld
-		f.Fix = "another process writes for longer than 10 s: wait for it, or end it"
+		f.Fix = fmt.Sprintf("another process has been writing for %s: wait for it, or end it", Lease)
 	default:
 		return nil
 	}

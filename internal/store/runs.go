@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -146,13 +147,23 @@ func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
 	return n == 1, nil
 }
 
-const asked = `SELECT r.cancel, r.fence, l.paused FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
+const asked = `
+SELECT r.cancel, r.fence, l.paused, r.lease_until_ms - {now} FROM runs r JOIN loops l ON l.id = r.loop_id WHERE r.id = $1`
 
-// Asked returns what its holder watches while an agent works: why the run is to
-// stop, its fence, and whether the loop's switch in the store is set.
-func (r *Reader) Asked(ctx context.Context, id string) (cancel string, fence int64, paused bool, err error) {
-	err = r.row(ctx, asked, id).Scan(&cancel, &fence, &paused)
-	return cancel, fence, paused, err
+// Asked is what the holder of a run watches.
+type Asked struct {
+	Cancel string        // why the run is to stop; empty: it is not
+	Fence  int64         // of whoever holds the run now
+	Paused bool          // the loop's switch in the store is set
+	Lease  time.Duration // what is left of the lease, by the database's clock
+}
+
+// Asked reads what the holder of a run watches.
+func (r *Reader) Asked(ctx context.Context, id string) (a Asked, err error) {
+	var lease int64
+	err = r.row(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease)
+	a.Lease = time.Duration(lease) * time.Millisecond
+	return a, err
 }
 
 const runByID = `SELECT ` + runColumns + ` FROM runs WHERE id = $1`

@@ -24,6 +24,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Lease is how long a holder owns a run without extending its claim.
@@ -135,7 +137,11 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
-	tx, err := s.w.BeginTx(ctx, nil)
+	var tx *sql.Tx
+	err := whileBusy(ctx, func() (err error) {
+		tx, err = s.w.BeginTx(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return s.trouble("begin", err)
 	}
@@ -144,6 +150,21 @@ func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
 		return s.trouble("", err)
 	}
 	return s.trouble("commit", tx.Commit())
+}
+
+// whileBusy calls fn again while another process writes to a SQLite file, for as
+// long as a lease lasts. Every try is as good as the first, so that of many
+// processes none is left out.
+func whileBusy(ctx context.Context, fn func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, Lease)
+	defer cancel()
+	for {
+		err := fn()
+		e, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || e.Code()&0xff != sqlite3.SQLITE_BUSY || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // mostVictims is how often in a row a transaction may be taken back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -133,5 +134,35 @@ func TestATransactionThatIsBegunAnewReturnsNoChangeTwice(t *testing.T) {
 	})
 	if d := cmp.Diff(stored, pending); d != "" || len(stored) != 3 {
 		t.Error(d, len(stored))
+	}
+}
+
+// A writer that another process keeps waiting for longer than SQLite itself
+// waits gets its turn all the same.
+func TestAWriterWaitsForAnotherProcessLongerThanSQLiteDoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	open := func() *store.Store {
+		s, err := store.Open(t.Context(), store.Options{Database: path, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	long, short := open(), open()
+	begun, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- long.Update(t.Context(), func(*store.Tx) error {
+			close(begun)
+			time.Sleep(400 * time.Millisecond) // Four times as long as SQLite waits.
+			return nil
+		})
+	}()
+	<-begun
+	if err := short.Update(t.Context(), func(*store.Tx) error { return nil }); err != nil {
+		t.Errorf("the waiting writer: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the first writer: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ type Process struct {
 	Group   int // its process group
 	Threads int
 	Dead    bool // a zombie, or about to be one
+	Stopped bool // by a signal or a debugger, until it is continued
 }
 
 // Look reads one process. It reports false when there is none.
@@ -44,6 +45,7 @@ func Look(pid int) (Process, bool) {
 		switch i {
 		case state:
 			p.Dead = len(word) == 1 && (word[0] == 'Z' || word[0] == 'X')
+			p.Stopped = len(word) == 1 && (word[0] == 'T' || word[0] == 't')
 		case parent:
 			p.Parent = int(number(word))
 		case group:

@@ -1,0 +1,32 @@
+package engine_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestAClockThatIsSetBackMakesNoDurationNegative(t *testing.T) {
+	var back time.Duration // what somebody has set the wall clock back by
+	r := newRigAt(t, databases["sqlite"](t), func() time.Time { return time.Now().Add(-back).Round(0) })
+	target := r.worker(loop.TierAssisted, nil)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		back = 2 * time.Hour
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	run := r.run(target, engine.Firing{})
+	for _, it := range r.iterations(run.ID) {
+		if it.Ended.Before(it.Started) {
+			t.Errorf("iteration %d ended %s before it began", it.N, it.Started.Sub(it.Ended))
+		}
+	}
+	if run.Spent.Total < 0 || run.Spent.Overhead() < 0 {
+		t.Errorf("spent = %+v", run.Spent)
+	}
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// afterConfirm is between the last question and the step that it is about.
+var afterConfirm = fault.New("engine.effect.confirm.after")
+
+// confirm is asked by every kind of effect right before the step that cannot be
+// taken back. A process may have been stopped for a long time before it gets
+// here: the run may have another holder by now (ErrLeaseLost), or the kill switch
+// may be set (ErrPaused). After it only a stop of this very process can come
+// between, and whoever takes the run ends a stopped process first.
+func (c *cycle) confirm(ctx context.Context) error {
+	if end := c.paused(); end != nil {
+		return fmt.Errorf("%w: %s", loop.ErrPaused, end.detail)
+	}
+	var asked store.Asked
+	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+		asked, err = r.Asked(ctx, c.run.ID)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case asked.Fence != c.run.Fence:
+		return loop.ErrLeaseLost
+	case asked.Paused:
+		return fmt.Errorf("%w: %s", loop.ErrPaused, storeSwitch.detail)
+	case asked.Lease < store.Lease/2: // It must not lapse before the step is taken.
+		err := c.Store.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.Extend(ctx, c.run.ID, c.run.Fence)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return afterConfirm.Hit(ctx)
+}
+
+// effectLock is the file of the git directory that is locked while effects of a
+// run are applied, and while a run is taken from its holder.
+func effectLock(repo *git.Repo, runID string) string {
+	return filepath.Join(repo.GitDir, "pawl-effects-"+runID)
+}
+
+// lockEffects keeps every other process of this host from concluding the run
+// until it ends here. If another has it already, it is taking the run over.
+func (c *cycle) lockEffects() error {
+	if c.outlet != nil {
+		return nil
+	}
+	f, err := flock.Try(effectLock(c.t.Repo, c.run.ID))
+	if errors.Is(err, flock.ErrHeld) {
+		return fmt.Errorf("%w: another process concludes run %s", loop.ErrLeaseLost, c.run.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("lock the effects of run %s: %w", c.run.ID, err)
+	}
+	c.outlet = f
+	return nil
+}
+
+// unlockEffects removes the file while it is still locked, so that nothing is
+// left of a run that has ended.
+func (c *cycle) unlockEffects() error {
+	if c.outlet == nil {
+		return nil
+	}
+	err := errors.Join(os.Remove(c.outlet.Name()), c.outlet.Close())
+	c.outlet = nil
+	return err
+}

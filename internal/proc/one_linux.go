@@ -1,0 +1,64 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/proc/stage"
+)
+
+// IdentityOf returns the identity of a process of this host, or the zero
+// Identity if there is none with the pid.
+func IdentityOf(pid int) Identity {
+	p, ok := stage.Look(pid)
+	if !ok || p.Dead {
+		return Identity{}
+	}
+	id := Self()
+	id.PID, id.Start = pid, p.Start
+	return id
+}
+
+// Stopped reports whether that very process lives on this host and was stopped
+// by a signal or a debugger, so that it does nothing until it is continued.
+func Stopped(id Identity) bool {
+	p, ok := lookUp(id)
+	return ok && p.Stopped
+}
+
+// Kill ends that very process, stopped or not, and returns when it is dead. A
+// process of another host, or one that is dead already, is left alone.
+func Kill(ctx context.Context, id Identity) error {
+	find := func() []stage.Process {
+		if p, ok := lookUp(id); ok {
+			return []stage.Process{p}
+		}
+		return nil
+	}
+	if _, clean := stage.Hunt(find, func() bool { return ctx.Err() != nil }); !clean {
+		return fmt.Errorf("kill process %d: %w", id.PID, context.Cause(ctx))
+	}
+	if Alive(id) {
+		return fmt.Errorf("kill process %d: it belongs to another user", id.PID)
+	}
+	// Its first thread may be gone before the others have closed its files, which
+	// is when its locks end.
+	for {
+		p, ok := stage.Look(id.PID)
+		if !ok || p.Start != id.Start || p.Threads <= 1 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kill process %d: %w", id.PID, context.Cause(ctx))
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// lookUp reads that very process if it lives on this host.
+func lookUp(id Identity) (stage.Process, bool) {
+	p, ok := stage.Look(id.PID)
+	return p, ok && !p.Dead && p.Start == id.Start && SameHost(id)
+}

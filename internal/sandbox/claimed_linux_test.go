@@ -1,0 +1,30 @@
+package sandbox
+
+import (
+	"sync"
+	"testing"
+)
+
+// Many first runs at once, as after an upgrade: each tests the host for itself,
+// and sweeps what it takes for left over.
+func TestSelfTestsThatSweepAtTheSameTimeAllGetTheirNames(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				name, claim, err := claimed(dir)
+				if err != nil {
+					t.Errorf("claimed = %v", err)
+					return
+				}
+				sweep(dir)
+				if err := release(dir, name, claim); err != nil {
+					t.Errorf("release = %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
