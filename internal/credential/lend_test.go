@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/fault"
@@ -231,7 +232,7 @@ func runAndDie(t *testing.T, user string) {
 	write(t, b.copied(), renewedLogin)
 	if os.Getenv("PAWL_CRASH_AT") == "" {
 		os.Stdout.WriteString("renewed\n")
-		select {}
+		time.Sleep(time.Minute) // A select without cases would be a deadlock, and end it.
 	}
 	_, err = loan.Return(t.Context())
 	t.Fatalf("it lives, after %v", err)

@@ -42,7 +42,7 @@ func TestAClaimEndsWithItsProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		os.Stdout.WriteString("held\n")
-		select {}
+		time.Sleep(time.Minute) // A select without cases would be a deadlock, and end it.
 	}
 	path := filepath.Join(t.TempDir(), "claim")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
