@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,15 @@ var driverOf = map[string]string{"anthropic": "claude", "openai": "qwen", "gemin
 // searches is how many lines of each ask for a search.
 var searches = map[string]int{"anthropic": 1, "openai": 3, "gemini": 2}
 
+// searchPrice makes a search the only thing that costs: a cent.
+const searchPrice = `{"models": {
+	"standin-1": {"input_per_mtok": 0, "output_per_mtok": 0, "web_search_per_1000": 10},
+	"gpt-4o-search-preview": {"input_per_mtok": 0, "output_per_mtok": 0, "web_search_per_1000": 10}
+}}`
+
+// centOfSearch is what one search costs, in millionths of a dollar.
+const centOfSearch = 10_000
+
 func TestAttack081InFullNothingIsDoneByTheVendorThatTheDefinitionDoesNotName(t *testing.T) {
 	t.Parallel()
 	for provider, lines := range asks {
@@ -86,6 +96,7 @@ func TestAttack081InFullNothingIsDoneByTheVendorThatTheDefinitionDoesNotName(t *
 				v := cagedIn(t, slices.Concat(os.Environ(), []string{
 					"ANTHROPIC_API_KEY=sk-false-0123456789", "OPENAI_API_KEY=sk-false-0123456789", "GEMINI_API_KEY=sk-false-0123456789",
 				}), "", map[string]string{"agent.sh": obedient(posting), "asks": strings.Join(lines, "\n") + "\n"}, keys...)
+				must(t, os.WriteFile(filepath.Join(v.home, "prices.json"), []byte(searchPrice), 0o600))
 				run := v.runs()
 				answers := v.said(run, "src/answers")
 				refused := len(lines)
@@ -105,6 +116,9 @@ func TestAttack081InFullNothingIsDoneByTheVendorThatTheDefinitionDoesNotName(t *
 				}
 				if told := v.toldOf(run); !strings.Contains(told, "model_tool: ") || !strings.Contains(told, "model_tools: [") {
 					t.Errorf("nothing is told of the refusals:\n%s", told)
+				}
+				if want := int64(searches[provider]) * centOfSearch; allowed && run.Cost.MicroUSD != want {
+					t.Errorf("billed %d millionths of a dollar for the searches, want %d: %+v", run.Cost.MicroUSD, want, run.Cost)
 				}
 				if !allowed && run.Tokens.Source == loop.UsageMetered {
 					t.Errorf("calls that were refused were counted: %+v", run.Tokens)

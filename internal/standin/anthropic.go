@@ -31,13 +31,17 @@ func readAnthropic(m object, _ string) request {
 // usageAnthropic is the usage object with as much of the output as was made.
 func usageAnthropic(a answer, output int64) object {
 	l := a.lies()
-	return object{
+	usage := object{
 		"input_tokens": number(a.usage.Input, l.Input), "output_tokens": number(output, l.Output),
 		"cache_read_input_tokens":     number(a.usage.CacheRead, l.CacheRead),
 		"cache_creation_input_tokens": number(a.usage.CacheWrite, l.CacheWrite),
 		"cache_creation":              object{"ephemeral_5m_input_tokens": number(a.usage.CacheWrite, l.CacheWrite), "ephemeral_1h_input_tokens": 0},
 		"service_tier":                "standard",
 	}
+	if a.found > 0 {
+		usage["server_tool_use"] = object{"web_search_requests": a.found}
+	}
+	return usage
 }
 
 func (a answer) block() object {

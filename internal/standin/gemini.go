@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -54,6 +55,9 @@ func contentGemini(q request, a answer, part object, reason string) object {
 	v := object{"candidates": []any{c}, "modelVersion": q.model, "responseId": fmt.Sprintf("standin-%03d", a.id)}
 	if reason != "" {
 		c["finishReason"] = reason
+		if a.found > 0 {
+			c["groundingMetadata"] = object{"webSearchQueries": slices.Repeat([]string{"x"}, a.found)}
+		}
 		if !a.lies().Missing {
 			v["usageMetadata"] = usageGemini(a)
 		}

@@ -3,6 +3,7 @@ package standin
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ours are the types of tools that a client runs by itself.
@@ -32,4 +33,10 @@ func hosted(shape wire, m object) []string {
 		}
 	}
 	return all
+}
+
+// searching reports whether what a vendor is asked to do is a search of the web.
+func searching(asked string) bool {
+	name := strings.ToLower(strings.ReplaceAll(asked, "_", ""))
+	return strings.HasPrefix(name, "websearch") || strings.HasPrefix(name, "googlesearch")
 }

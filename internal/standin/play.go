@@ -19,6 +19,7 @@ type answer struct {
 	call  *call
 	stop  stop
 	usage Usage
+	found int // searches that the vendor made for it
 	lie   *Lie
 	half  FaultKind // it is cut or stalls half way; empty: it is whole
 	id    int       // differs from those before in the conversation
@@ -39,7 +40,7 @@ func play(ctx context.Context, o *out, shape wire, q request, t Turn) {
 	if t.Usage == nil {
 		t.Usage = &Usage{}
 	}
-	a := answer{text: q.expand(t.Say), flood: t.Flood, usage: *t.Usage, lie: t.Lie, id: q.messages}
+	a := answer{text: q.expand(t.Say), flood: t.Flood, usage: *t.Usage, found: q.searches, lie: t.Lie, id: q.messages}
 	if t.Use != nil {
 		a = a.using(q, *t.Use)
 	}

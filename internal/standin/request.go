@@ -19,6 +19,7 @@ type request struct {
 	result   string // the last of them
 	messages int
 	dir      string // that the client says it works in
+	searches int    // that the vendor itself makes: one where it may
 	usage    bool   // a stream tells its usage; true for all but chat
 }
 

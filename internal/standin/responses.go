@@ -85,7 +85,11 @@ func headResponses(q request, id int, status string) object {
 // doneResponses is the whole response, and the name of the event that says so.
 func doneResponses(q request, a answer, item object) (object, string) {
 	v, name := headResponses(q, a.id, "completed"), "response.completed"
-	v["output"] = []any{item}
+	output := []any{}
+	for n := range a.found {
+		output = append(output, object{"type": "web_search_call", "id": fmt.Sprintf("ws_%03d_%d", a.id, n), "status": "completed", "action": object{"type": "search", "query": "x"}})
+	}
+	v["output"] = append(output, item)
 	if !a.lies().Missing {
 		v["usage"] = usageResponses(a)
 	}

@@ -77,6 +77,9 @@ func (s *Server) answer(r *http.Request, o *out, shape wire, name, path string, 
 	q := shape.read(m, path)
 	q.dir = workingDir(body)
 	asked := hosted(shape, m)
+	if slices.ContainsFunc(asked, searching) {
+		q.searches = 1
+	}
 	q.tools = slices.DeleteFunc(q.tools, func(t tool) bool { return slices.Contains(asked, t.kind) })
 	t, side, step := s.choose(name, q)
 	o.note(func(e *Entry) {

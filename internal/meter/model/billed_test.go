@@ -112,7 +112,14 @@ func TestAnAnswerIsBilledToTheMicroDollar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, c.provider, says(c.answer), func(e *Endpoint) { e.Account = &Account{Price: listPrice} })
-			ask := fmt.Sprintf(`{"model":%q,"max_tokens":4000,"stream":%v}`, c.model, strings.HasPrefix(c.answer, "data:"))
+			ask := `{"generationConfig":{"maxOutputTokens":4000}}`
+			if c.model != "" {
+				most := "max_tokens"
+				if strings.HasSuffix(c.path, "/responses") {
+					most = "max_output_tokens"
+				}
+				ask = fmt.Sprintf(`{"model":%q,%q:4000,"stream":%v}`, c.model, most, strings.HasPrefix(c.answer, "data:"))
+			}
 			if got := r.post(c.path, ask); got.status != http.StatusOK {
 				t.Fatalf("got %d %s", got.status, got.body)
 			}

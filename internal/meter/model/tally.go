@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -135,6 +136,9 @@ func (t *tally) usage(q *request) (u loop.Usage, odd oddity) {
 		return u, oddNumber
 	}
 	u = t.counts
+	if q.shape == chat && slices.Contains(q.hosted, loop.ToolWebSearch) {
+		u.WebSearches = max(u.WebSearches, 1) // Chat completions count no searches: the fee is one for each call.
+	}
 	u.Source = loop.UsageMetered
 	switch in := u.Input + u.CacheRead + u.CacheWrite; {
 	case !t.inSaid:
