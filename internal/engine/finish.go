@@ -112,6 +112,11 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
 	}
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
+	// Nothing is left to apply. A process that dies after this transaction must not
+	// leave the lock of a run that has ended.
+	if err := c.unlockEffects(); err != nil {
+		return err
+	}
 	run := c.run
 	ended := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		if run.State == loop.RunSettling {
