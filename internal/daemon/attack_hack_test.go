@@ -152,11 +152,12 @@ func TestAttack058TestsThatAreGoneOrSkippedAreNoPass(t *testing.T) {
 // forger is a file of Go that prints the lines of a runner before any test has
 // run, and leaves.
 func forger(lines ...string) string {
-	code := "package src\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strings\"\n)\n\nfunc init() {\n\tif !strings.Contains(strings.Join(os.Args, \" \"), \"-test.list\") {\n"
+	var code strings.Builder
+	code.WriteString("package src\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strings\"\n)\n\nfunc init() {\n\tif !strings.Contains(strings.Join(os.Args, \" \"), \"-test.list\") {\n")
 	for _, line := range lines {
-		code += "\t\tfmt.Print(\"\\x16=== RUN   " + line + "\\n\\x16--- PASS: " + line + " (0.00s)\\n\")\n"
+		code.WriteString("\t\tfmt.Print(\"\\x16=== RUN   " + line + "\\n\\x16--- PASS: " + line + " (0.00s)\\n\")\n")
 	}
-	return code + "\t\tfmt.Println(\"PASS\")\n\t\tos.Exit(0)\n\t}\n}\n"
+	return code.String() + "\t\tfmt.Println(\"PASS\")\n\t\tos.Exit(0)\n\t}\n}\n"
 }
 
 func TestAttack058ForgedCountsAreHeldAgainstTheNamesOfTheBase(t *testing.T) {

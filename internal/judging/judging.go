@@ -116,8 +116,11 @@ var unmarked = strings.NewReplacer(outside, "", computed, "", top, "")
 
 type noFiles struct{}
 
+// Read finds nothing.
 func (noFiles) Read(string) ([]byte, error) { return nil, fs.ErrNotExist }
-func (noFiles) Names() ([]string, error)    { return nil, nil }
+
+// Names lists nothing.
+func (noFiles) Names() ([]string, error) { return nil, nil }
 
 // follower collects what is found on the way.
 type follower struct {

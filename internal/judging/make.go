@@ -364,7 +364,7 @@ func (f *follower) makeRule(m *makefileText, file, line string) []int {
 // include follows other makefiles. One that need not exist is protected too,
 // because it could be added; of one whose name is not known the ending is.
 func (f *follower) include(m *makefileText, from, names string) {
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		globs := m.local.globs(name)
 		if dir := path.Dir(from); dir != "." && !unknown(name) {
 			globs = append(globs, m.local.in(dir).globs(name)...)

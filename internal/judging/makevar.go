@@ -1,6 +1,7 @@
 package judging
 
 import (
+	"maps"
 	"path"
 	"strings"
 )
@@ -105,7 +106,7 @@ func (f *follower) reference(m *makefileText, inner string, auto map[string]stri
 // substitute is patsubst. What it is not known from keeps the ending.
 func substitute(from, to, text string) string {
 	var words []string
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		stem, ok := stemOf(from, w)
 		switch {
 		case unknown(w):
@@ -196,7 +197,7 @@ func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[str
 			return "", true
 		}
 		var all []string
-		for _, w := range strings.Fields(arg(1)) {
+		for w := range strings.FieldsSeq(arg(1)) {
 			inner := map[string]string{strings.TrimSpace(arg(0)): w}
 			for k, v := range auto {
 				if _, ok := inner[k]; !ok {
@@ -208,9 +209,7 @@ func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[str
 		return strings.Join(all, " "), true
 	case "call":
 		inner := map[string]string{}
-		for k, v := range auto {
-			inner[k] = v
-		}
+		maps.Copy(inner, auto)
 		for i := range args {
 			inner[string(rune('0'+min(i, 9)))] = arg(i)
 		}

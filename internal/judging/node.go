@@ -176,7 +176,7 @@ func (f *follower) manifestScripts(sh *shellState, file string, names, args []st
 		for _, script := range slices.Sorted(maps.Keys(m.Scripts)) {
 			bare := strings.TrimPrefix(strings.TrimPrefix(script, "pre"), "post")
 			same, _ := path.Match(strings.ReplaceAll(name, ":", "/"), strings.ReplaceAll(script, ":", "/"))
-			if script != name && bare != name && !(same && strings.Contains(name, "*")) {
+			if script != name && bare != name && (!same || !strings.Contains(name, "*")) {
 				continue
 			}
 			f.programs[file] = true

@@ -263,14 +263,13 @@ func reader(s *syntax.Stmt) *syntax.CallExpr {
 
 func (f *follower) redirected(sh *shellState, redirs []*syntax.Redirect, call *syntax.CallExpr, feeds map[*syntax.CallExpr]feed) {
 	for _, r := range redirs {
-		switch r.Op {
-		case syntax.RdrIn:
+		switch {
+		case r.Op == syntax.RdrIn:
 			feeds[call] = feed{files: f.values(sh, r.Word), any: true}
-		case syntax.Hdoc, syntax.DashHdoc:
+		case r.Op == syntax.Hdoc, r.Op == syntax.DashHdoc:
 			feeds[call] = feed{text: f.values(sh, r.Hdoc)[0], any: true}
-		case syntax.WordHdoc:
+		case r.Op == syntax.WordHdoc:
 			feeds[call] = feed{text: f.values(sh, r.Word)[0], any: true}
-		default:
 		}
 	}
 }

@@ -109,20 +109,18 @@ func blurred(values []string) []string {
 }
 
 func (f *follower) expanded(sh *shellState, values []string, e *syntax.Expansion) []string {
-	switch e.Op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+	switch op := e.Op; {
+	case op == syntax.DefaultUnset, op == syntax.DefaultUnsetOrNull, op == syntax.AssignUnset, op == syntax.AssignUnsetOrNull:
 		if slices.Equal(values, []string{outside}) {
 			return f.values(sh, e.Word)
 		}
 		return values
-	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+	case op == syntax.ErrorUnset, op == syntax.ErrorUnsetOrNull:
 		return values
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+	case op == syntax.AlternateUnset, op == syntax.AlternateUnsetOrNull:
 		return append(f.values(sh, e.Word), "")
-	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
-		if slices.Equal(f.values(sh, e.Word), []string{"/*"}) && e.Op == syntax.RemSmallSuffix {
-			return dirsOf(values)
-		}
+	case op == syntax.RemSmallSuffix && slices.Equal(f.values(sh, e.Word), []string{"/*"}):
+		return dirsOf(values)
 	}
 	return blurred(values)
 }

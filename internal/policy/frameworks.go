@@ -85,7 +85,8 @@ var frameworks = []framework{
 	{"insta", "https://insta.rs/docs/snapshot-types/", []string{"**/*.snap", "**/*.snap.new"}, nil},
 	{
 		"maven surefire", "https://maven.apache.org/surefire/maven-surefire-plugin/examples/inclusion-exclusion.html",
-		[]string{"**/Test*.java", "**/*Test.java", "**/*Tests.java", "**/*TestCase.java"}, nil,
+		[]string{"**/Test*.java", "**/*Test.java", "**/*Tests.java", "**/*TestCase.java"},
+		nil,
 	},
 	{"maven failsafe", "https://maven.apache.org/surefire/maven-failsafe-plugin/examples/inclusion-exclusion.html", []string{"**/IT*.java", "**/*IT.java", "**/*ITCase.java"}, nil},
 	{

@@ -80,7 +80,7 @@ func TestAttack056NamesThatFrameworksTakeByDefaultAreProtectedAndTakenFromBase(t
 		if foundBy[f.name] == "" {
 			t.Errorf("%s: no file of it is tried", f.name)
 		}
-		for _, path := range strings.Fields(foundBy[f.name]) {
+		for path := range strings.FieldsSeq(foundBy[f.name]) {
 			own := slices.ContainsFunc(slices.Concat(f.tests, f.configs), func(glob string) bool { return match(foldName(glob), foldName(path)) })
 			if v := s.Judge(path); !own || v.Allowed || v.Code != CodeProtected {
 				t.Errorf("%s: Judge(%q) = %+v, its own glob: %v; want protected", f.name, path, v, own)
@@ -112,7 +112,7 @@ func TestAttack056WhatPythonLoadsByItselfIsProtectedInEachOfItsForms(t *testing.
 // Names that a glob of tests could take by chance.
 func TestOrdinarySourceIsNoTest(t *testing.T) {
 	s := scopeOf(t, "**/*", "*", "src/**", "docs/**")
-	for _, path := range strings.Fields(`
+	for path := range strings.FieldsSeq(`
 		main.go cmd/app/main.go internal/spec/spec.go internal/testing.go internal/latest.go pkg/contest/contest.go api/jobspec.go api/JobSpec.go pkg/golden.go
 		src/app.py src/latest.py src/attest.py src/specs.py src/contest/models.py src/inspector.py src/spec.py src/PodSpec.py manage.py src/fixture.py
 		src/index.js src/app.tsx src/latest.ts src/contest.ts src/tester.js src/inspect.js src/special.js src/testimonials.tsx src/spectrum.ts src/request.ts

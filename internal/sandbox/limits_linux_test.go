@@ -104,9 +104,12 @@ func denyProcessLimits(t *testing.T) {
 		end              = unix.BPF_RET | unix.BPF_K
 	)
 	code := []unix.SockFilter{
-		{Code: load, K: call}, {Code: equal, K: unix.SYS_PRLIMIT64, Jf: 5},
-		{Code: load, K: arg1}, {Code: equal, K: unix.RLIMIT_NPROC, Jf: 3},
-		{Code: load, K: arg2}, {Code: equal, K: 0, Jt: 1},
+		{Code: load, K: call},
+		{Code: equal, K: unix.SYS_PRLIMIT64, Jf: 5},
+		{Code: load, K: arg1},
+		{Code: equal, K: unix.RLIMIT_NPROC, Jf: 3},
+		{Code: load, K: arg2},
+		{Code: equal, K: 0, Jt: 1},
 		{Code: end, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 		{Code: end, K: unix.SECCOMP_RET_ALLOW},
 	}

@@ -150,7 +150,7 @@ func (m *measure) folder(ctx context.Context, dir, name string, depth int) error
 	}
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil //nolint:nilerr // It is gone, or nobody but its programs can look into it.
+		return nil // It is gone, or nobody but its programs can look into it.
 	}
 	defer f.Close()
 	for {
@@ -162,7 +162,7 @@ func (m *measure) folder(ctx context.Context, dir, name string, depth int) error
 			}
 		}
 		if err != nil || len(entries) == 0 {
-			return nil //nolint:nilerr // The end, or as above.
+			return nil
 		}
 	}
 }

@@ -162,6 +162,7 @@ type stoppable struct {
 	ctx context.Context //nolint:containedctx // It lives as long as one copy is made.
 }
 
+// Open opens a file unless the context has ended.
 func (s stoppable) Open(name string) (fs.File, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)

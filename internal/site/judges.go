@@ -39,8 +39,11 @@ type treeOf struct {
 	names func() ([]string, error)
 }
 
+// Read returns the content of a file of the tree.
 func (t treeOf) Read(name string) ([]byte, error) { return t.read(name) }
-func (t treeOf) Names() ([]string, error)         { return t.names() }
+
+// Names lists the files of the tree.
+func (t treeOf) Names() ([]string, error) { return t.names() }
 
 // baseTree reads the files of a commit.
 func baseTree(ctx context.Context, repo *git.Repo, commit string) treeOf {

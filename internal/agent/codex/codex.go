@@ -165,22 +165,23 @@ func configuration(r agent.Request) string {
 		text, _ := json.Marshal(v) // Texts and lists of them can always be written.
 		return string(text)
 	}
-	text := fmt.Sprintf("web_search = %q\n", search)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("web_search = %q\n", search))
 	if r.Effort != "" {
-		text += fmt.Sprintf("model_reasoning_effort = %s\n", quote(r.Effort))
+		text.WriteString(fmt.Sprintf("model_reasoning_effort = %s\n", quote(r.Effort)))
 	}
-	text += settings + // The last table of the settings is [features].
-		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(r.Dir))
+	text.WriteString(settings + // The last table of the settings is [features].
+		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(r.Dir)))
 	for _, s := range r.Servers {
-		text += fmt.Sprintf("\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name)
+		text.WriteString(fmt.Sprintf("\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name))
 		if s.URL != "" {
-			text += fmt.Sprintf("url = %s\n", quote(s.URL))
+			text.WriteString(fmt.Sprintf("url = %s\n", quote(s.URL)))
 		} else {
-			text += fmt.Sprintf("command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:]))
+			text.WriteString(fmt.Sprintf("command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:])))
 		}
 	}
 	if models.URL == "" {
-		return text
+		return text.String()
 	}
 	return fmt.Sprintf(`model_provider = %[1]q
 %[2]s
@@ -191,7 +192,7 @@ env_key = %[4]q
 wire_api = "responses"
 request_max_retries = 2
 stream_max_retries = 2
-`, provider, text, quote(models.URL+"/v1"), keyVariable)
+`, provider, text.String(), quote(models.URL+"/v1"), keyVariable)
 }
 
 // unable reports whether the program ended before it could be talked with.

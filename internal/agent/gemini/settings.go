@@ -45,13 +45,13 @@ priority = 200
 
 // rulesOf are the rules with the vendor's tools that the definition allows.
 func rulesOf(r agent.Request) string {
-	hosted := ""
+	var hosted strings.Builder
 	for _, t := range hostedTools {
 		if r.Allows(t.allowed) {
-			hosted += ", \"" + t.name + "\""
+			hosted.WriteString(", \"" + t.name + "\"")
 		}
 	}
-	return fmt.Sprintf(rules, hosted)
+	return fmt.Sprintf(rules, hosted.String())
 }
 
 var hostedTools = []struct {
