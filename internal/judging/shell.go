@@ -263,12 +263,13 @@ func reader(s *syntax.Stmt) *syntax.CallExpr {
 
 func (f *follower) redirected(sh *shellState, redirs []*syntax.Redirect, call *syntax.CallExpr, feeds map[*syntax.CallExpr]feed) {
 	for _, r := range redirs {
-		switch {
-		case r.Op == syntax.RdrIn:
+		if r.Op == syntax.RdrIn {
 			feeds[call] = feed{files: f.values(sh, r.Word), any: true}
-		case r.Op == syntax.Hdoc, r.Op == syntax.DashHdoc:
+		}
+		if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 			feeds[call] = feed{text: f.values(sh, r.Hdoc)[0], any: true}
-		case r.Op == syntax.WordHdoc:
+		}
+		if r.Op == syntax.WordHdoc {
 			feeds[call] = feed{text: f.values(sh, r.Word)[0], any: true}
 		}
 	}

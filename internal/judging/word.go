@@ -109,17 +109,18 @@ func blurred(values []string) []string {
 }
 
 func (f *follower) expanded(sh *shellState, values []string, e *syntax.Expansion) []string {
-	switch op := e.Op; {
-	case op == syntax.DefaultUnset, op == syntax.DefaultUnsetOrNull, op == syntax.AssignUnset, op == syntax.AssignUnsetOrNull:
+	is := func(ops ...syntax.ParExpOperator) bool { return slices.Contains(ops, e.Op) }
+	switch {
+	case is(syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull):
 		if slices.Equal(values, []string{outside}) {
 			return f.values(sh, e.Word)
 		}
 		return values
-	case op == syntax.ErrorUnset, op == syntax.ErrorUnsetOrNull:
+	case is(syntax.ErrorUnset, syntax.ErrorUnsetOrNull):
 		return values
-	case op == syntax.AlternateUnset, op == syntax.AlternateUnsetOrNull:
+	case is(syntax.AlternateUnset, syntax.AlternateUnsetOrNull):
 		return append(f.values(sh, e.Word), "")
-	case op == syntax.RemSmallSuffix && slices.Equal(f.values(sh, e.Word), []string{"/*"}):
+	case is(syntax.RemSmallSuffix) && slices.Equal(f.values(sh, e.Word), []string{"/*"}):
 		return dirsOf(values)
 	}
 	return blurred(values)
