@@ -58,15 +58,15 @@ func (c copier) entry(name string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	switch info.Mode().Type() {
-	case fs.ModeDir:
+	switch mode := info.Mode(); {
+	case mode.IsDir():
 		err = c.to.Mkdir(name, 0o755)
-	case fs.ModeSymlink:
+	case mode.Type() == fs.ModeSymlink:
 		var target string
 		if target, err = c.from.Readlink(name); err == nil {
 			err = c.to.Symlink(target, name)
 		}
-	case 0:
+	case mode.IsRegular():
 		err = c.file(name, info)
 	default:
 		return nil
