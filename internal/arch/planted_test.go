@@ -344,6 +344,16 @@ var plantedBugs = []planted{
 		"sandbox.TestAProgramHasItsBoundsFromItsFirstInstructionOn",
 	},
 	{
+		"what was prepared counts as unchanged whatever it holds", "internal/workspace/push.go",
+		[][2]string{{"return was.Size() == info.Size() && same(layer, p.tree, name)", "return same(layer, layer, name)"}},
+		"workspace.TestWhatIsPushedIntoADirectoryIsNoChangeOfIt",
+	},
+	{
+		"folders above what is protected in a plain tree can be moved", "internal/sandbox/root_linux.go",
+		[][2]string{{"for _, path := range slices.Concat(b.Protect, b.Masks) {\n\t\tfor dir", "for _, path := range b.Masks {\n\t\tfor dir"}},
+		"sandbox.TestAProtectedFileOfAPlainTreeStaysWhereItIs",
+	},
+	{
 		"a look at a large folder goes on after the switch", "internal/workspace/judge.go",
 		[][2]string{{"\t\tif j.ctx.Err() != nil {\n\t\t\treturn context.Cause(j.ctx)\n", "\t\tif j.full {\n\t\t\treturn context.Cause(j.ctx)\n"}},
 		"workspace.TestALookAtAFolderWithManyFilesEndsWithItsContext",

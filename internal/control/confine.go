@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,11 +31,11 @@ func Confines(ctx context.Context, home, tier string) error {
 // promises. It writes nothing that stays.
 func (d Doctor) Sandbox(ctx context.Context, tier string) []DoctorRow {
 	var rows []DoctorRow
-	dir, err := os.MkdirTemp("", "pawl-sandbox-")
+	dir, done, err := d.anyHome()
 	if err != nil {
 		return []DoctorRow{{State: readiness.StateBad, Check: "sandbox", Detail: err.Error(), Fix: "see whether " + os.TempDir() + " can be written"}}
 	}
-	defer func() { _ = sandbox.Discard(dir) }()
+	defer done()
 	result, err := sandbox.Test(ctx, sandbox.Tier(tier), dir)
 	for _, r := range result.Rows {
 		row := DoctorRow{State: readiness.StateOK, Check: r.Action, Detail: string(r.Got)}
@@ -51,7 +52,31 @@ func (d Doctor) Sandbox(ctx context.Context, tier string) []DoctorRow {
 	if err != nil || len(result.Failed()) > 0 {
 		d.confines(ctx, sandbox.Tier(tier), func(state, check, detail, fix string) { whole = DoctorRow{"", state, check, detail, fix} })
 	}
+	if none := result.NoLayers; none != nil {
+		rows = append(rows, copiesRow(none))
+	}
 	return append(rows, whole)
+}
+
+// copiesRow says what it means that no layers can be mounted.
+func copiesRow(none *sandbox.NoLayers) DoctorRow {
+	return DoctorRow{
+		State: readiness.StateWarn, Check: "copies",
+		Detail: "each run works in a complete copy of the repository, and its build caches start empty: " + none.Why, Fix: none.Fix + "; runs start faster with layers",
+	}
+}
+
+// anyHome is pawl's home or, because who only looks makes none, a folder that goes
+// with done. That is beside where the home would be, if it can be made there:
+// what copies can be made of depends on the file system.
+func (d Doctor) anyHome() (dir string, done func(), err error) {
+	if _, err := os.Stat(d.Home); err == nil {
+		return d.Home, func() {}, nil
+	}
+	if dir, err = os.MkdirTemp(filepath.Dir(d.Home), ".pawl-home-"); err != nil {
+		dir, err = os.MkdirTemp("", "pawl-home-")
+	}
+	return dir, func() { _ = sandbox.Discard(dir) }, err
 }
 
 // sandbox says what confines a run of the definition, and whether it can.
@@ -73,18 +98,19 @@ func (d Doctor) sandbox(ctx context.Context, def loop.Definition, add adder) {
 
 // confines says whether this machine keeps what a tier promises.
 func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
-	home := d.Home
-	if _, err := os.Stat(home); err != nil {
-		// Who only looks leaves no home behind.
-		if home, err = os.MkdirTemp("", "pawl-home-"); err != nil {
-			add(readiness.StateBad, "sandbox", err.Error(), "see whether "+os.TempDir()+" can be written")
-			return
-		}
-		defer func() { _ = sandbox.Discard(home) }()
+	home, done, err := d.anyHome()
+	if err != nil {
+		add(readiness.StateBad, "sandbox", err.Error(), "see whether "+os.TempDir()+" can be written")
+		return
 	}
-	err := sandbox.Check(ctx, home, tier)
+	defer done()
+	err = sandbox.Check(ctx, home, tier)
 	if err == nil {
 		add(readiness.StateOK, "sandbox", string(tier)+": its self-test passed on this machine", "")
+		if none := sandbox.Layerless(home); tier.Mounts() && none != nil {
+			row := copiesRow(none)
+			add(row.State, row.Check, row.Detail, row.Fix)
+		}
 		return
 	}
 	why, fix := err.Error(), "set sandbox: external inside of a container, or sandbox: none to run without confinement"

@@ -34,7 +34,7 @@ type machine struct {
 func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q cannot be had on this host", tier), Err: err}
 	for _, cause := range []func(Tier, error, []Row) (why, fix string){
-		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer, m.fileSystem,
+		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer,
 	} {
 		if f.Why, f.Fix = cause(tier, err, failed); f.Why != "" {
 			return f
@@ -155,20 +155,6 @@ func (m machine) inContainer(_ Tier, err error, _ []Row) (why, fix string) {
 	}
 	return "the container (" + m.Container + ") " + strings.Join(causes, " and "),
 		fix + "; or, if the container is confinement enough, write sandbox: external"
-}
-
-// fileSystem is one that cannot be the upper layer of an overlay.
-func (m machine) fileSystem(_ Tier, err error, _ []Row) (why, fix string) {
-	refused, ok := errors.AsType[*SetupError](err)
-	if !ok || !strings.Contains(refused.Step, "overlay") {
-		return "", ""
-	}
-	if errors.Is(err, syscall.ENODEV) {
-		return "this kernel has no overlay file system, or may not load the module for it",
-			"sudo modprobe overlay && echo overlay | sudo tee /etc/modules-load.d/pawl.conf; in a container, on its host"
-	}
-	return "the file system of " + m.Home + " takes no layers over it (" + refused.Error() + ")",
-		"set PAWL_HOME to a directory on ext4, xfs or btrfs, in a container to a volume"
 }
 
 // older reports whether the kernel is older than a version. One whose release

@@ -26,7 +26,6 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 	denied := fmt.Errorf("start sh: set up its process tree: %w", syscall.EPERM)
 	noMount := &SetupError{Step: "detach mounts", Err: syscall.EACCES}
 	noSpace := fmt.Errorf("start sh: set up its process tree: %w", syscall.ENOSPC)
-	noLayers := &SetupError{Step: "make overlay", Err: syscall.EINVAL}
 	noRules := &SetupError{Step: "ask for Landlock", Err: syscall.ENOSYS}
 	cases := map[string]struct {
 		m        machine
@@ -90,12 +89,6 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 		"WSL 1": {
 			on(func(m *machine) { m.Kernel = "4.4.0-19041-Microsoft" }), Full, denied, "WSL 1", "wsl --set-version NAME 2",
 		},
-		"a home that takes no layers": {
-			on(func(m *machine) { m.Home = "/nfs/home" }), Full, noLayers, "/nfs/home takes no layers", "PAWL_HOME",
-		},
-		"a kernel without overlays": {
-			ubuntu, Full, &SetupError{Step: "open overlay", Err: syscall.ENODEV}, "no overlay file system", "sudo modprobe overlay",
-		},
 		"tier full on macOS": {
 			machine{OS: "darwin"}, Full, denied, "macOS has no namespaces", "sandbox: seatbelt",
 		},
@@ -120,5 +113,30 @@ func TestAdviceOnASandboxThatLeaksNamesTheLeak(t *testing.T) {
 	f := m.advise(Full, nil, []Row{{Action: "send a datagram to the host", Want: Denied, Got: Works, Detail: "ok"}})
 	if !strings.Contains(f.Why, "send a datagram to the host: works") || !strings.Contains(f.Fix, "doctor --sandbox --json") {
 		t.Errorf("why %q, fix %q", f.Why, f.Fix)
+	}
+}
+
+func TestAHostWithoutLayersIsTold(t *testing.T) {
+	m := on(func(m *machine) { m.Home = "/nfs/home" })
+	cases := map[string]struct {
+		err      error
+		why, fix string // both empty: it is another error
+	}{
+		"a file system that takes none":   {&SetupError{Step: "make overlay", Err: syscall.EINVAL}, "/nfs/home takes no layers", "PAWL_HOME"},
+		"one without attributes":          {&SetupError{Step: "set userxattr of overlay", Err: syscall.EOPNOTSUPP}, "/nfs/home takes no layers", "PAWL_HOME"},
+		"a kernel without overlays":       {&SetupError{Step: "open overlay", Err: syscall.ENODEV}, "no overlay file system", "sudo modprobe overlay"},
+		"too little memory at the moment": {&SetupError{Step: "make overlay", Err: syscall.ENOMEM}, "", ""},
+		"no room on the disk":             {&SetupError{Step: "make overlay", Err: syscall.ENOSPC}, "", ""},
+		"a tree of that name":             {&SetupError{Step: "open /srv/overlay", Err: syscall.EACCES}, "", ""},
+		"another mount":                   {&SetupError{Step: "mount proc", Err: syscall.EPERM}, "", ""},
+	}
+	for name, c := range cases {
+		got := m.noLayers(fmt.Errorf("start sh: %w", c.err))
+		if got == nil && c.why == "" {
+			continue
+		}
+		if got == nil || c.why == "" || !strings.Contains(got.Why, c.why) || !strings.Contains(got.Fix, c.fix) {
+			t.Errorf("%s: %+v, want %q and %q", name, got, c.why, c.fix)
+		}
 	}
 }

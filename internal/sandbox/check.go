@@ -49,6 +49,9 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	if failed := result.Failed(); err != nil || len(failed) > 0 {
 		return look(home).advise(tier, err, failed)
 	}
+	if tier == Full {
+		layerless.Store(home, result.NoLayers)
+	}
 	passed[tier] = pass{Key: key, Result: result}
 	if err := remember(file, passed); err != nil {
 		return &loop.Fault{

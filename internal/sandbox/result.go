@@ -32,8 +32,9 @@ type Result struct {
 	LandlockABI int           `json:"landlock_abi"` // 0: the kernel has none
 	Namespaces  bool          `json:"namespaces"`   // the tier starts programs in namespaces of their own
 	Rows        []Row         `json:"rows"`
-	Absent      []string      `json:"absent,omitempty"` // actions that need a program which is not installed
-	Took        time.Duration `json:"took_ns"`          // the life of the box
+	Absent      []string      `json:"absent,omitempty"`    // actions that need a program which is not installed
+	NoLayers    *NoLayers     `json:"no_layers,omitempty"` // nil: the tree was layers, or the tier has none
+	Took        time.Duration `json:"took_ns"`             // the life of the box
 }
 
 // Failed returns the rows that are not as the tier promises.

@@ -22,17 +22,29 @@ import (
 
 // Test tries in one box of the tier what a program must not be able to do, and
 // what it must, against listeners and a process that it starts on the host. It
-// works in a directory of its own below dir and removes it.
+// works in a directory of its own below dir and removes it. Where the kernel mounts
+// no layers there, it tries the same in a tree that is a plain directory, and
+// says why.
 //
 // Rows that are not as they must be are no error: an error, often a
 // *SetupError, says that the test could not be made.
 func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
+	r, err := try(ctx, tier, dir, tier.Mounts())
+	if none := look(dir).noLayers(err); none != nil {
+		r, err = try(ctx, tier, dir, false)
+		r.NoLayers = none
+	}
+	return r, err
+}
+
+func try(ctx context.Context, tier Tier, dir string, layered bool) (Result, error) {
 	r := Result{Tier: tier, Kernel: kernel(), LandlockABI: stage.Version(), Namespaces: tier == Full}
 	ground, err := newGround(dir, tier)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
 	defer ground.remove()
+	ground.layered = layered
 	targets, err := newTargets(ctx, socketPrefix+ground.name)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
@@ -98,6 +110,7 @@ const patience = 2 * time.Minute
 type ground struct {
 	dir, name string
 	claim     *os.File
+	layered   bool
 
 	root, host, tree, base, upper, work, scratch, exe string
 }
@@ -114,7 +127,10 @@ func newGround(dir string, tier Tier) (*ground, error) {
 	}
 	root := filepath.Join(dir, trialPrefix+name)
 	at := func(name string) string { return filepath.Join(root, name) }
-	g := &ground{dir, name, claim, root, at("host"), at("tree"), at("base"), at("upper"), at("work"), at("scratch"), exe}
+	g := &ground{
+		dir: dir, name: name, claim: claim, root: root, host: at("host"), tree: at("tree"), base: at("base"), upper: at("upper"), work: at("work"),
+		scratch: at("scratch"), exe: exe,
+	}
 	uid, gid := tier.Owner()
 	err = errors.Join(os.Mkdir(root, 0o700), os.Chmod(root, 0o711))
 	for _, path := range []string{g.host, g.tree, g.base, g.upper, g.scratch} {
@@ -141,7 +157,7 @@ func (g *ground) box(tier Tier) Box {
 		Tier: tier, Tree: g.tree, Home: filepath.Join(g.root, "home"), Protect: []string{filepath.Join(g.tree, "protected")},
 		Binds: []Bind{{From: g.exe}}, Scratch: g.scratch, Dir: g.tree,
 	}
-	if tier == Full {
+	if g.layered {
 		b.Dir, b.Layers = "", &Overlay{Lower: []string{g.base}, Upper: g.upper, Work: g.work}
 	}
 	return b

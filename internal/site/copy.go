@@ -123,7 +123,8 @@ func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, run
 }
 
 // Trees are the copies of a repository for programs in a tier: layers where
-// something mounts them, else directories that are used again.
+// something mounts them, else directories that are used again. Programs with a
+// root of their own see both at the checkout's path.
 func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
 	return h.trees(repo, tier, workspace.Limits{}, nil)
 }
@@ -131,7 +132,10 @@ func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
 func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, seen *mirror.Mirror) *workspace.Trees {
 	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers"), Mirror: seen}
 	if tier.Mounts() {
-		o.Kind, o.Objects = workspace.Layered, objectsSeen
+		o.Objects = objectsSeen
+		if sandbox.Layerless(h.Home) == nil {
+			o.Kind = workspace.Layered
+		}
 		if uid, gid := tier.Owner(); uid != os.Geteuid() {
 			o.UID, o.GID = uid, gid
 		}
@@ -172,6 +176,9 @@ func (s Site) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, 
 	k, err := s.bare(ctx, purpose, commit)
 	if err != nil {
 		return nil, err
+	}
+	if none := sandbox.Layerless(s.Home); purpose == ForAct && s.Tier().Mounts() && none != nil {
+		s.Say("copy: a complete one instead of layers, because " + none.Why)
 	}
 	err = s.prepare(ctx, k)
 	if err == nil {

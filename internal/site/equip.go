@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -123,8 +121,7 @@ func (e *SetupError) Error() string {
 }
 
 // prepare puts what the set-up of a copy prepares below it, and runs that first
-// if nobody has for the same lockfiles. Copies that nothing mounts get a copy
-// of it.
+// if nobody has for the same lockfiles.
 func (s Site) prepare(ctx context.Context, k *Copy) error {
 	if s.Definition.Setup == kit.None || s.Definition.Setup == "" && !s.Tier().Mounts() {
 		return nil
@@ -150,24 +147,7 @@ func (s Site) prepare(ctx context.Context, k *Copy) error {
 		k.path = append(k.path, filepath.Join(s.seen(k), dir))
 	}
 	k.layer = layer
-	if k.Overlay() != nil {
-		return k.Push(kit.Tree(layer))
-	}
-	return os.CopyFS(k.Dir, stoppable{os.DirFS(kit.Tree(layer)).(fs.ReadLinkFS), ctx}) //nolint:forcetypeassert // The documentation of DirFS says so.
-}
-
-// stoppable are files that cannot be opened any more when the context has ended.
-type stoppable struct {
-	fs.ReadLinkFS
-	ctx context.Context //nolint:containedctx // It lives as long as one copy is made.
-}
-
-// Open opens a file unless the context has ended.
-func (s stoppable) Open(name string) (fs.File, error) {
-	if s.ctx.Err() != nil {
-		return nil, context.Cause(s.ctx)
-	}
-	return s.ReadLinkFS.Open(name)
+	return k.Push(ctx, kit.Tree(layer))
 }
 
 // layer is what a set-up prepares for the tree of k.

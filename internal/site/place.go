@@ -88,15 +88,22 @@ func (s Site) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	p := Place{Dir: s.seen(k), files: k.Where(), Done: func() {}}
 	env := append(tools.Env(tier), "PATH="+tools.Path(k.path...))
 	if tier.Mounts() {
+		layered := k.Overlay() != nil
 		if u.setup {
-			binds, more := tools.Sources(s.shelf())
+			binds, more := tools.Sources(s.shelf(), layered)
 			box.Binds, env = append(box.Binds, binds...), append(more, env...)
 		}
-		if box.Views, p.Done, err = tools.Views(s.shelf(), kit.Access{
-			Scratch: k.caches(), Vouched: u.Vouched, Layer: k.layer, Downloads: u.setup,
-		}); err != nil {
+		access := kit.Access{Scratch: k.caches(), Vouched: u.Vouched, Layer: k.layer, Downloads: u.setup}
+		var binds []sandbox.Bind
+		if layered {
+			box.Views, p.Done, err = tools.Views(s.shelf(), access)
+		} else {
+			box.Views, binds, err = tools.Folders(s.shelf(), access)
+		}
+		if err != nil {
 			return Place{}, err
 		}
+		box.Binds = append(box.Binds, binds...)
 	}
 	p.Exec = limited{confined{box, env}}
 	return p, nil

@@ -15,7 +15,7 @@ import (
 // Changes compares the directory with the tree that it was made from, and
 // returns what is different, sorted by path: deletions, and files and links
 // with the object name of their content. Of a file only the owner's executable
-// bit counts. Files whose mark holds are not read. At the top, .git is the
+// bit counts. What was pushed and is still as it was is not different. Files whose mark holds are not read. At the top, .git is the
 // agent's own throw-away directory and is not looked at.
 //
 // Modes that keep the owner out are taken away from what it has to read.
@@ -45,11 +45,18 @@ type scan struct {
 	tree  *Tree
 	seen  []bool
 	blind []string // directories that could not be read
+
+	pushed pushed
 }
 
 // scan walks through all of the directory.
 func (t *Tree) scan(j *judge, top fs.FileInfo) error {
-	s := &scan{judge: j, tree: t, seen: make([]bool, len(t.paths))}
+	added, err := openPushed(t.Dir, t.pushed)
+	if err != nil {
+		return err
+	}
+	defer added.close()
+	s := &scan{judge: j, tree: t, seen: make([]bool, len(t.paths)), pushed: added}
 	if err := s.folder("", top); err != nil {
 		return err
 	}
@@ -96,6 +103,7 @@ func (s *scan) entry(path string, info fs.FileInfo) error {
 		s.submodule(path)
 	case info.IsDir():
 		return s.folder(path, info)
+	case !known && s.pushed.holds(path, info):
 	case !known:
 		s.leaf(path, object.Entry{}, false, info)
 	default:

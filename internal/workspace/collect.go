@@ -73,7 +73,12 @@ func (c *collector) shelf(ctx context.Context, s *shelf) error {
 			return err
 		}
 	}
-	return errors.Join(c.parked(ctx, s), c.leftovers(s), c.commits(s))
+	for _, dir := range s.allParked() {
+		if err := c.parked(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.leftovers(s), c.commits(s))
 }
 
 // layers lists what the policy does not keep, deltas first: then no delta is
@@ -120,9 +125,9 @@ func (c *collector) layer(ctx context.Context, s *shelf, name string) error {
 	})
 }
 
-// parked removes copies that wait for longer than the policy says.
-func (c *collector) parked(ctx context.Context, s *shelf) error {
-	entries, _ := os.ReadDir(s.parked())
+// parked removes copies from a folder that wait for longer than the policy says.
+func (c *collector) parked(ctx context.Context, dir string) error {
+	entries, _ := os.ReadDir(dir)
 	at := map[string]time.Time{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
@@ -136,11 +141,11 @@ func (c *collector) parked(ctx context.Context, s *shelf) error {
 		if n++; !hidden && n <= c.policy.Count && c.policy.Now.Sub(at[e.Name()]) <= c.policy.Age {
 			continue
 		}
-		gone := filepath.Join(s.parked(), "."+strings.TrimPrefix(e.Name(), "."))
+		gone := filepath.Join(dir, "."+strings.TrimPrefix(e.Name(), "."))
 		if err := beforeCollect.Hit(ctx); err != nil {
 			return err
 		}
-		if err := os.Rename(filepath.Join(s.parked(), e.Name()), gone); err != nil {
+		if err := os.Rename(filepath.Join(dir, e.Name()), gone); err != nil {
 			continue // Somebody took it.
 		}
 		if err := sandbox.Discard(gone); err != nil {

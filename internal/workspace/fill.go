@@ -50,11 +50,13 @@ type owner struct{ uid, gid int }
 
 // take gives the user a file that pawl made.
 func (o owner) take(path string) error {
-	if o.uid == 0 || o.uid == os.Geteuid() {
+	if o.isPawl() {
 		return nil
 	}
 	return os.Lchown(path, o.uid, o.gid)
 }
+
+func (o owner) isPawl() bool { return o.uid == 0 || o.uid == os.Geteuid() }
 
 // finish leaves a file as the style says.
 func (s style) finish(path string) error {

@@ -67,14 +67,19 @@ var ErrIncomplete = errors.New("the snapshot is incomplete")
 // more.
 func (t *Tree) Keep(name string) (string, error) {
 	to, err := t.trees.path(name)
-	if err == nil && t.layers != nil {
+	switch {
+	case err == nil && t.layers != nil:
 		err = t.trees.writeRecord(name, t.record(t.layers.pushed))
+	case err == nil && len(t.pushed) > 0:
+		err = t.trees.writeRecord(name, t.record(t.pushed))
 	}
 	if err == nil {
 		err = os.Rename(t.place(), to)
 	}
 	if err == nil && t.layers != nil {
 		t.layers.release()
+	}
+	if err == nil {
 		err = t.trees.dropRecord(t.Name)
 	}
 	if err == nil {

@@ -51,31 +51,40 @@ func (t *Tree) Overlay() *sandbox.Overlay {
 	return &sandbox.Overlay{Lower: lower, Upper: t.layers.upper, Work: t.layers.work}
 }
 
-// Push puts one more directory on top of the layers below the upper one, by its
-// absolute path. What is in it is no change of the tree. It must happen before
-// the tree is mounted, and layers alone can do it.
-func (t *Tree) Push(layer string) error {
-	if t.layers == nil {
-		return fmt.Errorf("put %s below tree %s: %w", layer, t.Name, errors.ErrUnsupported)
-	}
+// Push adds what is in one more directory, by its absolute path, to a tree that
+// no program has seen yet. It is no change of the tree, as long as it stays as
+// it is in the directory, which must stay too. Below layers it is put on top of
+// the lower ones; into a directory it is copied, where the tree has nothing at
+// its path.
+func (t *Tree) Push(ctx context.Context, layer string) error {
 	if !filepath.IsAbs(layer) {
 		return fmt.Errorf("put %q below tree %s: it is no absolute path", layer, t.Name)
 	}
-	pushed := append([]string{layer}, t.layers.pushed...)
-	if err := t.trees.writeRecord(t.Name, t.record(pushed)); err != nil {
+	to := &t.pushed
+	if t.layers != nil {
+		to = &t.layers.pushed
+	}
+	pushed := append([]string{layer}, *to...)
+	err := t.trees.writeRecord(t.Name, t.record(pushed))
+	if err == nil && t.layers == nil {
+		err = t.copyIn(ctx, layer)
+	}
+	if err != nil {
 		return fmt.Errorf("put %s below tree %s: %w", layer, t.Name, err)
 	}
-	t.layers.pushed = pushed
+	*to = pushed
 	return nil
 }
 
 func (t *Tree) record(pushed []string) record {
-	r := record{From: t.From, Rev: t.From, Pushed: pushed}
+	r := record{From: t.From, Rev: t.From, Pushed: pushed, Whole: t.layers == nil}
 	if t.Base != "" {
 		r.Rev = t.Base
 	}
-	for _, at := range t.layers.lower {
-		r.Lower = append(r.Lower, at.name)
+	if t.layers != nil {
+		for _, at := range t.layers.lower {
+			r.Lower = append(r.Lower, at.name)
+		}
 	}
 	return r
 }

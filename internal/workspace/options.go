@@ -35,9 +35,9 @@ type Options struct {
 	// the tree itself adds to it. Nil means all of the repository's objects.
 	Mirror *mirror.Mirror
 
-	// Objects is where programs in layered trees see the object directory of
-	// the mirror or the repository; further ones are seen beside it
-	// (Trees.Stores). Empty means at its own path, as in pooled trees.
+	// Objects is where programs in the trees see the object directory of the
+	// mirror or the repository; further ones are seen beside it (Trees.Stores).
+	// Empty means at its own path.
 	Objects string
 
 	// UID and GID own what is written for programs in a tree. Zero is pawl
@@ -54,10 +54,6 @@ func New(root string, repo *git.Repo, o Options) *Trees {
 
 // Stores lists the object directories that programs in the trees need.
 func (t *Trees) Stores() ([]Store, error) {
-	at := ""
-	if t.options.Kind == Layered {
-		at = t.options.Objects
-	}
 	dirs, err := t.repo.ObjectDirs()
 	if err != nil {
 		return nil, err
@@ -65,7 +61,7 @@ func (t *Trees) Stores() ([]Store, error) {
 	if t.options.Mirror != nil {
 		dirs = []string{t.options.Mirror.Objects}
 	}
-	return storesAt(dirs, at), nil
+	return storesAt(dirs, t.options.Objects), nil
 }
 
 func (t *Trees) gitDir() (gitDir, error) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -30,10 +31,25 @@ const (
 	unitTree   = "tree"
 	unitMarks  = "marks"
 
-	maxParked = 4 // of one repository
+	parkedName = "parked"
+	maxParked  = 4 // of one repository and user
 )
 
-func (s *shelf) parked() string { return filepath.Join(s.dir, "parked") }
+// parked is where copies wait that belong to the user of the trees: another one
+// could not write to them.
+func (s *shelf) parked() string {
+	name := parkedName
+	if o := s.trees.owner(); !o.isPawl() {
+		name += "-" + strconv.Itoa(o.uid)
+	}
+	return filepath.Join(s.dir, name)
+}
+
+// allParked lists the folders of parked copies, of all users.
+func (s *shelf) allParked() []string {
+	others, _ := filepath.Glob(filepath.Join(s.dir, parkedName+"-*")) // The pattern is a good one.
+	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
+}
 
 // makePooled makes a copy out of a parked one, or writes a new one.
 func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error) {

@@ -10,8 +10,9 @@ import (
 )
 
 // suffixRecord ends the name of the file that says that a tree is layers, and
-// of which. It lies where no program in a tree can write, appears before the
-// tree and goes after it.
+// of which, or what was copied into one that is a directory. It lies where no
+// program in a tree can write, and goes after the tree. That of layers appears
+// before the tree.
 const suffixRecord = ".layers"
 
 // record is what a later process has to know about layers.
@@ -20,6 +21,7 @@ type record struct {
 	Rev    string   `json:"rev"`              // what it was made of
 	Lower  []string `json:"lower"`            // names of the layers in the cache, topmost first
 	Pushed []string `json:"pushed,omitempty"` // directories above them, topmost first
+	Whole  bool     `json:"whole,omitempty"`  // the tree is a directory, into which those were copied
 }
 
 // writeRecord replaces the record in one step.
@@ -36,7 +38,8 @@ func (t *Trees) writeRecord(name string, r record) error {
 	return os.Rename(next, to)
 }
 
-// readRecord returns the record of a tree. Without one the tree is no layers.
+// readRecord returns the record of a tree. Without one the tree is a directory
+// into which nothing was copied.
 func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
 	text, err := os.ReadFile(t.hidden(name, suffixRecord))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,9 +49,9 @@ func (t *Trees) readRecord(name string) (r record, layered bool, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return record{}, true, fmt.Errorf("read what tree %s is made of: %w", name, err)
+		return record{}, false, fmt.Errorf("read what tree %s is made of: %w", name, err)
 	}
-	return r, true, nil
+	return r, !r.Whole, nil
 }
 
 func (t *Trees) dropRecord(name string) error {

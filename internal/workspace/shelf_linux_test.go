@@ -77,7 +77,7 @@ func TestLayersAreMadeAgainWhenTheyAreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree, repo := newLayers(t, map[string]string{"a": "1", "d/b": "2"})
 			setup := t.TempDir()
-			must(t, tree.Push(setup))
+			must(t, tree.Push(t.Context(), setup))
 			m := mount(t, t, tree, nil)
 			m.run(t, "rm -r d; echo x > a")
 			m.close()

@@ -89,6 +89,7 @@ type Tree struct {
 	paths  []string
 	marks  []mark
 	folder map[string]bool // directories that hold files of From
+	pushed []string        // directories that were copied into it, the last one first
 }
 
 // A tree appears under its name only when it is complete, and leaves it before
@@ -202,8 +203,13 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, layered, _ := t.readRecord(name); layered {
-		// A record that cannot be read says too little, and rev says enough.
+	r, layered, err := t.readRecord(name)
+	if err != nil {
+		// It says too little, and rev says enough.
+		_, notThere := os.Lstat(filepath.Join(dir, upperName))
+		layered = notThere == nil
+	}
+	if layered {
 		return t.adoptLayered(ctx, name, rev, r)
 	}
 	blobs, err := t.repo.Blobs(ctx)
@@ -212,7 +218,11 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	}
 	defer blobs.Close()
 	tree, _, err := t.describe(blobs, name, dir, rev)
-	return tree, err
+	if err != nil {
+		return nil, err
+	}
+	tree.pushed = r.Pushed
+	return tree, nil
 }
 
 // describe lists rev and refuses what must not be written to a file system.

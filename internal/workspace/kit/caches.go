@@ -62,6 +62,35 @@ func (k Kit) Views(shelf Shelf, a Access) (views []sandbox.View, done func(), er
 	return views, done, nil
 }
 
+// Folders show the caches of a kit where no layers can be mounted, which would take
+// a complete copy of each. What a set-up downloaded is shown read-only, or else
+// the host's own downloads are. Programs start without anything compiled, and a
+// set-up without anything downloaded: they write to empty folders below
+// a.Scratch. Nothing is added for those that come later, whoever vouches for it.
+func (k Kit) Folders(shelf Shelf, a Access) (views []sandbox.View, binds []sandbox.Bind, err error) {
+	for i, c := range k.Caches {
+		name := cacheName(c, i)
+		prepared := filepath.Join(a.Layer, cachesName, name)
+		switch {
+		case !c.Downloads || a.Downloads:
+			own := filepath.Join(a.Scratch, name)
+			if err := shelf.own(own); err != nil {
+				return nil, nil, fmt.Errorf("show the cache %s: %w", c.Kind, err)
+			}
+			binds = append(binds, sandbox.Bind{From: own, To: c.Path, Write: true})
+		case a.Layer != "" && isFolder(prepared):
+			views = append(views, readOnly(c.Path, prepared))
+		case isFolder(c.Path):
+			views = append(views, readOnly(c.Path, c.Path))
+		}
+	}
+	return views, binds, nil
+}
+
+func readOnly(at, dir string) sandbox.View {
+	return sandbox.View{At: at, Overlay: sandbox.Overlay{Lower: []string{dir}}}
+}
+
 // cacheName names a cache in folders of layers.
 func cacheName(c toolchain.Cache, n int) string { return c.Kind + "-" + strconv.Itoa(n) }
 

@@ -84,3 +84,47 @@ func TestProgramsOfAnotherUserReadTheHostsDownloadsAndAddToTheirOwn(t *testing.T
 		})
 	}
 }
+
+func TestWithoutLayersCachesAreReadOrEmptyAndNeverShared(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no tier of this system shows caches")
+	}
+	host, layer, scratch := tree(t, map[string]string{"m/f": "1"}), tree(t, map[string]string{"caches/downloads-0/m/g": "2"}), t.TempDir()
+	shelf := kit.Shelf{Dir: filepath.Join(t.TempDir(), "caches"), UID: -1, GID: -1}
+	for name, c := range map[string]struct {
+		downloads bool
+		access    kit.Access
+		read      string // the only layer of a view; empty: there is a folder of its own to write to
+	}{
+		"the host's downloads are read":             {true, kit.Access{}, host},
+		"a set-up's downloads are read before them": {true, kit.Access{Layer: layer}, filepath.Join(layer, "caches/downloads-0")},
+		"a set-up downloads into an empty folder":   {true, kit.Access{Downloads: true}, ""},
+		"nothing compiled is shown":                 {false, kit.Access{Layer: layer}, ""},
+		"what is vouched for stays alone too":       {false, kit.Access{Vouched: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := map[bool]string{true: "downloads", false: "compiled"}[c.downloads]
+			k := kit.Kit{Caches: []toolchain.Cache{{Kind: kind, Path: host, Downloads: c.downloads}}}
+			c.access.Scratch = filepath.Join(scratch, name)
+			views, binds, err := k.Folders(shelf, c.access)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.read != "" {
+				if len(views) != 1 || len(binds) != 0 || views[0].At != host || views[0].Upper != "" || !slices.Equal(views[0].Lower, []string{c.read}) {
+					t.Errorf("views %+v, binds %+v, want %s to be read", views, binds, c.read)
+				}
+				return
+			}
+			if len(views) != 0 || len(binds) != 1 || binds[0].To != host || !binds[0].Write || !below(binds[0].From, c.access.Scratch) {
+				t.Fatalf("views %+v, binds %+v, want a folder of its own", views, binds)
+			}
+			if entries, err := os.ReadDir(binds[0].From); err != nil || len(entries) != 0 {
+				t.Errorf("it holds %v, %v", entries, err)
+			}
+		})
+	}
+	if _, err := os.Stat(shelf.Dir); err == nil {
+		t.Error("something is kept for programs that come later")
+	}
+}

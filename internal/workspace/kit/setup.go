@@ -112,12 +112,12 @@ func (p Prepared) Lock(ctx context.Context, digest string) (unlock func(), err e
 const modulesSeen = "/run/pawl/gomod"
 
 // Sources are what a set-up may take downloads from that lie on this machine,
-// where its programs are of another user than their owner, and could not add
-// to the cache itself.
-func (k Kit) Sources(shelf Shelf) (binds []sandbox.Bind, env []string) {
+// where it could not add to the cache itself: its programs are of another user
+// than the owner, or no layers can be mounted.
+func (k Kit) Sources(shelf Shelf, layered bool) (binds []sandbox.Bind, env []string) {
 	for _, c := range k.Caches {
 		modules := filepath.Join(c.Path, "cache", "download")
-		if shelf.UID >= 0 && c.Kind == "go-mod" && isFolder(modules) {
+		if (shelf.UID >= 0 || !layered) && c.Kind == "go-mod" && isFolder(modules) {
 			binds = append(binds, sandbox.Bind{From: modules, To: modulesSeen})
 			env = append(env, fmt.Sprintf("GOPROXY=file://%s,https://%s,direct", modulesSeen, toolchain.GoModules))
 		}

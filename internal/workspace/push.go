@@ -1,0 +1,180 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// copyIn copies what is in a directory into the tree, for whoever works there.
+// What the tree has stays as it is, with all below it unless both are folders.
+// Of what is neither a file, a folder nor a link, nothing is copied. Both may
+// hold any links: none is followed out of them.
+func (t *Tree) copyIn(ctx context.Context, from string) error {
+	layer, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer layer.Close()
+	tree, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	c := copier{from: layer, to: tree, owner: t.trees.owner()}
+	return fs.WalkDir(layer.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || name == "." {
+			return err
+		}
+		return c.entry(name, e)
+	})
+}
+
+type copier struct {
+	from, to *os.Root
+	owner    owner
+}
+
+func (c copier) entry(name string, e fs.DirEntry) error {
+	there, err := c.to.Lstat(name)
+	switch {
+	case err == nil && e.IsDir() && !there.IsDir():
+		return fs.SkipDir
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		err = c.to.Mkdir(name, 0o755)
+	case mode.Type() == fs.ModeSymlink:
+		var target string
+		if target, err = c.from.Readlink(name); err == nil {
+			err = c.to.Symlink(target, name)
+		}
+	case mode.IsRegular():
+		err = c.file(name, info)
+	default:
+		return nil
+	}
+	if err == nil && !c.owner.isPawl() {
+		err = c.to.Lchown(name, c.owner.uid, c.owner.gid)
+	}
+	return err
+}
+
+func (c copier) file(name string, info fs.FileInfo) error {
+	from, err := c.from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	perm := fs.FileMode(0o644)
+	if info.Mode()&0o100 != 0 {
+		perm = 0o755
+	}
+	to, err := c.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// pushed compares a tree with what was copied into it. The zero pushed holds
+// nothing.
+type pushed struct {
+	tree   *os.Root
+	layers []*os.Root
+}
+
+func openPushed(tree string, layers []string) (p pushed, err error) {
+	if len(layers) == 0 {
+		return pushed{}, nil
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.tree, err = os.OpenRoot(tree); err != nil {
+		return p, err
+	}
+	for _, dir := range layers {
+		layer, err := os.OpenRoot(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // It was collected: then all that came from it counts as new.
+		}
+		if err != nil {
+			return p, fmt.Errorf("compare with what was prepared: %w", err)
+		}
+		p.layers = append(p.layers, layer)
+	}
+	return p, nil
+}
+
+func (p pushed) close() {
+	for _, root := range append(slices.Clone(p.layers), p.tree) {
+		if root != nil {
+			root.Close()
+		}
+	}
+}
+
+// holds reports whether the file or link at path is as it was copied. The tree
+// is written by untrusted programs: whatever cannot be read there is not.
+func (p pushed) holds(path string, info fs.FileInfo) bool {
+	name := filepath.FromSlash(path)
+	return slices.ContainsFunc(p.layers, func(layer *os.Root) bool {
+		was, err := layer.Lstat(name)
+		if err != nil || modeOf(was) == 0 || modeOf(was) != modeOf(info) {
+			return false
+		}
+		if was.Mode().Type() == fs.ModeSymlink {
+			target, err := layer.Readlink(name)
+			now, nowErr := p.tree.Readlink(name)
+			return err == nil && nowErr == nil && target == now
+		}
+		return was.Size() == info.Size() && same(layer, p.tree, name)
+	})
+}
+
+// same reports whether a file has the same content below both directories.
+func same(a, b *os.Root, name string) bool {
+	one, err := a.Open(name)
+	if err != nil {
+		return false
+	}
+	defer one.Close()
+	other, err := b.Open(name)
+	if err != nil {
+		return false
+	}
+	defer other.Close()
+	for left, right := make([]byte, 64<<10), make([]byte, 64<<10); ; {
+		n, err := io.ReadFull(one, left)
+		m, otherErr := io.ReadFull(other, right)
+		if !bytes.Equal(left[:n], right[:m]) {
+			return false
+		}
+		if err != nil || otherErr != nil {
+			return ended(err) && ended(otherErr)
+		}
+	}
+}
+
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
