@@ -31,7 +31,7 @@ test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
 
 test-agents: ## each real agent program through whole runs, no key (npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
-	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m $(TESTFLAGS) ./internal/rollcall
+	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/rollcall $(TESTFLAGS)
 
 lint: ## layout, linters and the layers of the packages
 	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
