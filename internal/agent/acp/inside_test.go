@@ -146,6 +146,16 @@ func TestTheVendorsToolsAreSwitchedOffInProgramsThatHaveASwitch(t *testing.T) {
 	}
 }
 
+func TestProgramsThatWouldStartThemselvesASecondTimeAreToldNotTo(t *testing.T) {
+	for name, want := range map[string]string{"gemini": "GEMINI_CLI_NO_RELAUNCH=true", "qwen": "QWEN_CODE_NO_RELAUNCH=true"} {
+		p, _ := programOf(name)
+		s, err := p.prepare(agent.Request{Home: agenttest.Folder{Dir: t.TempDir()}})
+		if err != nil || !slices.Contains(s.variables, want) {
+			t.Errorf("%s is started with %v, want %s (%v)", name, s.variables, want, err)
+		}
+	}
+}
+
 func TestAProgramThatCannotUseTheEndpointIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string
