@@ -156,6 +156,18 @@ func TestProgramsThatWouldStartThemselvesASecondTimeAreToldNotTo(t *testing.T) {
 	}
 }
 
+func TestQwenCodeReadsNoConversationAgainForAMemory(t *testing.T) {
+	p, _ := programOf("qwen")
+	home := agenttest.Folder{Dir: t.TempDir()}
+	if _, err := p.prepare(agent.Request{Home: home}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := home.Read(".qwen/settings.json")
+	if err != nil || !strings.Contains(string(text), `"memory":{"enableManagedAutoDream":false,"enableManagedAutoMemory":false}`) {
+		t.Errorf("its settings are %s (%v)", text, err)
+	}
+}
+
 func TestAProgramThatCannotUseTheEndpointIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string

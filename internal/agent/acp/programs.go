@@ -213,6 +213,9 @@ func qwen(r agent.Request) setup {
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"context": map[string]any{"fileName": noInstructions},
+		// After each turn an agent of its own would read the conversation once more, for
+		// a memory that the next turn does not have.
+		"memory": map[string]any{"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
 	}
 	if r.Models.URL != "" {
 		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "openai"}}
