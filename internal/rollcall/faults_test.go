@@ -246,10 +246,9 @@ func (v *site) judgeHold(run control.RunView) {
 
 // line is the row of the matrix.
 func (r met) line() string {
-	exit := strconv.Itoa(r.exit)
-	if r.exit < 0 {
-		exit = "killed"
+	exit, tokens := strconv.Itoa(r.exit), fmt.Sprintf("%d, %d", r.run.Tokens.Input, r.run.Tokens.Output)
+	if r.exit < 0 { // What was saved differs from one time to the next: that is done every half second.
+		exit, tokens = "killed", "as last saved"
 	}
-	tokens := fmt.Sprintf("%d, %d", r.run.Tokens.Input, r.run.Tokens.Output)
 	return line(r.agent, r.trouble, string(r.run.Outcome), string(r.run.Reason), exit, tokens, string(r.run.Tokens.Source), calm(r.because))
 }
