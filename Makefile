@@ -29,9 +29,9 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
 	$(GO) test -timeout 20m $(TESTFLAGS) ./...
 
-test-agents: ## each real agent program through whole runs, no key (npm installs them into a cache; needs Linux)
+test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
-	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m $(TESTFLAGS) ./internal/rollcall
+	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/rollcall $(TESTFLAGS)
 
 lint: ## layout, linters and the layers of the packages
 	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi

@@ -44,19 +44,17 @@ var guides = []struct {
 }
 
 func TestEachInstructionOfTheRepositoryReachesEachAgentExactlyOnce(t *testing.T) {
-	rows := map[string]string{}
-	var keys, head []string
+	t.Parallel()
+	var head []string
 	for _, g := range guides {
 		if g.given {
 			head = append(head, "`"+g.path+"`")
 		}
 	}
-	t.Cleanup(func() {
-		publish(t, "guidance", line(append([]string{"agent"}, head...)...)+"|---|"+strings.Repeat("---|", len(head))+"\n", keys, rows)
-	})
+	drawn := newTable(t, "guidance", line(append([]string{"agent"}, head...)...)+"|---|"+strings.Repeat("---|", len(head))+"\n", subjectKeys())
 	for _, s := range subjects {
-		keys = append(keys, "| "+s.name+" |")
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			v := newSite(t, s, func(v *site) standin.Script {
 				return standin.Script{Turns: []standin.Turn{
 					standin.Read(filepath.Join(v.root, "src/readme.txt")),
@@ -96,7 +94,7 @@ func TestEachInstructionOfTheRepositoryReachesEachAgentExactlyOnce(t *testing.T)
 				}
 			}
 			if !t.Failed() {
-				rows["| "+s.name+" |"] = line(cells...)
+				drawn.add(line(cells...))
 			}
 			if n := len(run.Instructions); n < len(head) {
 				t.Errorf("the run row names %d files: %v", n, run.Instructions)

@@ -30,6 +30,7 @@ func searching(t *testing.T, s subject, keys ...string) *site {
 // TestAttack081NoProgramAsksItsVendorForToolsThatTheDefinitionDoesNotName looks at
 // what the programs send by themselves: nothing may have to be refused.
 func TestAttack081NoProgramAsksItsVendorForToolsThatTheDefinitionDoesNotName(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,6 +55,7 @@ func TestAttack081NoProgramAsksItsVendorForToolsThatTheDefinitionDoesNotName(t *
 }
 
 func TestAProgramSearchesWhereTheDefinitionNamesIt(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		if searches[s.name] == "" {
 			continue

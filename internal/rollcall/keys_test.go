@@ -52,6 +52,7 @@ var able = map[string]struct {
 }
 
 func TestEffortReachesTheModelOfEachAgentThatHasIt(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(slices.Clone(subjects),
 		subject{name: "opencode anthropic", agent: "opencode", keys: []string{"provider: anthropic"}},
 		subject{name: "opencode gemini", agent: "opencode", model: "standin-1", keys: []string{"provider: gemini"}}) {
@@ -60,6 +61,7 @@ func TestEffortReachesTheModelOfEachAgentThatHasIt(t *testing.T) {
 			s.model = a.model
 		}
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			v := newSite(t, s, func(v *site) standin.Script {
 				return standin.Script{Turns: []standin.Turn{standin.Write(filepath.Join(v.root, "src/answer.txt"), "two\n"), standin.Say("The value is two now.")}}
 			}, "effort: high")
@@ -81,8 +83,10 @@ func TestEffortReachesTheModelOfEachAgentThatHasIt(t *testing.T) {
 }
 
 func TestEachAgentThatTakesServersUsesThoseOfTheDefinition(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			v := newSite(t, s, func(v *site) standin.Script {
 				return standin.Script{Turns: []standin.Turn{
 					{Use: &standin.Use{Intent: standin.IntentTool, Name: "ask_canary", Input: []byte(`{}`)}},

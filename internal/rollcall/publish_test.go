@@ -3,12 +3,11 @@
 package rollcall_test
 
 import (
-	"errors"
 	"flag"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,41 +16,80 @@ const page = "../../docs/agents.md"
 
 var update = flag.Bool("update", false, "write what was seen into docs/agents.md")
 
-// publish puts rows of a table between the markers of a name on the page, if that
-// is asked for. Rows that begin with the same cells are replaced, those of others
-// stay, in the order of keys.
-func publish(t *testing.T, name, head string, keys []string, rows map[string]string) {
+// pageLock is held while the page is written: tests run side by side.
+var pageLock sync.Mutex
+
+// table collects the rows that tests saw for a table of the page. It may be used
+// by several goroutines.
+type table struct {
+	name, head string
+	keys       []string // how each row begins, in order
+
+	mu   sync.Mutex
+	rows map[string]string // by key
+}
+
+// newTable is a table between the markers of a name, which is written when the
+// test ends if that is asked for.
+func newTable(t *testing.T, name, head string, keys []string) *table {
 	t.Helper()
-	if !*update || len(rows) == 0 {
+	b := &table{name: name, head: head, keys: keys, rows: map[string]string{}}
+	t.Cleanup(func() { b.publish(t) })
+	return b
+}
+
+// add takes a row that begins with one of the keys.
+func (b *table) add(row string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range b.keys {
+		if strings.HasPrefix(row, key) {
+			b.rows[key] = row
+		}
+	}
+}
+
+// publish replaces the rows that were seen, and leaves the others.
+func (b *table) publish(t *testing.T) {
+	t.Helper()
+	if !*update || len(b.rows) == 0 {
 		return
 	}
+	pageLock.Lock()
+	defer pageLock.Unlock()
 	text, err := os.ReadFile(page)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = []byte("# Agents\n\n<!-- rollcall -->\n<!-- /rollcall -->\n\n<!-- matrix -->\n<!-- /matrix -->\n"), nil
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+	begin, end := "<!-- "+b.name+" -->\n", "<!-- /"+b.name+" -->"
 	before, rest, found := strings.Cut(string(text), begin)
 	had, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
 		t.Fatalf("%s has no place for a table: %s%s", page, begin, end)
 	}
-	var table strings.Builder
-	table.WriteString(head)
-	for _, key := range keys {
-		row := rows[key]
+	var rows strings.Builder
+	rows.WriteString(b.head)
+	for _, key := range b.keys {
+		row := b.rows[key]
 		for old := range strings.Lines(had) {
 			if row == "" && strings.HasPrefix(old, key) {
 				row = old
 			}
 		}
-		table.WriteString(row)
+		rows.WriteString(row)
 	}
-	if err := os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+begin+rows.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// subjectKeys are how the rows begin of a table with one row for each subject.
+func subjectKeys() []string {
+	var keys []string
+	for _, s := range subjects {
+		keys = append(keys, "| "+s.name+" |")
+	}
+	return keys
 }
 
 // line is a row of a table.

@@ -49,14 +49,11 @@ cat $HOME/.*/*.json $HOME/.*/*.toml $HOME/.*/*/*.json $HOME/.config/*/*; } > src
 true
 `
 
+// TestEveryAgentTakesAWholeRun measures the seconds of its table: it runs one agent
+// at a time, before the tests that run side by side.
 func TestEveryAgentTakesAWholeRun(t *testing.T) {
-	rows := map[string]string{}
-	var keys []string
-	t.Cleanup(func() {
-		publish(t, "rollcall", "| agent | version | calls | tokens in, out | seconds | key seen | other hosts |\n|---|---|--:|--:|--:|---|---|\n", keys, rows)
-	})
+	drawn := newTable(t, "rollcall", "| agent | version | calls | tokens in, out | seconds | key seen | other hosts |\n|---|---|--:|--:|--:|---|---|\n", subjectKeys())
 	for _, s := range subjects {
-		keys = append(keys, "| "+s.name+" |")
 		t.Run(s.name, func(t *testing.T) {
 			v := newSite(t, s, func(v *site) standin.Script {
 				return standin.Script{Turns: []standin.Turn{
@@ -96,8 +93,8 @@ func TestEveryAgentTakesAWholeRun(t *testing.T) {
 			}
 			t.Logf("%s: %d calls, %d in, %d out, %.1f s", s.name, len(v.model.Log()), got.Input, got.Output, run.MS.Agent/1000)
 			if !t.Failed() {
-				rows["| "+s.name+" |"] = line(s.name, v.version(s), strconv.Itoa(len(v.model.Log())),
-					fmt.Sprintf("%d, %d", got.Input, got.Output), fmt.Sprintf("%.1f", run.MS.Agent/1000), "no", "none")
+				drawn.add(line(s.name, v.version(s), strconv.Itoa(len(v.model.Log())),
+					fmt.Sprintf("%d, %d", got.Input, got.Output), fmt.Sprintf("%.1f", run.MS.Agent/1000), "no", "none"))
 			}
 		})
 	}

@@ -68,6 +68,7 @@ const roughCalls = 20
 // answers as roughly as the standard allows is counted to the token, over many
 // calls.
 func TestARoughModelIsCountedAndWhatToolsPrintIsNoReport(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil { // They mostly wait.
+	if err := flag.Set("test.parallel", "8"); err != nil { // They mostly wait: for a limit, and before they try again.
 		panic(err)
 	}
 	code := m.Run()

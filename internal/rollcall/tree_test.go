@@ -82,11 +82,13 @@ trust_level = "trusted"
 }
 
 func TestAttack052WhateverATreeHoldsNoAgentStartsItsServersHooksOrPlugins(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		if s.agent == "api" {
 			continue // That is pawl itself.
 		}
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			v := newSite(t, s, func(v *site) standin.Script {
 				return standin.Script{Turns: []standin.Turn{
 					standin.Shell("sh mark.sh control < /dev/null"),

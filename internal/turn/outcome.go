@@ -64,9 +64,11 @@ func (s *Seat) Outcome(r agent.Result) agent.Result {
 	switch usage, models := s.SoFar(); {
 	case !usage.Zero():
 		r.Usage, r.Models = usage, models
-	case s.models.Asked():
+	case s.models.Asked(), s.serve == nil && r.Usage.Source == loop.UsageEstimated:
 		// Every call was refused or failed, which costs nothing, whatever the program
-		// thinks that it has sent.
+		// thinks that it has sent. Or none was made: a box has no other way to the
+		// model, so an estimate by the prompt would charge what nobody read. Without a
+		// box the program may have gone past the endpoint.
 		r.Usage, r.Models = loop.Usage{Source: loop.UsageMetered}, nil
 	}
 	vendor, recovered := s.models.LastFailure()

@@ -26,6 +26,11 @@ func seatBefore(t *testing.T, status int) *turn.Seat {
 // seatAt is a seat without a box, with such a model.
 func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
 	t.Helper()
+	return seatIn(t, sandbox.None, answer)
+}
+
+func seatIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Seat {
+	t.Helper()
 	vendor := httptest.NewServer(answer)
 	t.Cleanup(vendor.Close)
 	actor := turn.Actor{Profile: agent.Profile{Providers: []string{model.OpenAI}}}
@@ -35,7 +40,7 @@ func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
 		t.Fatal(err)
 	}
 	seat, err := turn.Open(t.Context(), turn.Need{
-		Actor: actor, With: with, Tier: sandbox.None, Account: &model.Account{}, Say: func(string) {},
+		Actor: actor, With: with, Tier: tier, Account: &model.Account{}, Say: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,5 +156,27 @@ func TestACallThatWasUnderWayWhenItsProgramWasEndedIsInTheOutcome(t *testing.T) 
 	got := seat.Outcome(agent.Result{Ended: proc.Canceled})
 	if got.Usage.Input == 0 || got.Usage.Source != loop.UsageEstimated || len(got.Models) != 1 {
 		t.Errorf("usage = %+v of %+v, and the model has read a call", got.Usage, got.Models)
+	}
+}
+
+func TestAProgramInABoxThatNeverAskedItsModelIsChargedNothing(t *testing.T) {
+	guess := loop.Usage{Input: 324, Output: 1, Source: loop.UsageEstimated}
+	told := loop.Usage{Input: 9, Output: 1, Source: loop.UsageReported}
+	for name, c := range map[string]struct {
+		tier       sandbox.Tier
+		said, want loop.Usage
+	}{
+		"nobody knows more than the prompt":           {sandbox.Full, guess, loop.Usage{Source: loop.UsageMetered}},
+		"the program says what it used":               {sandbox.Full, told, told},
+		"without a box it may go past the endpoint":   {sandbox.None, guess, guess},
+		"nor does a sandbox of somebody else hold it": {sandbox.External, guess, guess},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seat := seatIn(t, c.tier, func(http.ResponseWriter, *http.Request) { t.Error("the model was asked") })
+			got := seat.Outcome(agent.Result{Ended: proc.TimedOut, Usage: c.said, Models: []loop.ModelUsage{{Model: "m", Usage: c.said}}})
+			if got.Usage != c.want || (len(got.Models) == 0) != c.want.Zero() {
+				t.Errorf("charged were %+v of %+v, want %+v", got.Usage, got.Models, c.want)
+			}
+		})
 	}
 }

@@ -146,6 +146,28 @@ func TestTheVendorsToolsAreSwitchedOffInProgramsThatHaveASwitch(t *testing.T) {
 	}
 }
 
+func TestProgramsThatWouldStartThemselvesASecondTimeAreToldNotTo(t *testing.T) {
+	for name, want := range map[string]string{"gemini": "GEMINI_CLI_NO_RELAUNCH=true", "qwen": "QWEN_CODE_NO_RELAUNCH=true"} {
+		p, _ := programOf(name)
+		s, err := p.prepare(agent.Request{Home: agenttest.Folder{Dir: t.TempDir()}})
+		if err != nil || !slices.Contains(s.variables, want) {
+			t.Errorf("%s is started with %v, want %s (%v)", name, s.variables, want, err)
+		}
+	}
+}
+
+func TestQwenCodeReadsNoConversationAgainForAMemory(t *testing.T) {
+	p, _ := programOf("qwen")
+	home := agenttest.Folder{Dir: t.TempDir()}
+	if _, err := p.prepare(agent.Request{Home: home}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := home.Read(".qwen/settings.json")
+	if err != nil || !strings.Contains(string(text), `"memory":{"enableManagedAutoDream":false,"enableManagedAutoMemory":false}`) {
+		t.Errorf("its settings are %s (%v)", text, err)
+	}
+}
+
 func TestAProgramThatCannotUseTheEndpointIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		command string

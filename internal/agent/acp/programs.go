@@ -151,9 +151,11 @@ func codex(r agent.Request) setup {
 // to: the repository's are in the prompt. No agent can have a file there.
 const noInstructions = ".loops/no-instructions"
 
+// geminiCLI, and qwen, which began as the same program, would start themselves a
+// second time: that process would get no signal, and only take time to start.
 func geminiCLI(r agent.Request) setup {
 	// GEMINI.md of a trusted tree is read whatever the settings name.
-	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=false"}}
+	s := setup{variables: []string{"GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_CLI_NO_RELAUNCH=true"}}
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true, "enableAutoUpdate": false}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 	}
@@ -207,16 +209,19 @@ func opencode(r agent.Request) setup {
 }
 
 func qwen(r agent.Request) setup {
-	s := setup{}
+	s := setup{variables: []string{"QWEN_CODE_NO_RELAUNCH=true"}}
 	settings := map[string]any{
 		"general": map[string]any{"disableAutoUpdate": true}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"context": map[string]any{"fileName": noInstructions},
+		// After each turn an agent of its own would read the conversation once more, for
+		// a memory that the next turn does not have.
+		"memory": map[string]any{"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
 	}
 	if r.Models.URL != "" {
 		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": "openai"}}
 	}
 	if r.Model != "" {
-		s.variables = []string{"OPENAI_MODEL=" + r.Model}
+		s.variables = append(s.variables, "OPENAI_MODEL="+r.Model)
 	}
 	s.files = map[string]any{".qwen/settings.json": settings}
 	return s
