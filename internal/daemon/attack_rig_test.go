@@ -42,7 +42,7 @@ func attacked(t *testing.T, script string, files map[string]string, keys ...stri
 
 func attackedIn(t *testing.T, environ []string, script string, files map[string]string, keys ...string) *victim {
 	t.Helper()
-	v := &victim{site: &site{t: t, root: t.TempDir(), home: t.TempDir()}, outside: t.TempDir(), tier: bare}
+	v := &victim{site: &site{t: t, root: t.TempDir(), home: newHome(t)}, outside: t.TempDir(), tier: bare}
 	if i := slices.Index(keys, "sandbox"); i >= 0 {
 		v.tier = keys[i+1]
 	}

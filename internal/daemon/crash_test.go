@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
@@ -156,9 +158,36 @@ func tierFor(t *testing.T, database string) string {
 	return bare
 }
 
+// hostTested is what the sandbox keeps of a self-test of this host, which is made once
+// for all homes.
+var hostTested = sync.OnceValue(func() []byte {
+	dir, err := os.MkdirTemp("", "pawl-tested-")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = sandbox.Discard(dir) }()
+	if sandbox.Check(context.Background(), dir, sandbox.Full) != nil {
+		return nil // Each home says for itself what is wrong.
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, "sandbox.json"))
+	return text
+})
+
+// newHome is a home of pawl's on a host whose sandbox was tested.
+func newHome(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if text := hostTested(); text != nil {
+		if err := os.WriteFile(filepath.Join(dir, "sandbox.json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func newSite(t *testing.T, database string) *site {
 	t.Helper()
-	s := &site{t: t, root: t.TempDir(), home: t.TempDir(), database: database}
+	s := &site{t: t, root: t.TempDir(), home: newHome(t), database: database}
 	for name, text := range map[string]string{
 		"src/a.txt": "one\n", "README.md": "hello\n", ".loops/fix/loop.config.yaml": fixConfig + "sandbox: " + tierFor(t, database) + "\n",
 		".loops/fix/STATE.md": "# fix — STATE\n_Updated: 2026-01-01T00:00:00Z · run #0 · readiness 100/100_\n\n" +
