@@ -166,18 +166,18 @@ func configuration(r agent.Request) string {
 		return string(text)
 	}
 	var text strings.Builder
-	text.WriteString(fmt.Sprintf("web_search = %q\n", search))
+	fmt.Fprintf(&text, "web_search = %q\n", search)
 	if r.Effort != "" {
-		text.WriteString(fmt.Sprintf("model_reasoning_effort = %s\n", quote(r.Effort)))
+		fmt.Fprintf(&text, "model_reasoning_effort = %s\n", quote(r.Effort))
 	}
 	text.WriteString(settings + // The last table of the settings is [features].
 		fmt.Sprintf("image_generation = %t\n\n[projects.%s]\ntrust_level = \"untrusted\"\n", r.Allows(loop.ToolImages), quote(r.Dir)))
 	for _, s := range r.Servers {
-		text.WriteString(fmt.Sprintf("\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name))
+		fmt.Fprintf(&text, "\n[mcp_servers.%s]\ndefault_tools_approval_mode = \"approve\"\n", s.Name)
 		if s.URL != "" {
-			text.WriteString(fmt.Sprintf("url = %s\n", quote(s.URL)))
+			fmt.Fprintf(&text, "url = %s\n", quote(s.URL))
 		} else {
-			text.WriteString(fmt.Sprintf("command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:])))
+			fmt.Fprintf(&text, "command = %s\nargs = %s\n", quote(s.Argv()[0]), quote(s.Argv()[1:]))
 		}
 	}
 	if models.URL == "" {
