@@ -27,7 +27,7 @@ type Back string
 // The ends of a loan.
 const (
 	Unchanged Back = "unchanged" // the program did not renew it
-	Pending   Back = "pending"   // the program left another one; the end of the run says what becomes of it
+	Pending   Back = "pending"   // the program left another one; it is settled when the run ends
 	Renewed   Back = "renewed"   // the user's file holds what the program renewed
 	Kept      Back = "kept"      // the user's file stays, and the program's login is kept beside it
 	Refused   Back = "refused"   // the user's file stays: the program's is not a renewed login

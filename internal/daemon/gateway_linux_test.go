@@ -84,7 +84,7 @@ func TestInFullAnyProgramThatNamesAProviderIsMeteredThroughTheSetUpsOfTheManual(
 		keys    []string
 		model   string
 		path    string // that the server is asked for
-		auth    string // what stands in the header of the key
+		auth    string // the value of the header with the key
 	}{
 		"a gateway in the environment, with a token": {
 			[]string{"ANTHROPIC_BASE_URL=SERVER", "ANTHROPIC_AUTH_TOKEN=" + key}, []string{"provider", "anthropic"}, "claude-haiku-4-5", "/v1/messages", "Bearer " + key,

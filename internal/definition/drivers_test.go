@@ -62,7 +62,7 @@ func TestKeysThatADriverLacksAreRefusedInWords(t *testing.T) {
 		"no servers":                    {[]string{"agent: api", "mcp: none"}, ""},
 		"a driver without servers":      {[]string{"agent: qwen", "mcp: [a=b]"}, "mcp: agent qwen takes no MCP servers: Qwen Code starts no servers"},
 		"a server without a name":       {[]string{"agent: claude", "mcp: [node x.js]"}, `mcp: 'node x.js': write NAME=COMMAND`},
-		"a name that is none":           {[]string{"agent: claude", `mcp: ["a b=c"]`}, `mcp: 'a b=c': the name of a server`},
+		"an invalid name":               {[]string{"agent: claude", `mcp: ["a b=c"]`}, `mcp: 'a b=c': the name of a server`},
 		"one name twice":                {[]string{"agent: claude", "mcp: [a=b, a=c]"}, `mcp: two servers have the name 'a'; rename one`},
 		"a host that is not allowed":    {[]string{"agent: claude", "network: [other.example]", `mcp: ["a=https://mcp.example/x"]`}, "mcp: mcp.example is not in network; add it"},
 		"a host that is":                {[]string{"agent: claude", `network: ["*.example"]`, `mcp: ["a=https://mcp.example/x"]`}, ""},

@@ -56,7 +56,7 @@ func some(list []string) string {
 }
 
 // JudgesOf follows the gates of a definition through a tree, the one that a run
-// starts from. The error is for a scope that is none.
+// starts from. It fails if the scope is invalid.
 func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
 	checks := Checks(d)
 	var j Judges

@@ -20,7 +20,7 @@ import (
 // Tree is the files that a gate starts from. Names are relative to its top.
 type Tree interface {
 	// Read returns the text of a file, and for a symbolic link the name that it
-	// leads to. A name that is no file is fs.ErrNotExist.
+	// leads to. If name is not a file, the error is fs.ErrNotExist.
 	Read(name string) ([]byte, error)
 
 	// Names lists all files. It is asked only if a command means several files,

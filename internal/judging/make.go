@@ -292,7 +292,7 @@ func uncomment(line string) string {
 	return line
 }
 
-// makeVariable takes a line as an assignment, or reports that it is none.
+// makeVariable reads a line as an assignment and reports whether it is one.
 func (f *follower) makeVariable(m *makefileText, line string) bool {
 	i := strings.IndexByte(line, '=')
 	if i <= 0 {

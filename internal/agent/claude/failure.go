@@ -126,7 +126,7 @@ func (d *decoder) failure(res result) *loop.Failure {
 
 // class goes from the field that says most to the one that says least. It
 // reports whether it was read from a field with this meaning. Words count where
-// the program speaks of errors: what a model says is none.
+// the program speaks of errors: what a model says does not count.
 func (d *decoder) class(res result, status int) (class loop.FailureClass, typed bool) {
 	words := agent.LimitClass(string(res.Text))
 	switch {
