@@ -46,16 +46,29 @@ var (
 
 // secretive says whether a name promises that its value is a secret.
 func secretive(name string) bool {
-	words := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
+	words := strings.FieldsFunc(strings.ToUpper(parted(name)), func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
 	if len(words) == 0 || slices.Contains(plainWords, words[len(words)-1]) || slices.ContainsFunc(words, public) {
 		return false
 	}
 	if len(words) == 1 && words[0] == "PWD" {
 		return false
 	}
-	return slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains(secretWords, w) || slices.ContainsFunc(secretParts, func(p string) bool { return strings.Contains(w, p) })
-	})
+	joined := strings.ToUpper(name)
+	return slices.ContainsFunc(secretParts, func(p string) bool { return strings.Contains(joined, p) }) ||
+		slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
+}
+
+// parted puts a separator where a small letter is followed by a capital one:
+// dbPwd and githubToken are two words each.
+func parted(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if i > 0 && lower.has(name[i-1]) && upper.has(name[i]) {
+			b.WriteByte('_')
+		}
+		b.WriteByte(name[i])
+	}
+	return b.String()
 }
 
 func public(word string) bool { return word == "PUBLIC" || word == "PUB" }
@@ -96,13 +109,29 @@ func userinfo(value string) (string, bool) {
 	return password, password != ""
 }
 
-// assigned returns what follows key in a list of settings.
-func assigned(value, key string) string {
-	at := strings.Index(strings.ToLower(value), key)
-	if at < 0 || at > 0 && alnum.has(value[at-1]) {
-		return ""
+// indexFold is where key, in small letters of ASCII, stands in s in letters of
+// any case, or -1. Lower-casing all of s could move what follows.
+func indexFold(s, key string) int {
+	for i := range len(s) - len(key) + 1 {
+		if strings.EqualFold(s[i:i+len(key)], key) {
+			return i
+		}
 	}
-	rest := value[at+len(key):]
+	return -1
+}
+
+// assigned returns what follows key in a list of settings. A longer name that
+// ends like the key, such as OldPwd=, is another one.
+func assigned(value, key string) string {
+	rest, found := value, false
+	for !found {
+		at := indexFold(rest, key)
+		if at < 0 {
+			return ""
+		}
+		found = at == 0 || !alnum.has(rest[at-1])
+		rest = rest[at+len(key):]
+	}
 	if rest != "" && strings.ContainsRune(`'"`, rune(rest[0])) {
 		quoted, _, _ := strings.Cut(rest[1:], rest[:1])
 		return quoted

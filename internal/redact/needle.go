@@ -95,10 +95,6 @@ func (n needle) heads(add func([headLen]byte)) {
 }
 
 func (n needle) walk(p place, head [headLen]byte, size int, add func([headLen]byte)) {
-	if size == headLen {
-		add(head)
-		return
-	}
 	for _, e := range p.at.next {
 		head[size] = e.b
 		if size+1 == headLen {

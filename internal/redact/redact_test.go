@@ -57,6 +57,11 @@ var encoders = map[string]func(string) string{
 	"escaped hex":           func(s string) string { return each(s, `\x%02x`) },
 	"HTML":                  html.EscapeString,
 	"doubled quotes":        func(s string) string { return strings.ReplaceAll(s, `'`, `''`) },
+	"text of UTF-8":         func(s string) string { return string([]rune(s)) },
+	"HTML in numbers":       func(s string) string { return eachRune(s, "&#%d;") },
+	"HTML in hex numbers":   func(s string) string { return eachRune(s, "&#x%x;") },
+	"Rust":                  func(s string) string { return eachRune(s, `\u{%x}`) },
+	"Python, long":          func(s string) string { return eachRune(s, `\U%08x`) },
 	"lines of Windows":      func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
 }
 
@@ -76,6 +81,14 @@ func each(s, format string) string {
 	return b.String()
 }
 
+func eachRune(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		fmt.Fprintf(&b, format, r)
+	}
+	return b.String()
+}
+
 func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 func quoteJSON(s string, safe bool) string {
@@ -91,7 +104,7 @@ func quoteJSON(s string, safe bool) string {
 func backslashes(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
-		if s[i] < 0x80 && s[i] > ' ' && !alnum.has(s[i]) {
+		if s[i] < 0x80 && s[i] >= ' ' && !alnum.has(s[i]) {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(s[i])
@@ -214,12 +227,44 @@ func TestOverlappingValuesAreReplacedWhole(t *testing.T) {
 	}
 }
 
+func TestOfBase64InTwoLinesEnoughDigitsAreNeeded(t *testing.T) {
+	r := New(Secret{"KEY", "hunter2"})
+	for text, want := range map[string]string{
+		"aHVudGVyMg==":    "[redacted:KEY]",
+		"aH\nVudGVyMg==":  "aH\n[redacted:KEY]",
+		"aHV\nudGVyMg==":  "aHV\nudGVyMg==", // seven digits are found everywhere by chance
+		"aHVudG\nVyMg==.": "[redacted:KEY].",
+	} {
+		if got := r.String(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWhatCouldBeTheEdgeOfAMarkIsCutFromAValue(t *testing.T) {
+	for value, want := range map[string]string{
+		"]hunter22[":      "][redacted:NAME][",
+		"ME]hunter22[red": "ME][redacted:NAME][red",
+		"key]hunter22":    "key][redacted:NAME]", // the end of [redacted:openai-key]
+		"[hunter22]":      "[redacted:NAME]",
+		"]abc12[":         "[redacted:NAME]", // too little would be left
+	} {
+		if got := New(Secret{"NAME", value}).String(value); got != want {
+			t.Errorf("%q became %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestALongValueIsFoundLineByLine(t *testing.T) {
 	value := "header\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\nZ2fG7h8J9kLmNoPqRsTuVwXyZ0123456789abcdef\nfooter"
 	r := New(Secret{"PEM", value})
 	in := "  12\tMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\n  13\tZ2fG7h8J9kLmNoPqRsTuVwXyZ0123456789abcdef\n"
 	if got, want := r.String(in), "  12\t[redacted:PEM]\n  13\t[redacted:PEM]\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	const sentence = "these are words of a sentence, and no line of a key"
+	if got := New(Secret{"TEXT", "hunter2\n" + sentence + "\nhunter3"}).String(sentence); got != sentence {
+		t.Errorf("a sentence became %q", got)
 	}
 }
 
@@ -267,6 +312,27 @@ func TestValuesThatWouldEraseTextAreRefused(t *testing.T) {
 	}
 }
 
+func TestEverydayWordsAreRefused(t *testing.T) {
+	for value := range strings.FieldsSeq(`changeme database default defaults development disabled enabled example localhost password placeholder postgres postgresql production
+		redacted security staging testing undefined username 127.0.0.1 ChangeMe aaaabbbbcccc 1234567 abcdefg private-key api-key-header [redacted:`) {
+		if refused := New(Secret{"NAME", value}).Refused(); len(refused) != 1 {
+			t.Errorf("%q is taken, and would be replaced everywhere", value)
+		}
+	}
+	for value := range strings.FieldsSeq("abcdabcd changeme2 postgres1 12345678 abcdefgh a1b2c3d abcd12") {
+		if refused := New(Secret{"NAME", value}).Refused(); len(refused) != 0 {
+			t.Errorf("%q is refused: %+v", value, refused)
+		}
+	}
+}
+
+func TestAValueIsRefusedOnceHoweverManyNamesItHas(t *testing.T) {
+	refused := New(Secret{"FIRST", "true"}, Secret{"SECOND", " true"}).Refused()
+	if len(refused) != 1 || refused[0].Name != "FIRST" {
+		t.Errorf("refused %+v, want the first alone", refused)
+	}
+}
+
 func TestANameNeverGivesAValueAway(t *testing.T) {
 	tests := map[string]struct {
 		values []Secret
@@ -276,6 +342,8 @@ func TestANameNeverGivesAValueAway(t *testing.T) {
 		"the name holds another value": {[]Secret{{"X_hunter99_X", "hunter22"}, {"Y", "hunter99"}}, "[redacted:secret]"},
 		"the name holds it in hex":     {[]Secret{{"68756e7465723232", "hunter22"}}, "[redacted:secret]"},
 		"no name":                      {[]Secret{{"", "hunter22"}}, "[redacted:secret]"},
+		"the first of two names":       {[]Secret{{"FIRST", "hunter22"}, {"SECOND", " hunter22\n"}}, "[redacted:FIRST]"},
+		"a name without end":           {[]Secret{{strings.Repeat("N", 1000), "hunter22"}}, "[redacted:" + strings.Repeat("N", 64) + "]"},
 		"a name with an end of line":   {[]Secret{{"A\n]B", "hunter22"}}, "[redacted:A__B]"},
 	}
 	for name, test := range tests {

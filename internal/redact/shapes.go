@@ -74,7 +74,7 @@ func (k *block) last() {
 			best = r
 		}
 	}
-	if best.end > 0 && len(k.lines) > 1 {
+	if best.more && len(k.lines) > 1 {
 		k.lines = append(k.lines, best)
 	}
 }
@@ -181,7 +181,8 @@ func webToken(v *view) []span {
 		return nil
 	}
 	signed := v.lit(end+1, "eyJ")
-	parts, second := 1, 0
+	parts := 1
+	var second int // bytes of the second part
 	for most := 5; parts < most; parts++ {
 		if signed {
 			most = 3

@@ -142,6 +142,19 @@ func TestCloseRedactsWhatWasHeldBack(t *testing.T) {
 	}
 }
 
+func TestCloseReportsThatWhatWasHeldBackIsLost(t *testing.T) {
+	full := errors.New("the disk is full")
+	w := New(Secret{"KEY", "hunter2hunter2"}).Writer(&broken{err: full})
+	if _, err := io.WriteString(w, "hunter2"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.Close(); !errors.Is(err, full) {
+			t.Errorf("Close = %v, want %v", err, full)
+		}
+	}
+}
+
 // broken takes some bytes and then no more.
 type broken struct {
 	bytes.Buffer
