@@ -52,10 +52,7 @@ func duration(text string) (time.Duration, error) {
 		if !digitsOnly(number) || len(number) > 3 {
 			return 0, errDuration
 		}
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return 0, errDuration
-		}
+		n, _ := strconv.Atoi(number) // These are three digits at most.
 		total += time.Duration(n) * unit.length
 		rest = after
 	}
@@ -64,7 +61,7 @@ func duration(text string) (time.Duration, error) {
 		if err != nil || rest == "0" || strings.ContainsAny(rest, "+-") {
 			return 0, errDuration
 		}
-		total += min(d, longest)
+		total += min(d, longest+1) // The sum never wraps, and what is too long stays so.
 	}
 	switch {
 	case total <= 0:
@@ -83,9 +80,9 @@ func size(text string) (int64, error) {
 	if parts == nil {
 		return 0, errors.New("expected a size like 8GiB or 500MB: a whole number and MB, GB, TB, MiB, GiB or TiB")
 	}
-	n, err := strconv.ParseInt(parts[1], 10, 64)
+	n, _ := strconv.ParseInt(parts[1], 10, 64) // The form has six digits at most.
 	unit := map[string]int64{"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-	return n * unit[parts[2]], err
+	return n * unit[parts[2]], nil
 }
 
 // flakyRule reads how many of how many tries must pass, like 2 of 3.

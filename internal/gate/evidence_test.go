@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // module is a module of Go with some files, and a gate in it that finds the
@@ -192,5 +193,23 @@ func TestFeedbackOfAGateThatIsNotBelievedSaysWhy(t *testing.T) {
 	got := gate.Feedback(loop.GateResult{Name: "verify", Note: "no tests reported", Evidence: "ok"})
 	if want := "verify failed: no tests reported:\nok"; got != want {
 		t.Errorf("feedback = %q, want %q", got, want)
+	}
+}
+
+func TestALineThatLooksLikeTestsIsOneThatShouldCountThem(t *testing.T) {
+	for line, looks := range map[string]bool{
+		"make test": true, "npm run tests": true, "rake spec": true, "pytest -q": true, "python -m unittest": true, "npx jest": true, "npx vitest run": true,
+		"npx mocha": true, "npx tap": true, "prove -r": true, "bats .": true, "tox": true, "nox": true, "rspec": true, "ctest": true, "gotestsum": true,
+		"cargo nextest run": true, "vendor/bin/phpunit": true, "npx karma start": true, "npx cypress run": true, "npx playwright install": true,
+		"npm run test:unit": true, "./RUN-TESTS.sh": true, "make 'test'": true, "make \"test\"": true, "if true; then make test; fi": true, "true && ! make test": true,
+		"test -e x": false, "[ test ]": false, "cd test": false, "ls test": false, "echo test": false, "printf test": false, "cat test": false, "grep test x": false,
+		"find test": false, "rm test": false, "mkdir test": false, "cp test x": false, "mv test x": false,
+		"make build": false, "true": false, "./run test/unit/data": false, "./attest.sh": false, "make testing": false, "A=test true": false, "": false,
+	} {
+		exec := execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.Exited}, nil })
+		g, err := gate.Run(t.Context(), on(exec, gate.Command{Name: "verify", Line: line, Place: gate.Place{Dir: t.TempDir()}}))
+		if err != nil || !g.Pass || (g.Note != "") != looks {
+			t.Errorf("%q: note %q, %v, want one: %v", line, g.Note, err, looks)
+		}
 	}
 }

@@ -48,9 +48,7 @@ func openGo(t Tree) (*goFiles, error) {
 			if err != nil {
 				return nil, err
 			}
-			if module := modulePath(string(text)); module != "" {
-				g.modules[module] = dir
-			}
+			g.modules[modulePath(string(text))] = dir // One without a name holds no package.
 		case strings.HasSuffix(file, ".go") && file[0] != '_' && file[0] != '.':
 			g.holds[dir] = append(g.holds[dir], file)
 		}

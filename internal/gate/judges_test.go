@@ -57,6 +57,13 @@ func TestAGateIsRewritableByWhatItsScopeNamesOrNobodyCanFollow(t *testing.T) {
 	if !j.Run("ci/check.sh") || j.Run("ci/other.sh") {
 		t.Error("it does not know what runs")
 	}
+	if j, err := JudgesOf(loop.Definition{Tier: loop.TierAssisted, Scope: []string{"[", "ci/check.sh"}, Verify: "make test"}, tree); err == nil {
+		t.Errorf("an invalid scope gives %+v", j)
+	}
+	few := Rewritable{By: slices.Repeat([]string{"x"}, 5)}
+	if got := few.String(); !strings.HasSuffix(got, "files in its scope: x, x, x, x, x") {
+		t.Errorf("a short list is %q", got)
+	}
 	many := Rewritable{By: slices.Repeat([]string{"x"}, 8)}
 	if got := many.String(); !strings.HasSuffix(got, "and 3 more") {
 		t.Errorf("a long list is %q", got)

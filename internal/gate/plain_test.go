@@ -139,3 +139,51 @@ func TestPlainSaysThatItsWriterFailed(t *testing.T) {
 		t.Errorf("Close = %v, want %v", err, broken)
 	}
 }
+
+func TestTestsThatHaveEndedTakeNoRoom(t *testing.T) {
+	var out counter
+	w := gate.Plain(&out)
+	print := func(test, text string) {
+		t.Helper()
+		if _, err := io.WriteString(w, `{"Action":"output","Package":"m","Test":"`+test+`","Output":"`+text+`\n"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	print("TestHangs", "waiting")
+	for range 3000 {
+		print("TestFine", strings.Repeat("x", 1000))
+		if _, err := io.WriteString(w, `{"Action":"pass","Package":"m","Test":"TestFine"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.lines != 0 {
+		t.Errorf("%d lines are shown of tests that passed, or that have not ended", out.lines)
+	}
+	for range 20_000 { // Many short lines of a test are no way around the bound.
+		print("TestLoud", "")
+	}
+	if out.lines < 4000 {
+		t.Errorf("of 20000 short lines %d are shown", out.lines)
+	}
+}
+
+func TestEveryEventOfGoTestIsTakenOutOfTheOutput(t *testing.T) {
+	for _, action := range []string{"start", "run", "pause", "cont", "pass", "bench", "fail", "skip", "attr", "artifacts"} {
+		if got := plain(t, `{"Action":"`+action+`","Package":"m"}`+"\n"); got != "" {
+			t.Errorf("%s is shown as %q", action, got)
+		}
+	}
+	for events, want := range map[string]string{
+		`{"Action":"build-output","ImportPath":"m","Output":"# m\n"}`:                                                                                                     "# m\n",
+		`{"Action":"build-fail","ImportPath":"m"}`:                                                                                                                        "",
+		`{"Action":"output","Package":"m","Test":"T","Output":"kept\n"}` + "\n" + `{"Action":"skip","Package":"m","Test":"T"}`:                                            "",
+		`{"Action":"output","Package":"m","Output":"=== of the package\n"}` + "\n" + `{"Action":"fail","Package":"m"}`:                                                    "=== of the package\n",
+		`{"Action":"output","Package":"m","Output":"more\n"}` + "\n" + `{"Action":"output","Package":"m","Output":"?\n"}` + "\n" + `{"Action":"skip","Package":"m"}`:      "?\n",
+		`{"Action":"output","Package":"n","Test":"T","Output":"of n\n"}` + "\n" + `{"Action":"fail","Package":"m"}` + "\n" + `{"Action":"pass","Package":"n","Test":"T"}`: "",
+		`{"Action":"output","Package":"m","Test":"T","Output":"log\n"}` + "\n" + `{"Action":"fail","Package":"m","Test":"T"}`:                                             "log\n",
+	} {
+		if got := plain(t, events+"\n"); got != want {
+			t.Errorf("%s\nreads %q, want %q", events, got, want)
+		}
+	}
+}

@@ -72,6 +72,21 @@ func TestEveryTestOfTheBaseHasToReport(t *testing.T) {
 		"one of pytest does not":             {base: ran("pytest a.py::test_x"), now: ran("pytest a.py::test_y"), want: gate.Unreported{Missing: []string{"pytest a.py::test_x"}}},
 		"one of pytest may be renamed":       {base: ran("pytest a.py::test_x"), now: ran("pytest a.py::test_y"), renames: true, want: gate.Unreported{Gone: []string{"pytest a.py::test_x"}}},
 		"one of each, and go alone is there": {base: ran(testOne, "tap it adds"), now: ran(testOne), old: two, new: two, want: gate.Unreported{Missing: []string{"tap it adds"}}},
+		"it ran there, and its package broke": {
+			base: loop.TestNames{Ran: []string{testOne}, Broken: []string{"example.test/m/a"}}, now: ran(), old: two, new: two,
+			want: gate.Unreported{Missing: []string{testOne, testTwo}},
+		},
+		"some vanish and others are forged": {
+			base: ran(testOne, testTwo), now: ran("go example.test/m/a.TestForged", testOne), old: two, new: two,
+			want: gate.Unreported{Missing: []string{testTwo}, Nowhere: []string{"go example.test/m/a.TestForged"}},
+		},
+		"of one kind some break, others only change": {
+			base: loop.TestNames{Ran: []string{"pytest a.py::test_x"}, Broken: []string{"example.test/m/a"}}, now: ran(testOne, testTwo), old: two, new: two, renames: true,
+			want: gate.Unreported{Gone: []string{"pytest a.py::test_x"}},
+		},
+		"others of pytest report in no file": {base: ran(testOne), now: ran(testOne, "pytest a.py::test_new"), old: two, new: two},
+		"a package that only the base had":   {base: ran("go example.test/m/b.TestB"), now: ran(), old: map[string]string{"b/b_test.go": testFile("", "TestB")}, new: two, want: gate.Unreported{Missing: []string{"go example.test/m/b.TestB"}}},
+		"a package that only the run had":    {base: ran("go made.test/x.TestX"), now: ran(), old: two, new: two, want: gate.Unreported{Missing: []string{"go made.test/x.TestX"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := gate.Comparison{Line: c.line, Base: c.base, Now: c.now, BaseTree: treeOf(c.old), NowTree: treeOf(c.new), Tests: c.renames}.Unreported()
@@ -104,7 +119,18 @@ func TestAListOfMissingTestsHasAnEnd(t *testing.T) {
 	for i := range 30 {
 		u.Missing = append(u.Missing, fmt.Sprintf("go m.Test%02d", i))
 	}
+	u.Gone = u.Missing[:8]
+	if got, want := u.Flag(), "tests of the base are renamed or gone: m.Test00, m.Test01, m.Test02, m.Test03, m.Test04, m.Test05, m.Test06, m.Test07"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got, want := u.Objection(), "tests of the base did not report: m.Test00, m.Test01, m.Test02, m.Test03, m.Test04, m.Test05, m.Test06, m.Test07 and 22 more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestALongNameIsCutAndAForgedTestIsNamed(t *testing.T) {
+	u := gate.Unreported{Nowhere: []string{"go m." + strings.Repeat("x", 198), "go m." + strings.Repeat("y", 199)}}
+	if got, want := u.Objection(), "tests reported that are in no file: m."+strings.Repeat("x", 198)+", m."+strings.Repeat("y", 198)+"…"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -78,10 +78,7 @@ func nextInterval(anchor time.Time, every time.Duration, after time.Time) time.T
 	}
 	step := int64(every / time.Second)
 	elapsed := after.Unix() - anchor.Unix()
-	past := elapsed % step
-	if past < 0 {
-		past += step
-	}
+	past := elapsed % step // Before the anchor it is negative, and next is later than after at once.
 	next := time.Unix(after.Unix()-past, int64(anchor.Nanosecond()))
 	if !next.After(after) {
 		next = next.Add(every)
