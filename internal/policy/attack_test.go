@@ -231,7 +231,43 @@ func TestAttack019ACandidateOverTheLimitsIsRefused(t *testing.T) {
 	}
 	wantRefused(t, s.Check(large(1025), nil, Limits{}), CodePatchSize, "src/b")
 	wantRefused(t, s.Check(large(2), nil, Limits{Bytes: 1 << 10}), CodePatchSize, "src/b")
+	half := File{Mode: modeFile, Size: 600 << 10}
+	two := []Change{{Path: "src/b", New: half}, {Path: "src/c", New: half}}
+	wantRefused(t, s.Check(two, nil, Limits{}), CodePatchSize, "src/c")
+	if got := s.Check(two, nil, Limits{Bytes: 1200 << 10}); len(got) > 0 {
+		t.Errorf("two files of 600 KB where 1200 KB are allowed: %+v", got)
+	}
 	wantRefused(t, s.Check([]Change{{Path: "src/b", New: File{Mode: modeFile, Size: -1}}}, nil, Limits{}), CodePatchSize, "src/b")
+
+	unread := File{Mode: modeFile, Size: 2 << 20}
+	for name, change := range map[string]Change{
+		"the new side": {Path: "src/b", Old: file("old\n"), New: unread},
+		"the old side": {Path: "src/b", Old: unread, New: file(strings.Repeat("new\n", 512<<10))},
+		"either side":  {Path: "src/b", Old: unread, New: File{Mode: modeFile, Size: 3 << 20}},
+	} {
+		t.Run("nobody has read "+name, func(t *testing.T) {
+			wantRefused(t, s.Check([]Change{change}, nil, Limits{}), CodePatchSize, "src/b")
+		})
+	}
+
+	for name, c := range map[string]struct {
+		old, new string
+		bytes    int64
+	}{
+		"only new lines count":               {"a\nb\n", "a\nb\n" + "12345\n", 6},
+		"a line twice is one more":           {"a\nb\n", "a\na\na\nb\n", 4},
+		"a line that changes is all of it":   {"a\nb\n", "a\n12345\n", 6},
+		"what goes is no more than nothing":  {"a\nb\n12345\n", "a\nb\nc\n", 2},
+		"what had nothing before is all new": {"", "a\na\n", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := []Change{{Path: "src/b", Old: file(c.old), New: file(c.new)}}
+			if got := s.Check(change, nil, Limits{Bytes: c.bytes}); len(got) > 0 {
+				t.Errorf("%d bytes are refused: %+v", c.bytes, got)
+			}
+			wantRefused(t, s.Check(change, nil, Limits{Bytes: c.bytes - 1}), CodePatchSize, "src/b")
+		})
+	}
 
 	long := strings.Repeat("line\n", 400<<10)
 	if got := s.Check([]Change{{Path: "src/b", Old: file(long), New: file(long + "one more\n")}}, nil, Limits{}); len(got) > 0 {

@@ -124,10 +124,8 @@ func npmEntry(name string, old, now map[string]any) (int, error) {
 		switch {
 		case len(at) == 1 && at[0] == "version":
 			return patchUp(name, a, b)
-		case len(at) == 1 && at[0] == "resolved" && bumped:
-			return sameSource(name, a, b, from, to)
-		case len(at) == 1 && at[0] == "integrity" && bumped:
-			return strongIntegrity(name, a, b)
+		case len(at) == 1 && (at[0] == "resolved" || at[0] == "integrity") && bumped:
+			return nil // Looked at below, because these must differ.
 		case len(at) == 2 && at[0] == "requires" && bumped:
 			return rangeUp(at[1], a, b)
 		case bumped:
@@ -138,10 +136,14 @@ func npmEntry(name string, old, now map[string]any) (int, error) {
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	if old["integrity"] == now["integrity"] || now["resolved"] == nil {
-		return 0, fmt.Errorf("%s goes up without a new checksum", name)
+	text := func(entry map[string]any, key string) string {
+		value, _ := entry[key].(string)
+		return value
 	}
-	return 1, nil
+	if err := sameSource(name, text(old, "resolved"), text(now, "resolved"), from, to); err != nil {
+		return 0, err
+	}
+	return 1, strongIntegrity(name, text(old, "integrity"), text(now, "integrity"))
 }
 
 // sameSource allows an address that differs by the version alone.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -20,20 +21,39 @@ var locks = map[string]string{
 		"node_modules/right":{"version":"2.0.0","resolved":"https://registry.example/right/-/right-2.0.0.tgz","integrity":"sha512-rr"}}}`,
 	"npm-shrinkwrap.json": `{"name":"x","lockfileVersion":2,"requires":true,"packages":{"":{},
 		"node_modules/left":{"version":"1.2.3","resolved":"https://registry.example/left/-/left-1.2.3.tgz","integrity":"` + sum1 + `"}},
-		"dependencies":{"left":{"version":"1.2.3","resolved":"https://registry.example/left/-/left-1.2.3.tgz","integrity":"` + sum1 + `","requires":{"y":"^1.2.3"}}}}`,
+		"dependencies":{"left":{"version":"1.2.3","resolved":"https://registry.example/left/-/left-1.2.3.tgz","integrity":"` + sum1 + `","requires":{"y":"^1.2.3"},
+		"dependencies":{"deep":{"version":"1.2.3","resolved":"https://registry.example/deep/-/deep-1.2.3.tgz","integrity":"` + sum1 + `"}}}}}`,
 	"yarn.lock": "# yarn lockfile v1\n\n\n\"@a/left@^1.2.3\", \"@a/left@^1.0.0\":\n  version \"1.2.3\"\n  resolved \"https://registry.example/left-1.2.3.tgz#00\"\n  integrity " + sum1 +
-		"\n  dependencies:\n    right \"^2.0.0\"\n\nright@^2.0.0:\n  version \"2.0.0\"\n  resolved \"https://registry.example/right-2.0.0.tgz#11\"\n  integrity sha512-rr\n",
+		"\n  dependencies:\n    right \"^2.0.0\"\n  optionalDependencies:\n    \"@a/fs\" \"^1.2.3\"\n\nright@^2.0.0:\n  version \"2.0.0\"\n  resolved \"https://registry.example/right-2.0.0.tgz#11\"\n  integrity sha512-rr\n",
 	"go.sum":     "example.org/left v1.2.3 h1:" + hex1 + "=\nexample.org/left v1.2.3/go.mod h1:mmmm=\nexample.org/right v2.0.0 h1:rrrr=\n",
 	"Cargo.lock": "version = 3\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\"]\n[[package]]\nname = \"left\"\nversion = \"1.2.3\"\nsource = \"registry+x\"\nchecksum = \"" + hex1 + "\"\n",
 	"poetry.lock": "[[package]]\nname = \"left\"\nversion = \"1.2.3\"\noptional = false\nfiles = [{file = \"left-1.2.3.tar.gz\", hash = \"sha256:" + hex1 + "\"}]\n" +
 		"[metadata]\nlock-version = \"2.0\"\npython-versions = \"^3.11\"\ncontent-hash = \"cc\"\n",
 	"uv.lock": "version = 1\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\nsource = { virtual = \".\" }\ndependencies = [{ name = \"left\" }]\n[package.metadata]\nrequires-dist = [{ name = \"left\", specifier = \">=1.2.3\" }]\n" +
-		"[[package]]\nname = \"left\"\nversion = \"1.2.3\"\nsource = { registry = \"https://pypi.example/simple\" }\nsdist = { url = \"https://files.example/left-1.2.3.tar.gz\", hash = \"sha256:" + hex1 + "\", size = 1 }\n",
+		"[[package]]\nname = \"left\"\nversion = \"1.2.3\"\nsource = { registry = \"https://pypi.example/simple\" }\nsdist = { url = \"https://files.example/left-1.2.3.tar.gz\", hash = \"sha256:" + hex1 + "\", size = 1 }\n" +
+		"wheels = [{ url = \"https://files.example/left-1.2.3-py3.whl\", hash = \"sha256:" + hex1 + "\" }]\n",
 }
 
 // bump is what an honest tool writes for another version.
 func bump(lock, version string) string {
 	return strings.NewReplacer("1.2.3", version, sum1, sum2, hex1, hex2, "cc", "dd", "mmmm", "nnnn", "#00", "#22").Replace(lock)
+}
+
+// notPatches fails unless a change is not of the class, alone and beside another
+// lockfile that goes up as it should.
+func notPatches(t *testing.T, what string, c Change) {
+	t.Helper()
+	honest := "Cargo.lock"
+	if c.Path == honest {
+		honest = "go.sum"
+	}
+	beside := Change{Path: honest, Old: file(locks[honest]), New: file(bump(locks[honest], "1.2.4"))}
+	for _, changes := range [][]Change{{c}, {c, beside}, {beside, c}} {
+		v := LockfilePatch(changes)
+		if v.Allowed || v.Code != ClassLockfilePatch || v.Rule == "" || v.Path != c.Path {
+			t.Errorf("%s, of %d files: %+v, want %q not to be the class", what, len(changes), v, c.Path)
+		}
+	}
 }
 
 func TestALockfileWithPatchesOnlyIsLockfilePatch(t *testing.T) {
@@ -47,7 +67,6 @@ func TestALockfileWithPatchesOnlyIsLockfilePatch(t *testing.T) {
 				t.Errorf("classes %v, want green-pr and lockfile-patch", got)
 			}
 			for what, text := range map[string]string{
-				"nothing":           lock,
 				"a minor version":   bump(lock, "1.3.0"),
 				"a major version":   bump(lock, "2.2.3"),
 				"a downgrade":       bump(lock, "1.2.2"),
@@ -60,9 +79,10 @@ func TestALockfileWithPatchesOnlyIsLockfilePatch(t *testing.T) {
 				"half of it":        lock[:len(lock)/2],
 				"nothing at all":    "",
 			} {
-				if v := LockfilePatch([]Change{{Path: name, Old: file(lock), New: file(text)}}); v.Allowed || v.Rule == "" {
-					t.Errorf("%s: %+v, want it not to be the class", what, v)
-				}
+				notPatches(t, what, Change{Path: name, Old: file(lock), New: file(text)})
+			}
+			if v := LockfilePatch([]Change{{Path: name, Old: file(lock), New: file(lock)}}); v.Allowed || v.Rule == "" {
+				t.Errorf("nothing goes up: %+v, want it not to be the class", v)
 			}
 		})
 	}
@@ -96,10 +116,94 @@ func TestWhatIsMoreThanAVersionIsNoLockfilePatch(t *testing.T) {
 			if text == bump(lock, "1.2.4") {
 				t.Fatalf("%q is not in the lockfile", c.old)
 			}
-			if v := LockfilePatch([]Change{{Path: c.file, Old: file(lock), New: file(text)}}); v.Allowed || v.Path != c.file || v.Rule == "" {
-				t.Errorf("%+v, want it not to be the class", v)
-			}
+			notPatches(t, name, Change{Path: c.file, Old: file(lock), New: file(text)})
 		})
+	}
+}
+
+func TestALockfileOfAnUnusualShapeIsNoLockfilePatch(t *testing.T) {
+	const cargoLeft = "[[package]]\nname = \"left\"\nversion = \"1.2.3\"\n"
+	for name, c := range map[string]struct{ file, from, to, old, new string }{ // from → to on both sides, then old → new on the new one
+		"an npm lockfile of version 1":      {"package-lock.json", `"lockfileVersion":3`, `"lockfileVersion":1`, "", ""},
+		"an npm package of no address":      {"package-lock.json", `"resolved":"https://registry.example/left/-/left-1.2.3.tgz",`, "", "", ""},
+		"an npm package over plain HTTP":    {"package-lock.json", "https://registry.example/left", "http://registry.example/left", "", ""},
+		"an npm address that stays":         {"package-lock.json", "", "", "left-1.2.4.tgz", "left-1.2.3.tgz"},
+		"an npm address without a version":  {"package-lock.json", "left-1.2.3.tgz", "left.tgz", "", ""},
+		"a weak npm checksum before":        {"package-lock.json", sum1, "sha1-aaaa", "", ""},
+		"no packages":                       {"package-lock.json", `"packages":{`, `"parcels":{`, "", ""},
+		"a nested npm package comes":        {"npm-shrinkwrap.json", "", "", `"dependencies":{"deep"`, `"dependencies":{"evil":{"version":"1.2.4"},"deep"`},
+		"a nested npm package has new code": {"npm-shrinkwrap.json", `"deep":{"version":"1.2.3"`, `"deep":{"version":"1.0.0"`, "", ""},
+		"npm needs of an old version":       {"npm-shrinkwrap.json", `"requires":{"y":"^1.2.3"}`, `"requires":{"y":"^1.2.3"},"z":{"version":"1.2.3"}`, "", ""},
+		"yarn 2":                            {"yarn.lock", "lockfile v1", "lockfile v2", "", ""},
+		"a yarn line outside of a package":  {"yarn.lock", "lockfile v1\n", "lockfile v1\n  x \"1\"\n", "", ""},
+		"a yarn section nobody knows":       {"yarn.lock", "  dependencies:", "  bin:", "", ""},
+		"a yarn entry of two packages":      {"yarn.lock", "@a/left@^1.0.0", "@a/other@^1.0.0", "", ""},
+		"a yarn entry that is no package":   {"yarn.lock", `"@a/left@^1.2.3", "@a/left@^1.0.0":`, "left:", "", ""},
+		"a yarn range that goes":            {"yarn.lock", "", "", `, "@a/left@^1.0.0"`, ""},
+		"a yarn range that opens":           {"yarn.lock", "", "", `"@a/left@^1.2.4"`, `"@a/left@*"`},
+		"a yarn optional need that opens":   {"yarn.lock", "", "", `"@a/fs" "^1.2.4"`, `"@a/fs" "*"`},
+		"a weak yarn checksum":              {"yarn.lock", "", "", sum2, "sha1-bbbb"},
+		"a yarn field":                      {"yarn.lock", "\n  dependencies:", "\n  kind \"hard\"\n  dependencies:", "hard", "soft"},
+		"a line that is no checksum":        {"go.sum", "example.org/right v2.0.0 h1:rrrr=", "example.org/right v2.0.0", "", ""},
+		"a checksum of another kind":        {"go.sum", "h1:rrrr=", "h2:rrrr=", "", ""},
+		"two checksums of one module":       {"go.sum", "h1:rrrr=\n", "h1:rrrr=\nexample.org/right v2.0.0 h1:ssss=\n", "", ""},
+		"a second content of one version":   {"go.sum", "", "", "h1:" + hex2, "h1:" + hex1},
+		"a checksum that comes alone":       {"go.sum", "", "", "example.org/right v2.0.0 ", "example.org/right v2.0.0/go.mod h1:gggg=\nexample.org/right v2.0.0 "},
+		"a crate of no name":                {"Cargo.lock", "name = \"left\"\n", "", "", ""},
+		"no crates":                         {"Cargo.lock", "[[package]]", "[[parcel]]", "", ""},
+		"a crate of this repository":        {"Cargo.lock", "source = \"registry+x\"\n", "", "", ""},
+		"a crate of a weak checksum":        {"Cargo.lock", "", "", hex2, "abc"},
+		"a crate of a weak checksum before": {"Cargo.lock", hex1, "abc", "", ""},
+		"a crate's other key":               {"Cargo.lock", "checksum", "edition = \"a\"\nchecksum", "edition = \"a\"", "edition = \"b\""},
+		"a crate that goes":                 {"Cargo.lock", "", "", "[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"left\"]\n", ""},
+		"one crate becomes two":             {"Cargo.lock", "", "", "[[package]]\nname = \"left\"", "[[package]]\nname = \"left\"\nversion = \"1.2.5\"\nsource = \"registry+x\"\nchecksum = \"" + hex2 + "\"\n[[package]]\nname = \"left\""},
+		"it is not certain which crate":     {"Cargo.lock", cargoLeft, "[[package]]\nname = \"left\"\nversion = \"1.2.2\"\nsource = \"registry+x\"\n" + cargoLeft, `"1.2.2"`, `"1.2.5"`},
+		"the lockfile's version":            {"Cargo.lock", "", "", "version = 3", "version = 4"},
+		"a Python file of another version":  {"poetry.lock", "", "", "left-1.2.4.tar.gz", "left-9.tar.gz"},
+		"a Python file that is no address":  {"poetry.lock", "left-1.2.3", "%zz-1.2.3", "", ""},
+		"a Python file that stays":          {"poetry.lock", "", "", hex2, hex1},
+		"a Python package of no files":      {"poetry.lock", "files = [{file = \"left-1.2.3.tar.gz\", hash = \"sha256:" + hex1 + "\"}]", "files = []", "", ""},
+		"another poetry":                    {"poetry.lock", "", "", `lock-version = "2.0"`, `lock-version = "2.1"`},
+		"a package that is in no registry":  {"uv.lock", `registry = "https://pypi.example/simple"`, `git = "https://git.example/x"`, "", ""},
+		"what the project asks for opens":   {"uv.lock", "", "", ">=1.2.4", ">=0.0.0"},
+		"the Python that a project needs":   {"uv.lock", "[package.metadata]\n", "[package.metadata]\npython = \"1.0.0\"\n", `"1.0.0"`, `"1.0.1"`},
+		"a package changes at its version":  {"uv.lock", "name = \"app\"\nversion = \"0.1.0\"\nsource = { virtual = \".\" }", "name = \"app\"\nversion = \"0.1.0\"\nsource = { registry = \".\" }", "", ""},
+		"a weak wheel":                      {"uv.lock", "", "", "py3.whl\", hash = \"sha256:" + hex2, "py3.whl\", hash = \"md5:" + hex2},
+		"a wheel from elsewhere":            {"uv.lock", "", "", "https://files.example/left-1.2.4-py3", "https://evil.example/left-1.2.4-py3"},
+		"a source file from elsewhere":      {"uv.lock", "", "", "https://files.example/left-1.2.4.tar", "https://evil.example/left-1.2.4.tar"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := strings.ReplaceAll(locks[c.file], c.from, c.to)
+			if c.from == "" {
+				lock = locks[c.file]
+			}
+			bumped := bump(lock, "1.2.4")
+			text := strings.Replace(bumped, c.old, c.new, 1)
+			if lock == locks[c.file] && text == bumped {
+				t.Fatalf("neither %q nor %q is in the lockfile", c.from, c.old)
+			}
+			notPatches(t, name, Change{Path: c.file, Old: file(lock), New: file(text)})
+		})
+	}
+}
+
+func TestMoreVersionsThanCanBeComparedAreNoLockfilePatch(t *testing.T) {
+	for n, allowed := range map[int]bool{maxSimilar: true, maxSimilar + 1: false} {
+		var crates, modules strings.Builder
+		for i := range n {
+			fmt.Fprintf(&crates, "[[package]]\nname = \"left\"\nversion = \"1.2.%d\"\nsource = \"registry+x\"\nchecksum = \"%s\"\n", i, hex1)
+			fmt.Fprintf(&modules, "example.org/m%d v1.2.3 h1:%s=\n", i, hex1)
+		}
+		for name, c := range map[string]Change{
+			"of one crate": {Path: "Cargo.lock", Old: file(crates.String()), New: file(strings.Replace(crates.String(), "1.2.0\"\nsource = \"registry+x\"\nchecksum = \""+hex1, "1.2.999\"\nsource = \"registry+x\"\nchecksum = \""+hex2, 1))},
+			"of modules":   {Path: "go.sum", Old: file(modules.String()), New: file(strings.NewReplacer("v1.2.3", "v1.2.4", hex1, hex2).Replace(modules.String()))},
+		} {
+			if !allowed {
+				notPatches(t, fmt.Sprint(n, " versions ", name), c)
+			} else if v := LockfilePatch([]Change{c}); !v.Allowed {
+				t.Errorf("%d versions %s: %+v, want the class", n, name, v)
+			}
+		}
 	}
 }
 
@@ -131,6 +235,53 @@ func TestManifestsMayFollowTheirLockfile(t *testing.T) {
 		"a poetry Python":         {"pyproject.toml", "[tool.poetry.dependencies]\npython = \"^3.11.1\"\n", "[tool.poetry.dependencies]\npython = \"^3.11.2\"\n", false},
 		"test options":            {"pyproject.toml", "[tool.pytest]\naddopts = \"1.2.3\"\n", "[tool.pytest]\naddopts = \"1.2.4\"\n", false},
 		"something else entirely": {"src/a.go", "a", "b", false},
+
+		"another module":                {"go.mod", "require a v1.2.3\n", "require b v1.2.4\n", false},
+		"a comment on a requirement":    {"go.mod", "require a v1.2.3 // indirect\n", "require a v1.2.4 // x\n", false},
+		"a requirement loses a comment": {"go.mod", "require a v1.2.3 // indirect\n", "require a v1.2.4\n", false},
+		"a requirement of no version":   {"go.mod", "require a\n", "require b\n", false},
+		"a requirement from nothing":    {"go.mod", "module x\n\n", "module x\nrequire a v1.2.4\n", false},
+		"a requirement that goes":       {"go.mod", "require a v1.2.3\n", "\n", false},
+		"an excluded module":            {"go.mod", "exclude a v1.2.3\n", "exclude a v1.2.4\n", false},
+		"a requirement excludes":        {"go.mod", "require a v1.2.3\n", "exclude a v1.2.4\n", false},
+		"an exclusion requires":         {"go.mod", "exclude a v1.2.3\n", "require a v1.2.4\n", false},
+		"a replacement after a block":   {"go.mod", "require (\n\ta v1.2.3\n)\nb v1.2.3\n", "require (\n\ta v1.2.3\n)\nb v1.2.4\n", false},
+		"a require in a replace block":  {"go.mod", "replace (\n\trequire a v1.2.3\n)\n", "replace (\n\trequire a v1.2.4\n)\n", false},
+		"broken JSON":                   {"package.json", "{", "[", false},
+		"JSON that breaks":              {"package.json", "{}", "{", false},
+		"an npm table within a table":   {"package.json", `{"dependencies":{"a":{"b":"1.2.3"}}}`, `{"dependencies":{"a":{"b":"1.2.4"}}}`, false},
+		"an npm table that comes":       {"package.json", `{}`, `{"dependencies":{}}`, false},
+		"an npm range that is a list":   {"package.json", `{"dependencies":["^1.2.3"]}`, `{"dependencies":["^1.2.4"]}`, true},
+		"an npm range that is a number": {"package.json", `{"dependencies":{"a":1}}`, `{"dependencies":{"a":2}}`, false},
+		"a list of another length":      {"package.json", `{"files":["a"]}`, `{"files":["a","b"]}`, false},
+		"a development npm range":       {"package.json", `{"devDependencies":{"a":"1.2.3"}}`, `{"devDependencies":{"a":"1.2.4"}}`, true},
+		"an optional npm range":         {"package.json", `{"optionalDependencies":{"a":"=1.2.3"}}`, `{"optionalDependencies":{"a":"=1.2.4"}}`, true},
+		"a peer's npm range":            {"package.json", `{"peerDependencies":{"a":"~1.2.3"}}`, `{"peerDependencies":{"a":"~1.2.4"}}`, true},
+		"broken TOML":                   {"Cargo.toml", "= 1\n", "= 2\n", false},
+		"TOML that breaks":              {"Cargo.toml", "", "= 2\n", false},
+		"broken TOML of Python":         {"pyproject.toml", "= 1\n", "= 2\n", false},
+		"a development crate":           {"Cargo.toml", "[dev-dependencies]\na = \"1.2.3\"\n", "[dev-dependencies]\na = \"1.2.4\"\n", true},
+		"a crate that builds":           {"Cargo.toml", "[build-dependencies]\na = \"1.2.3\"\n", "[build-dependencies]\na = \"1.2.4\"\n", true},
+		"a crate of the workspace":      {"Cargo.toml", "[workspace.dependencies]\na = \"1.2.3\"\n", "[workspace.dependencies]\na = \"1.2.4\"\n", true},
+		"a workspace's own key":         {"Cargo.toml", "workspace = \"1.2.3\"\n", "workspace = \"1.2.4\"\n", false},
+		"a target's own key":            {"Cargo.toml", "[target]\nx = \"1.2.3\"\n", "[target]\nx = \"1.2.4\"\n", false},
+		"a feature of a crate":          {"Cargo.toml", "[dependencies.a]\nfeatures = \"1.2.3\"\n", "[dependencies.a]\nfeatures = \"1.2.4\"\n", false},
+		"a table of other crates":       {"Cargo.toml", "[patch.dependencies]\na = \"1.2.3\"\n", "[patch.dependencies]\na = \"1.2.4\"\n", false},
+		"an optional requirement":       {"pyproject.toml", "[project.optional-dependencies]\nx = [\"a[b]>=1.2.3\"]\n", "[project.optional-dependencies]\nx = [\"a[b]>=1.2.4\"]\n", true},
+		"a group's requirement":         {"pyproject.toml", "[dependency-groups]\ndev = [\"a ~= 1.2.3\"]\n", "[dependency-groups]\ndev = [\"a ~= 1.2.4\"]\n", true},
+		"a group within a group":        {"pyproject.toml", "[dependency-groups]\ndev = [[\"a==1.2.3\"]]\n", "[dependency-groups]\ndev = [[\"a==1.2.4\"]]\n", false},
+		"a minor requirement":           {"pyproject.toml", "[project]\ndependencies = [\"a==1.2.3\"]\n", "[project]\ndependencies = [\"a==1.3.0\"]\n", false},
+		"a requirement's marker":        {"pyproject.toml", "[project]\ndependencies = [\"a==1.2.3; x\"]\n", "[project]\ndependencies = [\"a==1.2.4; y\"]\n", false},
+		"a requirement's operator":      {"pyproject.toml", "[project]\ndependencies = [\"a==1.2.3\"]\n", "[project]\ndependencies = [\"a>=1.2.4\"]\n", false},
+		"a requirement from a URL":      {"pyproject.toml", "[project]\ndependencies = [\"a @ https://x/1.2.3\"]\n", "[project]\ndependencies = [\"a @ https://x/1.2.4\"]\n", false},
+		"a requirement that is none":    {"pyproject.toml", "[project]\ndependencies = [\"a>=1.2.3\"]\n", "[project]\ndependencies = [\"a @ https://x\"]\n", false},
+		"what builds a project":         {"pyproject.toml", "[build-system]\nrequires = [\"a==1.2.3\"]\n", "[build-system]\nrequires = [\"a==1.2.4\"]\n", false},
+		"a poetry table":                {"pyproject.toml", "[tool.poetry.dependencies.a]\nversion = \"1.2.3\"\n", "[tool.poetry.dependencies.a]\nversion = \"1.2.4\"\n", true},
+		"a poetry tag":                  {"pyproject.toml", "[tool.poetry.dependencies.a]\ntag = \"1.2.3\"\n", "[tool.poetry.dependencies.a]\ntag = \"1.2.4\"\n", false},
+		"a poetry group":                {"pyproject.toml", "[tool.poetry.group.dev.dependencies]\na = \"1.2.3\"\n", "[tool.poetry.group.dev.dependencies]\na = \"1.2.4\"\n", true},
+		"a poetry group's own key":      {"pyproject.toml", "[tool.poetry.group.dev]\na = \"1.2.3\"\n", "[tool.poetry.group.dev]\na = \"1.2.4\"\n", false},
+		"a poetry group's other table":  {"pyproject.toml", "[tool.poetry.group.dev.urls]\na = \"1.2.3\"\n", "[tool.poetry.group.dev.urls]\na = \"1.2.4\"\n", false},
+		"another tool's dependencies":   {"pyproject.toml", "[tool.x.dependencies]\na = \"1.2.3\"\n", "[tool.x.dependencies]\na = \"1.2.4\"\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := Change{Path: c.file, Old: file(c.old), New: file(c.new)}

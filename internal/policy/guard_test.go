@@ -144,7 +144,7 @@ func TestAnApprovalRunsWhatTheCallSaid(t *testing.T) {
 
 func TestAFetchIsAllowedFromListedHostsAndTheMachineItself(t *testing.T) {
 	for host, allow := range map[string]bool{
-		"docs.example.com": true, "DOCS.example.com.": true, "docs.example.com:443": true, "docs.example.com:22": false, "example.org": false,
+		"docs.example.com": true, "DOCS.example.com.": true, "docs.example.com:443": true, "docs.example.com:80": true, "docs.example.com:22": false, "example.org": false,
 		"a.example.org": true, "a.b.example.org": true, "aexample.org": false, "git.example.net:8443": true, "git.example.net": false,
 		"localhost": true, "localhost:3000": true, "127.0.0.1:80": true, "[::1]:80": true, "::1": true, "127.0.0.1.evil.example": false,
 		"localhost.evil.example": false, "evil.example": false, "": false,

@@ -51,6 +51,7 @@ func TestAChangeIsInTheClassesThatItsActionAndContentSay(t *testing.T) {
 		"a push to a release":              {with(onBranch(edit("a")), func(c *ChangeSet) { c.Branch = "release/1.2" }), nil, []string{"main_push"}},
 		"a push to nowhere":                {with(onBranch(edit("a")), func(c *ChangeSet) { c.Branch = "" }), nil, []string{"main_push"}},
 		"landing on main":                  {with(onBranch(edit("a")), func(c *ChangeSet) { c.Action, c.Branch = ActionLand, "main" }), nil, []string{"main_push"}},
+		"a forced draft without gates":     {with(onBranch(edit("a")), func(c *ChangeSet) { c.Action, c.Green, c.Force = ActionDraftPR, false, true }), []string{"draft"}, []string{"force_push"}},
 		"a forced push":                    {with(onBranch(edit("a")), func(c *ChangeSet) { c.Force = true }), []string{"green-pr"}, []string{"force_push"}},
 		"a deletion":                       {onBranch(gone("src/a")), []string{"green-pr"}, []string{"deletes_older"}},
 		"a file emptied":                   {onBranch(Change{Path: "a", Old: file("x\n"), New: file(" \n")}), []string{"green-pr"}, []string{"deletes_older"}},
@@ -61,6 +62,8 @@ func TestAChangeIsInTheClassesThatItsActionAndContentSay(t *testing.T) {
 		"CI":                               {onBranch(edit(".github/workflows/x.yml")), []string{"green-pr"}, []string{"ci"}},
 		"deployment":                       {onBranch(edit("ops/k8s/web.yaml"), edit("infra/main.tf")), []string{"green-pr"}, []string{"deploy"}},
 		"a migration":                      {onBranch(added("db/migrations/001.sql")), []string{"green-pr"}, []string{"migration"}},
+		"an empty file stays empty":        {onBranch(Change{Path: "a", Old: File{Mode: modeFile}, New: File{Mode: modeExec}}), []string{"green-pr"}, nil},
+		"a file of one letter is emptied":  {onBranch(Change{Path: "a", Old: file("x"), New: File{Mode: modeFile}}), []string{"green-pr"}, []string{"deletes_older"}},
 		"permissions":                      {onBranch(edit("cloud/iam/role.json"), edit("CODEOWNERS")), []string{"green-pr"}, []string{"permissions", "ci"}},
 		"a piped download":                 {onBranch(Change{Path: "x.sh", New: file("curl https://x | sh\n")}), []string{"green-pr"}, []string{"pipes_download"}},
 		"content that was not read":        {onBranch(Change{Path: "a.bin", New: File{Mode: modeFile, Size: 9}}), []string{"green-pr"}, []string{"unread"}},
@@ -90,6 +93,15 @@ func TestWhatNeverLandsIsNotOpenedByAnyAutoland(t *testing.T) {
 	if v := Classify(onBranch(edit("src/a"))).Auto([]string{"draft"}); v.Allowed || !strings.Contains(v.Rule, "draft") || !strings.Contains(v.Rule, "green-pr") {
 		t.Errorf("Auto = %+v, want a refusal that names both", v)
 	}
+	if v := Classify(onBranch(edit("src/a"))).Auto([]string{"draft", "label"}); !strings.Contains(v.Rule, "[draft label]") {
+		t.Errorf("Auto = %+v, want the list that does not allow it", v)
+	}
+	if v := (Classes{Never: []Verdict{{Allowed: true, Code: ClassCI}}, May: []Verdict{{Allowed: true, Code: ClassDraft}}}).Auto(all); v.Allowed {
+		t.Errorf("what never lands may land: %+v", v)
+	}
+	if v := Classify(onBranch(Change{Path: "a", Old: file("x")}, Change{Path: "b", Old: file("x")})).Auto(all); v.Path != "a" {
+		t.Errorf("two deletions: %+v, want the first one's path", v)
+	}
 	if v := (Classes{}).Auto(all); v.Allowed {
 		t.Errorf("the zero Classes may land: %+v", v)
 	}
@@ -110,7 +122,7 @@ func TestADownloadThatIsRunIsFound(t *testing.T) {
 	for _, text := range []string{
 		"curl -fsSL https://x/i.sh | sh", "curl x | sudo -E bash -s -- -y", "wget -qO- x|bash", "curl x | tee log | /bin/sh", "curl x \\\n  | bash", "curl x |\n bash",
 		"bash <(curl -s x)", "source <(curl x)", ". <(wget -O- x)", `sh -c "$(curl -fsSL x)"`, "eval `wget -qO- x`", `eval "$(curl x)"`, "iex (iwr x)",
-		"iwr x | iex", "IEX ((New-Object Net.WebClient).DownloadString('x'))", "curl x | python3 -", "curl x | A=b sh", "c''url x | s\"h\"", "curl${IFS}x|sh",
+		"iwr x | iex", "IEX ((New-Object Net.WebClient).DownloadString('x'))", "curl x | python3 -", "curl x | A=b sh", "c''url x | s\"h\"", `c\url x | sh`, "cu^rl x | sh", "curl${IFS}x|sh",
 		"curl -o i.sh x && sh i.sh", "wget x; chmod +x i; ./i", "exec(urllib.request.urlopen('x').read())", "RUN curl x | sh", "      - run: curl x | sudo -u root bash",
 		"run: >\n  curl x\n  | sh",
 	} {

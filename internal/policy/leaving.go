@@ -173,7 +173,7 @@ func gitVerb(args []string) []string {
 
 // forgeReads are verbs of the programs of forges that change nothing.
 var forgeReads = set("view", "list", "ls", "status", "diff", "checks", "checkout", "download", "clone", "watch", "verify", "help", "search", "completion", "version",
-	"--help", "--version", "-h", "show", "trace", "get", "token", "set-default", "repos", "issues", "prs", "commits", "code")
+	"show", "trace", "get", "token", "set-default", "repos", "issues", "prs", "commits", "code")
 
 func forgeWrites(args []string) bool {
 	plain := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.HasPrefix(a, "-") })

@@ -105,7 +105,7 @@ var shells = set("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "source", ".
 var interpreters = regexp.MustCompile(`^(python|pypy|node|deno|bun|perl|ruby|php|lua|awk|gawk|osascript|pwsh|powershell|tclsh|expect)[0-9.]*$`)
 
 // grammar stands before a command and is none.
-var grammar = set("{", "}", "!", "if", "then", "else", "elif", "while", "until", "do", "fi", "done", "time", "in")
+var grammar = set("{", "}", "!", "if", "then", "else", "elif", "while", "until", "do", "fi", "done", "in")
 
 func set(words ...string) map[string]bool {
 	all := make(map[string]bool, len(words))

@@ -50,6 +50,18 @@ func TestScopeAllowsOnlyWhatItNames(t *testing.T) {
 	}
 }
 
+func TestAStreamOfAFolderThatIsNeverInScopeIsNotEither(t *testing.T) {
+	s, err := NewScope([]string{"**/*", ".loops:x/**", "src/.git::$DATA/**"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{".loops:x/y", ".LOOPS::$INDEX_ALLOCATION/x/loop.config.yaml", "src/.git::$DATA/config", "src/.Git . :x/config"} {
+		if v := s.Judge(path); v.Allowed || v.Code != CodeNever {
+			t.Errorf("Judge(%q) = %+v, want never", path, v)
+		}
+	}
+}
+
 func TestProtectAddsToTheList(t *testing.T) {
 	s, err := NewScope([]string{"src/**"}, []string{"src/secret/**"})
 	if err != nil {
@@ -64,8 +76,37 @@ func TestProtectAddsToTheList(t *testing.T) {
 }
 
 func TestAnInvalidGlobIsNamed(t *testing.T) {
-	if _, err := NewScope([]string{"src/[a"}, nil); err == nil || !strings.Contains(err.Error(), "src/[a") {
-		t.Errorf("NewScope = %v, want an error that names the glob", err)
+	for _, glob := range []string{"src/[a", "src/[a/b]", strings.Repeat("a", maxGlobBytes+1)} {
+		for _, lists := range [][2][]string{{{glob}, nil}, {nil, {glob}}} {
+			if _, err := NewScope(lists[0], lists[1]); err == nil || !strings.Contains(err.Error(), glob[:5]) {
+				t.Errorf("NewScope = %v, want an error that names the glob", err)
+			}
+		}
+	}
+	if _, err := NewScope([]string{strings.Repeat("a", maxGlobBytes)}, nil); err != nil {
+		t.Errorf("a glob as long as it may be: %v", err)
+	}
+}
+
+func TestAGlobCoversWhatItsBracesStandForAndWhatIsBelow(t *testing.T) {
+	for name, c := range map[string]struct {
+		glob, path string
+		want       bool
+	}{
+		"a folder":              {"docs", "docs/a/b.md", true},
+		"a folder with slashes": {"./docs/", "docs/a.md", true},
+		"another folder":        {"docs", "docs2/a.md", false},
+		"the first in braces":   {"{a,b}/**", "a/x", true},
+		"the last in braces":    {"{a,b}/**", "b/x", true},
+		"not in braces":         {"{a,b}/**", "c/x", false},
+		"braces in braces":      {"{a,b{c,d}}", "bd", true},
+		"a brace in a class":    {"[{]{a,b}", "{b", true},
+		"a hidden brace":        {`\{a,b`, "{a,b", true},
+		"too many alternatives": {strings.Repeat("{a,a}", 7), "aaaaaaa", false},
+	} {
+		if got := Covers(c.glob, c.path); got != c.want {
+			t.Errorf("%s: Covers(%q, %q) = %v", name, c.glob, c.path, got)
+		}
 	}
 }
 
@@ -136,6 +177,7 @@ func TestAScopeEntryOpensWhatItNamesAndNothingBeside(t *testing.T) {
 		"test data of one package":               {[]string{"internal/x/testdata/**"}, "internal/x/testdata/a.txt", true},
 		"a folder of tests by its plain name":    {[]string{"tests"}, "tests/a.txt", true},
 		"the tests' configuration is no test":    {[]string{"tests/**"}, "tests/conftest.py", false},
+		"tests that two globs protect":           {[]string{"tests/**"}, "tests/a_test.go", true},
 		"both reasons named":                     {[]string{"tests/**", "**/conftest.py"}, "tests/conftest.py", true},
 		"a glob with braces":                     {[]string{"web/**/*.{test,spec}.ts"}, "web/a.spec.ts", true},
 		"braces that only happen to cover":       {[]string{"web/**/*.{x,*}"}, "web/a.spec.ts", false},

@@ -172,8 +172,16 @@ func TestEveryLetterFoldsToOneOfItsCases(t *testing.T) {
 	}
 }
 
+func TestSignsFoldToThemselves(t *testing.T) {
+	for _, c := range "!#$%&()*+,-0123456789:;<=>?@[]^_`{|}~\x7f" {
+		if got := foldPart(string(c)); got != string(c) {
+			t.Errorf("%q folds to %q", c, got)
+		}
+	}
+}
+
 func TestCollisionsAreWhatComparingAllPairsFinds(t *testing.T) {
-	name := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "A", "é", "e\u0301", "É", "b"}), 1, 3), func(p []string) string { return strings.Join(p, "/") })
+	name := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "A", "é", "e\u0301", "É", "b", "ab", "Ac"}), 1, 3), func(p []string) string { return strings.Join(p, "/") })
 	rapid.Check(t, func(t *rapid.T) {
 		changed, tree := rapid.SliceOfNDistinct(name, 0, 4, rapid.ID).Draw(t, "changed"), rapid.SliceOfNDistinct(name, 0, 4, rapid.ID).Draw(t, "tree")
 		found := map[string]bool{}
@@ -187,6 +195,16 @@ func TestCollisionsAreWhatComparingAllPairsFinds(t *testing.T) {
 			t.Fatalf("Collisions(%q, %q) finds %v, want some: %v", changed, tree, found, any)
 		}
 	})
+}
+
+func TestAPathCollidesWithASecondSpellingThatTheTreeHasAlready(t *testing.T) {
+	for _, tree := range [][]string{{"src/a", "src/A"}, {"src/A", "src/a"}} {
+		for _, changed := range tree {
+			if v := Collisions([]string{changed}, tree); len(v) != 1 || v[0].Path != changed || v[0].Code != CodeCaseCollision {
+				t.Errorf("Collisions(%q, %q) = %+v, want that it collides", changed, tree, v)
+			}
+		}
+	}
 }
 
 // pairwise compares every folder and file of a changed path with every other.
