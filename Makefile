@@ -14,10 +14,10 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test test-agents lint check cross bench fuzz planted postgres
+.PHONY: help demo build test test-all test-agents lint check cross bench fuzz planted mutants postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## watch a loop turn a red test green: no key, no network
 	@$(GO) build -o bin/pawl ./cmd/pawl
@@ -28,6 +28,12 @@ build: ## bin/pawl as it is released: static, stripped, reproducible
 
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
 	$(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+# Each test of the sweep adds its table to the file; the tables are printed also
+# when something failed.
+test-all: postgres ## every test, faults at every point and not at a sample, a machine asleep for 60 s (half an hour and more)
+	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
+	PAWL_TEST_ALL=$$tables $(GO) test -count=1 -timeout 3h $(TESTFLAGS) ./...
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
@@ -58,6 +64,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 
 planted: postgres ## take out one guardrail at a time and see a test fail (minutes)
 	$(GO) test -tags planted -count=1 -timeout 60m -run '^TestEveryPlantedBugIsCaught$$' -v ./internal/arch
+
+mutants: postgres ## plant small bugs and count those that a test notices (20 minutes; PKG=store N=30 SEED=2 AT=file:line AGAIN=1; MUTANTS=all: at night)
+	@$(GO) run ./internal/test/mutants $(if $(filter all,$(MUTANTS)),-all) $(if $(PKG),-pkg $(PKG)) $(if $(N),-n $(N)) $(if $(SEED),-seed $(SEED)) \
+		$(if $(AT),-at $(AT)) $(if $(AGAIN),-again) $(if $(TESTS),-tests $(TESTS)) $(if $(ENTRIES),-entries)
 
 # The tests need the server's programs, not a running server.
 postgres:

@@ -33,10 +33,12 @@ var table = []row{
 	{level: 0, name: "config", what: "settings"},
 	{level: 0, name: "clock", what: "the machine's clock", clock: "it is the clock"},
 	{level: 0, name: "fault", what: "named fault points"},
-	{level: 0, name: "flock", what: "claims that end with their process", clock: "a claim that is held is tried again after a while"},
+	{level: 0, name: "durable", what: "files and names that survive a power cut"},
+	{level: 0, name: "waiting", what: "what a command waits for, told once it lasts", clock: "a wait is told when it has lasted for a while"},
+	{level: 0, name: "flock", what: "claims that end with their process", may: []string{"waiting"}, clock: "a claim that is held is tried again after a while"},
 	{level: 0, name: "report", what: "the agent's report and its parser", pure: true},
 	{
-		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage", "proc/cgroup"},
+		level: 0, name: "proc", what: "start, bound, kill a process tree", may: []string{"proc/stage", "proc/cgroup", "waiting"},
 		exec: "it is the one place that starts processes", clock: "lifetimes of processes are measured where they are waited for",
 	},
 	{
@@ -69,7 +71,7 @@ var table = []row{
 	{level: 1, name: "transcript", what: "what happens in a run, as events without secrets"},
 	{level: 1, name: "projection", what: "the files of a loop's memory, written from recorded changes"},
 	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard"}},
-	{level: 1, name: "git/program", what: "the git program, started so that nothing else starts", only: []string{"loop", "proc"}},
+	{level: 1, name: "git/program", what: "the git program, started so that nothing else starts", only: []string{"loop", "proc", "waiting"}},
 	{
 		level: 1, name: "git/object", what: "blobs, trees and commits, read and written", may: []string{"git/program"},
 		only: []string{"git/program", "loop", "regular"},
@@ -145,6 +147,11 @@ var table = []row{
 
 	{level: 12, name: "bench", what: "measures against the targets; nothing imports it", clock: "it measures"},
 	{level: 12, name: "rollcall", what: "every real agent program through a whole run; nothing imports it"},
+	{
+		level: 12, name: "test/mutants", what: "plants small bugs and counts those that a test notices; nothing imports it",
+		may: []string{"test/mutants/mutant"}, exec: "it builds and runs tests", clock: "it measures tests",
+	},
+	{level: 12, name: "test/mutants/mutant", what: "the switch of a planted bug, imported by copies of sources only", only: []string{}},
 	{level: 12, name: "arch", what: "these rules; nothing imports it"},
 }
 

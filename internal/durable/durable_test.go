@@ -1,0 +1,90 @@
+package durable_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/durable"
+)
+
+// watch collects the paths below dir of all that is synced.
+func watch(t *testing.T, dir string) *[]string {
+	t.Helper()
+	seen := &[]string{}
+	stop := durable.Watch(func(f *os.File) error {
+		if name, err := filepath.Rel(dir, f.Name()); err == nil && !strings.HasPrefix(name, "..") {
+			*seen = append(*seen, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	t.Cleanup(stop)
+	return seen
+}
+
+// The system refuses to sync a pipe: the call is made.
+func TestASyncAsksTheSystem(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	if err := durable.File(w); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("sync of a pipe = %v, want EINVAL", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.File(w); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("sync of a closed file = %v", err)
+	}
+}
+
+func TestAFolderIsSyncedWhereThatIsPossible(t *testing.T) {
+	dir := t.TempDir()
+	var answer error
+	stop := durable.Watch(func(f *os.File) error {
+		if f.Name() == dir {
+			return answer
+		}
+		return nil
+	})
+	defer stop()
+	for err, want := range map[error]error{
+		nil: nil, syscall.EIO: syscall.EIO, syscall.ENOSPC: syscall.ENOSPC, syscall.EINVAL: nil, errors.ErrUnsupported: nil, os.ErrPermission: nil,
+	} {
+		answer = err
+		if got := durable.Folder(dir); !errors.Is(got, want) {
+			t.Errorf("where a sync is %v, Folder = %v, want %v", err, got, want)
+		}
+	}
+	if err := durable.Folder(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is not there = %v", err)
+	}
+}
+
+func TestFoldersThatAreMadeHaveTheirNamesSynced(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	seen := watch(t, dir)
+	for _, want := range [][]string{{"a/b", "a", "."}, nil} { // The second time all are there.
+		*seen = nil
+		if err := durable.MkdirAll(root, "a/b/c", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(*seen, want) {
+			t.Errorf("synced %q, want %q", *seen, want)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, "a/b/c")); err != nil || !info.IsDir() {
+		t.Error(info, err)
+	}
+}
