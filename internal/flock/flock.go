@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // ErrHeld means that somebody else holds the claim.
@@ -35,6 +37,7 @@ func Wait(ctx context.Context, path string) (*os.File, error) { return wait(ctx,
 func WaitShared(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, true) }
 
 func wait(ctx context.Context, path string, shared bool) (*os.File, error) {
+	defer waiting.For(ctx, "the lock "+path, func() string { return Holder(path) })()
 	for pause := firstWait; ; pause = min(2*pause, lastWait) {
 		f, err := try(path, shared)
 		if err == nil || !errors.Is(err, ErrHeld) {

@@ -6,14 +6,19 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 func claim(t *testing.T, path string) *os.File {
@@ -63,6 +68,43 @@ func TestAClaimEndsWithItsProcess(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	claim(t, path)
+}
+
+func TestAWaitForAClaimIsToldWithWhoHoldsIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claim")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAClaimEndsWithItsProcess$")
+	cmd.Env = append(os.Environ(), "HOLD="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the other process said %q, %v", line, err)
+	}
+	told := make(chan string, 9)
+	ctx, cancel := context.WithCancel(waiting.With(t.Context(), func(line string) { told <- line }))
+	go func() {
+		defer cancel()
+		select {
+		case line := <-told:
+			want := "waiting for the lock " + path + " (since 2 s"
+			if runtime.GOOS == "linux" {
+				want += fmt.Sprintf("; held by process %d (", cmd.Process.Pid)
+			}
+			if !strings.HasPrefix(line, want) {
+				t.Errorf("told %q, want %q", line, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("nothing was told")
+		}
+	}()
+	if _, err := Wait(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait = %v", err)
+	}
 }
 
 func TestSharedClaimsKeepOutOneThatIsNot(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 const (
@@ -98,6 +99,7 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 		program = "gh"
 	}
 	out, stderr := &bounded{limit: maxOutput}, &bounded{limit: maxStderr}
+	defer waiting.For(ctx, program+" "+args[0], nil)()
 	res, err := g.Exec.Run(ctx, proc.Spec{
 		Argv: append([]string{program}, args...), Dir: os.TempDir(), Env: g.environ(),
 		Stdin: stdin, Stdout: out, Stderr: stderr, Timeout: timeout, Grace: 50 * time.Millisecond,

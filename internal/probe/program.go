@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // Runner runs a program to its end.
@@ -220,6 +221,7 @@ func (p Prober) refused(prog *Program, q question, said, why string) {
 // answer does not count.
 func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
 	stdout, stderr := &bounded{}, &bounded{}
+	defer waiting.For(ctx, q.argv[0]+" to answer", nil)()
 	res, err := p.Exec.Run(ctx, proc.Spec{
 		Argv: q.argv, Dir: q.dir, Env: p.Offline(), Stdin: strings.NewReader(""),
 		Stdout: stdout, Stderr: stderr, Timeout: q.limit,

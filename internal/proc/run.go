@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // child is a started program as the common path sees it. Only the goroutine
@@ -79,6 +81,7 @@ func bound(ctx context.Context, timeout time.Duration) (context.Context, context
 // by another goroutine has not yet reached its own exec.
 func startPatiently(ctx context.Context, start starter, p program, stdio [3]*os.File) (child, error) {
 	const tries = 8
+	defer waiting.For(ctx, "the start of "+p.argv[0], nil)()
 	for wait := time.Millisecond; ; wait *= 2 {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("start %s: %w", p.argv[0], context.Cause(ctx))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/proc/cgroup"
 	"github.com/pawl-run/pawl/internal/proc/stage"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // Method returns the method that Run uses. The first call, of all values
@@ -46,7 +47,9 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 	if t.Want == Group && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
 	}
+	tried := waiting.For(ctx, "a first process that shows how this host keeps processes apart", nil)
 	way, err := t.way() //nolint:contextcheck // What the host offers is asked once, for every later run.
+	tried()
 	if err != nil && t.Want == "" && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // MaxOutput is how much a command may print in bytes where all of it is held in
@@ -150,6 +152,7 @@ func (g Git) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byt
 // Pipe runs one command that prints to out.
 func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...string) error {
 	stderr := &Bounded{Limit: maxStderr}
+	defer waiting.For(ctx, "git "+args[0]+" in "+g.Dir, nil)()
 	res, err := g.Run.Run(ctx, proc.Spec{
 		Argv:    append(append([]string{"git"}, overrides...), args...),
 		Dir:     g.Dir,
@@ -160,11 +163,37 @@ func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...s
 		Timeout: cmp.Or(g.Timeout, timeout),
 		Grace:   time.Second,
 	})
-	return ending(ctx, args[0], res, err, stderr.String())
+	return g.ending(ctx, args[0], res, err, stderr.String())
+}
+
+// unlessGone returns err, or the fault of a repository that was there and is not
+// any more: git cannot be started in it then, or says that it is no repository.
+func (g Git) unlessGone(err error) error {
+	if _, statErr := os.Stat(g.Dir); g.Dir == "" || !errors.Is(statErr, fs.ErrNotExist) {
+		return err
+	}
+	what := "the git directory " + g.Dir + " is gone"
+	if top, name := filepath.Split(g.Dir); name == ".git" {
+		if _, statErr := os.Stat(top); errors.Is(statErr, fs.ErrNotExist) {
+			what = "the checkout at " + filepath.Clean(top) + " is gone"
+		}
+	}
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: what, Why: "it was deleted or moved, or its disk is not mounted now", Err: err,
+		Fix: "put it back where it was and run `pawl recover` in it; `pawl recover` in any repository says what is kept of its runs",
+	}
 }
 
 // ending turns the end of a process into an error, or nil.
-func ending(ctx context.Context, verb string, res proc.Result, err error, stderr string) error {
+func (g Git) ending(ctx context.Context, verb string, res proc.Result, err error, stderr string) error {
+	err = failure(ctx, verb, res, err, stderr)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return g.unlessGone(err)
+}
+
+func failure(ctx context.Context, verb string, res proc.Result, err error, stderr string) error {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		return &loop.Fault{

@@ -1,13 +1,18 @@
 package program_test
 
 import (
+	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -20,6 +25,30 @@ func TestTheEnvironmentIsMadeFromNothing(t *testing.T) {
 		if name, _, _ := strings.Cut(kv, "="); slices.Contains([]string{"GIT_CONFIG_COUNT", "GIT_SSH_COMMAND", "HOME", "GIT_COMMON_DIR"}, name) {
 			t.Errorf("git is told %s", kv)
 		}
+	}
+}
+
+// Each of them keeps something away from git that a repository or a user could say.
+func TestGitIsToldTheSameWhateverTheUserHasSet(t *testing.T) {
+	git := program.New(proc.Plain{}, "/r/.git/worktrees/w", "/r/.git", "/w")
+	told := map[string]string{}
+	for _, kv := range git.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		told[name] = value
+	}
+	for name, want := range map[string]string{
+		"GIT_DIR": "/r/.git/worktrees/w", "GIT_COMMON_DIR": "/r/.git", "GIT_WORK_TREE": "/w", "GIT_INDEX_FILE": "/r/.git/worktrees/w/pawl-no-index",
+		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_ATTR_NOSYSTEM": "1",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1",
+		"GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C", "TZ": "UTC",
+		"GIT_AUTHOR_NAME": "pawl", "GIT_AUTHOR_EMAIL": "pawl@localhost", "GIT_COMMITTER_NAME": "pawl", "GIT_COMMITTER_EMAIL": "pawl@localhost",
+	} {
+		if got, ok := told[name]; !ok || got != want {
+			t.Errorf("%s = %q, %v, want %q", name, got, ok, want)
+		}
+	}
+	if told["PATH"] == "" {
+		t.Error("git is told no PATH")
 	}
 }
 
@@ -57,5 +86,36 @@ func TestWhatIsOverTheLimitIsDroppedAndSaid(t *testing.T) {
 	}
 	if b.String() != "abc" || !b.Cut {
 		t.Errorf("kept %q, cut: %v", b.String(), b.Cut)
+	}
+}
+
+// full is a git that prints more than is kept.
+type full struct{}
+
+func (full) Run(_ context.Context, spec proc.Spec) (proc.Result, error) {
+	_, err := io.WriteString(spec.Stdout, "a part")
+	spec.Stdout.(*program.Bounded).Cut = true
+	return proc.Result{Ended: proc.Exited}, err
+}
+
+func TestHalfAnAnswerIsAnError(t *testing.T) {
+	if out, err := program.New(full{}, "/r/.git", "/r/.git", "").Output(t.Context(), nil, "ls-tree"); out != nil || err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("Output = %q, %v, want that it is too much", out, err)
+	}
+}
+
+func TestACheckoutThatIsGoneIsNamedAndNotAMissingGit(t *testing.T) {
+	top := gittest.Repo(t, nil)
+	dir := filepath.Join(top, ".git")
+	git := program.New(proc.Plain{}, dir, dir, dir)
+	for _, c := range [][2]string{{dir, "the git directory " + dir + " is gone"}, {top, "the checkout at " + top + " is gone"}} {
+		if err := os.RemoveAll(c[0]); err != nil {
+			t.Fatal(err)
+		}
+		_, err := git.Output(t.Context(), nil, "rev-parse", "HEAD")
+		f, ok := errors.AsType[*loop.Fault](err)
+		if !ok || f.Exit != loop.ExitNotFound || f.What != c[1] || strings.Contains(f.Fix, "install") || !strings.Contains(f.Fix, "put it back") {
+			t.Errorf("error = %#v, want that %s", err, c[1])
+		}
 	}
 }

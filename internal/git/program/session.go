@@ -37,7 +37,7 @@ func (g Git) Start(ctx context.Context, args ...string) (*Session, error) {
 			Stdin: childIn, Stdout: childOut, Stderr: stderr,
 			Grace: time.Second,
 		})
-		err = ending(ctx, args[0], res, err, stderr.String())
+		err = g.ending(ctx, args[0], res, err, stderr.String())
 		// These ends were the child's. Closing them tells the other side.
 		ended <- errors.Join(err, childIn.Close(), childOut.Close())
 	}()
