@@ -145,6 +145,7 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			map[string]string{claudeFile: `{"claudeAiOauth":{"accessToken":"sk-ant-oat01-x","expiresAt":1700000000000}}`},
 			"~/" + claudeFile + " has expired", "sign in with claude",
 		},
+		"no models and no login":    {Want{Profile: agent.Profile{Name: "x", Login: claude.Login}}, nil, "there is no login in ~/" + claudeFile + inKeychain(), "sign in with x"},
 		"a file without a login":    {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: `{}`}, "~/" + claudeFile + " holds no login", "sign in with claude"},
 		"a login that is too large": {Want{Profile: claude, Auth: loop.AuthLend}, map[string]string{claudeFile: strings.Repeat(" ", mostLogin+1)}, "~/" + claudeFile + ": it is larger than 65536 bytes", "correct that file, or sign in with claude"},
 		"a driver without a login":  {Want{Profile: qwen, Auth: loop.AuthLend}, nil, "it has no login that can be lent", "write auth: inject, and set its key"},

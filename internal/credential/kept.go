@@ -163,7 +163,7 @@ func (l Lender) Swap(ctx context.Context, name, why string) (Swapped, error) {
 	}
 	text, err := whole(host, k.Login)
 	if err != nil {
-		text = k.Login // One of the two is not JSON: there is nothing to merge.
+		text = k.Login // It is not JSON: there is nothing to merge.
 	}
 	if err := overwrite(ctx, k.File, host, text); err != nil {
 		return s, err

@@ -276,10 +276,7 @@ func withheld(name string) bool { return strings.HasPrefix(plain(name), "mcp") }
 // lent is what of a file is lent: all, byte for byte, unless something is
 // withheld.
 func lent(host []byte) []byte {
-	f, err := parse(host)
-	if err != nil {
-		return host
-	}
+	f, _ := parse(host) // Of what is not JSON nothing is withheld.
 	all := len(f)
 	for name := range f {
 		if withheld(name) {
@@ -298,10 +295,7 @@ func lent(host []byte) []byte {
 
 // whole is a renewed login with what was withheld of the file.
 func whole(host, renewed []byte) ([]byte, error) {
-	before, err := parse(host)
-	if err != nil {
-		return nil, err
-	}
+	before, _ := parse(host) // Of what is not JSON nothing was withheld.
 	after, err := parse(renewed)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,61 @@ func TestALoginIsLentToOneRunAtATime(t *testing.T) {
 	}
 }
 
+func TestAClaimNamesItsNewestHolderAlone(t *testing.T) {
+	b := newBench(t, lentLogin)
+	long := b.lender
+	long.Holder = loop.Holder{PID: 1234567, Node: strings.Repeat("long", 20)}
+	loan, err := long.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loan.Return(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.lend(t)
+	_, err = long.Lend(t.Context(), b.credential(t), home(t.TempDir()))
+	if held, ok := errors.AsType[*loop.HeldError](err); !ok || held.Holder != b.lender.Holder {
+		t.Errorf("Lend = %v, want that %+v holds it", err, b.lender.Holder)
+	}
+}
+
+func TestALoginThatARunHasIsNotSwapped(t *testing.T) {
+	b := newBench(t, lentLogin)
+	if _, err := b.lender.aside(note{Agent: "claude", File: b.file()}, []byte(renewedLogin), "why"); err != nil {
+		t.Fatal(err)
+	}
+	b.lend(t)
+	_, err := b.lender.Swap(t.Context(), "claude", "test")
+	if _, held := errors.AsType[*loop.HeldError](err); !held || read(t, b.file()) != lentLogin {
+		t.Errorf("Swap = %v, and the file holds %s; want that it is held", err, read(t, b.file()))
+	}
+}
+
+// Whoever cannot write down that a login is lent must not lend it: a run that
+// died with it would be forgotten.
+func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
+	for name, block := range map[string]func(l Lender, file string) string{
+		"what an earlier run left cannot be read": func(l Lender, file string) string { return filepath.Join(l.at(file, ".lent"), "x") },
+		"the note cannot be written": func(l Lender, file string) string {
+			dir, base := filepath.Split(l.at(file, ".lent"))
+			return filepath.Join(dir, "."+base+".pawl", "x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, lentLogin)
+			c := b.credential(t)
+			write(t, block(b.lender, c.File), "")
+			loan, err := b.lender.Lend(t.Context(), c, b.inside)
+			if _, ok := errors.AsType[*loop.Fault](err); !ok {
+				t.Errorf("Lend = %+v, %v, want a fault", loan, err)
+			}
+			if _, err := os.Lstat(b.copied()); err == nil {
+				t.Error("the login was copied")
+			}
+		})
+	}
+}
+
 func TestTwoLoginsAreLentAtTheSameTime(t *testing.T) {
 	b, other := newBench(t, lentLogin), newBench(t, lentLogin)
 	other.lender.Dir = b.lender.Dir
@@ -63,10 +118,11 @@ func TestWhatIsNoLoginIsNotLent(t *testing.T) {
 	if err := os.Remove(b.file()); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]Credential{"a key": {Auth: loop.AuthInject}, "a file that is gone": c, "none": {}} {
+	for name, c := range map[string]Credential{"a key": {Auth: loop.AuthInject}, "a file that is gone": c, "none": {}, "a token": {Auth: loop.AuthLend}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := b.lender.Lend(t.Context(), c, b.inside)
-			if _, ok := errors.AsType[*loop.Fault](err); !ok {
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok || c.File == "" && f.Why != "it is no login" {
 				t.Errorf("Lend = %v, want a fault", err)
 			}
 		})
@@ -179,6 +235,7 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 			if list, err := b.lender.kept("claude"); err != nil || kept == "" != (len(list) == 0) || kept != "" && string(list[0].Login) != kept {
 				t.Errorf("kept are %+v, %v, want %q", list, err, kept)
 			}
+			b.kept(t, loan.Before.Aside) // What it names is there.
 			if got, _ := fresh.Read(".claude/.credentials.json"); string(got) != want {
 				t.Errorf("what is lent next is %s", got)
 			}
@@ -259,7 +316,7 @@ func TestAHomeThatIsGoneEndsTheLoanOfADeadRun(t *testing.T) {
 	kill(t, b, "")
 	b.lender.Reopen = func(string) (agent.Home, error) { return nil, os.ErrNotExist }
 	loan := b.lend(t)
-	if loan.Before.Back != Kept || !strings.Contains(loan.Before.Why, "rn_1") {
+	if loan.Before.Aside != "" || loan.Before.Back != Kept || !strings.Contains(loan.Before.Why, "rn_1") {
 		t.Errorf("of the dead run came back %+v", loan.Before)
 	}
 	if got := read(t, b.copied()); got != lentLogin {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/durable"
 )
 
 // replace gives a file a new content at once, or leaves it as it is. It keeps
@@ -38,7 +40,7 @@ func replace(path string, content []byte, ready func() error) error {
 		_ = os.Remove(temp)
 		return err
 	}
-	return syncDir(filepath.Clean(dir))
+	return durable.Folder(filepath.Clean(dir))
 }
 
 // fill makes a file of the mode and the owner of another.
@@ -55,7 +57,7 @@ func fill(path string, content []byte, like fs.FileInfo) error {
 		err = own(f, like)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = durable.File(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -24,13 +24,3 @@ func own(f *os.File, like fs.FileInfo) error {
 	}
 	return f.Chown(int(want.Uid), int(want.Gid))
 }
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

@@ -34,6 +34,7 @@ func TestALineIsAppendedOnceHoweverTheFileEnds(t *testing.T) {
 		"a file without":                {"line of run 57\n", false, "line of run 57\n" + line + "\n"},
 		"lines of other runs":           {old, false, old + line + "\n"},
 		"it is there":                   {old + line + "\n", false, old + line + "\n"},
+		"it is the first line":          {line + "\n", false, line + "\n"},
 		"it is there, and others since": {old + line + "\nline of run 59\n", false, old + line + "\nline of run 59\n"},
 		"it is there without an end":    {old + line, false, old + line + "\n"},
 		"half of it is there":           {old + line[:30], false, old + line + "\n"},
@@ -301,6 +302,14 @@ func TestALinkToAnotherFileOfTheWorkspaceIsNotWrittenThrough(t *testing.T) {
 			t.Errorf("%s: main.go = %q", path, got)
 		}
 	}
+}
+
+func TestWhatIsGoneNeedsNotBePutAside(t *testing.T) {
+	root := folder(t, map[string]string{"a": "b"})
+	if err := applied(t, root, loop.Change{Kind: loop.ChangeAside, Path: statePath, Content: "STATE.md.broken-1"}); err != nil {
+		t.Error(err)
+	}
+	want(t, root, map[string]string{"a": "b"})
 }
 
 func TestWhatIsNoFileCanBePutAside(t *testing.T) {

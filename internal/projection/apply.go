@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -56,7 +57,8 @@ func edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error
 		content = merge(ch.Before, ch.Content, now.Content)
 	}
 	if now.Exists && now.Content == content {
-		return nil
+		// Whoever wrote it may have died before its name was durable.
+		return durable.FolderIn(root, path.Dir(ch.Path))
 	}
 	return replace(ctx, root, name, content)
 }
@@ -70,7 +72,7 @@ func readRoot(root *os.Root, name string) (File, error) {
 // complete new version, also after a power cut.
 func replace(ctx context.Context, root *os.Root, name, content string) error {
 	dir := path.Dir(filepath.ToSlash(name))
-	if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {
+	if err := durable.MkdirAll(root, dir, 0o755); err != nil {
 		return err
 	}
 	if err := beforeWrite.Hit(ctx); err != nil {
@@ -94,7 +96,7 @@ func replace(ctx context.Context, root *os.Root, name, content string) error {
 	if err := afterRename.Hit(ctx); err != nil {
 		return err
 	}
-	return syncDir(root, filepath.FromSlash(dir))
+	return durable.FolderIn(root, dir)
 }
 
 func writeSynced(ctx context.Context, root *os.Root, name, content string) error {
@@ -107,17 +109,9 @@ func writeSynced(ctx context.Context, root *os.Root, name, content string) error
 		err = beforeSync.Hit(ctx)
 	}
 	if err == nil {
-		err = file.Sync()
+		err = durable.File(file)
 	}
 	return errors.Join(err, file.Close())
-}
-
-func syncDir(root *os.Root, dir string) error {
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncHandle(d), d.Close())
 }
 
 // tailSize is how much of a log's end is searched for a line that an earlier
@@ -127,30 +121,34 @@ const tailSize = 64 << 10
 // appendLine adds one line at the end, once: a line that is there is not added
 // again, and half a line of a power cut is completed.
 func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	dir := path.Dir(filepath.ToSlash(name))
+	if err := durable.MkdirAll(root, dir, 0o755); err != nil {
 		return err
 	}
 	if err := beforeAppend.Hit(ctx); err != nil {
 		return err
 	}
 	// A root follows links that stay inside of it, whatever the flags say.
-	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+	info, err := root.Lstat(name)
+	fresh := err != nil
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return fmt.Errorf("%s is not a regular file", name)
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|openFlags, 0o644)
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(file)
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	err = appendTo(file, ch)
+	err = lock(file)
 	if err == nil {
-		err = file.Sync()
+		err = appendTo(file, ch)
 	}
-	err = errors.Join(err, unlock(), file.Close())
-	if err != nil {
+	if err == nil {
+		err = durable.File(file)
+	}
+	if err == nil && fresh {
+		err = durable.FolderIn(root, dir)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	return afterAppend.Hit(ctx)
@@ -195,5 +193,8 @@ func aside(root *os.Root, name string, ch loop.Change) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return durable.FolderIn(root, path.Dir(filepath.ToSlash(name)))
 }

@@ -12,7 +12,7 @@ import (
 func DiskFault(err error) error {
 	f := &loop.Fault{Exit: loop.ExitError, What: "write", Why: err.Error(), Err: err}
 	switch {
-	case diskFull(err):
+	case DiskFull(err):
 		f.Fix = "free disk space and run it again"
 	case errors.Is(err, fs.ErrPermission) || readOnly(err):
 		f.Fix = "make the folder writable and run it again"

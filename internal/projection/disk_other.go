@@ -9,11 +9,9 @@ import "os"
 const openFlags = 0
 
 // lock does nothing here: runs of one loop exclude each other by their lease.
-func lock(*os.File) (func() error, error) { return func() error { return nil }, nil }
+func lock(*os.File) error { return nil }
 
-// syncHandle does nothing here: a folder cannot be synced on this platform.
-func syncHandle(*os.File) error { return nil }
-
-func diskFull(error) bool { return false }
+// DiskFull reports whether an error means that there is no room left on a disk.
+func DiskFull(error) bool { return false }
 
 func readOnly(error) bool { return false }

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -261,4 +264,63 @@ func TestChangesAreAppliedInOrderUpToTheOneThatFails(t *testing.T) {
 		t.Errorf("once more: %v, %d are written", err, done)
 	}
 	want(t, root, map[string]string{statePath: "three\n", logPath: header + "line 1\n"})
+}
+
+func TestAFileThatCannotTakeItsPlaceIsAnErrorAndLeavesNothingBehind(t *testing.T) {
+	aside := loop.Change{Kind: loop.ChangeAside, Path: statePath, Before: "one\n", Content: strings.Repeat("x", 300)}
+	for name, c := range map[string]struct {
+		there  map[string]string
+		change loop.Change
+		during func(root string) error // while the new content is written
+		errno  syscall.Errno
+		left   map[string]string
+	}{
+		"a folder has its temporary name": {
+			map[string]string{statePath: "one\n", ".loops/l/.STATE.md.pawl-tmp/x": "x"},
+			edits("one\n", "two\n"), nil, syscall.ENOTEMPTY,
+			map[string]string{statePath: "one\n", ".loops/l/.STATE.md.pawl-tmp/x": "x"},
+		},
+		"somebody makes a folder of its name meanwhile": {
+			nil, edits("", "two\n"), func(root string) error { return os.Mkdir(filepath.Join(root, statePath), 0o755) }, syscall.EEXIST,
+			map[string]string{},
+		},
+		"the name to put it aside is too long": {map[string]string{statePath: "one\n"}, aside, nil, syscall.ENAMETOOLONG, map[string]string{statePath: "one\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := folder(t, c.there)
+			stop := durable.Watch(func(f *os.File) error {
+				if c.during != nil && strings.HasSuffix(f.Name(), ".pawl-tmp") {
+					return c.during(root)
+				}
+				return nil
+			})
+			defer stop()
+			if err := applied(t, root, c.change); !errors.Is(err, c.errno) || !strings.Contains(err.Error(), "write "+statePath) {
+				t.Errorf("applied = %v, want %v that names the file", err, c.errno)
+			}
+			want(t, root, c.left)
+		})
+	}
+}
+
+func TestAnotherWriterOfTheLoopsFilesIsWaitedForTenSecondsAndNamed(t *testing.T) {
+	root := folder(t, map[string]string{statePath: "one\n"})
+	m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1"}
+	other, err := m.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.file.Close() }()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		done, err := m.Write(t.Context(), loop.Run{}, []loop.PendingChange{{RunID: "run_1", Seq: 1, Change: edits("one\n", "two\n")}})
+		f, ok := errors.AsType[*loop.Fault](err)
+		if done != 0 || !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "for 10s") || !strings.Contains(f.Fix, other.file.Name()) {
+			t.Errorf("%d changes are written, %+v; want a fault that names the lock", done, err)
+		}
+		if got := time.Since(begin); got != 10*time.Second {
+			t.Errorf("it was waited for %s", got)
+		}
+	})
+	want(t, root, map[string]string{statePath: "one\n"})
 }

@@ -1,0 +1,40 @@
+package credential
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/durable"
+)
+
+// A login that a power cut leaves empty is lost: the old one is not valid any more.
+func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "login.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	stop := durable.Watch(func(f *os.File) error {
+		if f.Name() != dir && filepath.Dir(f.Name()) != dir {
+			return nil
+		}
+		name, err := filepath.Rel(dir, f.Name())
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		got = append(got, name+" "+string(text))
+		return err
+	})
+	defer stop()
+	if err := replace(file, []byte("new"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{".login.json.pawl old", ". new"}, got); d != "" {
+		t.Errorf("synced (-want +got):\n%s", d)
+	}
+}
