@@ -176,6 +176,12 @@ func TestAttack038ObjectsAndHistoryFromElsewhereAreRefused(t *testing.T) {
 		"alternates outside": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "# c\n" + other + "/.git/objects\n"})
 		}, hazard.Alternates, true},
+		"a quoted alternate outside": {func(dir string) {
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": `"` + other + `/.git/objects"` + "\n"})
+		}, hazard.Alternates, true},
+		"a quoted alternate with an escape": {func(dir string) {
+			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": `"\056./../../objects"` + "\n"})
+		}, hazard.Alternates, true},
 		"alternates outside by dots": {func(dir string) {
 			gittest.Write(t, dir, map[string]string{".git/objects/info/alternates": "../../objects\n"})
 		}, hazard.Alternates, true},

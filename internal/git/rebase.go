@@ -23,6 +23,7 @@ type Replay struct {
 	Onto    string // what it is to be made to
 	Message string // of the new commit; empty means that of Commit
 	When    time.Time
+	Hold    func(ctx context.Context, commit string) error // puts a ref on the candidate, as in object.Draft
 }
 
 // Rebase makes the change from Base to Commit again on Onto, by a three-way
@@ -63,7 +64,7 @@ func (r *Repo) rebase(ctx context.Context, p Replay) (object.Candidate, []string
 	if len(m.conflicts) > 0 {
 		return object.Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
 	}
-	c, err := r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When})
+	c, err := r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When, Hold: p.Hold})
 	return c, nil, err
 }
 
@@ -96,8 +97,8 @@ type merge struct {
 	onto      map[string]object.Entry
 	changes   []object.FileChange
 	both      []threeWay
-	conflicts map[string]bool
-	scratch   string // holds merged contents until the candidate is written
+	conflicts map[string]struct{} // paths
+	scratch   string              // holds merged contents until the candidate is written
 }
 
 // threeWay is a file whose content changed on both sides.
@@ -107,7 +108,7 @@ type threeWay struct {
 }
 
 func newMerge(r *Repo, onto []object.Entry) *merge {
-	m := &merge{repo: r, onto: make(map[string]object.Entry, len(onto)), conflicts: map[string]bool{}}
+	m := &merge{repo: r, onto: make(map[string]object.Entry, len(onto)), conflicts: map[string]struct{}{}}
 	for _, e := range onto {
 		e.Mode, e.Size = object.PlainMode(e.Mode), 0
 		m.onto[e.Path] = e
@@ -127,7 +128,7 @@ func (m *merge) plan(t touch) {
 	case isRegular(t.old) && isRegular(ours) && isRegular(t.now):
 		m.both = append(m.both, threeWay{path: t.path, base: t.old, ours: ours, now: t.now})
 	default:
-		m.conflicts[t.path] = true
+		m.conflicts[t.path] = struct{}{}
 	}
 }
 
@@ -157,11 +158,11 @@ func (m *merge) collisions() {
 			continue
 		}
 		if dirs[c.Path] {
-			m.conflicts[c.Path] = true
+			m.conflicts[c.Path] = struct{}{}
 		}
 		for i := range len(c.Path) {
 			if _, file := after[c.Path[:i]]; c.Path[i] == '/' && file {
-				m.conflicts[c.Path] = true
+				m.conflicts[c.Path] = struct{}{}
 			}
 		}
 	}
@@ -200,7 +201,7 @@ func (m *merge) content(ctx context.Context, blobs *object.Blobs, i int, f three
 		return err
 	}
 	if !text {
-		m.conflicts[f.path] = true
+		m.conflicts[f.path] = struct{}{}
 		return nil
 	}
 	change.From = filepath.Join(dir, "ours")
@@ -209,7 +210,7 @@ func (m *merge) content(ctx context.Context, blobs *object.Blobs, i int, f three
 		return err
 	}
 	if !clean {
-		m.conflicts[f.path] = true
+		m.conflicts[f.path] = struct{}{}
 		return nil
 	}
 	m.changes = append(m.changes, change)

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 const (
@@ -59,18 +62,38 @@ func refRule(ref string) string {
 }
 
 // UpdateRef sets ref to the object id if its value is old; with an empty old
-// it must not exist. ErrRefMoved means that it had another value.
+// it must not exist. ErrRefMoved means that it had another value, and
+// loop.ErrNotFound that there is no such object (any more).
 func (r *Repo) UpdateRef(ctx context.Context, ref, id, old string) error {
 	if err := r.Format.Check(id); err != nil {
 		return fmt.Errorf("update %s: %w", ref, err)
 	}
-	return r.changeRef(ctx, "update", ref, old, "update-ref", "-m", "pawl", "--no-deref", ref, id)
+	err := r.changeRef(ctx, "update", ref, old, "update-ref", "-m", r.reason(), "--no-deref", ref, id)
+	if program.Status(err) == 0 {
+		return err
+	}
+	if _, gone := r.git.Output(ctx, nil, "cat-file", "-e", id); program.Status(gone) != 0 {
+		return fmt.Errorf("update %s: object %s: %w", ref, id, loop.ErrNotFound)
+	}
+	return err
 }
 
-// DeleteRef removes ref if its value is old. An empty old means that it must
-// not exist, and does nothing.
+// DeleteRef removes ref if its value is old. ErrRefMoved means that it had another
+// value.
 func (r *Repo) DeleteRef(ctx context.Context, ref, old string) error {
-	return r.changeRef(ctx, "delete", ref, old, "update-ref", "-m", "pawl", "--no-deref", "-d", ref)
+	// Git deletes whatever is there if it is told no value.
+	if err := r.Format.Check(old); err != nil {
+		return fmt.Errorf("delete %s: %w", ref, err)
+	}
+	return r.changeRef(ctx, "delete", ref, old, "update-ref", "-m", r.reason(), "--no-deref", "-d", ref)
+}
+
+// reason is what the reflog says about a movement.
+func (r *Repo) reason() string {
+	if r.by == "" {
+		return "pawl"
+	}
+	return "pawl: " + r.by
 }
 
 func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...string) error {
@@ -81,11 +104,7 @@ func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...str
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, ref, err)
 	}
-	expect := old
-	if old == "" {
-		expect = strings.Repeat("0", r.Format.HexLen())
-	}
-	_, err = r.git.Output(ctx, nil, append(args, expect)...)
+	_, err = r.git.Output(ctx, nil, append(args, old)...) // To git, too, an empty value means that the ref must not exist.
 	if err == nil {
 		return nil
 	}

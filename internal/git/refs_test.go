@@ -161,3 +161,16 @@ func TestCommandsEndWithTheirContext(t *testing.T) {
 		t.Errorf("Candidate = %v, want the cause", err)
 	}
 }
+
+func TestTheReflogNamesWhoMovedABranch(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	r := open(t, dir)
+	b := base(t, r)
+	must(t, r.UpdateRef(t.Context(), "refs/heads/by-pawl", b.Commit, ""))
+	must(t, r.MovedBy("run_1 fence 2").UpdateRef(t.Context(), "refs/heads/by-run", b.Commit, ""))
+	for branch, want := range map[string]string{"by-pawl": "pawl", "by-run": "pawl: run_1 fence 2"} {
+		if got := gittest.Run(t, dir, "reflog", "show", "--format=%gs", branch); got != want {
+			t.Errorf("the reflog of %s says %q, want %q", branch, got, want)
+		}
+	}
+}

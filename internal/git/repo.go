@@ -35,6 +35,7 @@ type Repo struct {
 	object.Store
 
 	git program.Git
+	by  string // who moves refs, for the reflog; empty: pawl alone is named
 }
 
 // Open finds the repository whose checkout contains dir. A repository without
@@ -68,6 +69,14 @@ func OpenWith(ctx context.Context, run program.Runner, dir string) (*Repo, error
 	r.git = program.New(run, r.GitDir, r.CommonDir, r.GitDir)
 	r.Store = object.At(r.git, object.Format(format))
 	return r, nil
+}
+
+// MovedBy returns the same repository for somebody whose name the reflog gives to
+// each movement of a ref: `git reflog main` then says by whom main was moved.
+func (r *Repo) MovedBy(who string) *Repo {
+	by := *r
+	by.by = who
+	return &by
 }
 
 // Hold returns the same repository for somebody who reads from it several times

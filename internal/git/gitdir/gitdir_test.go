@@ -6,11 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func open(t *testing.T, dir string) Dirs {
@@ -60,6 +62,20 @@ func TestTheCheckoutIsFoundByItsFilesAlone(t *testing.T) {
 	}
 	if !main.Shared() || !side.Shared() || open(t, gittest.Repo(t, nil)).Shared() {
 		t.Error("what shares its refs is mistaken")
+	}
+}
+
+// A checkout whose .git leads nowhere is not taken for a part of the one above it.
+func TestAGitFileThatLeadsNowhereIsRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"a place that is not there": "gitdir: /nowhere/.git\n", "no place": "hello\n", "far too much": "gitdir: " + strings.Repeat("x", 9<<10),
+	} {
+		dir := gittest.Repo(t, map[string]string{"sub/f": "x"})
+		gittest.Write(t, dir, map[string]string{"sub/.git": text})
+		d, err := Find(filepath.Join(dir, "sub"))
+		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitUnreadable || f.Fix == "" {
+			t.Errorf("%s: found %+v, %v, want a fault with a fix", name, d, err)
+		}
 	}
 }
 

@@ -73,6 +73,29 @@ func TestEveryKeyOfTheTableIsFoundWhateverItsSection(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatNamesAProgramIsFoundWhereverItIsAnAddress(t *testing.T) {
+	for address, executes := range map[string]bool{
+		"ext::sh -c evil": true, "fd::7": true, "my-helper::https://example.org/x": true, "::x": true, "--upload-pack=evil": true,
+		"https://example.org/o/n.git": false, "git@example.org:o/n.git": false, "ssh://git@[::1]/o/n": false, "/srv/a::b": false, "host:a::b": false,
+	} {
+		for _, key := range []string{"url", "pushurl", "PushURL"} {
+			settings, err := gitconfig.Parse(fmt.Appendf(nil, "[remote \"a.b\"]\n%s = \"%s\"\n", key, address))
+			must(t, err)
+			if kind, _ := keyHazard(settings[0]); kind == Executes != executes {
+				t.Errorf("%s = %s is %q, want that it executes: %v", key, address, kind, executes)
+			}
+		}
+	}
+}
+
+func TestAHelperForOneAddressOnlyIsFound(t *testing.T) {
+	settings, err := gitconfig.Parse([]byte("[credential \"https://example.org\"]\nhelper = !evil\n"))
+	must(t, err)
+	if kind, _ := keyHazard(settings[0]); kind != Executes {
+		t.Errorf("%s is %q", settings[0].Key, kind)
+	}
+}
+
 func TestAttack031IncludesIntoTheWorkTreeAreRefused(t *testing.T) {
 	outside := t.TempDir()
 	cases := map[string]struct {

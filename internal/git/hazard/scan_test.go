@@ -108,6 +108,42 @@ func TestAHazardIsOneBoundedLineWithoutASecret(t *testing.T) {
 	}
 }
 
+func TestWhatIsFoundIsShownWithoutSecretsAndEscapes(t *testing.T) {
+	dir := gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{
+		".git/config":           "[http \"\x1b[2J\"]\n\tproxy = https://bob:hunter2@example.org\n[core]\n\tbare = false\n",
+		".git/hooks/\x1b[2Jpre": "x",
+	})
+	found := hazards(t, open(t, dir))
+	if len(found) != 2 {
+		t.Errorf("found %+v, want the proxy and the hook", found)
+	}
+	for _, h := range found {
+		if text := h.Key + h.Where + h.Value; strings.Contains(text, "hunter2") || strings.Contains(text, "\x1b") {
+			t.Errorf("shown as %q", text)
+		}
+	}
+}
+
+// Each file is read once, however often it is named.
+func TestAFileThatIncludesItselfIsNamedOnce(t *testing.T) {
+	dir := gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{
+		".git/config": "[include]\n\tpath = more\n", ".git/more": "[include]\n\tpath = more\n[core]\n\tpager = x\n",
+	})
+	var got []string
+	for _, h := range hazards(t, open(t, dir)) {
+		if h.Refuse {
+			t.Errorf("%+v is refused", h)
+		}
+		got = append(got, h.Where+" "+h.Key)
+	}
+	slices.Sort(got)
+	if want := []string{".git/config include.path", ".git/more core.pager", ".git/more include.path"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 func TestAScanThatIsCanceledGivesNoAnswer(t *testing.T) {
 	dir, _ := gittest.Hostile(t)
 	ctx, cancel := context.WithCancel(t.Context())

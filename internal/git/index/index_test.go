@@ -129,6 +129,27 @@ func TestAnIndexRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
+func TestAnIndexThatIsDamagedIsReadAsNone(t *testing.T) {
+	r := open(t, gittest.Repo(t, nil))
+	var whole bytes.Buffer
+	entry := index.Entry{Entry: object.Entry{Path: "a", Mode: object.ModeFile, ID: strings.Repeat("1", 40)}}
+	if err := index.Write(&whole, r.Format, []index.Entry{entry}); err != nil {
+		t.Fatal(err)
+	}
+	conflict := bytes.Clone(whole.Bytes())
+	conflict[12+60] |= 0x10 // The stage, in the flags behind the object name.
+	for name, data := range map[string][]byte{
+		"nothing": nil, "its beginning": whole.Bytes()[:40], "another file": bytes.Repeat([]byte("x"), 200), "a conflict": conflict,
+	} {
+		if got, err := index.Read(r.Format, data); err == nil || got != nil {
+			t.Errorf("%s: %+v, %v, want an error", name, got, err)
+		}
+	}
+	if got, err := index.Read(r.Format, whole.Bytes()); err != nil || len(got) != 1 {
+		t.Errorf("the whole: %+v, %v", got, err)
+	}
+}
+
 func TestAPatchedIndexIsTheOneWrittenAfresh(t *testing.T) {
 	r := open(t, gittest.Repo(t, nil))
 	names := rapid.SampledFrom([]string{"a", "a.b", "a/b", "a0", "b", "c/d/e", "c/d", "z", "ü", "sp ace"})

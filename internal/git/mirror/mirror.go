@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git"
@@ -416,7 +417,7 @@ func (p *place) write(dir string, n note) error {
 		return err
 	}
 	for _, d := range []string{filepath.Join(dir, "objects", "pack"), filepath.Join(dir, "objects")} {
-		if err := syncDir(d); err != nil {
+		if err := durable.Folder(d); err != nil {
 			return err
 		}
 	}
@@ -425,7 +426,7 @@ func (p *place) write(dir string, n note) error {
 		return err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
+	return errors.Join(err, durable.File(f), f.Close(), durable.Folder(dir))
 }
 
 // place gives a complete mirror its name, and holds it.
@@ -446,25 +447,13 @@ func (p *place) place(ctx context.Context, dir string, n note) (*Mirror, error) 
 	}
 	m, err := p.held(name, n, claim)
 	if err == nil {
-		err = errors.Join(syncDir(p.dir), afterPlace.Hit(ctx))
+		err = errors.Join(durable.Folder(p.dir), afterPlace.Hit(ctx))
 	}
 	if err != nil {
 		m.Release()
 		return nil, err
 	}
 	return m, nil
-}
-
-// syncDir makes the names in a folder durable, where the system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrInvalid) {
-		return errors.Join(err, d.Close())
-	}
-	return d.Close()
 }
 
 func (n note) bytes() (total int64) {

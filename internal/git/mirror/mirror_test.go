@@ -391,6 +391,12 @@ func TestWhatIsLeftOfAMirrorThatFailedCountsForNothing(t *testing.T) {
 			if _, err := r.shelf.Open(fault.With(t.Context(), plan), "key", r.repo, base, false); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("Open = %v, want a full disk", err)
 			}
+			if point == "mirror.place.after" { // It is complete, and nobody holds it.
+				unused, err := r.shelf.Collect(t.Context(), time.Now().Add(time.Hour), true)
+				if err != nil || len(unused) != 1 {
+					t.Errorf("Collect = %+v, %v, want the mirror that nobody uses", unused, err)
+				}
+			}
 			// A process that is killed leaves this behind.
 			half := filepath.Join(r.shelf.Dir, "key", "."+base+".new", "objects", "pack")
 			if err := errors.Join(os.MkdirAll(half, 0o700), os.WriteFile(filepath.Join(half, "tmp_pack_x"), []byte("half"), 0o600)); err != nil {
@@ -402,6 +408,17 @@ func TestWhatIsLeftOfAMirrorThatFailedCountsForNothing(t *testing.T) {
 				t.Errorf("left behind: %q", hidden)
 			}
 		})
+	}
+}
+
+func TestWhereAShallowCloneEndsMustBeKnown(t *testing.T) {
+	r := newRig(t, gittest.Repo(t, map[string]string{"a": "1\n"}))
+	base := r.run("rev-parse", "HEAD")
+	if err := os.Mkdir(filepath.Join(r.dir, ".git", "shallow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := r.shelf.Open(t.Context(), "key", r.repo, base, false); err == nil {
+		t.Errorf("Open = %+v though nobody knows where the history ends", m)
 	}
 }
 

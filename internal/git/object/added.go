@@ -59,6 +59,9 @@ func (b *Blobs) commit(id string) (tree string, parents []string, err error) {
 		body, err = readAs("commit", kind, size, r)
 		return err
 	})
+	if err != nil {
+		return "", nil, err
+	}
 	for line := range bytes.Lines(body) {
 		key, value, _ := strings.Cut(strings.TrimRight(string(line), "\n"), " ")
 		switch key {
@@ -67,10 +70,10 @@ func (b *Blobs) commit(id string) (tree string, parents []string, err error) {
 		case "parent":
 			parents = append(parents, value)
 		default:
-			return tree, parents, err
+			return tree, parents, nil
 		}
 	}
-	return tree, parents, err
+	return tree, parents, nil
 }
 
 // added collects objects that are in one tree and not at their place in another.

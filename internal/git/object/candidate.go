@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git/program"
@@ -27,6 +28,10 @@ type Draft struct {
 	Changes []FileChange
 	Message string
 	When    time.Time // date of author and committer, to the second
+
+	// Hold puts a ref on the commit once it is written. What git removes before
+	// there is one is written again. Nil: the commit stays without a ref.
+	Hold func(ctx context.Context, commit string) error
 }
 
 // Candidate is a commit that no ref points to, and its tree.
@@ -36,8 +41,8 @@ type Candidate struct{ Commit, Tree string }
 // Deletions come before everything else, whatever their place in the list, and
 // deleting what is not there does nothing; deleting a folder deletes what is in
 // it. No tree or commit is written if a file no longer hashes to its ID. Only
-// the folders on the way to the changed paths are read and written. The objects
-// are unreferenced until UpdateRef names the commit.
+// the folders on the way to the changed paths are read and written. Without Hold
+// the objects are unreferenced until UpdateRef names the commit.
 func (s Store) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
 	err = s.checkDraft(d)
 	if err == nil {
@@ -74,7 +79,30 @@ func (s Store) candidate(ctx context.Context, d Draft) (c Candidate, err error) 
 	if err := p.write(ctx); err != nil {
 		return Candidate{}, err
 	}
+	if d.Hold == nil {
+		return c, blobs.wantWritten(c)
+	}
+	if err := d.Hold(ctx, c.Commit); err != nil {
+		return Candidate{}, err
+	}
+	whole, err := blobs.holds(p)
+	if err == nil && !whole {
+		err = p.write(ctx) // Garbage was collected before the ref was there.
+	}
+	if err != nil {
+		return Candidate{}, err
+	}
 	return c, blobs.wantWritten(c)
+}
+
+// holds reports whether git has all objects of a pack.
+func (b *Blobs) holds(p *pack) (bool, error) {
+	ids := make([]string, len(p.list))
+	for i, o := range p.list {
+		ids[i] = o.id
+	}
+	found, err := b.Resolve(ids...)
+	return !slices.Contains(found, Object{}), err
 }
 
 // startOf is the tree that the changes are applied to; empty for no files.

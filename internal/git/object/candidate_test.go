@@ -3,6 +3,9 @@
 package object
 
 import (
+	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -166,6 +169,77 @@ func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestTheLastOfTwoChangesThatExcludeEachOtherStands(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"d/g": "1", "k": "1"})
+	r := open(t, dir)
+	blob := gittest.Run(t, dir, "rev-parse", "HEAD:k")
+	file := func(path string) FileChange { return FileChange{Path: path, Mode: ModeFile, ID: blob} }
+	for want, changes := range map[string][]FileChange{
+		"d k": {file("d/f"), file("d")}, "d/f k": {file("d"), file("d/f")}, "d/e/f d/g k": {file("d/e"), file("d/e/f")},
+	} {
+		c, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, When: when, Changes: changes})
+		must(t, err)
+		var paths []string
+		for _, e := range list(t, r, c.Tree) {
+			paths = append(paths, e.Path)
+		}
+		if got := strings.Join(paths, " "); got != want {
+			t.Errorf("changes %+v give %q, want %q", changes, got, want)
+		}
+	}
+}
+
+// What is under a folder that is gone is not nothing.
+func TestATreeWithAFolderThatIsGoneIsAnErrorForAllWhoReadIt(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a/b/f": "1", "k": "1"})
+	r := open(t, dir)
+	first := base(t, r).Commit
+	gittest.Write(t, dir, map[string]string{"a/b/f": "2"})
+	gittest.Run(t, dir, "commit", "-qam", "second")
+	second := base(t, r).Commit
+	gone := gittest.Run(t, dir, "rev-parse", "HEAD:a")
+	must(t, os.Remove(filepath.Join(dir, ".git", "objects", gone[:2], gone[2:])))
+	for name, read := range map[string]func(b *Blobs) error{
+		"Tree":   func(b *Blobs) error { _, _, err := b.Tree(second); return err },
+		"Within": func(b *Blobs) error { _, _, err := b.Within(second, 9, func(string) bool { return true }); return err },
+		"Differ": func(b *Blobs) error { _, err := b.Differ(first, second, 9, 0); return err },
+		"Added":  func(b *Blobs) error { _, _, err := b.Added(second, first); return err },
+		"Candidate": func(*Blobs) error {
+			_, err := r.Candidate(t.Context(), Draft{Base: second, When: when, Changes: []FileChange{{Path: "a/x", Delete: true}}})
+			return err
+		},
+	} {
+		b, err := r.Blobs(t.Context())
+		must(t, err)
+		if err := read(b); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		_ = b.Close()
+	}
+}
+
+// Git does not write such a tree, but whoever made the repository can.
+func TestATreeThatHoldsANameTwiceIsRefused(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"k": "1"})
+	r := open(t, dir)
+	first := base(t, r).Commit
+	id, err := hex.DecodeString(gittest.Run(t, dir, "rev-parse", "HEAD:k"))
+	must(t, err)
+	raw := strings.Repeat("100644 f\x00"+string(id), 2)
+	file := filepath.Join(t.TempDir(), "tree")
+	must(t, os.WriteFile(file, []byte(raw), 0o600))
+	twice := gittest.Run(t, dir, "hash-object", "-t", "tree", "-w", "--literally", file)
+	b, err := r.Blobs(t.Context())
+	must(t, err)
+	if d, err := b.Differ(first, twice, 9, 0); err == nil {
+		t.Errorf("Differ = %+v", d)
+	}
+	_ = b.Close()
+	if c, err := r.Candidate(t.Context(), Draft{Tree: twice, When: when, Changes: []FileChange{{Path: "x", Delete: true}}}); err == nil {
+		t.Errorf("Candidate = %+v", c)
+	}
+}
+
 func TestAPackThatIsRefusedLeavesNothing(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "1"})
 	r := open(t, dir)
@@ -244,4 +318,31 @@ func sameContents(t *testing.T, r Store, entries []Entry, want map[string]string
 		return err
 	})
 	must(t, err)
+}
+
+func TestACandidateThatGarbageCollectionTookBeforeItWasHeldIsWrittenAgain(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "1", "d/b": "2"})
+	r := open(t, dir)
+	from := filepath.Join(t.TempDir(), "new")
+	gittest.Write(t, filepath.Dir(from), map[string]string{"new": "content"})
+	hold := func(_ context.Context, commit string) error {
+		gittest.Run(t, dir, "gc", "-q", "--prune=now")
+		ref := filepath.Join(dir, ".git/refs/pawl/held")
+		return errors.Join(os.MkdirAll(filepath.Dir(ref), 0o755), os.WriteFile(ref, []byte(commit+"\n"), 0o600))
+	}
+	c, err := r.Candidate(t.Context(), Draft{
+		Base: base(t, r).Commit, When: when, Hold: hold, Changes: []FileChange{{Path: "d/new", Mode: ModeFile, From: from}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gittest.Run(t, dir, "show", c.Commit+":d/new"); got != "content" {
+		t.Errorf("d/new = %q", got)
+	}
+	gittest.Run(t, dir, "fsck", "--strict", "--no-dangling")
+	failed := errors.New("no ref")
+	refuse := func(context.Context, string) error { return failed }
+	if _, err := r.Candidate(t.Context(), Draft{Base: base(t, r).Commit, When: when, Hold: refuse}); !errors.Is(err, failed) {
+		t.Errorf("a candidate that cannot be held = %v", err)
+	}
 }

@@ -70,7 +70,7 @@ type folder struct {
 	up       *folder
 	path     string // ends with a slash; empty at the top
 	old, now string
-	left     []neighbour // of the first tree
+	left     []neighbour // files of the first tree, and all folders that differ
 	holds    bool        // a file of the first tree that is still there
 }
 
@@ -216,9 +216,6 @@ func (d *differ) file(f *folder, c Difference) {
 // open notes a folder that differs, to be read with the others of its depth.
 func (d *differ) open(f *folder) {
 	d.below = append(d.below, f)
-	if f.old == "" {
-		return
-	}
 	path := f.path[:len(f.path)-1]
 	f.up.left = append(f.up.left, neighbour{path, f})
 	if f.now == "" && f.up.now != "" {

@@ -30,12 +30,16 @@ func (s Store) startSession(ctx context.Context) (*session, error) {
 }
 
 // end closes both pipes and waits for the process, which is killed if it does
-// not end by that.
+// not end by that. Then the machine is busy, which is no error: it owes no answer.
 func (s *session) end() error {
 	late := time.AfterFunc(time.Second, func() { s.cancel(errClosed) })
 	defer late.Stop()
 	defer s.cancel(errClosed)
-	return errors.Join(s.In.Close(), s.Out.Close(), <-s.Ended)
+	err := errors.Join(s.In.Close(), s.Out.Close())
+	if ended := <-s.Ended; !errors.Is(ended, errClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
 }
 
 // shelf keeps the process of a held Store while nobody uses it, one at most. A

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
@@ -151,4 +152,21 @@ func TestASessionWhoseProcessDiedSaysSo(t *testing.T) {
 	if _, err := blobs.Read(r.Format.HashBytes([]byte("one"))); err == nil {
 		t.Error("a dead session was read")
 	}
+}
+
+// slow is a machine on which git needs long to end.
+type slow struct{ gittest.Counting }
+
+func (s *slow) Run(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+	res, err := s.Counting.Run(ctx, spec)
+	if err != nil || res.Ended != proc.Exited {
+		return res, err
+	}
+	<-ctx.Done()
+	return proc.Result{Ended: proc.Canceled}, nil
+}
+
+func TestAProcessThatIsSlowToEndIsNoError(t *testing.T) {
+	r := openWith(t, &slow{}, gittest.Repo(t, map[string]string{"a": "one"}))
+	wantContent(t, r, r.Format.HashBytes([]byte("one")), "one")
 }
