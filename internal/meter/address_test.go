@@ -162,6 +162,25 @@ func TestThePublicAddressOfThisMachineIsNotReached(t *testing.T) {
 	}
 }
 
+func TestADenialNamesThePrivateAddressesThatCanBeOpenedAndNoOthers(t *testing.T) {
+	w := newWorld()
+	for _, a := range []string{"127.0.0.1", "10.0.0.1", "::ffff:10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"} {
+		w.names["allowed.test"] = append(w.names["allowed.test"], netip.MustParseAddr(a))
+	}
+	w.names["empty.test"] = []netip.Addr{}
+	r := start(t, w, []string{"allowed.test", "empty.test"})
+	wantStatus(t, r.say(get), "403", ReasonAddress)
+	want := "it is 127.0.0.1 (loopback), 10.0.0.1 (private), ::ffff:10.0.0.2 (private), 10.0.0.3 (private), ...; " +
+		"to allow it, write in the loop's definition: network: [allowed.test, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4]"
+	if d := r.wantDenied(ReasonAddress); d.Detail != want {
+		t.Errorf("detail = %q\nwant     %q", d.Detail, want)
+	}
+	r.say(strings.ReplaceAll(get, "allowed.test", "empty.test"))
+	if d := r.told()[1]; d.Detail != "it has no address" {
+		t.Errorf("detail = %q for a name without an address", d.Detail)
+	}
+}
+
 func TestNothingIsDialledWhenTheMachineDoesNotKnowItsAddresses(t *testing.T) {
 	w := newWorld()
 	w.put("allowed.test", "93.184.216.34", 80, "")

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,6 +214,60 @@ func TestATunnelPassesBothWaysAndBothEnds(t *testing.T) {
 	}
 }
 
+// TestAHostHasAnsweredOnceItGoesOnAfterTheClientsReply plays a conversation inside
+// of a tunnel, behind the client's hello.
+func TestAHostHasAnsweredOnceItGoesOnAfterTheClientsReply(t *testing.T) {
+	for name, c := range map[string]struct {
+		talk string // who says something, in turn: h is the host, c the client
+		want int
+	}{
+		"the host greets":                     {"h", 0},
+		"the host sends more without a reply": {"hh", 0},
+		"the client speaks before the host":   {"chh", 0},
+		"the client replies":                  {"hc", 0},
+		"the host answers the reply":          {"hch", 1},
+		"it is told once for a conversation":  {"hchchh", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			l := listen(t)
+			t.Cleanup(func() { _ = l.Close() })
+			w.put("allowed.test", "93.184.216.34", 443, l.Addr().String())
+			told := make(chan string, len(c.talk))
+			r := start(t, w, []string{"allowed.test"}, func(e *Egress) { e.Answered = func(host string) { told <- host } })
+			conn := r.tunnel("allowed.test:443")
+			host, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer host.Close()
+			send := func(from, to net.Conn, what []byte) {
+				t.Helper()
+				if _, err := from.Write(what); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(to, make([]byte, len(what))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			send(conn, host, helloOf(t, config("allowed.test")))
+			for _, who := range c.talk {
+				if who == 'h' {
+					send(host, conn, []byte("x"))
+				} else {
+					send(conn, host, []byte("x"))
+				}
+			}
+			if len(told) != c.want {
+				t.Errorf("told %d times, want %d", len(told), c.want)
+			}
+			if c.want > 0 && <-told != "allowed.test" {
+				t.Error("another host was told")
+			}
+		})
+	}
+}
+
 func TestServeEndsWithItsListener(t *testing.T) {
 	l := listen(t)
 	e := Egress{}
@@ -280,7 +335,7 @@ func TestAPointBeforeTheDialCanFail(t *testing.T) {
 	ctx, watch := watched(fault.With(t.Context(), plan), e.limits())
 	defer watch.end()
 	_, err = e.open(ctx, watch, placeFor(t, "allowed.test:80"))
-	if _, ok := errors.AsType[*unreachableError](err); !ok || len(w.dialled) > 0 {
+	if _, ok := errors.AsType[*unreachableError](err); !ok || !errors.Is(err, syscall.EIO) || len(w.dialled) > 0 {
 		t.Errorf("open = %v, dialled %v", err, w.dialled)
 	}
 }

@@ -148,8 +148,8 @@ func (r request) host() string {
 func (c *client) receive(up *counted, r request, limit int) error {
 	resp, err := readResponse(up, r.head.method, limit)
 	if err != nil {
-		if _, denied := denialIn(err); denied {
-			return err
+		if up.cut != nil {
+			return up.cut // Half a head that was cut reads as a malformed one.
 		}
 		return &unreachableError{c.to, fmt.Errorf("read its answer: %w", err)}
 	}

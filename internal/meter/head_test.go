@@ -40,6 +40,7 @@ var ambiguous = map[string]struct {
 	"a field without a colon":         {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX\r\n\r\n", false},
 	"a field without a name":          {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n: x\r\n\r\n", false},
 	"a name that is not ASCII":        {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX\xc3\xa4: y\r\n\r\n", false},
+	"a control character in a value":  {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX: a\x01b\r\n\r\n", false},
 	"NUL in a value":                  {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX: a\x00b\r\n\r\n", false},
 	"two hosts":                       {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n", false},
 	"two spaces in the first line":    {"GET  http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", false},
@@ -67,6 +68,13 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 	}
 }
 
+func TestATabInAValueIsPassedOn(t *testing.T) {
+	h, err := parse("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nX: a\tb\r\n\r\n")
+	if got := h.values("X"); err != nil || len(got) != 1 || got[0] != "a\tb" {
+		t.Errorf("X = %q, %v", got, err)
+	}
+}
+
 func TestAHeadHasALargestSize(t *testing.T) {
 	line := "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n"
 	many := line + strings.Repeat("X: y\r\n", maxFields) + "\r\n"
@@ -78,6 +86,10 @@ func TestAHeadHasALargestSize(t *testing.T) {
 				t.Errorf("err = %v, want %v", err, errHeadSize)
 			}
 		})
+	}
+	full := line + "X: " + strings.Repeat("y", 64<<10-len(line)-len("X: \r\n\r\n")) + "\r\n\r\n"
+	if _, err := parse(full); err != nil {
+		t.Errorf("a head of all that may be: %v", err)
 	}
 }
 

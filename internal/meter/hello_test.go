@@ -116,6 +116,12 @@ func TestOnlyAHelloForTheHostPasses(t *testing.T) {
 		"a list that is shorter":    {altered(t, name, "\x00\x09\x00\x00\x06a.test", "\x00\x08\x00\x00\x06a.test"), "a.test:443", "malformed"},
 		"a name that is shorter":    {altered(t, name, "\x00\x00\x06a.test", "\x00\x00\x05a.test"), "a.test:443", "malformed"},
 		"a name twice":              {twice(t, name), "a.test:443", "malformed"},
+		"nothing in it":             {[]byte{recordHandshake, 3, 1, 0, 4, clientHello, 0, 0, 0}, "a.test:443", "malformed"},
+		"no extensions":             {handmade(nil), "a.test:443", "no SNI"},
+		"an empty extension behind": {handmade([]byte("\x00\x00\x00\x0b\x00\x09\x00\x00\x06a.test\x00\x17\x00\x00")), "a.test:443", ""},
+		"an extension that is cut":  {handmade([]byte("\x00\x00\x00\x0b\x00\x09\x00\x00\x06a.test\x00\x17\x00\x01")), "a.test:443", "malformed"},
+		"more behind extensions":    {handmade([]byte("\x00\x00\x00\x0b\x00\x09\x00\x00\x06a.test"), 0), "a.test:443", "malformed"},
+		"half of an extension":      {handmade([]byte("\x00\x00\x00\x0b\x00\x09\x00\x00\x06a.test\x00")), "a.test:443", "malformed"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, message, err := readHello(bytes.NewReader(c.raw))
@@ -127,6 +133,19 @@ func TestOnlyAHelloForTheHostPasses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// handmade is a hello with these extensions, and what stands behind them; nil: from
+// before there were any.
+func handmade(extensions []byte, behind ...byte) []byte {
+	body := append([]byte{3, 3}, make([]byte, 32)...)
+	body = append(body, 0, 0, 2, 0x13, 1, 1, 0) // no session, one suite, no compression
+	if extensions != nil {
+		body = append(append(body, byte(len(extensions)>>8), byte(len(extensions))), extensions...)
+	}
+	body = append(body, behind...)
+	message := append([]byte{clientHello, 0, byte(len(body) >> 8), byte(len(body))}, body...)
+	return append([]byte{recordHandshake, 3, 1, byte(len(message) >> 8), byte(len(message))}, message...)
 }
 
 // twice makes a hello whose extensions hold the server name two times.

@@ -46,6 +46,7 @@ func TestEntriesOfTheDefinitionAreRead(t *testing.T) {
 func TestABadEntryIsRefusedWithItsFix(t *testing.T) {
 	for name, c := range map[string]struct{ entry, why, fix string }{
 		"empty":                     {"", "empty part", "registry.npmjs.org"},
+		"a port without a host":     {":8443", "empty part", "write a name"},
 		"a URL":                     {"https://example.org/x", "URL", "example.org"},
 		"a path":                    {"example.org/x", "URL", "the host alone"},
 		"not ASCII":                 {"bücher.example", "xn--", "write a name"},

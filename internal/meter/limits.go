@@ -65,6 +65,7 @@ type counted struct {
 	to             place
 	watch          *watch
 	sent, received quota
+	cut            error // the denial with which reading ended, if it did
 }
 
 func (e *Egress) count(conn net.Conn, to place, w *watch) *counted {
@@ -85,7 +86,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	c.watch.touch()
 	if may := c.received.take(n); may < n {
-		return may, c.over(ReasonReceived, "more came back than may")
+		c.cut = c.over(ReasonReceived, "more came back than may")
+		return may, c.cut
 	}
 	return n, err
 }

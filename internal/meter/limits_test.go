@@ -2,6 +2,7 @@ package meter
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -171,6 +173,162 @@ func TestMoreConnectionsThanMayBeOpenAreTurnedAway(t *testing.T) {
 	}
 }
 
+func TestServeEndsThoughAClientThatWasTurnedAwayStaysOn(t *testing.T) {
+	l := listen(t)
+	e := &Egress{Limits: Limits{Connections: 1}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Serve(ctx, l) }()
+	r := &rig{t: t, addr: l.Addr().String()}
+	r.connect()
+	wantStatus(t, all(t, r.connect()), "403", ReasonConnections)
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	case <-time.After(long):
+		t.Error("Serve did not return")
+	}
+}
+
+// A client that reads its answer and does not go may not keep its connection: what
+// it has left to say is waited for, but not for long.
+func TestAClientThatHasItsAnswerAndStaysIsClosedSoon(t *testing.T) {
+	w := newWorld()
+	plainServer(t, w, hello)
+	tls := listen(t)
+	t.Cleanup(func() { _ = tls.Close() }) // The kernel answers.
+	w.put("example.com", "93.184.216.35", 443, tls.Addr().String())
+	r := start(t, w, []string{"allowed.test", "example.com"})
+	denied, answered, tunnel := r.connect(), r.connect(), r.tunnel("example.com:443")
+	for conn, text := range map[net.Conn]string{
+		denied: strings.ReplaceAll(get, "allowed.test", "other.test"), answered: get, tunnel: string(helloOf(t, config("other.test"))),
+	} {
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := time.Now().Add(Limits{}.orDefault().Opening / 2)
+	for name, conn := range map[string]net.Conn{"denied": denied, "answered": answered, "another name in TLS": tunnel} {
+		all(t, conn)
+		for {
+			if _, err := conn.Write([]byte("x")); err != nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the connection is still open", name)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// Closing with unread bytes makes the kernel throw the alert away.
+func TestAClientThatSaysMoreBehindAWrongHelloReadsWhyItEnds(t *testing.T) {
+	w := newWorld()
+	l := listen(t)
+	t.Cleanup(func() { _ = l.Close() }) // The kernel answers.
+	w.put("example.com", "93.184.216.35", 443, l.Addr().String())
+	r := start(t, w, []string{"example.com"})
+	conn := r.tunnel("example.com:443")
+	if _, err := conn.Write(append(helloOf(t, config("other.test")), make([]byte, 200<<10)...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := closeWrite(conn); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t, conn); got != string(unrecognizedName) {
+		t.Errorf("the client got %q, want the alert", got)
+	}
+}
+
+func TestAHeadThatMayNotLeaveIsADenial(t *testing.T) {
+	w := newWorld()
+	plainServer(t, w, hello)
+	r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Sent = 10 }))
+	wantStatus(t, r.say(get), "403", ReasonSent)
+	r.wantDenied(ReasonSent)
+}
+
+func TestAHeadOfAnAnswerThatMayNotComeInIsADenial(t *testing.T) {
+	w := newWorld()
+	plainServer(t, w, hello)
+	r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Received = 10 }))
+	wantStatus(t, r.say(get), "403", ReasonReceived)
+	r.wantDenied(ReasonReceived)
+}
+
+func TestAClientThatBreaksOffInItsChunksIsNoDenial(t *testing.T) {
+	w := newWorld()
+	plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
+	r := start(t, w, []string{"allowed.test"})
+	conn := r.connect()
+	if _, err := io.WriteString(conn, "POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"); err != nil {
+		t.Fatal(err)
+	}
+	if err := closeWrite(conn); err != nil {
+		t.Fatal(err)
+	}
+	all(t, conn)
+	if told := r.told(); len(told) > 0 {
+		t.Errorf("told %+v", told)
+	}
+}
+
+func TestATunnelOfAClientThatBreaksOffInItsHelloPassesNothing(t *testing.T) {
+	w := newWorld()
+	l := listen(t)
+	t.Cleanup(func() { _ = l.Close() })
+	w.put("allowed.test", "93.184.216.34", 443, l.Addr().String())
+	r := start(t, w, []string{"allowed.test"})
+	conn := r.tunnel("allowed.test:443")
+	host, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	raw := helloOf(t, config("allowed.test"))
+	if _, err := conn.Write(raw[:len(raw)/2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := closeWrite(conn); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t, host); got != "" {
+		t.Errorf("the host got %q", got)
+	}
+	_, _ = host.Write([]byte("greeting"))
+	if got := all(t, conn); got != "" {
+		t.Errorf("the client got %q", got)
+	}
+}
+
+func TestAnEndThatCannotBeSaidIsAnError(t *testing.T) {
+	l := listen(t)
+	t.Cleanup(func() { _ = l.Close() })
+	conn, err := dialTo(l.Addr().String())(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := closeWrite(conn); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closeWrite = %v, want that it is closed", err)
+	}
+}
+
+func TestWhatDoesNotReachTheHostIsAnError(t *testing.T) {
+	conn, host := net.Pipe()
+	_ = host.Close()
+	e := &Egress{}
+	_, w := watched(t.Context(), e.limits())
+	defer w.end()
+	if n, err := e.count(conn, place{}, w).Write([]byte("x")); n != 0 || err == nil {
+		t.Errorf("Write = %d, %v with nobody at the other end", n, err)
+	}
+}
+
 func TestAConnectionIsCutInTime(t *testing.T) {
 	const short = 50 * time.Millisecond
 	hello := helloOf(t, config("example.com"))
@@ -261,5 +419,19 @@ func TestABodyWithBrokenChunksIsRefused(t *testing.T) {
 				t.Error("the host got a whole request")
 			}
 		})
+	}
+}
+
+func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
+	want := Limits{
+		Connections: 256, Head: 64 << 10, Sent: 64 << 20, Received: 4 << 30, TotalSent: 256 << 20, TotalReceived: 16 << 30,
+		Opening: 30 * time.Second, Idle: 5 * time.Minute, Age: time.Hour, Denials: 1000,
+	}
+	if d := cmp.Diff(want, Limits{}.orDefault()); d != "" {
+		t.Errorf("defaults (-want +got):\n%s", d)
+	}
+	want = Limits{Connections: 1, Head: 2, Sent: 3, Received: 4, TotalSent: 5, TotalReceived: 6, Opening: 7, Idle: 8, Age: 9, Denials: 10}
+	if d := cmp.Diff(want, want.orDefault()); d != "" {
+		t.Errorf("what is set is changed (-want +got):\n%s", d)
 	}
 }

@@ -153,11 +153,23 @@ func TestAStreamGoesOnWithMore(t *testing.T) {
 	}
 }
 
+func TestWhatHadNoCapGetsNoneWithMore(t *testing.T) {
+	a := &Account{Grant: loop.Amount{Tokens: 100}, More: func(context.Context, loop.Amount) (loop.Amount, error) {
+		return loop.Amount{Tokens: 1000, Output: 5, MicroUSD: 5}, nil
+	}}
+	if c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 500}); err != nil || c.output != 500 {
+		t.Errorf("open = %+v, %v, want all 500 tokens of output", c, err)
+	}
+}
+
 func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
 	why := errors.New("the day's window of the loop has 5 tokens left")
 	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) { return loop.Amount{}, why }}
 	if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10}); !errors.Is(err, why) || !errors.Is(a.Cause(), why) {
 		t.Errorf("open = %v, cause = %v", err, a.Cause())
+	}
+	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || !strings.Contains(f.Why, "no more was granted: "+why.Error()) {
+		t.Errorf("cause = %+v, want why no more was granted", f)
 	}
 }
 

@@ -110,11 +110,8 @@ func (t *tally) messagesUsage(raw json.RawMessage) {
 			Searches loop.Count `json:"web_search_requests"`
 		} `json:"server_tool_use"`
 	}
-	there, bad := report(raw, &u)
+	_, bad := report(raw, &u)
 	t.bad = t.bad || bad
-	if !there {
-		return
-	}
 	var passes messageTokens
 	for _, pass := range u.Iterations {
 		passes.Input = sumOf(passes.Input, pass.Input)

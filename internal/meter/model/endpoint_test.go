@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -321,6 +322,11 @@ func TestRequestsThatCannotBeReadAreNotForwarded(t *testing.T) {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
 		}
 	}
+	for _, body := range []string{"", "null", "[]", "{"} {
+		if got := r.post("/v1/responses/input_tokens", body); got.status != http.StatusBadRequest {
+			t.Errorf("a count of tokens, %q: %d %s", body, got.status, got.body)
+		}
+	}
 	req := r.request(t.Context(), http.MethodPost, "/v1/chat/completions", "packed")
 	req.Header.Set("Content-Encoding", "zstd")
 	if got := r.do(req); got.status != http.StatusUnsupportedMediaType {
@@ -353,6 +359,27 @@ func TestTheCertificateOfTheProviderIsChecked(t *testing.T) {
 	}
 }
 
+func TestAProviderThatSpeaksHTTP2IsAskedInIt(t *testing.T) {
+	var major atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		major.Store(int64(req.ProtoMajor))
+		write(w, `{"data":[]}`)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	base, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Base, e.Roots = base, pool })
+	if got := r.do(r.request(t.Context(), http.MethodGet, "/v1/models", "")); got.status != http.StatusOK || major.Load() != 2 {
+		t.Errorf("got %d %s by HTTP/%d", got.status, got.body, major.Load())
+	}
+}
+
 func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy.test:3128"}
 	e := &Endpoint{Upstream: func(*url.URL) (*url.URL, error) { return proxy, nil }}
@@ -366,6 +393,28 @@ func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
 		if got, err := e.proxy(&http.Request{URL: u}); err != nil || got != want {
 			t.Errorf("%s goes by %v, %v", address, got, err)
 		}
+	}
+}
+
+func TestAProxyOfTheMachineThatCannotBeReadIsNamedWithoutItsPassword(t *testing.T) {
+	r := start(t, OpenAI, nil, func(e *Endpoint) {
+		e.Base = &url.URL{Scheme: "http", Host: "provider.test"}
+		e.Upstream = func(*url.URL) (*url.URL, error) { return nil, errors.New("parse me:s3cret@") }
+	})
+	got := r.post("/v1/chat/completions", askChat)
+	if got.status != http.StatusBadGateway || !strings.Contains(got.body, "HTTPS_PROXY") || strings.Contains(got.body, "s3cret") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+func TestACountOfTokensThatIsTurnedDownIsPassedOnAsItIs(t *testing.T) {
+	const no = `{"type":"error","error":{"type":"rate_limit_error","message":"too fast"}}`
+	r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, no)
+	})
+	if got := r.post("/v1/messages/count_tokens", `{"model":"m","messages":[]}`); got.status != http.StatusTooManyRequests || got.body != no || got.err != nil {
+		t.Errorf("got %d %q, %v", got.status, got.body, got.err)
 	}
 }
 

@@ -128,7 +128,7 @@ func failureOf(status int, header http.Header, e vendorError, now time.Time) loo
 func line(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
+		text = strings.ToValidUTF8(text[:maxSaid-len("...")], "") + "..."
 	}
 	return text
 }

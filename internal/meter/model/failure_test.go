@@ -130,6 +130,9 @@ func TestErrorsOfVendorsAreUnderstood(t *testing.T) {
 			502, "", "<html>\n<h1>Bad Gateway</h1></html>",
 			loop.Failure{Class: loop.FailureServer, Text: "<html> <h1>Bad Gateway</h1></html>", Typed: true},
 		},
+		"a list without an error": {
+			503, "", "[]", loop.Failure{Class: loop.FailureServer, Text: "Service Unavailable", Typed: true},
+		},
 		"nothing is said": {
 			402, "", "", loop.Failure{Class: loop.FailureQuota, Text: "Payment Required", Typed: true},
 		},
@@ -140,6 +143,47 @@ func TestErrorsOfVendorsAreUnderstood(t *testing.T) {
 		"a time that cannot be": {
 			429, "Retry-After: 1e300", "{}",
 			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
+		},
+		"milliseconds to wait for": {
+			429, "Retry-After-Ms: 1500\nRetry-After: 40", "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(1500 * time.Millisecond), Typed: true},
+		},
+		"seconds to wait for, in the body": {
+			429, "", `{"error":{"type":"usage_limit_reached","message":"limit","resets_in_seconds":90}}`,
+			loop.Failure{Class: loop.FailureRateLimit, Text: "limit", Reset: in(90 * time.Second), Typed: true},
+		},
+		"a reset in milliseconds since 1970": {
+			429, fmt.Sprintf("X-Ratelimit-Reset-Requests: %d", in(2*time.Minute).UnixMilli()), "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(2 * time.Minute), Typed: true},
+		},
+		"a reset in seconds from now, and an earlier one": {
+			429, "X-Ratelimit-Reset-Requests: 20\nX-Ratelimit-Reset-Tokens: 10", "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
+		},
+		"the last of two windows that are empty": {
+			429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 20\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 10", "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
+		},
+		"nothing to wait for": {
+			429, "Retry-After: 0", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: noon, Typed: true},
+		},
+		"as long as can be believed": {
+			429, "Retry-After: 3456000", "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(longest), Typed: true},
+		},
+		"less than nothing to wait for": {
+			429, "Retry-After: -5", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
+		},
+		"a reset that nobody waits for": {
+			429, "Retry-After: Fri, 01 Jan 2027 12:00:00 GMT\nX-Ratelimit-Reset-Requests: 20", "{}",
+			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
+		},
+		"a reset that is no time": {
+			429, "X-Ratelimit-Reset-Requests: soon", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
+		},
+		"a long text": {
+			400, "", strings.Repeat("x", 496) + "ä and more",
+			loop.Failure{Class: loop.FailureRequest, Text: strings.Repeat("x", 496) + "...", Typed: true},
 		},
 		"a reset that is long over": {
 			429, "Anthropic-Ratelimit-Requests-Reset: 2020-11-20T12:09:00Z", "{}",
@@ -181,6 +225,7 @@ func TestAFailureInAStreamIsOneAndWhatAModelWritesIsNone(t *testing.T) {
 		"Anthropic":      {Anthropic, "/v1/messages", sse(true, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), loop.FailureServer},
 		"Responses":      {OpenAI, "/v1/responses", sse(true, `{"type":"response.failed","response":{"model":"m","error":{"code":"context_length_exceeded","message":"Your input exceeds"}}}`), loop.FailureOverflow},
 		"Responses, old": {OpenAI, "/v1/responses", sse(true, `{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`), loop.FailureRateLimit},
+		"Responses, new": {OpenAI, "/v1/responses", sse(true, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow down"}}`), loop.FailureRateLimit},
 		"Chat":           {OpenAI, "/v1/chat/completions", sse(false, `{"error":{"message":"no credits","code":402,"type":"insufficient_quota"}}`), loop.FailureQuota},
 		"Gemini":         {Gemini, "/v1beta/models/m:streamGenerateContent", sse(false, `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`), loop.FailureServer},
 		"written by a model": {

@@ -18,6 +18,15 @@ func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
 		"Responses":         {OpenAI, "/v1/responses", `{"model":"m"}`, `"max_output_tokens":100`},
 		"Gemini":            {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"temperature":0,"maxOutputTokens":5000}}`, `"generationConfig":{"maxOutputTokens":100,"temperature":0}`},
 		"Gemini, as a list": {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, `{"generationConfig":{"maxOutputTokens":100}}`},
+		"Gemini, two": {
+			Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":2,"maxOutputTokens":5000}}`, `"maxOutputTokens":50}`,
+		},
+		"Gemini, two in the other spelling": {
+			Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"candidate_count":2}}`, `"maxOutputTokens":50`,
+		},
+		"Gemini, one spelling without a value": {
+			Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":null,"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
+		},
 		"Gemini, in the other spelling": {
 			Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
 		},
@@ -44,6 +53,30 @@ func TestThoughtsThatDoNotFitAreNotBegun(t *testing.T) {
 	got := r.post("/v1/messages", `{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000}}`)
 	if got.status != http.StatusForbidden || !strings.Contains(got.body, "2000 output tokens are left") || r.Account.Cause() == nil {
 		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
+func TestACallThatCannotBeMadeAsShortAsWhatIsLeftIsNotMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		provider, path, ask string
+		left                int64
+		made                bool
+	}{
+		"Responses, of which the API takes no less than 16": {OpenAI, "/v1/responses", `{"model":"m"}`, 15, false},
+		"Responses with just that":                          {OpenAI, "/v1/responses", `{"model":"m"}`, 16, true},
+		"Chat with more answers than tokens":                {OpenAI, "/v1/chat/completions", `{"model":"m","n":11}`, 10, false},
+		"Chat with as many":                                 {OpenAI, "/v1/chat/completions", `{"model":"m","n":10}`, 10, true},
+		"Gemini with more answers than tokens":              {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":11}}`, 10, false},
+		"Gemini with as many":                               {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":10}}`, 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := &vendor{}
+			r := start(t, c.provider, seen.ServeHTTP, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{Output: c.left}} })
+			got := r.post(c.path, c.ask)
+			if made := seen.n == 1; made != c.made || made != (got.status == http.StatusOK) {
+				t.Errorf("made: %t, got %d %s", made, got.status, got.body)
+			}
+		})
 	}
 }
 

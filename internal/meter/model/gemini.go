@@ -100,11 +100,8 @@ func (t *tally) generatedUsage(raw json.RawMessage) {
 		Thoughts   loop.Count `json:"thoughtsTokenCount"`
 		Tools      loop.Count `json:"toolUsePromptTokenCount"`
 	}
-	there, bad := report(raw, &u)
+	_, bad := report(raw, &u)
 	t.bad = t.bad || bad
-	if !there {
-		return
-	}
 	s := said{input: u.Prompt, cacheRead: u.Cached}.inclusive()
 	s.input.N += u.Tools.N
 	s.input.Bad = s.input.Bad || u.Tools.Bad

@@ -148,9 +148,6 @@ func (r *reading) block(n node) {
 	for item := range n.items() {
 		r.block(item)
 	}
-	if !n.object() {
-		return
-	}
 	down := true
 	for _, kind := range typesOf(n) {
 		tool, known := r.blocks[kind]
@@ -201,11 +198,9 @@ func (r *reading) part(name string, v node) {
 	}
 }
 
-// source is where an image or a document of Anthropic's API comes from.
+// source is where an image or a document of Anthropic's API comes from. At a search
+// result it is a text, which asks for nothing.
 func (r *reading) source(v node) {
-	if !v.object() {
-		return // The name of a search result.
-	}
 	for _, kind := range typesOf(v) {
 		switch kind {
 		case "base64", "text", "content":

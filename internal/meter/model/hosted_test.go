@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
 )
 
 // calls are requests that ask a vendor for something of its own: one to each API
@@ -58,8 +59,10 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 			inMessages(`"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[]`),
 			inMessages(`"tools":[{"name":"mine","input_schema":{}},{"type":"web_search_20990101","name":"web_search"}],"messages":[]`),
 			inMessages(`"tools":[{"name":"w","Type":"web_search_20250305"}],"messages":[]`),
+			inMessages(`"tools":{"type":"web_search_20250305"},"messages":[]`),
 			inMessages(`"tools":[{"t\u0079pe":"web_search_20250305"}],"messages":[]`),
 			inMessage(`{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20250305","name":"web_search"}}}`),
+			inMessage(`{"type":"tool_addition","definition":{"type":"web_search_20250305","name":"web_search"}}`),
 			inMessages(`"messages":[{"role":"assistant","content":[{"type":"compaction","tool_changes":[{"type":"tool_addition","tool":{"type":"web_search_20250305"}}]}]}]`),
 			inChat(`"web_search_options":{},"messages":[]`), inChat(`"search_parameters":{"mode":"on"},"messages":[]`),
 			inChat(`"plugins":[{"id":"web"}],"messages":[]`), inChat(`"enable_search":true,"messages":[]`),
@@ -93,7 +96,7 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 			inMessages(`"container":"container_1","messages":[]`), inMessages(`"container":{"skills":[{"type":"anthropic","skill_id":"pdf"}]},"messages":[]`),
 			inResponses(`"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`),
 			inResponses(`"tools":[{"type":"shell","environment":{"type":"container_auto"}}]`), inResponses(`"tools":[{"type":"shell"}]`),
-			inGemini(`"contents":[],"tools":[{"code_execution":{}}]`),
+			inGemini(`"contents":[],"tools":[{"code_execution":{}}]`), inPart(`{"executableCode":{"code":"x"}}`), inPart(`{"code_execution_result":{}}`),
 		},
 		loop.ToolSearch: {
 			inResponses(`"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`), inGemini(`"contents":[],"tools":[{"fileSearch":{}}]`),
@@ -111,6 +114,7 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 		loop.ToolURLs: {
 			inMessage(`{"type":"image","source":{"type":"url","url":"https://collect.example.org/?secret"}}`),
 			inMessage(`{"type":"document","source":{"type":"url","url":"https://collect.example.org/x.pdf"}}`),
+			inMessage(`{"type":"image","source":{"type":"base64","url":"https://collect.example.org"}}`),
 			inMessage(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}]}`),
 			inMessage(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}]}}`),
 			inMessages(`"system":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}],"messages":[]`),
@@ -131,6 +135,7 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 		},
 		loop.ToolFiles: {
 			inMessage(`{"type":"document","source":{"type":"file","file_id":"file_1"}}`), inMessage(`{"type":"container_upload","file_id":"file_1"}`),
+			inMessage(`{"type":"document","source":{"type":"text","file_id":"file_1"}}`),
 			inChatPart(`{"type":"file","file":{"file_id":"file-1"}}`), inItem(`{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}`),
 			inItem(`{"role":"user","content":[{"type":"input_image","file_id":"file-1"}]}`),
 			inPart(`{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/1"}}`),
@@ -143,7 +148,56 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 			inChat(`"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]`),
 		},
 		"type:quantum_20270101": {inMessages(`"tools":[{"type":"quantum_20270101"}],"messages":[]`)},
-		"type:teleport":         {inChat(`"tools":[{"type":"teleport"}],"messages":[]`), inGemini(`"contents":[],"tools":[{"teleport":{}}]`), inItem(`{"type":"teleport"}`), inMessage(`{"type":"teleport"}`)},
+		"type:teleport":         {inChat(`"tools":[{"type":"teleport"}],"messages":[]`), inGemini(`"contents":[],"tools":[{"teleport":{}}]`), inItem(`{"type":"teleport"}`), inMessage(`{"type":"teleport"}`), inMessage(`{"type":"image","source":{"type":"teleport"}}`)},
+	}
+}
+
+// hostedNames are the other names of vendors' tools, and what such tools leave in a
+// conversation, by the API that knows them.
+var hostedNames = map[loop.ModelTool]struct{ messageBlocks, chatTools, items, geminiTools string }{
+	loop.ToolWebSearch: {
+		"web_search_tool_result", "browser_search x_search web_search_preview openrouter:web_search", "web_search_call x_search_call",
+		"parallelAiSearch exaAiSearch",
+	},
+	loop.ToolWebFetch: {"web_fetch_tool_result", "web_extractor openrouter:web_fetch", "", ""},
+	loop.ToolCode: {
+		"code_execution_tool_result bash_code_execution_tool_result text_editor_code_execution_tool_result", "code_interpreter code_execution",
+		"code_interpreter_call", "",
+	},
+	loop.ToolSearch:  {"", "collections_search retrieval", "file_search_call", ""},
+	loop.ToolImages:  {"", "", "image_generation_call", ""},
+	loop.ToolMCP:     {"mcp_tool_use mcp_tool_result", "mcp", "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response", ""},
+	loop.ToolAdvisor: {"advisor_tool_result", "", "", ""},
+}
+
+func TestAttack081EveryNameOfAVendorsToolBelongsToTheToolThatAllowsIt(t *testing.T) {
+	for tool, names := range hostedNames {
+		var calls []hostedCall
+		for name := range strings.FieldsSeq(names.messageBlocks) {
+			calls = append(calls, inMessage(`{"type":"`+name+`"}`))
+		}
+		for name := range strings.FieldsSeq(names.chatTools) {
+			calls = append(calls, inChat(`"messages":[],"tools":[{"type":"`+name+`"}]`))
+		}
+		for name := range strings.FieldsSeq(names.items) {
+			calls = append(calls, inItem(`{"type":"`+name+`"}`))
+		}
+		for name := range strings.FieldsSeq(names.geminiTools) {
+			calls = append(calls, inGemini(`"tools":[{"`+name+`":{}}]`))
+		}
+		others := slices.DeleteFunc(loop.ModelTools(), func(o loop.ModelTool) bool { return o == tool })
+		for _, c := range calls {
+			to, ok := routeOf(c.provider, http.MethodPost, c.path)
+			if !ok {
+				t.Fatal(c.path)
+			}
+			if _, hosted, err := (&Endpoint{Provider: c.provider, Tools: []loop.ModelTool{tool}}).judge(to, []byte(c.body)); err != nil || !slices.Equal(hosted, []loop.ModelTool{tool}) {
+				t.Errorf("allowed %s: %s asks for %v, %v", tool, c.body, hosted, err)
+			}
+			if _, _, err := (&Endpoint{Provider: c.provider, Tools: others}).judge(to, []byte(c.body)); err == nil {
+				t.Errorf("without %s it passes: %s", tool, c.body)
+			}
+		}
 	}
 }
 
@@ -225,6 +279,8 @@ func TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded(t *testing.T) {
 			r := start(t, Anthropic, seen.ServeHTTP)
 			if got := r.post(messagesPath, body); seen.n != 0 || got.status != http.StatusForbidden && got.status != http.StatusBadRequest {
 				t.Errorf("answer %d %s, arrived %d", got.status, got.body, seen.n)
+			} else if got.status == http.StatusForbidden {
+				wantTold(t, r, meter.ReasonRequest)
 			}
 		})
 	}
@@ -276,7 +332,7 @@ var ordinary = map[string]hostedCall{
 		{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}},{"type":"file","file":{"filename":"x","file_data":"data:application/pdf;base64,aGk="}}]},
 		{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"file_id\":1}"}}]},
 		{"role":"tool","tool_call_id":"c","content":"https://x.test"}]`),
-	"a local server": inChat(`"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
+	"a local server": inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
 }
 
 func TestWhatAProgramDoesByItselfPassesAsItIsWritten(t *testing.T) {
@@ -297,12 +353,12 @@ func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 	seen := &vendor{}
 	r := start(t, Anthropic, seen.ServeHTTP)
 	for range 3 {
-		got := r.post(messagesPath, `{"model":"m","max_tokens":5,"messages":[],"speed":"fast","Tools":[{"type":"web_search_20250305"}],"n":12345678901234567890}`)
+		got := r.post(messagesPath, `{"model":"m","max_tokens":5,"messages":[],"speed":"fast","fallbacks":1,"Tools":[{"type":"web_search_20250305"}],"n":12345678901234567890}`)
 		if got.status != http.StatusOK || seen.body != `{"max_tokens":5,"messages":[],"model":"m"}` {
 			t.Fatalf("answer %d %s; arrived: %s", got.status, got.body, seen.body)
 		}
 	}
-	wantTold(t, r, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut)
+	wantTold(t, r, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut)
 }
 
 func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
@@ -315,7 +371,20 @@ func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 			"Originator": "pawl", "Session-Id": "s", "Thread-Id": "t", "X-Client-Request-Id": "r", "X-Codex-Beta-Features": "remote_compaction_v2",
 			"X-Codex-Turn-Metadata": "{}", "X-Codex-Window-Id": "w", "X-Session-Affinity": "a", "Agent-Session-Id": "g",
 		},
-		Gemini: {"X-Goog-Api-Client": "google-genai-sdk/1.30.0"},
+		Gemini: {"X-Goog-Api-Client": "google-genai-sdk/1.30.0", "X-Server-Timeout": "600"},
+	}
+	for _, name := range []string{
+		"Openai-Beta", "Version", "Session_id", "Conversation_id", "X-Codex-Turn-State", "X-Codex-Installation-Id", "X-Codex-Parent-Thread-Id",
+		"X-Codex-Root-Turn-Id", "X-Openai-Subagent", "X-Session-Id", "Http-Referer", "X-Title", "X-Dashscope-Cachecontrol", "X-Dashscope-Useragent",
+		"X-Dashscope-Authtype",
+	} {
+		programs[OpenAI][name] = "v"
+	}
+	programs[OpenAI]["Openai-Beta"] = "responses=experimental"
+	for _, known := range programs {
+		for _, name := range []string{"Accept", "Accept-Language", "User-Agent", "X-Client-Request-Id"} {
+			known[name] = "v"
+		}
 	}
 	for provider, known := range programs {
 		t.Run(provider, func(t *testing.T) {
@@ -355,6 +424,8 @@ func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing
 		"claude-code-20250219":                       nil,
 		"claude-code-20250219,web-search-2025-03-05": {loop.ToolWebSearch},
 		"claude-code-20250219,mcp-client-2025-11-20": {loop.ToolMCP},
+		"claude-code-20250219,skills-2025-10-02":     {loop.ToolCode},
+		"claude-code-20250219,files-api-2025-04-14":  {loop.ToolFiles},
 	} {
 		seen := &vendor{}
 		r := start(t, Anthropic, seen.ServeHTTP, func(e *Endpoint) { e.Tools = tools })
@@ -368,6 +439,18 @@ func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing
 		}
 		if n := len(r.told()); n != 5-len(tools) {
 			t.Errorf("with %v it was told %d times, want once for each of %d", tools, n, 5-len(tools))
+		}
+	}
+}
+
+func TestEachFeatureOfAVendorsToolBelongsToIt(t *testing.T) {
+	for feature, want := range map[string]loop.ModelTool{
+		"web-search-2025-03-05": loop.ToolWebSearch, "web-fetch-2025-09-10": loop.ToolWebFetch, "code-execution-2025-08-25": loop.ToolCode,
+		"skills-2025-10-02": loop.ToolCode, "mcp-client-2025-11-20": loop.ToolMCP, "mcp-servers-2025-12-04": loop.ToolMCP,
+		"files-api-2025-04-14": loop.ToolFiles, "advisor-tool-2026-03-01": loop.ToolAdvisor,
+	} {
+		if tool, known := featureOf(features["Anthropic-Beta"], feature); !known || tool != want {
+			t.Errorf("%s belongs to %q, %t, want %q", feature, tool, known, want)
 		}
 	}
 }

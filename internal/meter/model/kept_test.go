@@ -84,3 +84,16 @@ func TestWhatTwoRequestsHaveInCommonIsNoMoreThanEitherHas(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatAProviderKeepsIsExpectedForFiveMinutes(t *testing.T) {
+	a, o := &Account{}, outlineOf([]byte(strings.Repeat("x", 30<<10)))
+	a.remember("m", o, loop.Usage{CacheRead: 100, Source: loop.UsageMetered}, noon)
+	for after, want := range map[time.Duration]bool{keptFor - time.Nanosecond: true, keptFor: false} {
+		if got := a.kept("m", o, noon.Add(after)); (got > 0) != want {
+			t.Errorf("after %s, %d tokens are kept", after, got)
+		}
+	}
+	if got := a.kept("other", o, noon); got != 0 {
+		t.Errorf("%d tokens are kept by a model that was not asked", got)
+	}
+}

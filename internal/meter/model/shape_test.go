@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ func TestAnAnswerPassesByteForByteAndIsCounted(t *testing.T) {
 	for name, rec := range recordings {
 		for how, handler := range map[string]http.HandlerFunc{
 			"at once":      says(rec.answer),
+			"unannounced":  unannounced(rec.answer),
 			"packed":       packed(rec.answer),
 			"byte by byte": dripped(rec.answer),
 		} {
@@ -40,6 +42,14 @@ func TestAnAnswerPassesByteForByteAndIsCounted(t *testing.T) {
 				wantTold(t, r)
 			})
 		}
+	}
+}
+
+// unannounced is an answer that does not say whether it is a stream.
+func unannounced(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, body)
 	}
 }
 
@@ -190,5 +200,104 @@ func TestTheUsageOfAChatIsAskedForAndNotShown(t *testing.T) {
 	r.stop()
 	if total, _ := r.Account.Total(); total.Output != 3*46 || total.Source != loop.UsageMetered {
 		t.Errorf("total = %+v", total)
+	}
+}
+
+func TestTheLengthOfATextIsThatOfWhatItStandsFor(t *testing.T) {
+	for text, want := range map[string]length{
+		`"ab"`: 2, `""`: 0, `"a\nb"`: 3, `"\\\""`: 2, `"\u00e9x"`: 4, "null": 0, "12": 2, `{"a":1}`: 7,
+	} {
+		var got length
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s has %d bytes, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestAPictureIsNotCountedAsText(t *testing.T) {
+	for size, files := range map[int]int64{longRun - 1: 0, longRun: leastFile, 400_000: 4000} {
+		ask := `{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("A", size) + `"}}]}]}`
+		q, err := readRequest(route{shape: messages}, []byte(ask))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := int64(len(ask))
+		if files > 0 {
+			text -= int64(size)
+		}
+		if q.plain != text || q.input != tokens(text)+files {
+			t.Errorf("%d bytes of a picture: %d bytes of text and %d tokens, want %d and %d", size, q.plain, q.input, text, tokens(text)+files)
+		}
+	}
+}
+
+func TestAnEventOfManyLinesIsJoinedByLineFeeds(t *testing.T) {
+	_, data, err := newEvents(strings.NewReader("event: x\ndata: a\r\ndata:b\ndata:  c\n\ndata: d\n\n")).next()
+	if string(data) != "a\nb\n c" || err != nil {
+		t.Errorf("data = %q, %v", data, err)
+	}
+}
+
+func TestThoughtsBesideTheOutputAreCountedOnce(t *testing.T) {
+	n := func(n int64) loop.Count { return loop.Count{N: n, Set: true} }
+	for name, c := range map[string]struct {
+		said  said
+		total loop.Count
+		want  int64
+	}{
+		"the total is the sum":                     {said{input: n(10), output: n(5)}, n(15), 0},
+		"the total is more":                        {said{input: n(10), output: n(5)}, n(18), 3},
+		"the total is less":                        {said{input: n(10), output: n(5)}, n(12), 0},
+		"there is no total":                        {said{input: n(10), output: n(5)}, loop.Count{}, 0},
+		"the total is none":                        {said{input: n(10), output: n(5)}, loop.Count{N: 18, Set: true, Bad: true}, 0},
+		"the rest is what was cached":              {said{input: n(10), output: n(5), cacheRead: n(2), cacheWrite: n(1)}, n(18), 0},
+		"it is that, and the thoughts":             {said{input: n(10), output: n(5), cacheRead: n(3), reasoning: n(3)}, n(18), 3},
+		"thoughts that only their own number says": {said{input: n(10), output: n(5), reasoning: n(9)}, n(15), 9},
+		"thoughts within the output":               {said{input: n(10), output: n(5), reasoning: n(5)}, n(15), 0},
+		"no output":                                {said{input: n(10), reasoning: n(9)}, n(18), 0},
+		"an implausible output":                    {said{input: n(10), output: loop.Count{N: 5, Set: true, Bad: true}}, n(18), 0},
+	} {
+		if got := beside(c.said, c.total); got != c.want {
+			t.Errorf("%s: %d tokens beside, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestFieldsForThisMachineAndCookiesStayHere(t *testing.T) {
+	to := http.Header{}
+	newHider(secret).header(to, http.Header{
+		"Connection": {"close, x-mine"}, "X-Mine": {"a"}, "Keep-Alive": {"a"}, "Set-Cookie": {"a"}, "Content-Length": {"9"},
+		"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
+	})
+	want := http.Header{"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + hidden}}
+	if d := cmp.Diff(want, to); d != "" {
+		t.Errorf("header (-want +got):\n%s", d)
+	}
+}
+
+func TestAnAnswerThatCannotBePassedOnIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		coding string
+		want   string
+	}{
+		"another success": {201, "", "it answered 201"}, "a choice": {300, "", "redirects"}, "nothing new": {304, "", "redirects"},
+		"packed as nobody asked": {200, "br", "packed"}, "not packed": {200, "identity", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				if c.coding != "" {
+					w.Header().Set("Content-Encoding", c.coding)
+				}
+				w.WriteHeader(c.status)
+				if c.status == http.StatusOK {
+					_, _ = io.WriteString(w, `{"choices":[]}`)
+				}
+			})
+			got := r.post("/v1/chat/completions", `{"model":"m"}`)
+			if ok := got.status == http.StatusOK; ok != (c.want == "") || !ok && got.status != http.StatusBadGateway || !strings.Contains(got.body, c.want) {
+				t.Errorf("got %d %s, want %q", got.status, got.body, c.want)
+			}
+		})
 	}
 }

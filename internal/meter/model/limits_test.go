@@ -1,0 +1,139 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+)
+
+func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
+	want := Limits{
+		Connections: 64, Request: 64 << 20, Response: 256 << 20, Idle: 10 * time.Minute, Age: time.Hour, Rest: 500 * time.Millisecond, Denials: 1000,
+	}
+	if d := cmp.Diff(want, Limits{}.orDefault()); d != "" {
+		t.Errorf("defaults (-want +got):\n%s", d)
+	}
+	want = Limits{Connections: 1, Request: 2, Response: 3, Idle: 4, Age: 5, Rest: 6, Denials: 7}
+	if d := cmp.Diff(want, want.orDefault()); d != "" {
+		t.Errorf("what is set is changed (-want +got):\n%s", d)
+	}
+}
+
+func TestDenialsOfAnEndpointNameItsProviderAndAreToldUpToALimit(t *testing.T) {
+	r := start(t, Anthropic, nil, func(e *Endpoint) { e.Limits.Denials, e.Clock = 2, noonClock{} })
+	r.prepare()
+	var told []meter.Denial
+	r.Denied = func(d meter.Denial) { told = append(told, d) }
+	r.Base.Host = "provider.test:8443"
+	for range 4 {
+		r.deny(ReasonNoCall, "detail")
+	}
+	d := meter.Denial{At: noon, Host: "provider.test", Port: 8443, Reason: ReasonNoCall, Detail: "detail"}
+	if diff := cmp.Diff([]meter.Denial{d, d}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestARefusalHasTheShapeOfItsVendorsErrors(t *testing.T) {
+	type words = map[string]any
+	for name, c := range map[string]struct {
+		provider string
+		status   int
+		reason   loop.Reason
+		want     any
+	}{
+		"Anthropic, not found": {Anthropic, 404, "", words{"type": "error", "error": words{"type": "not_found_error", "message": "pawl: no"}}},
+		"Anthropic, forbidden": {Anthropic, 403, "", words{"type": "error", "error": words{"type": "permission_error", "message": "pawl: no"}}},
+		"Anthropic, bad":       {Anthropic, 400, "", words{"type": "error", "error": words{"type": "invalid_request_error", "message": "pawl: no"}}},
+		"Anthropic, too large": {Anthropic, 413, "", words{"type": "error", "error": words{"type": "request_too_large", "message": "pawl: no"}}},
+		"Anthropic, away":      {Anthropic, 502, "", words{"type": "error", "error": words{"type": "api_error", "message": "pawl: no"}}},
+		"Gemini, not found":    {Gemini, 404, "", words{"error": words{"code": 404., "status": "NOT_FOUND", "message": "pawl: no"}}},
+		"Gemini, forbidden":    {Gemini, 403, "", words{"error": words{"code": 403., "status": "PERMISSION_DENIED", "message": "pawl: no"}}},
+		"Gemini, bad":          {Gemini, 400, "", words{"error": words{"code": 400., "status": "INVALID_ARGUMENT", "message": "pawl: no"}}},
+		"Gemini, away":         {Gemini, 502, "", words{"error": words{"code": 502., "status": "UNAVAILABLE", "message": "pawl: no"}}},
+		"OpenAI":               {OpenAI, 403, ReasonBudget, words{"error": words{"type": "invalid_request_error", "message": "pawl: no", "param": nil, "code": "budget_exhausted"}}},
+		"OpenAI, away":         {OpenAI, 502, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
+		"OpenAI, its fault":    {OpenAI, 500, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &Endpoint{Provider: c.provider}
+			got := httptest.NewRecorder()
+			e.refuse(got, refusal{c.status, c.reason, "no"})
+			var body any
+			if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, body); d != "" || got.Code != c.status {
+				t.Errorf("status %d (-want +got):\n%s", got.Code, d)
+			}
+			if retry := got.Header().Get("X-Should-Retry"); (retry == "false") != (c.status < 500) {
+				t.Errorf("X-Should-Retry = %q", retry)
+			}
+			if length := got.Header().Get("Content-Length"); length != strconv.Itoa(got.Body.Len()) || got.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("header = %v for %d bytes", got.Header(), got.Body.Len())
+			}
+		})
+	}
+}
+
+func TestAListenerThatIsClosedEndsTheWaitForAFreeSlot(t *testing.T) {
+	var lc net.ListenConfig
+	inner, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := bounded(inner, 1)
+	var d net.Dialer
+	out, err := d.DialContext(t.Context(), "tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		done <- err
+	}()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept = %v, want that it is closed", err)
+		}
+	case <-time.After(long):
+		t.Error("Accept waits for a slot of a listener that is closed")
+	}
+}
+
+type brokenListener struct{ net.Listener }
+
+func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no more of it") }
+
+func TestAnEndpointWhoseListenerBreaksSaysSo(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Endpoint{Provider: OpenAI, Account: &Account{}}
+	if err := e.Serve(t.Context(), brokenListener{l}); err == nil || !strings.Contains(err.Error(), "accept on "+l.Addr().String()+": no more of it") {
+		t.Errorf("Serve = %v, want the error of its listener", err)
+	}
+}

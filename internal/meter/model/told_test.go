@@ -1,0 +1,43 @@
+package model
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
+	asked := 0
+	a := &Account{Grant: loop.Amount{Output: 100}, Price: dollar, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
+		asked++
+		return loop.Amount{Output: min(need.Output, 1000)}, nil
+	}}
+	first := a.Tell("priced")
+	for n := int64(1); n <= 600; n++ {
+		if !first.Used(t.Context(), loop.Usage{Output: n, Source: loop.UsageEstimated}) {
+			t.Fatalf("cut at %d of 1000", n)
+		}
+	}
+	if asked > 20 {
+		t.Errorf("asked for more %d times", asked)
+	}
+	first.End([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500, Source: loop.UsageReported}}})
+	first.End([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500}}})
+	second := a.Tell("priced")
+	if !second.Used(t.Context(), loop.Usage{Output: 500}) || second.Used(t.Context(), loop.Usage{Output: 501}) {
+		t.Error("the second turn is not bound by what the first has left")
+	}
+	if second.Used(t.Context(), loop.Usage{Output: 1}) {
+		t.Error("an account that is exhausted gives again")
+	}
+	select {
+	case <-a.Exhausted():
+	default:
+		t.Error("it is not exhausted")
+	}
+	second.End([]loop.ModelUsage{{Usage: loop.Usage{Output: 501}}})
+	if total, _ := a.Total(); total.Output != 1001 {
+		t.Errorf("total = %+v", total)
+	}
+}
