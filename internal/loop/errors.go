@@ -25,6 +25,11 @@ var (
 	// ErrPaused means that the loop's switch in the store is set. Nothing may
 	// leave the workspace for this loop until somebody clears it.
 	ErrPaused = errors.New("the loop is paused")
+
+	// ErrStoreGone means that the database that a process has opened was deleted or
+	// replaced, or lacks the run that is under way. The holder of a run must stop
+	// acting: nothing that it writes is kept.
+	ErrStoreGone = errors.New("the store is gone")
 )
 
 // AnsweredError means that an approval cannot be answered any more. Approval
@@ -55,7 +60,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s is held by process %d on %s", e.What, e.Holder.PID, e.Holder.Node)
+	return fmt.Sprintf("%s is held by %s", e.What, e.Holder)
 }
 
 // Fault is an error that a person can act on: what, why and the fix, with the

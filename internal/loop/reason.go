@@ -54,6 +54,8 @@ const (
 	ReasonStopped         Reason = "stopped"
 	ReasonCanceled        Reason = "canceled" // the process was asked to end (Ctrl-C, TERM)
 	ReasonHolderDied      Reason = "holder_died"
+	ReasonTakenOver       Reason = "taken_over"      // from a process that did not extend its lease and may still live
+	ReasonStoreAway       Reason = "store_away"      // the store did not answer for so long that the lease could have lapsed
 	ReasonMemory          Reason = "memory_unusable" // the protocol could not open its files
 	ReasonInternal        Reason = "internal_error"
 	ReasonEffectFailed    Reason = "effect_failed"

@@ -1,6 +1,9 @@
 package loop
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Run is one firing of a loop, from trigger to outcome. A run never waits: one
 // that needs a human ends, and the answer triggers a new run.
@@ -73,6 +76,17 @@ type Holder struct {
 	Start int64  `json:"start,omitempty"` // when the process started, in the platform's own unit
 	Boot  string `json:"boot,omitempty"`  // boot of the host; empty where the platform has none
 	Node  string `json:"node,omitempty"`  // host name
+}
+
+// String names the process for people. The zero Holder is nobody.
+func (h Holder) String() string {
+	switch {
+	case h.PID == 0:
+		return "no process"
+	case h.Node == "":
+		return fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("process %d on %s", h.PID, h.Node)
 }
 
 // HolderState is what this host knows of the process behind a Holder.

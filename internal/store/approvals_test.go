@@ -167,6 +167,40 @@ func TestANewerApprovalMakesOlderOnesOfItsKindVoid(t *testing.T) {
 	})
 }
 
+func TestWhatWasAnsweredIsNeitherMadeVoidNorExpires(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		for id, yes := range map[string]bool{"yes": true, "no": false} {
+			ask(t, s, run, id, loop.ActionLand, time.Hour)
+			if err := answer(t.Context(), s, id, loop.Answer{Yes: yes, By: "ann", Note: "hers"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := kinds(t, s, run.LoopID)
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			voided, err := tx.VoidApprovals(ctx, run.LoopID, "", "superseded")
+			if len(voided) > 0 {
+				t.Errorf("voided %+v", voided)
+			}
+			for _, id := range []string{"yes", "no"} {
+				if one, oneErr := tx.VoidApproval(ctx, id, "superseded"); one || oneErr != nil {
+					t.Errorf("%s was made void, %v", id, oneErr)
+				}
+			}
+			return err
+		})
+		for id, want := range map[string]loop.ApprovalState{"yes": loop.ApprovalApproved, "no": loop.ApprovalRejected} {
+			got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Approval, error) { return r.Approval(ctx, id) })
+			if got.State != want || got.By != "ann" || got.Note != "hers" {
+				t.Errorf("%s = %s by %s, %q, want %s as ann said", id, got.State, got.By, got.Note, want)
+			}
+		}
+		if d := cmp.Diff(before, kinds(t, s, run.LoopID)); d != "" {
+			t.Errorf("links (-before +after):\n%s", d)
+		}
+	})
+}
+
 func TestApprovalsThatNobodyAnsweredExpireOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		ci, other := fire(t, s, seed(t, s, "ci"), "-1", alice), fire(t, s, seed(t, s, "other"), "-1", alice)

@@ -1,12 +1,17 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +61,71 @@ func TestEntriesThatAreGoneAtTheEndAreSeenByTheHead(t *testing.T) {
 			t.Errorf("a chain that nobody began: %v", err)
 		}
 	})
+}
+
+// hashOf is the hash of an entry, computed a second time: a field that the store
+// forgets would change no entry's hash by itself.
+func hashOf(l loop.Link) string {
+	body, err := json.Marshal([]any{l.Chain, l.Seq, l.At.UnixMilli(), l.Kind, l.RunID, l.Body, l.Prev})
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+func TestEveryFieldOfAnEntryIsInItsHash(t *testing.T) {
+	links := oldChain(t)
+	for _, l := range links {
+		if l.Hash != hashOf(l) {
+			t.Errorf("entry %d has the hash %s, want %s", l.Seq, l.Hash, hashOf(l))
+		}
+	}
+	for field, c := range map[string]struct {
+		touch func(*loop.Link)
+		says  string
+	}{
+		"chain":        {func(l *loop.Link) { l.Chain = "other" }, "was changed"},
+		"number":       {func(l *loop.Link) { l.Seq++ }, "is missing"},
+		"time":         {func(l *loop.Link) { l.At = l.At.Add(time.Millisecond) }, "was changed"},
+		"kind":         {func(l *loop.Link) { l.Kind = loop.LinkRun }, "was changed"},
+		"run":          {func(l *loop.Link) { l.RunID = "run_x" }, "was changed"},
+		"body":         {func(l *loop.Link) { l.Body = `{"i":7}` }, "was changed"},
+		"entry before": {func(l *loop.Link) { l.Prev = strings.Repeat("0", 64) }, "does not follow entry 1"},
+		"hash":         {func(l *loop.Link) { l.Hash = strings.Repeat("0", 64) }, "was changed"},
+	} {
+		touched := slices.Clone(links)
+		c.touch(&touched[1])
+		e, ok := errors.AsType[*store.BreakError](store.VerifyChain(touched))
+		if !ok || e.Seq != 2 || !strings.Contains(e.What, c.says) {
+			t.Errorf("%s: %v, want that entry 2 %s", field, e, c.says)
+		}
+	}
+}
+
+func TestAnEntryThatWasWrittenAnewWithItsOwnHashIsSeenBehindIt(t *testing.T) {
+	links := oldChain(t)
+	head := store.Head{Links: int64(len(links)), Hash: links[len(links)-1].Hash}
+	for i := range links {
+		touched := slices.Clone(links)
+		touched[i].Body = "{}"
+		touched[i].Hash = hashOf(touched[i])
+		want, says := int64(i+2), fmt.Sprintf("does not follow entry %d", i+1)
+		if i == len(links)-1 { // Nothing follows it but the head.
+			want, says = int64(i+1), "is not the one that the chain ended with"
+		}
+		err := cmp.Or(store.VerifyChain(touched), head.Verify("lp", touched))
+		if e, ok := errors.AsType[*store.BreakError](err); !ok || e.Seq != want || e.What != says {
+			t.Errorf("another body in entry %d: %v, want that entry %d %s", i+1, err, want, says)
+		}
+		touched = slices.Clone(links)
+		touched[i].Prev = hashOf(loop.Link{})
+		touched[i].Hash = hashOf(touched[i])
+		err = store.VerifyChain(touched)
+		if e, ok := errors.AsType[*store.BreakError](err); !ok || e.Seq != int64(i+1) || e.What != fmt.Sprintf("does not follow entry %d", i) {
+			t.Errorf("entry %d behind another one: %v", i+1, err)
+		}
+	}
 }
 
 func TestAChainHoldsHoweverManyWriteToIt(t *testing.T) {

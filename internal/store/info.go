@@ -17,6 +17,10 @@ type Info struct {
 	Version  int64  // of its tables; 0: there are none
 }
 
+// Local reports whether the store is a file of this machine, and not a database
+// that several machines may share.
+func (s *Store) Local() bool { return s.pool == nil }
+
 // Info asks the database for the version of its tables. What is known without
 // asking comes beside the error of a database that does not answer.
 func (s *Store) Info(ctx context.Context) (Info, error) {

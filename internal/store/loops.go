@@ -37,6 +37,16 @@ func (t *Tx) AddWorkspace(ctx context.Context, w loop.Workspace) error {
 	return nil
 }
 
+const allWorkspaces = `SELECT id, root FROM workspaces ORDER BY root`
+
+// Workspaces lists every workspace that was registered, by its root.
+func (r *Reader) Workspaces(ctx context.Context) ([]loop.Workspace, error) {
+	return collect(ctx, r, allWorkspaces, func(row interface{ Scan(...any) error }) (w loop.Workspace, err error) {
+		err = row.Scan(&w.ID, &w.Root)
+		return w, err
+	})
+}
+
 // AddLoop creates the loop, with its workspace, unless the workspace has one of
 // that protocol and name. The runs of a new one are numbered on from l.LastN.
 func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,15 +39,22 @@ type Options struct {
 	ReadOnly bool
 	// Now stamps rows; it never decides about leases. Nil is an error.
 	Now func() time.Time
+	// Lease is how long a claim lasts without being extended; zero means the
+	// constant Lease. All processes of a database should agree on it.
+	Lease time.Duration
 }
 
 // Open opens the database and, unless it is read-only, brings its tables up to
 // date. A database from a newer pawl is refused and left as it is.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.ReadOnly && !isPostgres(o.Database) {
+		return openReading(ctx, o)
+	}
 	s, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	s.lease = cmp.Or(o.Lease, Lease)
 	if err := s.prepare(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -53,18 +62,27 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 func connect(ctx context.Context, o Options) (*Store, error) {
-	if strings.HasPrefix(o.Database, "postgres://") || strings.HasPrefix(o.Database, "postgresql://") {
+	if isPostgres(o.Database) {
 		return connectPostgres(ctx, o)
 	}
 	return connectSQLite(o)
 }
 
+func isPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
 func connectPostgres(ctx context.Context, o Options) (*Store, error) {
-	pool, err := pgxpool.New(ctx, o.Database)
+	config, err := pgxpool.ParseConfig(o.Database)
+	var pool *pgxpool.Pool
+	if err == nil {
+		config.AfterConnect = newEnough
+		pool, err = pgxpool.NewWithConfig(ctx, config)
+	}
 	if err != nil {
 		return nil, &loop.Fault{
 			Exit: loop.ExitError, What: "open the PostgreSQL store", Why: err.Error(), Err: err,
-			Fix: "check the URL in PAWL_DATABASE and that the server answers",
+			Fix: "correct the URL in PAWL_DATABASE: postgres://USER:PASSWORD@HOST:PORT/DATABASE",
 		}
 	}
 	db := stdlib.OpenDBFromPool(pool)
@@ -82,7 +100,7 @@ func connectSQLite(o Options) (*Store, error) {
 		return nil, err
 	}
 	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?_pragma=foreign_keys(1)"
-	r, err := sql.Open("sqlite", file+"&_pragma=busy_timeout(10000)&_pragma=query_only(1)")
+	r, err := sql.Open("sqlite", fmt.Sprintf("%s&_pragma=busy_timeout(%d)&_pragma=query_only(1)", file, Lease.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", o.Database, err)
 	}
@@ -92,7 +110,10 @@ func connectSQLite(o Options) (*Store, error) {
 	r.SetMaxIdleConns(2)
 	s := &Store{
 		w: r, r: r, now: o.Now,
-		sql: dialect{name: "store " + o.Database, place: o.Database, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"},
+		sql: sqliteDialect(o.Database),
+	}
+	if s.file, err = os.Stat(o.Database); err != nil {
+		return nil, errors.Join(homeFault(filepath.Dir(o.Database), err), r.Close())
 	}
 	if o.ReadOnly {
 		return s, nil
@@ -105,6 +126,10 @@ func connectSQLite(o Options) (*Store, error) {
 	}
 	s.w.SetMaxOpenConns(1)
 	return s, nil
+}
+
+func sqliteDialect(path string) dialect {
+	return dialect{name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"}
 }
 
 // placeSQLite makes the folder of the file, or finds that there is nothing to
@@ -129,11 +154,17 @@ func placeSQLite(o Options) error {
 }
 
 func homeFault(dir string, err error) error {
-	return &loop.Fault{
-		Exit: loop.ExitError, What: "open the store in " + dir, Why: err.Error(), Err: err,
-		Fix: "make that folder writable, or name another with --home or PAWL_HOME",
+	f := &loop.Fault{Exit: loop.ExitError, What: "open the store in " + dir, Why: err.Error(), Err: err, Fix: writableFix}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		f.Why, f.Fix = "pawl's home is read-only here: "+f.Why, writableFix+onlyReading
 	}
+	return f
 }
+
+const (
+	writableFix = "make that folder writable, or name another with --home or PAWL_HOME"
+	onlyReading = "; commands that only read (ls, show, trace, runs, why, logs) work as it is"
+)
 
 // prepare compares the version of the tables with what this binary knows, and
 // migrates only when they differ: the comparison is one query, goose is not.
@@ -163,21 +194,26 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 
 const readVersion = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
 
+// version reads which tables there are. It is the first use of a connection, which
+// turns a new SQLite file over to its write-ahead log: that needs the file alone,
+// and SQLite does not wait for it.
 func (s *Store) version(ctx context.Context) (v int64, err error) {
-	err = s.w.QueryRowContext(ctx, readVersion).Scan(&v)
+	defer s.waits(ctx)()
+	err = whileBusy(ctx, s.committed(ctx), func() error { return s.w.QueryRowContext(ctx, readVersion).Scan(&v) })
 	if err == nil {
 		return v, nil
 	}
 	if strings.Contains(err.Error(), "goose_db_version") { // No such table: nothing has been made yet.
 		return 0, nil
 	}
-	if f := diskTrouble(s.sql.name, err); f != nil {
+	if f := s.fault(err); f != nil {
 		return 0, f
 	}
 	return 0, fmt.Errorf("open the %s: %w", s.sql.name, err)
 }
 
 func (s *Store) migrate(ctx context.Context) error {
+	defer s.waits(ctx)()
 	kind, folder := goose.DialectSQLite3, "migrations/sqlite"
 	if s.pool != nil {
 		kind, folder = goose.DialectPostgres, "migrations/postgres"
@@ -192,8 +228,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	// Several commands may make a fresh store at the same time: who fails because
 	// another was faster goes on from where that one is.
+	var earlier error
 	for v := int64(-1); ; {
-		err := whileBusy(ctx, func() error {
+		err := whileBusy(ctx, s.committed(ctx), func() error {
 			_, err := p.Up(ctx)
 			return err
 		})
@@ -205,10 +242,12 @@ func (s *Store) migrate(ctx context.Context) error {
 		case verr == nil && now == schemaVersion:
 			return nil
 		case verr == nil && now > v:
-			v = now
+			v, earlier = now, err
 			continue
 		}
-		if f := diskTrouble(s.sql.name, err); f != nil {
+		// After a first failure goose no longer tries to make its table: what keeps
+		// it from that was said then.
+		if f := s.fault(errors.Join(earlier, err)); f != nil {
 			return f
 		}
 		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
@@ -227,12 +266,12 @@ func diskTrouble(name string, err error) *loop.Fault {
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
 		f.Fix = "free disk space and run the command again: what was committed is safe"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		f.Fix = "make the folder writable, or name another with --home or PAWL_HOME"
+		f.Why, f.Fix = "the file or its folder cannot be written here: "+f.Why, writableFix+onlyReading
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		f.Fix = "restore the file from a backup, or move it away to start with an empty store"
-	case sqlite3.SQLITE_BUSY:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL:
 		f.Exit = loop.ExitHeld
-		f.Fix = fmt.Sprintf("another process has been writing for %s: wait for it, or end it", Lease)
+		f.Fix = fmt.Sprintf("another process has been writing for %s without an end: wait for it, or end it", Lease)
 	default:
 		return nil
 	}

@@ -40,6 +40,23 @@ func TestAStoreFromANewerPawlIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// What Update has committed survives a power cut. With SQLite that is two settings
+// of each connection that writes: in WAL mode only FULL syncs the log at each commit.
+func TestACommitIsOnTheDiskWhenItReturns(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "p.db"))
+	for range 2 {
+		var mode, sync string
+		row := s.SQLiteWriter().QueryRowContext(t.Context(), `SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous`)
+		if err := row.Scan(&mode, &sync); err != nil {
+			t.Fatal(err)
+		}
+		if mode != "wal" || sync != "2" {
+			t.Errorf("journal_mode = %s, synchronous = %s, want wal and 2, which is FULL", mode, sync)
+		}
+		s.SQLiteWriter().SetMaxIdleConns(0) // The next connection has them too.
+	}
+}
+
 func TestReadingCreatesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none", "p.db")
 	_, err := store.Open(t.Context(), store.Options{Database: path, ReadOnly: true, Now: time.Now})
@@ -92,6 +109,40 @@ func TestTwoProcessesMayMakeTheStoreAtOnce(t *testing.T) {
 	for range cap(errs) {
 		if err := <-errs; err != nil {
 			t.Errorf("open: %v", err)
+		}
+	}
+}
+
+// A new file is turned over to the write-ahead log by the first who opens it, and
+// then SQLite says at once that it is busy, however long others were told to wait.
+func TestAStoreThatIsJustBeingMadeIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.db")
+	maker, err := sql.Open("sqlite", "file:"+path+"?_txlock=exclusive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer maker.Close()
+	tx, err := maker.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		s, err := store.Open(context.Background(), store.Options{Database: path, Now: time.Now})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Errorf("open of a file that another process has alone = %v, want that it waits", err)
+	case <-time.After(time.Second):
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-opened; err != nil {
+			t.Errorf("open after the other process was done: %v", err)
 		}
 	}
 }

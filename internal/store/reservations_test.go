@@ -171,8 +171,14 @@ func TestHistoryIsWhatRunsWereCharged(t *testing.T) {
 		reserve(t, s, third, scopesOf(l), tokens(1000))
 		charge(t, s, third, nil, charged)
 		settle(t, s, third, loop.OutcomeDone)
-		live := fire(t, s, l, "-4", alice)
+		idle := fire(t, s, l, "-4", alice) // What it held was never settled, and no agent acted.
+		reserve(t, s, idle, scopesOf(l), tokens(2000))
+		settle(t, s, idle, loop.OutcomeInterrupted)
+		live := fire(t, s, l, "-5", alice)
 		charge(t, s, live, scopesOf(l), tokens(1))
+		other := fire(t, s, seed(t, s, "other"), "-1", alice)
+		charge(t, s, other, nil, tokens(3))
+		settle(t, s, other, loop.OutcomeDone)
 		history := func(n int) []loop.Amount {
 			return look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Amount, error) { return r.History(ctx, l.ID, n) })
 		}
@@ -223,6 +229,26 @@ func TestRunsThatShareWindowsNeverWaitInACircle(t *testing.T) {
 		all.Wait()
 		if got := standing(t, s, noon, everything)[0]; got.Used != tokens(12*7) || !got.Reserved.Zero() {
 			t.Errorf("standing = %+v, want 84 used", got)
+		}
+	})
+}
+
+func TestEveryPartOfAnAmountIsReservedAndSettled(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, _ *hand) {
+		l, m := seed(t, s, "ci"), seed(t, s, "other")
+		limit(t, s, budget(everything, loop.WindowDay, loop.Amount{Tokens: 1 << 40}))
+		held := loop.Amount{Tokens: 10, Output: 20, MicroUSD: 30, Wall: 40, Iterations: 50, Items: 60}
+		used := loop.Amount{Tokens: 1, Output: 2, MicroUSD: 3, Wall: 4, Iterations: 5, Items: 6}
+		first, second := fire(t, s, l, "-1", alice), fire(t, s, m, "-1", alice)
+		reserve(t, s, first, scopesOf(l), held)
+		reserve(t, s, second, scopesOf(m), held)
+		charge(t, s, first, nil, used)
+		if got := standing(t, s, noon, everything)[0]; got.Used != used || got.Reserved != held {
+			t.Errorf("used = %+v, reserved = %+v, want %+v and %+v", got.Used, got.Reserved, used, held)
+		}
+		charge(t, s, second, nil, used)
+		if got := standing(t, s, noon, everything)[0]; got.Used != used.Add(used) || !got.Reserved.Zero() {
+			t.Errorf("used = %+v, reserved = %+v, want %+v and nothing", got.Used, got.Reserved, used.Add(used))
 		}
 	})
 }

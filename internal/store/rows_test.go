@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,8 +50,27 @@ func TestAClaimedStepBelongsToItsRun(t *testing.T) {
 		settle(t, s, first, loop.OutcomeDone)
 		second := fire(t, s, l, "-2", bob)
 		err := held(t.Context(), s, second, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) })
-		if !errors.Is(err, loop.ErrLeaseLost) {
+		if !errors.Is(err, loop.ErrLeaseLost) || !strings.Contains(err.Error(), "claimed by run "+first.ID) {
 			t.Errorf("another run's claim was taken: %v", err)
+		}
+		free := loop.Step{ID: "free", LoopID: l.ID, Key: "free", Kind: loop.StepWork, Title: "do that", State: loop.StepClaimed}
+		if err := held(t.Context(), s, second, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), free) }); err != nil {
+			t.Errorf("a step beside it cannot be claimed: %v", err)
+		}
+	})
+}
+
+func TestAStepThatIsNotClaimedBelongsToNoRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		run := fire(t, s, l, "-1", alice)
+		step := loop.Step{ID: "st", LoopID: l.ID, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepOpen, RunID: run.ID}
+		if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.SaveStep(t.Context(), step) }); err != nil {
+			t.Fatal(err)
+		}
+		steps := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Step, error) { return r.Steps(ctx, l.ID) })
+		if len(steps) != 1 || steps[0].RunID != "" {
+			t.Errorf("steps = %+v, want it open and of no run", steps)
 		}
 	})
 }
@@ -125,6 +145,39 @@ func TestChangesStayPendingUntilTheyAreApplied(t *testing.T) {
 		}
 		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Applied(ctx, pending[:1]) })
 		if d := cmp.Diff(pending[1:], list()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// Whoever finds the changes of several dead runs writes them in the order in
+// which the runs made them, whatever the ids of the runs are.
+func TestChangesOfSeveralRunsArePendingInTheOrderOfTheRuns(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		var want []string
+		for _, key := range []string{"-c", "-b", "-a"} {
+			run := fire(t, s, l, key, alice)
+			err := held(t.Context(), s, run, func(rt *store.RunTx) error {
+				var changes []loop.Change
+				for n := range 12 { // So that 10 comes behind 9.
+					want = append(want, fmt.Sprint(key, n))
+					changes = append(changes, loop.Change{Kind: loop.ChangeAppend, Path: "run-log.md", Content: fmt.Sprint(key, n)})
+				}
+				_, err := rt.RecordChanges(t.Context(), changes)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(t, s, run, loop.OutcomeInterrupted)
+		}
+		pending := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.PendingChange, error) { return r.Pending(ctx, l.ID) })
+		var got []string
+		for _, p := range pending {
+			got = append(got, p.Content)
+		}
+		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
 	})

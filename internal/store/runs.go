@@ -58,7 +58,7 @@ func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
 	r.State, r.Phase, r.Holder, r.Fence = loop.RunRunning, loop.PhaseClaim, by, 1
 	r.Started = fromMillis(millis(t.now))
-	return t.insert(ctx, r, encode(by), Lease.Milliseconds())
+	return t.insert(ctx, r, encode(by), t.lease.Milliseconds())
 }
 
 func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
@@ -107,7 +107,7 @@ func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Hol
 	if dead != (loop.Holder{}) {
 		gone = encode(dead)
 	}
-	r, err := scanRun(t.row(ctx, claimRun, encode(by), Lease.Milliseconds(), millis(t.now), id, seen, gone))
+	r, err := scanRun(t.row(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, nil, fmt.Errorf("claim run %s: %w", id, loop.ErrLeaseLost)
 	}
@@ -125,13 +125,14 @@ RETURNING cancel`
 // Extend prolongs the lease of the holder with the fence and returns what the
 // run was asked to stop for, empty when it was not.
 func (t *Tx) Extend(ctx context.Context, id string, fence int64) (cancel string, err error) {
-	err = t.row(ctx, extendRun, Lease.Milliseconds(), id, fence).Scan(&cancel)
+	err = t.row(ctx, extendRun, t.lease.Milliseconds(), id, fence).Scan(&cancel)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrLeaseLost
 	}
 	if err != nil {
 		return "", fmt.Errorf("extend run %s: %w", id, err)
 	}
+	t.extended = true
 	return cancel, nil
 }
 
@@ -158,10 +159,14 @@ type Asked struct {
 	Lease  time.Duration // what is left of the lease, by the database's clock
 }
 
-// Asked reads what the holder of a run watches.
+// Asked reads what the holder of a run watches. A run that is not there any more
+// is loop.ErrStoreGone: rows of live runs are never removed.
 func (r *Reader) Asked(ctx context.Context, id string) (a Asked, err error) {
 	var lease int64
 	err = r.row(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = goneFault(r.sql, "the run that is under way is not in it any more")
+	}
 	a.Lease = time.Duration(lease) * time.Millisecond
 	return a, err
 }
@@ -231,7 +236,7 @@ WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')`
 // Enter records the phase, prolongs the lease and returns the handle for
 // writing to the run, or ErrLeaseLost if another worker has it now.
 func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
-	n, err := t.exec(ctx, enterPhase, string(phase), Lease.Milliseconds(), r.ID, r.Fence)
+	n, err := t.exec(ctx, enterPhase, string(phase), t.lease.Milliseconds(), r.ID, r.Fence)
 	r.Phase = phase
 	return t.held("enter", r, n, err)
 }
@@ -276,7 +281,7 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 	}
 	n, err := t.exec(ctx, saveRun, string(r.Reason), r.Detail, r.Summary, r.Subject, r.BaseCommit, r.BaseTree, r.Branch, r.Commit, r.Snapshot,
 		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
-		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, Lease.Milliseconds(), r.ID, r.Fence, string(from))
+		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
 	return t.held("save", r, n, err)
 }
@@ -287,6 +292,7 @@ func (t *Tx) held(doing string, r loop.Run, n int64, err error) (*RunTx, error) 
 	if err := rt.guarded(doing, n, err); err != nil {
 		return nil, err
 	}
+	t.extended = true
 	return rt, nil
 }
 

@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,6 +78,28 @@ func TestOneLoopHasOneLiveRun(t *testing.T) {
 	})
 }
 
+func TestARunThatSettlesStillKeepsTheNextOneOut(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		run := fire(t, s, l, "-1", alice)
+		run.Outcome = loop.OutcomeProposed
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Settle(ctx, run, loop.PhaseConclude, true)
+			return err
+		})
+		err := s.Update(t.Context(), func(tx *store.Tx) error {
+			l, err := tx.Number(t.Context(), "ws", l.Protocol, l.Name)
+			if err == nil {
+				_, err = tx.FireClaimed(t.Context(), loop.Run{ID: "other", LoopID: l.ID, N: l.LastN, Key: "other", Trigger: "manual"}, bob)
+			}
+			return err
+		})
+		if held, ok := errors.AsType[*loop.HeldError](err); !ok || held.Holder != alice {
+			t.Errorf("firing = %v, want that alice holds the run that settles", err)
+		}
+	})
+}
+
 func TestFiftyClaimersOfOneRunGiveOneWinner(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", loop.Holder{})
@@ -139,6 +163,115 @@ func TestALiveLeaseIsNotTakenAndADeadHoldersIs(t *testing.T) {
 	})
 }
 
+// setLease lets the lease of a run end so long after the database's now.
+func setLease(ctx context.Context, tx *store.Tx, run loop.Run, left time.Duration) error {
+	const set = `UPDATE runs SET lease_until_ms = %s + $1 WHERE id = $2`
+	if pg := tx.Postgres(); pg != nil {
+		_, err := pg.Exec(ctx, fmt.Sprintf(set, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"), left.Milliseconds(), run.ID)
+		return err
+	}
+	_, err := tx.SQLite().ExecContext(ctx, fmt.Sprintf(set, "CAST(unixepoch('subsec') * 1000 AS INTEGER)"), left.Milliseconds(), run.ID)
+	return err
+}
+
+func TestALeaseIsTakenASecondAfterItsEndAndNotASecondBefore(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		claim := func(left time.Duration) (got loop.Run, err error) {
+			err = s.Update(t.Context(), func(tx *store.Tx) error {
+				if err := setLease(t.Context(), tx, run, left); err != nil {
+					return err
+				}
+				got, _, err = tx.Claim(t.Context(), run.ID, run.Fence, bob, loop.Holder{})
+				return err
+			})
+			return got, err
+		}
+		if got, err := claim(time.Second); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("a second before its end: %+v, %v, want ErrLeaseLost", got, err)
+		}
+		if got, err := claim(-time.Second); err != nil || got.Holder != bob || got.Fence != run.Fence+1 {
+			t.Errorf("a second after its end: %+v, %v, want it with a new fence", got, err)
+		}
+	})
+}
+
+func TestWhateverItsHolderWritesLeavesAWholeLease(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		run := fire(t, s, l, "-1", alice)
+		var claimed loop.Run
+		for name, write := range map[string]func(context.Context, *store.Tx) error{
+			"enter":  func(ctx context.Context, tx *store.Tx) error { _, err := tx.Enter(ctx, run, loop.PhaseAct); return err },
+			"save":   func(ctx context.Context, tx *store.Tx) error { _, err := tx.Save(ctx, run, loop.PhaseAct); return err },
+			"extend": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Extend(ctx, run.ID, run.Fence); return err },
+		} {
+			for _, left := range []time.Duration{time.Second, -time.Second} { // Nobody has taken it meanwhile.
+				update(t, s, func(ctx context.Context, tx *store.Tx) error {
+					return errors.Join(setLease(ctx, tx, run, left), write(ctx, tx), wholeLease(ctx, tx, run.ID))
+				})
+				if t.Failed() {
+					t.Fatalf("%s with %s left", name, left)
+				}
+			}
+		}
+		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+			if err = setLease(ctx, tx, run, -time.Second); err != nil {
+				return err
+			}
+			claimed, _, err = tx.Claim(ctx, run.ID, run.Fence, bob, loop.Holder{})
+			return errors.Join(err, wholeLease(ctx, tx, run.ID))
+		})
+		claimed.Outcome = loop.OutcomeProposed
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Settle(ctx, claimed, loop.PhaseConclude, true)
+			return errors.Join(err, wholeLease(ctx, tx, run.ID))
+		})
+		claimed.State = loop.RunSettling
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.End(ctx, claimed, loop.PhaseSleep)
+			return err
+		})
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			l, err := tx.Number(ctx, "ws", l.Protocol, l.Name)
+			if err != nil {
+				return err
+			}
+			_, err = tx.FireClaimed(ctx, loop.Run{ID: "next", LoopID: l.ID, N: l.LastN, Key: "next", Trigger: "manual", Definition: "d"}, alice)
+			return errors.Join(err, wholeLease(ctx, tx, "next"))
+		})
+	})
+}
+
+// wholeLease is an error unless nearly all of a lease is left.
+func wholeLease(ctx context.Context, tx *store.Tx, id string) error {
+	asked, err := tx.Asked(ctx, id)
+	if err == nil && (asked.Lease > store.Lease || asked.Lease < store.Lease-5*time.Second) {
+		err = fmt.Errorf("%s of the lease of %s are left, want %s", asked.Lease, id, store.Lease)
+	}
+	return err
+}
+
+func TestARunThatHasEndedIsNotWrittenToBehindItsEnd(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
+		settle(t, s, run, loop.OutcomeDone)
+		for name, write := range map[string]func(*store.Tx) error{
+			"enter":  func(tx *store.Tx) error { _, err := tx.Enter(t.Context(), run, loop.PhaseAct); return err },
+			"save":   func(tx *store.Tx) error { _, err := tx.Save(t.Context(), run, loop.PhaseAct); return err },
+			"extend": func(tx *store.Tx) error { _, err := tx.Extend(t.Context(), run.ID, run.Fence); return err },
+			"claim": func(tx *store.Tx) error {
+				_, _, err := tx.Claim(t.Context(), run.ID, run.Fence, bob, loop.Holder{})
+				return err
+			},
+		} {
+			if err := s.Update(t.Context(), write); !errors.Is(err, loop.ErrLeaseLost) {
+				t.Errorf("%s = %v, want ErrLeaseLost", name, err)
+			}
+		}
+	})
+}
+
 func extend(t *testing.T, s *store.Store, r loop.Run) (why string, err error) {
 	t.Helper()
 	err = s.Update(t.Context(), func(tx *store.Tx) error {
@@ -160,6 +293,44 @@ func TestTheHolderSeesThatItIsAskedToStop(t *testing.T) {
 		})
 		if why, err := extend(t, s, run); err != nil || why != "bob wants it" {
 			t.Errorf("extend = %q, %v", why, err)
+		}
+	})
+}
+
+func TestARunIsAskedToStopOnceAndNotPastItsConclusion(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		run := fire(t, s, seed(t, s, "ci"), "-1", loop.Holder{})
+		cancel := func(why string) (ok bool) {
+			t.Helper()
+			update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
+				ok, err = tx.Cancel(ctx, run.ID, why)
+				return err
+			})
+			return ok
+		}
+		if !cancel("ann wants it") || cancel("ben wants it") {
+			t.Error("a queued run is asked once, by the first")
+		}
+		got := look(t, s, func(ctx context.Context, r *store.Reader) (store.Asked, error) { return r.Asked(ctx, run.ID) })
+		if got.Cancel != "ann wants it" {
+			t.Errorf("it was asked to stop for %q", got.Cancel)
+		}
+		run = fire(t, s, seed(t, s, "other"), "-1", alice)
+		run.Outcome = loop.OutcomeProposed
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Settle(ctx, run, loop.PhaseConclude, true)
+			return err
+		})
+		if cancel("too late") {
+			t.Error("a run that settles was asked to stop")
+		}
+		run.State = loop.RunSettling
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.End(ctx, run, loop.PhaseSleep)
+			return err
+		})
+		if cancel("much too late") {
+			t.Error("a run that has ended was asked to stop")
 		}
 	})
 }
@@ -217,4 +388,35 @@ func TestAViewCannotWrite(t *testing.T) {
 			t.Error("a view wrote")
 		}
 	})
+}
+
+func TestAClaimLastsAsLongAsTheStoreSays(t *testing.T) {
+	for name, c := range map[string]struct{ set, want time.Duration }{
+		"nothing is said": {0, 30 * time.Second},
+		"a second":        {time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "pawl.db"), Now: time.Now, Lease: c.set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			run := fire(t, s, seed(t, s, "a"), "1", alice)
+			for _, claimed := range []string{"claimed", "extended"} {
+				var asked store.Asked
+				err := s.View(t.Context(), func(r *store.Reader) (err error) {
+					asked, err = r.Asked(t.Context(), run.ID)
+					return err
+				})
+				// A host under load may take a while to ask.
+				if err != nil || asked.Lease > c.want || c.want == 30*time.Second && asked.Lease < 2*time.Second || s.Lease() != c.want {
+					t.Errorf("%s: %v is left, %v, and the store says %v, want %v", claimed, asked.Lease, err, s.Lease(), c.want)
+				}
+				update(t, s, func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Extend(ctx, run.ID, run.Fence)
+					return err
+				})
+			}
+		})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,9 +27,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-// Lease is how long a holder owns a run without extending its claim.
+// Lease is how long a holder owns a run without extending its claim, unless
+// Options.Lease says another time.
 const Lease = 30 * time.Second
 
 // Store is an open database. Its methods may be called concurrently.
@@ -36,10 +42,18 @@ type Store struct {
 	w, r *sql.DB // on SQLite one writer and several readers, on PostgreSQL the same pool
 	pool *pgxpool.Pool
 	sql  dialect
-	now  func() time.Time
+
+	frozen *frozen     // a file that is only read, because its folder may not be written; nil: it may
+	file   os.FileInfo // of the SQLite file that was opened; nil on PostgreSQL
+	now    func() time.Time
+
+	lease time.Duration // never zero
 
 	commits atomic.Int64
 }
+
+// Lease is how long a claim of this store lasts without being extended.
+func (s *Store) Lease() time.Duration { return s.lease }
 
 // Commits is how many transactions Update has committed since Open.
 func (s *Store) Commits() int64 { return s.commits.Load() }
@@ -79,8 +93,11 @@ func (r *Reader) row(ctx context.Context, query string, args ...any) *sql.Row {
 type Tx struct {
 	Reader
 	now    time.Time
+	lease  time.Duration
 	native native
 	told   map[changeID]bool // changes that were returned, by earlier tries too
+
+	extended bool // the lease of a run, by its holder
 }
 
 // changeID is a file change of a run.
@@ -125,43 +142,11 @@ func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error)
 // called again: what it leaves behind outside of the database it has to set, and
 // not to add to.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	update := s.updateSQLite
-	if s.pool != nil {
-		update = s.updatePostgres
-	}
-	err := update(ctx, fn)
-	if err == nil {
-		s.commits.Add(1)
-	}
-	return err
-}
-
-func (s *Store) updateSQLite(ctx context.Context, fn func(*Tx) error) error {
-	var tx *sql.Tx
-	err := whileBusy(ctx, func() (err error) {
-		tx, err = s.w.BeginTx(ctx, nil)
-		return err
-	})
-	if err != nil {
-		return s.trouble("begin", err)
-	}
-	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
-	if err := fn(&Tx{Reader: Reader{tx, s.sql}, now: s.now(), native: native{sqlite: tx}, told: map[changeID]bool{}}); err != nil {
-		return s.trouble("", err)
-	}
-	return s.trouble("commit", tx.Commit())
-}
-
-// whileBusy calls fn again while another process writes to a SQLite file, for as
-// long as a lease lasts. Every try is as good as the first, so that of many
-// processes none is left out.
-func whileBusy(ctx context.Context, fn func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, Lease)
-	defer cancel()
-	for {
-		err := fn()
-		e, ok := errors.AsType[*sqlite.Error](err)
-		if !ok || e.Code()&0xff != sqlite3.SQLITE_BUSY || ctx.Err() != nil {
+	defer s.waits(ctx)()
+	tries := newTries()
+	for n := 1; ; n++ {
+		err := s.try(ctx, tries, fn)
+		if !victim(err) || n == mostVictims || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -170,20 +155,146 @@ func whileBusy(ctx context.Context, fn func() error) error {
 // mostVictims is how often in a row a transaction may be taken back.
 const mostVictims = 10
 
-// updatePostgres begins a transaction anew that was taken back: two that want
-// the same rows in another order wait for each other until one of them goes.
-func (s *Store) updatePostgres(ctx context.Context, fn func(*Tx) error) error {
-	told := map[changeID]bool{}
-	for n := 1; ; n++ {
-		err := s.tryPostgres(ctx, told, fn)
-		if !victim(err) || n == mostVictims || ctx.Err() != nil {
+// tries is what all tries of one transaction share.
+type tries struct {
+	told     map[changeID]bool
+	commit   commit // what is known of the commit of the last try
+	extended bool   // the last try has extended a lease
+}
+
+func newTries() *tries { return &tries{told: map[changeID]bool{}} }
+
+// try is one try of a transaction.
+func (s *Store) try(ctx context.Context, t *tries, fn func(*Tx) error) error {
+	if err := s.present(); err != nil {
+		return err
+	}
+	t.extended = false
+	try := s.trySQLite
+	if s.pool != nil {
+		try = s.tryPostgres
+	}
+	err := try(ctx, t, fn)
+	if err == nil {
+		s.commits.Add(1)
+	}
+	return err
+}
+
+func (s *Store) trySQLite(ctx context.Context, t *tries, fn func(*Tx) error) error {
+	var tx *sql.Tx
+	err := whileBusy(ctx, s.committed(ctx), func() (err error) {
+		tx, err = s.w.BeginTx(ctx, nil)
+		return err
+	})
+	if err != nil {
+		return s.trouble("begin", err)
+	}
+	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
+	ours := &Tx{Reader: Reader{tx, s.sql}, now: s.now(), lease: s.lease, native: native{sqlite: tx}, told: t.told}
+	if err := fn(ours); err != nil {
+		return s.trouble("", err)
+	}
+	t.extended = ours.extended
+	return s.trouble("commit", tx.Commit())
+}
+
+// waits begins a wait for the database. On SQLite it is told who writes.
+func (s *Store) waits(ctx context.Context) (done func()) {
+	return waiting.For(ctx, "the "+s.sql.name+" to answer", func() string {
+		if s.pool != nil {
+			return ""
+		}
+		return flock.Holder(s.sql.place + "-shm")
+	})
+}
+
+// busyPause is how long SQLite is left alone after it said that it is busy. It says
+// so at once where it takes waiting for a deadlock.
+const busyPause = 5 * time.Millisecond
+
+// whileBusy calls fn again while other processes write to a SQLite file. Every try
+// is as good as the first, so that of many processes none is left out. A caller with
+// a deadline waits until then. Any other gives up when nobody else has committed
+// anything for as long as a lease lasts: of many who take turns on a slow machine,
+// the last may have to wait longer than that.
+func whileBusy(ctx context.Context, committed func() int64, fn func() error) error {
+	err := fn()
+	if !busy(err) {
+		return err
+	}
+	_, bounded := ctx.Deadline()
+	for before := committed(); ; {
+		err := untilLapsed(ctx, fn)
+		if !busy(err) || ctx.Err() != nil {
 			return err
 		}
+		now := committed()
+		if now == before && !bounded {
+			return err
+		}
+		before = now
 	}
 }
 
+// untilLapsed calls fn again while SQLite is busy, for as long as a lease lasts.
+func untilLapsed(ctx context.Context, fn func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, Lease)
+	defer cancel()
+	for {
+		err := fn()
+		if !busy(err) || ctx.Err() != nil {
+			return err
+		}
+		pause, done := context.WithTimeout(ctx, busyPause)
+		<-pause.Done()
+		done()
+	}
+}
+
+// committed is a number that changes when another process commits to a SQLite
+// file; 0: nothing can be read yet.
+func (s *Store) committed(ctx context.Context) func() int64 {
+	return func() (n int64) {
+		if s.w.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&n) != nil {
+			return 0
+		}
+		return n
+	}
+}
+
+// Patience is how long one transaction of a run may take, its turn included. On
+// SQLite that is long: a process that has its turn may get no CPU for a while, and
+// what the run has done so far is worth the wait.
+func (s *Store) Patience() time.Duration {
+	if s.pool == nil {
+		return 10 * Lease
+	}
+	return Lease
+}
+
+// Waiting reports whether an error of the store says no more than that the caller did
+// not get its turn in time, where all who take turns are of this host: the others
+// use the store, and nothing is wrong with it. That is never so on PostgreSQL, where
+// nobody takes turns.
+func (s *Store) Waiting(err error) bool {
+	return s.pool == nil && (busy(err) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// busy tells whether an error of SQLite means that others use the file: with many
+// of them a reader may also lose each race for a snapshot (SQLITE_PROTOCOL).
+func busy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	code := e.Code() & 0xff
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_PROTOCOL
+}
+
 // victim tells whether an error is that of a transaction which would have gone
-// through alone.
+// through alone: two that want the same rows in another order wait for each other
+// until PostgreSQL takes one of them back.
 func victim(err error) bool {
 	const serializationFailure, deadlockDetected = "40001", "40P01"
 	e, ok := errors.AsType[*pgconn.PgError](err)
@@ -193,7 +304,7 @@ func victim(err error) bool {
 // tryPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
 // is one connection and so one transaction.
-func (s *Store) tryPostgres(ctx context.Context, told map[changeID]bool, fn func(*Tx) error) error {
+func (s *Store) tryPostgres(ctx context.Context, t *tries, fn func(*Tx) error) error {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
 		return s.trouble("connect", err)
@@ -212,25 +323,39 @@ func (s *Store) tryPostgres(ctx context.Context, told map[changeID]bool, fn func
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := fn(&Tx{Reader: Reader{conn, s.sql}, now: s.now(), native: native{postgres: tx}, told: told}); err != nil {
+	ours := &Tx{Reader: Reader{conn, s.sql}, now: s.now(), lease: s.lease, native: native{postgres: tx}, told: t.told}
+	if done, err := t.commit.wasMade(ctx, ours); done || err != nil {
 		return s.trouble("", err)
 	}
-	return s.trouble("commit", tx.Commit(ctx))
+	if err := fn(ours); err != nil {
+		return s.trouble("", err)
+	}
+	if err := t.commit.note(ctx, ours); err != nil {
+		return s.trouble("", err)
+	}
+	t.extended = ours.extended
+	err = tx.Commit(ctx)
+	t.commit.unknown = away(err)
+	return s.trouble("commit", err)
 }
 
 // View runs fn on one consistent view of the rows. fn must not keep the Reader.
 func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
+	defer s.waits(ctx)()
 	// A read transaction of SQLite is one snapshot; PostgreSQL has to be asked.
 	o := &sql.TxOptions{ReadOnly: true}
 	if s.pool != nil {
 		o.Isolation = sql.LevelRepeatableRead
+	}
+	if err := s.present(); err != nil {
+		return err
 	}
 	tx, err := s.r.BeginTx(ctx, o)
 	if err != nil {
 		return s.trouble("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return s.trouble("", fn(&Reader{tx, s.sql}))
+	return s.trouble("", s.frozen.view(fn(&Reader{tx, s.sql})))
 }
 
 // SQLiteWriter is the one writing connection, which a queue on SQLite must
@@ -255,7 +380,7 @@ func (s *Store) Close() error {
 	if s.pool != nil {
 		s.pool.Close()
 	}
-	return err
+	return errors.Join(err, s.frozen.close())
 }
 
 // trouble names the database in errors of the database; errors of callers
@@ -264,13 +389,22 @@ func (s *Store) trouble(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if f := diskTrouble(s.sql.name, err); f != nil {
+	if f := s.fault(err); f != nil {
 		return f
 	}
 	if doing == "" {
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", doing, s.sql.name, err)
+}
+
+// fault says what a person can do about an error of the database; nil: pawl does
+// not know.
+func (s *Store) fault(err error) *loop.Fault {
+	if s.pool != nil {
+		return postgresTrouble(s.sql.place, err)
+	}
+	return diskTrouble(s.sql.name, err)
 }
 
 func millis(t time.Time) int64 {

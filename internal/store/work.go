@@ -115,7 +115,9 @@ const insertEvents = `INSERT INTO events (run_id, seq, at_ms, phase, kind, body)
 const eventRows = 100
 
 // AppendEvents adds events to the run. Their Seq continues the run's sequence;
-// the holder counts, because it is the only writer.
+// the holder counts, because it is the only writer. An event that is there was
+// saved by a transaction of this holder that was committed and never acknowledged;
+// it is not added again.
 func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
 	for len(events) > 0 {
 		part := events[:min(eventRows, len(events))]
@@ -130,6 +132,7 @@ func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
 			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d,$%d)", 6*i+1, 6*i+2, 6*i+3, 6*i+4, 6*i+5, 6*i+6)
 			args = append(args, t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, e.Text)
 		}
+		q.WriteString(` ON CONFLICT (run_id, seq) DO NOTHING`)
 		if _, err := t.exec(ctx, q.String(), args...); err != nil {
 			return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
 		}

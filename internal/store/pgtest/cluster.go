@@ -34,8 +34,10 @@ rm -rf "$1"`
 // cluster is a running server with its directory: data/, log and the socket.
 type cluster struct {
 	dir    string
-	leash  *os.File // the write end of the watchdog's standard input
+	begin  func() (*exec.Cmd, error) // starts the server; set once there is something to start
+	leash  *os.File                  // the write end of the watchdog's standard input
 	guard  *exec.Cmd
+	server *os.Process
 	exited chan error // has the server's end
 
 	mu   sync.Mutex
@@ -84,7 +86,7 @@ func guard(dir string) (*cluster, error) {
 		return nil, err
 	}
 	// No context: it has to outlive everything in this process.
-	cmd := exec.Command("/bin/sh", "-c", watchdog, "pgtest-watchdog", dir) //nolint:noctx // see above
+	cmd := exec.Command("/bin/sh", "-c", watchdog, "pgtest-watchdog", dir) //nolint:noctx // It outlives every context of the tests.
 	cmd.Dir, cmd.Stdin = dir, r
 	apart(cmd, nil)
 	if err := cmd.Start(); err != nil {
@@ -100,11 +102,6 @@ func (c *cluster) launch(ctx context.Context, p programs, who *account, settings
 	if err := fill(ctx, p, who, c.dir); err != nil {
 		return err
 	}
-	log, err := os.Create(c.log())
-	if err != nil {
-		return fmt.Errorf("make the log of the server: %w", err)
-	}
-	defer log.Close()
 	args := []string{
 		"-D", filepath.Join(c.dir, "data"), "-k", c.dir,
 		"-c", "listen_addresses=", "-c", "unix_socket_permissions=0700", "-c", "max_connections=200",
@@ -112,20 +109,38 @@ func (c *cluster) launch(ctx context.Context, p programs, who *account, settings
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
-	// No context: the watchdog ends it, and only that.
-	cmd := exec.Command(p.postgres(), args...) //nolint:noctx // see above
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = c.dir, log, log, plainEnv()
-	apart(cmd, who)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.postgres(), err)
+	c.begin = func() (*exec.Cmd, error) {
+		log, err := os.Create(c.log())
+		if err != nil {
+			return nil, fmt.Errorf("make the log of the server: %w", err)
+		}
+		defer log.Close()
+		// No context: the watchdog ends it, and only that.
+		cmd := exec.Command(p.postgres(), args...) //nolint:noctx // It outlives every context of the tests.
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = c.dir, log, log, plainEnv()
+		apart(cmd, who)
+		if err := cmd.Start(); err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.postgres(), err)
+		}
+		return cmd, nil
 	}
+	return c.serve(ctx)
+}
+
+// serve starts the server and returns when it answers.
+func (c *cluster) serve(ctx context.Context) error {
+	cmd, err := c.begin()
+	if err != nil {
+		return err
+	}
+	c.server = cmd.Process
 	c.exited = make(chan error, 1)
-	go func() {
-		c.exited <- cmd.Wait()
+	go func(exited chan error) {
+		exited <- cmd.Wait()
 		// A pid that is free for others must not be killed later.
 		_ = os.Remove(filepath.Join(c.dir, "data", "postmaster.pid"))
-		close(c.exited)
-	}()
+		close(exited)
+	}(c.exited)
 	return c.ready(ctx)
 }
 

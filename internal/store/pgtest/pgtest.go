@@ -62,19 +62,25 @@ func URL(tb testing.TB) string {
 	if process.err != nil {
 		tb.Fatalf("start PostgreSQL for the tests: %v", process.err)
 	}
+	return process.cluster.fresh(tb)
+}
+
+// fresh makes an empty database for one test.
+func (c *cluster) fresh(tb testing.TB) string {
+	tb.Helper()
 	name := "t" + strconv.FormatInt(process.names.Add(1), 10)
-	if err := process.cluster.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); err != nil {
+	if err := c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); err != nil {
 		tb.Fatalf("create database %s: %v", name, err)
 	}
 	tb.Cleanup(func() {
 		// The context of the test has ended by now.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
-		if err := process.cluster.admin(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := c.admin(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 			tb.Errorf("drop database %s: %v", name, err)
 		}
 	})
-	return process.cluster.url(name)
+	return c.url(name)
 }
 
 // maintenance is the database that administers and is copied for each test.

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// lockedOut is the error of SQLite for who wants to write while another does.
+func lockedOut(t *testing.T) error {
+	t.Helper()
+	open := func() *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "p.db")+"?_txlock=immediate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	db := open()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err = db.BeginTx(t.Context(), nil); !busy(err) {
+		t.Fatalf("the second writer = %v, want that it is locked out", err)
+	}
+	return err
+}
+
+// On a machine that is slow, thirty writers may need minutes for one turn each.
+func TestAWriterWaitsAsLongAsOthersCommit(t *testing.T) {
+	locked := lockedOut(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		commits := func() int64 { return 1 + int64(time.Since(start)/(20*time.Second)) } // One in 20 s.
+		err := whileBusy(t.Context(), commits, func() error {
+			if time.Since(start) < 5*Lease {
+				return locked
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("after %v: %v, want its turn", time.Since(start), err)
+		}
+	})
+}
+
+func TestAWriterGivesUpWhenAnotherWritesForALeaseWithoutACommit(t *testing.T) {
+	locked := lockedOut(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err := whileBusy(t.Context(), func() int64 { return 1 }, func() error { return locked })
+		if took := time.Since(start); !errors.Is(err, locked) || took < Lease || took > Lease+time.Second {
+			t.Errorf("after %v: %v, want that it gives up after %v", took, err, Lease)
+		}
+	})
+}
+
+// What a run has done is worth more than the time of a process that gets no CPU.
+func TestAWriterWithADeadlineWaitsUntilThen(t *testing.T) {
+	locked := lockedOut(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*Lease)
+		defer cancel()
+		err := whileBusy(ctx, func() int64 { return 1 }, func() error {
+			if time.Since(start) < 4*Lease {
+				return locked
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("after %v: %v, want its turn", time.Since(start), err)
+		}
+	})
+}
+
+func TestAWriterThatIsAskedToEndDoesNotWait(t *testing.T) {
+	locked := lockedOut(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		err := whileBusy(ctx, func() int64 { return int64(time.Since(start)) }, func() error { return locked })
+		if took := time.Since(start); !errors.Is(err, locked) || took > 2*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+// What a process counts as a commit of others is one, and not its own.
+func TestCommitsOfOthersAreSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.db")
+	var stores [2]*Store
+	for i := range stores {
+		s, err := Open(t.Context(), Options{Database: path, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		stores[i] = s
+	}
+	committed := stores[0].committed(t.Context())
+	write := func(s *Store, id string) {
+		t.Helper()
+		err := s.Update(t.Context(), func(tx *Tx) error {
+			_, err := tx.exec(t.Context(), `INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $1, 0)`, id)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := committed()
+	write(stores[0], "own")
+	if now := committed(); now != before || now == 0 {
+		t.Errorf("after a commit of its own %d, was %d", now, before)
+	}
+	write(stores[1], "other")
+	if now := committed(); now == before {
+		t.Errorf("after a commit of another it is %d as before", now)
+	}
+}

@@ -1,0 +1,386 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// failing fails one statement of a transaction, and no other.
+type failing struct {
+	querier
+	in     int  // so many statements from now on
+	nulls  bool // it answers, with columns that no row has
+	struck bool
+}
+
+func (f *failing) next(ctx context.Context) context.Context {
+	if f.in--; f.in != 0 {
+		return ctx
+	}
+	f.struck = true
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// spoiled is the query that is to be answered.
+func (f *failing) spoiled(ctx context.Context, query string, args []any) (context.Context, string, []any) {
+	if !f.nulls {
+		return f.next(ctx), query, args
+	}
+	if f.in--; f.in != 0 {
+		return ctx, query, args
+	}
+	n, err := f.columns(ctx, query, args)
+	if err != nil {
+		return ctx, query, args
+	}
+	f.struck = true
+	return ctx, "SELECT " + strings.TrimSuffix(strings.Repeat("NULL, ", n), ", "), nil
+}
+
+// columns is how many columns a query has.
+func (f *failing) columns(ctx context.Context, query string, args []any) (int, error) {
+	rows, err := f.querier.QueryContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	return len(columns), errors.Join(err, rows.Err())
+}
+
+func (f *failing) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if f.nulls { // Nothing of its answer is read but a number.
+		return f.querier.ExecContext(ctx, query, args...)
+	}
+	return f.querier.ExecContext(f.next(ctx), query, args...)
+}
+
+func (f *failing) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	ctx, query, args = f.spoiled(ctx, query, args)
+	return f.querier.QueryContext(ctx, query, args...)
+}
+
+func (f *failing) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	ctx, query, args = f.spoiled(ctx, query, args)
+	return f.querier.QueryRowContext(ctx, query, args...)
+}
+
+// rows are what each method of a transaction finds: one of everything.
+type rows struct {
+	run      loop.Run
+	approval loop.Approval
+	scopes   []loop.BudgetScope
+	budget   loop.Budget
+	step     loop.Step
+	effect   loop.EffectRequest
+	change   loop.Change
+	d        loop.Definition
+}
+
+func filled(t *testing.T, s *Store) rows { t.Helper(); return filledFor(t, s, "") }
+
+// filledFor is filled for one of several loops, whose names end with of.
+func filledFor(t *testing.T, s *Store, of string) (have rows) {
+	t.Helper()
+	ctx, day := t.Context(), time.Now().Add(time.Hour)
+	lp, run, ws := "lp"+of, "run"+of, "ws"+of
+	have = rows{
+		approval: loop.Approval{ID: "ap" + of, LoopID: lp, RunID: run, StepID: "st" + of, State: loop.ApprovalOpen, Expires: day},
+		scopes:   []loop.BudgetScope{{Kind: loop.BudgetAll}, {Kind: loop.BudgetLoop, ID: lp}},
+		budget:   loop.Budget{Scope: loop.BudgetScope{Kind: loop.BudgetLoop, ID: lp}, Window: loop.WindowDay, Cap: loop.Amount{Tokens: 100}},
+		step:     loop.Step{ID: "st" + of, LoopID: lp, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed, Snapshot: "ref"},
+		effect:   loop.EffectRequest{Kind: "land", Key: "land/1" + of},
+		change:   loop.Change{Kind: loop.ChangeAppend, Path: "run-log.md", Content: "line"},
+		d:        loop.Definition{Name: "ci", Goal: "g" + of}.WithDefaults(),
+	}
+	err := s.Update(ctx, func(tx *Tx) error {
+		err := tx.AddLoop(ctx, loop.Workspace{ID: ws, Root: "/repo" + of}, loop.Loop{ID: lp, WorkspaceID: ws, Name: "ci", Protocol: loop.ProtocolSpine})
+		if err == nil {
+			have.run, err = tx.FireClaimed(ctx, loop.Run{ID: run, LoopID: lp, N: 1, Key: "ci-1" + of, Trigger: "manual"}, loop.Holder{PID: 1})
+		}
+		if err != nil {
+			return err
+		}
+		rt, err := tx.Enter(ctx, have.run, loop.PhaseAct)
+		if err != nil {
+			return err
+		}
+		late := have.approval
+		late.ID, late.Expires = "late"+of, time.Now().Add(-time.Hour)
+		_, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
+		_, reserved := rt.Reserve(ctx, have.scopes, nil, loop.Amount{Tokens: 1})
+		return errors.Join(
+			changed, reserved, tx.SetBudget(ctx, have.budget), tx.SaveDefinition(ctx, lp, have.d),
+			tx.AskApproval(ctx, have.approval), tx.AskApproval(ctx, late), tx.SetHold(ctx, loop.Hold{Subject: "claude" + of, Reason: "limited"}),
+			tx.SaveAgent(ctx, loop.Agent{ID: "ag" + of, Handle: "ada" + of}), tx.SaveTestRecord(ctx, "tree"+of, "gate", loop.TestRecord{}),
+			tx.SaveGitFingerprint(ctx, ws, "f", "[]"),
+			rt.SaveStep(ctx, have.step), rt.SaveIteration(ctx, loop.Iteration{RunID: run, N: 1, StepID: have.step.ID, Verdict: loop.VerdictPass}),
+			rt.SaveTurn(ctx, loop.Turn{RunID: run, N: 1}), rt.RequestEffect(ctx, have.effect), rt.SaveSession(ctx, "claude", loop.Session{ID: "s"}),
+			rt.AppendEvents(ctx, []loop.Event{{RunID: run, Seq: 1, Kind: "output", Text: "x"}}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
+// A method that swallows the error of one of its statements would let a
+// transaction be committed of which a part is missing, or an answer be believed
+// that nobody gave.
+func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	have := filled(t, s)
+	run, ended := have.run, have.run
+	ended.State = loop.RunEnded
+	second := loop.Run{ID: "second", LoopID: "lp", N: 2, Key: "ci-2", Trigger: "manual"}
+	methods := map[string]func(rt *RunTx) error{
+		"AddLoop": func(rt *RunTx) error {
+			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
+		},
+		"AddWorkspace":   func(rt *RunTx) error { return rt.AddWorkspace(ctx, loop.Workspace{ID: "w2", Root: "/r2"}) },
+		"Agent":          func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
+		"AgentToChange":  func(rt *RunTx) error { _, err := rt.AgentToChange(ctx, "ada"); return err },
+		"Agents":         func(rt *RunTx) error { _, err := rt.Agents(ctx); return err },
+		"AnswerApproval": func(rt *RunTx) error { return rt.AnswerApproval(ctx, "late", loop.Answer{Yes: true, By: "ann"}) },
+		"AppendEvents":   func(rt *RunTx) error { return rt.AppendEvents(ctx, []loop.Event{{Seq: 2, Kind: "output"}}) },
+		"Applied":        func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run", Seq: 1}}) },
+		"Approval":       func(rt *RunTx) error { _, err := rt.Approval(ctx, "ap"); return err },
+		"Approvals":      func(rt *RunTx) error { _, err := rt.Approvals(ctx, "lp"); return err },
+		"AskApproval":    func(rt *RunTx) error { a := have.approval; a.ID = "new"; return rt.AskApproval(ctx, a) },
+		"Asked":          func(rt *RunTx) error { _, err := rt.Asked(ctx, "run"); return err },
+		"Budgets":        func(rt *RunTx) error { _, err := rt.Budgets(ctx); return err },
+		"Cancel":         func(rt *RunTx) error { _, err := rt.Cancel(ctx, "run", "stop"); return err },
+		"Chain":          func(rt *RunTx) error { _, err := rt.Chain(ctx, "lp"); return err },
+		"ChainHead":      func(rt *RunTx) error { _, err := rt.ChainHead(ctx, "lp"); return err },
+		"Claim": func(rt *RunTx) error {
+			_, _, err := rt.Claim(ctx, "run", run.Fence, loop.Holder{PID: 2}, run.Holder)
+			return err
+		},
+		"ClearHold":       func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"); return err },
+		"Definition":      func(rt *RunTx) error { _, err := rt.Definition(ctx, have.d.Digest()); return err },
+		"DropSession":     func(rt *RunTx) error { return rt.DropSession(ctx, "claude") },
+		"Effects":         func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
+		"End":             func(rt *RunTx) error { _, err := rt.End(ctx, run, loop.PhaseSleep); return err },
+		"Ended":           func(rt *RunTx) error { _, err := rt.Ended(ctx, "lp", 9); return err },
+		"Enter":           func(rt *RunTx) error { _, err := rt.Enter(ctx, run, loop.PhaseAct); return err },
+		"Events":          func(rt *RunTx) error { _, err := rt.Events(ctx, "run", 0, 9); return err },
+		"ExpireApprovals": func(rt *RunTx) error { _, err := rt.ExpireApprovals(ctx); return err },
+		"Extend":          func(rt *RunTx) error { _, err := rt.Extend(ctx, "run", run.Fence); return err },
+		"Fire":            func(rt *RunTx) error { _, err := rt.Fire(ctx, second); return err },
+		"FireClaimed":     func(rt *RunTx) error { _, err := rt.FireClaimed(ctx, second, loop.Holder{PID: 2}); return err },
+		"GitFingerprint":  func(rt *RunTx) error { _, _, err := rt.GitFingerprint(ctx, "ws"); return err },
+		"History":         func(rt *RunTx) error { _, err := rt.History(ctx, "lp", 9); return err },
+		"Holds":           func(rt *RunTx) error { _, err := rt.Holds(ctx); return err },
+		"Iterations":      func(rt *RunTx) error { _, err := rt.Iterations(ctx, "run"); return err },
+		"LastEvent":       func(rt *RunTx) error { _, err := rt.LastEvent(ctx, "run"); return err },
+		"LastOf":          func(rt *RunTx) error { _, err := rt.LastOf(ctx, "run", "output"); return err },
+		"Link":            func(rt *RunTx) error { return rt.Link(ctx, "lp", loop.LinkRun, "run", map[string]int{"n": 1}) },
+		"Live":            func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
+		"Loop":            func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
+		"LoopNamed":       func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
+		"Loops":           func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },
+		"Number":          func(rt *RunTx) error { _, err := rt.Number(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
+		"Pause":           func(rt *RunTx) error { return rt.Pause(ctx, "lp", true) },
+		"Pending":         func(rt *RunTx) error { _, err := rt.Pending(ctx, "lp"); return err },
+		"RecordChanges":   func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },
+		"RequestEffect":   func(rt *RunTx) error { return rt.RequestEffect(ctx, loop.EffectRequest{Kind: "push", Key: "push/1"}) },
+		"Reserve":         func(rt *RunTx) error { _, err := rt.Reserve(ctx, have.scopes, nil, loop.Amount{Tokens: 2}); return err },
+		"Reserved":        func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
+		"Run":             func(rt *RunTx) error { _, err := rt.Run(ctx, "run"); return err },
+		"RunEnds":         func(rt *RunTx) error { _, err := rt.RunEnds(ctx, "lp"); return err },
+		"RunNumber":       func(rt *RunTx) error { _, err := rt.RunNumber(ctx, "lp", 1); return err },
+		"Runs":            func(rt *RunTx) error { _, err := rt.Runs(ctx, "lp", 9); return err },
+		"Save":            func(rt *RunTx) error { _, err := rt.Save(ctx, run, loop.PhaseAct); return err },
+		"SaveAgent":       func(rt *RunTx) error { return rt.SaveAgent(ctx, loop.Agent{ID: "ag", Handle: "ada", Model: "m"}) },
+		"SaveDefinition":  func(rt *RunTx) error { return rt.SaveDefinition(ctx, "lp", have.d) },
+		"SaveEffect": func(rt *RunTx) error {
+			return rt.SaveEffect(ctx, loop.EffectRequested, loop.Effect{RunID: "run", Seq: 1, State: loop.EffectApplying})
+		},
+		"SaveGitFingerprint": func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws", "f", "[]") },
+		"SaveIteration": func(rt *RunTx) error {
+			return rt.SaveIteration(ctx, loop.Iteration{N: 2, Verdict: loop.VerdictIntended})
+		},
+		"SaveSession":    func(rt *RunTx) error { return rt.SaveSession(ctx, "claude", loop.Session{ID: "t"}) },
+		"SaveStep":       func(rt *RunTx) error { st := have.step; st.State = loop.StepDone; return rt.SaveStep(ctx, st) },
+		"SaveTestRecord": func(rt *RunTx) error { return rt.SaveTestRecord(ctx, "tree", "gate", loop.TestRecord{}) },
+		"SaveTurn":       func(rt *RunTx) error { return rt.SaveTurn(ctx, loop.Turn{N: 2}) },
+		"Session":        func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
+		"SetBudget":      func(rt *RunTx) error { return rt.SetBudget(ctx, have.budget) },
+		"ChangeBudget": func(rt *RunTx) error {
+			_, _, err := rt.ChangeBudget(ctx, have.budget, func(loop.Amount) loop.Amount { return loop.Amount{} })
+			return err
+		},
+		"SetHold":      func(rt *RunTx) error { return rt.SetHold(ctx, loop.Hold{Subject: "codex", Reason: "limited"}) },
+		"Settle":       func(rt *RunTx) error { _, err := rt.Settle(ctx, run, loop.PhaseConclude, true); return err },
+		"SettleBudget": func(rt *RunTx) error { return rt.SettleBudget(ctx, have.scopes, loop.Amount{Tokens: 2}) },
+		"Settled":      func(rt *RunTx) error { _, _, err := rt.Settled(ctx, ended); return err },
+		"SnapshotRun":  func(rt *RunTx) error { _, err := rt.SnapshotRun(ctx, "ws", "ref"); return err },
+		"Standings":    func(rt *RunTx) error { _, err := rt.Standings(ctx, have.scopes, nil, time.Now()); return err },
+		"Steps":        func(rt *RunTx) error { _, err := rt.Steps(ctx, "lp"); return err },
+		"TestRecord":   func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
+		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
+		"VoidApproval": func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "ap", "old"); return err },
+		"VoidApprovals": func(rt *RunTx) error {
+			_, err := rt.VoidApprovals(ctx, "lp", "", "old")
+			return err
+		},
+		"Waiting":    func(rt *RunTx) error { _, err := rt.Waiting(ctx, "ws"); return err },
+		"Workspaces": func(rt *RunTx) error { _, err := rt.Workspaces(ctx); return err },
+	}
+	for method := range reflect.TypeFor[*RunTx]().Methods() {
+		if method.Type.NumIn() > 1 && methods[method.Name] == nil {
+			t.Errorf("%s is not tried here", method.Name)
+		}
+	}
+	undone := errors.New("undone")
+	for name, call := range methods {
+		asked := false
+		for _, nulls := range []bool{false, true} {
+			for n, struck := 1, true; struck; n++ {
+				err := s.Update(ctx, func(tx *Tx) error {
+					rt, err := tx.Enter(ctx, run, loop.PhaseAct)
+					if err != nil {
+						return err
+					}
+					rt.appended = []line{{"run-log.md", "line"}}
+					f := &failing{querier: tx.q, in: n, nulls: nulls}
+					tx.q = f
+					if err, struck = call(rt), f.struck; struck && (err == nil || !nulls && !errors.Is(err, context.Canceled)) {
+						t.Errorf("%s = %v though its statement %d failed (no answer: %v)", name, err, n, !nulls)
+					}
+					asked = asked || struck
+					return undone
+				})
+				if !errors.Is(err, undone) {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !asked {
+			t.Errorf("%s asks the database nothing", name)
+		}
+	}
+}
+
+// A holder that does not know what its transaction leaves in the row cannot find
+// out later whether it was committed.
+func TestATransactionWhoseCommitCouldNotBeLookedUpIsNotCommitted(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	run := filled(t, s).run
+	err = s.Update(ctx, func(tx *Tx) error {
+		if _, err := tx.Enter(ctx, run, loop.PhaseAct); err != nil {
+			return err
+		}
+		c := commit{run: run}
+		if err := c.note(ctx, tx); err != nil || !c.known || c.lease == 0 {
+			t.Errorf("note = %v of %+v", err, c)
+		}
+		again := commit{run: run, before: c.lease}
+		if err := again.note(ctx, tx); err != nil || again.lease != c.lease+1 {
+			t.Errorf("a second transaction in the same millisecond leaves %d: %v, want another than %d", again.lease, err, c.lease)
+		}
+		fresh := *tx
+		fresh.extended = false
+		other := commit{run: run}
+		if err := other.note(ctx, &fresh); err != nil || other.known {
+			t.Errorf("what leaves the lease alone = %+v, %v", other, err)
+		}
+		for name, do := range map[string]func(tx *Tx, c *commit) error{
+			"note":    func(tx *Tx, c *commit) error { return c.note(ctx, tx) },
+			"wasMade": func(tx *Tx, c *commit) error { c.unknown = true; _, err := c.wasMade(ctx, tx); return err },
+		} {
+			for n, struck := 1, true; struck; n++ {
+				f := &failing{querier: tx.q, in: n}
+				broken := *tx
+				broken.q = f
+				c := commit{run: run, before: again.lease, known: true}
+				if err := do(&broken, &c); f.struck && (!errors.Is(err, context.Canceled) || name == "note" && c.known) {
+					t.Errorf("%s = %v of %+v though its statement %d failed", name, err, c, n)
+				}
+				struck = f.struck
+			}
+		}
+		lost := commit{run: run, unknown: true}
+		lost.run.Fence++
+		if made, err := lost.wasMade(ctx, tx); made || !errors.Is(err, loop.ErrLeaseLost) {
+			t.Errorf("after another took the run: %v, %v, want ErrLeaseLost", made, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARowThatIsNotUnderstoodIsAnErrorAndNeverAnEmptyOne(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	have := filled(t, s)
+	undone := errors.New("undone")
+	for column, read := range map[string]func(*RunTx) error{
+		"approvals.body":      func(rt *RunTx) error { _, err := rt.Approval(ctx, "ap"); return err },
+		"budgets.body":        func(rt *RunTx) error { _, err := rt.Budgets(ctx); return err },
+		"definitions.body":    func(rt *RunTx) error { _, err := rt.Definition(ctx, have.d.Digest()); return err },
+		"runs.overrides":      func(rt *RunTx) error { _, err := rt.Run(ctx, "run"); return err },
+		"runs.usage":          func(rt *RunTx) error { _, err := rt.Run(ctx, "run"); return err },
+		"runs.cost":           func(rt *RunTx) error { _, err := rt.Run(ctx, "run"); return err },
+		"runs.holder":         func(rt *RunTx) error { _, err := rt.Run(ctx, "run"); return err },
+		"iterations.body":     func(rt *RunTx) error { _, err := rt.Iterations(ctx, "run"); return err },
+		"turns.body":          func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
+		"changes.body":        func(rt *RunTx) error { _, err := rt.Pending(ctx, "lp"); return err },
+		"effects.args":        func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
+		"effects.result":      func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
+		"agents.body":         func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
+		"sessions.body":       func(rt *RunTx) error { _, err := rt.Session(ctx, "lp", "claude"); return err },
+		"test_counts.body":    func(rt *RunTx) error { _, err := rt.TestRecord(ctx, "tree", "gate"); return err },
+		"reservations.amount": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
+		"reservations.used":   func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
+		"reservations.scopes": func(rt *RunTx) error { _, _, _, err := rt.Reserved(ctx); return err },
+	} {
+		err := s.Update(ctx, func(tx *Tx) error {
+			rt, err := tx.Enter(ctx, have.run, loop.PhaseAct)
+			if err == nil {
+				err = read(rt)
+			}
+			if err != nil {
+				return err
+			}
+			table, name, _ := strings.Cut(column, ".")
+			if _, err := tx.exec(ctx, "UPDATE "+table+" SET "+name+" = $1", "{"); err != nil {
+				return err
+			}
+			if err := read(rt); err == nil || !strings.Contains(err.Error(), "decode ") || strings.Contains(err.Error(), "decode :") {
+				t.Errorf("%s: half a text was read with %v, want an error that says of what", column, err)
+			}
+			return undone
+		})
+		if !errors.Is(err, undone) {
+			t.Fatalf("%s: %v", column, err)
+		}
+	}
+}
