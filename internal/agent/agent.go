@@ -76,6 +76,11 @@ type Request struct {
 	On func(Event)
 	// Output gets what the program prints beside its events, as it prints it.
 	Output io.Writer
+	// Used is told what the turn has used so far, as the program says it or else as
+	// an estimate, whenever more is known. False means that nothing more may be used:
+	// the turn is ended, and what the program prints from then on does not count. Nil
+	// where an Endpoint counts.
+	Used func(loop.Usage) bool
 }
 
 // DefaultSilence is how long nothing may be heard of an agent at work. A long

@@ -115,6 +115,8 @@ type stream struct {
 	tooLong bool
 	over    bool
 	printed int64
+	untold  int64 // bytes of printed since the program last said what it has used
+	spent   bool  // nothing more may be used
 	message string
 	usage   loop.Usage
 	models  []loop.ModelUsage
@@ -149,6 +151,9 @@ func (s *stream) take() {
 	line := bytes.TrimSuffix(s.line, []byte("\r"))
 	long := s.tooLong
 	s.line, s.tooLong = s.line[:0], false
+	if s.spent {
+		return
+	}
 	switch {
 	case long:
 		fmt.Fprintf(s.r.Output, "a line of more than %d bytes was left out\n", longest)
@@ -163,6 +168,31 @@ func (s *stream) take() {
 	for _, e := range events {
 		s.tell(e)
 	}
+	if s.r.Used != nil && len(events) > 0 {
+		s.spent = !s.r.Used(s.sofar())
+	}
+}
+
+// sofar is what the turn has used by now: what the program says, and an estimate of
+// what it has printed since.
+func (s *stream) sofar() loop.Usage {
+	if s.usage.Zero() {
+		return s.estimate()
+	}
+	if s.untold == 0 {
+		return s.usage
+	}
+	return s.usage.Add(loop.Usage{Output: s.untold / bytesPerToken, Source: loop.UsageEstimated})
+}
+
+func (s *stream) estimate() loop.Usage {
+	return loop.Usage{Input: 1 + int64(len(s.r.Prompt))/bytesPerToken, Output: 1 + s.printed/bytesPerToken, Source: loop.UsageEstimated}
+}
+
+// print counts what came from a model.
+func (s *stream) print(n int) {
+	s.printed += int64(n)
+	s.untold += int64(n)
 }
 
 // tell passes an event on and keeps what the result needs.
@@ -173,12 +203,13 @@ func (s *stream) tell(e Event) {
 	switch e.Kind {
 	case EventText:
 		s.message = cmp.Or(strings.TrimSpace(e.Text), s.message)
-		s.printed += int64(len(e.Text))
+		s.print(len(e.Text))
 	case EventReasoning:
-		s.printed += int64(len(e.Text))
+		s.print(len(e.Text))
 	case EventCall:
-		s.printed += int64(len(e.Input))
+		s.print(len(e.Input))
 	case EventUsage:
+		s.untold = 0
 		s.usage = s.usage.Add(e.Usage)
 		s.models = addModel(s.models, e.Model, e.Usage)
 	case EventError:
@@ -223,12 +254,14 @@ func (s *stream) close() {
 
 // judge makes sure of what holds for every driver.
 func (s *stream) judge(out *Result, stderr string, silent bool) {
-	if out.Usage.Zero() {
-		out.Usage = loop.Usage{
-			Input: 1 + int64(len(s.r.Prompt))/bytesPerToken, Output: 1 + s.printed/bytesPerToken, Source: loop.UsageEstimated,
-		}
+	switch {
+	case out.Usage.Zero():
+		out.Usage = s.estimate()
 		out.Models = []loop.ModelUsage{{Model: s.r.Model, Usage: out.Usage}}
-	} else if out.Usage.Source == "" {
+	case s.spent && out.Usage == s.usage: // It had no time to say the rest.
+		rest := loop.Usage{Output: s.untold / bytesPerToken, Source: loop.UsageEstimated}
+		out.Usage, out.Models = out.Usage.Add(rest), addModel(out.Models, s.r.Model, rest)
+	case out.Usage.Source == "":
 		out.Usage.Source = loop.UsageReported
 	}
 	fail := func(class loop.FailureClass, text string) {

@@ -206,7 +206,11 @@ func (w wanted) file(name string) bool {
 		return true
 	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")
-	return slices.ContainsFunc(Special, func(glob string) bool { return policy.Covers(glob, rest) })
+	return slices.ContainsFunc(Special, func(glob string) bool {
+		// Of a large tree most files are told by their first letters.
+		top, _, _ := strings.Cut(glob, "/")
+		return strings.HasPrefix(rest, top) && policy.Covers(glob, rest)
+	})
 }
 
 // besideSkill reports whether a file belongs to a skill and is not what describes

@@ -21,9 +21,15 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// Store is where budgets are. A *store.Store is one, and so is a *store.Holding.
+type Store interface {
+	View(ctx context.Context, fn func(*store.Reader) error) error
+	Update(ctx context.Context, fn func(*store.Tx) error) error
+}
+
 // Owner is the run that a purse is of, and where its budgets are.
 type Owner struct {
-	Store      *store.Store
+	Store      Store
 	Now        func() time.Time
 	Prices     func() (price.Table, error) // read when the purse is opened; nil: the built-in ones
 	Run        loop.Run                    // id, loop and fence are enough

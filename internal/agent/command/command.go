@@ -39,8 +39,8 @@ func (Driver) Profile() agent.Profile { return agent.Profile{Name: Name, AnyProv
 // Turn runs the command once. It blocks until the program and everything that
 // it started are gone. The error is nil for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	var printed counter
-	out := io.MultiWriter(&printed, r.Output) // One writer, so that both streams stay in order.
+	printed := &counter{r: r}
+	out := io.MultiWriter(printed, r.Output) // One writer, so that both streams stay in order.
 	res, err := r.Exec.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", r.Command}, Dir: r.Dir, Env: r.Env, Stdin: strings.NewReader(r.Prompt), Stdout: out, Stderr: out,
 		Timeout: r.Timeout, Grace: grace, Tag: r.Tag,
@@ -52,12 +52,17 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if r.Models.URL != "" {
 		return result, nil
 	}
-	used := loop.Usage{Input: tokens(int64(len(r.Prompt))), Output: tokens(int64(printed)), Source: loop.UsageEstimated}
+	used := printed.usage()
 	result.Usage = used
 	if r.Model != "" { // So that it has a price.
 		result.Models = []loop.ModelUsage{{Model: r.Model, Usage: used}}
 	}
 	return result, nil
+}
+
+// usage is the estimate of what was used so far.
+func (c *counter) usage() loop.Usage {
+	return loop.Usage{Input: tokens(int64(len(c.r.Prompt))), Output: tokens(c.bytes), Source: loop.UsageEstimated}
 }
 
 // tokens is never zero for something that ran.
