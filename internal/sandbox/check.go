@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
+	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // Check returns nil if the self-test of the tier passed on this host, for this
@@ -32,12 +35,14 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("test the sandbox: %w", err)
 	}
+	defer waiting.For(ctx, "the self-test of the sandbox, which this host needs once", nil)()
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
 		return fmt.Errorf("test the sandbox: %w", context.Cause(ctx))
 	}
+	defer alone(ctx, home)()
 	passed := remembered(file)
 	if known(passed, tier, key) {
 		return nil // Somebody else made it meanwhile.
@@ -65,6 +70,27 @@ func Check(ctx context.Context, home string, tier Tier) error {
 // turn is held by who makes the self-test: many runs that start at once need
 // it once.
 var turn = make(chan struct{}, 1)
+
+// othersTest is how long the self-test of another process is waited for: one that
+// was stopped holds up nobody for longer.
+const othersTest = 2 * time.Minute
+
+// alone waits until no other process makes a self-test for the same home, and
+// returns what ends the turn of this one. Tests at the same time do not disturb each
+// other, but many of them take the machine for long, and each has its time limits:
+// where there are no such claims, or the wait is over, the test is made all the same.
+func alone(ctx context.Context, home string) (done func()) {
+	ctx, cancel := context.WithTimeout(ctx, othersTest)
+	defer cancel()
+	claim, err := flock.Wait(ctx, filepath.Join(home, "sandbox.lock"))
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		_ = os.Remove(claim.Name()) // Whoever waits for it takes the next one.
+		claim.Close()
+	}
+}
 
 // known reports whether a self-test passed for all that the key says.
 func known(passed map[Tier]pass, tier Tier, key string) bool {
@@ -130,11 +156,17 @@ func binary() (path, id string) {
 	if err != nil {
 		return "", ""
 	}
+	return path, fileID(path)
+}
+
+// fileID tells a file from what it was before it was replaced or written anew;
+// empty: it cannot be found.
+func fileID(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
-		return path, ""
+		return ""
 	}
-	return path, strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10) + "-" + inode(info)
+	return strconv.FormatInt(info.Size(), 10) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 10) + "-" + inode(info)
 }
 
 // inode tells a file from another of the same size and time, where that is

@@ -70,11 +70,91 @@ func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
 			if err := os.Chmod(file, c.mode); err != nil {
 				t.Fatal(err)
 			}
-			p, ok := remembered(file)[Full]
-			if got := ok && p.Key == key; got != c.want {
-				t.Errorf("remembered = %v, want %v", got, c.want)
+			if got := known(remembered(file), Full, key); got != c.want {
+				t.Errorf("known = %v, want %v", got, c.want)
+			}
+			if known(remembered(file), Landlock, key) || known(remembered(file), Full, "") {
+				t.Error("a pass counts for another tier, or for what has no identity")
 			}
 		})
+	}
+}
+
+// What passed on another kernel, before the host was started again, for another
+// user or of another binary says nothing: the self-test is made again. It cannot
+// be made here, so that Check succeeds by what it remembers or not at all.
+func TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly(t *testing.T) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, release, uid := strings.TrimSpace(string(boot)), kernel(), os.Geteuid()
+	_, self := binary()
+	if identity() != keyOf(start, release, uid, self) || start == "" || release == "" || self == "" {
+		t.Fatalf("identity = %q, want start %q, kernel %q, user %d and binary %q", identity(), start, release, uid, self)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		key  string
+		want error
+	}{
+		"as it is":       {keyOf(start, release, uid, self), nil},
+		"another kernel": {keyOf(start, "6.1.0-other", uid, self), context.Canceled},
+		"another start":  {keyOf("00000000-0000-4000-8000-000000000000", release, uid, self), context.Canceled},
+		"another user":   {keyOf(start, release, uid+1, self), context.Canceled},
+		"another binary": {keyOf(start, release, uid, self+"0"), context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			write(t, filepath.Join(home, "sandbox.json"), kept(t, memorySchema, c.key))
+			if err := os.Chmod(filepath.Join(home, "sandbox.json"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := Check(ctx, home, Full); !errors.Is(err, c.want) {
+				t.Errorf("Check = %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestABinaryThatWasReplacedIsAnotherOne(t *testing.T) {
+	dir := t.TempDir()
+	file, then := filepath.Join(dir, "pawl"), time.Unix(1_700_000_000, 0)
+	put := func(name, text string, at time.Time) {
+		t.Helper()
+		write(t, name, text)
+		if err := os.Chtimes(name, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(file, "one", then)
+	was := fileID(file)
+	if was == "" || fileID(file) != was {
+		t.Fatalf("the same file is %q and then %q", was, fileID(file))
+	}
+	seen := map[string]string{was: "as it was"}
+	for _, c := range []struct {
+		name   string
+		change func()
+	}{
+		{"another size", func() { put(file, "longer", then) }},
+		{"another time", func() { put(file, "one", then.Add(time.Nanosecond)) }},
+		{"another file of the same size and time", func() {
+			put(file+".new", "two", then)
+			if err := os.Rename(file+".new", file); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		c.change()
+		if had, ok := seen[fileID(file)]; ok {
+			t.Errorf("%s is taken for the file %s", c.name, had)
+		}
+		seen[fileID(file)] = "with " + c.name
+	}
+	if id := fileID(filepath.Join(dir, "none")); id != "" {
+		t.Errorf("a file that is not there is %q", id)
 	}
 }
 
@@ -151,5 +231,40 @@ func TestManyWhoNeedTheSelfTestAtOnceMakeItOnce(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// The cron of many loops starts many processes at once after an upgrade.
+func TestAProcessWaitsForTheSelfTestOfAnotherAndMakesNoneItself(t *testing.T) {
+	tested, home := t.TempDir(), t.TempDir()
+	open755(t, tested)
+	open755(t, home)
+	if err := Check(t.Context(), tested, Full); err != nil {
+		t.Fatal(err)
+	}
+	done := alone(t.Context(), home) // The other process has begun.
+	checked := make(chan error, 1)
+	go func() { checked <- Check(t.Context(), home, Full) }()
+	select {
+	case err := <-checked:
+		t.Errorf("Check = %v while another process makes the test, want that it waits", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	text, err := os.ReadFile(filepath.Join(tested, "sandbox.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home, "sandbox.json")
+	write(t, file, string(text))
+	other, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	if err := <-checked; err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.Stat(file); err != nil || !os.SameFile(other, now) {
+		t.Errorf("the test was made again: %v, %v", now, err)
 	}
 }

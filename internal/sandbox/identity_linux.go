@@ -15,7 +15,13 @@ func identity() string {
 	if err != nil || id == "" {
 		return ""
 	}
-	return strings.Join([]string{strings.TrimSpace(string(boot)), kernel(), strconv.Itoa(os.Geteuid()), id}, " ")
+	return keyOf(strings.TrimSpace(string(boot)), kernel(), os.Geteuid(), id)
+}
+
+// keyOf joins a start of the host, the release of its kernel, the user and the
+// binary. None of them but the release can hold a space, so that no two are one text.
+func keyOf(boot, release string, uid int, binary string) string {
+	return strings.Join([]string{boot, release, strconv.Itoa(uid), binary}, " ")
 }
 
 func number(sys any) uint64 {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
@@ -83,8 +84,11 @@ func accept(l net.Listener) {
 	}
 }
 
-// last is a datagram that no trial sends.
-const last = "last"
+// last is a datagram that no trial sends, and lastWait how long it may take.
+const (
+	last     = "last"
+	lastWait = 2 * time.Second
+)
 
 // receive notes a datagram of the trial, until the last one.
 func (t *targets) receive() {
@@ -146,6 +150,9 @@ func (t *targets) close() (received, signalled bool) {
 			} else {
 				_, _ = conn.Write([]byte(last))
 				conn.Close()
+				// A host without room for a datagram drops it, also on the loopback.
+				late := time.AfterFunc(lastWait, func() { t.packets.Close() })
+				defer late.Stop()
 			}
 		}
 		t.working.Wait()

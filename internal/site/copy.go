@@ -26,10 +26,14 @@ const (
 	ForBase  Purpose = "base"
 	ForRetry Purpose = "try"   // of a gate that is tried again
 	forSetup Purpose = "setup" // of dependencies
+	forGuard Purpose = "guard" // as ForGate, whose copy may be there at the same time
 )
 
 // TreeName is the name of a run's copy among those of its repository.
 func TreeName(id string, purpose Purpose) string { return id + "-" + string(purpose) }
+
+// CopyPath is where a copy is, by its name.
+func (h Host) CopyPath(name string) string { return filepath.Join(h.treesDir(), name) }
 
 // Copy is a tree that a run works in. What the ignore rules of its base name
 // is no change of it: build output, installed packages.
@@ -110,7 +114,7 @@ func (k *Copy) Remove(ctx context.Context) error {
 // rules only when it is made or adopted, which is before anybody asks.
 func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
 	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
-	if purpose == ForGate {
+	if purpose == ForGate || purpose == forGuard {
 		// Nobody asks what a gate changed: its copy is used once.
 		return h.trees(repo, tier, workspace.Limits{}, seen), k
 	}
@@ -224,13 +228,21 @@ func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy
 // Adopt takes up the copy that a dead process left of a commit, or returns nil
 // if there is none.
 func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, error) {
-	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct, nil)
-	tree, err := trees.Adopt(ctx, TreeName(run.ID, ForAct), run.BaseCommit)
-	if errors.Is(err, loop.ErrNotFound) {
+	name := TreeName(run.ID, ForAct)
+	if info, err := os.Lstat(h.CopyPath(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	} else if err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("adopt the tree of run %s: %s is no folder", run.ID, h.CopyPath(name))
 	}
+	return h.AdoptKept(ctx, repo, run, name)
+}
+
+// AdoptKept is Adopt for a copy that has another name by now.
+func (h Host) AdoptKept(ctx context.Context, repo *git.Repo, run loop.Run, name string) (*Copy, error) {
+	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct, nil)
+	tree, err := trees.Adopt(ctx, name, run.BaseCommit)
 	if err != nil {
-		return nil, fmt.Errorf("adopt the tree of run %s: %w", run.ID, err)
+		return nil, errors.Join(fmt.Errorf("adopt the tree of run %s: %w", run.ID, err), k.Leave())
 	}
 	k.Tree = tree
 	return k, nil
@@ -240,7 +252,7 @@ func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, e
 func (h Host) Drop(ctx context.Context, repo *git.Repo, tier sandbox.Tier, id string) error {
 	trees := h.Trees(repo, tier)
 	var err error
-	for _, purpose := range []Purpose{ForAct, ForGate, ForBase, ForRetry, forSetup} {
+	for _, purpose := range []Purpose{ForAct, ForGate, forGuard, ForBase, ForRetry, forSetup} {
 		err = errors.Join(err, trees.Remove(ctx, TreeName(id, purpose)))
 	}
 	return err

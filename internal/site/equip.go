@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpproxy"
 
@@ -36,10 +37,43 @@ func (c confined) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 }
 
 // Tools remembers what the programs of one run need, so that all of them get the
-// same. The zero value is ready for use.
+// same. The zero value is ready for use, by several goroutines.
 type Tools struct {
+	mu     sync.Mutex
 	found  *kit.Kit
-	judges map[string]gate.Judges // by the base that they were read from
+	judges map[string]gate.Judges  // by the base that they were read from
+	setups map[[2]string]kit.Setup // by the tree that they prepare and the line that the definition has for it
+}
+
+// setup is what prepares a tree. To find it every folder of the tree is looked at,
+// and a run has several copies of one.
+func (s Site) setup(ctx context.Context, k *Copy) (kit.Setup, error) {
+	t, key := s.Tools, [2]string{k.From, s.Definition.Setup}
+	t.mu.Lock()
+	setup, known := t.setups[key]
+	t.mu.Unlock()
+	if known {
+		return setup, nil
+	}
+	tools, err := s.Kit(ctx)
+	if err != nil {
+		return kit.Setup{}, err
+	}
+	files, closeFiles, err := k.files()
+	if err != nil {
+		return kit.Setup{}, err
+	}
+	defer closeFiles()
+	if setup, err = tools.Plan(files, s.Definition.Setup); err != nil {
+		return kit.Setup{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.setups == nil {
+		t.setups = map[[2]string]kit.Setup{}
+	}
+	t.setups[key] = setup
+	return setup, nil
 }
 
 // Kit is what the programs of the definition need beside their tree.
@@ -48,6 +82,8 @@ func (s Site) Kit(ctx context.Context) (kit.Kit, error) {
 	if s.Definition.Setup != kit.None {
 		lines = append(lines, s.Definition.Setup)
 	}
+	s.Tools.mu.Lock()
+	defer s.Tools.mu.Unlock()
 	if s.Tools.found != nil {
 		return *s.Tools.found, nil
 	}
@@ -126,16 +162,7 @@ func (s Site) prepare(ctx context.Context, k *Copy) error {
 	if s.Definition.Setup == kit.None || s.Definition.Setup == "" && !s.Tier().Mounts() {
 		return nil
 	}
-	tools, err := s.Kit(ctx)
-	if err != nil {
-		return err
-	}
-	files, closeFiles, err := k.files()
-	if err != nil {
-		return err
-	}
-	defer closeFiles()
-	setup, err := tools.Plan(files, s.Definition.Setup)
+	setup, err := s.setup(ctx, k)
 	if err != nil || setup.Command == "" {
 		return err
 	}

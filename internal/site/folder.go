@@ -24,6 +24,13 @@ func (h Host) PromptFile(id string, n int) string { return filepath.Join(h.TurnD
 // ReportFile is where the report of a turn is, if its agent wrote one.
 func (h Host) ReportFile(id string, n int) string { return filepath.Join(h.TurnDir(id, n), reportName) }
 
+// TurnBegan reports whether the folder of a turn was made, which is before the
+// agent starts.
+func (h Host) TurnBegan(id string, n int) bool {
+	_, err := os.Lstat(h.TurnDir(id, n))
+	return err == nil
+}
+
 // OpenTurn makes the folder of a turn, for the user that programs run as.
 func (s Site) OpenTurn(n int) (string, error) {
 	dir := s.TurnDir(s.ID, n)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
 // gateTimeout bounds one gate; a gate that is stopped by it has failed.
@@ -18,25 +20,77 @@ const gateTimeout = 10 * time.Minute
 // more. Each gate gets a clean copy of the commit with a home, temporary files
 // and caches of its own: nothing that one gate leaves anywhere is seen by the
 // next. No copy is left behind. Vouched says that a human stands for the commit.
+//
+// Where copies are layers, which no program in a sandbox finds, that of the next gate
+// is made while a gate runs, and the last one is removed meanwhile.
 func (s Site) Judge(ctx context.Context, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) error {
-	for _, g := range gate.Checks(s.Definition) {
-		if more, err := s.judge(ctx, g, commit, vouched, run); err != nil || !more {
+	var removing sync.WaitGroup
+	defer removing.Wait()
+	remove := func(k *Copy) {
+		removing.Go(func() {
+			err := k.Remove(context.WithoutCancel(ctx))
+			if err != nil {
+				s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.ID), slog.String("error", err.Error()))
+			}
+		})
+	}
+	checks := gate.Checks(s.Definition)
+	var next func() (*Copy, error) // waits for the copy of the next gate; nil: none is being made
+	for i, g := range checks {
+		var k *Copy
+		var err error
+		if next != nil {
+			k, err = next()
+		} else {
+			removing.Wait()
+			k, err = s.Copy(ctx, gatePurposes[i], commit)
+		}
+		if err != nil {
 			return err
 		}
+		next = nil
+		if i+1 < len(checks) && s.layered() {
+			next = s.copyAhead(ctx, gatePurposes[i+1], commit)
+		}
+		more, err := s.judge(ctx, g, k, vouched, run)
+		remove(k)
+		if err == nil && more {
+			continue
+		}
+		if next != nil {
+			if unused, none := next(); none == nil {
+				remove(unused)
+			}
+		}
+		return err
 	}
 	return nil
 }
 
-func (s Site) judge(ctx context.Context, g gate.Check, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) (bool, error) {
-	k, err := s.Copy(ctx, ForGate, commit)
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		if err := k.Remove(context.WithoutCancel(ctx)); err != nil {
-			s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.ID), slog.String("error", err.Error()))
-		}
+// gatePurposes are those of the copies of verify and of guard, which may be there at
+// the same time.
+var gatePurposes = [2]Purpose{ForGate, forGuard}
+
+// layered reports whether copies are layers, which are nowhere on the host as a whole.
+func (s Site) layered() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
+
+// copyAhead begins to make a copy, and returns what waits for it. That must be called.
+func (s Site) copyAhead(ctx context.Context, purpose Purpose, commit string) func() (*Copy, error) {
+	var k *Copy
+	var err error
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		k, err = s.Copy(ctx, purpose, commit)
+		s.Repo.Rest() // As before every gate: one may run for long.
 	}()
+	return func() (*Copy, error) {
+		<-made
+		return k, err
+	}
+}
+
+func (s Site) judge(ctx context.Context, g gate.Check, k *Copy, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) (bool, error) {
 	at, err := s.GatePlace(ctx, k, vouched)
 	if err != nil {
 		return false, err

@@ -16,7 +16,10 @@ func (s Site) Judges(ctx context.Context) (gate.Judges, error) {
 	if s.Tools == nil || s.Base == "" {
 		return gate.JudgesOf(s.Definition, nil)
 	}
-	if found, ok := s.Tools.judges[s.Base]; ok {
+	s.Tools.mu.Lock()
+	found, ok := s.Tools.judges[s.Base]
+	s.Tools.mu.Unlock()
+	if ok {
 		return found, nil
 	}
 	found, err := gate.JudgesOf(s.Definition, baseTree(ctx, s.Repo, s.Base))
@@ -26,6 +29,8 @@ func (s Site) Judges(ctx context.Context) (gate.Judges, error) {
 	if err != nil {
 		return gate.Judges{}, err
 	}
+	s.Tools.mu.Lock()
+	defer s.Tools.mu.Unlock()
 	if s.Tools.judges == nil {
 		s.Tools.judges = map[string]gate.Judges{}
 	}

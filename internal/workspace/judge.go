@@ -32,6 +32,9 @@ const (
 	RuleUnread    Rule = "unreadable"   //
 )
 
+// overLimit reports whether content was left out because there is too much of it.
+func (r Rule) overLimit() bool { return r == RuleTooMuch || r == RuleTooLarge }
+
 // Problem is something in a tree that is not in the list of changes. For the
 // commit, the path is what it was in the base.
 type Problem struct {
@@ -59,10 +62,17 @@ type judge struct {
 	full     bool
 }
 
+// problem adds to the list of problems. When it is full, only what makes a
+// snapshot incomplete is still added, in the place of the last one: a tree with
+// such a file must not be taken for one that is kept.
 func (j *judge) problem(path string, rule Rule) {
-	if len(j.problems) < maxProblems {
-		j.problems = append(j.problems, Problem{path, rule})
+	if len(j.problems) == maxProblems {
+		if !rule.overLimit() {
+			return
+		}
+		j.problems = j.problems[:maxProblems-1]
 	}
+	j.problems = append(j.problems, Problem{path, rule})
 }
 
 func (j *judge) host(path string) string { return filepath.Join(j.dir, filepath.FromSlash(path)) }

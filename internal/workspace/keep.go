@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -38,9 +40,9 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 	if t.Base == "" {
 		draft.Tree = t.From
 	}
-	c, err := t.trees.repo.Candidate(ctx, draft)
-	if err == nil {
-		commit, err = t.keep(ctx, ref, c.Commit)
+	commit, err = t.commit(ctx, ref, draft)
+	if errors.Is(err, loop.ErrNotFound) {
+		commit, err = t.commit(ctx, ref, draft) // Garbage was collected before the ref was there.
 	}
 	if err != nil {
 		return "", fmt.Errorf("snapshot tree %s: %w", t.Name, err)
@@ -48,9 +50,17 @@ func (t *Tree) Snapshot(ctx context.Context, ref, message string, when time.Time
 	return commit, t.incomplete(problems)
 }
 
+func (t *Tree) commit(ctx context.Context, ref string, draft object.Draft) (string, error) {
+	c, err := t.trees.repo.Candidate(ctx, draft)
+	if err != nil {
+		return "", err
+	}
+	return t.keep(ctx, ref, c.Commit)
+}
+
 func (t *Tree) incomplete(problems []Problem) error {
 	for _, p := range problems {
-		if p.Rule == RuleTooMuch || p.Rule == RuleTooLarge {
+		if p.Rule.overLimit() {
 			return fmt.Errorf("snapshot tree %s: %q is %s: %w", t.Name, p.Path, p.Rule, ErrIncomplete)
 		}
 	}
@@ -87,6 +97,51 @@ func (t *Tree) Keep(name string) (string, error) {
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep tree %s: %w", t.Name, err)
+	}
+	return to, nil
+}
+
+// Content is the directory that holds what was written to the tree in dir: of
+// layers it is a part.
+func Content(dir string) string {
+	upper := filepath.Join(dir, upperName)
+	_, err := os.Lstat(filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+suffixRecord))
+	if info, upperErr := os.Lstat(upper); err == nil && upperErr == nil && info.IsDir() {
+		return upper
+	}
+	return dir
+}
+
+// SetAside gives whatever has the name of a tree another name below the same root,
+// under which nothing removes it, and returns its path. It reads nothing of it,
+// and so also takes what Adopt cannot read. It returns "" if there is nothing, and
+// may be repeated after a crash.
+func (t *Trees) SetAside(name, as string) (string, error) {
+	from, err := t.path(name)
+	if err != nil {
+		return "", fmt.Errorf("set tree aside: %w", err)
+	}
+	to, err := t.path(as)
+	if err != nil {
+		return "", fmt.Errorf("set tree aside: %w", err)
+	}
+	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("set tree %s aside: %w", name, err)
+		}
+		return to, nil // It was set aside before.
+	}
+	if text, err := os.ReadFile(t.hidden(name, suffixRecord)); err == nil {
+		if err := os.WriteFile(t.hidden(as, suffixRecord), text, 0o600); err != nil {
+			return "", fmt.Errorf("set tree %s aside: %w", name, err)
+		}
+	}
+	if err := os.Rename(from, to); err != nil {
+		return "", fmt.Errorf("set tree %s aside: %w", name, err)
 	}
 	return to, nil
 }

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -50,6 +52,47 @@ func TestASnapshotRestoresWhatWasThere(t *testing.T) {
 	}
 	if _, err := tree.Snapshot(t.Context(), "refs/heads/main", "m", when); err == nil {
 		t.Error("a branch was taken for a snapshot")
+	}
+}
+
+func TestASnapshotWithoutALargeFileIsNeverTakenForAWholeOne(t *testing.T) {
+	for name, pipes := range map[string]int{"nothing else is left out": 0, "the list of what is left out is full": maxProblems + 1} {
+		t.Run(name, func(t *testing.T) {
+			tree, _ := newTree(t, map[string]string{"a": "1"})
+			write(t, tree.Dir, map[string]string{"a": "work", "z": "", "pipes/x": ""})
+			must(t, os.Truncate(filepath.Join(tree.Dir, "z"), tree.trees.limits.FileBytes+1))
+			for i := range pipes {
+				must(t, syscall.Mkfifo(filepath.Join(tree.Dir, "pipes", strconv.Itoa(i)), 0o600))
+			}
+			commit, err := tree.Snapshot(t.Context(), "refs/pawl/snapshots/x", "m", when)
+			if commit == "" || !errors.Is(err, ErrIncomplete) {
+				t.Errorf("snapshot = %q, %v, want one that says it is incomplete", commit, err)
+			}
+			if _, problems := changes(t, tree); len(problems) > maxProblems {
+				t.Errorf("%d problems, want at most %d", len(problems), maxProblems)
+			}
+		})
+	}
+}
+
+// A process of the host may take a file away between the look at its folder and
+// the look at the file.
+func TestAFileThatCannotBeReadIsAProblemAndNeitherAChangeNorADeletion(t *testing.T) {
+	tree, repo := newTree(t, map[string]string{"a": "1"})
+	host := filepath.Join(tree.Dir, "entry")
+	for name, make := range map[string]func() error{
+		"a file": func() error { return os.WriteFile(host, []byte("x"), 0o600) },
+		"a link": func() error { return os.Symlink("a", host) },
+	} {
+		must(t, make())
+		info, err := os.Lstat(host)
+		must(t, err)
+		must(t, os.Remove(host))
+		j := judge{ctx: t.Context(), repo: repo, dir: tree.Dir, limits: tree.trees.limits}
+		j.leaf("entry", object.Entry{}, false, info)
+		if len(j.changes) > 0 || !slices.Equal(j.problems, []Problem{{"entry", RuleUnread}}) {
+			t.Errorf("%s: changes %s, problems %v, want that it is unreadable", name, short(j.changes), j.problems)
+		}
 	}
 }
 

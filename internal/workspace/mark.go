@@ -16,7 +16,7 @@ type mark struct {
 	size     int64
 	modified time.Time
 	stamp    stamp
-	sure     bool // false: the mark proves nothing
+	sure     bool // set by seal; false: the mark proves nothing
 }
 
 // stamp is what a program cannot set back: the time of the last change of the
@@ -26,10 +26,10 @@ type stamp struct {
 	inode   uint64
 }
 
-// note records the file that info describes.
+// note records the file that info describes. The mark proves nothing before seal.
 func (m *mark) note(info fs.FileInfo) {
-	s, ok := stampOf(info)
-	m.size, m.modified, m.stamp, m.sure = info.Size(), info.ModTime(), s, ok
+	m.stamp, _ = stampOf(info)
+	m.size, m.modified, m.sure = info.Size(), info.ModTime(), false
 }
 
 // holds reports whether the file is untouched, executable bit included.
@@ -41,18 +41,23 @@ func (m *mark) holds(info fs.FileInfo) bool {
 	return ok && s == m.stamp
 }
 
-// seal makes marks unsure that were taken in the file system's present tick:
-// a later write within the same tick would leave the same stamp. The present is
-// asked from the file system, by a file made for that, because its clock is
-// coarser than any other. The file has the one name that no tree holds. Everything that is written after seal has a stamp
-// that is not earlier.
+// seal makes the marks of a complete tree sure. The present time is asked from
+// the file system, by a file that is made for that, because its clock is coarser
+// than any other. That file has the one name that no tree holds.
 func (t *Tree) seal(dir string) {
 	now, ok := present(dir)
+	if !ok {
+		return
+	}
 	for i := range t.marks {
-		m := &t.marks[i]
-		m.sure = m.sure && ok && m.stamp.changed < now
+		t.marks[i].seal(now)
 	}
 }
+
+// seal makes a mark sure if it was taken before the tick of the file system's
+// clock that holds now: a write within the same tick leaves the same stamp, so
+// that a mark of this tick would hold for a file that was written after it.
+func (m *mark) seal(now int64) { m.sure = m.stamp.changed < now }
 
 // present makes a file in dir for a moment and returns its stamp.
 func present(dir string) (int64, bool) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -97,7 +98,7 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	var all []fs.DirEntry
 	found := false
 	for _, l := range f.layers {
-		entries, err := fs.ReadDir(l.FS(), name)
+		entries, err := list(l, name)
 		if err != nil {
 			continue
 		}
@@ -114,4 +115,27 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return all, nil
+}
+
+// list lists a directory of a layer. A directory that was opened in a root is read
+// with a look at each entry, which in a large tree takes longer than all else: so
+// it is opened by its path too, and read there if that is the same one.
+func list(l *os.Root, name string) ([]fs.DirEntry, error) {
+	inside, err := l.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(filepath.Join(l.Name(), filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	info, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !os.SameFile(inside, info) {
+		return nil, fs.ErrNotExist
+	}
+	return dir.ReadDir(-1)
 }
