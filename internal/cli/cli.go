@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-run/pawl/internal/agent/api"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // version is set by the linker when a release is built.
@@ -94,6 +96,7 @@ func Run(ctx context.Context, env Env) int {
 	a := &app{Env: env}
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
+	ctx = waiting.With(ctx, a.tellWait)
 	root := a.root() //nolint:contextcheck // cobra hands the context to each command.
 	root.SetArgs(env.Args)
 	root.SetIn(env.In)
@@ -106,6 +109,15 @@ func Run(ctx context.Context, env Env) int {
 		a.explain(err, status)
 	}
 	return status
+}
+
+// tellWait prints what the command waits for. On a terminal a live line may stand
+// there, which is drawn again.
+func (a *app) tellWait(line string) {
+	if a.Terminal {
+		_, _ = fmt.Fprint(a.Err, "\r\x1b[K")
+	}
+	_, _ = fmt.Fprintln(a.Err, "pawl: "+cleanLine(line))
 }
 
 // app is one invocation: the process and the flags that all commands share.

@@ -75,7 +75,7 @@ func faultOf(err error) loop.Fault {
 	if h, ok := errors.AsType[*loop.HeldError](err); ok {
 		return loop.Fault{
 			What: h.What + " is held by another process",
-			Why:  fmt.Sprintf("process %d on %s has it", h.Holder.PID, h.Holder.Node),
+			Why:  h.Holder.String() + " has it",
 			Fix:  freeing(h.What),
 		}
 	}

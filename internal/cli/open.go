@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // checkFlags judges the flags that all commands share.
@@ -102,11 +103,14 @@ func (a *app) writing(ctx context.Context, live func(loop.Event), fn func(*contr
 }
 
 func (a *app) with(ctx context.Context, o daemon.Options, fn func(*control.Service) error) error {
+	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
+	defer opened()
 	d, err := daemon.New(ctx, o)
 	if err != nil {
 		return err
 	}
 	s, err := d.Control(ctx, a.dir())
+	opened()
 	if err == nil {
 		err = fn(s)
 	}
@@ -120,7 +124,9 @@ func (a *app) with(ctx context.Context, o daemon.Options, fn func(*control.Servi
 // cannot conclude is said, and is left to a later command: it must not keep
 // other loops from running.
 func (a *app) recover(ctx context.Context, s *control.Service) {
+	done := waiting.For(ctx, "the conclusion of what earlier runs left behind", nil)
 	found, err := s.Recover(ctx)
+	done()
 	for _, r := range found {
 		_, _ = fmt.Fprintln(a.Err, "pawl: "+recovery(r))
 	}
@@ -132,14 +138,14 @@ func (a *app) recover(ctx context.Context, s *control.Service) {
 }
 
 func recovery(r engine.Recovered) string {
-	text := fmt.Sprintf("run %s#%d died in %s (its process is gone); concluded as %s", cleanLine(r.Loop), r.Run.N, r.Died, r.Run.Outcome)
+	text := fmt.Sprintf("run %s#%d %s; concluded as %s", cleanLine(r.Loop), r.Run.N, cleanLine(r.How), r.Run.Outcome)
 	if r.Killed > 0 {
 		text += fmt.Sprintf("; %d processes that had survived it were ended", r.Killed)
 	}
 	if r.Run.Snapshot != "" {
 		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
 	}
-	return joined("; ", text, cleanLine(r.Next))
+	return joined("; ", text, cleanLine(r.Lost), cleanLine(r.Next))
 }
 
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }

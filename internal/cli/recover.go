@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -19,19 +22,31 @@ func (a *app) cmdRecover() *cobra.Command {
 		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactly(0),
 		Long: `List the snapshots below refs/pawl/snapshots: work of runs that is on no branch, because a run was
 stopped, failed or waits for a human. A run whose process died is concluded first, so that its work is among them.
-Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.`,
+Of work of which no snapshot could be made, the folder in pawl's home is listed that holds its files.
+Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.
+
+Repositories that are gone from this machine, and runs of which were not concluded or left files in
+pawl's home, are listed below it, wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			gone, err := a.goneRepositories(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if _, err := git.Open(cmd.Context(), a.dir()); len(gone) > 0 && outsideOfRepositories(err) {
+				return a.printSnapshots(nil, gone)
+			}
 			dead := false
 			list := func(s *control.Service) error {
 				rows, err := s.Snapshots(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return a.printSnapshots(rows)
+				return a.printSnapshots(rows, gone)
 			}
-			err := a.reading(cmd.Context(), func(s *control.Service) error {
+			err = a.reading(cmd.Context(), func(s *control.Service) error {
 				loops, err := s.Loops(cmd.Context())
-				dead = slices.ContainsFunc(loops, func(row control.LoopRow) bool { return row.State == "dead" })
+				// Also one that seems to run may be left behind: by a process of another host.
+				dead = slices.ContainsFunc(loops, func(row control.LoopRow) bool { return row.Held != nil })
 				if err != nil || dead {
 					return err
 				}
@@ -47,10 +62,76 @@ Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.`,
 	return cmd
 }
 
-func (a *app) printSnapshots(rows []control.SnapshotRow) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.snapshots/v1", rows))
+// outsideOfRepositories reports whether a command was run where no repository is.
+func outsideOfRepositories(err error) bool {
+	f, ok := errors.AsType[*loop.Fault](err)
+	return ok && f.Exit == loop.ExitNotFound
+}
+
+// goneRepositories lists the checkouts that are gone.
+func (a *app) goneRepositories(ctx context.Context) ([]control.GoneRepository, error) {
+	o, err := a.options()
+	if err != nil {
+		return nil, err
 	}
+	o.ReadOnly = true
+	d, err := daemon.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := d.Gone(ctx)
+	return gone, errors.Join(err, d.Close())
+}
+
+// snapshotList is the listing of recover in JSON.
+type snapshotList struct {
+	list
+
+	Gone []control.GoneRepository `json:"gone"`
+}
+
+func (a *app) printSnapshots(rows []control.SnapshotRow, gone []control.GoneRepository) error {
+	if a.json {
+		return a.printJSON(snapshotList{listOf("pawl.snapshots/v1", rows), gone})
+	}
+	if rows != nil { // Nil: there is no repository here that could hold any.
+		if err := a.snapshotTable(rows); err != nil {
+			return err
+		}
+	}
+	return a.printGone(gone)
+}
+
+// printGone says of each checkout that is gone what is open of it; those of which
+// nothing is are counted.
+func (a *app) printGone(gone []control.GoneRepository) error {
+	out, closed := printer{w: a.Out}, 0
+	for _, g := range gone {
+		if len(g.Runs) == 0 {
+			closed++
+			continue
+		}
+		out.line("")
+		out.line("%s is gone: %s", a.style().bold(cleanLine(g.Root)), cleanLine(g.Why))
+		for _, run := range g.Runs {
+			out.line("  %s  %s, last recorded in %s", cleanLine(run.Run), run.State, run.Phase)
+			for _, k := range run.Kept {
+				out.line("    kept in pawl's home: %s (%s, %s)", cleanLine(k.Path), count(k.Files, "file"), size(k.Bytes))
+			}
+			if len(run.Kept) == 0 {
+				out.line("    nothing of it is kept in pawl's home")
+			}
+		}
+		out.line("  next: %s", cleanLine(g.Next))
+	}
+	if closed > 0 {
+		out.line("")
+		out.line("gone, with nothing open: %d (pawl recover prune removes what was packed for them)", closed)
+	}
+	return out.err
+}
+
+func (a *app) snapshotTable(rows []control.SnapshotRow) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(a.Out, "No work is kept: every run that changed something has put it on a branch.")
 		return err
@@ -60,6 +141,10 @@ func (a *app) printSnapshots(rows []control.SnapshotRow) error {
 		run := "–"
 		if row.N > 0 {
 			run = fmt.Sprintf("%s#%d", cleanLine(row.Loop), row.N)
+		}
+		if row.Ref == "" {
+			table = append(table, []string{"–", run, ago(a.Now(), &row.When), "–", "–", "in no commit; its files are in " + cleanLine(row.Dir)})
+			continue
 		}
 		table = append(table, []string{
 			snapshotName(row), run, ago(a.Now(), &row.When), strconv.Itoa(row.Files), size(row.Bytes), a.snapshotState(row),
@@ -123,7 +208,7 @@ func (a *app) cmdRecoverRestore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore REF|RUN", Short: "Put a snapshot on a new branch", Args: exactly(1),
 		Long: `Put a snapshot on a new branch. No branch that exists is moved, and neither the checkout nor the
-snapshot is touched.`,
+snapshot is touched. Of work in pawl's home of which no snapshot could be made, it tries again to make one.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if branch == "" {
 				return usage(cmd, "which branch? Name a new one with --branch")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 type runOptions struct {
@@ -78,7 +79,9 @@ func (a *app) run(ctx context.Context, req control.RunRequest) error {
 	defer unheard()()
 	show := &lateWatcher{}
 	return a.writing(ctx, show.see, func(s *control.Service) error {
+		checked := waiting.For(ctx, "the checks before the run", nil)
 		p, err := s.Prepare(ctx, req)
+		checked()
 		if err != nil {
 			return err
 		}
@@ -92,7 +95,9 @@ func (a *app) run(ctx context.Context, req control.RunRequest) error {
 		}
 		show.watcher = a.watch(intent.Limits.Iterations)
 		a.running.Store(true)
+		show.begun = waiting.For(ctx, "the run to begin", nil)
 		view, err := s.Start(ctx, p)
+		show.begun()
 		a.running.Store(false)
 		show.close()
 		if err != nil {
@@ -104,9 +109,16 @@ func (a *app) run(ctx context.Context, req control.RunRequest) error {
 
 // lateWatcher is known when the store is opened and begins to show when the
 // run starts.
-type lateWatcher struct{ watcher }
+type lateWatcher struct {
+	watcher
+
+	begun func() // ends the wait for the first event; nil before the run starts
+}
 
 func (l *lateWatcher) see(e loop.Event) {
+	if l.begun != nil {
+		l.begun()
+	}
 	if l.watcher != nil {
 		l.watcher.see(e)
 	}

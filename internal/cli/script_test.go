@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire,
+			"json": cmdJSON, "expire": cmdExpire, "zulu": cmdZulu,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -302,6 +303,35 @@ func cmdSchema(ts *testscript.TestScript, _ bool, args []string) {
 	_, err = db.ExecContext(context.Background(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES ("+args[1]+", 1)")
 	ts.Check(err)
 	ts.Check(db.Close())
+}
+
+// moments are the forms in which pawl writes a time, in text and in names of files.
+var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?[A-Z]+|[+-]\d\d:?\d\d)?|\d{8}T\d{6}(\.\d+)?Z?`)
+
+// cmdZulu holds if there are times in a file, or in the last stdout or stderr, all
+// of them say that they are in UTC, and none is more than ten minutes old: one of
+// a zone behind UTC that only says so would be hours old.
+func cmdZulu(ts *testscript.TestScript, neg bool, args []string) {
+	file := "stdout"
+	if len(args) > 0 {
+		file = args[0]
+	}
+	found := moments.FindAllString(ts.ReadFile(file), -1)
+	if neg || len(found) == 0 {
+		ts.Fatalf("%s holds %d times", file, len(found))
+	}
+	for _, text := range found {
+		var at time.Time
+		err := errors.New("it does not say that it is in UTC")
+		for _, layout := range []string{"2006-01-02T15:04:05Z", "2006-01-02 15:04 UTC", "2006-01-02 15:04:05 UTC", "20060102T150405Z"} {
+			if err != nil {
+				at, err = time.Parse(layout, text) // As UTC, whatever the zone of this machine.
+			}
+		}
+		if err != nil || time.Since(at) > 10*time.Minute {
+			ts.Fatalf("%s: %q is no time of this run in UTC: %v", file, text, err)
+		}
+	}
 }
 
 // cmdExpire lets the time of every open approval run out.

@@ -32,10 +32,13 @@ type Deps struct {
 	Now       func() time.Time
 	NewID     func(prefix string) string
 	Environ   []string
+	Home      string // pawl's own folder
 	// HolderState looks at the process behind a holder, and EndHolder kills it
 	// and waits for its end; nil where nothing is stopped.
 	HolderState func(loop.Holder) loop.HolderState
 	EndHolder   func(context.Context, loop.Holder) error
+	// StopWait is how long Kill and Stop wait for a run to end; 0: 10 s.
+	StopWait time.Duration
 	// Plain runs small trusted programs.
 	Plain interface {
 		Run(ctx context.Context, s proc.Spec) (proc.Result, error)

@@ -74,7 +74,7 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 		}
 	}
 	if row.State == "running" {
-		return p, &loop.HeldError{What: fmt.Sprintf("run %s#%d", row.Name, row.LastN), Holder: *row.Held}
+		return p, s.Engine.Held(row.Name, *row.last)
 	}
 	return p, nil
 }
@@ -343,7 +343,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if err != nil {
 		return loop.Approval{}, err
 	}
-	now := s.Now()
+	now := s.Now().UTC()
 	a := loop.Approval{
 		ID: s.NewID("ap"), LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(), State: loop.ApprovalOpen,
 		Action: loop.Action{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -56,6 +57,7 @@ func (s *Service) Runs(ctx context.Context, name string, limit int) ([]RunView, 
 		loops = []LoopRow{row}
 	}
 	views := []RunView{}
+	came := map[string]time.Time{} // when a run was made, and never before an earlier one of its loop
 	for _, l := range loops {
 		var runs []loop.Run
 		err := s.view(ctx, func(r *store.Reader) (err error) {
@@ -75,8 +77,17 @@ func (s *Service) Runs(ctx context.Context, name string, limit int) ([]RunView, 
 			}
 			views = append(views, v)
 		}
+		var latest time.Time
+		for _, run := range slices.Backward(runs) {
+			if run.Created.After(latest) {
+				latest = run.Created
+			}
+			came[run.ID] = latest
+		}
 	}
-	slices.SortStableFunc(views, func(a, b RunView) int { return b.Run.Created.Compare(a.Run.Created) })
+	// Runs of one loop are ordered by their numbers: the clock may have been set
+	// back between two of them.
+	slices.SortStableFunc(views, func(a, b RunView) int { return came[b.ID].Compare(came[a.ID]) })
 	return views[:min(len(views), limit)], nil
 }
 
@@ -146,7 +157,8 @@ func (s *Service) Events(ctx context.Context, runID string, after int64, limit i
 }
 
 // Diff is what a run changed, as a patch. It is empty for a run that changed
-// nothing.
+// nothing. Of work that lies in pawl's home, and in no commit, the error says
+// where.
 func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
 	v, err := s.Run(ctx, ref)
 	if err != nil {
@@ -158,6 +170,15 @@ func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
 			if to = id; err != nil {
 				return nil, err
 			}
+		}
+	}
+	if to == "" {
+		kept, ok, err := s.keptOf(ctx, v.Run)
+		if err != nil && !absent(err) {
+			return nil, err
+		}
+		if ok {
+			return nil, keptFault("diff", kept, nil)
 		}
 	}
 	if to == "" || v.Base == "" {

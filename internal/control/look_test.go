@@ -328,3 +328,33 @@ func TestShowHasTheStepsOfALoop(t *testing.T) {
 		t.Errorf("show = %+v, %v", row, err)
 	}
 }
+
+func TestRunsOfALoopAreInOrderThoughTheClockWasSetBack(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", writesTwo)
+	var want []string
+	for range 3 {
+		want = append([]string{r.run(RunRequest{Loop: "tidy"}).ID}, want...)
+	}
+	// The clock was two hours ahead when the first run was made.
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(t.Context(), `UPDATE runs SET created_ms = created_ms + 7200000 WHERE n = 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tidy", ""} {
+		views, err := r.Runs(t.Context(), name, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range views {
+			got = append(got, v.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("runs of %q = %v, want %v", name, got, want)
+		}
+	}
+}

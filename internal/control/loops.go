@@ -146,12 +146,16 @@ func (s *Service) newest(row *LoopRow, run loop.Run) {
 
 // liveness tells a run that somebody carries on from one whose process died.
 func (s *Service) liveness(run loop.Run) string {
+	return liveness(run, s.HolderState(run.Holder))
+}
+
+func liveness(run loop.Run, holder loop.HolderState) string {
 	switch {
 	case run.State == loop.RunEnded:
 		return "idle"
 	case run.State == loop.RunQueued:
 		return "queued"
-	case s.HolderState(run.Holder) == loop.HolderDead:
+	case holder == loop.HolderDead:
 		return "dead"
 	}
 	return "running"

@@ -80,9 +80,10 @@ func newRigOn(t *testing.T, database string) *rig {
 	r := &rig{t: t, self: loop.Holder(proc.Self())}
 	newID := func(prefix string) string { return fmt.Sprintf("%s_%d%d", prefix, os.Getpid(), ids.Add(1)) }
 	drivers := map[string]turn.Driver{command.Name: command.Driver{}}
+	home := t.TempDir()
 	d := Deps{
-		Drivers: drivers,
-		Store:   s, Now: sys.Now, NewID: newID, Environ: os.Environ(), HolderState: state, Plain: proc.Plain{},
+		Drivers: drivers, Home: home,
+		Store: s, Now: sys.Now, NewID: newID, Environ: os.Environ(), HolderState: state, Plain: proc.Plain{},
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 		Engine: engine.New(engine.Deps{
 			Store: s, Now: sys.Now, NewID: newID,
@@ -90,7 +91,7 @@ func newRigOn(t *testing.T, database string) *rig {
 			Effects: func(repo *git.Repo) map[string]engine.Effect {
 				return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
 			},
-			Self: r.self, HolderState: state, Survive: proc.KillTagged, Home: t.TempDir(), Environ: os.Environ(),
+			Self: r.self, HolderState: state, Survive: proc.KillTagged, Home: home, Environ: os.Environ(),
 			Log: slog.New(slog.DiscardHandler), WatchGap: 10 * time.Millisecond,
 		}),
 	}
@@ -272,6 +273,18 @@ func (r *rig) fire(name string, by loop.Holder) (run loop.Run) {
 		r.t.Fatal(err)
 	}
 	return run
+}
+
+// lapse puts the leases of all live runs into the past.
+func (r *rig) lapse() {
+	r.t.Helper()
+	err := r.Store.Update(r.t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(r.t.Context(), `UPDATE runs SET lease_until_ms = 1 WHERE state IN ('running', 'settling')`)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // row is the listing's row of a loop of the spine.

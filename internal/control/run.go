@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // RunRequest says what to run. Exactly one of Loop and Until is set.
@@ -188,6 +189,7 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 	}
 	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
 	out := proc.NewRing(4<<10, 0)
+	defer waiting.For(ctx, "the shell to look for programs on PATH", nil)()
 	_, err := s.Plain.Run(ctx, proc.Spec{
 		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.path(), Stdout: out, Stderr: out,
 	})
@@ -319,7 +321,7 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 		rec, err := s.Engine.Recover(ctx, t)
 		if err != nil {
 			// One loop whose files cannot be written is no reason to leave the others.
-			errs = append(errs, recoverFault(l.Name, err))
+			errs = append(errs, engine.RecoverFault(l.Name, err))
 		}
 		if rec != nil {
 			found = append(found, *rec)
@@ -340,15 +342,4 @@ func (s *Service) expire(ctx context.Context, open []loop.Approval) error {
 		_, err := tx.ExpireApprovals(ctx)
 		return err
 	})
-}
-
-// recoverFault says how a person can help where recovery cannot go on.
-func recoverFault(name string, err error) error {
-	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
-		return fmt.Errorf("recover %s: %w", name, err)
-	}
-	return &loop.Fault{
-		Exit: loop.ExitError, What: "recover " + name, Why: err.Error(), Err: err,
-		Fix: "put right what stands in the way; the next command goes on with it, and nothing is lost",
-	}
 }

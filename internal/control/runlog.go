@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
@@ -146,7 +147,7 @@ func (s *Service) notLive(ctx context.Context, l RunLog) error {
 		return nil
 	}
 	if err == nil {
-		err = &loop.HeldError{What: fmt.Sprintf("run %s#%d", l.Loop, run.N), Holder: run.Holder}
+		err = s.Engine.Held(l.Loop, run)
 	}
 	return err
 }
@@ -164,7 +165,7 @@ func (s *Service) writeLog(l RunLog) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	if err := root.MkdirAll(filepath.FromSlash(path.Dir(l.Path)), 0o755); err != nil {
+	if err := durable.MkdirAll(root, path.Dir(l.Path), 0o755); err != nil {
 		return err
 	}
 	if l.Kept != "" {
@@ -179,7 +180,10 @@ func (s *Service) writeLog(l RunLog) error {
 	if err := writeNew(root, fresh, l.Text); err != nil {
 		return err
 	}
-	return root.Rename(filepath.FromSlash(fresh), filepath.FromSlash(l.Path))
+	if err := root.Rename(filepath.FromSlash(fresh), filepath.FromSlash(l.Path)); err != nil {
+		return err
+	}
+	return durable.FolderIn(root, path.Dir(l.Path))
 }
 
 // writeNew writes and syncs a file that must not exist, so that nothing is
@@ -190,5 +194,5 @@ func writeNew(root *os.Root, name, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text)
-	return errors.Join(err, file.Sync(), file.Close())
+	return errors.Join(err, durable.File(file), file.Close())
 }

@@ -29,7 +29,7 @@ const (
 
 // SnapshotRow is work that is on no branch, schema pawl.snapshots/v1.
 type SnapshotRow struct {
-	Ref     string     `json:"ref"`
+	Ref     string     `json:"ref"` // empty: no snapshot could be made, and the files are in Dir
 	Commit  string     `json:"commit"`
 	Base    string     `json:"base"` // what the work was done on
 	Loop    string     `json:"loop"`
@@ -41,6 +41,7 @@ type SnapshotRow struct {
 	State   string     `json:"state"`
 	Waits   string     `json:"waits,omitempty"` // title of the step that goes on from it
 	Settled *time.Time `json:"settled,omitempty"`
+	Dir     string     `json:"dir,omitempty"` // folder in pawl's home
 
 	run loop.Run
 }
@@ -59,7 +60,14 @@ func (s *Service) Snapshots(ctx context.Context) ([]SnapshotRow, error) {
 		}
 		rows = append(rows, SnapshotRow{Ref: k.Ref, Commit: k.Commit, Base: base, When: k.When, Files: k.Files, Bytes: k.Bytes, State: SnapshotForeign})
 	}
-	err = s.view(ctx, func(r *store.Reader) error { return s.describe(ctx, r, rows) })
+	err = s.view(ctx, func(r *store.Reader) error {
+		if err := s.describe(ctx, r, rows); err != nil {
+			return err
+		}
+		kept, err := s.keptRows(ctx, r)
+		rows = append(rows, kept...)
+		return err
+	})
 	if err != nil && !absent(err) {
 		return nil, err
 	}
@@ -172,7 +180,7 @@ func (s *Service) Snapshot(ctx context.Context, name string) (SnapshotRow, error
 		return SnapshotRow{}, err
 	}
 	for _, row := range rows {
-		if row.Ref == name || row.Ref == git.SnapshotPrefix+name {
+		if row.Ref != "" && (row.Ref == name || row.Ref == git.SnapshotPrefix+name) {
 			return row, nil
 		}
 	}
@@ -184,10 +192,12 @@ func (s *Service) Snapshot(ctx context.Context, name string) (SnapshotRow, error
 	if err != nil {
 		return SnapshotRow{}, err
 	}
-	for _, row := range rows {
-		if row.RunID == run.ID {
-			return row, nil
-		}
+	i := slices.IndexFunc(rows, func(row SnapshotRow) bool { return row.RunID == run.ID && row.Ref != "" })
+	if i < 0 {
+		i = slices.IndexFunc(rows, func(row SnapshotRow) bool { return row.RunID == run.ID })
+	}
+	if i >= 0 {
+		return rows[i], nil
 	}
 	none.Why = fmt.Sprintf("run #%d left no work behind, or its snapshot was removed", run.N)
 	return SnapshotRow{}, none
@@ -196,6 +206,9 @@ func (s *Service) Snapshot(ctx context.Context, name string) (SnapshotRow, error
 // SnapshotDiff is what a snapshot changed against its parent, as a patch.
 func (s *Service) SnapshotDiff(ctx context.Context, name string) ([]byte, error) {
 	row, err := s.Snapshot(ctx, name)
+	if err == nil && row.Ref == "" {
+		err = keptFault("show", row, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +223,8 @@ type Restored struct {
 	Branch string `json:"branch"`
 }
 
-// Restore puts a snapshot on a new branch. A branch of that name is never
+// Restore puts a snapshot on a new branch, and makes it first of work that was kept
+// as it lies. A branch of that name is never
 // moved, no file of the checkout is touched, and the snapshot stays.
 func (s *Service) Restore(ctx context.Context, name, branch string) (Restored, error) {
 	ref := "refs/heads/" + branch
@@ -227,6 +241,11 @@ func (s *Service) Restore(ctx context.Context, name, branch string) (Restored, e
 	}
 	if at, there, err := s.repo.Ref(ctx, ref); err != nil || there {
 		return Restored{}, branchTaken(branch, at, err)
+	}
+	if row.Ref == "" {
+		if row, err = s.snapshotKept(ctx, row); err != nil {
+			return Restored{}, err
+		}
 	}
 	if err := s.repo.UpdateRef(ctx, ref, row.Commit, ""); err != nil {
 		return Restored{}, branchTaken(branch, "", err)

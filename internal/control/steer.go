@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 // All names every loop of the workspace.
@@ -258,7 +260,8 @@ func (s *Service) record(ctx context.Context, name string, paused bool) error {
 	})
 }
 
-// stopWait is how long Kill and Stop wait for holders to end their runs.
+// stopWait is how long Kill and Stop wait for holders to end their runs, unless
+// Deps say another time.
 const stopWait = 10 * time.Second
 
 // Kill pauses a loop, or all, and waits until no run of it is live. It names
@@ -281,7 +284,7 @@ func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
 		// state of the row does not tell.
 		live := s.liveness(*row.last) == "running"
 		if live {
-			if err := s.waitEnded(ctx, row.last.ID); err != nil {
+			if err := s.waitEnded(ctx, *row.last); err != nil {
 				return sw, err
 			}
 		}
@@ -307,7 +310,7 @@ func (s *Service) Stop(ctx context.Context, ref, why string) (RunView, error) {
 		if err != nil {
 			return RunView{}, err
 		}
-		if err := s.waitEnded(ctx, run.ID); err != nil {
+		if err := s.waitEnded(ctx, run); err != nil {
 			return RunView{}, err
 		}
 	}
@@ -317,29 +320,76 @@ func (s *Service) Stop(ctx context.Context, ref, why string) (RunView, error) {
 // waitEnded polls until a run has ended. A holder of this host that died leaves
 // the run to Recover; one that is stopped is ended first, because what it was
 // about to do would happen when it is continued.
-func (s *Service) waitEnded(ctx context.Context, id string) error {
+func (s *Service) waitEnded(ctx context.Context, seen loop.Run) error {
+	by := ""
+	if seen.Holder != (loop.Holder{}) {
+		by = seen.Holder.String()
+	}
+	defer waiting.For(ctx, "run "+s.fullName(ctx, seen)+" to end", func() string { return by })()
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.StopWait, stopWait))
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		run, err := s.endedRun(ctx, id)
+		run, err := s.endedRun(ctx, seen.ID)
 		if err == nil && run.State == loop.RunEnded {
 			return nil
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+		if run.ID != "" { // The last look is often the one that the end of the wait has cut short.
+			seen = run
+		}
 		select {
 		case <-ctx.Done():
 			if err := context.Cause(caller); err != nil {
-				return fmt.Errorf("wait for run #%d: %w", run.N, err)
+				return fmt.Errorf("wait for run %s: %w", s.fullName(caller, seen), err)
 			}
-			return &loop.HeldError{What: fmt.Sprintf("run #%d did not stop within %s and", run.N, stopWait), Holder: run.Holder}
+			return s.stillRuns(context.WithoutCancel(caller), seen)
 		case <-tick.C:
 		}
 	}
+}
+
+// stillRuns says of a run that did not end what is known of it, and what a person
+// can do.
+func (s *Service) stillRuns(ctx context.Context, run loop.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // Only for the name.
+	defer cancel()
+	name, who := s.fullName(ctx, run), run.Holder
+	held := &loop.HeldError{What: "run " + name, Holder: who}
+	f := &loop.Fault{Exit: loop.ExitHeld, What: fmt.Sprintf("run %s did not stop within %s", name, cmp.Or(s.StopWait, stopWait)), Err: held}
+	if who == (loop.Holder{}) {
+		f.Why = fmt.Sprintf("it is %s in phase %s, and no process holds it", run.State, run.Phase)
+		f.Fix = "run `pawl recover`, which concludes what nobody holds, and look at `pawl show " + name + "`"
+		return f
+	}
+	f.Why = fmt.Sprintf("%s holds it in phase %s and was asked to end it", who, run.Phase)
+	end := fmt.Sprintf("kill -KILL %d on %s", who.PID, who.Node)
+	if s.HolderState(who) == loop.HolderElsewhere {
+		f.Why += "; that is another host, or this host before it was started again, so that nothing more is known here"
+		f.Fix = fmt.Sprintf("wait for it, or end it there (%s), and then run `pawl recover`; a run whose holder is gone is free at %s at the latest",
+			end, run.LeaseUntil.UTC().Format(time.RFC3339))
+		return f
+	}
+	f.Why += "; the process still runs"
+	f.Fix = "wait for it (`pawl show " + name + "`), or end the process (" + end + ") and then run `pawl recover`, which concludes the run and keeps its work"
+	return f
+}
+
+// fullName is LOOP#N, or the id of a run whose loop cannot be read.
+func (s *Service) fullName(ctx context.Context, run loop.Run) string {
+	var l loop.Loop
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		l, err = r.Loop(ctx, run.LoopID)
+		return err
+	})
+	if err != nil {
+		return run.ID
+	}
+	return fmt.Sprintf("%s#%d", l.Name, run.N)
 }
 
 // endedRun reads a run, and concludes it if its holder will never do so.

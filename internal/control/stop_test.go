@@ -3,12 +3,16 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
@@ -96,6 +100,66 @@ func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 	v, err := r.Stop(t.Context(), "lost", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("stopped = %s %s, %v", v.State, v.Outcome, err)
+	}
+}
+
+func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
+	r := newRig(t)
+	alive := fmt.Sprintf("process %d on %s", r.self.PID, r.self.Node)
+	for name, c := range map[string]struct {
+		by       loop.Holder
+		why, fix string
+	}{
+		"here":      {r.self, alive + " holds it in phase claim and was asked to end it; the process still runs", "kill -KILL " + strconv.Itoa(r.self.PID)},
+		"elsewhere": {loop.Holder{PID: 7, Start: 1, Node: "far"}, "process 7 on far holds it", "end it there (kill -KILL 7 on far), and then run `pawl recover`"},
+		"nobody":    {loop.Holder{}, "it is queued in phase trigger, and no process holds it", "run `pawl recover`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.fire(name, c.by)
+			// The wait is over before the first look has ended, or after many.
+			for _, r.StopWait = range []time.Duration{1, 60 * time.Millisecond} {
+				_, err := r.Stop(t.Context(), name, "ann wants it")
+				wantFault(t, err, loop.ExitHeld, "run "+name+"#1 did not stop within "+r.StopWait.String(), c.why, c.fix)
+				if held, ok := errors.AsType[*loop.HeldError](err); !ok || held.Holder != c.by {
+					t.Errorf("error = %v, want that %s holds it", err, c.by)
+				}
+			}
+		})
+	}
+	_, err := r.Kill(t.Context(), "here")
+	wantFault(t, err, loop.ExitHeld, "run here#1 did not stop", alive, "pawl recover")
+}
+
+func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
+	r := newRig(t)
+	r.fire("busy", r.self)
+	r.StopWait = 2500 * time.Millisecond
+	told := make(chan string, 9)
+	ctx := waiting.With(t.Context(), func(line string) { told <- line })
+	_, err := r.Stop(ctx, "busy", "ann wants it")
+	wantFault(t, err, loop.ExitHeld, "run busy#1 did not stop within 2.5s", "", "")
+	want := fmt.Sprintf("waiting for run busy#1 to end (since 2 s; held by process %d on %s)", r.self.PID, r.self.Node)
+	select {
+	case line := <-told:
+		if line != want || len(told) > 0 {
+			t.Errorf("told %q and %d more, want %q", line, len(told), want)
+		}
+	default:
+		t.Error("nothing was told")
+	}
+}
+
+func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T) {
+	r := newRig(t)
+	r.fire("far", loop.Holder{PID: 7, Start: 1, Node: "far"})
+	r.lapse()
+	found, err := r.Recover(t.Context())
+	by := fmt.Sprintf("process %d on %s took the run over", r.self.PID, r.self.Node)
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].How, "was taken over in claim (process 7 on far did not extend its lease; "+by) {
+		t.Fatalf("recovered = %+v, %v", found, err)
+	}
+	if run := found[0].Run; run.Reason != loop.ReasonTakenOver || !strings.Contains(run.Detail, by) || strings.Contains(run.Detail, "died") {
+		t.Errorf("the run ended %s: %s", run.Reason, run.Detail)
 	}
 }
 

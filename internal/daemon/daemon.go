@@ -40,6 +40,9 @@ type Options struct {
 	ReadOnly bool             // for verbs that only read: nothing is created or migrated
 	Gates    bool             // gates can be tried, also if ReadOnly
 	NoStore  bool             // with ReadOnly: go without the store, which cannot be used
+
+	Lease time.Duration    // how long a claim lasts; zero: store.Lease
+	Now   func() time.Time // nil: the machine's clock
 }
 
 // Daemon is the joined parts. Close it.
@@ -51,21 +54,24 @@ type Daemon struct {
 
 // New opens the store and joins the parts.
 func New(ctx context.Context, o Options) (*Daemon, error) {
-	var sys clock.System
+	now := o.Now
+	if now == nil {
+		now = clock.System{}.Now
+	}
 	d := &Daemon{home: o.Settings.Home, deps: control.Deps{
-		Now: sys.Now, NewID: func(prefix string) string { return newID(prefix, sys.Now()) }, Environ: o.Environ, Plain: proc.Plain{},
+		Now: now, NewID: func(prefix string) string { return newID(prefix, now()) }, Environ: o.Environ, Home: o.Settings.Home, Plain: proc.Plain{},
 		HolderState: holderState, EndHolder: endHolder,
 		Drivers:   drivers(),
 		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
 	}}
-	if err := d.openStore(ctx, o, sys.Now); err != nil {
+	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly && !o.Gates {
 		return d, nil
 	}
 	d.deps.Engine = engine.New(engine.Deps{
-		Store: d.store, Now: sys.Now, NewID: d.deps.NewID, Exec: proc.Tree{},
+		Store: d.store, Now: now, NewID: d.deps.NewID, Exec: proc.Tree{},
 		Drivers: d.deps.Drivers, Prices: func() (price.Table, error) { return control.Prices(o.Settings.Home, "") },
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
@@ -84,7 +90,7 @@ func (d *Daemon) openStore(ctx context.Context, o Options, now func() time.Time)
 	if o.NoStore {
 		return nil
 	}
-	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now})
+	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now, Lease: o.Lease})
 	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
 		return nil
 	}
@@ -95,6 +101,11 @@ func (d *Daemon) openStore(ctx context.Context, o Options, now func() time.Time)
 // Control returns the verbs for the repository that contains dir.
 func (d *Daemon) Control(ctx context.Context, dir string) (*control.Service, error) {
 	return control.New(ctx, d.deps, dir)
+}
+
+// Gone lists the checkouts that are gone, with what is open of them.
+func (d *Daemon) Gone(ctx context.Context) ([]control.GoneRepository, error) {
+	return control.Gone(ctx, d.store, d.home, holderState)
 }
 
 // Engine runs targets that no definition in a workspace names; nil if read-only.

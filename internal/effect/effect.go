@@ -19,6 +19,7 @@ import (
 // Found says what looking for an effect found.
 type Found struct {
 	Applied bool
+	Begun   bool // it has happened, and is not whole: applying it again finishes it
 	Result  map[string]string
 }
 
@@ -56,13 +57,14 @@ const (
 const ResultCommit = "commit"
 
 // Apply makes the commit and the branch. The commit is the same however often
-// it is made, so only the branch decides whether this happened.
+// it is made, so only the branch decides whether this happened. Nothing leads to
+// the commit before the branch does, so there is no question between the two.
 func (p *Propose) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
-	commit, err := p.commit(ctx, e)
-	if err != nil {
+	if err := confirm(ctx); err != nil {
 		return nil, err
 	}
-	if err := confirm(ctx); err != nil {
+	commit, err := p.commit(ctx, e)
+	if err != nil {
 		return nil, err
 	}
 	if err := p.repo.UpdateRef(ctx, Ref(e.Args[ArgBranch]), commit, ""); err != nil {

@@ -53,7 +53,15 @@ func (l *Land) Apply(ctx context.Context, e loop.Effect, confirm func(context.Co
 	if err != nil {
 		return nil, err
 	}
-	err = l.repo.Advance(ctx, git.Advance{Branch: e.Args[ArgBase], Onto: e.Args[ArgOnto], Commit: target, From: e.Args[ArgBranch], Confirm: confirm})
+	confirmed := func(ctx context.Context) error {
+		if err := confirm(ctx); err != nil || e.Args[ArgMerge] != "true" {
+			return err
+		}
+		// Nothing leads to a merge commit before the branch does: git may have removed it.
+		_, err := l.target(ctx, e)
+		return err
+	}
+	err = l.repo.Advance(ctx, git.Advance{Branch: e.Args[ArgBase], Onto: e.Args[ArgOnto], Commit: target, From: e.Args[ArgBranch], Confirm: confirmed})
 	if err != nil {
 		return nil, fmt.Errorf("land %s on %s: %w", e.Args[ArgBranch], e.Args[ArgBase], err)
 	}
@@ -78,8 +86,11 @@ func (l *Land) Look(ctx context.Context, e loop.Effect) (Found, error) {
 		}
 	}
 	open, unfinished, err := l.repo.Unfinished(ctx)
-	if err != nil || unfinished && open.Commit == target {
+	if err != nil {
 		return Found{}, err
+	}
+	if unfinished && open.Commit == target {
+		return Found{Begun: true}, nil
 	}
 	return Found{Applied: true, Result: map[string]string{ResultCommit: target}}, nil
 }

@@ -102,10 +102,13 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 	for try := 1; ; try++ {
 		started := c.Now()
 		res, err := c.takeTurn(ctx, step, prompt)
+		if err != nil && res.Usage.Zero() {
+			return res, err
+		}
+		c.account(ctx, res, started)
 		if err != nil {
 			return res, err
 		}
-		c.account(res, started)
 		if !c.tryAgain(ctx, try, res) {
 			return res, afterAct.Hit(ctx)
 		}
@@ -154,7 +157,8 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	}
 	out := c.said.Output()
 	defer out.End()
-	defer c.begin(c.turnRow(c.Now()), seat, prompt)()
+	count := c.counter(seat)
+	defer c.begin(ctx, c.turnRow(c.Now()), count, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer when(c.purse().Account().Exhausted(), c.exhausted(cancel))()
@@ -164,11 +168,16 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
 		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
+		Used: count.used(ctx),
 	})
+	count.end(res)
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
 		return turn.Refused(loop.FailureRequest, wrong), nil
 	}
 	if err != nil {
+		if res.Usage.Zero() {
+			res.Usage, res.Models = count.soFar()
+		}
 		return res, err
 	}
 	c.said.Learn(seat.Secrets())
@@ -206,7 +215,7 @@ func (c *cycle) turnRow(started time.Time) loop.Turn {
 }
 
 // account books a turn on the run and stages its row.
-func (c *cycle) account(res agent.Result, started time.Time) {
+func (c *cycle) account(ctx context.Context, res agent.Result, started time.Time) {
 	row := c.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
 	row.Models, row.Cost = c.purse().Cost(res.Models)
@@ -222,6 +231,10 @@ func (c *cycle) account(res agent.Result, started time.Time) {
 	c.run.Cost = c.run.Cost.Add(row.Cost)
 	c.run.Spent.Agent += res.Took
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
+	c.mu.Lock()
+	c.unsaved = append(c.unsaved, row)
+	c.noteTurns(ctx)
+	c.mu.Unlock()
 	c.keepSession(res)
 }
 

@@ -30,7 +30,7 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 		return nil, err
 	}
 	it := c.current()
-	now := c.Now()
+	now := c.Now().UTC()
 	a := loop.Approval{
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: loop.ActionCommand, Argv: ask.Argv, Why: ask.Why},
 		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),

@@ -38,7 +38,7 @@ func (c *cycle) confirm(ctx context.Context) error {
 		return loop.ErrLeaseLost
 	case asked.Paused:
 		return fmt.Errorf("%w: %s", loop.ErrPaused, storeSwitch.detail)
-	case asked.Lease < store.Lease/2: // It must not lapse before the step is taken.
+	case asked.Lease < c.Store.Lease()/2: // It must not lapse before the step is taken.
 		err := c.Store.Update(ctx, func(tx *store.Tx) error {
 			_, err := tx.Extend(ctx, c.run.ID, c.run.Fence)
 			return err

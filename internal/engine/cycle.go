@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -23,6 +24,7 @@ import (
 // but what mu guards.
 type cycle struct {
 	*Engine
+	Store   *store.Holding // hides that of the engine, whose calls are not tried again
 	t       Target
 	f       Firing
 	run     loop.Run
@@ -54,8 +56,11 @@ type cycle struct {
 	failures int64            // turns in a row that ended with an error of the agent's program
 	limits   int64            // in a row, of the account
 	taken    bool             // from a process that died, before the run was concluded
+	unseen   bool             // its process died before the end of a turn was recorded
 	talk     *loop.Session    // the conversation to go on with; nil: a fresh one
 	cut      *ending          // why the agent was stopped before its turn was over: it had nothing left to spend
+
+	cutUnmetered bool // of the last turn no endpoint counted the calls: if it was cut, it was killed in the midst of what it did
 
 	tools    site.Tools
 	disk     site.Disk
@@ -75,6 +80,9 @@ type cycle struct {
 	lost       bool        // one of them cannot be followed
 	copied     bool        // there is or was a copy
 	restored   string      // snapshot ref that the copy goes on from, if any
+	held       bool        // there are or were refs that hold candidates
+	unkept     string      // what could not be kept of the work, and where the rest is
+	secured    bool        // the work is kept as far as it can be
 	kept       string      // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
 	numbered  bool // refs of an earlier store have been looked for
@@ -91,18 +99,16 @@ type cycle struct {
 
 	said *transcript.Transcript
 
-	mu   sync.Mutex
-	live *liveTurn // the turn under way; nil: there is none
+	mu       sync.Mutex
+	live     *liveTurn   // the turn under way; nil: there is none
+	unsaved  []loop.Turn // that are over, and in no transaction yet
+	notes    *os.File    // where live and unsaved are noted; nil: nothing was
+	notesLen int         // bytes that were written to it
+	noted    []byte      // what was last written
 }
 
 // write is a part of a transaction.
 type write func(context.Context, *store.RunTx) error
-
-// storeTime bounds one transaction. A canceled run must still be concluded,
-// so transactions do not end with the run's context.
-const storeTime = 30 * time.Second
-
-var errStoreTime = fmt.Errorf("the store did not answer within %s", storeTime)
 
 var beforeCommit, afterCommit = commitPoints("before"), commitPoints("after")
 
@@ -134,7 +140,9 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 	if err := beforeCommit[phase].Hit(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
+	// A canceled run must still be concluded: a transaction ends with its own time.
+	limit := c.Engine.Store.Patience()
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, fmt.Errorf("the store did not answer within %s", limit))
 	defer cancel()
 	recorded := c.pending
 	err := c.said.Save(func(_ loop.Phase, events []loop.Event) error {
@@ -159,6 +167,9 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 		return err
 	}
 	c.staged, c.applied = nil, nil
+	c.mu.Lock()
+	c.unsaved = nil
+	c.mu.Unlock()
 	return afterCommit[phase].Hit(ctx)
 }
 
@@ -175,12 +186,12 @@ func (c *cycle) flush(ctx context.Context) error {
 		if len(events) == 0 && sofar == nil {
 			return nil
 		}
-		if c.live != nil && c.said.Learn(c.live.seat.Secrets()) {
+		if c.live != nil && c.said.Learn(c.live.count.seat.Secrets()) {
 			for i, ev := range events {
 				events[i].Text = c.said.Hide(ev.Text)
 			}
 		}
-		err := c.Store.Update(ctx, func(tx *store.Tx) error {
+		tried, err := c.Store.TryUpdate(ctx, func(tx *store.Tx) error {
 			rt, err := tx.Enter(ctx, c.id, phase)
 			if err != nil {
 				return err
@@ -190,12 +201,19 @@ func (c *cycle) flush(ctx context.Context) error {
 			}
 			return rt.AppendEvents(ctx, events)
 		})
+		if !tried {
+			err = errBusy
+		}
 		if err == nil {
 			sofar.saved(c.live)
 		}
 		return err
 	})
 }
+
+// errBusy means that the events are saved later: a transaction of the run is under
+// way.
+var errBusy = errors.New("the store is in use by the run itself")
 
 // enter begins a phase.
 func (c *cycle) enter(phase loop.Phase) {

@@ -190,7 +190,7 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 	}
 }
 
-func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsNeverNothing(t *testing.T) {
+func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsChargedWhatWasCounted(t *testing.T) {
 	for name, database := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,8 +204,8 @@ func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsNeverNothing(t *testing.T) {
 				t.Fatalf("recover = %+v, %v", rec, err)
 			}
 			rows := p.turnRows(rec.Run.ID)
-			if got := rec.Run.Usage; got.Zero() || got.Source != loop.UsageEstimated || len(rows) != 1 || rows[0].Usage != got {
-				t.Errorf("usage = %+v, turns %+v, want an estimate of one turn", got, rows)
+			if got := rec.Run.Usage; got.Charged() != 1010 || got.Source != loop.UsageMetered || len(rows) != 1 || rows[0].Usage != got {
+				t.Errorf("usage = %+v, turns %+v, want one turn of 1010 tokens: its end was seen", got, rows)
 			}
 		})
 	}

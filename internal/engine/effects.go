@@ -19,7 +19,7 @@ var (
 // drain takes the outbox of the run to its end, in order. An effect that fails
 // or is refused stops those behind it, because they may build on it.
 func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
-	kinds := c.Effects(c.t.Repo)
+	kinds := c.Effects(c.t.Repo.MovedBy(fmt.Sprintf("%s fence %d", c.run.ID, c.run.Fence)))
 	var effects []loop.Effect
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
 		effects, err = r.Effects(ctx, c.run.ID)
@@ -33,6 +33,9 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 		if e.State == loop.EffectDone {
 			c.took(*e)
 			continue
+		}
+		if e.State == loop.EffectFailed || e.State == loop.EffectRefused {
+			return effects, c.undone(ctx, *e) // Whoever found that out died before the run had ended.
 		}
 		if err := c.lockEffects(); err != nil {
 			return effects, err
@@ -56,8 +59,10 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 	if !ok {
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
 	}
+	var found effect.Found
 	if e.State == loop.EffectApplying {
-		found, err := kind.Look(ctx, *e)
+		var err error
+		found, err = kind.Look(ctx, *e)
 		if err != nil {
 			return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
 		}
@@ -65,11 +70,11 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 			return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 		}
 	}
-	end, err := c.pausedAnywhere(ctx)
+	end, err := c.pausedAnywhere(ctx, c.Store.View)
 	if err != nil {
 		return err
 	}
-	if end != nil {
+	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
 		return c.outcomeOf(e, e.State, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %s", end.detail))
 	}
 	if from := e.State; from != loop.EffectApplying {
@@ -97,8 +102,15 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 		return err // Whoever has the run now looks what became of it.
 	}
 	// Any other error does not prove that nothing happened.
-	if found, lookErr := kind.Look(ctx, *e); lookErr == nil && found.Applied {
+	found, lookErr := kind.Look(ctx, *e)
+	if lookErr == nil && found.Applied {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+	}
+	if lookErr == nil && found.Begun {
+		return err // The run settles until somebody finishes it: what has moved cannot be called failed.
+	}
+	if lookErr != nil && ctx.Err() != nil {
+		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
 		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
@@ -122,7 +134,7 @@ func (c *cycle) apply(ctx context.Context, kind Effect, e loop.Effect) (result m
 		return result, nil, err
 	}
 	watched, stop := c.watchWith(ctx, func(w *watcher, ctx context.Context) {
-		if end, err := w.c.pausedAnywhere(ctx); err == nil && end != nil {
+		if end, err := w.c.pausedAnywhere(ctx, w.c.Store.TryView); err == nil && end != nil {
 			w.cancel(&stopError{*end})
 		}
 	})
@@ -187,7 +199,9 @@ func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 		return nil
 	}
 	c.run.Branch = ""
-	return c.keepCandidate(ctx, e.Args[effect.ArgTree])
+	err := c.keepCandidate(ctx, e.Args[effect.ArgTree])
+	c.run.Detail = joinWords(c.run.Detail, c.unkept)
+	return err
 }
 
 // passed lists the keys of the steps that this run finished.

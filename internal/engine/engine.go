@@ -82,6 +82,7 @@ type Engine struct {
 	Deps
 	known   func() *redact.Redactor // of the environment; made when it is first needed
 	driving sync.Map                // ids of the runs that this engine is carrying on
+	stuck   sync.Map                // id of a run that Recover took and could not conclude → why
 	seen    sync.Map                // workspace and git fingerprint that the store was seen to hold
 }
 
@@ -141,7 +142,8 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 		return loop.Run{}, err
 	}
 	c.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
-	return c.drive(ctx)
+	run, err := c.drive(ctx)
+	return run, c.lostWords(ctx, err)
 }
 
 // prices are those that the runs count by which start now.
@@ -155,8 +157,12 @@ func (e *Engine) prices() (price.Table, error) {
 // Actor finds out who acts for a definition. The error is a *loop.Fault that
 // names the fix.
 func (e *Engine) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
+	return e.actor(ctx, d, e.Store.View)
+}
+
+func (e *Engine) actor(ctx context.Context, d loop.Definition, view viewing) (turn.Actor, error) {
 	return turn.Resolve(ctx, d, e.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
-		err = e.Store.View(ctx, func(r *store.Reader) error {
+		err = view(ctx, func(r *store.Reader) error {
 			a, err = r.Agent(ctx, handle)
 			return err
 		})
@@ -189,7 +195,7 @@ func (e *Engine) tries() try.Tries {
 
 // drive takes a claimed run to its end.
 func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
-	c.actor, c.nobody = c.Actor(ctx, c.def) // Nobody has to act in a run that lands something or finds nothing to do.
+	c.actor, c.nobody = c.Engine.actor(ctx, c.def, c.Store.View) // Nobody has to act in a run that lands something or finds nothing to do.
 	c.driving.Store(c.run.ID, true)
 	defer c.driving.Delete(c.run.ID)
 	held, release := c.t.Repo.Hold()
@@ -201,12 +207,19 @@ func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	end, err := c.work(ctx)
 	stopDisk() // A run that has ended may take as long as it needs to keep its work.
+	if gone := context.Cause(ctx); errors.Is(gone, loop.ErrStoreGone) {
+		err = gone // However the work ended: nothing of it can be recorded.
+	}
 	if err != nil {
 		if end, err = c.unexpected(ctx, err); err != nil {
-			return c.run, err
+			if errors.Is(err, loop.ErrStoreGone) {
+				c.settleLogin(ctx) // Nobody else will.
+			}
+			return c.run, c.leaveGone(ctx, err)
 		}
 	}
-	return c.run, c.finish(ctx, end)
+	err = c.finish(ctx, end)
+	return c.run, c.leaveGone(ctx, err)
 }
 
 // ending is how a run ends: what the conclude transaction writes.
@@ -251,8 +264,14 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 // unexpected turns an error from inside the cycle into an ending. A lost lease
 // or an unusable store is none: then this process may not write any more.
 func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
-	if errors.Is(err, loop.ErrLeaseLost) || errors.Is(context.Cause(ctx), loop.ErrLeaseLost) {
+	if cause := context.Cause(ctx); errors.Is(cause, loop.ErrLeaseLost) {
+		return ending{}, fmt.Errorf("run %s: %w", c.run.ID, cause)
+	}
+	if errors.Is(err, loop.ErrLeaseLost) {
 		return ending{}, fmt.Errorf("run %s: %w", c.run.ID, loop.ErrLeaseLost)
+	}
+	if errors.Is(err, loop.ErrStoreGone) {
+		return ending{}, err
 	}
 	if end := stopped(ctx); end != nil {
 		return *end, nil

@@ -48,20 +48,24 @@ const keepTime = 2 * time.Minute
 var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
 
 // secure keeps work that is on no branch before the tree goes. Work that
-// cannot be kept leaves the run to Recover, with its tree.
+// cannot be kept leaves the run to Recover, with its tree; there it is salvaged.
 func (c *cycle) secure(ctx context.Context, end ending) error {
-	if c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
+	if c.secured || c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
+	limited, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
 	defer cancel()
-	err := c.keep(ctx)
+	err := c.keep(limited)
 	if errors.Is(err, workspace.ErrIncomplete) {
 		err = c.tooLarge(end, err)
 	}
-	if err != nil {
-		return fmt.Errorf("the tree of run %s stays in %s: %w", c.run.ID, c.tree.Where(), err)
+	if err != nil && c.taken {
+		err = c.salvage(ctx, err)
 	}
+	if err != nil {
+		return fmt.Errorf("the work of run %s stays in %s: %w", c.run.ID, c.copyPath(), err)
+	}
+	c.secured = true
 	return nil
 }
 
@@ -112,8 +116,9 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
 	}
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
-	// Nothing is left to apply. A process that dies after this transaction must not
-	// leave the lock of a run that has ended.
+	// Nothing is left to apply. A process that dies after this transaction must leave
+	// neither refs nor the lock of a run that has ended.
+	c.dropCandidates(ctx)
 	if err := c.unlockEffects(); err != nil {
 		return err
 	}

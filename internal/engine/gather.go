@@ -64,6 +64,9 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 		return w, err
 	}
 	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.said.HideAll(w.changed)
+	if w.leaked != nil {
+		it.Candidate = "" // Nothing is to keep it.
+	}
 	it.Acted += "; " + changedText(it.Changed)
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
@@ -119,6 +122,9 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if len(w.refused) == 0 {
 		w.leaked = leaks(c.said.Secrets(), compared.Changes)
 		w.refused = w.leaked
+	}
+	if w.leaked != nil {
+		c.dropCandidates(ctx) // No ref may lead to a secret; its snapshot is made without.
 	}
 	return nil
 }

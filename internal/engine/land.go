@@ -86,7 +86,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 	if i < 0 || c.run.Outcome != loop.OutcomeProposed {
 		return nil
 	}
-	e, now := effects[i], c.Now()
+	e, now := effects[i], c.Now().UTC()
 	a := &loop.Approval{
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: c.stepOfTree(e.Args[effect.ArgTree]),
 		Action: loop.Action{
@@ -147,7 +147,7 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 	if err := c.base(ctx); err != nil {
 		return ending{}, err
 	}
-	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now()})
+	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.holdCandidate(1)})
 	switch {
 	case err != nil:
 		return ending{}, err

@@ -3,27 +3,28 @@ package engine
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // liveTurn is a turn under way, for whoever finds the run dead: what it used is
 // never nothing.
 type liveTurn struct {
-	row  loop.Turn
-	seat *turn.Seat
-	cost func([]loop.ModelUsage) ([]loop.ModelUsage, loop.Cost)
-	last loop.Usage // that was saved
+	row   loop.Turn
+	count *counter
+	cost  func([]loop.ModelUsage) ([]loop.ModelUsage, loop.Cost)
+	last  loop.Usage // that was saved
 }
 
 // begin shows the watcher a turn that begins. Until something is known of it, it
 // has read its prompt and said one word.
-func (c *cycle) begin(row loop.Turn, seat *turn.Seat, prompt string) (end func()) {
+func (c *cycle) begin(ctx context.Context, row loop.Turn, count *counter, prompt string) (end func()) {
 	row.Usage = leastUsage(len(prompt))
 	c.mu.Lock()
-	c.live = &liveTurn{row: row, seat: seat, cost: c.purse().Cost}
+	c.live = &liveTurn{row: row, count: count, cost: c.purse().Cost}
+	c.noteTurns(ctx)
 	c.mu.Unlock()
 	return func() {
 		c.mu.Lock()
@@ -45,13 +46,19 @@ func (l *liveTurn) news() *liveTurn {
 	if l == nil {
 		return nil
 	}
-	now := *l
-	if usage, models := l.seat.SoFar(); !usage.Zero() {
-		now.row.Usage = usage
-		now.row.Models, now.row.Cost = l.cost(models)
-	}
+	now := l.now()
 	if now.row.Usage == l.last {
 		return nil
+	}
+	return now
+}
+
+// now is the turn with what is known of it at this moment.
+func (l *liveTurn) now() *liveTurn {
+	now := *l
+	if usage, models := l.count.soFar(); !usage.Zero() {
+		now.row.Usage = usage
+		now.row.Models, now.row.Cost = l.cost(models)
 	}
 	return &now
 }
@@ -70,32 +77,39 @@ func (l *liveTurn) saved(live *liveTurn) {
 	}
 }
 
-// countDead adds up what the turns of a dead run used, as far as it was seen. What
-// a turn used whose end nobody saw is an estimate, however exactly its calls were
-// counted: one more may have been under way.
-func (c *cycle) countDead(turns []loop.Turn) {
+// countDead adds up what the turns of a dead run used, as far as it was seen, in
+// the store or in the notes of its process. What a turn used whose end nobody saw is
+// an estimate, however exactly its calls were counted: one more may have been under
+// way.
+func (c *cycle) countDead(saved []loop.Turn) {
 	var sum loop.Usage
 	var cost loop.Cost
+	turns := c.withNoted(slices.Clone(saved))
 	for _, t := range turns {
 		if t.Ended == "" {
 			t.Usage.Source = loop.UsageEstimated
+		}
+		c.unseen = c.unseen || t.Usage.Source == loop.UsageEstimated
+		if t.Ended == "" || !slices.ContainsFunc(saved, func(s loop.Turn) bool { return s.N == t.N && s.Ended != "" }) {
 			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, t) })
 		}
 		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
 		c.counted = max(c.counted, t.Iteration)
+		c.run.Agent = or(c.run.Agent, t.Agent)
 	}
 	c.turns = len(turns)
 	c.run.Usage, c.run.Cost = sum, cost
 }
 
 // countUnseen charges the turn in which a process died, or after which, before
-// anything of it was saved: its model may have read the prompt.
-func (c *cycle) countUnseen(died loop.Phase) {
+// anything of it was saved or noted: its model may have read the prompt.
+func (c *cycle) countUnseen() {
 	n := len(c.its)
 	prompt, err := os.Stat(c.host().PromptFile(c.run.ID, n))
-	if died != loop.PhaseAct && died != loop.PhaseGather || n == 0 || c.counted >= n || err != nil {
+	if n == 0 || c.counted >= n || err != nil {
 		return
 	}
+	c.unseen = true
 	row := c.turnRow(c.current().Started)
 	row.Agent = or(row.Agent, c.run.Agent)
 	row.Usage = leastUsage(int(prompt.Size()))

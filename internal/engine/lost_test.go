@@ -7,12 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // one makes a rig on SQLite.
@@ -185,6 +191,138 @@ func TestATreeThatRecoveryCouldNotSeeIsRescuedBeforeItIsSwept(t *testing.T) {
 	}
 }
 
+func TestARunThatSomebodyTookStopsAtOnceAndWritesNothingMore(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		thief := loop.Holder{PID: 7, Node: "another node"}
+		target := r.worker(loop.TierAssisted, nil)
+		rows := func() (run loop.Run, all []any) {
+			r.view(func(rd *store.Reader) error {
+				var err error
+				if run, err = rd.Live(t.Context(), "lp_w"); err != nil {
+					return err
+				}
+				its, itsErr := rd.Iterations(t.Context(), run.ID)
+				turns, turnsErr := rd.Turns(t.Context(), run.ID)
+				events, eventsErr := rd.Events(t.Context(), run.ID, 0, 1000)
+				effects, effectsErr := rd.Effects(t.Context(), run.ID)
+				links, linksErr := rd.Chain(t.Context(), "lp_w")
+				steps, stepsErr := rd.Steps(t.Context(), "lp_w")
+				all = []any{run, its, turns, events, effects, links, steps}
+				return errors.Join(itsErr, turnsErr, eventsErr, effectsErr, linksErr, stepsErr)
+			})
+			return run, all
+		}
+		var then []any
+		r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "half\n")
+			r.steal("lp_w", thief)
+			_, then = rows()
+			select {
+			case <-ctx.Done():
+				return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
+			case <-time.After(store.Lease/3 - 2*time.Second): // Then the lease would be extended.
+				t.Error("the agent goes on although somebody else holds the run")
+				return says(t, req, `{"outcome":"done"}`)
+			}
+		}
+		if _, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+			t.Fatalf("run = %v, want a lost lease", err)
+		}
+		run, now := rows()
+		if d := cmp.Diff(then, now); d != "" || run.Holder != thief {
+			t.Errorf("rows of a run that %+v holds (-then +now):\n%s", run.Holder, d)
+		}
+		if refs := runGit(t, r.root, "for-each-ref", "refs/heads/pawl"); refs != "" {
+			t.Errorf("a branch was made: %s", refs)
+		}
+	})
+}
+
+func TestWorkOfWhichNoSnapshotCanBeWrittenStaysInItsTree(t *testing.T) {
+	for name, fail := range map[string]func(*rig) *fault.Plan{
+		"the disk fails": func(r *rig) *fault.Plan {
+			plan, err := fault.Parse("workspace.snapshot.before:1=EIO")
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return plan
+		},
+		"a ref is in the way": func(r *rig) *fault.Plan {
+			runGit(r.t, r.root, "update-ref", "refs/pawl/snapshots/w", "main")
+			return new(fault.Plan)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := one(t)
+			r.agent = untilStopped(t, func() { write(t, filepath.Join(r.root, ".loops/PAUSED"), "") })
+			target := r.worker(loop.TierAssisted, nil)
+			run, err := r.engine.Run(fault.With(t.Context(), fail(r)), target, engine.Firing{Trigger: "manual"})
+			if err == nil {
+				t.Fatalf("run = %s %q, kept in %q, want an error", run.Outcome, run.Detail, run.Snapshot)
+			}
+			_, place, found := strings.Cut(err.Error(), "stays in ")
+			place, _, _ = strings.Cut(place, ":")
+			if !found || read(t, filepath.Join(place, "src/a.txt")) != "half\n" {
+				t.Fatalf("%v, want that it names the place of the work", err)
+			}
+			r.view(func(rd *store.Reader) error { // It is left to recovery.
+				_, err := rd.Live(t.Context(), "lp_w")
+				return err
+			})
+			_ = os.Remove(filepath.Join(r.root, ".loops/PAUSED"))
+			runGit(t, r.root, "update-ref", "-d", "refs/pawl/snapshots/w")
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.State != loop.RunEnded {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "half" {
+				t.Errorf("kept a.txt = %q", got)
+			}
+		})
+	}
+}
+
+func TestACandidateThatCannotBeWrittenLosesNoWork(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		objects := filepath.Join(r.root, ".git", "objects")
+		r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+			write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
+			return says(t, req, `{"outcome":"done"}`)
+		}
+		var inTheWay []string // Files, where git would make a folder for an object.
+		plan := new(fault.Plan).Do("engine.gather.before", 1, func(context.Context) error {
+			for i := range 256 {
+				dir := filepath.Join(objects, fmt.Sprintf("%02x", i))
+				if _, err := os.Lstat(dir); err == nil {
+					continue
+				}
+				if err := os.WriteFile(dir, nil, 0o600); err != nil {
+					return err
+				}
+				inTheWay = append(inTheWay, dir)
+			}
+			return nil
+		})
+		target := r.worker(loop.TierAssisted, func(d *loop.Definition) { d.Verify = "true" })
+		run, err := r.engine.Run(fault.With(t.Context(), plan), target, engine.Firing{Trigger: "manual"})
+		if err == nil || run.Branch != "" || !strings.Contains(err.Error(), "stays in ") {
+			t.Fatalf("run = %s %q on %q, %v, want an error that says where the work stays", run.Outcome, run.Detail, run.Branch, err)
+		}
+		for _, file := range inTheWay {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rec, err := r.engine.Recover(t.Context(), target)
+		if err != nil || rec == nil || rec.Run.State != loop.RunEnded {
+			t.Fatalf("recover = %+v, %v", rec, err)
+		}
+		if got := runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt"); got != "worked" {
+			t.Errorf("kept a.txt = %q", got)
+		}
+	})
+}
+
 func TestARunOfANodeThatIsGoneIsRecoveredWhenItsLeaseHasLapsed(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		gone := loop.Holder{PID: 7, Node: "another node"}
@@ -204,4 +342,38 @@ func TestARunOfANodeThatIsGoneIsRecoveredWhenItsLeaseHasLapsed(t *testing.T) {
 			t.Fatalf("recover = %+v, %v, want the run interrupted and its work kept", rec, err)
 		}
 	})
+}
+
+// On SQLite all who write are of this host, where a process that runs keeps its run:
+// that it gets no turn for long, among many others on a slow machine, ends nothing.
+func TestARunThatGetsNoTurnInTheStoreForLongGoesOn(t *testing.T) {
+	t.Parallel()
+	var late atomic.Int64 // by which its lease is
+	path := databases["sqlite"](t)
+	r := newRigAt(t, path, func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
+	target := r.worker(loop.TierAssisted, nil)
+	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+		others, err := store.Open(t.Context(), store.Options{Database: path, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer others.Close()
+		err = others.Update(t.Context(), func(*store.Tx) error {
+			late.Store(int64(store.Lease))
+			select {
+			case <-ctx.Done():
+				t.Errorf("the run was stopped: %v", context.Cause(ctx))
+			case <-time.After(store.Lease/3 + 2*time.Second): // A try to extend the lease has failed.
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeProposed {
+		t.Errorf("run = %s by %s: %s, want proposed", run.Outcome, run.Reason, run.Detail)
+	}
 }

@@ -40,20 +40,22 @@ func (c *cycle) openMarks() {
 }
 
 func (c *cycle) closeMarks() {
-	_ = c.marks.Close()
-	c.marks = nil
+	_, _ = c.marks.Close(), c.notes.Close()
+	c.marks, c.notes = nil, nil
 }
 
-// dropMarks removes the file of a run that has ended.
+// dropMarks removes the files of a run that has ended.
 func (c *cycle) dropMarks() error {
 	if !c.copied {
 		return nil
 	}
-	err := os.Remove(c.markFile(c.run.ID))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	var all error
+	for _, name := range []string{c.markFile(c.run.ID), c.notesFile(c.run.ID)} {
+		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			all = errors.Join(all, err)
+		}
 	}
-	return err
+	return all
 }
 
 // marked is the phase in which a process died: what it marked, or what its last

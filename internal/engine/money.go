@@ -73,7 +73,7 @@ func (c *cycle) spentNow() loop.Amount {
 
 // settleBudget is the part of a run's end that gives back what it did not use.
 func (c *cycle) settleBudget() write {
-	spent := purse.Spent{Used: c.spentNow(), Died: c.taken, Blind: c.blind, Priced: len(c.run.Cost.Unpriced) == 0}
+	spent := purse.Spent{Used: c.spentNow(), Died: c.taken && c.unseen, Blind: c.blind, Priced: len(c.run.Cost.Unpriced) == 0}
 	return func(ctx context.Context, rt *store.RunTx) error { return c.purse().Settle(ctx, rt, spent) }
 }
 

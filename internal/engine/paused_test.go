@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +14,35 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
+
+func TestASwitchThatCannotBeReadIsSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		make     func(root string) error
+		set, all bool
+	}{
+		"there is no folder": {func(string) error { return nil }, false, false},
+		"no file in it":      {func(root string) error { return os.MkdirAll(filepath.Join(root, ".loops/w"), 0o755) }, false, false},
+		"a file in the place of the folder of all loops": {func(root string) error { return os.WriteFile(filepath.Join(root, ".loops"), nil, 0o600) }, true, true},
+		"a folder of all loops that leads to itself":     {func(root string) error { return os.Symlink(".loops", filepath.Join(root, ".loops")) }, true, true},
+		"a file in the place of the loop's folder": {func(root string) error {
+			return errors.Join(os.Mkdir(filepath.Join(root, ".loops"), 0o755), os.WriteFile(filepath.Join(root, ".loops/w"), nil, 0o600))
+		}, true, false},
+		"the loop's folder leads to itself": {func(root string) error {
+			return errors.Join(os.Mkdir(filepath.Join(root, ".loops"), 0o755), os.Symlink("w", filepath.Join(root, ".loops/w")))
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := c.make(root); err != nil {
+				t.Fatal(err)
+			}
+			got := engine.Switch(root, "w")
+			if (got != "") != c.set || c.set && (!strings.Contains(got, "PAUSED (cannot be read: ") || engine.StopsAll(got) != c.all) {
+				t.Errorf("Switch = %q, want that it is set: %v, for all loops: %v", got, c.set, c.all)
+			}
+		})
+	}
+}
 
 func TestASwitchThatIsSetAfterItWasReadStillStandsBeforeTheEffect(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
@@ -23,7 +25,9 @@ type Recovered struct {
 	Loop   string
 	Run    loop.Run
 	Died   loop.Phase // where it stood
+	How    string     // how it was lost, after its name: "died in act (its process is gone)"
 	Killed int        // processes that had survived
+	Lost   string     // what could not be kept of its work, and where the rest is; empty: everything is kept
 	Next   string     // what a person does so that nothing is left half-way; empty: nothing
 }
 
@@ -48,6 +52,7 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := e.HolderState(live.Holder)
 	dead, ok, err := e.dead(ctx, live)
 	if err != nil || !ok {
 		return nil, err
@@ -56,10 +61,36 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return nil, nil // Another process applies its effects or recovers it at this moment.
 	}
-	if err != nil {
-		return nil, err
+	var rec *Recovered
+	if err == nil {
+		rec, err = c.concludeDead(ctx, live, takeover{from: live.Holder, by: e.Self, state: before})
 	}
-	return c.concludeDead(ctx, live)
+	if err != nil {
+		e.stuck.Store(live.ID, err)
+	}
+	return rec, err
+}
+
+// Held is the error of a run that is in the way of what was asked for. One that
+// this engine has taken and could not conclude is held by no other process: then
+// the error says why, and what a person can do.
+func (e *Engine) Held(name string, run loop.Run) error {
+	if why, ok := e.stuck.Load(run.ID); ok && run.Holder == e.Self {
+		return RecoverFault(name, why.(error)) //nolint:forcetypeassert // Only Recover stores here.
+	}
+	return &loop.HeldError{What: fmt.Sprintf("run %s#%d", name, run.N), Holder: run.Holder}
+}
+
+// RecoverFault says how a person can help where the recovery of a loop cannot go
+// on.
+func RecoverFault(name string, err error) error {
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Fix != "" {
+		return fmt.Errorf("recover %s: %w", name, err)
+	}
+	return &loop.Fault{
+		Exit: loop.ExitError, What: "recover " + name, Why: err.Error(), Err: err,
+		Fix: "remove the cause and run `pawl recover` again; the work is kept",
+	}
 }
 
 // dead returns the holder if it can be proven not to write any more, or nobody
@@ -105,6 +136,7 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 			err = errors.Join(err, c.unlockEffects())
 		}
 	}()
+	claimed := e.Now()
 	err = e.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		c.run, _, err = tx.Claim(ctx, seen.ID, seen.Fence, e.Self, dead)
 		return err
@@ -113,11 +145,12 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 		return c, err
 	}
 	c.taken = c.run.State != loop.RunSettling // What was concluded is settled.
-	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
+	c.holds(claimed)
 	if err := afterSeize.Hit(ctx); err != nil {
 		return c, err
 	}
-	return c, e.Store.View(ctx, func(r *store.Reader) (err error) {
+	var turns []loop.Turn
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
 		if c.t.Loop, err = r.LoopNamed(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name); err != nil {
 			return err
 		}
@@ -127,13 +160,16 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 		if c.its, err = r.Iterations(ctx, c.run.ID); err != nil {
 			return err
 		}
-		turns, err := r.Turns(ctx, c.run.ID)
-		if err != nil {
+		if turns, err = r.Turns(ctx, c.run.ID); err != nil {
 			return err
 		}
-		c.countDead(turns)
 		return c.resumeEvents(ctx, r)
 	})
+	if err != nil {
+		return c, err
+	}
+	c.countDead(turns)
+	return c, nil
 }
 
 // resumeEvents continues the run's sequence and its clock: time in which
@@ -154,19 +190,19 @@ func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
 
 // concludeDead ends a seized run: one that had its outcome already is carried
 // on from there, any other is interrupted. Nothing is repeated.
-func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, error) {
+func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (*Recovered, error) {
 	ctx, stop := c.watchLease(ctx)
 	defer stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	dead.Phase = c.marked(dead)
-	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase}
-	c.countUnseen(dead.Phase)
+	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase, How: how.sentence(dead.Phase)}
+	c.countUnseen()
 	var err error
 	if rec.Killed, err = c.Survive(ctx, site.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
 	c.fetchLogins(ctx)
-	c.t.Definition, c.copied = c.def, true
+	c.t.Definition, c.copied, c.held = c.def, true, true
 	c.openMarks()
 	v, err := c.look(ctx)
 	if err != nil {
@@ -179,43 +215,54 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run) (*Recovered, er
 		c.said.Note("the loop's memory cannot be opened: %s", end.detail)
 	}
 	if c.run.State == loop.RunSettling {
-		c.said.Note("taken over from a dead process in %s", dead.Phase)
+		c.said.Note("taken over in %s: %s", dead.Phase, how.words())
 		err = c.settle(ctx)
 	} else {
 		rec.Next, err = c.landAgain(ctx)
 		if err == nil {
-			err = c.interrupted(ctx, dead, rec.Next)
+			err = c.interrupted(ctx, dead, how, rec.Next)
 		}
 	}
-	rec.Run = c.run
+	rec.Run, rec.Lost = c.run, c.unkept
 	return rec, err
 }
 
 // interrupted gives the run of a dead process its end: the tree is kept, the
 // iteration that it was in is judged as interrupted, the step is free again.
-func (c *cycle) interrupted(ctx context.Context, dead loop.Run, next string) error {
-	why := fmt.Sprintf("process %d died in %s", dead.Holder.PID, dead.Phase)
-	if next != "" {
-		why += "; " + next
-	}
+func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, next string) error {
 	c.treeBase = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
-		var err error
-		if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
+		if err := c.takeUp(ctx, dead.Phase); err != nil {
 			return err
 		}
 	}
 	if err := c.outstanding(ctx); err != nil {
 		return err
 	}
+	end := ending{outcome: loop.OutcomeInterrupted, reason: how.reason()}
+	if err := c.secure(ctx, end); err != nil {
+		return err
+	}
+	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.unkept), next)
 	for key, s := range c.steps {
 		if s.RunID == c.run.ID {
 			s.Attempts++
-			s.Feedback = why
+			s.Feedback = end.detail
 			c.steps[key] = s
 		}
 	}
-	return c.finish(ctx, ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonHolderDied, detail: why})
+	return c.finish(ctx, end)
+}
+
+// takeUp takes up the copy of a dead run, or keeps what is left of its work.
+func (c *cycle) takeUp(ctx context.Context, died loop.Phase) (err error) {
+	if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
+		return c.salvage(ctx, err)
+	}
+	if c.tree == nil {
+		return c.missingCopy(ctx, died)
+	}
+	return nil
 }
 
 // landAgain says what is left of a yes whose run died before anything was asked
@@ -260,11 +307,24 @@ func (c *cycle) outstanding(ctx context.Context) error {
 	})
 }
 
-// Sweep removes folders of runs that have ended, left by processes that died
-// while they cleaned up, and those of tries whose process died. Once a day it
+// Sweep removes folders and refs of runs that have ended, left by processes that
+// died while they cleaned up, and folders of tries whose process died. Once a day it
 // also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.tries().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.host().Collect(ctx, repo))
+	return errors.Join(e.tries().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.sweepCandidates(ctx, repo), e.host().Collect(ctx, repo))
+}
+
+func (e *Engine) sweepCandidates(ctx context.Context, repo *git.Repo) error {
+	runs, err := repo.CandidateRuns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range runs {
+		if err := e.ifEnded(ctx, id, func(run loop.Run) error { return repo.DropCandidates(ctx, run.ID) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
@@ -287,7 +347,7 @@ func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 		return err
 	}
 	for _, d := range dirs {
-		id := strings.TrimSuffix(d.Name(), markSuffix)
+		id, _, _ := strings.Cut(d.Name(), ".")
 		if err := e.ifEnded(ctx, id, func(loop.Run) error { return sandbox.Discard(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
 			return err
 		}
@@ -313,19 +373,31 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 }
 
 // rescue keeps the work in a tree whose run was ended by a process that could
-// not see it: one with another home.
+// not see it: one with another home. What cannot be read is kept as it lies.
 func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
-	if name != site.TreeName(run.ID, site.ForAct) || run.Snapshot != "" || run.Branch != "" || run.BaseCommit == "" {
+	seen := run.Branch != "" || run.Snapshot != "" && !strings.HasSuffix(run.Snapshot, candidateSuffix)
+	if name != site.TreeName(run.ID, site.ForAct) || seen || run.BaseCommit == "" {
 		return nil
 	}
 	tree, err := e.host().Adopt(ctx, repo, run)
-	if err != nil || tree == nil {
+	if err == nil && tree == nil {
+		return nil
+	}
+	if err == nil {
+		ref := snapshotPrefix + "rescued/" + run.ID
+		_, _, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
+		if errors.Is(err, workspace.ErrIncomplete) {
+			_, err = tree.Keep(keepPrefix + run.ID)
+		}
+		err = errors.Join(err, tree.Leave())
+	}
+	if err == nil || ctx.Err() != nil || projection.DiskFull(err) {
 		return err
 	}
-	ref := snapshotPrefix + "rescued/" + run.ID
-	_, _, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
-	if errors.Is(err, workspace.ErrIncomplete) {
-		_, err = tree.Keep("kept-" + run.ID)
+	to, keepErr := e.host().Trees(repo, sandbox.None).SetAside(name, keepPrefix+run.ID)
+	if keepErr == nil {
+		e.Log.WarnContext(ctx, "no snapshot of a run's work could be made; its files are kept as they lie",
+			slog.String("run", run.ID), slog.String("in", to), slog.String("error", err.Error()))
 	}
-	return errors.Join(err, tree.Leave())
+	return keepErr
 }

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -27,8 +29,10 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
 	}
 	id := e.NewID("run")
+	var claimed time.Time
 	fire := func() error {
 		known := c.t.Loop // A transaction that was taken back has counted one further.
+		claimed = e.Now()
 		return e.Store.Update(ctx, func(tx *store.Tx) error {
 			c.t.Loop = known
 			return c.fire(ctx, tx, id)
@@ -43,11 +47,20 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
+	c.holds(claimed)
 	c.said = e.listen(c.run.ID)
 	c.said.Enter(loop.PhaseTrigger)
 	c.enter(loop.PhaseClaim)
 	return c, afterClaim.Hit(ctx)
+}
+
+// holds notes the run that was claimed at the given time, whose row is written by
+// this process from now on.
+func (c *cycle) holds(claimed time.Time) {
+	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
+	c.Store = c.Engine.Store.Holding(c.id, claimed, func(err error) {
+		c.Log.Warn("the store does not answer and is tried again", slog.String("run", c.id.ID), slog.Duration("left", c.Store.Left()), slog.String("error", err.Error()))
+	})
 }
 
 // errNewLoop means that the store does not know the loop yet.
@@ -111,8 +124,12 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx, id string) error {
 		r.Key = r.ID
 	}
 	c.run, err = tx.FireClaimed(ctx, r, c.Self)
-	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		held.What = "run " + l.Name + strings.TrimPrefix(held.What, "run ")
+	if _, held := errors.AsType[*loop.HeldError](err); held {
+		live, liveErr := tx.Live(ctx, l.ID)
+		if liveErr != nil {
+			return errors.Join(err, liveErr)
+		}
+		return c.Held(l.Name, live)
 	}
 	return err
 }

@@ -55,6 +55,16 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"nobody can tell: a file in the place of the folder": func(t *testing.T, r *rig) {
+			t.Helper()
+			write(t, filepath.Join(r.root, ".loops"), "")
+		},
+		"nobody can tell: a folder that leads to itself": func(t *testing.T, r *rig) {
+			t.Helper()
+			if err := os.Symlink(".loops", filepath.Join(r.root, ".loops")); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, filepath.Join(t.TempDir(), "p.db"))
@@ -158,6 +168,9 @@ func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 		run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
 		if !errors.Is(err, loop.ErrLeaseLost) {
 			t.Fatalf("run = %v, want ErrLeaseLost", err)
+		}
+		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitHeld || f.Why != "process 1 on elsewhere took it over" || !strings.Contains(f.Fix, "pawl show w#1") {
+			t.Errorf("error = %#v, want who took the run over", err)
 		}
 		var row loop.Run
 		r.view(func(rd *store.Reader) (err error) {

@@ -55,13 +55,16 @@ func (c *cycle) paused() *ending {
 // from a node that does not have this checkout.
 var storeSwitch = ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "`pawl pause`"}
 
+// viewing is how rows are read: once, or until the store answers.
+type viewing func(context.Context, func(*store.Reader) error) error
+
 // pausedAnywhere looks at the files and at the store's switch.
-func (c *cycle) pausedAnywhere(ctx context.Context) (*ending, error) {
+func (c *cycle) pausedAnywhere(ctx context.Context, view viewing) (*ending, error) {
 	if end := c.paused(); end != nil {
 		return end, nil
 	}
 	var set bool
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
+	err := view(ctx, func(r *store.Reader) (err error) {
 		asked, err := r.Asked(ctx, c.run.ID)
 		set = asked.Paused
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -151,11 +152,11 @@ func snapshot(ctx context.Context, tree *site.Copy, ref, runID, msg string, now 
 // setAside keeps a tree that is too large for a snapshot as it is, under a name
 // that nothing removes.
 func (c *cycle) setAside(why error) error {
-	to, err := c.tree.Keep("kept-" + c.run.ID)
+	to, err := c.tree.Keep(keepPrefix + c.run.ID)
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	c.said.Note("%s; the whole tree stays in %s", why, to)
+	c.lose(fmt.Sprintf("%s; the whole tree stays in %s", why, to))
 	err = c.tree.Leave()
 	c.tree = nil
 	return err
@@ -168,29 +169,63 @@ func (c *cycle) keepCandidate(ctx context.Context, tree string) error {
 	if i < 0 {
 		return nil // An effect of the protocol's own.
 	}
-	for _, ref := range []string{c.snapshotRef(), c.snapshotRef() + "-" + tail(c.run.ID)} {
-		err := c.t.Repo.UpdateRef(ctx, ref, c.its[i].Candidate, "")
-		if at, _, lookErr := c.t.Repo.Ref(ctx, ref); errors.Is(err, git.ErrRefMoved) && lookErr == nil && at == c.its[i].Candidate {
-			err = nil // Kept by the process that died.
-		}
-		if err == nil {
-			c.run.Snapshot = or(c.run.Snapshot, ref)
+	ref := c.snapshotRef()
+	err := c.keepAt(ctx, ref, c.its[i].Candidate)
+	if errors.Is(err, git.ErrRefMoved) {
+		ref += "-" + tail(c.run.ID)
+		err = c.keepAt(ctx, ref, c.its[i].Candidate)
+	}
+	if err != nil {
+		return c.keepCopy(ctx, fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err))
+	}
+	c.run.Snapshot = or(c.run.Snapshot, ref)
+	return nil
+}
+
+// keepAt makes a ref, unless the process that died has made it.
+func (c *cycle) keepAt(ctx context.Context, ref, commit string) error {
+	err := c.t.Repo.UpdateRef(ctx, ref, commit, "")
+	if errors.Is(err, git.ErrRefMoved) {
+		if at, _, lookErr := c.t.Repo.Ref(ctx, ref); lookErr == nil && at == commit {
 			return nil
 		}
-		if !errors.Is(err, git.ErrRefMoved) {
-			return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, err)
-		}
 	}
-	return fmt.Errorf("keep the candidate of run %s: %w", c.run.ID, git.ErrRefMoved)
+	return err
 }
 
 // candidate writes what the agent changed as a commit on the run's base, on no
-// branch, and returns it with the changed paths.
+// branch, and returns it. It is held until the run has ended; that of a report
+// goes nowhere, and the snapshot of the copy keeps it.
 func (c *cycle) candidate(ctx context.Context, changes []object.FileChange) (object.Candidate, error) {
 	if len(changes) == 0 {
 		return object.Candidate{Commit: c.treeBase, Tree: c.tree.From}, nil
 	}
-	return c.t.Repo.Candidate(ctx, object.Draft{Base: c.treeBase, Changes: changes, Message: "pawl: candidate of " + c.run.ID, When: c.Now()})
+	d := object.Draft{Base: c.treeBase, Changes: changes, Message: "pawl: candidate of " + c.run.ID, When: c.Now()}
+	if c.def.Tier != loop.TierReport {
+		d.Hold = c.holdCandidate(len(c.its))
+	}
+	return c.t.Repo.Candidate(ctx, d)
+}
+
+// holdCandidate keeps the candidate of an iteration from git's garbage collection.
+func (c *cycle) holdCandidate(iteration int) func(context.Context, string) error {
+	return func(ctx context.Context, commit string) error {
+		c.held = true
+		return c.t.Repo.HoldCandidate(ctx, c.run.ID, iteration, commit)
+	}
+}
+
+// dropCandidates lets go of the run's candidates: what is worth keeping has a ref
+// of its own. A ref that cannot be removed now is left to Sweep.
+func (c *cycle) dropCandidates(ctx context.Context) {
+	if !c.held {
+		return
+	}
+	if err := c.t.Repo.DropCandidates(ctx, c.run.ID); err != nil {
+		c.Log.WarnContext(ctx, "refs stay behind", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+		return
+	}
+	c.held = false
 }
 
 func short(hash string) string { return hash[:min(len(hash), 12)] }

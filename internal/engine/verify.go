@@ -67,6 +67,8 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 		failed = nil // It failed because it was cut.
 	}
 	switch claim := w.claim(); {
+	case c.cut != nil && c.cutUnmetered:
+		a.Reason, a.Words = c.cut.reason, c.cut.detail
 	case w.malformed != nil:
 		a.Reason, a.Words = loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: "+w.malformed.Error()
 	case claim == report.Blocked:

@@ -17,6 +17,36 @@ type stopError struct{ end ending }
 
 func (e *stopError) Error() string { return string(e.end.reason) + ": " + e.end.detail }
 
+// awayError is the cause with which a run's context ends when the store does not
+// answer. Nobody can tell then whether the lease is still held: it is
+// ErrLeaseLost.
+type awayError struct {
+	since time.Duration // since the lease was extended for the last time
+	err   error
+}
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("%s: the store did not answer for %s: %s", loop.ErrLeaseLost, e.since.Round(time.Second), e.err)
+}
+
+func (e *awayError) Unwrap() []error { return []error{loop.ErrLeaseLost, e.err} }
+
+// ending is how a run ends that was stopped because the store was away, and can
+// be written because the store is there again.
+func (e *awayError) ending() *ending {
+	detail := fmt.Sprintf("the store did not answer for %s, and without it nobody can tell who holds the run: %s", e.since.Round(time.Second), e.err)
+	fix := "see that the database is reachable from here, and run the loop again: the work of this run is kept"
+	if f, ok := errors.AsType[*loop.Fault](e.err); ok && f.Fix != "" {
+		fix = f.Fix
+	}
+	return &ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStoreAway, detail: detail + "; " + fix}
+}
+
+// leaveBefore is the part of its lease that a run leaves unused when the store does
+// not answer: its programs need a moment to end, and must have ended when another
+// host may take the run.
+const leaveBefore = 10
+
 // flushGap is how long an event may wait before readers in other processes
 // can see it.
 const flushGap = 500 * time.Millisecond
@@ -31,7 +61,10 @@ func (c *cycle) watch(ctx context.Context) (context.Context, func()) {
 // watchLease only keeps the lease: a run that is being recovered is not
 // stopped by a switch, because nothing of it acts any more.
 func (c *cycle) watchLease(ctx context.Context) (context.Context, func()) {
-	return c.watchWith(ctx, func(w *watcher, ctx context.Context) { _ = w.hold(ctx) })
+	return c.watchWith(ctx, func(w *watcher, ctx context.Context) {
+		w.recovers = true
+		_ = w.hold(ctx)
+	})
 }
 
 func (c *cycle) watchWith(ctx context.Context, look func(*watcher, context.Context)) (context.Context, func()) {
@@ -39,7 +72,7 @@ func (c *cycle) watchWith(ctx context.Context, look func(*watcher, context.Conte
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		w := watcher{c: c, cancel: cancel, extended: c.Now(), flushed: c.Now()}
+		w := watcher{c: c, cancel: cancel, flushed: c.Now()}
 		tick := time.NewTicker(c.WatchGap)
 		defer tick.Stop()
 		for {
@@ -59,12 +92,11 @@ func (c *cycle) watchWith(ctx context.Context, look func(*watcher, context.Conte
 }
 
 type watcher struct {
-	c                 *cycle
-	cancel            context.CancelCauseFunc
-	extended, flushed time.Time
+	c        *cycle
+	cancel   context.CancelCauseFunc
+	flushed  time.Time
+	recovers bool // the run is being recovered: the switch in the store does not stop that either
 }
-
-func (w *watcher) since(t time.Time) time.Duration { return w.c.Now().Sub(t) }
 
 // look is one round. What it cannot read stops the run: a store that does not
 // answer, like a switch that cannot be read, counts as a stop once the lease
@@ -82,18 +114,20 @@ func (w *watcher) look(ctx context.Context) {
 // hold keeps the lease and shows readers the events so far. It returns what
 // the run was asked to stop for.
 func (w *watcher) hold(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, store.Lease/3)
+	w.c.noteLive(ctx)
+	ctx, cancel := context.WithTimeout(ctx, w.c.Store.Lease()/3)
 	defer cancel()
 	why, err := w.asked(ctx)
 	switch {
-	case errors.Is(err, loop.ErrLeaseLost):
+	case errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrStoreGone):
 		w.cancel(err)
-	case err != nil && w.since(w.extended) > store.Lease*2/3:
-		w.cancel(fmt.Errorf("%w: the store does not answer: %w", loop.ErrLeaseLost, err))
+	case w.c.Engine.Store.Waiting(err): // Nobody takes the run from a process of this host that runs, however late it extends the lease.
+	case err != nil && w.c.Store.Left() <= w.c.Store.Lease()/leaveBefore:
+		w.cancel(&awayError{w.c.Store.Age(), err})
 	}
-	if w.since(w.flushed) > flushGap && err == nil {
+	if w.c.Now().Sub(w.flushed) > flushGap && err == nil {
 		w.flushed = w.c.Now()
-		if err := w.c.flush(ctx); errors.Is(err, loop.ErrLeaseLost) {
+		if err := w.c.flush(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
 			w.cancel(err)
 		}
 	}
@@ -101,29 +135,29 @@ func (w *watcher) hold(ctx context.Context) string {
 }
 
 // asked reads the cancel column, and extends the lease when a third of it is
-// over.
+// over. It never waits for a transaction of the run itself, which may be trying to
+// reach the store for a long time and extends the lease when it does.
 func (w *watcher) asked(ctx context.Context) (why string, err error) {
 	run := w.c.id.ID
-	if w.since(w.extended) < store.Lease/3 {
-		err = w.c.Store.View(ctx, func(r *store.Reader) error {
-			asked, err := r.Asked(ctx, run)
-			if err == nil && asked.Fence != w.c.id.Fence {
-				return loop.ErrLeaseLost
-			}
-			if why = asked.Cancel; asked.Paused {
-				w.cancel(&stopError{storeSwitch})
-			}
+	if w.c.Store.Age() >= w.c.Store.Lease()/3 {
+		tried, err := w.c.Store.TryUpdate(ctx, func(tx *store.Tx) (err error) {
+			why, err = tx.Extend(ctx, run, w.c.id.Fence)
 			return err
 		})
-		return why, err
+		if tried {
+			return why, err
+		}
 	}
-	err = w.c.Store.Update(ctx, func(tx *store.Tx) error {
-		why, err = tx.Extend(ctx, run, w.c.id.Fence)
+	err = w.c.Store.TryView(ctx, func(r *store.Reader) error {
+		asked, err := r.Asked(ctx, run)
+		if err == nil && asked.Fence != w.c.id.Fence {
+			return loop.ErrLeaseLost
+		}
+		if why = asked.Cancel; asked.Paused && !w.recovers {
+			w.cancel(&stopError{storeSwitch})
+		}
 		return err
 	})
-	if err == nil {
-		w.extended = w.c.Now()
-	}
 	return why, err
 }
 
@@ -134,6 +168,9 @@ func stopped(ctx context.Context) *ending {
 	}
 	if stop, ok := errors.AsType[*stopError](context.Cause(ctx)); ok {
 		return &stop.end
+	}
+	if away, ok := errors.AsType[*awayError](context.Cause(ctx)); ok {
+		return away.ending()
 	}
 	return &ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonCanceled, detail: "pawl was asked to end"}
 }

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// counter knows what the turn under way has used. An endpoint counts by itself.
+// Without one the numbers come from the driver, and are booked on the run's account,
+// so that its caps hold there too.
+type counter struct {
+	seat  *turn.Seat
+	model string
+	told  *model.Told // nil: an endpoint counts
+
+	mu   sync.Mutex
+	last loop.Usage // that the driver has told
+}
+
+// counter makes the counter of a turn. A turn that is cut without an endpoint is
+// killed at any line of what it does.
+func (c *cycle) counter(seat *turn.Seat) *counter {
+	n := &counter{seat: seat, model: c.actor.Model}
+	if c.cutUnmetered = !seat.Metered(); c.cutUnmetered {
+		n.told = c.purse().Account().Tell(n.model)
+	}
+	return n
+}
+
+// used is what a driver calls with what was used so far.
+func (n *counter) used(ctx context.Context) func(loop.Usage) bool {
+	if n.told == nil {
+		return nil
+	}
+	return func(u loop.Usage) bool {
+		n.mu.Lock()
+		n.last = u
+		n.mu.Unlock()
+		return n.told.Used(ctx, u)
+	}
+}
+
+func (n *counter) soFar() (loop.Usage, []loop.ModelUsage) {
+	if n.told == nil {
+		return n.seat.SoFar()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.model == "" {
+		return n.last, nil
+	}
+	return n.last, []loop.ModelUsage{{Model: n.model, Usage: n.last}}
+}
+
+// end books what a turn came to in the end.
+func (n *counter) end(res agent.Result) {
+	if n.told == nil {
+		return
+	}
+	if res.Usage.Zero() {
+		res.Usage, res.Models = n.soFar()
+	}
+	if len(res.Models) == 0 {
+		res.Models = []loop.ModelUsage{{Usage: res.Usage}}
+	}
+	n.told.End(res.Models)
+}

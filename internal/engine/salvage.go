@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
+	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+// A run is always concluded, whatever became of its work. What keeps the work is
+// tried in this order: the branch or the snapshot that the run was to leave, a
+// snapshot of its copy, the newest candidate that git still has, and the copy as
+// it lies, under a name that nothing removes. c.unkept says what is not kept, and
+// where the rest is.
+
+// candidateSuffix ends the name of a snapshot that holds a candidate, because the
+// copy could not be seen. The copy may hold more.
+const candidateSuffix = "-candidate"
+
+// keepPrefix begins the name of a copy that is kept as it lies.
+const keepPrefix = "kept-"
+
+var errNoCopy = errors.New("its copy is gone")
+
+// keepCopy keeps the copy of a run because its candidate cannot be kept.
+func (c *cycle) keepCopy(ctx context.Context, why error) error {
+	if c.mayPass(ctx, why) {
+		return why
+	}
+	if c.tree == nil {
+		var err error
+		if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
+			return c.salvage(ctx, errors.Join(why, err))
+		}
+	}
+	if c.tree == nil {
+		return c.salvage(ctx, errors.Join(why, errNoCopy))
+	}
+	err := c.keep(ctx)
+	switch {
+	case errors.Is(err, workspace.ErrIncomplete):
+		return c.setAside(err)
+	case err != nil:
+		return c.salvage(ctx, errors.Join(why, err))
+	}
+	c.lose(fmt.Sprintf("what the gates saw cannot be kept (%s); the copy that it was taken from is kept instead", headline(why.Error())))
+	return nil
+}
+
+// salvage is for work of which no snapshot can be made: it keeps the newest
+// candidate, and sets the copy aside. An error means that the run cannot be
+// concluded now, and that a later try may do better.
+func (c *cycle) salvage(ctx context.Context, why error) error {
+	if c.mayPass(ctx, why) {
+		return why
+	}
+	to, err := c.setAsideUnread()
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	words := fmt.Sprintf("no snapshot of its work could be made (%s)", headline(why.Error()))
+	if c.run.Snapshot == "" {
+		if n := c.keepNewest(ctx); n > 0 {
+			words += fmt.Sprintf("; what iteration %d had done is kept in %s", n, c.run.Snapshot)
+		}
+	}
+	if to == "" {
+		words += "; nothing is left in " + c.copyPath() + ", and what was done only there is lost"
+	} else {
+		words += "; its files are kept as they lie in " + to
+	}
+	c.lose(words)
+	return nil
+}
+
+// mayPass reports whether an error may be gone when somebody tries again, without
+// anything being lost by waiting.
+func (c *cycle) mayPass(ctx context.Context, err error) bool {
+	f, ok := errors.AsType[*loop.Fault](err)
+	return ctx.Err() != nil || errors.Is(err, loop.ErrLeaseLost) || projection.DiskFull(err) || ok && f.Exit == loop.ExitMissing
+}
+
+// lose notes what could not be kept, for whoever reads of the run.
+func (c *cycle) lose(words string) {
+	c.unkept = joinWords(c.unkept, c.said.Hide(words))
+	c.said.Note("%s", c.said.Hide(words))
+}
+
+func joinWords(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+func (c *cycle) copyPath() string {
+	return c.host().CopyPath(site.TreeName(c.run.ID, site.ForAct))
+}
+
+// setAsideUnread keeps whatever lies where the copy was.
+func (c *cycle) setAsideUnread() (string, error) {
+	if tree := c.tree; tree != nil {
+		c.tree = nil
+		if err := tree.Leave(); err != nil {
+			return "", err
+		}
+		if to, err := tree.Keep(keepPrefix + c.run.ID); err == nil {
+			return to, nil
+		}
+	}
+	return c.host().Trees(c.t.Repo, sandbox.None).SetAside(site.TreeName(c.run.ID, site.ForAct), keepPrefix+c.run.ID)
+}
+
+// keepNewest puts the newest candidate that git still has under a snapshot ref, and
+// says of which iteration it is. One that adds a secret is left out.
+func (c *cycle) keepNewest(ctx context.Context) (iteration int) {
+	for _, it := range slices.Backward(c.its) {
+		if it.Candidate == "" || it.Candidate == c.run.BaseCommit {
+			continue
+		}
+		compared, err := workspace.Compare(ctx, c.t.Repo, c.run.BaseCommit, it.Candidate)
+		if err != nil || leaks(c.said.Secrets(), compared.Changes) != nil {
+			continue
+		}
+		ref := c.snapshotRef() + candidateSuffix
+		if err := c.keepAt(ctx, ref, it.Candidate); err == nil {
+			c.run.Snapshot = ref
+			return it.N
+		}
+	}
+	return 0
+}
+
+// missingCopy says that nothing is left of the copy in which a dead run worked,
+// unless it died before it had one.
+func (c *cycle) missingCopy(ctx context.Context, died loop.Phase) error {
+	worked := []loop.Phase{loop.PhaseGather, loop.PhaseVerify, loop.PhaseConclude}
+	if began := died == loop.PhaseAct && c.host().TurnBegan(c.run.ID, len(c.its)); !began && !slices.Contains(worked, died) {
+		return nil
+	}
+	return c.salvage(ctx, errNoCopy)
+}
+
+// KeptCopy is a copy of a run that was set aside as it lies, because no snapshot of
+// it could be made.
+type KeptCopy struct {
+	RunID string
+	Dir   string // that holds its files; of a layered copy those that were changed
+	When  time.Time
+}
+
+// KeptCopies lists the copies that are kept in a home of pawl's, of all
+// repositories; none without a home. Only people remove one.
+func KeptCopies(home string) ([]KeptCopy, error) {
+	if home == "" {
+		return nil, nil
+	}
+	h := site.Host{Home: home}
+	entries, err := os.ReadDir(filepath.Dir(h.CopyPath(keepPrefix)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the copies that are kept: %w", err)
+	}
+	var list []KeptCopy
+	for _, e := range entries {
+		id, kept := strings.CutPrefix(e.Name(), keepPrefix)
+		info, err := e.Info()
+		if !kept || err != nil {
+			continue
+		}
+		list = append(list, KeptCopy{RunID: id, Dir: workspace.Content(h.CopyPath(e.Name())), When: info.ModTime()})
+	}
+	return list, nil
+}
+
+// SnapshotKept makes the snapshot of a kept copy after all, and returns its ref and
+// commit. The copy stays. It is an error if what lies there can still not be
+// compared with what the run was based on.
+func (e *Engine) SnapshotKept(ctx context.Context, repo *git.Repo, run loop.Run) (ref, commit string, err error) {
+	tree, err := e.host().AdoptKept(ctx, repo, run, keepPrefix+run.ID)
+	if err != nil {
+		return "", "", err
+	}
+	ref, commit, err = snapshot(ctx, tree, snapshotPrefix+"kept/"+run.ID, run.ID, "pawl: work of run "+run.ID+" that was kept as it lies", e.Now())
+	if err = errors.Join(err, tree.Leave()); err == nil && commit == "" {
+		err = errors.New("nothing in it differs from what the run was based on")
+	}
+	return ref, commit, err
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// watched is a watcher of a run that was claimed just now, at a time that only
+// the test moves.
+type watched struct {
+	*watcher
+	ctx   context.Context
+	now   time.Time
+	store *store.Store
+	run   loop.Run
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{now: time.Now()}
+	w.store = w.open(t)
+	ctx := t.Context()
+	err := w.store.Update(ctx, func(tx *store.Tx) error {
+		err := tx.AddLoop(ctx, loop.Workspace{ID: "ws", Root: "/repo"}, loop.Loop{ID: "lp", WorkspaceID: "ws", Name: "w", Protocol: loop.ProtocolSpine})
+		if err != nil {
+			return err
+		}
+		l, err := tx.Number(ctx, "ws", loop.ProtocolSpine, "w")
+		if err != nil {
+			return err
+		}
+		w.run, err = tx.FireClaimed(ctx, loop.Run{ID: "run", LoopID: l.ID, N: l.LastN, Key: "k", Trigger: "manual", Definition: "d"}, loop.Holder{PID: 1})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{Deps: Deps{Store: w.store, Now: func() time.Time { return w.now }}}
+	c := &cycle{Engine: e, id: w.run, said: e.listen(w.run.ID), Store: w.store.Holding(w.run, w.now, nil)}
+	w.watcher = &watcher{c: c, flushed: w.now}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	t.Cleanup(func() { w.cancel(nil) })
+	return w
+}
+
+func (w *watched) open(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{
+		Database: filepath.Join(t.TempDir(), "p.db"), Now: func() time.Time { return w.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// storeGoesAway makes every call of the store fail from now on.
+func (w *watched) storeGoesAway(t *testing.T) {
+	t.Helper()
+	s := w.open(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.c.Store = s.Holding(w.run, w.now, nil)
+}
+
+func (w *watched) lease(t *testing.T) (left time.Duration) {
+	t.Helper()
+	err := w.store.View(t.Context(), func(r *store.Reader) error {
+		asked, err := r.Asked(t.Context(), w.run.ID)
+		left = asked.Lease
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// A holder has to stop before its lease has lapsed: what it started takes a
+// moment to end.
+func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
+	w := newWatched(t)
+	w.storeGoesAway(t)
+	start, last := w.now, store.Lease-store.Lease/leaveBefore
+	for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
+		w.now = start.Add(after)
+		if w.hold(w.ctx); w.ctx.Err() != nil {
+			t.Fatalf("after %s: %v, want that the run goes on", after, context.Cause(w.ctx))
+		}
+	}
+	w.now = start.Add(last)
+	w.hold(w.ctx)
+	if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
+		t.Errorf("after %s: %v, want a lost lease", last, err)
+	}
+}
+
+func TestAStoreThatComesBackInTimeGivesAWholeLease(t *testing.T) {
+	w := newWatched(t)
+	err := w.store.Update(t.Context(), func(tx *store.Tx) error { // As it is after so long.
+		_, err := tx.SQLite().ExecContext(t.Context(), `UPDATE runs SET lease_until_ms = lease_until_ms - 19000`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(19 * time.Second)
+	w.hold(w.ctx)
+	if left := w.lease(t); left < store.Lease-5*time.Second || w.ctx.Err() != nil {
+		t.Errorf("%s of the lease are left, %v, want a whole one", left, context.Cause(w.ctx))
+	}
+	if age := w.c.Store.Age(); age != 0 {
+		t.Errorf("the lease counts as %s old, want that it begins anew", age)
+	}
+}
+
+func TestALeaseIsExtendedWhenAThirdOfItIsOver(t *testing.T) {
+	w := newWatched(t)
+	shorten := func() {
+		t.Helper()
+		err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.SQLite().ExecContext(t.Context(), `UPDATE runs SET lease_until_ms = lease_until_ms - 20000`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	shorten()
+	w.now = w.now.Add(store.Lease/3 - time.Millisecond)
+	if w.hold(w.ctx); w.lease(t) > store.Lease/2 {
+		t.Error("it was extended before a third was over")
+	}
+	w.now = w.now.Add(time.Millisecond)
+	if w.hold(w.ctx); w.lease(t) < store.Lease/2 || w.ctx.Err() != nil {
+		t.Errorf("%s are left, %v, want that it was extended", w.lease(t), context.Cause(w.ctx))
+	}
+}
+
+func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
+	for name, later := range map[string]time.Duration{
+		"while it only reads": 0, "while it saves events": flushGap + time.Millisecond, "while it extends": store.Lease / 3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatched(t)
+			if w.hold(w.ctx); w.ctx.Err() != nil {
+				t.Fatal(context.Cause(w.ctx))
+			}
+			thief := loop.Holder{PID: 2}
+			err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+				_, _, err := tx.Claim(t.Context(), w.run.ID, w.run.Fence, thief, w.run.Holder)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.c.said.Note("what the old holder still says")
+			w.now = w.now.Add(later)
+			w.hold(w.ctx)
+			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
+				t.Errorf("the cause is %v, want a lost lease", err)
+			}
+			err = w.store.View(t.Context(), func(r *store.Reader) error {
+				run, err := r.Run(t.Context(), w.run.ID)
+				if run.Holder != thief || run.Fence != w.run.Fence+1 {
+					t.Errorf("the run is held by %+v with fence %d", run.Holder, run.Fence)
+				}
+				events, eventsErr := r.Events(t.Context(), w.run.ID, 0, 9)
+				if len(events) > 0 {
+					t.Errorf("the old holder wrote %+v", events)
+				}
+				return errors.Join(err, eventsErr)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
