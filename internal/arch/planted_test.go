@@ -69,6 +69,21 @@ var plantedBugs = []planted{
 		"daemon.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{
+		"no ref holds a candidate", "internal/engine/tree.go",
+		[][2]string{{"d.Hold = c.holdCandidate(len(c.its))", "d.Hold = nil"}},
+		"daemon.TestGarbageCollectedAfterACrashTakesNothingFromTheRun",
+	},
+	{
+		"a run whose copy cannot be taken up is not concluded", "internal/engine/recover.go",
+		[][2]string{{"return c.salvage(ctx, err)", "return err"}},
+		"daemon.TestARunWhoseCopyCannotBeReadIsConcludedAndSaysWhereItLies",
+	},
+	{
+		"a run whose candidate is gone is not concluded", "internal/engine/tree.go",
+		[][2]string{{"return c.keepCopy(ctx, fmt.Errorf(\"keep the candidate of run %s: %w\", c.run.ID, err))", "return fmt.Errorf(\"keep the candidate of run %s: %w\", c.run.ID, err)"}},
+		"daemon.TestARunWhoseCandidateIsGoneIsConcludedWithWhatIsLeft",
+	},
+	{
 		"instructions are read from what the agent changed", "internal/engine/guidance.go",
 		[][2]string{
 			{"if c.guidedFor == c.run.BaseCommit {", `if c.guidedFor == "" && c.run.BaseCommit == "" {`},
@@ -99,8 +114,9 @@ var plantedBugs = []planted{
 	{
 		"what one gate leaves reaches the next", "internal/site/judge.go",
 		[][2]string{
-			{"k, err := s.Copy(ctx, ForGate, commit)", "k, err := s.kept(ctx, commit)"},
-			{"if err := k.Remove(context.WithoutCancel(ctx)); err != nil {", "if ctx == nil {"},
+			{"k, err = s.Copy(ctx, gatePurposes[i], commit)", "k, err = s.kept(ctx, commit)"},
+			{"if i+1 < len(checks) && s.layered() {", "if i > len(checks) {"},
+			{"err := k.Remove(context.WithoutCancel(ctx))", "var err error"},
 			{"// GatePlace is where", "var keptCopies = map[string]*Copy{}\n\nfunc (s Site) kept(ctx context.Context, commit string) (*Copy, error) {\n\tif keptCopies[s.ID] == nil {\n\t\tk, err := s.Copy(ctx, ForGate, commit)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tkeptCopies[s.ID] = k\n\t}\n\treturn keptCopies[s.ID], nil\n}\n\n// GatePlace is where"},
 		},
 		"site.TestNoGateSeesWhatAnotherOneLeft",
@@ -188,7 +204,25 @@ var plantedBugs = []planted{
 	{
 		"a stopped process is not ended before its run is taken", "internal/engine/recover.go",
 		[][2]string{{"return r.Holder, true, e.EndHolder(ctx, r.Holder)", "return r.Holder, true, nil"}},
-		"daemon.TestStoppedAtAnyPointOfLandingNothingMovesUnrecorded",
+		"daemon.TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded",
+	},
+	{
+		"a run is taken while its stopped holder moves a branch", "internal/engine/recover.go",
+		[][2]string{
+			{"return r.Holder, true, e.EndHolder(ctx, r.Holder)", "return r.Holder, true, nil"},
+			{"\tif err := c.lockEffects(); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
+		},
+		"daemon.TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded",
+	},
+	{
+		"a branch that has moved is called failed", "internal/engine/effects.go",
+		[][2]string{{"if lookErr == nil && found.Begun {", "if lookErr == nil && found.Begun && ctx == nil {"}},
+		"daemon.TestADiskThatIsFullAtAnyWriteLosesNothing",
+	},
+	{
+		"runs are listed by the wall clock alone", "internal/control/look.go",
+		[][2]string{{"if run.Created.After(latest) {", "if !run.Created.Equal(latest) {"}},
+		"control.TestRunsOfALoopAreInOrderThoughTheClockWasSetBack",
 	},
 	{
 		"an approved command runs on any tree", "internal/engine/answer.go",
@@ -232,11 +266,6 @@ var plantedBugs = []planted{
 		"a landing writes over work of a person", "internal/git/takeover.go",
 		[][2]string{{"if !t.staged(one) || !t.vacant(one) {", "if one.path == \"\" {"}},
 		"git.TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing",
-	},
-	{
-		"effects happen in spite of the kill switch", "internal/engine/effects.go",
-		[][2]string{{"\tif end != nil {\n\t\treturn c.outcomeOf(e, e.State, loop.EffectRefused", "\tif end != nil && ctx.Err() != nil {\n\t\treturn c.outcomeOf(e, e.State, loop.EffectRefused"}},
-		"engine.TestNoEffectHappensAfterTheSwitchIsSet",
 	},
 	{
 		"anything lands without a human at L3", "internal/engine/autoland.go",
@@ -367,6 +396,186 @@ var plantedBugs = []planted{
 		"a push goes on in spite of the switch", "internal/engine/effects.go",
 		[][2]string{{"e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest", "e.Kind != \"\""}},
 		"engine.TestTheSwitchEndsAPushThatWouldNeverEnd",
+	},
+	{
+		"a switch can be set while an effect begins", "internal/store/outbox.go",
+		[][2]string{{"WHERE id = $1{share}`", "WHERE id = $1`"}},
+		"store.TestTheSwitchOfALoopAndAnEffectThatBeginsWaitForEachOther",
+	},
+	{
+		"two changes of an agent start from the same entry", "internal/store/roster.go",
+		[][2]string{{"agentByHandle+`{alone}`", "agentByHandle"}},
+		"store.TestOfTwoChangesOfAnAgentAtOnceNoneIsLost",
+	},
+	{
+		"each query of a view sees what was committed before it", "internal/store/store.go",
+		[][2]string{{"o.Isolation = sql.LevelRepeatableRead", "o.Isolation = sql.LevelReadCommitted"}},
+		"store.TestAViewSeesNothingThatIsCommittedAfterItBegan",
+	},
+	{
+		"a run that this process drives is recovered", "internal/engine/recover.go",
+		[][2]string{{"return r.Holder, !driving, nil", "return r.Holder, driving || !driving, nil"}},
+		"engine.TestRecoveryLeavesARunAloneThatThisProcessDrives",
+	},
+	{
+		"an iteration stays open when its run has ended", "internal/engine/finish.go",
+		[][2]string{{"\tc.judgeOpen(end)\n", ""}},
+		"engine.TestNoIterationStaysOpenWhenItsRunHasEnded",
+	},
+	{
+		"an attempt whose process died does not count", "internal/engine/recover.go",
+		[][2]string{{"\t\t\ts.Attempts++\n", ""}},
+		"engine.TestAnAttemptCountsWhenItsProcessDiedAndNotWhenItWasStopped",
+	},
+	{
+		"a cap on items ends no run", "internal/engine/decide.go",
+		[][2]string{{"r.MaxItems = min(r.MaxItems, int(n))", "r.MaxItems = max(r.MaxItems, int(n))"}},
+		"engine.TestABudgetOfIterationsOrItemsEndsTheWorkAndIsCharged",
+	},
+	{
+		"iterations are charged to no budget", "internal/engine/money.go",
+		[][2]string{{"Iterations: int64(c.worked)", "Iterations: 0 * int64(c.worked)"}},
+		"engine.TestABudgetOfIterationsOrItemsEndsTheWorkAndIsCharged",
+	},
+	{
+		"the day of a budget is that of the machine's zone", "internal/loop/budget.go",
+		[][2]string{{"now.UTC().Date()", "now.Date()"}},
+		"loop.TestWindowsAreThoseOfUTCWhereverAMachineIs",
+	},
+	{
+		"changes of dead runs are mixed", "internal/store/outbox.go",
+		[][2]string{{"ORDER BY r.n, c.seq", "ORDER BY c.seq, r.n"}},
+		"store.TestChangesOfSeveralRunsArePendingInTheOrderOfTheRuns",
+	},
+	{
+		"a person's edit is undone by changes that were written before it", "internal/projection/write.go",
+		[][2]string{{"if p.RunID != w.run || p.RunID == run.ID {", "if p.RunID != \"\" {"}},
+		"projection.TestWhatTwoDeadRunsRecordedIsWrittenWholeInOrderAndOnce",
+	},
+	{
+		"a self-test counts on another kernel", "internal/sandbox/identity_linux.go",
+		[][2]string{{"[]string{boot, release,", "[]string{boot,"}},
+		"sandbox.TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly",
+	},
+	{
+		"a self-test counts for another binary", "internal/sandbox/identity_linux.go",
+		[][2]string{{"strconv.Itoa(uid), binary}", "strconv.Itoa(uid)}"}},
+		"sandbox.TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly",
+	},
+	{
+		"a file that was written in the tick of the seal is not read", "internal/workspace/mark.go",
+		[][2]string{{"m.stamp.changed < now", "m.stamp.changed <= now"}},
+		"workspace.TestAMarkOfTheTickOfItsSealProvesNothing",
+	},
+	{
+		"a file of a loop's memory gets its name before its content is on the disk", "internal/projection/apply.go",
+		[][2]string{{"err = beforeSync.Hit(ctx)\n\t}\n\tif err == nil {\n\t\terr = durable.File(file)", "err = beforeSync.Hit(ctx)"}},
+		"projection.TestEveryChangeIsOnTheDiskBeforeItCountsAsWritten",
+	},
+	{
+		"a rename in a loop's memory may be lost", "internal/projection/apply.go",
+		[][2]string{{"return durable.FolderIn(root, dir)", "return nil"}},
+		"projection.TestEveryChangeIsOnTheDiskBeforeItCountsAsWritten",
+	},
+	{
+		"nothing is ever synced", "internal/durable/durable.go",
+		[][2]string{{"return f.Sync()", "return nil"}},
+		"durable.TestASyncAsksTheSystem",
+	},
+	{
+		"a commit may be lost", "internal/store/open.go",
+		[][2]string{{"synchronous(FULL)", "synchronous(NORMAL)"}},
+		"store.TestACommitIsOnTheDiskWhenItReturns",
+	},
+	{
+		"a run log that is written anew may be lost", "internal/control/runlog.go",
+		[][2]string{{"return durable.FolderIn(root, path.Dir(l.Path))", "return nil"}},
+		"control.TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName",
+	},
+	{
+		"an entry of the audit chain need not follow the one before it", "internal/store/audit.go",
+		[][2]string{{"case l.Prev != prev:", "case l.Prev != prev && l.Body == \"\":"}},
+		"store.TestAnEntryThatWasWrittenAnewWithItsOwnHashIsSeenBehindIt",
+	},
+	{
+		"the kind of an entry is not in its hash", "internal/store/audit.go",
+		[][2]string{{"[]any{l.Chain, l.Seq, millis(l.At), l.Kind, l.RunID, l.Body, l.Prev}", "[]any{l.Chain, l.Seq, millis(l.At), l.RunID, l.Body, l.Prev}"}},
+		"store.TestEveryFieldOfAnEntryIsInItsHash",
+	},
+	{
+		"the limit of changed bytes counts each file alone", "internal/policy/change.go",
+		[][2]string{{"size > limits.Bytes-total {", "size > limits.Bytes {"}},
+		"policy.TestAttack019ACandidateOverTheLimitsIsRefused",
+	},
+	{
+		"a quoted path of an object store is taken as it stands", "internal/git/hazard/files.go",
+		[][2]string{{"case !inside || line[0] == '\"':", "case !inside:"}},
+		"git.TestAttack038ObjectsAndHistoryFromElsewhereAreRefused",
+	},
+	{
+		"a program in the address for pushes is ordinary", "internal/git/hazard/keys.go",
+		[][2]string{{"(key == \"remote.url\" || key == \"remote.pushurl\")", "key == \"remote.url\""}},
+		"git/hazard.TestAnAddressThatNamesAProgramIsFoundWhereverItIsAnAddress",
+	},
+	{
+		"Pwd= in a connection string is no password", "internal/redact/environ.go",
+		[][2]string{{"{\"password=\", \"pwd=\"}", "{\"password=\"}"}},
+		"redact.TestPasswordsInsideOfValuesAreTaken",
+	},
+	{
+		"a switch that cannot be read is not set", "internal/engine/switches.go",
+		[][2]string{{"case !errors.Is(err, fs.ErrNotExist):", "case !errors.Is(err, fs.ErrNotExist) && rel == \"\":"}},
+		"engine.TestASwitchThatCannotBeReadIsSet",
+	},
+	{
+		"a lease is taken before its end", "internal/store/runs.go",
+		[][2]string{{"lease_until_ms < {now} OR holder", "lease_until_ms < {now} + 2000 OR holder"}},
+		"store.TestALeaseIsTakenASecondAfterItsEndAndNotASecondBefore",
+	},
+	{
+		"the watcher does not see that the fence has moved", "internal/engine/watch.go",
+		[][2]string{{"if err == nil && asked.Fence != w.c.id.Fence {", "if err == nil && asked.Fence < 0 {"}},
+		"engine.TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook",
+	},
+	{
+		"a run outlives its lease while the store is away", "internal/engine/watch.go",
+		[][2]string{{"w.c.Store.Left() <= w.c.Store.Lease()/leaveBefore:", "w.c.Store.Left() <= -w.c.Store.Lease():"}},
+		"engine.TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver",
+	},
+	{
+		"a tree goes although no snapshot of it could be written", "internal/engine/finish.go",
+		[][2]string{{"\tif err != nil {\n\t\treturn fmt.Errorf(\"the work of run", "\tif err != nil && c.tree == nil {\n\t\treturn fmt.Errorf(\"the work of run"}},
+		"engine.TestWorkOfWhichNoSnapshotCanBeWrittenStaysInItsTree",
+	},
+	{
+		"a file over the limit is forgotten behind a long list of problems", "internal/workspace/judge.go",
+		[][2]string{{"if !rule.overLimit() {", "if rule != \"\" {"}},
+		"workspace.TestASnapshotWithoutALargeFileIsNeverTakenForAWholeOne",
+	},
+	{
+		"a commit that nobody acknowledged is repeated", "internal/store/holding.go",
+		[][2]string{{"return lease == c.lease, nil", "return lease == c.lease-1, nil"}},
+		"store.TestACommitThatNobodyAcknowledgedIsLookedUpAndNeverRepeated",
+	},
+	{
+		"nobody waits for a database that is away", "internal/store/holding.go",
+		[][2]string{{"if !away(err) && !victim(err) || ctx.Err() != nil {", "if !victim(err) || ctx.Err() != nil {"}},
+		"store.TestAHolderWaitsForADatabaseThatIsAway",
+	},
+	{
+		"a store that was deleted is written to", "internal/store/gone.go",
+		[][2]string{{"if s.file == nil {", "if s.file == nil || s.w != nil {"}},
+		"store.TestAStoreThatIsGoneIsNoticedAtOnceAndNamed",
+	},
+	{
+		"what a turn used is forgotten with what failed after it", "internal/engine/live.go",
+		[][2]string{{"c.withNoted(slices.Clone(saved))", "slices.Clone(saved)"}},
+		"engine.TestWhatAnAgentUsedIsNotLostWithWhatFailedAfterIt",
+	},
+	{
+		"no cap binds a program without an endpoint", "internal/engine/counter.go",
+		[][2]string{{"return n.told.Used(ctx, u)", "return n.told.Used(ctx, loop.Usage{})"}},
+		"engine.TestTheCapOfAProgramWithoutAnEndpointIsThatOfTheWholeRun",
 	},
 }
 
