@@ -125,7 +125,7 @@ func TestAttack113AnAgentAnswersNothing(t *testing.T) {
 	if status != loop.ExitRefused || !strings.Contains(out, "run_elsewhere") {
 		t.Errorf("approve = %d, %q", status, out)
 	}
-	if status, out := w.pawl(nil, "approve", "fix"); status != loop.ExitOK || w.git("rev-parse", "main") == tip {
+	if status, out := w.pawl(nil, "approve", "fix", "--yes"); status != loop.ExitOK || w.git("rev-parse", "main") == tip {
 		t.Errorf("a person's approve = %d, and main is %s\n%s", status, w.git("rev-parse", "main"), out)
 	}
 }

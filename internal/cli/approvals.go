@@ -78,7 +78,7 @@ func (a *app) printApproval(v control.ApprovalView) error {
 		return a.printJSON(v)
 	}
 	p, s := printer{w: a.Out}, a.style()
-	p.line("%s  %s  %s", s.bold(v.ID), cleanLine(v.Run), v.State)
+	p.line("%s", joined("  ", s.bold(v.ID), cleanLine(v.Run), string(v.State)))
 	p.field("  ", "on yes", v.Does)
 	p.said("  ", "it says", v.Action.Why)
 	p.field("  ", "change", changeOf(v))

@@ -22,17 +22,19 @@ func (a *app) cmdApprove() *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
 		Use: "approve ID|RUN|LOOP", Short: "Say yes to what waits for you, and do it", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
-		Long: `Say yes to one question, once, and carry it out. What exactly will happen is shown before; on a terminal you are
-asked again unless --yes is given. An answer binds to the action, the tree and the definition: if any of them moved
-since, nothing is done and the question is void. If the base moved, the change is made again there, gated, and asked anew.
+		Long: `Say yes to one question, once, and carry it out. What exactly will happen is shown before, and on a terminal you are
+asked again. Without a terminal --yes is required: piped text is not an answer. An answer binds to the action, the tree and
+the definition: if any of them moved since, nothing is done and the question is void. If the base moved, nothing lands: the
+change is made again there and gated, a new question is asked, and the command exits with 13.
 
 A second answer exits with 16 and says who was first.`,
-		Example: "  pawl approvals\n  pawl approve ap_06c… --note 'read the diff'\n  pawl approve keep-tests-green#3\n  pawl approve keep-tests-green   # its newest open question",
+		Example: "  pawl approvals\n  pawl approve ap_06c… --note 'read the diff'\n  pawl approve keep-tests-green#3 --yes\n  pawl approve keep-tests-green   # its newest open question",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answering(cmd.Context(), args[0], o, true)
 		},
 	}
 	o.flags(cmd)
+	yesFlag(cmd, &o.yes)
 	return cmd
 }
 
@@ -56,13 +58,14 @@ func (a *app) cmdLand() *cobra.Command {
 		Use: "land RUN", Short: "Land the gated proposal of a run", Args: exactly(1), ValidArgsFunction: a.completeLoops,
 		Long: `Land what a run proposed, exactly the tree that its gates passed, on the branch that it started from: by a
 fast-forward, with --merge by a merge commit, or with --pr as a pull request through gh. It is an approval that is asked
-and answered at once, with the same checks.`,
-		Example: "  pawl land keep-tests-green#3\n  pawl land keep-tests-green --merge",
+and answered at once, with the same checks, and without a terminal --yes is required.`,
+		Example: "  pawl land keep-tests-green#3\n  pawl land keep-tests-green --merge --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.landing(cmd.Context(), args[0], o)
 		},
 	}
 	o.flags(cmd)
+	yesFlag(cmd, &o.yes)
 	cmd.Flags().BoolVar(&o.Merge, "merge", false, "with a merge commit instead of a fast-forward")
 	var pr bool
 	cmd.Flags().BoolVar(&pr, "pr", false, "push the branch and open a pull request instead")
@@ -77,7 +80,6 @@ and answered at once, with the same checks.`,
 func (o *answerOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.by, "by", "", "`who` answers (default: $USER)")
 	cmd.Flags().StringVar(&o.note, "note", "", "why, for the record")
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask again")
 }
 
 // answering shows what it is about and then answers it.
@@ -90,14 +92,6 @@ func (a *app) answering(ctx context.Context, ref string, o answerOptions, yes bo
 		if err != nil {
 			return err
 		}
-		if yes && !a.json {
-			if err := a.printApproval(v); err != nil {
-				return err
-			}
-		}
-		if yes && a.asks() && !o.yes && !a.confirm("Do this?") {
-			return &loop.Fault{Exit: loop.ExitWaiting, What: "nothing was done; " + v.ID + " stays open", Fix: "pawl approve " + v.ID + ", or pawl reject " + v.ID}
-		}
 		if !yes {
 			v, err := s.Reject(ctx, v.ID, a.answerBy(o))
 			if err != nil {
@@ -105,11 +99,10 @@ func (a *app) answering(ctx context.Context, ref string, o answerOptions, yes bo
 			}
 			return a.printApproval(v)
 		}
-		view, err := s.Approve(ctx, v.ID, a.answerBy(o))
-		if err != nil {
+		if err := a.agreed(v, o, "pawl approve "+v.ID); err != nil {
 			return err
 		}
-		return a.account(view)
+		return a.carriedOut(s.Approve(ctx, v.ID, a.answerBy(o)))
 	})
 }
 
@@ -118,12 +111,37 @@ func (a *app) landing(ctx context.Context, ref string, o answerOptions) error {
 		return err
 	}
 	return a.writing(ctx, nil, func(s *control.Service) error {
-		view, err := s.Land(ctx, ref, o.LandRequest, a.answerBy(o))
+		v, err := s.Landing(ctx, ref, o.LandRequest)
 		if err != nil {
 			return err
 		}
-		return a.account(view)
+		if err := a.agreed(v, o, v.LandCommand()); err != nil {
+			return err
+		}
+		return a.carriedOut(s.Land(ctx, v, a.answerBy(o)))
 	})
+}
+
+// agreed shows what a yes does and asks for it.
+func (a *app) agreed(v control.ApprovalView, o answerOptions, command string) error {
+	if !a.json {
+		if err := a.printApproval(v); err != nil {
+			return err
+		}
+	}
+	return a.consent(o.yes, v.Does, command)
+}
+
+// carriedOut prints the run that a yes fired. One that landed nothing, because the
+// base moved, comes with the error that says so.
+func (a *app) carriedOut(view control.RunView, err error) error {
+	if view.ID == "" {
+		return err
+	}
+	if printed := a.account(view); printed != nil {
+		return printed
+	}
+	return err
 }
 
 // human refuses the answers of agents: what runs inside of a run knows its id.

@@ -179,16 +179,21 @@ chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" +
 }
 
 func (a *app) cmdAuditLog() *cobra.Command {
-	rewrite := false
+	rewrite, yes := false, false
 	cmd := &cobra.Command{
 		Use: "log LOOP", Short: "Print the run log as the audit chain has it, or write it anew",
 		Args: exactly(1), ValidArgsFunction: a.completeLoops,
 		Long: `Print run-log.md as the loop's audit chain has it: exactly the bytes that its runs would have written.
 
 With --rewrite the file is written anew, and the old one is kept beside it. Lines from before the chain
-began are taken over as they are. It is refused while a run of the loop is live, and for a broken chain.`,
+began are taken over as they are. It is refused while a run of the loop is live, and for a broken chain.
+Without a terminal --rewrite requires --yes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rewrite {
+				command := "pawl audit log " + args[0] + " --rewrite"
+				if err := a.consent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
+					return err
+				}
 				return a.writing(cmd.Context(), nil, func(s *control.Service) error {
 					l, err := s.RewriteLog(cmd.Context(), args[0])
 					if err != nil {
@@ -211,6 +216,7 @@ began are taken over as they are. It is refused while a run of the loop is live,
 		},
 	}
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "write the file anew")
+	yesFlag(cmd, &yes)
 	return cmd
 }
 

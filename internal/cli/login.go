@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func (a *app) cmdAgentLogin() *cobra.Command {
@@ -59,7 +58,7 @@ that was in the file is kept, so a second swap undoes the first. Without a termi
 			return a.logins(cmd.Context(), false, func(l control.Logins) error { return a.swapLogin(cmd.Context(), l, args[0], yes) })
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
+	yesFlag(cmd, &yes)
 	return cmd
 }
 
@@ -68,13 +67,7 @@ func (a *app) swapLogin(ctx context.Context, l control.Logins, name string, yes 
 	if err != nil {
 		return err
 	}
-	if !yes && !a.asks() {
-		return &loop.Fault{
-			Exit: loop.ExitUsage, What: "this replaces " + k.From, Why: "there is no terminal on which you could be asked",
-			Fix: "pawl agent login swap " + k.ID + " --yes",
-		}
-	}
-	if !yes {
+	if !yes && !a.json {
 		p := printer{w: a.Out}
 		p.field("  ", "login", cleanLine(k.ID))
 		p.field("  ", "into", cleanLine(k.From))
@@ -82,9 +75,9 @@ func (a *app) swapLogin(ctx context.Context, l control.Logins, name string, yes 
 		if p.err != nil {
 			return p.err
 		}
-		if !a.confirm("Put it there, and keep the one that is there?") {
-			return &loop.Fault{Exit: loop.ExitWaiting, What: "nothing was done", Fix: "pawl agent login swap " + k.ID}
-		}
+	}
+	if err := a.consent(yes, "replaces "+k.From+" and keeps the login that is there", "pawl agent login swap "+k.ID); err != nil {
+		return err
 	}
 	s, err := l.Swap(ctx, k.ID, a.answerBy(answerOptions{}).By)
 	if err != nil {

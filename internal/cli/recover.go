@@ -204,14 +204,19 @@ func (a *app) cmdRecoverShow() *cobra.Command {
 }
 
 func (a *app) cmdRecoverRestore() *cobra.Command {
-	branch := ""
+	branch, yes := "", false
 	cmd := &cobra.Command{
 		Use: "restore REF|RUN", Short: "Put a snapshot on a new branch", Args: exactly(1),
 		Long: `Put a snapshot on a new branch. No branch that exists is moved, and neither the checkout nor the
-snapshot is touched. Of work in pawl's home of which no snapshot could be made, it tries again to make one.`,
+snapshot is touched. Of work in pawl's home of which no snapshot could be made, it tries again to make one.
+Without a terminal --yes is required.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if branch == "" {
 				return usage(cmd, "which branch? Name a new one with --branch")
+			}
+			command := "pawl recover restore " + args[0] + " --branch " + branch
+			if err := a.consent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
+				return err
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
 				r, err := s.Restore(cmd.Context(), args[0], branch)
@@ -227,11 +232,12 @@ snapshot is touched. Of work in pawl's home of which no snapshot could be made, 
 		},
 	}
 	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch")
+	yesFlag(cmd, &yes)
 	return cmd
 }
 
 func (a *app) cmdRecoverPrune() *cobra.Command {
-	older, dry := "14d", false
+	older, dry, yes := "14d", false, false
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Remove snapshots and packed histories that nothing needs any more", Args: exactly(0),
 		Long: `Remove the refs of snapshots whose steps were all done or dropped so long ago, and pack the others. A
@@ -240,11 +246,16 @@ of this store made. Each removal is an entry of the loop's audit chain, with the
 collects it, ` + "`git branch NAME COMMIT`" + ` brings it back.
 
 It also removes the packed histories (doctor --live says their size) that no run has used for so long, or
-whose repository is gone. A run that needs one packs it again.`,
+whose repository is gone. A run that needs one packs it again. Without a terminal --yes is required, except
+with --dry-run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			age, ok := age(older)
 			if !ok {
 				return &loop.Fault{Exit: loop.ExitUsage, What: "--older-than " + quote(older), Fix: "write a time like 14d, 36h or 0s"}
+			}
+			does := "removes what was settled or last used at least " + older + " ago"
+			if err := a.consent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
+				return err
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
 				p, err := s.Prune(cmd.Context(), age, dry)
@@ -260,6 +271,7 @@ whose repository is gone. A run that needs one packs it again.`,
 	}
 	cmd.Flags().StringVar(&older, "older-than", older, "keep what was settled or used less than this `time` ago")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	yesFlag(cmd, &yes)
 	return cmd
 }
 

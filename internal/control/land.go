@@ -16,8 +16,8 @@ import (
 // it returns. An answer counts once. What cannot be done now (the kill switch
 // is set, the checkout has work on the same files) is refused before the
 // answer is used up; a question that no longer means what it said is made
-// void. A base that moved gives a new proposal, gated there, and a new
-// question.
+// void. If the base moved, the run makes a new proposal there, gated, with a new
+// question, and comes with a *loop.Fault that exits with 13: nothing has landed.
 func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunView, error) {
 	v, err := s.Approval(ctx, ref)
 	if err != nil {
@@ -38,12 +38,31 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunV
 		if again {
 			plan.Firing = engine.Again(v.ID)
 			plan.Firing.Overrides = v.run.Overrides
-			return s.Start(ctx, plan)
+			return s.remake(ctx, plan, v)
 		}
 	}
 	plan.Firing = engine.Yes(v.ID, by)
 	plan.Firing.Overrides = v.run.Overrides
 	return s.Start(ctx, plan)
+}
+
+// remake makes a proposal again on a base that moved. Its run comes with an error:
+// nothing has landed, and the new proposal waits for an answer of its own.
+func (s *Service) remake(ctx context.Context, p Plan, v ApprovalView) (RunView, error) {
+	view, err := s.Start(ctx, p)
+	if err != nil || view.Outcome != loop.OutcomeProposed {
+		return view, err
+	}
+	run := fmt.Sprintf("%s#%d", view.Loop, view.N)
+	f := &loop.Fault{
+		Exit: loop.ExitWaiting, What: "approve " + v.ID + ": nothing has landed",
+		Why: fmt.Sprintf("%s moved after the gates of %s ran; %s makes the same change on top of it and passes the gates", v.Action.Base, v.Run, run),
+		Fix: "pawl approve " + run,
+	}
+	if view.Answer != loop.ApprovalOpen {
+		f.Fix = Next(view)
+	}
+	return view, f
 }
 
 // first prefers who answered meanwhile to what his answer has changed since.
@@ -178,27 +197,37 @@ type LandRequest struct {
 	Via   string
 }
 
-// Land is Ask and Approve in one for a person who needs no question: the
-// newest proposal of a run, bound to exactly what is there now.
-func (s *Service) Land(ctx context.Context, ref string, r LandRequest, by loop.Answer) (RunView, error) {
+// Landing is the question whether to land the newest proposal of a run, bound to
+// exactly what is there now. Nobody is asked it yet, so it has no id.
+func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (ApprovalView, error) {
 	run, err := s.runOf(ctx, ref)
 	if err != nil {
-		return RunView{}, err
+		return ApprovalView{}, err
 	}
 	if run, err = s.proposer(ctx, run); err != nil {
-		return RunView{}, err
+		return ApprovalView{}, err
 	}
 	if err := s.landedBefore(ctx, run); err != nil {
-		return RunView{}, err
+		return ApprovalView{}, err
 	}
 	a, err := s.landing(ctx, run, r)
 	if err != nil {
-		return RunView{}, err
+		return ApprovalView{}, err
 	}
 	if err := s.heldBy(ctx, run, a.Action); err != nil {
-		return RunView{}, err
+		return ApprovalView{}, err
 	}
-	err = s.Store.Update(ctx, func(tx *store.Tx) error {
+	return s.approvalView(ctx, a)
+}
+
+// LandCommand is the command that lands what the view is about.
+func (v ApprovalView) LandCommand() string { return engine.LandAgain(v.approval, v.Run) }
+
+// Land asks a question that Landing returned, and says yes to it.
+func (s *Service) Land(ctx context.Context, v ApprovalView, by loop.Answer) (RunView, error) {
+	a := v.approval
+	a.ID, a.State = s.NewID("ap"), loop.ApprovalOpen
+	err := s.Store.Update(ctx, func(tx *store.Tx) error {
 		if _, err := tx.VoidApprovals(ctx, a.LoopID, "", "landed by hand instead", loop.ActionLand, loop.ActionPullRequest); err != nil {
 			return err
 		}
@@ -345,7 +374,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	}
 	now := s.Now().UTC()
 	a := loop.Approval{
-		ID: s.NewID("ap"), LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(), State: loop.ApprovalOpen,
+		LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(),
 		Action: loop.Action{
 			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote, Flags: flags,
 		},

@@ -333,7 +333,11 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 		t.Errorf("next = %q, %v", Next(view), err)
 	}
 	// The name of the loop means its newest run, which was to land the other.
-	landed, err := r.Land(t.Context(), "fix", LandRequest{}, loop.Answer{By: "Ada", From: "test"})
+	question, err := r.Landing(t.Context(), "fix", LandRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	landed, err := r.Land(t.Context(), question, loop.Answer{By: "Ada", From: "test"})
 	if err != nil || landed.Outcome != loop.OutcomeLanded {
 		t.Fatalf("land = %s (%s), %v", landed.Outcome, landed.Detail, err)
 	}

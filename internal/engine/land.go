@@ -192,6 +192,9 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if err != nil {
 		return ending{}, err
 	}
+	if end.outcome != loop.OutcomeProposed {
+		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, short(c.run.BaseCommit), end.detail)
+	}
 	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
