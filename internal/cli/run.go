@@ -23,7 +23,8 @@ func (a *app) cmdRun() *cobra.Command {
 		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
 		Long: `Run a loop once, in the foreground and live.
 
-With --until no file is needed: the agent repairs until the command passes, on a branch of its own.`,
+With --until no file is needed: the agent repairs until the command passes, on a branch of its own. If the command
+passes already there is nothing to do, and no run is made.`,
 		Example: `  pawl run keep-tests-green
   pawl run ci-watch --request "look at the flaky test" --iterations 2
   pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'
@@ -162,6 +163,10 @@ func (a *app) account(v control.RunView) error {
 
 func (a *app) closing(v control.RunView) error {
 	p := printer{w: a.Out}
+	if v.ID == "" {
+		p.line("– %s", cleanLine(v.Detail))
+		return p.err
+	}
 	p.line("")
 	p.line("%s  %s", a.style().result(v.Outcome, v.Reason, v.State), a.style().bold(runName(v)))
 	if v.Outcome.Success() {

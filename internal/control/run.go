@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
@@ -33,6 +34,8 @@ type RunRequest struct {
 	Overrides loop.Overrides
 }
 
+const triggerManual = "manual"
+
 // Plan is a run that has been checked and not started.
 type Plan struct {
 	Target   engine.Target
@@ -49,7 +52,7 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
-	p := Plan{Firing: engine.Firing{Trigger: "manual", Request: r.Request, Overrides: r.Overrides}}
+	p := Plan{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),
@@ -274,14 +277,51 @@ func isWord(s string) bool {
 	return s != "" && strings.Trim(s, letters) == ""
 }
 
-// Start carries out a prepared run and blocks until it has ended.
+// Start carries out a prepared run and blocks until it has ended. A loop whose
+// only goal is that a command passes is not run if it passes already: then the
+// view has no id.
 func (s *Service) Start(ctx context.Context, p Plan) (RunView, error) {
+	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
+		passes, err := s.passes(ctx, &p)
+		if err != nil {
+			return RunView{}, err
+		}
+		if passes {
+			return RunView{
+				Schema: "pawl.run/v1", Loop: p.Target.Loop.Name, Protocol: p.Target.Loop.Protocol, Iterations: []IterationView{},
+				Outcome: loop.OutcomeQuiet, Reason: loop.ReasonSensedNothing, Detail: "`" + p.Target.Definition.Verify + "` already passes; nothing to do",
+			}, nil
+		}
+	}
 	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
 	if err != nil {
 		return RunView{}, err
 	}
 	// Whoever interrupted the run wants to see how it ended.
 	return s.Run(context.WithoutCancel(ctx), run.ID)
+}
+
+// passes tries the command that has to pass on the base, and keeps what it said
+// for the run.
+func (s *Service) passes(ctx context.Context, p *Plan) (bool, error) {
+	if engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
+		return false, nil // The engine says so.
+	}
+	t := p.Target
+	t.Definition = p.Firing.Overrides.Apply(t.Definition)
+	base, err := s.repo.Base(ctx, t.Definition.Base)
+	if err != nil {
+		return false, err
+	}
+	defer waiting.For(ctx, "the command to be tried on the base", nil)()
+	results, err := s.Engine.TryGates(ctx, t, nil)
+	if err != nil {
+		return false, err
+	}
+	if verify := results[0]; verify.Exit != 0 && !gate.Missing(verify) {
+		p.Firing.Tried = engine.Tried{Commit: base.Commit, Verify: verify}
+	}
+	return !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }), nil
 }
 
 // Recover concludes what dead processes left in this workspace, and closes

@@ -121,6 +121,14 @@ type Firing struct {
 	Approval  string       // id of the approval whose answer fires the run
 	Answer    *loop.Answer // given to Approval by the transaction that fires the run: both happen, or neither; nil: it was given before
 	Rebase    string       // id of the void approval whose proposal is to be made again, because its base moved
+	Tried     Tried        // the run does not do again what was tried before it
+}
+
+// Tried is what verify said of a commit before a run began. The zero Tried is
+// about no commit.
+type Tried struct {
+	Commit string
+	Verify loop.GateResult
 }
 
 // Run fires one run of the target and takes it through the cycle. It blocks
