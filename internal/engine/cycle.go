@@ -32,6 +32,7 @@ type cycle struct {
 	def     loop.Definition // as pinned by the run: overrides applied
 	session Session
 	sensed  Sensed
+	found   string // what the sources said, without the answer that the run was fired for
 	started time.Time
 
 	steps    map[string]loop.Step // rows by key, as this run knows them

@@ -16,7 +16,7 @@ import (
 const EventConsidered = "considered"
 
 // decide asks the protocol for candidates and plan for one of them.
-func (c *cycle) decide() plan.Decision {
+func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	c.enter(loop.PhaseDecide)
 	now := c.Now()
 	s := plan.Snapshot{
@@ -30,6 +30,12 @@ func (c *cycle) decide() plan.Decision {
 			cand.Step = row
 		}
 		cand.Answered = c.answered[cand.Step.Key]
+		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
+			if err := c.base(ctx); err != nil {
+				return plan.Decision{}, err
+			}
+			cand.Inputs = loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.found}.Digest()
+		}
 		s.Candidates = append(s.Candidates, cand)
 	}
 	d := plan.Next(s, now)
@@ -38,7 +44,7 @@ func (c *cycle) decide() plan.Decision {
 		panic("engine: reasons do not marshal: " + err.Error())
 	}
 	c.said.Emit(EventConsidered, string(body))
-	return d
+	return d, nil
 }
 
 // noChoice says how a run ends that has nothing (more) to work on.
@@ -65,9 +71,6 @@ func (c *cycle) noChoice(d plan.Decision) ending {
 // intend makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
 func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
-	if err := c.base(ctx); err != nil {
-		return Brief{}, err
-	}
 	if err := c.purse().Open(ctx); err != nil {
 		return Brief{}, err
 	}
@@ -77,6 +80,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	}
 	step := d.Choice.Step
 	step.LoopID, step.State, step.RunID = c.run.LoopID, loop.StepClaimed, c.run.ID
+	step.Inputs = d.Choice.Inputs
 	if step.ID == "" {
 		step.ID = stepID(c.run.LoopID, step.Key)
 	}

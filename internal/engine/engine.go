@@ -258,7 +258,10 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		}
 	}
 	for {
-		d := c.decide()
+		d, err := c.decide(ctx)
+		if err != nil {
+			return ending{}, err
+		}
 		if d.Choice == nil {
 			return c.noChoice(d), nil
 		}

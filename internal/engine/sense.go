@@ -47,6 +47,7 @@ func (c *cycle) sense(ctx context.Context) (*ending, error) {
 	if deciding > 0 && quiet == deciding {
 		c.sensed.Nothing = loop.ReasonSensedNothing
 	}
+	c.found = c.sensedText()
 	return c.senseAnswer(ctx)
 }
 

@@ -23,6 +23,7 @@ func TestAPassWithoutAGateOrWithoutAChangeSaysSo(t *testing.T) {
 	}{
 		"a gate and a change":       {"true", `{}`, true, loop.OutcomeProposed, loop.ReasonGatesPass},
 		"no gate":                   {"", `{}`, true, loop.OutcomeProposed, loop.ReasonNoGate},
+		"no gate and no change":     {"", noChange, false, loop.OutcomeDone, loop.ReasonNoChange},
 		"no change":                 {"true", noChange, false, loop.OutcomeDone, loop.ReasonNoChange},
 		"no change, and it is red":  {"false", noChange, false, loop.OutcomeFailed, loop.ReasonGateFailed},
 		"a change that makes it so": {"false", `{}`, true, loop.OutcomeFailed, loop.ReasonGateFailed},

@@ -152,10 +152,10 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
-	case len(gate.Checks(c.def)) == 0:
-		a.Reason = loop.ReasonNoGate
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
+	case len(gate.Checks(c.def)) == 0:
+		a.Reason = loop.ReasonNoGate
 	}
 	return a, err
 }

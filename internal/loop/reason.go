@@ -15,6 +15,7 @@ const (
 	ReasonStepClaimed   Reason = "claimed"         // another run works on it
 	ReasonNotEligible   Reason = "not_eligible"    // the protocol's own rule; see the detail
 	ReasonSensedNothing Reason = "sensed_nothing"  // the sense command said that there is nothing to do
+	ReasonUnchanged     Reason = "unchanged"       // it needed no change, and its inputs are still the same
 	ReasonTriedThisRun  Reason = "tried_this_run"  // settled earlier in this run
 	ReasonNoCandidates  Reason = "no_candidates"   // the memory holds nothing to do
 	ReasonAllDropped    Reason = "all_dropped"     // every candidate was dropped; each says why

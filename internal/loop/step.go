@@ -33,7 +33,22 @@ type Step struct {
 	Feedback  string `json:"feedback,omitempty"`  // what the last attempt ended with
 	RunID     string `json:"run_id,omitempty"`    // the run that claims it
 
+	// Inputs is the digest of what the step was last worked on. A step that is done
+	// or escalated with it is worked again when its inputs have changed; without it,
+	// only when its protocol says so.
+	Inputs string `json:"inputs,omitempty"`
+
 	Updated time.Time `json:"updated"`
+}
+
+// Afresh is the step as if it were seen for the first time. Of an escalated one
+// the feedback stays: what had failed is still worth reading.
+func (s Step) Afresh() Step {
+	fresh := Step{ID: s.ID, LoopID: s.LoopID, Key: s.Key, Kind: s.Kind, Title: s.Title, State: StepOpen}
+	if s.State == StepEscalated {
+		fresh.Feedback = s.Feedback
+	}
+	return fresh
 }
 
 // Iteration is one step worked once. The five texts are the trace that users

@@ -68,8 +68,27 @@ func reasons(d plan.Decision) map[string]loop.Reason {
 // the whole decision.
 var nextReasons = []loop.Reason{
 	loop.ReasonChosen, loop.ReasonOutranked, loop.ReasonStepDone, loop.ReasonStepWaiting, loop.ReasonStepEscalated, loop.ReasonStepBackoff,
-	loop.ReasonStepClaimed, loop.ReasonNotEligible, loop.ReasonSensedNothing, loop.ReasonTriedThisRun, loop.ReasonNoCandidates,
+	loop.ReasonStepClaimed, loop.ReasonNotEligible, loop.ReasonSensedNothing, loop.ReasonTriedThisRun, loop.ReasonNoCandidates, loop.ReasonUnchanged,
 	loop.ReasonAllDropped, loop.ReasonMaxItems, loop.ReasonMaxIterations, loop.ReasonWallClock, loop.ReasonBudgetTokens,
+}
+
+// settled is a step that was settled with the inputs "same", and has these now.
+func settled(state loop.StepState, inputs string) plan.Candidate {
+	return with(work("s", state), func(c *plan.Candidate) { c.Step.Inputs, c.Step.Streak, c.Inputs = "same", 2, inputs })
+}
+
+func TestASettledStepWithOtherInputsStartsAfresh(t *testing.T) {
+	for state, feedback := range map[loop.StepState]string{loop.StepDone: "", loop.StepEscalated: "it was too hard"} {
+		c := with(settled(state, "changed"), func(c *plan.Candidate) { c.Step.Feedback, c.Step.Attempts = feedback, 3 })
+		d := plan.Next(snapshot(c), noon)
+		want := &plan.Choice{
+			Step: loop.Step{Key: "s", Title: "s", Kind: loop.StepWork, State: loop.StepOpen, Feedback: feedback}, Reason: loop.ReasonChosen, Detail: "first in order",
+			Inputs: "changed",
+		}
+		if diff := cmp.Diff(want, d.Choice); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", state, diff)
+		}
+	}
 }
 
 func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
@@ -102,6 +121,17 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 				"odd": loop.ReasonNotEligible, "blocked": loop.ReasonStepBackoff, "claimed": loop.ReasonStepClaimed,
 			},
 			loop.ReasonAllDropped,
+		},
+		"a step that needed no change rests while its inputs are the same": {
+			snapshot(settled(loop.StepDone, "same"), with(work("w", loop.StepOpen), func(c *plan.Candidate) { c.Drop = loop.ReasonNotEligible })),
+			map[string]loop.Reason{"s": loop.ReasonUnchanged, "w": loop.ReasonNotEligible},
+			loop.ReasonUnchanged,
+		},
+		"an escalated step rests while its inputs are the same": {
+			snapshot(settled(loop.StepEscalated, "same")), map[string]loop.Reason{"s": loop.ReasonStepEscalated}, loop.ReasonStepEscalated,
+		},
+		"a settled step whose inputs have changed is chosen": {
+			snapshot(settled(loop.StepEscalated, "changed")), map[string]loop.Reason{"s": loop.ReasonChosen}, loop.ReasonChosen,
 		},
 		"the protocol's own rule drops a step whatever its state": {
 			snapshot(with(work("a", loop.StepOpen), func(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonNotEligible, "it stands in Watch" })),
@@ -303,8 +333,10 @@ var snapshots = rapid.Custom(func(t *rapid.T) plan.Snapshot {
 					loop.StepOpen, loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting, loop.StepEscalated,
 					loop.StepDone, loop.StepDropped, "odd",
 				}).Draw(t, "state"),
-				RunID: rapid.SampledFrom([]string{"run_7", "run_6"}).Draw(t, "claimed by"),
+				RunID:  rapid.SampledFrom([]string{"run_7", "run_6"}).Draw(t, "claimed by"),
+				Inputs: rapid.SampledFrom([]string{"", "same"}).Draw(t, "settled with"),
 			},
+			Inputs:   rapid.SampledFrom([]string{"same", "changed"}).Draw(t, "inputs"),
 			Drop:     rapid.SampledFrom([]loop.Reason{"", "", "", loop.ReasonNotEligible}).Draw(t, "drop"),
 			Answered: rapid.Bool().Draw(t, "answered"),
 		})
@@ -324,6 +356,7 @@ func mayBeWorkedOn(s plan.Snapshot, c plan.Candidate) bool {
 	state := map[loop.StepState]bool{
 		loop.StepOpen: true, loop.StepFailed: true, loop.StepClaimed: c.Step.RunID == s.RunID, loop.StepWaiting: c.Answered,
 		loop.StepBlocked: s.Run-c.Step.BlockedAt >= wait,
+		loop.StepDone:    c.Step.Inputs == "same" && c.Inputs == "changed", loop.StepEscalated: c.Step.Inputs == "same" && c.Inputs == "changed",
 	}
 	return s.Nothing == "" && c.Drop == "" && !s.Settled[c.Step.Key] && state[c.Step.State]
 }
@@ -425,7 +458,7 @@ func TestWhatCannotBeWorkedOnNeverChangesTheChoice(t *testing.T) {
 
 func TestOneStepThatCannotBeWorkedOnIsNotCalledNoneOfOne(t *testing.T) {
 	for want, steps := range map[string][]plan.Candidate{
-		"the only step cannot be worked on now": {work("a", loop.StepEscalated)},
+		"the only step cannot be worked on now": {with(work("a", loop.StepOpen), func(c *plan.Candidate) { c.Drop = loop.ReasonNotEligible })},
 		"none of 2 steps can be worked on now":  {work("a", loop.StepEscalated), work("b", loop.StepEscalated)},
 	} {
 		if d := plan.Next(snapshot(steps...), noon); d.Detail != want {

@@ -22,6 +22,8 @@ type Candidate struct {
 	Drop     loop.Reason // the protocol's own rule that excludes it; empty: it may be chosen
 	Detail   string      // that rule in words
 	Answered bool        // the approval that the step waits for has an answer
+	Memory   string      // what of the protocol's memory the result of the step depends on
+	Inputs   string      // digest of all that the result depends on, as it is now
 }
 
 // Rules are the parts of a definition that planning obeys.
@@ -64,6 +66,7 @@ type Choice struct {
 	Step   loop.Step
 	Reason loop.Reason
 	Detail string
+	Inputs string // digest
 }
 
 // Decision says what to do next. A nil Choice ends the run: Reason says why.
@@ -81,7 +84,11 @@ func Next(s Snapshot, now time.Time) Decision {
 	order := slices.Clone(s.Candidates)
 	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(rank(a.Step), rank(b.Step)) })
 	d := Decision{Reason: loop.ReasonNoCandidates}
+	var rests []loop.Considered // steps whose state keeps them from being worked on
 	for _, c := range order {
+		if c.changed() {
+			c.Step = c.Step.Afresh()
+		}
 		reason, detail := s.eligible(c)
 		switch {
 		case reason != "":
@@ -91,11 +98,14 @@ func Next(s Snapshot, now time.Time) Decision {
 			reason, detail = loop.ReasonOutranked, fmt.Sprintf("%q goes first", d.Choice.Step.Title)
 		default:
 			reason, detail = loop.ReasonChosen, chosenBecause(c)
-			d.Choice = &Choice{Step: c.Step, Reason: reason, Detail: detail}
+			d.Choice = &Choice{Step: c.Step, Reason: reason, Detail: detail, Inputs: c.Inputs}
 		}
 		d.Considered = append(d.Considered, loop.Considered{
 			Step: c.Step.Title, Key: c.Step.Key, Chosen: reason == loop.ReasonChosen, Reason: reason, Detail: detail,
 		})
+		if reason != loop.ReasonNotEligible && reason != loop.ReasonTriedThisRun {
+			rests = append(rests, d.Considered[len(d.Considered)-1])
+		}
 	}
 	switch {
 	case d.Choice != nil:
@@ -104,10 +114,18 @@ func Next(s Snapshot, now time.Time) Decision {
 		d.Reason = s.Nothing
 	case limit != "":
 		d.Reason, d.Detail = limit, why
+	case len(rests) == 1:
+		d.Reason, d.Detail = rests[0].Reason, rests[0].Detail
 	case len(order) > 0:
 		d.Reason, d.Detail = loop.ReasonAllDropped, noneOf(len(order))
 	}
 	return d
+}
+
+// changed reports whether a step was settled with other inputs than it has now.
+func (c Candidate) changed() bool {
+	settled := c.Step.State == loop.StepDone || c.Step.State == loop.StepEscalated
+	return settled && c.Step.Inputs != "" && c.Step.Inputs != c.Inputs
 }
 
 func noneOf(steps int) string {
@@ -183,6 +201,9 @@ func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
 	case loop.StepEscalated:
 		return loop.ReasonStepEscalated, "a human has it: " + c.Step.Feedback
 	case loop.StepDone, loop.StepDropped:
+		if c.Step.Inputs != "" {
+			return loop.ReasonUnchanged, "it needed no change, and nothing has changed since"
+		}
 		return loop.ReasonStepDone, ""
 	}
 	return loop.ReasonNotEligible, "unknown state " + string(c.Step.State)

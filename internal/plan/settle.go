@@ -36,6 +36,9 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	step.Attempts++
 	step.Feedback = a.Words
 	step.WaitsFor = ""
+	if a.Verdict == loop.VerdictPass && a.Reason != loop.ReasonNoChange {
+		step.Inputs = "" // It may be worked again whenever its protocol says so.
+	}
 	s := Settlement{Step: step, Reason: a.Reason, Detail: a.Words}
 	switch {
 	case a.Verdict == loop.VerdictPass:

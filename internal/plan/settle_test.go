@@ -107,6 +107,18 @@ func TestAPassLeavesNothingOfEarlierFailures(t *testing.T) {
 	}
 }
 
+func TestWhatNeededNoChangeRemembersItsInputs(t *testing.T) {
+	unchanged := passes
+	unchanged.Reason = loop.ReasonNoChange
+	for want, a := range map[string]plan.Attempt{"": passes, "inputs": unchanged} {
+		step := claimed()
+		step.Inputs = "inputs"
+		if got := plan.Settle(step, a, 7, roomy).Step.Inputs; got != want {
+			t.Errorf("%s: inputs %q, want %q", a.Reason, got, want)
+		}
+	}
+}
+
 func TestAFailureLeavesItsWordsAndItsSnapshotToTheNextAttempt(t *testing.T) {
 	for _, a := range []plan.Attempt{fails("verify", "t1"), says(loop.ReasonAgentBlocked), says(loop.ReasonAgentEscalated), says(loop.ReasonAgentFailed)} {
 		s := plan.Settle(claimed(), a, 7, roomy)

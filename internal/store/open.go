@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // Options says which database to open and how.
 type Options struct {

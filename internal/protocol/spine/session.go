@@ -173,7 +173,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	}
 	if len(list) == 0 {
 		list = append(list, plan.Candidate{
-			Step: s.step(goalKey, oneLine(s.v.Definition.Goal)), Detail: "Priority is empty, so the goal itself is the step",
+			Step: s.step(goalKey, oneLine(s.v.Definition.Goal)), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
 		})
 	}
 	for _, section := range []Section{SectionWatch, SectionNoise} {
@@ -186,8 +186,9 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	return list
 }
 
-// step is the row of an item. An item that is settled in the rows and stands
-// in Priority was put there again, and starts afresh.
+// step is the row of an item. An item that is settled in the rows and is in
+// Priority was put there again, and starts afresh. The goal is there always, and is
+// worked again when its inputs have changed.
 func (s *session) step(key, title string) loop.Step {
 	row, ok := s.rows[key]
 	if !ok {
@@ -196,11 +197,9 @@ func (s *session) step(key, title string) loop.Step {
 	row.Title = title
 	switch row.State {
 	case loop.StepDone, loop.StepDropped, loop.StepEscalated:
-		fresh := loop.Step{ID: row.ID, LoopID: row.LoopID, Key: row.Key, Kind: row.Kind, Title: title, State: loop.StepOpen}
-		if row.State == loop.StepEscalated {
-			fresh.Feedback = row.Feedback // A human put it back, and what had failed is still worth reading.
+		if key != goalKey || row.Inputs == "" {
+			return row.Afresh()
 		}
-		return fresh
 	case loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting:
 	}
 	return row
