@@ -178,7 +178,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"older approvals stay open", "internal/engine/land.go",
-		[][2]string{{"_, err := rt.VoidApprovals(ctx, a.LoopID, a.ID, \"superseded by \"+a.Action.Branch, loop.ActionLand, loop.ActionPullRequest)\n\t\t\treturn err", "return nil"}},
+		[][2]string{{"_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, \"superseded by \"+a.Action.Branch)\n\t\t\treturn err", "return nil"}},
 		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
@@ -245,8 +245,8 @@ var plantedBugs = []planted{
 		"daemon.TestAttack058WhatCouldForgeACountIsPointedOutBeforeItLands",
 	},
 	{
-		"a landing does not ask what was approved", "internal/control/approvals.go",
-		[][2]string{{"if def.Digest() != v.approval.Definition {", "if def.Digest() == \"\" {"}},
+		"a landing does not ask what was approved", "internal/engine/proposed.go",
+		[][2]string{{"case def.Digest() != a.Definition:", "case def.Digest() == \"\":"}},
 		"daemon.TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow",
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -213,27 +214,11 @@ func inWords(a loop.Approval) string {
 
 // stale says why a yes could not do what was shown: something moved since.
 func (s *Service) stale(ctx context.Context, v ApprovalView) (string, error) {
-	if v.approval.Hash != v.approval.Binding() {
-		return "its hash is not that of what it shows", nil
-	}
-	act := v.Action
-	tip, ok, err := s.repo.Ref(ctx, "refs/heads/"+act.Branch)
-	switch {
-	case err != nil:
-		return "", err
-	case !ok:
-		return "branch " + act.Branch + " is gone", nil
-	case tip != act.Commit:
-		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, short(tip)), nil
-	}
 	def, err := s.effective(ctx, v)
 	if err != nil {
 		return "the definition cannot be read: " + firstLine(err.Error()), nil
 	}
-	if def.Digest() != v.approval.Definition {
-		return "the definition was changed after the question was asked", nil
-	}
-	return "", nil
+	return engine.Stale(ctx, s.repo, v.approval, def)
 }
 
 // effective is the definition as the run that asked would have it now.

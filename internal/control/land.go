@@ -114,26 +114,13 @@ func (s *Service) settled(ctx context.Context, v ApprovalView) (again bool, err 
 		return false, s.void(ctx, v, "branch "+act.Base+" is gone")
 	}
 	if tip != act.Onto {
-		return s.moved(ctx, v, tip)
+		why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", act.Base, short(tip))
+		return true, s.close(ctx, v, why)
 	}
 	if act.Kind != loop.ActionLand {
 		return false, nil
 	}
 	return false, s.repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: act.Onto, Commit: act.Commit, From: act.Branch})
-}
-
-// moved tells a base that already has the change from one that has to be
-// gated with it.
-func (s *Service) moved(ctx context.Context, v ApprovalView, tip string) (again bool, err error) {
-	held, err := s.repo.Contains(ctx, tip, v.Action.Commit)
-	if err != nil {
-		return false, err
-	}
-	if held {
-		return false, s.void(ctx, v, v.Action.Base+" holds "+v.Action.Branch+" already")
-	}
-	why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", v.Action.Base, short(tip))
-	return true, s.close(ctx, v, why)
 }
 
 // void closes a question and returns why it was not done.
@@ -228,7 +215,7 @@ func (s *Service) Land(ctx context.Context, v ApprovalView, by loop.Answer) (Run
 	a := v.approval
 	a.ID, a.State = s.NewID("ap"), loop.ApprovalOpen
 	err := s.Store.Update(ctx, func(tx *store.Tx) error {
-		if _, err := tx.VoidApprovals(ctx, a.LoopID, "", "landed by hand instead", loop.ActionLand, loop.ActionPullRequest); err != nil {
+		if _, err := tx.VoidProposals(ctx, a.LoopID, []string{a.StepID}, "", "landed by hand instead"); err != nil {
 			return err
 		}
 		return tx.AskApproval(ctx, a)
@@ -361,7 +348,8 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if err != nil {
 		return loop.Approval{}, err
 	}
-	if err := s.gated(ctx, run, tree); err != nil {
+	step, err := s.gated(ctx, run, tree)
+	if err != nil {
 		return loop.Approval{}, err
 	}
 	kind, remote := loop.ActionLand, ""
@@ -374,7 +362,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	}
 	now := s.Now().UTC()
 	a := loop.Approval{
-		LoopID: run.LoopID, RunID: run.ID, Tree: tree, Definition: def.Digest(),
+		LoopID: run.LoopID, RunID: run.ID, StepID: step, Tree: tree, Definition: def.Digest(),
 		Action: loop.Action{
 			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote, Flags: flags,
 		},
@@ -398,22 +386,23 @@ func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err 
 	return flags, err
 }
 
-// gated refuses a tree that no gate of the run passed.
-func (s *Service) gated(ctx context.Context, run loop.Run, tree string) error {
+// gated is the step whose iteration made a tree that passed the gates of the run.
+// It refuses a tree that no gate passed.
+func (s *Service) gated(ctx context.Context, run loop.Run, tree string) (stepID string, err error) {
 	var its []loop.Iteration
-	err := s.view(ctx, func(r *store.Reader) (err error) {
+	err = s.view(ctx, func(r *store.Reader) (err error) {
 		its, err = r.Iterations(ctx, run.ID)
 		return err
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, it := range its {
 		if it.Tree == tree && it.Verdict == loop.VerdictPass {
-			return nil
+			return it.StepID, nil
 		}
 	}
-	return &loop.Fault{
+	return "", &loop.Fault{
 		Exit: loop.ExitRefused, What: "land " + run.Branch, Why: "its commit holds another tree than the one that the gates passed",
 		Fix: "run the loop again; what stands on the branch now was never judged",
 	}

@@ -309,6 +309,8 @@ func Next(v RunView) string {
 		return "decide what the reason asks; then pawl run " + v.Loop + ` --request "what you decided"`
 	case v.Reason == loop.ReasonSetupFailed:
 		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
+	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
+		return "pawl approve " + v.Loop + ", or pawl reject " + v.Loop
 	case v.Snapshot != "":
 		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:

@@ -234,8 +234,11 @@ func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
 	if first.Outcome != loop.OutcomeProposed || first.Loop != untilName(req.Until, []string{"**/*"}) || first.Protocol != loop.ProtocolSpec {
 		t.Fatalf("run = %s %s %s %q", first.Loop, first.Protocol, first.Outcome, first.Detail)
 	}
-	if second := r.run(req); second.Loop != first.Loop || second.N != 2 {
-		t.Errorf("again = %s, want %s#2", refOf(second), first.Loop)
+	if second := r.run(req); second.Loop != first.Loop || second.N != 2 || second.Reason != loop.ReasonStepWaiting {
+		t.Errorf("again = %s %s, want %s#2, which waits for the answer to the first", refOf(second), second.Reason, first.Loop)
+	}
+	if _, err := r.Reject(t.Context(), first.Approval, loop.Answer{By: "Ada"}); err != nil {
+		t.Fatal(err)
 	}
 	if third := r.run(RunRequest{Loop: first.Loop}); third.N != 3 || third.Outcome != loop.OutcomeProposed {
 		t.Errorf("by its name = %s %s %q", refOf(third), third.Outcome, third.Detail)

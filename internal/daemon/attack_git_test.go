@@ -349,6 +349,10 @@ func TestAttack110AnApprovalCountsOnceAndForItsOwnRun(t *testing.T) {
 	t.Parallel()
 	v := attacked(t, "date +%N >src/a.txt", nil)
 	first := v.runs()
+	if waits := v.runs(); waits.Reason != loop.ReasonStepWaiting {
+		t.Fatalf("run beside an open question = %s %q, want that it waits", waits.Outcome, waits.Detail)
+	}
+	v.define("goal", "another one")
 	second := v.runs()
 	if second.Outcome != loop.OutcomeProposed {
 		t.Fatalf("second run = %s %q", second.Outcome, second.Detail)

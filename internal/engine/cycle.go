@@ -35,15 +35,16 @@ type cycle struct {
 	found   string // what the sources said, without the answer that the run was fired for
 	started time.Time
 
-	steps    map[string]loop.Step // rows by key, as this run knows them
-	settled  map[string]bool      // keys of steps that this run is through with
-	answered map[string]bool      // approvals with an answer
-	its      []loop.Iteration
-	turns    int
-	counted  int // the last iteration of a dead run of which a turn was saved
-	items    int
-	worked   int // iterations on work; replies do not count
-	success  loop.Outcome
+	steps     map[string]loop.Step // rows by key, as this run knows them
+	settled   map[string]bool      // keys of steps that this run is through with
+	answered  map[string]bool      // approvals with an answer
+	proposals []proposal           // without an answer
+	its       []loop.Iteration
+	turns     int
+	counted   int // the last iteration of a dead run of which a turn was saved
+	items     int
+	worked    int // iterations on work; replies do not count
+	success   loop.Outcome
 
 	actor    turn.Actor
 	nobody   error        // why there is no actor

@@ -30,6 +30,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			cand.Step = row
 		}
 		cand.Answered = c.answered[cand.Step.Key]
+		cand.Proposed = c.proposed(cand.Step, cand.Depends)
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
 			if err := c.base(ctx); err != nil {
 				return plan.Decision{}, err

@@ -256,6 +256,9 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		if end, err := c.sense(ctx); err != nil || end != nil {
 			return deref(end), err
 		}
+		if err := c.readProposals(ctx); err != nil {
+			return ending{}, err
+		}
 	}
 	for {
 		d, err := c.decide(ctx)

@@ -116,7 +116,8 @@ func (c *cycle) stepOfTree(tree string) string {
 	return ""
 }
 
-// askLanding stages the question and makes those of older proposals void.
+// askLanding stages the question and makes those of older proposals of the same
+// steps void.
 func (c *cycle) askLanding(effects []loop.Effect) {
 	a := c.approvalFor(effects)
 	if a == nil {
@@ -126,7 +127,7 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 	c.said.Note("approval %s is open: pawl approve %s lands %s on %s", a.ID, a.ID, a.Action.Branch, a.Action.Base)
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
-			_, err := rt.VoidApprovals(ctx, a.LoopID, a.ID, "superseded by "+a.Action.Branch, loop.ActionLand, loop.ActionPullRequest)
+			_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, "superseded by "+a.Action.Branch)
 			return err
 		},
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, *a) },

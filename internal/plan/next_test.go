@@ -77,6 +77,21 @@ func settled(state loop.StepState, inputs string) plan.Candidate {
 	return with(work("s", state), func(c *plan.Candidate) { c.Step.Inputs, c.Step.Streak, c.Inputs = "same", 2, inputs })
 }
 
+func waits(c *plan.Candidate) { c.Proposed = "pawl/x/1 has no answer yet" }
+
+func TestARunThatWaitsForAnswersNamesAQuestion(t *testing.T) {
+	for want, steps := range map[string][]plan.Candidate{
+		"pawl/x/1 has no answer yet": {with(work("a", loop.StepOpen), waits)},
+		"pawl/x/1 has no answer yet, nor any of 2 other steps that wait for an answer": {
+			with(work("a", loop.StepOpen), waits), with(work("b", loop.StepOpen), waits), with(work("c", loop.StepOpen), waits),
+		},
+	} {
+		if d := plan.Next(snapshot(steps...), noon); d.Detail != want {
+			t.Errorf("%d steps: %q, want %q", len(steps), d.Detail, want)
+		}
+	}
+}
+
 func TestASettledStepWithOtherInputsStartsAfresh(t *testing.T) {
 	for state, feedback := range map[loop.StepState]string{loop.StepDone: "", loop.StepEscalated: "it was too hard"} {
 		c := with(settled(state, "changed"), func(c *plan.Candidate) { c.Step.Feedback, c.Step.Attempts = feedback, 3 })
@@ -129,6 +144,21 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 		},
 		"an escalated step rests while its inputs are the same": {
 			snapshot(settled(loop.StepEscalated, "same")), map[string]loop.Reason{"s": loop.ReasonStepEscalated}, loop.ReasonStepEscalated,
+		},
+		"a step waits for the answer to a proposal": {
+			snapshot(with(work("a", loop.StepDone), waits), with(work("w", loop.StepOpen), func(c *plan.Candidate) { c.Drop = loop.ReasonNotEligible })),
+			map[string]loop.Reason{"a": loop.ReasonStepWaiting, "w": loop.ReasonNotEligible},
+			loop.ReasonStepWaiting,
+		},
+		"several steps wait for answers": {
+			snapshot(with(work("a", loop.StepOpen), waits), with(work("b", loop.StepFailed), waits)),
+			map[string]loop.Reason{"a": loop.ReasonStepWaiting, "b": loop.ReasonStepWaiting},
+			loop.ReasonStepWaiting,
+		},
+		"a step that waits for no answer goes on": {
+			snapshot(with(work("a", loop.StepOpen), waits), work("b", loop.StepOpen)),
+			map[string]loop.Reason{"a": loop.ReasonStepWaiting, "b": loop.ReasonChosen},
+			loop.ReasonChosen,
 		},
 		"a settled step whose inputs have changed is chosen": {
 			snapshot(settled(loop.StepEscalated, "changed")), map[string]loop.Reason{"s": loop.ReasonChosen}, loop.ReasonChosen,
@@ -339,6 +369,7 @@ var snapshots = rapid.Custom(func(t *rapid.T) plan.Snapshot {
 			Inputs:   rapid.SampledFrom([]string{"same", "changed"}).Draw(t, "inputs"),
 			Drop:     rapid.SampledFrom([]loop.Reason{"", "", "", loop.ReasonNotEligible}).Draw(t, "drop"),
 			Answered: rapid.Bool().Draw(t, "answered"),
+			Proposed: rapid.SampledFrom([]string{"", "", "", "pawl/x/1 has no answer yet"}).Draw(t, "proposed"),
 		})
 		if rapid.IntRange(0, 5).Draw(t, "settled") == 0 {
 			s.Settled[key] = true
@@ -358,7 +389,7 @@ func mayBeWorkedOn(s plan.Snapshot, c plan.Candidate) bool {
 		loop.StepBlocked: s.Run-c.Step.BlockedAt >= wait,
 		loop.StepDone:    c.Step.Inputs == "same" && c.Inputs == "changed", loop.StepEscalated: c.Step.Inputs == "same" && c.Inputs == "changed",
 	}
-	return s.Nothing == "" && c.Drop == "" && !s.Settled[c.Step.Key] && state[c.Step.State]
+	return s.Nothing == "" && c.Drop == "" && c.Proposed == "" && !s.Settled[c.Step.Key] && state[c.Step.State]
 }
 
 func mayGoOn(s plan.Snapshot) bool {

@@ -22,6 +22,8 @@ type Candidate struct {
 	Drop     loop.Reason // the protocol's own rule that excludes it; empty: it may be chosen
 	Detail   string      // that rule in words
 	Answered bool        // the approval that the step waits for has an answer
+	Proposed string      // which proposal without an answer, of the step or of one that it depends on, keeps it from being worked on, in words
+	Depends  bool        // on every proposal of the loop: what its result builds on may be on a branch that waits for an answer
 	Memory   string      // what of the protocol's memory the result of the step depends on
 	Inputs   string      // digest of all that the result depends on, as it is now
 }
@@ -116,6 +118,8 @@ func Next(s Snapshot, now time.Time) Decision {
 		d.Reason, d.Detail = limit, why
 	case len(rests) == 1:
 		d.Reason, d.Detail = rests[0].Reason, rests[0].Detail
+	case len(rests) > 0 && !slices.ContainsFunc(rests, func(c loop.Considered) bool { return c.Reason != loop.ReasonStepWaiting }):
+		d.Reason, d.Detail = loop.ReasonStepWaiting, fmt.Sprintf("%s, nor any of %d other steps that wait for an answer", rests[0].Detail, len(rests)-1)
 	case len(order) > 0:
 		d.Reason, d.Detail = loop.ReasonAllDropped, noneOf(len(order))
 	}
@@ -175,6 +179,8 @@ func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
 		return c.Drop, c.Detail
 	case s.Settled[c.Step.Key]:
 		return loop.ReasonTriedThisRun, "this run is through with it"
+	case c.Proposed != "":
+		return loop.ReasonStepWaiting, c.Proposed
 	}
 	switch c.Step.State {
 	case loop.StepOpen, loop.StepFailed:

@@ -114,19 +114,22 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	}
 }
 
-const voidApprovals = `
+const voidProposals = `
 UPDATE approvals SET state = 'void', note = $1, answered_ms = {now}
-WHERE  loop_id = $2 AND id <> $3 AND state = 'open'{among}
+WHERE  loop_id = $2 AND id <> $3 AND state = 'open' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `'){among}
 RETURNING ` + approvalColumns
 
-// VoidApprovals makes the open approvals of a loop void, all but one, because
-// of what why says, and returns them. With kinds, those of other kinds stay
-// open. Each is a link in the loop's audit chain.
-func (t *Tx) VoidApprovals(ctx context.Context, loopID, except, why string, kinds ...string) ([]loop.Approval, error) {
-	query, args := among(voidApprovals, "kind", []any{text(why), loopID, except}, kinds)
+// VoidProposals makes the open approvals void that are about proposals of these
+// steps of a loop, all but one, because of what why says, and returns them. Each is
+// a link in the loop's audit chain.
+func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, except, why string) ([]loop.Approval, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	query, args := among(voidProposals, "step_id", []any{text(why), loopID, except}, steps)
 	list, err := t.closeApprovals(ctx, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("void approvals of %s: %w", loopID, err)
+		return nil, fmt.Errorf("void proposals of %s: %w", loopID, err)
 	}
 	return list, nil
 }

@@ -18,8 +18,13 @@ import (
 // ask opens an approval of a run.
 func ask(t *testing.T, s *store.Store, run loop.Run, id, kind string, left time.Duration) {
 	t.Helper()
+	askFor(t, s, run, "st", id, kind, left)
+}
+
+func askFor(t *testing.T, s *store.Store, run loop.Run, step, id, kind string, left time.Duration) {
+	t.Helper()
 	a := loop.Approval{
-		ID: id, LoopID: run.LoopID, RunID: run.ID, StepID: "st", Action: loop.Action{Kind: kind}, State: loop.ApprovalOpen, Expires: time.Now().Add(left),
+		ID: id, LoopID: run.LoopID, RunID: run.ID, StepID: step, Action: loop.Action{Kind: kind}, State: loop.ApprovalOpen, Expires: time.Now().Add(left),
 	}
 	a.Hash = a.Binding()
 	if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.AskApproval(t.Context(), a) }); err != nil {
@@ -84,7 +89,7 @@ func TestARefusedAnswerSaysWhyTheApprovalIsNotOpen(t *testing.T) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 		ask(t, s, run, "void", loop.ActionLand, time.Hour)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.VoidApprovals(ctx, run.LoopID, "", "run #2 proposes anew")
+			_, err := tx.VoidProposals(ctx, run.LoopID, []string{"st"}, "", "run #2 proposes anew")
 			return err
 		})
 		ask(t, s, run, "late", loop.ActionLand, -time.Second)
@@ -139,17 +144,18 @@ func TestApprovalsAreListedByLoopAndByWorkspaceNewestFirst(t *testing.T) {
 	})
 }
 
-func TestANewerApprovalMakesOlderOnesOfItsKindVoid(t *testing.T) {
+func TestANewerProposalMakesOlderOnesOfItsStepVoid(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 		for id, kind := range map[string]string{"old": loop.ActionLand, "new": loop.ActionLand, "command": loop.ActionCommand} {
 			ask(t, s, run, id, kind, time.Hour)
 		}
+		askFor(t, s, run, "another", "of another step", loop.ActionLand, time.Hour)
 		other := fire(t, s, seed(t, s, "other"), "-1", alice)
 		ask(t, s, other, "elsewhere", loop.ActionLand, time.Hour)
 		var voided []loop.Approval
 		update(t, s, func(ctx context.Context, tx *store.Tx) (err error) {
-			voided, err = tx.VoidApprovals(ctx, run.LoopID, "new", "superseded by run #2", loop.ActionLand, loop.ActionPullRequest)
+			voided, err = tx.VoidProposals(ctx, run.LoopID, []string{"st", "third"}, "new", "superseded by run #2")
 			return err
 		})
 		if len(voided) != 1 || voided[0].ID != "old" || voided[0].State != loop.ApprovalVoid || voided[0].Note != "superseded by run #2" {
@@ -158,11 +164,11 @@ func TestANewerApprovalMakesOlderOnesOfItsKindVoid(t *testing.T) {
 		open := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Approval, error) {
 			return r.Approvals(ctx, "ws", loop.ApprovalOpen)
 		})
-		if len(open) != 3 {
-			t.Errorf("%d are open, want 3: %+v", len(open), open)
+		if len(open) != 4 {
+			t.Errorf("%d are open, want 4: %+v", len(open), open)
 		}
-		if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 4 {
-			t.Errorf("links = %v, want three questions and one that is void", got)
+		if got := kinds(t, s, run.LoopID); got[loop.LinkApproval] != 5 {
+			t.Errorf("links = %v, want four questions and one that is void", got)
 		}
 	})
 }
@@ -178,7 +184,7 @@ func TestWhatWasAnsweredIsNeitherMadeVoidNorExpires(t *testing.T) {
 		}
 		before := kinds(t, s, run.LoopID)
 		update(t, s, func(ctx context.Context, tx *store.Tx) error {
-			voided, err := tx.VoidApprovals(ctx, run.LoopID, "", "superseded")
+			voided, err := tx.VoidProposals(ctx, run.LoopID, []string{"st"}, "", "superseded")
 			if len(voided) > 0 {
 				t.Errorf("voided %+v", voided)
 			}

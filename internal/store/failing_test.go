@@ -95,7 +95,7 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 	ctx, day := t.Context(), time.Now().Add(time.Hour)
 	lp, run, ws := "lp"+of, "run"+of, "ws"+of
 	have = rows{
-		approval: loop.Approval{ID: "ap" + of, LoopID: lp, RunID: run, StepID: "st" + of, State: loop.ApprovalOpen, Expires: day},
+		approval: loop.Approval{ID: "ap" + of, LoopID: lp, RunID: run, StepID: "st" + of, Action: loop.Action{Kind: loop.ActionLand}, State: loop.ApprovalOpen, Expires: day},
 		scopes:   []loop.BudgetScope{{Kind: loop.BudgetAll}, {Kind: loop.BudgetLoop, ID: lp}},
 		budget:   loop.Budget{Scope: loop.BudgetScope{Kind: loop.BudgetLoop, ID: lp}, Window: loop.WindowDay, Cap: loop.Amount{Tokens: 100}},
 		step:     loop.Step{ID: "st" + of, LoopID: lp, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed, Snapshot: "ref"},
@@ -236,8 +236,8 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Turns":        func(rt *RunTx) error { _, err := rt.Turns(ctx, "run"); return err },
 		"Use":          func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) },
 		"VoidApproval": func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "ap", "old"); return err },
-		"VoidApprovals": func(rt *RunTx) error {
-			_, err := rt.VoidApprovals(ctx, "lp", "", "old")
+		"VoidProposals": func(rt *RunTx) error {
+			_, err := rt.VoidProposals(ctx, "lp", []string{"st"}, "", "old")
 			return err
 		},
 		"Waiting":    func(rt *RunTx) error { _, err := rt.Waiting(ctx, "ws"); return err },

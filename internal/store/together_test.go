@@ -69,7 +69,7 @@ func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
 		{
 			func(tx *store.Tx) error { return tx.Link(t.Context(), run.LoopID, "effect", run.ID, "x") },
 			func(tx *store.Tx) error {
-				_, err := tx.VoidApprovals(t.Context(), run.LoopID, "", "superseded")
+				_, err := tx.VoidProposals(t.Context(), run.LoopID, []string{"st"}, "", "superseded")
 				return err
 			},
 		},

@@ -174,6 +174,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	if len(list) == 0 {
 		list = append(list, plan.Candidate{
 			Step: s.step(goalKey, oneLine(s.v.Definition.Goal)), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
+			Depends: true, // What an item has changed is not on the base before somebody said yes to it.
 		})
 	}
 	for _, section := range []Section{SectionWatch, SectionNoise} {
