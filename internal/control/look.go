@@ -305,7 +305,7 @@ func Next(v RunView) string {
 		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"
 	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
 		return "it rests; pawl show " + v.Loop + " says until when, pawl resume " + v.Loop + " lets it try at once"
-	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "":
+	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return "decide what the reason asks; then pawl run " + v.Loop + ` --request "what you decided"`
 	case v.Reason == loop.ReasonSetupFailed:
 		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"

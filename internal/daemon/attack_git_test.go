@@ -349,12 +349,12 @@ func TestAttack110AnApprovalCountsOnceAndForItsOwnRun(t *testing.T) {
 	t.Parallel()
 	v := attacked(t, "date +%N >src/a.txt", nil)
 	first := v.runs()
-	if waits := v.runs(); waits.Reason != loop.ReasonStepWaiting {
-		t.Fatalf("run beside an open question = %s %q, want that it waits", waits.Outcome, waits.Detail)
+	if waits, err := v.start(); err != nil || waits.Reason != loop.ReasonStepWaiting {
+		t.Fatalf("run beside an open question = %s %q, %v, want that it waits", waits.Outcome, waits.Detail, err)
 	}
 	v.define("goal", "another one")
-	second := v.runs()
-	if second.Outcome != loop.OutcomeProposed {
+	second, err := v.start()
+	if err != nil || second.Outcome != loop.OutcomeProposed {
 		t.Fatalf("second run = %s %q", second.Outcome, second.Detail)
 	}
 	if _, err := v.svc.Approve(t.Context(), first.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {

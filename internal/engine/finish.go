@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -104,8 +105,8 @@ func (c *cycle) settle(ctx context.Context) error {
 // account of it, and a link in the audit chain.
 func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
-	if c.run.Outcome == loop.OutcomeRefused {
-		c.run.Subject = "reason=" + string(c.run.Reason) // Whatever the agent called its item: the run log says why.
+	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
+		c.run.Subject = "reason=" + c.reasonWord() // Of a refusal whatever the agent called its item: the run log says why.
 	}
 	c.askLanding(effects)
 	c.alarm(ctx)
@@ -144,6 +145,19 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	}
 	c.enterQuietly(loop.PhaseSleep)
 	return nil
+}
+
+// longestReason is how many runes of an agent's words go into the run log.
+const longestReason = 100
+
+// reasonWord is why the run ended, without white space: the agent's own words where
+// it handed the step over, else the code.
+func (c *cycle) reasonWord() string {
+	if c.run.Reason != loop.ReasonAgentEscalated && c.run.Reason != loop.ReasonAgentBlocked || c.run.Detail == "" {
+		return string(c.run.Reason)
+	}
+	words := []rune(strings.Join(strings.Fields(c.run.Detail), "_"))
+	return string(words[:min(len(words), longestReason)])
 }
 
 // judgeOpen gives an iteration that the end of the run cut off a verdict: it

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -205,7 +206,8 @@ func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
 		}
 		return "", ""
 	case loop.StepEscalated:
-		return loop.ReasonStepEscalated, "a human has it: " + c.Step.Feedback
+		why, _, _ := strings.Cut(c.Step.Feedback, "\n")
+		return loop.ReasonStepEscalated, "a human has it: " + why
 	case loop.StepDone, loop.StepDropped:
 		if c.Step.Inputs != "" {
 			return loop.ReasonUnchanged, "it needed no change, and nothing has changed since"

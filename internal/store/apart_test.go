@@ -156,7 +156,10 @@ func TestWhatALoopDoesChangesNothingOfAnother(t *testing.T) {
 		{"an extension", func(rt *RunTx) error { _, err := rt.Extend(ctx, "run_other", run.Fence); return err }},
 		{"an answer", func(rt *RunTx) error { return rt.AnswerApproval(ctx, "ap_other", loop.Answer{Yes: true, By: "ann"}) }},
 		{"a void approval", func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "late_other", "old"); return err }},
-		{"void approvals", func(rt *RunTx) error { _, err := rt.VoidProposals(ctx, "lp_other", []string{"st_other"}, "", "old"); return err }},
+		{"void approvals", func(rt *RunTx) error {
+			_, err := rt.VoidProposals(ctx, "lp_other", []string{"st_other"}, "", "old")
+			return err
+		}},
 		{"a link", func(rt *RunTx) error { return rt.Link(ctx, "lp_other", loop.LinkKill, "", "x") }},
 		{"a budget", func(rt *RunTx) error { b := other.budget; b.Cap = loop.Amount{}; return rt.SetBudget(ctx, b) }},
 		{"a use", func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) }},

@@ -130,6 +130,7 @@ func TestWhereAnItemStandsAfterItsRun(t *testing.T) {
 			s := withState(t, text, func(v *engine.View) { v.Steps = []loop.Step{row} })
 			sum := summary(c.outcome, iteration("One", c.verdict, ""))
 			sum.Iterations[0].Tree, sum.Effects = "tree of one", c.effects
+			sum.Iterations[0].Feedback = "no key\nat all"
 			edit := s.Close(sum)[0]
 			after := parse(t, edit.Content)
 			for _, section := range sections {
@@ -141,12 +142,25 @@ func TestWhereAnItemStandsAfterItsRun(t *testing.T) {
 					t.Errorf("it stands in %s: %v, want it in %s", section, held, c.want)
 				}
 			}
+			noted := strings.Contains(edit.Content, "  see the wiki\n  - escalated in run #58: no key\n")
+			if escalated := c.row == loop.StepEscalated; noted != escalated {
+				t.Errorf("a line says why: %v, want %v:\n%s", noted, escalated, edit.Content)
+			}
 			for _, kept := range []string{"Mind the gap.\n", "- [P1] One <!-- mine -->\n  see the wiki\n", "- zero\n", "- w\n", "- n\n", "_Source: cron_\n"} {
 				if !strings.Contains(edit.Content, kept) {
 					t.Errorf("%q is gone:\n%s", kept, edit.Content)
 				}
 			}
 		})
+	}
+}
+
+func TestARunThatWorkedOnNothingAndEscalatesSaysWhy(t *testing.T) {
+	sum := summary(loop.OutcomeEscalated)
+	sum.Run.Detail = "pawl/ci-watch/57 and main changed the same lines: a.txt"
+	edit := withState(t, golden, nil).Close(sum)[0]
+	if want := "- Run #58 escalated: " + sum.Run.Detail + "\n"; !strings.Contains(edit.Content, want) {
+		t.Errorf("%q is missing in\n%s", want, edit.Content)
 	}
 }
 

@@ -2,6 +2,7 @@ package spine
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -63,6 +64,42 @@ func (s *State) Move(key string, to Section) bool {
 		}
 	}
 	return e.apply()
+}
+
+// noteStart begins the line below an item that says why it was handed to a human.
+const noteStart = "- escalated in run #"
+
+// Note puts a line below an item that says in which run it was handed to a human,
+// and why. It takes the place of the line of an earlier run; without a run that line
+// only goes. Note changes nothing if there is no item with this key, or if the file
+// would become too big.
+func (s *State) Note(key string, run int64, why string) {
+	i := slices.IndexFunc(s.parts, func(p part) bool { return p.is(key) })
+	if i < 0 {
+		return
+	}
+	p := s.parts[i]
+	lines := slices.DeleteFunc(slices.Clone(s.lines[p.start:p.end]), func(line string) bool {
+		return strings.HasPrefix(strings.TrimLeft(line, " \t"), noteStart)
+	})
+	if run > 0 {
+		note := noteStart + strconv.FormatInt(run, 10)
+		if why = oneLine(why); why != "" {
+			note += ": " + why
+		}
+		note = margin(s.lines[p.start]) + "  " + note + s.eol
+		if len(note) > s.begin().room {
+			return
+		}
+		last := len(lines)
+		for last > 1 && strings.TrimSpace(lines[last-1]) == "" {
+			last--
+		}
+		lines[last-1] = withEnd(lines[last-1], s.eol)
+		lines = slices.Insert(lines, last, note)
+	}
+	s.lines = slices.Concat(s.lines[:p.start], lines, s.lines[p.end:])
+	s.rescan()
 }
 
 // Remove deletes an item and the lines that belong to it. It returns false

@@ -1,6 +1,7 @@
 package spine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,24 @@ func TestEditsKeepEveryOtherByte(t *testing.T) {
 			},
 			[]string{flaky, "", "- PR #31\r\n", "- [P3] draft\r\n- New\r\n", "- (none yet)\r\n", flaky, "## Noise\r\n- draft", "## Noise\r\n- (none yet)\r\n"},
 		},
+		"a note comes below what belongs to an item, in one line": {
+			func(s *State) bool { s.Note("flaky test", 58, "no\n# key"); return true },
+			[]string{"   - ask Ann\r\n", "   - ask Ann\r\n  - escalated in run #58: no # key\r\n"},
+		},
+		"a note comes below a line without an end": {
+			func(s *State) bool { s.Note("draft", 58, ""); return true },
+			[]string{"- draft", "- draft\r\n  - escalated in run #58\r\n"},
+		},
+		"a newer note takes the place of an older one and moves along": {
+			func(s *State) bool {
+				s.Note("pr #31", 57, "old")
+				s.Note("pr #31", 58, "new")
+				return s.Move("pr #31", SectionWatch)
+			},
+			[]string{"- PR #31\r\n", "", "- (none yet)\r\n", "- PR #31\r\n  - escalated in run #58: new\r\n"},
+		},
+		"a note goes":               {func(s *State) bool { s.Note("flaky test", 57, "old"); s.Note("flaky test", 0, ""); return true }, nil},
+		"nobody's note":             {func(s *State) bool { s.Note("nobody", 58, "why"); return true }, nil},
 		"nothing is there to move":  {func(s *State) bool { return !s.Move("nobody", SectionNoise) }, nil},
 		"an item stays where it is": {func(s *State) bool { return !s.Move("draft", SectionNoise) }, nil},
 		"no such section":           {func(s *State) bool { return !s.Move("draft", "Plan") && !s.Add("Plan", 0, "x") }, nil},
@@ -272,7 +291,10 @@ func TestEditingNeverLosesAHandWrittenLine(t *testing.T) {
 				}
 			}
 			dup := len(wanted) < len(slices.DeleteFunc(slices.Clone(s.parts), func(p part) bool { return p.empty }))
-			switch rapid.IntRange(0, 3).Draw(t, "edit") {
+			switch rapid.IntRange(0, 4).Draw(t, "edit") {
+			case 4:
+				s.Note(key, rapid.Int64Range(0, 2).Draw(t, "run"), rapid.String().Draw(t, "why"))
+				maps.DeleteFunc(before, func(line string, _ int) bool { return strings.HasPrefix("- "+line, noteStart) })
 			case 0:
 				text := rapid.String().Draw(t, "text")
 				if s.Add(section, rapid.IntRange(0, 9).Draw(t, "priority"), text) {

@@ -1,6 +1,7 @@
 package spine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -35,6 +36,10 @@ const (
 	// requestKey begins the key of what a person asked for.
 	requestKey = "REQUEST: "
 )
+
+// goalItem is the item of Watch that says that the goal was handed to a human. As
+// long as it is there, nobody has answered.
+const goalItem = "The goal of this loop"
 
 // logShown is how many lines of the run log an agent is shown.
 const logShown = 10
@@ -101,7 +106,9 @@ func (s *session) rebuild(why string, first ...loop.Change) {
 	s.state = NewState(s.v.Loop.Name, "pawl")
 	known := 0
 	for _, row := range s.v.Steps {
-		if row.Key == goalKey || strings.HasPrefix(row.Key, requestKey) || row.State == loop.StepDone {
+		if row.Key == goalKey && row.State == loop.StepEscalated {
+			row.Title = goalItem
+		} else if row.Key == goalKey || strings.HasPrefix(row.Key, requestKey) || row.State == loop.StepDone {
 			continue
 		}
 		section := SectionPriority
@@ -173,7 +180,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	}
 	if len(list) == 0 {
 		list = append(list, plan.Candidate{
-			Step: s.step(goalKey, oneLine(s.v.Definition.Goal)), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
+			Step: s.goal(), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
 			Depends: true, // What an item has changed is not on the base before somebody said yes to it.
 		})
 	}
@@ -188,8 +195,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 }
 
 // step is the row of an item. An item that is settled in the rows and is in
-// Priority was put there again, and starts afresh. The goal is there always, and is
-// worked again when its inputs have changed.
+// Priority was put there again, and starts afresh.
 func (s *session) step(key, title string) loop.Step {
 	row, ok := s.rows[key]
 	if !ok {
@@ -198,12 +204,34 @@ func (s *session) step(key, title string) loop.Step {
 	row.Title = title
 	switch row.State {
 	case loop.StepDone, loop.StepDropped, loop.StepEscalated:
-		if key != goalKey || row.Inputs == "" {
-			return row.Afresh()
-		}
+		return row.Afresh()
 	case loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting:
 	}
 	return row
+}
+
+// goal is the row of the goal, which nobody can put into a list again. It is worked
+// again when its inputs have changed, and once it was handed to a human, also when
+// somebody has taken that out of the lists.
+func (s *session) goal() loop.Step {
+	row := s.rows[goalKey]
+	fresh := s.step(goalKey, oneLine(s.v.Definition.Goal))
+	if row.Inputs == "" {
+		return fresh
+	}
+	row.Title = fresh.Title
+	handed := s.state.has(Key(goalItem))
+	switch row.State {
+	case loop.StepEscalated, loop.StepFailed, loop.StepBlocked:
+		if handed {
+			row.State = loop.StepEscalated
+			return row
+		}
+	case loop.StepDone:
+		return row
+	case loop.StepOpen, loop.StepClaimed, loop.StepWaiting, loop.StepDropped:
+	}
+	return fresh
 }
 
 // Begin implements engine.Session. A spine loop writes nothing before it acts.
@@ -257,23 +285,52 @@ func subject(r loop.Run) string {
 }
 
 // moveItems takes the agent's word for the lists, if it gave one, and then
-// moves what the run settled.
+// moves what the run settled. What it left to a human says why.
 func (s *session) moveItems(sum engine.Summary) {
 	for _, it := range sum.Iterations {
 		s.adopt(it)
 	}
-	for _, it := range sum.Iterations {
-		key := Key(it.Step)
-		if !slices.ContainsFunc(s.state.Items(SectionPriority), func(item Item) bool { return item.Key == key }) {
+	if sum.Run.Request != "" {
+		s.state.Remove(Key(goalItem)) // A person has answered, by asking for something.
+	}
+	over := sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp
+	if over && len(sum.Iterations) == 0 {
+		s.state.Add(SectionWatch, 0, fmt.Sprintf("Run #%d escalated: %s", sum.Run.N, sum.Run.Detail))
+	}
+	for i, it := range sum.Iterations {
+		item, row := it.Step, Key(it.Step)
+		switch {
+		case s.state.has(row):
+		case it.Step == oneLine(s.v.Definition.Goal):
+			item, row = goalItem, goalKey
+			s.state.Remove(Key(goalItem))
+		case it.Step == oneLine(sum.Run.Request):
+			row = requestKey + row
+		default:
 			continue // The agent's own lists have settled it.
 		}
+		key := Key(item)
+		first := slices.ContainsFunc(s.state.Items(SectionPriority), func(item Item) bool { return item.Key == key })
 		switch {
+		case it.Verdict == loop.VerdictPass && !first:
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome == loop.OutcomeDone:
 			s.state.Move(key, SectionNoise)
 		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.Success() || proposed(sum, it)):
 			s.state.Move(key, SectionWatch) // A human looks at the branch or the report next.
-		case sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp || s.escalated(key):
-			s.state.Move(key, SectionWatch)
+		case over || s.escalated(row):
+			if first {
+				s.state.Move(key, SectionWatch)
+			}
+			why := cmp.Or(it.Feedback, string(it.Reason))
+			if over && i == len(sum.Iterations)-1 {
+				why = cmp.Or(sum.Run.Detail, why)
+			}
+			s.state.Add(SectionWatch, 0, item)
+			s.state.Note(key, sum.Run.N, strings.SplitN(why, "\n", 2)[0])
+			continue
+		}
+		if it.Verdict == loop.VerdictPass {
+			s.state.Note(key, 0, "")
 		}
 	}
 }

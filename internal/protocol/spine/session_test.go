@@ -185,6 +185,28 @@ func TestAnItemGoesOnFromItsRow(t *testing.T) {
 	}
 }
 
+func TestAGoalThatWasHandedOverRestsUntilSomebodyTakesItOutOfTheLists(t *testing.T) {
+	row := loop.Step{ID: "st_g", Key: goalKey, Kind: loop.StepWork, Inputs: "same", Feedback: "no key"}
+	for name, c := range map[string]struct {
+		state, handed, answered loop.StepState
+	}{
+		"escalated":             {loop.StepEscalated, loop.StepEscalated, loop.StepOpen},
+		"failed":                {loop.StepFailed, loop.StepEscalated, loop.StepFailed},
+		"blocked":               {loop.StepBlocked, loop.StepEscalated, loop.StepBlocked},
+		"needed no change":      {loop.StepDone, loop.StepDone, loop.StepDone},
+		"has a question":        {loop.StepWaiting, loop.StepWaiting, loop.StepWaiting},
+		"the run was cut short": {loop.StepOpen, loop.StepOpen, loop.StepOpen},
+	} {
+		row.State = c.state
+		for watch, want := range map[string]loop.StepState{goalItem + "\n  - escalated in run #57: no key": c.handed, "other": c.answered} {
+			s := withState(t, listing("", watch, ""), func(v *engine.View) { v.Steps = []loop.Step{row} })
+			if got := s.Candidates(engine.Sensed{}, noon)[0].Step; got.State != want || got.Title != "keep the build green" || got.Feedback == "" && want != loop.StepDone {
+				t.Errorf("%s, with %q in Watch: %+v, want %s", name, watch, got, want)
+			}
+		}
+	}
+}
+
 func TestAnItemWithoutARowIsOpenWork(t *testing.T) {
 	got := withState(t, listing("[P1] One", "", ""), nil).Candidates(engine.Sensed{}, noon)[0].Step
 	if diff := cmp.Diff(loop.Step{Key: "one", Title: "One", Kind: loop.StepWork, State: loop.StepOpen}, got); diff != "" {
