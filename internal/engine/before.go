@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/policy"
 )
 
 // Gates are run on the base before the first turn is paid: a gate that cannot start
@@ -36,7 +35,7 @@ func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 		if end := stopped(ctx); end != nil {
 			return nil, end, nil
 		}
-		if why, fix := gate.Obstacle(*r.Result, slices.ContainsFunc(c.def.Scope, policy.Judging)); why != "" {
+		if why, fix := gate.Obstacle(*r.Result, c.def); why != "" {
 			return nil, &ending{
 				outcome: loop.OutcomeFailed, reason: loop.ReasonGateStart,
 				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Name, headline(why), fix),
@@ -59,6 +58,9 @@ func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, foun
 		return o, "", end, err
 	}
 	var texts, verdicts []string
+	if len(results) == 0 {
+		texts, o.Exit = []string{"the definition has no gates"}, 1
+	}
 	for _, res := range results {
 		if res.Pass {
 			texts = append(texts, res.Name+" passes on the base")
@@ -75,7 +77,7 @@ func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, foun
 // beforeTurn looks at the gates on the base before the first turn of a run. It
 // reports false if a failure that was known has gone, and nothing is left to do.
 func (c *cycle) beforeTurn(ctx context.Context, step loop.Step) (worth bool, end *ending, err error) {
-	if len(c.its) > 0 || c.def.Tier == loop.TierReport || step.Kind == loop.StepReply {
+	if len(c.its) > 0 || c.def.Tier == loop.TierReport && !c.onPass || step.Kind == loop.StepReply {
 		return true, nil, nil
 	}
 	results, end, err := c.gatesOnBase(ctx, c.onPass)

@@ -3,8 +3,10 @@ package gate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
 )
 
 // obstacles are what interpreters and runners print that did not come to any test,
@@ -27,8 +29,10 @@ var noTests = regexp.MustCompile(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RA
 
 // Obstacle says why a gate could not do its work at all on a base, and what mends
 // it: its program or a part of it is missing, or there is no test. Both are empty
-// for a gate that ran, whatever it said. Writable says that tests may be added.
-func Obstacle(g loop.GateResult, writable bool) (why, fix string) {
+// for a gate that ran, whatever it said, and for one without tests where the scope
+// of the definition names some, so that the first may be written.
+func Obstacle(g loop.GateResult, d loop.Definition) (why, fix string) {
+	writable := slices.ContainsFunc(d.Scope, policy.Judging)
 	none := g.Exit == 0 && g.Tests != nil && g.Tests.Ran()+g.Tests.Skipped == 0 || !g.Pass && noTests.MatchString(g.Evidence)
 	switch {
 	case g.Pass:
