@@ -38,10 +38,10 @@ func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
 		has   []string
 		not   []string
 	}{
-		"ci-watch proposes": {Blank{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: \"gates\"\n", "\nverify: \"npm test\"\n"}, nil},
+		"ci-watch proposes": {Blank{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
 		// Its gates wait behind comment marks, so there is nothing to try.
 		"ci-watch reports":    {Blank{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
-		"asked for at L1":     {Blank{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: \"gates\"\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
+		"asked for at L1":     {Blank{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
 		"works on green ones": {Blank{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
 	} {
 		c.blank.Name = "x"
