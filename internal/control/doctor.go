@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
 // DoctorRow is one thing that a loop needs, and whether it is so.
@@ -106,7 +107,7 @@ func (d Doctor) gatePrograms(ctx context.Context, c Checked, add adder) {
 	for _, g := range []struct{ key, line string }{
 		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
 	} {
-		if word, skip := readiness.GateProgram(g.line); !skip && word != "" {
+		if word, skip := readiness.GateProgram(g.line); !skip && word != "" && g.line != kit.None {
 			d.program(ctx, g.key, g.key, word, add)
 		}
 	}
@@ -186,7 +187,7 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 		if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotReady {
 			fix = "pawl check " + c.Name + " says what has to be corrected first"
 		}
-		add(readiness.StateWarn, "gates", "not tried: "+oneLine(err.Error()), fix)
+		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix)
 		return
 	}
 	red := false
@@ -196,7 +197,9 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 		case g.Pass:
 			add(readiness.StateOK, check, fmt.Sprintf("passes in %.0f ms", g.MS), "")
 		case g.Missing:
-			add(readiness.StateBad, check, ended("cannot be run", g), "install its program, or correct "+g.Name)
+			add(readiness.StateBad, check, ended("cannot be run", g), g.Fix)
+		case g.Obstacle != "":
+			add(readiness.StateBad, check, "cannot start: "+oneLine(g.Obstacle), g.Fix)
 		case g.Name == "guard" && !red:
 			add(readiness.StateBad, check, ended("fails", g), "repair the base, or correct guard: it has to pass always")
 		default:

@@ -50,7 +50,9 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	set(&r.Guard, v.proposal.Guard.Line)
 	set(&r.SetupFound, v.proposal.Setup.Line)
 	set(&r.LandVia, "human")
-	set(&r.Sense, senseOf(r.Verify))
+	if r.Verify != "" && r.Pattern == "ci-watch" {
+		set(&r.Sense, loop.SenseGates) // Green gates are its goal.
+	}
 	if r.Scope == nil {
 		r.Scope = v.proposal.Scope
 	}
@@ -73,14 +75,6 @@ func (v Survey) Existing(r ScaffoldRequest) string {
 		return ""
 	}
 	return firstLoop
-}
-
-// senseOf wakes a loop only while a command fails, and shows what it printed.
-func senseOf(command string) string {
-	if command == "" {
-		return ""
-	}
-	return "out=$( { " + command + "; } 2>&1 ) || printf '%s\\n' \"$out\""
 }
 
 // choose takes the first agent that is installed, one with a login before others.

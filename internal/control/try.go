@@ -17,6 +17,9 @@ import (
 type GateTry struct {
 	GateView
 	Missing bool `json:"missing"` // its program is not there, or cannot be executed
+
+	Obstacle string `json:"obstacle,omitempty"` // why it could not do its work at all, so that no run comes to a turn
+	Fix      string `json:"fix,omitempty"`
 }
 
 // Gates tries the gates of a loop on the tip of its base, as its next run
@@ -38,7 +41,8 @@ func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]Gate
 	results, err := s.Engine.TryGates(ctx, s.target(def), out)
 	tries := []GateTry{}
 	for _, g := range results {
-		tries = append(tries, GateTry{GateView: gateView(g), Missing: gate.Missing(g)})
+		why, fix := gate.Obstacle(g, def)
+		tries = append(tries, GateTry{GateView: gateView(g), Missing: gate.Missing(g), Obstacle: why, Fix: fix})
 	}
 	return tries, err
 }

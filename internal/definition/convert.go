@@ -124,6 +124,9 @@ func (c *converter) judges() {
 	} else {
 		c.def.Verify, c.def.Guard, c.def.LandVia = c.spare("verify"), c.spare("guard"), c.spare("land_via")
 	}
+	if c.def.Sense == loop.SenseGates && c.def.Verify == "" && c.def.Guard == "" {
+		c.fail("sense", "gates tries verify and guard, and neither is written; write verify, or a command that looks for work")
+	}
 	c.def.AllowExec = c.oneOf("allow_exec", valuesOf("allow_exec")) == "true"
 	c.def.AnyNames = c.oneOf("portable_names", valuesOf("portable_names")) == "false"
 	c.def.Autoland = c.classes()

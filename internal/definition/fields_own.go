@@ -126,11 +126,13 @@ var ownFields = []Field{
 	},
 	{
 		Name: "sense", Kind: KindCommand, Absent: "only STATE.md is read",
-		Meaning: "A command that looks for work before a token is spent.",
+		Meaning: "What looks for work before a token is spent: a command, or gates.",
 		More: "No output and exit status 0 mean that there is nothing to do: the run ends quiet. Any other output and exit status " +
-			"are what was sensed, and stand in the prompt; a program that is not found or does not end within ten minutes fails " +
-			"the run. Without it, and with an empty Priority, the goal itself is worked on.",
-		Example: "git log --oneline -5 origin/main",
+			"are what was sensed, and are in the prompt; a program that is not found or does not end within ten minutes fails " +
+			"the run. gates is for a loop whose goal is that verify and guard pass: they are tried on the base, once for a base tree, " +
+			"and while they pass and Priority is empty there is nothing to do. Without sense, and with an empty Priority, the goal " +
+			"itself is worked on; a goal that needed no change is worked on again when the base, the definition, run.md or what was sensed has changed.",
+		Example: "gates",
 	},
 	{
 		Name: "base", Kind: KindText, Absent: "the branch checked out",

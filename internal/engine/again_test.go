@@ -117,7 +117,7 @@ func (r *rig) files() string {
 	var b strings.Builder
 	for _, dir := range []string{r.root, r.home} {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "layers") {
+			if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "layers" || d.Name() == "kits") {
 				return fs.SkipDir
 			}
 			if d.IsDir() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
@@ -103,14 +104,41 @@ func (f *treeFiles) close() error {
 // whether that is known at all. Counts without names are records of an older
 // version, and are made anew.
 func (c *cycle) recordedTests(ctx context.Context, g gate.Check) (r loop.TestRecord, recorded bool, err error) {
+	r, recorded, err = c.recorded(ctx, c.run.BaseTree, g)
+	return r, recorded && (r.Names != nil || r.Format == ""), err
+}
+
+// recorded is what a gate said about a tree, in this run or before.
+func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop.TestRecord, recorded bool, err error) {
+	id, err := c.gateID(ctx, g)
+	if err != nil {
+		return r, false, err
+	}
+	if r, recorded = c.records[[2]string{tree, id}]; recorded {
+		return r, true, nil
+	}
 	err = c.Store.View(ctx, func(v *store.Reader) (err error) {
-		r, err = v.TestRecord(ctx, c.run.BaseTree, g.ID())
+		r, err = v.TestRecord(ctx, tree, id)
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {
 		return r, false, nil
 	}
-	return r, err == nil && (r.Names != nil || r.Format == ""), err
+	if r.Result != nil {
+		r.Result.Known = true
+	}
+	return r, err == nil, err
+}
+
+// gateID is the same for the same gate as long as nothing but the tree decides what
+// it says.
+func (c *cycle) gateID(ctx context.Context, g gate.Check) (string, error) {
+	tools, err := c.site().Kit(ctx)
+	if err != nil {
+		return "", err
+	}
+	d := c.def
+	return g.ID(d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
 }
 
 // baseTests is what a gate reports on the base.
@@ -119,9 +147,7 @@ func (c *cycle) baseTests(ctx context.Context, g gate.Check) (loop.TestRecord, e
 	if err != nil {
 		return loop.TestRecord{}, err
 	}
-	r := gate.Record(res)
-	c.saveTests(c.run.BaseTree, g, r)
-	return r, nil
+	return c.saveTests(ctx, c.run.BaseTree, g, res)
 }
 
 // known is nil for a gate that is known to count nothing.
@@ -134,28 +160,44 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 
 // onBase runs one gate on a copy of the base.
 func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, err error) {
-	c.said.Note("%s is counted on the base, which happens once per base", g.Name)
+	c.said.Note("running %s on the base, which happens once per tree", g.Name)
 	copied, err := c.copyOf(ctx, site.ForBase, c.run.BaseCommit)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, copied.Remove(context.WithoutCancel(ctx))) }()
-	at, err := c.site().GatePlace(ctx, copied, true)
+	s := c.site()
+	if s.Iteration == 0 {
+		s.Iteration, s.Step = 1, "the gates on the base" // The environment is that of an iteration.
+	}
+	at, err := s.GatePlace(ctx, copied, true)
 	if err != nil {
 		return res, err
 	}
 	defer at.Done()
-	res, err = c.site().RunGate(ctx, g, at, nil, io.Discard)
+	res, err = s.RunGate(ctx, g, at, nil, io.Discard)
 	c.run.Spent.Gates += res.Took
+	res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
 	return res, err
 }
 
-// saveTests records what a gate reported on a tree with the next commit. A tree
-// that lands is the next base, and is counted already.
-func (c *cycle) saveTests(tree string, g gate.Check, r loop.TestRecord) {
+// saveTests records what a gate said about a tree with the next commit. A tree
+// that lands is the next base, and is known already. What could not start says
+// nothing about the tree, nor does what was stopped.
+func (c *cycle) saveTests(ctx context.Context, tree string, g gate.Check, res loop.GateResult) (loop.TestRecord, error) {
+	r := gate.Record(res)
+	id, err := c.gateID(ctx, g)
+	if err != nil || ctx.Err() != nil || !gate.Conclusive(res) {
+		return r, err
+	}
+	if c.records == nil {
+		c.records = map[[2]string]loop.TestRecord{}
+	}
+	c.records[[2]string{tree, id}] = r
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		return rt.SaveTestRecord(ctx, tree, g.ID(), r)
+		return rt.SaveTestRecord(ctx, tree, id, r)
 	})
+	return r, nil
 }
 
 // freshCopy is a place for one more try of a gate, in which no earlier try left

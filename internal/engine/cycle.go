@@ -32,7 +32,9 @@ type cycle struct {
 	def     loop.Definition // as pinned by the run: overrides applied
 	session Session
 	sensed  Sensed
-	found   string // what the sources said, without the answer that the run was fired for
+	records map[[2]string]loop.TestRecord // of this run's gates, by tree and gate
+	onPass  bool                          // gates that pass on the base mean that there is nothing to do
+	found   string                        // what the sources said, without the answer that the run was fired for
 	started time.Time
 
 	steps     map[string]loop.Step // rows by key, as this run knows them

@@ -21,7 +21,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	now := c.Now()
 	s := plan.Snapshot{
 		Rules: c.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
-		Started: c.started, Output: c.run.Usage.Output, Hold: c.hold, Nothing: c.sensed.Nothing,
+		Started: c.started, Output: c.run.Usage.Output, Hold: c.hold, Nothing: c.sensed.Nothing, Because: c.sensed.Because,
 	}
 	for _, cand := range c.session.Candidates(c.sensed, now) {
 		// What this run has learned of a step is newer than what the session

@@ -35,7 +35,7 @@ func TestARunThatFillsTheDiskEndsAndNamesTheFolders(t *testing.T) {
 		"a gate": {func(_ context.Context, req agent.Request) (agent.Result, error) {
 			write(t, filepath.Join(req.Dir, "src/a.txt"), "worked\n")
 			return says(t, req, `{"outcome":"done"}`)
-		}, "mkdir out && head -c 3145728 /dev/zero >out/x && exec sleep 300", "gate: out ("},
+		}, "if grep -q worked src/a.txt; then mkdir out && head -c 3145728 /dev/zero >out/x && exec sleep 300; fi", "gate: out ("},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -268,7 +268,10 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		if d.Choice == nil {
 			return c.noChoice(d), nil
 		}
-		end, err := c.iterate(ctx, d)
+		worth, end, err := c.beforeTurn(ctx, d.Choice.Step)
+		if err == nil && end == nil && worth {
+			end, err = c.iterate(ctx, d)
+		}
 		if err != nil || end != nil {
 			return deref(end), err
 		}

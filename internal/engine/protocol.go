@@ -71,10 +71,11 @@ type Repair struct {
 	Note    string
 }
 
-// Source is something to sense. Exactly one of Command and Text is set.
+// Source is something to sense. Exactly one of Command, Gates and Text is set.
 type Source struct {
 	Name    string
 	Command string // run by the shell on a clean copy of the base
+	Gates   bool   // the gates of the definition are tried on the base
 	Text    string // known already; never makes a run quiet
 	// Quiet says when a command means that there is nothing to do.
 	Quiet QuietRule
@@ -87,7 +88,7 @@ type QuietRule int
 const (
 	QuietNever   QuietRule = iota
 	QuietOnEmpty           // no output and exit status 0
-	QuietOnPass            // exit status 0
+	QuietOnPass            // exit status 0, or gates that pass
 )
 
 // Sensed is what the sources said.
@@ -95,6 +96,7 @@ type Sensed struct {
 	Observations []Observation
 	// Nothing is set when a source that decides about it found nothing to do.
 	Nothing loop.Reason
+	Because string // Nothing in words
 }
 
 // Observation is what one source said.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,15 +28,23 @@ func (c *cycle) sense(ctx context.Context) (*ending, error) {
 		return nil, err
 	}
 	quiet, deciding := 0, 0
-	for _, src := range c.session.Sources() {
+	var found []string
+	sources := c.session.Sources()
+	for _, src := range sources {
 		o := Observation{Source: src.Name, Text: src.Text}
-		if src.Command != "" {
-			var end *ending
-			var err error
-			if o, end, err = c.senseCommand(ctx, src); err != nil || end != nil {
-				return end, err
-			}
+		stable := ""
+		var end *ending
+		var err error
+		switch {
+		case src.Gates:
+			o, stable, end, err = c.senseGates(ctx, src)
+		case src.Command != "":
+			o, end, err = c.senseCommand(ctx, src)
 		}
+		if err != nil || end != nil {
+			return end, err
+		}
+		found = append(found, o.Source, or(stable, fmt.Sprint(o.Exit, " ", o.Text)))
 		c.sensed.Observations = append(c.sensed.Observations, o)
 		if src.Quiet != QuietNever {
 			deciding++
@@ -47,7 +56,10 @@ func (c *cycle) sense(ctx context.Context) (*ending, error) {
 	if deciding > 0 && quiet == deciding {
 		c.sensed.Nothing = loop.ReasonSensedNothing
 	}
-	c.found = c.sensedText()
+	if c.onPass = slices.ContainsFunc(sources, func(s Source) bool { return s.Gates && s.Quiet == QuietOnPass }); c.onPass && c.sensed.Nothing != "" {
+		c.sensed.Because = gatesPass
+	}
+	c.found = strings.Join(found, "\n")
 	return c.senseAnswer(ctx)
 }
 

@@ -87,7 +87,7 @@ func TestASwitchThatAppearsDuringActStopsTheRunAndKeepsItsWork(t *testing.T) {
 func TestNoEffectHappensAfterTheSwitchIsSet(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		target := r.worker(loop.TierAssisted, func(d *loop.Definition) {
-			d.Verify = "mkdir -p '" + filepath.Join(r.root, ".loops") + "' && touch '" + filepath.Join(r.root, ".loops/PAUSED") + "'"
+			d.Verify = "if grep -q two src/a.txt; then mkdir -p '" + filepath.Join(r.root, ".loops") + "' && touch '" + filepath.Join(r.root, ".loops/PAUSED") + "'; fi"
 		})
 		// The watcher is kept from seeing it first: the check before the effect must.
 		deps := r.deps

@@ -69,7 +69,7 @@ func TestTheSwitchEndsAGateThatWouldNeverEnd(t *testing.T) {
 		return says(t, req, `{"outcome":"done"}`)
 	}
 	target := r.worker(loop.TierAssisted, func(d *loop.Definition) {
-		d.Verify = "mkdir -p '" + r.root + "/.loops' && touch '" + r.root + "/.loops/PAUSED' && exec sleep 300"
+		d.Verify = "if grep -q worked src/a.txt; then mkdir -p '" + r.root + "/.loops' && touch '" + r.root + "/.loops/PAUSED' && exec sleep 300; fi"
 	})
 	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomePaused || run.Snapshot == "" {
 		t.Errorf("run = %s %q, kept %q", run.Outcome, run.Detail, run.Snapshot)

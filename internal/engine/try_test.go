@@ -79,7 +79,8 @@ func TestAGateOfATrySeesWhatAGateOfARunSees(t *testing.T) {
 		t.Fatalf("the try is %q", id)
 	}
 	for i, g := range results {
-		want := strings.ReplaceAll(its[0].Gates[i].Evidence, run.ID, id)
+		// The tree is that of the base, where the run had its gates tried.
+		want := strings.NewReplacer(run.ID+"-base", id+map[string]string{"verify": "-gate", "guard": "-guard"}[g.Name], run.ID, id).Replace(its[0].Gates[i].Evidence)
 		if diff := cmp.Diff(want, g.Evidence); diff != "" {
 			t.Errorf("%s sees (-run +try):\n%s", g.Name, diff)
 		}

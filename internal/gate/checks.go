@@ -3,6 +3,7 @@ package gate
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -14,10 +15,14 @@ type Check struct {
 	Fail       loop.Reason // of a tree that does not pass it
 }
 
-// ID is the same for the same command, whatever the gate is called.
-func (c Check) ID() string {
-	sum := sha256.Sum256([]byte(c.Line))
-	return hex.EncodeToString(sum[:])
+// ID is the same for the same command under the same conditions, whatever the gate
+// is called.
+func (c Check) ID(conditions ...string) string {
+	h := sha256.New()
+	for _, text := range append([]string{c.Line}, conditions...) {
+		fmt.Fprintf(h, "%d\x00%s", len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Checks lists the gates that a definition has, in the order in which they

@@ -125,6 +125,12 @@ func Missing(g loop.GateResult) bool {
 	return g.Exit == exitNotFound || g.Exit == exitNotExecutable
 }
 
+// Conclusive reports whether a result says something about the tree: neither was
+// the gate's program missing, nor was it stopped.
+func Conclusive(g loop.GateResult) bool {
+	return !Missing(g) && g.Exit != exitKilled && g.Exit < 128
+}
+
 // Feedback is what the next attempt should read of a failed gate.
 func Feedback(g loop.GateResult) string {
 	if g.Exit == 0 && g.Note != "" {

@@ -60,7 +60,7 @@ func some(list []string) string {
 func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
 	checks := Checks(d)
 	var j Judges
-	all := judging.Follow(tree, "sense", d.Sense)
+	all := judging.Follow(tree, "sense", d.SenseCommand())
 	found := make([]judging.Judges, len(checks))
 	for i, c := range checks {
 		found[i] = judging.Follow(tree, c.Name, c.Line)

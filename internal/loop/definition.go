@@ -68,6 +68,18 @@ type Definition struct {
 	ModelTools []ModelTool `json:"model_tools,omitempty"` // what the model's vendor may do by itself for a request; empty: nothing
 }
 
+// SenseGates as Sense tries the gates themselves on the base: while they pass, and
+// nothing else is asked for, there is nothing to do.
+const SenseGates = "gates"
+
+// SenseCommand is the command that looks for work, if there is one.
+func (d Definition) SenseCommand() string {
+	if d.Sense == SenseGates {
+		return ""
+	}
+	return d.Sense
+}
+
 // HistoryNone shows programs the base commit without those before it.
 const HistoryNone = "none"
 

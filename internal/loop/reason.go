@@ -34,7 +34,8 @@ const (
 	ReasonNoGate          Reason = "no_gate"
 	ReasonGateFailed      Reason = "gate_failed"
 	ReasonGuardFailed     Reason = "guard_failed"
-	ReasonNoChanges       Reason = "no_changes" // done was claimed, nothing changed, no_change was not said
+	ReasonGateStart       Reason = "gate_cannot_start" // on the base, before a turn
+	ReasonNoChanges       Reason = "no_changes"        // done was claimed, nothing changed, no_change was not said
 	ReasonReportedOnly    Reason = "reported_only"
 	ReasonReplied         Reason = "replied"
 	ReasonAgentQuiet      Reason = "agent_found_nothing"

@@ -99,6 +99,7 @@ type GateResult struct {
 	Tests *TestCounts `json:"tests,omitempty"` // what reported in its output; nil if nothing in it could be counted
 	Base  *TestCounts `json:"base,omitempty"`  // the same gate on the base, where it was counted
 	Note  string      `json:"note,omitempty"`  // why only the exit status counted, or why it failed in spite of it
+	Known bool        `json:"known,omitempty"` // an earlier run of the gate on the same tree said it
 	Tries []Try       `json:"tries,omitempty"` // every try, if the definition allows more than one
 
 	// Names are the tests behind Tests, where the output names them. They are
@@ -133,7 +134,8 @@ type TestNames struct {
 // TestRecord is what a gate reported on one tree, as it is kept for later runs.
 type TestRecord struct {
 	TestCounts
-	Names *TestNames `json:"names"` // nil in records of versions that kept counts only
+	Names  *TestNames  `json:"names"` // nil in records of versions that kept counts only
+	Result *GateResult `json:"result,omitempty"`
 }
 
 // Try is one try of a gate that a definition holds for flaky.

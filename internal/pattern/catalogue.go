@@ -23,7 +23,7 @@ var catalogue = []Pattern{
 		Does:       "Detects red CI, classifies it, and from L2 on proposes a fix; flaky or infrastructure failures and all that is near deploy or secrets go to a human.",
 		Goal:       "Detect red CI, classify the failure and from L2 on propose the smallest fix; never touch tests, CI configuration, deploys or secrets.",
 		Escalation: "flaky tests, infrastructure failures, anything near deploy or secrets, a fix that needs a changed test",
-		Scope:      "src/**", Verify: "npm test", Guard: "npm run typecheck", Budget: usualBudget, Tokens: Tokens{Input: 60_000, Output: 12_000, Subagents: 2},
+		Scope:      "src/**", Verify: "npm test", Guard: "npm run typecheck", Sense: "gates", Budget: usualBudget, Tokens: Tokens{Input: 60_000, Output: 12_000, Subagents: 2},
 	},
 	{
 		Name: "dep-bump", Triggers: []string{"cadence"}, Locus: "local", Tiers: []string{"L2"},

@@ -24,6 +24,7 @@ type Pattern struct {
 	Scope      string // the one glob that a new definition has
 	Verify     string // gate command, empty if the pattern has no usual one
 	Guard      string
+	Sense      string // what looks for work at L2 and above; empty: nothing
 	Budget     int64  // output tokens of one run
 	Tokens     Tokens // what one run usually uses
 }

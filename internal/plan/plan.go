@@ -62,6 +62,7 @@ type Snapshot struct {
 	Output     int64       // output tokens used by this run
 	Hold       *loop.Hold  // what keeps the loop or its account from acting; nil: nothing
 	Nothing    loop.Reason // why sensing found nothing to do, empty if it found something
+	Because    string      // Nothing in words
 }
 
 // Choice is the step that was chosen.
@@ -114,7 +115,7 @@ func Next(s Snapshot, now time.Time) Decision {
 	case d.Choice != nil:
 		d.Reason, d.Detail = loop.ReasonChosen, d.Choice.Detail
 	case s.Nothing != "":
-		d.Reason = s.Nothing
+		d.Reason, d.Detail = s.Nothing, s.Because
 	case limit != "":
 		d.Reason, d.Detail = limit, why
 	case len(rests) == 1:
@@ -175,7 +176,7 @@ func HoldWords(h loop.Hold) string {
 func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
 	switch {
 	case s.Nothing != "":
-		return s.Nothing, ""
+		return s.Nothing, s.Because
 	case c.Drop != "":
 		return c.Drop, c.Detail
 	case s.Settled[c.Step.Key]:

@@ -78,7 +78,7 @@ func (s Site) setup(ctx context.Context, k *Copy) (kit.Setup, error) {
 
 // Kit is what the programs of the definition need beside their tree.
 func (s Site) Kit(ctx context.Context) (kit.Kit, error) {
-	lines := append([]string{s.Definition.Verify, s.Definition.Guard, s.Definition.Sense}, s.Agent...)
+	lines := append([]string{s.Definition.Verify, s.Definition.Guard, s.Definition.SenseCommand()}, s.Agent...)
 	if s.Definition.Setup != kit.None {
 		lines = append(lines, s.Definition.Setup)
 	}

@@ -21,7 +21,7 @@ func Until(command, name string, scope []string) loop.Definition {
 	return loop.Definition{
 		Name: name, Protocol: loop.ProtocolSpec, Pattern: "custom", Tier: loop.TierAssisted,
 		Goal:  fmt.Sprintf("Make `%s` pass. Repair the cause; do not weaken what the command checks.", command),
-		Scope: scope, Sense: command, Verify: command, Escalation: "anything that cannot be repaired within the scope",
+		Scope: scope, Sense: loop.SenseGates, Verify: command, Escalation: "anything that cannot be repaired within the scope",
 		MaxIterations: untilIterations,
 	}
 }
@@ -47,7 +47,7 @@ func (s *session) Recovered() []engine.Repair { return nil }
 
 // Sources implements engine.Session. A goal that is met already needs no agent.
 func (s *session) Sources() []engine.Source {
-	return []engine.Source{{Name: "until", Command: s.v.Definition.Sense, Quiet: engine.QuietOnPass}}
+	return []engine.Source{{Name: "until", Gates: true, Quiet: engine.QuietOnPass}}
 }
 
 // Candidates implements engine.Session: the goal, in every iteration again.

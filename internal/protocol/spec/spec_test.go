@@ -44,7 +44,7 @@ func open(t *testing.T, change func(*engine.View)) engine.Session {
 
 func TestUntilRepairsWithinItsScopeAndIsJudgedByTheCommand(t *testing.T) {
 	d := spec.Until("go test ./...", "u", []string{"src/**"})
-	if d.Verify != "go test ./..." || d.Sense != d.Verify || !strings.Contains(d.Goal, "`go test ./...`") || !slices.Equal(d.Scope, []string{"src/**"}) {
+	if d.Verify != "go test ./..." || d.Sense != loop.SenseGates || !strings.Contains(d.Goal, "`go test ./...`") || !slices.Equal(d.Scope, []string{"src/**"}) {
 		t.Errorf("definition = %+v", d)
 	}
 	if d.Protocol != loop.ProtocolSpec || d.Tier != loop.TierAssisted || d.Name != "u" || d.MaxIterations <= 3 {
@@ -56,7 +56,7 @@ func TestUntilRepairsWithinItsScopeAndIsJudgedByTheCommand(t *testing.T) {
 }
 
 func TestAGoalThatIsMetNeedsNoAgent(t *testing.T) {
-	want := []engine.Source{{Name: "until", Command: "go test ./...", Quiet: engine.QuietOnPass}}
+	want := []engine.Source{{Name: "until", Gates: true, Quiet: engine.QuietOnPass}}
 	if diff := cmp.Diff(want, open(t, nil).Sources()); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}

@@ -37,7 +37,7 @@ type Blank struct {
 	Setup               string // command; empty: what every run detects anew
 	SetupFound          string // what was detected, a comment; nothing beside Setup
 	LandVia             string // empty: fleet-ops; below L2 a comment
-	Sense               string // command; empty: none
+	Sense               string // command, or loop.SenseGates; empty: the pattern's
 	Agent, AgentCommand string // empty: a comment says how to name one
 	Env                 []string
 }
@@ -87,6 +87,7 @@ type sheet struct {
 	Budget     int64  // output tokens of a run
 	KillSwitch string
 	Gated      bool // L2 and above
+	Tried      bool // verify and guard are written: they judge, or are what is sensed
 	Alone      bool // L3
 
 	said map[string][]string // what was written as the value of each key
@@ -133,8 +134,12 @@ func (s *sheet) seed(p pattern.Pattern) {
 	s.Escalation = cmp.Or(s.Escalation, p.Escalation, blankEscalation)
 	s.Verify = cmp.Or(s.Verify, p.Verify, blankVerify)
 	s.Guard = cmp.Or(s.Guard, p.Guard, blankGuard)
+	if s.Gated {
+		s.Sense = cmp.Or(s.Sense, p.Sense)
+	}
 	s.LandVia = cmp.Or(s.LandVia, "fleet-ops")
 	s.Budget = p.Budget
+	s.Tried = s.Gated || s.Sense == loop.SenseGates
 	if len(s.Scope) == 0 {
 		s.Scope = []string{cmp.Or(p.Scope, blankScope)}
 	}

@@ -32,6 +32,33 @@ func made(t rapid.TB, b Blank) map[string]string {
 	return byName
 }
 
+func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
+	for name, c := range map[string]struct {
+		blank Blank
+		has   []string
+		not   []string
+	}{
+		"ci-watch proposes": {Blank{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
+		// Its gates wait behind comment marks, so there is nothing to try.
+		"ci-watch reports":    {Blank{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
+		"asked for at L1":     {Blank{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
+		"works on green ones": {Blank{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
+	} {
+		c.blank.Name = "x"
+		text := made(t, c.blank)[ConfigFile]
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		for _, bad := range c.not {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s: %q in\n%s", name, bad, text)
+			}
+		}
+	}
+}
+
 // read is the definition of a new loop, which readers take for what it is.
 func read(t rapid.TB, config string) *definition.Document {
 	t.Helper()

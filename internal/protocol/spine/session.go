@@ -150,13 +150,20 @@ func (s *session) readPrompt() error {
 // Recovered implements engine.Session.
 func (s *session) Recovered() []engine.Repair { return s.repairs }
 
-// Sources implements engine.Session: the definition's sense command. A person
-// who asks for something is not told that there is nothing to do.
+// Sources implements engine.Session: the definition's sense command, or its gates,
+// which say nothing about items in Priority. A person who asks for something is not
+// told that there is nothing to do.
 func (s *session) Sources() []engine.Source {
-	if s.v.Definition.Sense == "" {
+	d := s.v.Definition
+	src := engine.Source{Name: "sense", Command: d.SenseCommand(), Quiet: engine.QuietOnEmpty}
+	switch {
+	case d.Sense == "":
 		return nil
+	case d.Sense == loop.SenseGates && len(s.state.Priority()) == 0:
+		src.Gates, src.Quiet = true, engine.QuietOnPass
+	case d.Sense == loop.SenseGates:
+		src.Gates, src.Quiet = true, engine.QuietNever
 	}
-	src := engine.Source{Name: "sense", Command: s.v.Definition.Sense, Quiet: engine.QuietOnEmpty}
 	if s.v.Run.Request != "" {
 		src.Quiet = engine.QuietNever
 	}

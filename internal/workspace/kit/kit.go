@@ -185,6 +185,16 @@ func (k Kit) Binds(t sandbox.Tier) []sandbox.Bind {
 
 // digest changes with every toolchain of the kit that is for one of the
 // programs.
+// Digest stands for the versions of all programs of the kit, and for where the
+// others are looked for.
+func (k Kit) Digest(environ []string) string {
+	all := []string{proc.Variable(environ, "PATH")}
+	for _, t := range k.Toolchains {
+		all = append(all, t.Program, t.Digest)
+	}
+	return digest(all...)
+}
+
 func (k Kit) digest(programs []string) string {
 	var all []string
 	for _, t := range k.Toolchains {

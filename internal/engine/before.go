@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Gates are run on the base before the first turn is paid: a gate that cannot start
+// there would fail whatever an agent does. What they say is kept, so that it costs
+// one run of each for a base tree, which the candidate is compared with afterwards.
+
+// gatesPass is why there is nothing to do where the gates are the goal.
+const gatesPass = "the gates pass on the base"
+
+// gatesOnBase is what each gate says of the base. A failure that an earlier run saw
+// is looked at again if again is set: it may have been a flaky test's, and a turn
+// costs more than a suite.
+func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
+	var results []loop.GateResult
+	for _, g := range gate.Checks(c.def) {
+		r, known, err := c.recorded(ctx, c.run.BaseTree, g)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !known || r.Result == nil || again && r.Result.Known && !r.Result.Pass {
+			if r, err = c.baseTests(ctx, g); err != nil {
+				return nil, nil, err
+			}
+		}
+		if end := stopped(ctx); end != nil {
+			return nil, end, nil
+		}
+		if why, fix := gate.Obstacle(*r.Result, c.def); why != "" {
+			return nil, &ending{
+				outcome: loop.OutcomeFailed, reason: loop.ReasonGateStart,
+				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Name, headline(why), fix),
+			}, nil
+		}
+		results = append(results, *r.Result)
+	}
+	return results, nil, nil
+}
+
+// senseGates tries the gates on the base. Found is what it saw without what differs
+// from one run of a gate to the next.
+func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, found string, end *ending, err error) {
+	o.Source = src.Name
+	if err := c.base(ctx); err != nil {
+		return o, "", nil, err
+	}
+	results, end, err := c.gatesOnBase(ctx, false)
+	if err != nil || end != nil {
+		return o, "", end, err
+	}
+	var texts, verdicts []string
+	if len(results) == 0 {
+		texts, o.Exit = []string{"the definition has no gates"}, 1
+	}
+	for _, res := range results {
+		if res.Pass {
+			texts = append(texts, res.Name+" passes on the base")
+		} else {
+			texts = append(texts, gate.Feedback(res))
+			o.Exit = max(1, res.Exit)
+		}
+		verdicts = append(verdicts, fmt.Sprint(res.Name, " ", res.Pass, " ", res.Exit))
+	}
+	o.Text = strings.Join(texts, "\n")
+	return o, strings.Join(verdicts, "\n"), nil, nil
+}
+
+// beforeTurn looks at the gates on the base before the first turn of a run. It
+// reports false if a failure that was known has gone, and nothing is left to do.
+func (c *cycle) beforeTurn(ctx context.Context, step loop.Step) (worth bool, end *ending, err error) {
+	if len(c.its) > 0 || c.def.Tier == loop.TierReport && !c.onPass || step.Kind == loop.StepReply {
+		return true, nil, nil
+	}
+	results, end, err := c.gatesOnBase(ctx, c.onPass)
+	if err != nil || end != nil {
+		return true, end, err
+	}
+	if c.onPass && len(results) > 0 && !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }) {
+		c.sensed.Nothing, c.sensed.Because = loop.ReasonSensedNothing, gatesPass
+		return false, nil, nil
+	}
+	return true, nil, nil
+}

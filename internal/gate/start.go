@@ -1,0 +1,53 @@
+package gate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/policy"
+)
+
+// obstacles are what interpreters and runners print that did not come to any test,
+// with what mends it. They are lines of their own, because a test may print the
+// same in its output.
+var obstacles = []struct {
+	line *regexp.Regexp
+	fix  string
+}{
+	{regexp.MustCompile(`(?m)^\S*python[0-9.]*: (No module named .+)$`), "add it to what setup installs, install it, or correct %s"},
+	{regexp.MustCompile(`(?m)^npm (?:ERR!|error) (Missing script: .+)$`), "add the script to package.json, or correct %s"},
+	{regexp.MustCompile(`(?m)^make: \*\*\* (No rule to make target '[^']+')\.  Stop\.$`), "add the rule to the Makefile, or correct %s"},
+	{regexp.MustCompile(`(?m)^make: \*\*\* (No targets specified and no makefile found)\.  Stop\.$`), "add a Makefile, or correct %s"},
+	{regexp.MustCompile(`(?m)^go: (go\.mod file not found .+|cannot find main module.*)$`), "commit a go.mod, change to its folder first (cd DIR && …), or correct %s"},
+	{regexp.MustCompile(`(?m)^(error: could not find .Cargo\.toml. .+)$`), "change to the folder of Cargo.toml first (cd DIR && …), or correct %s"},
+}
+
+// noTests are what runners print that found no tests and failed for it.
+var noTests = regexp.MustCompile(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RAN.*|No tests found, exiting with code 1)$`)
+
+// Obstacle says why a gate could not do its work at all on a base, and what mends
+// it: its program or a part of it is missing, or there is no test. Both are empty
+// for a gate that ran, whatever it said, and for one without tests where the scope
+// of the definition names some, so that the first may be written.
+func Obstacle(g loop.GateResult, d loop.Definition) (why, fix string) {
+	writable := slices.ContainsFunc(d.Scope, policy.Judging)
+	none := g.Exit == 0 && g.Tests != nil && g.Tests.Ran()+g.Tests.Skipped == 0 || !g.Pass && noTests.MatchString(g.Evidence)
+	switch {
+	case g.Pass:
+		return "", ""
+	case Missing(g):
+		return fmt.Sprintf("its program cannot be run (exit status %d): %s", g.Exit, g.Evidence), "install it, or correct " + g.Name
+	case none && writable:
+		return "", ""
+	case none:
+		return "the base has no tests", fmt.Sprintf("commit a test, allow tests by name in scope, or let %s run a command that has something to check", g.Name)
+	}
+	for _, o := range obstacles {
+		if m := o.line.FindStringSubmatch(g.Evidence); m != nil {
+			return m[1], fmt.Sprintf(o.fix, g.Name)
+		}
+	}
+	return "", ""
+}
