@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -42,12 +43,35 @@ const logShown = 10
 // Protocol opens the memory of spine loops.
 type Protocol struct{}
 
+// Unmerged returns an error if the memory of a loop is in the middle of a merge:
+// of two sides, nothing says which one counts. The error is a *loop.Fault with exit
+// status 4.
+func Unmerged(files engine.Files, name string) error {
+	for _, file := range []string{StateFile, LogFile} {
+		path := path.Join(Dir(name), file)
+		read, err := files.Read(path)
+		if err != nil {
+			continue // Opening the memory says so.
+		}
+		if marks := definition.Conflict(read.Content, true); marks != nil {
+			return &loop.Fault{
+				Exit: loop.ExitUnreadable, What: "read " + path, Why: definition.ConflictWords(marks),
+				Fix: "resolve the conflict, and remove the markers",
+			}
+		}
+	}
+	return nil
+}
+
 // Open reads STATE.md and the end of run-log.md. A STATE.md that cannot be
 // read is put aside and rebuilt from the rows.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	s := &session{v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
+	}
+	if err := Unmerged(v.Files, v.Loop.Name); err != nil {
+		return nil, err
 	}
 	file, err := v.Files.Read(s.path(StateFile))
 	if err != nil {

@@ -355,15 +355,14 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 		before string
 		aside  bool
 	}{
-		"half a file":            {memory{files: map[string]string{statePath: golden[:strings.Index(golden, "## Noise")]}}, `no section "## Noise"`, golden[:strings.Index(golden, "## Noise")], true},
-		"an empty one":           {memory{files: map[string]string{statePath: ""}}, "no title line", "", true},
-		"another text":           {memory{files: map[string]string{statePath: "# Notes\nbuy milk\n"}}, "no title line", "# Notes\nbuy milk\n", true},
-		"a picture":              {memory{files: map[string]string{statePath: "\x89PNG\r\n\x1a\n\x00\x00"}}, "line 3: a NUL byte", "\x89PNG\r\n\x1a\n\x00\x00", true},
-		"another encoding":       {memory{files: map[string]string{statePath: golden + "\xe4\n"}}, "not UTF-8", golden + "\xe4\n", true},
-		"more than is parsed":    {memory{files: map[string]string{statePath: golden + strings.Repeat("x", MaxState)}}, "more than 1048576", golden + strings.Repeat("x", MaxState), true},
-		"more than is read":      {memory{tooBig: statePath}, "more than 4194304 bytes", "", true},
-		"none, although it ran":  {memory{}, "it was missing", "", false},
-		"a conflict of two sets": {memory{files: map[string]string{statePath: "<<<<<<< HEAD\n" + strings.Repeat("=======\n", 3)}}, "no title line", "<<<<<<< HEAD\n" + strings.Repeat("=======\n", 3), true},
+		"half a file":           {memory{files: map[string]string{statePath: golden[:strings.Index(golden, "## Noise")]}}, `no section "## Noise"`, golden[:strings.Index(golden, "## Noise")], true},
+		"an empty one":          {memory{files: map[string]string{statePath: ""}}, "no title line", "", true},
+		"another text":          {memory{files: map[string]string{statePath: "# Notes\nbuy milk\n"}}, "no title line", "# Notes\nbuy milk\n", true},
+		"a picture":             {memory{files: map[string]string{statePath: "\x89PNG\r\n\x1a\n\x00\x00"}}, "line 3: a NUL byte", "\x89PNG\r\n\x1a\n\x00\x00", true},
+		"another encoding":      {memory{files: map[string]string{statePath: golden + "\xe4\n"}}, "not UTF-8", golden + "\xe4\n", true},
+		"more than is parsed":   {memory{files: map[string]string{statePath: golden + strings.Repeat("x", MaxState)}}, "more than 1048576", golden + strings.Repeat("x", MaxState), true},
+		"more than is read":     {memory{tooBig: statePath}, "more than 4194304 bytes", "", true},
+		"none, although it ran": {memory{}, "it was missing", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, seen(nil, func(v *engine.View) { v.Files, v.Steps, v.Recent = c.files, rows, history }))
@@ -399,4 +398,20 @@ func TestABrokenStateOfAStoreThatKnowsNothingBecomesTheTemplate(t *testing.T) {
 	if len(repairs) != 1 || len(repairs[0].Changes) != 2 || repairs[0].Changes[1].Content != NewState("ci-watch", "pawl").String() {
 		t.Errorf("repairs = %+v, want the template", repairs)
 	}
+}
+
+// A line of equals signs alone underlines a heading of Markdown.
+func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
+	const markers = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> theirs\n"
+	for name, files := range map[string]map[string]string{
+		"STATE.md": {statePath: strings.Replace(listing("one", "", ""), "- one\n", markers, 1)},
+		"the log":  {statePath: listing("one", "", ""), logPath: LogHeader("ci-watch") + markers},
+	} {
+		_, err := Protocol{}.Open(t.Context(), seen(files, nil))
+		f, ok := errors.AsType[*loop.Fault](err)
+		if !ok || f.Exit != loop.ExitUnreadable || !strings.Contains(f.Why, "merge conflict markers in line") || f.Fix == "" {
+			t.Errorf("%s: Open = %+v, want a fault with exit status 4 that names the lines", name, err)
+		}
+	}
+	withState(t, strings.Replace(listing("one", "", ""), "Mind the gap.\n", "Mind the gap.\n=======\n", 1), nil)
 }
