@@ -69,6 +69,9 @@ type History interface {
 type Repair struct {
 	Changes []loop.Change
 	Note    string
+	// Escalate says what a person has to do first: the run ends escalated before
+	// anything is sensed. Empty: the run goes on.
+	Escalate string
 }
 
 // Source is something to sense. Exactly one of Command and Text is set.
