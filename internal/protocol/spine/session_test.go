@@ -460,3 +460,36 @@ func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
 	}
 	withState(t, strings.Replace(listing("one", "", ""), "Mind the gap.\n", "Mind the gap.\n=======\n", 1), nil)
 }
+
+// Lines that another program wrote have numbers of their own: they neither stand
+// for a run of this loop nor keep a missing one from being added.
+func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
+	line := func(n int64, at time.Time) string {
+		return LogLine(Entry{At: at, Run: n, Action: "none", Outcome: "quiet"})
+	}
+	run := func(n int64, ended time.Time) loop.Run {
+		return loop.Run{N: n, State: loop.RunEnded, Outcome: loop.OutcomeQuiet, Started: ended.Add(-time.Second), Ended: ended}
+	}
+	recent := []loop.Run{run(3, nine.Add(2*time.Hour)), run(2, nine.Add(time.Hour)), run(1, nine)}
+	foreign := line(142, nine.Add(-time.Hour)) + line(2, nine.Add(-2*time.Hour))
+	for name, c := range map[string]struct{ log, note string }{
+		"none is missing":       {foreign + line(1, nine) + line(2, nine.Add(time.Hour)) + line(3, nine.Add(2*time.Hour)), ""},
+		"the last two":          {foreign + line(1, nine), "run-log.md lacked the lines of runs #2 #3"},
+		"all of this loop":      {foreign, "run-log.md lacked the lines of runs #1 #2 #3"},
+		"one that was cut out":  {foreign + line(1, nine) + line(3, nine.Add(2*time.Hour)), ""},
+		"the loop's own format": {line(1, nine) + line(2, nine.Add(time.Hour)), "run-log.md lacked the lines of runs #3"},
+	} {
+		s := opened(t, seen(map[string]string{statePath: golden, logPath: c.log}, func(v *engine.View) { v.Recent = recent }))
+		var notes []string
+		for _, r := range s.Recovered() {
+			notes = append(notes, r.Note)
+		}
+		if got := strings.Join(notes, "; "); got != c.note {
+			t.Errorf("%s: recovered %q, want %q", name, got, c.note)
+		}
+	}
+	last, err := Protocol{}.LastRun(memory{files: map[string]string{logPath: foreign + line(99999999999, nine) + "run#900 is text\n"}}, "ci-watch")
+	if err != nil || last != 142 {
+		t.Errorf("LastRun = %d, %v, want the highest number that a loop can have reached, 142", last, err)
+	}
+}
