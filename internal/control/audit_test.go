@@ -195,6 +195,20 @@ func TestLinesFromBeforeTheChainAreCountedAndNotVouchedFor(t *testing.T) {
 	if f := compareLog(above, "log", at, list); len(f.breaks) > 0 || len(f.earlier) != 1 {
 		t.Errorf("above: %v, %d earlier", f.breaks, len(f.earlier))
 	}
+	// What another program left is no line of the chain that somebody changed: a line
+	// that was cut off, a remark, a run of the second in which the chain begins.
+	cut, remark, same := old[:40]+"\n", "moved here\n", strings.Replace(old, "2026-06-22T14:05:00Z", "2026-09-03T08:00:00Z", 1)
+	goesOn := slices.Clone(list)
+	for i := range goesOn {
+		goesOn[i].N += 142
+	}
+	adopted := strings.Join(slices.Insert(logOf(goesOn), 2, remark, old, cut, same, cut), "")
+	if f := compareLog(adopted, "log", at, goesOn); len(f.breaks) > 0 || len(f.earlier) != 5 {
+		t.Errorf("adopted: %v, %d earlier", f.breaks, len(f.earlier))
+	}
+	if f := compareLog(remark+strings.Join(lines, ""), "log", at, list); len(f.breaks) != 1 {
+		t.Errorf("a remark above a log that nobody adopted: %v, want a break", f.breaks)
+	}
 	below := strings.Join(append(slices.Clone(lines), old), "")
 	if f := compareLog(below, "log", at, list); len(f.breaks) != 1 || f.breaks[0].Line != 5 {
 		t.Errorf("below the chain's own lines: %v, want a break at line 5", f.breaks)

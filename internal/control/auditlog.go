@@ -140,7 +140,8 @@ type logFound struct {
 }
 
 // compareLog accounts for every line of a log. Lines of programs or stores from
-// before the chain may stand above its first line, if their time says so.
+// before the chain may stand above its first line, if their time says so, and what
+// is no line of a run between them.
 func compareLog(text, log string, since time.Time, told []account) *logFound {
 	f := &logFound{log: log, want: map[int64]account{}, at: map[int64]int{}}
 	for _, a := range told {
@@ -148,7 +149,17 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 			f.want[a.N] = a
 		}
 	}
-	n := 0
+	n, first := 0, int64(0)
+	if len(told) > 0 {
+		first = told[0].N
+	}
+	var odd []Break // lines of no run above the first line of the chain
+	adopt := func() {
+		for _, b := range odd {
+			f.earlier = append(f.earlier, b.Found)
+		}
+		odd = nil
+	}
 	for line := range strings.Lines(text) {
 		n++
 		line = strings.TrimSuffix(line, "\n")
@@ -158,15 +169,31 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 		entries, _ := spine.ParseLog(line)
 		switch {
 		case len(entries) != 1:
-			f.breaks = append(f.breaks, Break{Where: log, Line: n, What: "this is no line of a run", Found: line})
-		case len(f.at) == 0 && entries[0].At.Before(since) && !f.wanted(entries[0].Run, line):
+			b := Break{Where: log, Line: n, What: "this is no line of a run", Found: line}
+			if len(f.at) == 0 {
+				odd = append(odd, b)
+			} else {
+				f.breaks = append(f.breaks, b)
+			}
+		case len(f.at) == 0 && f.foreign(entries[0], since, first, line):
+			adopt()
 			f.earlier = append(f.earlier, line)
 		default:
 			f.judge(line, n, entries[0].Run)
 		}
 	}
+	if len(f.earlier) > 0 {
+		adopt()
+	}
+	f.breaks = append(odd, f.breaks...)
 	f.missing(told, n)
 	return f
+}
+
+// foreign reports whether a line is from before the chain. The last of those may
+// have been written in the second in which the chain begins, with a lower number.
+func (f *logFound) foreign(e spine.Entry, since time.Time, first int64, line string) bool {
+	return (e.At.Before(since) || e.At.Equal(since) && 0 < e.Run && e.Run < first) && !f.wanted(e.Run, line)
 }
 
 // wanted reports whether a line is one that the chain wants for the run, whatever

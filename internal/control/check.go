@@ -42,11 +42,11 @@ func Check(f Found) (Checked, error) {
 	return c, nil
 }
 
-// Findings lists what is wrong: what the checks found, and then the errors in
-// pawl's own keys.
+// Findings lists what is wrong: what the checks found, and then the errors
+// outside of the score.
 func (c Checked) Findings() []readiness.Finding { return slices.Concat(c.Verdict.Findings, c.Own()) }
 
-// Own lists the errors in pawl's own keys, which a score cannot outweigh.
+// Own lists the errors that a score cannot outweigh, like those in pawl's own keys.
 func (c Checked) Own() []readiness.Finding { return c.of(readiness.KindOwn) }
 
 // Unknown lists keys that nobody reads.

@@ -18,7 +18,9 @@ import (
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -87,6 +89,9 @@ func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loo
 	}
 	if row.Protocol != loop.ProtocolSpine {
 		return row.def, nil // Its definition lives in the store.
+	}
+	if err := spine.Unmerged(projection.Memory{Root: s.ws.Root}, row.Name); err != nil {
+		return loop.Definition{}, err
 	}
 	def, warnings, err := s.load(row.Name)
 	p.Warnings = warnings

@@ -61,7 +61,8 @@ func TestWhatLiesOutsideTheScoreSaysWhatItChanges(t *testing.T) {
 		"an own key without effect":            {configA, "priority", " 3", 100, "warning", note, "priority: has no effect yet"},
 		"an unknown key":                       {configA, "colour", " red", 100, "warning", unknown, "colour: unknown key"},
 		"a misspelt key":                       {configA, "verfy", " true", 100, "warning", unknown, "verfy: unknown key; did you mean verify?"},
-		"a repeated key":                       {configA + "tier: L2\n", "", "", 100, "warning", note, "tier: stands above already"},
+		"a repeated key":                       {configA + "tier: L1\n", "", "", 100, "warning", note, "tier: line 3 has the same"},
+		"a repeated key with another value":    {configA + "tier: L2\n", "", "", 100, "error", own, "tier: line 3 and line 12 have different values"},
 		"a budget that no run can keep":        {configA, "budget_tokens", " 0", 100, "error", note, "budget_tokens: '0': expected at least 1"},
 		"a budget that is no number": {
 			configA, "budget_tokens", " 200_000", 90, "error", note,

@@ -32,7 +32,7 @@ func (d *Document) Config() readiness.Config {
 // change:
 //
 //   - KindOwn: an error in one of pawl's own keys, which is wrong or which this
-//     version refuses. The loop is not ready.
+//     version refuses, and any key that has two values. The loop is not ready.
 //   - KindUnknown: a key that nobody reads, with what was probably meant. Under
 //     --strict the loop is not ready.
 //   - KindNote: no say in readiness. A repeated key, a key without effect, and

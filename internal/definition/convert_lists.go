@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -182,10 +183,18 @@ func (c *converter) notYet() {
 // repeated ones.
 func (c *converter) unknown() {
 	for _, key := range c.doc.Keys() {
+		name := strings.Trim(readiness.Quote(key.Name), "'")
+		at := readiness.Value{Line: key.Line, Column: key.Column}
 		problem := "unknown key"
 		switch {
-		case key.Repeated:
-			problem = "stands above already; the first counts"
+		case key.Differs:
+			c.more = append(c.more, readiness.Finding{
+				Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: key.Name, Line: key.Line, Column: key.Column,
+				Message: fmt.Sprintf("%s: line %d and line %d have different values; remove one of them", name, key.Repeats, key.Line),
+			})
+			continue
+		case key.Repeats > 0:
+			problem = fmt.Sprintf("line %d has the same key and value already", key.Repeats)
 		case slices.Contains(knownKeys, key.Name):
 			continue
 		default:
@@ -193,8 +202,6 @@ func (c *converter) unknown() {
 				problem += "; did you mean " + similar + "?"
 			}
 		}
-		name := strings.Trim(readiness.Quote(key.Name), "'")
-		at := readiness.Value{Line: key.Line, Column: key.Column}
 		c.reportAt(readiness.SeverityWarning, key.Name, name+": "+problem, at)
 	}
 }

@@ -236,10 +236,20 @@ func TestNoSandboxIsRefusedAtL3(t *testing.T) {
 	}
 }
 
-func TestARepeatedKeyIsNamed(t *testing.T) {
+func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 	def, findings, _ := convert(t, configA+"goal: another\n")
-	if def.Goal == "another" || len(findings) != 1 || findings[0].Severity != readiness.SeverityWarning || findings[0].Line != 12 {
-		t.Errorf("goal %q, findings %+v; want the first goal and a warning in line 12", def.Goal, findings)
+	if def.Goal == "another" || len(findings) != 1 || findings[0].Severity != readiness.SeverityError || findings[0].Line != 12 ||
+		!strings.Contains(findings[0].Message, "line 6 and line 12 have different values") {
+		t.Errorf("goal %q, findings %+v; want the first goal and an error that names both lines", def.Goal, findings)
+	}
+	_, findings, short := convert(t, configA+"tier: 'L1'\n")
+	if !cmp.Equal(short, []string{"warning tier"}) || !strings.Contains(findings[0].Message, "line 3 has the same") {
+		t.Errorf("findings %+v, want a warning for the same value", findings)
+	}
+	for same, text := range map[bool]string{true: "protect: [a, b]\nprotect: [a, b]\n", false: "protect:\n  - a\nprotect:\n  - b\n"} {
+		if _, findings, _ := convert(t, configA+text); len(findings) != 1 || (findings[0].Severity == readiness.SeverityWarning) != same {
+			t.Errorf("%q: findings %+v, want one; a warning: %v", text, findings, same)
+		}
 	}
 }
 

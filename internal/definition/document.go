@@ -4,13 +4,15 @@
 //
 // It never writes, never runs anything and never expands anything: anchors,
 // aliases, tags and merge keys are the text that they are. A file that is not
-// valid YAML is read line by line. Apart from Load, it touches no file.
+// valid YAML is read line by line, if each line still says only one thing.
+// Apart from Load, it touches no file.
 package definition
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -47,15 +49,17 @@ type entry struct {
 // Key is one occurrence of a top-level key. Lines and columns count from 1, and
 // columns count characters.
 type Key struct {
-	Name     string
-	Line     int
-	Column   int
-	Repeated bool // the key stands above already, and that one counts
+	Name    string
+	Line    int
+	Column  int
+	Repeats int  // line of the key's first occurrence, which counts; 0: this is the first
+	Differs bool // from the value of that one
 }
 
 // Parse reads a definition; name stands in errors. The error is a *loop.Fault
-// with exit status 4: the file is too large, nested too deeply, or has no key
-// at all. Anything else that may be wrong is left to Definition.
+// with exit status 4: the file is too large, nested too deeply, has no key at
+// all, is in the middle of a merge, or is not YAML in a way that leaves open what
+// was meant. Anything else that may be wrong is left to Definition.
 func Parse(name string, data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, unreadable(name, fmt.Sprintf("larger than %d bytes", MaxBytes),
@@ -64,6 +68,9 @@ func Parse(name string, data []byte) (*Document, error) {
 	src := newSource(data)
 	if src.bomb() {
 		return nil, tooDeep(name)
+	}
+	if markers := Conflict(src.text, false); markers != nil {
+		return nil, unreadable(name, ConflictWords(markers), "resolve the conflict, and remove the markers")
 	}
 	var treeErr error
 	entries, flat := readFlat(src)
@@ -74,7 +81,12 @@ func Parse(name string, data []byte) (*Document, error) {
 	case errors.Is(treeErr, errTooDeep):
 		return nil, tooDeep(name)
 	case treeErr != nil:
-		entries = readLines(src)
+		if entries = readLines(src); len(entries) == 0 {
+			break
+		}
+		if why := src.ambiguous(); why != "" {
+			return nil, unreadable(name, why, "correct that line; put a text with special characters into quotes")
+		}
 	}
 	doc := &Document{entries: entries}
 	if err := doc.index(name); err != nil {
@@ -96,11 +108,8 @@ func (d *Document) index(name string) error {
 	for i := range d.entries {
 		key := &d.entries[i].key
 		if at, ok := d.first[key.Name]; ok {
-			key.Repeated = true
-			if d.Notice == "" {
-				d.Notice = fmt.Sprintf("%s: %s stands in line %d and again in line %d; the first counts",
-					name, readiness.Quote(key.Name), d.entries[at].key.Line, key.Line)
-			}
+			key.Repeats = d.entries[at].key.Line
+			key.Differs = !d.entries[i].sameValue(d.entries[at])
 			continue
 		}
 		d.first[key.Name] = i
@@ -110,6 +119,14 @@ func (d *Document) index(name string) error {
 		return unreadable(name, "no key found", "write keys at the start of a line, like name: my-loop")
 	}
 	return nil
+}
+
+// sameValue reports whether two occurrences of a key say the same. Nested keys
+// are not compared.
+func (e entry) sameValue(other entry) bool {
+	nested := e.block && len(e.items) == 0
+	return !nested && e.block == other.block && e.scalar.Text == other.scalar.Text &&
+		slices.EqualFunc(e.items, other.items, func(a, b readiness.Value) bool { return a.Text == b.Text })
 }
 
 // plainKey reports whether a name looks like a key of a definition: lower-case

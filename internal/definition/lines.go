@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -24,6 +26,61 @@ func readLines(src source) []entry {
 		}
 	}
 	return entries
+}
+
+// ambiguous says where a text that is not YAML leaves open what was meant, so that
+// no line can be taken as it stands; it is empty for any other text.
+func (s source) ambiguous() string {
+	const place = "not valid YAML (line %d: %s)"
+	begun, end := 0, "" // the last key's line, and what ends its value if that goes on below
+	below := -1         // columns before the first line below a key without a value; -1: none yet
+	for i, line := range s.lines {
+		trimmed := strings.TrimLeft(line, " \t")
+		_, rest, key := keyLine(line)
+		_, _, inner := keyLine(trimmed)
+		value, skipped := lineScalar(rest, false)
+		switch {
+		case key && end != "" && end != blockEnd:
+			return fmt.Sprintf(place, begun, "no "+end+" at the end of the value")
+		case key:
+			begun, end, below = i+1, endOf(rest[skipped:]), -1
+			if end == "" && value != "" {
+				below = math.MaxInt
+			}
+		case end != "" && (end != blockEnd || !startsText(line)):
+			if strings.Contains(line, end) {
+				end = ""
+			}
+		case strings.HasPrefix(line, "]"), strings.HasPrefix(line, "}"):
+			return fmt.Sprintf(place, i+1, line[:1]+" without its beginning")
+		case !startsText(line) && inner:
+			indent := len(line) - len(trimmed)
+			if indent < below && begun > 0 {
+				return fmt.Sprintf(place, i+1, "indented, but not part of the key above")
+			}
+			below = indent
+		}
+	}
+	if end != "" && end != blockEnd {
+		return fmt.Sprintf(place, begun, "no "+end+" at the end of the value")
+	}
+	return ""
+}
+
+// blockEnd is the end of a block scalar, which nothing in its lines is.
+const blockEnd = "\n"
+
+// endOf is what ends a value that goes on in the lines below, or nothing.
+func endOf(written string) string {
+	if blockHeader.MatchString(written) {
+		return blockEnd
+	}
+	for opens, closes := range map[string]string{`"`: `"`, "'": "'", "[": "]", "{": "}"} {
+		if rest, ok := strings.CutPrefix(written, opens); ok && !strings.Contains(rest, closes) {
+			return closes
+		}
+	}
+	return ""
 }
 
 // readKey reads the key that starts in a line counted from 0, or gives nil.

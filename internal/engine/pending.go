@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/projection"
@@ -15,7 +16,11 @@ func (e *Engine) memory(t Target) projection.Memory {
 
 // applyPending writes recorded file changes into the workspace.
 func (c *cycle) applyPending(ctx context.Context) error {
-	done, err := c.memory(c.t).Write(ctx, c.run, c.pending)
+	m := c.memory(c.t)
+	m.Left = func(path string, lines []string) {
+		c.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
+	}
+	done, err := m.Write(ctx, c.run, c.pending)
 	c.applied = append(c.applied, c.pending[:done]...)
 	c.pending = c.pending[done:]
 	return err

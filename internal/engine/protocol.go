@@ -12,6 +12,10 @@ import (
 // Protocol is one of the ways in which a loop keeps its memory and picks its
 // work. A protocol never writes: it returns changes, and the engine applies
 // them.
+//
+// One whose memory numbers the runs has a method LastRun(Files, string) (int64,
+// error), which returns the highest number for a loop of this name: the first run
+// that the store knows goes on from it.
 type Protocol interface {
 	// Open reads the memory that the view shows. An error parks the run with
 	// it as the reason; a broken part that can be rebuilt is no error but a
@@ -69,6 +73,9 @@ type History interface {
 type Repair struct {
 	Changes []loop.Change
 	Note    string
+	// Escalate says what a person has to do first: the run ends escalated before
+	// anything is sensed. Empty: the run goes on.
+	Escalate string
 }
 
 // Source is something to sense. Exactly one of Command, Gates and Text is set.

@@ -31,7 +31,7 @@ func (c *cycle) rehydrate(ctx context.Context) (*ending, error) {
 	if end := c.open(ctx, v); end != nil {
 		return end, nil
 	}
-	return nil, c.repair(ctx)
+	return c.repair(ctx)
 }
 
 // open opens the protocol's memory, or says how a run ends that cannot.
@@ -120,20 +120,24 @@ func (c *cycle) readAnswers(ctx context.Context, r *store.Reader, steps []loop.S
 	return nil
 }
 
-// repair makes recovery changes durable and applies them.
-func (c *cycle) repair(ctx context.Context) error {
+// repair makes recovery changes durable and applies them. A memory that a person
+// has to look at ends the run.
+func (c *cycle) repair(ctx context.Context) (end *ending, err error) {
 	var changes []loop.Change
 	for _, r := range c.session.Recovered() {
 		changes = append(changes, r.Changes...)
 		c.said.Note("recovered: %s", r.Note)
+		if r.Escalate != "" {
+			end = &ending{outcome: loop.OutcomeEscalated, reason: loop.ReasonMemory, detail: r.Escalate}
+		}
 	}
 	if len(changes) == 0 {
-		return nil
+		return end, nil
 	}
 	if err := c.commit(ctx, loop.PhaseRehydrate, c.recordChanges(changes)); err != nil {
-		return err
+		return nil, err
 	}
-	return c.applyPending(ctx)
+	return end, c.applyPending(ctx)
 }
 
 // recordChanges is the part of a transaction that makes changes of the memory

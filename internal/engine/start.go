@@ -66,10 +66,20 @@ func (c *cycle) holds(claimed time.Time) {
 // errNewLoop means that the store does not know the loop yet.
 var errNewLoop = errors.New("new loop")
 
-// numberOn finds the highest number that branches and snapshots of an earlier
-// store left for this loop, so that a number never means two runs.
+// numberOn finds the highest number that branches, snapshots and the memory of an
+// earlier store or program left for this loop, so that a number never means two
+// runs.
 func (c *cycle) numberOn(ctx context.Context) error {
 	c.numbered = true
+	if p, ok := c.t.Protocol.(interface {
+		LastRun(files Files, name string) (int64, error)
+	}); ok {
+		n, err := p.LastRun(c.memory(c.t), c.t.Loop.Name)
+		if err != nil {
+			return err
+		}
+		c.t.Loop.LastN = max(c.t.Loop.LastN, n)
+	}
 	for _, prefix := range []string{"refs/heads/" + branchOf(c.t.Loop.Name, ""), snapshotPrefix + c.t.Loop.Name + "/"} {
 		refs, err := c.t.Repo.Refs(ctx, prefix)
 		if err != nil {

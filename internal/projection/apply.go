@@ -27,11 +27,11 @@ var (
 
 // apply writes one change. Every change can be applied again after a crash:
 // what is there already is left alone.
-func apply(ctx context.Context, root *os.Root, ch loop.Change) error {
+func (m Memory) apply(ctx context.Context, root *os.Root, ch loop.Change) error {
 	name := filepath.FromSlash(ch.Path)
 	switch ch.Kind {
 	case loop.ChangeEdit:
-		return edit(ctx, root, name, ch)
+		return m.edit(ctx, root, name, ch)
 	case loop.ChangeAppend:
 		return appendLine(ctx, root, name, ch)
 	case loop.ChangeAside:
@@ -44,7 +44,7 @@ func apply(ctx context.Context, root *os.Root, ch loop.Change) error {
 
 // edit replaces a file by way of a temporary one, three-way: what a person
 // wrote meanwhile stays.
-func edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
+func (m Memory) edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
 	now, err := readRoot(root, name)
 	if err != nil {
 		return err
@@ -54,7 +54,10 @@ func edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error
 	}
 	content := ch.Content
 	if now.Exists && now.Content != ch.Before {
-		content = merge(ch.Before, ch.Content, now.Content)
+		var left []string
+		if content, left = merge(ch.Before, ch.Content, now.Content); len(left) > 0 && m.Left != nil {
+			m.Left(ch.Path, left)
+		}
 	}
 	if now.Exists && now.Content == content {
 		// Whoever wrote it may have died before its name was durable.

@@ -20,13 +20,13 @@ var drawText = rapid.Custom(func(t *rapid.T) string {
 func TestAMergeWithOneChangeIsThatChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, x := drawText.Draw(t, "base"), drawText.Draw(t, "x")
-		if got := merge(b, b, x); got != x {
+		if got, _ := merge(b, b, x); got != x {
 			t.Fatalf("merge(b, b, x) = %q, want %q", got, x)
 		}
-		if got := merge(b, x, b); got != x {
+		if got, _ := merge(b, x, b); got != x {
 			t.Fatalf("merge(b, x, b) = %q, want %q", got, x)
 		}
-		if got := merge(b, x, x); got != x {
+		if got, _ := merge(b, x, x); got != x {
 			t.Fatalf("merge(b, x, x) = %q, want %q", got, x)
 		}
 	})
@@ -47,8 +47,8 @@ var drawLines = rapid.Custom(func(t *rapid.T) string {
 func TestMergingAgainChangesNothingWhereNoLineStandsTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, o, th := drawLines.Draw(t, "base"), drawLines.Draw(t, "ours"), drawLines.Draw(t, "theirs")
-		once := merge(b, o, th)
-		if twice := merge(b, o, once); twice != once {
+		once, _ := merge(b, o, th)
+		if twice, _ := merge(b, o, once); twice != once {
 			t.Fatalf("merge(%q, %q, %q) = %q, and merged again %q", b, o, th, once, twice)
 		}
 	})
@@ -101,7 +101,7 @@ func TestChangesThatDoNotTouchAreBothKept(t *testing.T) {
 		ours, theirs := drawHunks(t, len(base))
 		both := append(slices.Clone(ours), theirs...)
 		slices.SortFunc(both, func(a, b hunk) int { return a.at - b.at })
-		got := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		got, _ := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
 		if diff := cmp.Diff(changed(base, both), got); diff != "" {
 			t.Fatalf("merged (-want +got):\n%s", diff)
 		}
@@ -118,7 +118,7 @@ func TestNoLineThatAPersonWroteIsEverLost(t *testing.T) {
 		theirs, more := drawHunks(t, len(base)) // At the same places as often as not.
 		theirs = append(theirs, more...)
 		slices.SortFunc(theirs, func(a, b hunk) int { return a.at - b.at })
-		got := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		got, _ := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
 		at := 0
 		for _, h := range theirs {
 			for _, line := range h.lines {
@@ -157,7 +157,7 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 		},
 		"a line that a person deleted": {edit(base, "- one", "- [P2] one"), edit(base, "- one\n", ""), edit(base, "- one\n", "")},
 		"a line next to a person's": {
-			edit(base, "- one", "- [P2] one"), edit(base, "- two", "- too"), edit(base, "- two", "- too"),
+			edit(base, "- one", "- [P2] one"), edit(base, "- two", "- too"), edit(base, "- one", "- [P2] one", "- two", "- too"),
 		},
 		"a file that a person emptied": {edit(base, "- one", "- [P2] one"), "", ""},
 		"other line ends": {
@@ -165,7 +165,8 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, merge(base, c.ours, c.theirs)); diff != "" {
+			got, _ := merge(base, c.ours, c.theirs)
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
 		})
@@ -176,7 +177,40 @@ func TestAMovedLineStaysWhereItWasWhenItsNewPlaceIsTaken(t *testing.T) {
 	const base = "## Priority\n- one\n- two\n\n## Watch\n- (none yet)\n"
 	const ours = "## Priority\n- two\n\n## Watch\n- one\n"
 	const theirs = "## Priority\n- one\n- two\n\n## Watch\n- by hand\n"
-	if got := merge(base, ours, theirs); got != theirs {
+	if got, _ := merge(base, ours, theirs); got != theirs {
 		t.Errorf("merged = %q, want the person's text with both items", got)
+	}
+}
+
+// A line of which one end of its move was brought in and the other was not would
+// be lost, or stand twice and be worked on twice.
+func TestALineMovesWholeOrNotAtAll(t *testing.T) {
+	const base = "## Priority\n- one\n- two\n\n## Watch\n- three\n"
+	const ours = "## Priority\n- two\n\n## Watch\n- three\n- one\n"
+	edit := strings.NewReplacer
+	for name, c := range map[string]struct {
+		theirs, want string
+		left         []string
+	}{
+		"an edit of the line below": {edit("- two", "- two, soon").Replace(base), edit("- two", "- two, soon").Replace(ours), nil},
+		"an edit of the line above": {edit("## Priority", "## Priority (today)").Replace(base), edit("## Priority", "## Priority (today)").Replace(ours), nil},
+		"a new line below":          {edit("- two", "- new\n- two").Replace(base), edit("- two", "- new\n- two").Replace(ours), nil},
+		"a new line above":          {edit("- one", "- new\n- one").Replace(base), edit("- two", "- new\n- two").Replace(ours), nil},
+		"the line below is gone":    {edit("- two\n", "").Replace(base), edit("- two\n", "").Replace(ours), nil},
+		"a line in its new place":   {base + "- four\n", edit("- one\n", "- four\n- one\n").Replace(ours), nil},
+		"an edit of the line":       {edit("- one", "- one, soon").Replace(base), edit("- one", "- one, soon").Replace(base), []string{"- one"}},
+		"the line is gone":          {edit("- one\n", "").Replace(base), edit("- one\n", "").Replace(base), []string{"- one"}},
+		"the line moved by hand":    {ours + "- five\n", ours + "- five\n", []string{"- one"}},
+		"a new list in its place":   {edit("- three", "- by hand").Replace(base), edit("- three", "- by hand").Replace(base), []string{"- one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			merged, left := merge(base, ours, c.theirs)
+			if diff := cmp.Diff(c.want, merged) + cmp.Diff(c.left, left); diff != "" {
+				t.Errorf("merged (-want +got):\n%s", diff)
+			}
+			if again, _ := merge(base, ours, merged); again != merged {
+				t.Errorf("merged again = %q, want %q", again, merged)
+			}
+		})
 	}
 }

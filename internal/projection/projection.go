@@ -32,6 +32,9 @@ type Memory struct {
 	Home string // pawl's, where it stands which run was written last
 	Root string // of the workspace
 	Loop string // id
+	// Left is told which lines of an edit stay as they are in the file, because a
+	// person changed them meanwhile; it may be nil.
+	Left func(path string, lines []string)
 }
 
 // Read reads a file of the workspace, by its path with slashes. Names never leave

@@ -84,7 +84,7 @@ func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingC
 		// A run's own changes come in several batches; those of another run that
 		// the file names were all written, by a process that ended it.
 		if p.RunID != w.run || p.RunID == run.ID {
-			if err := apply(ctx, root, p.Change); err != nil {
+			if err := m.apply(ctx, root, p.Change); err != nil {
 				return i, fmt.Errorf("write %s: %w", p.Path, DiskFault(err))
 			}
 		}

@@ -34,7 +34,7 @@ type Kind int
 // Kinds of a Finding.
 const (
 	KindCheck   Kind = iota // made by Check, whose Verdict counts it
-	KindOwn                 // an error in one of pawl's own keys: the loop is not ready
+	KindOwn                 // an error outside of the score, like one in pawl's own keys: the loop is not ready
 	KindUnknown             // a key that nobody reads: under --strict the loop is not ready
 	KindNote                // no say in readiness; if it is an error, a run refuses the loop all the same
 )

@@ -2,6 +2,8 @@ package spine
 
 import (
 	"fmt"
+	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -10,18 +12,42 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
+// highestRun bounds the numbers that are taken from a log. One that is higher is
+// no number that a loop can have reached.
+const highestRun = math.MaxInt32
+
+// LastRun returns the highest number of a run in the loop's log, of whatever
+// program it is.
+func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
+	file, err := files.Read(path.Join(Dir(name), LogFile))
+	entries, _ := ParseLog(file.Content)
+	last := int64(0)
+	for _, e := range entries {
+		if e.Run <= highestRun {
+			last = max(last, e.Run)
+		}
+	}
+	return last, err
+}
+
 // healLog adds lines of runs that could not write their own, because the log
 // could not be opened at that time. A log that holds no run at all was emptied
-// by somebody, and stays so.
+// by somebody, and stays so; lines above one that is there were taken out. Lines of
+// another program may have any number, so that the time tells what is above.
 func (s *session) healLog(text string) {
 	entries, _ := ParseLog(text)
 	if len(entries) == 0 {
 		return
 	}
-	last := slices.MaxFunc(entries, func(a, b Entry) int { return int(a.Run - b.Run) }).Run
+	last := slices.MaxFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) }).At
+	has := func(run loop.Run) bool {
+		return slices.ContainsFunc(entries, func(e Entry) bool {
+			return e.Run == run.N && !e.At.Before(run.Started.Truncate(time.Second))
+		})
+	}
 	var repair engine.Repair
 	for _, run := range slices.Backward(s.v.Recent) {
-		if run.N <= last || run.State != loop.RunEnded || run.Outcome.Meaning().Action == "" {
+		if run.Ended.Before(last) || has(run) || run.State != loop.RunEnded || run.Outcome.Meaning().Action == "" {
 			continue
 		}
 		repair.Changes = append(repair.Changes, s.logLine(run, run.Ended))

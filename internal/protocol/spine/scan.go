@@ -3,6 +3,7 @@ package spine
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,20 +51,31 @@ var (
 
 // scan finds the title, the header and the items, or says what is missing.
 func scan(lines []string) (layout, *BrokenError) {
+	found := walk(lines)
+	if found.title < 0 {
+		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: "no title line \"# <loop-name> — STATE\""}
+	}
+	if lacks := found.lacks(); len(lacks) > 0 {
+		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: fmt.Sprintf("no section \"## %s\"", lacks[0])}
+	}
+	return found, nil
+}
+
+// walk finds what there is of a STATE.md.
+func walk(lines []string) layout {
 	units, loose := divide(lines)
 	w := walker{layout: layout{title: -1, header: -1, loose: loose}, lines: lines, depth: depths(lines, units)}
 	for _, u := range units {
 		w.take(u)
 	}
-	if w.title < 0 {
-		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: "no title line \"# <loop-name> — STATE\""}
-	}
-	for _, section := range sections {
-		if w.depth[section] == 0 {
-			return layout{}, &BrokenError{Line: max(len(lines), 1), Why: fmt.Sprintf("no section \"## %s\"", section)}
-		}
-	}
-	return w.layout, nil
+	return w.layout
+}
+
+// lacks lists the sections that have no heading.
+func (l layout) lacks() []Section {
+	return slices.DeleteFunc(slices.Clone(sections), func(section Section) bool {
+		return slices.ContainsFunc(l.bodies, func(b body) bool { return b.section == section })
+	})
 }
 
 // divide joins comments and fenced blocks. One that is never closed is plain

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -47,12 +48,36 @@ const logShown = 10
 // Protocol opens the memory of spine loops.
 type Protocol struct{}
 
-// Open reads STATE.md and the end of run-log.md. A STATE.md that cannot be
-// read is put aside and rebuilt from the rows.
+// Unmerged returns an error if the memory of a loop is in the middle of a merge:
+// of two sides, nothing says which one counts. The error is a *loop.Fault with exit
+// status 4.
+func Unmerged(files engine.Files, name string) error {
+	for _, file := range []string{StateFile, LogFile} {
+		path := path.Join(Dir(name), file)
+		read, err := files.Read(path)
+		if err != nil {
+			continue // Opening the memory says so.
+		}
+		if marks := definition.Conflict(read.Content, true); marks != nil {
+			return &loop.Fault{
+				Exit: loop.ExitUnreadable, What: "read " + path, Why: definition.ConflictWords(marks),
+				Fix: "resolve the conflict, and remove the markers",
+			}
+		}
+	}
+	return nil
+}
+
+// Open reads STATE.md and the end of run-log.md. A STATE.md that lacks a part is
+// mended; one that cannot be read is put aside and rebuilt from the rows, and a
+// person has to look at it before anything else is done.
 func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	s := &session{v: v, rows: map[string]loop.Step{}, left: map[string]loop.StepState{}}
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
+	}
+	if err := Unmerged(v.Files, v.Loop.Name); err != nil {
+		return nil, err
 	}
 	file, err := v.Files.Read(s.path(StateFile))
 	if err != nil {
@@ -63,12 +88,12 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	case !file.Exists && len(v.Recent) == 0:
 		s.state = NewState(v.Loop.Name, "pawl")
 	case !file.Exists:
-		s.rebuild("it was missing")
+		s.rebuild("it was missing", "")
 	case file.TooBig:
 		s.putAside(fmt.Sprintf("it has more than %d bytes", projection.MaxFile))
 	default:
 		if s.state, err = ParseState(file.Content); err != nil {
-			s.putAside(err.Error())
+			s.mend(err.Error())
 		}
 	}
 	if err := s.readPrompt(); err != nil {
@@ -93,18 +118,54 @@ type session struct {
 
 func (s *session) path(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
 
+// mend adds what STATE.md lacks, or puts it aside if that is too much.
+func (s *session) mend(why string) {
+	state, did, lacked := mend(s.v.Loop.Name, s.before)
+	if state == nil {
+		s.putAside(why)
+		return
+	}
+	s.state = state
+	if known := s.recall(lacked); known > 0 {
+		did = append(did, fmt.Sprintf("%d items of them were found in the store", known))
+	}
+	text := s.state.String()
+	s.repairs = append(s.repairs, engine.Repair{
+		Changes: []loop.Change{{Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Content: text}},
+		Note:    StateFile + " repaired: " + strings.Join(did, "; "),
+	})
+	s.before = text
+}
+
 // putAside keeps the unreadable file beside its place and rebuilds it.
 func (s *session) putAside(why string) {
 	name := StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
 	aside := loop.Change{Kind: loop.ChangeAside, Path: s.path(StateFile), Before: s.before, Content: name}
-	s.rebuild(why+"; the old file is "+name, aside)
+	s.rebuild(why+"; the old file is "+name,
+		fmt.Sprintf("%s was put aside as %s (%s); move what counts into %[1]s", StateFile, path.Join(Dir(s.v.Loop.Name), name), why), aside)
 }
 
 // rebuild makes the snapshot from what the store knows, or from the template
-// if it knows nothing.
-func (s *session) rebuild(why string, first ...loop.Change) {
+// if it knows nothing. What a person has to look at is watched.
+func (s *session) rebuild(why, escalate string, first ...loop.Change) {
 	s.state = NewState(s.v.Loop.Name, "pawl")
-	known := 0
+	known := s.recall(sections)
+	s.state.Add(SectionWatch, 0, escalate)
+	if len(s.v.Recent) > 0 {
+		last := s.v.Recent[0]
+		s.state.SetHeader(last.Ended, last.N, last.Readiness)
+	}
+	text := s.state.String()
+	s.repairs = append(s.repairs, engine.Repair{
+		Changes:  append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Content: text}),
+		Note:     fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
+		Escalate: escalate,
+	})
+	s.before = text
+}
+
+// recall adds the items of these sections that the store knows, and says how many.
+func (s *session) recall(lost []Section) (known int) {
 	for _, row := range s.v.Steps {
 		if row.Key == goalKey && row.State == loop.StepEscalated {
 			row.Title = goalItem
@@ -115,19 +176,11 @@ func (s *session) rebuild(why string, first ...loop.Change) {
 		if row.State == loop.StepEscalated || row.State == loop.StepWaiting {
 			section = SectionWatch
 		}
-		s.state.Add(section, 0, row.Title)
-		known++
+		if slices.Contains(lost, section) && s.state.Add(section, 0, row.Title) {
+			known++
+		}
 	}
-	if len(s.v.Recent) > 0 {
-		last := s.v.Recent[0]
-		s.state.SetHeader(last.Ended, last.N, last.Readiness)
-	}
-	text := s.state.String()
-	s.repairs = append(s.repairs, engine.Repair{
-		Changes: append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Content: text}),
-		Note:    fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
-	})
-	s.before = text
+	return known
 }
 
 func (s *session) readLog() error {

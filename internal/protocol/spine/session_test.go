@@ -377,21 +377,26 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 		before string
 		aside  bool
 	}{
-		"half a file":            {memory{files: map[string]string{statePath: golden[:strings.Index(golden, "## Noise")]}}, `no section "## Noise"`, golden[:strings.Index(golden, "## Noise")], true},
-		"an empty one":           {memory{files: map[string]string{statePath: ""}}, "no title line", "", true},
-		"another text":           {memory{files: map[string]string{statePath: "# Notes\nbuy milk\n"}}, "no title line", "# Notes\nbuy milk\n", true},
-		"a picture":              {memory{files: map[string]string{statePath: "\x89PNG\r\n\x1a\n\x00\x00"}}, "line 3: a NUL byte", "\x89PNG\r\n\x1a\n\x00\x00", true},
-		"another encoding":       {memory{files: map[string]string{statePath: golden + "\xe4\n"}}, "not UTF-8", golden + "\xe4\n", true},
-		"more than is parsed":    {memory{files: map[string]string{statePath: golden + strings.Repeat("x", MaxState)}}, "more than 1048576", golden + strings.Repeat("x", MaxState), true},
-		"more than is read":      {memory{tooBig: statePath}, "more than 4194304 bytes", "", true},
-		"none, although it ran":  {memory{}, "it was missing", "", false},
-		"a conflict of two sets": {memory{files: map[string]string{statePath: "<<<<<<< HEAD\n" + strings.Repeat("=======\n", 3)}}, "no title line", "<<<<<<< HEAD\n" + strings.Repeat("=======\n", 3), true},
+		"an empty one":          {memory{files: map[string]string{statePath: ""}}, "no title line", "", true},
+		"another text":          {memory{files: map[string]string{statePath: "# Notes\nbuy milk\n"}}, "no title line", "# Notes\nbuy milk\n", true},
+		"a picture":             {memory{files: map[string]string{statePath: "\x89PNG\r\n\x1a\n\x00\x00"}}, "line 3: a NUL byte", "\x89PNG\r\n\x1a\n\x00\x00", true},
+		"more than is parsed":   {memory{files: map[string]string{statePath: golden + strings.Repeat("x", MaxState)}}, "more than 1048576", golden + strings.Repeat("x", MaxState), true},
+		"more than is read":     {memory{tooBig: statePath}, "more than 4194304 bytes", "", true},
+		"none, although it ran": {memory{}, "it was missing", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, seen(nil, func(v *engine.View) { v.Files, v.Steps, v.Recent = c.files, rows, history }))
 			repairs := s.Recovered()
 			if len(repairs) != 1 || !strings.Contains(repairs[0].Note, c.why) || !strings.Contains(repairs[0].Note, "rebuilt from the store with 6 items") {
 				t.Fatalf("repairs = %+v, want one that says %q and how much came back", repairs, c.why)
+			}
+			rebuilt, watch := parse(t, rebuilt.String()), []string{"Secret", "Deploy"}
+			if c.aside {
+				watch = append(watch, repairs[0].Escalate)
+				rebuilt.Add(SectionWatch, 0, repairs[0].Escalate)
+			}
+			if strings.Contains(repairs[0].Escalate, ".loops/ci-watch/"+old) != c.aside {
+				t.Errorf("escalated with %q, want where the old file is: %v", repairs[0].Escalate, c.aside)
 			}
 			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Content: rebuilt.String()}}
 			if c.aside {
@@ -404,7 +409,7 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 				t.Errorf("note = %q, want where the old file is", repairs[0].Note)
 			}
 			may, mayNot := titles(s.Candidates(engine.Sensed{}, noon))
-			if diff := cmp.Diff([][]string{{"Red build", "Flaky test", "Old dep", "In work"}, {"Secret", "Deploy"}}, [][]string{may, mayNot}); diff != "" {
+			if diff := cmp.Diff([][]string{{"Red build", "Flaky test", "Old dep", "In work"}, watch}, [][]string{may, mayNot}); diff != "" {
 				t.Errorf("candidates (-want +got):\n%s", diff)
 			}
 			edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet}, Now: noon})[0]
@@ -418,7 +423,95 @@ func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 func TestABrokenStateOfAStoreThatKnowsNothingBecomesTheTemplate(t *testing.T) {
 	s := withState(t, "what?", nil)
 	repairs := s.Recovered()
-	if len(repairs) != 1 || len(repairs[0].Changes) != 2 || repairs[0].Changes[1].Content != NewState("ci-watch", "pawl").String() {
-		t.Errorf("repairs = %+v, want the template", repairs)
+	want := NewState("ci-watch", "pawl")
+	want.Add(SectionWatch, 0, repairs[0].Escalate)
+	if len(repairs) != 1 || len(repairs[0].Changes) != 2 || repairs[0].Escalate == "" || repairs[0].Changes[1].Content != want.String() {
+		t.Errorf("repairs = %+v, want the template, with what a person has to do", repairs)
+	}
+}
+
+func TestAStateThatLacksAPartIsMendedAndKeepsTheRest(t *testing.T) {
+	half := golden[:strings.Index(golden, "## Noise")]
+	for name, c := range map[string]struct{ before, after, note string }{
+		"no title": {
+			strings.Replace(golden, "# ci-watch — STATE\n", "", 1), golden, "the title was missing",
+		},
+		"no Noise, at the end": {half, half + "## Noise      (seen + dismissed this run)\n- (none yet)\n\n", "the section Noise was missing"},
+		"no Noise, before the footer": {
+			strings.Replace(golden, "## Noise      (seen + dismissed this run)\n- PR #33 is a draft\n\n", "", 1),
+			strings.Replace(golden, "- PR #33 is a draft", "- (none yet)", 1), "the section Noise was missing",
+		},
+		"a byte of Latin-1": {
+			strings.Replace(golden, "author told", "caf\xe9 \uFFFD", 1), strings.Replace(golden, "author told", "café \uFFFD", 1), "(bytes: 1) was read as Latin-1",
+		},
+		"Windows, and all of it": {
+			bom + "## Priority\r\n- caf\xe9",
+			bom + "# ci-watch — STATE\r\n## Priority\r\n- café\r\n\r\n## Watch      (not yet actionable)\r\n- Secret\r\n- Deploy\r\n" +
+				"\r\n## Noise      (seen + dismissed this run)\r\n- (none yet)\r\n", "the section Watch was missing; the title was missing; 2 items of them were found in the store",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withState(t, c.before, func(v *engine.View) { v.Steps = rows })
+			repairs := s.Recovered()
+			want := []loop.Change{{Kind: loop.ChangeEdit, Path: statePath, Before: c.before, Content: c.after}}
+			if len(repairs) != 1 || repairs[0].Escalate != "" || !strings.Contains(repairs[0].Note, c.note) {
+				t.Fatalf("repairs = %+v, want one that says %q and lets the run go on", repairs, c.note)
+			}
+			if diff := cmp.Diff(want, repairs[0].Changes); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if edit := s.Close(engine.Summary{Run: loop.Run{N: 58, Outcome: loop.OutcomeQuiet}, Now: noon})[0]; edit.Before != c.after {
+				t.Errorf("the account begins from %q, want what the repair wrote", edit.Before)
+			}
+		})
+	}
+}
+
+// A line of equals signs alone underlines a heading of Markdown.
+func TestAMemoryInTheMiddleOfAMergeIsNotOpened(t *testing.T) {
+	const markers = "<<<<<<< HEAD\n- a\n=======\n- b\n>>>>>>> theirs\n"
+	for name, files := range map[string]map[string]string{
+		"STATE.md": {statePath: strings.Replace(listing("one", "", ""), "- one\n", markers, 1)},
+		"the log":  {statePath: listing("one", "", ""), logPath: LogHeader("ci-watch") + markers},
+	} {
+		_, err := Protocol{}.Open(t.Context(), seen(files, nil))
+		f, ok := errors.AsType[*loop.Fault](err)
+		if !ok || f.Exit != loop.ExitUnreadable || !strings.Contains(f.Why, "merge conflict markers in line") || f.Fix == "" {
+			t.Errorf("%s: Open = %+v, want a fault with exit status 4 that names the lines", name, err)
+		}
+	}
+	withState(t, strings.Replace(listing("one", "", ""), "Mind the gap.\n", "Mind the gap.\n=======\n", 1), nil)
+}
+
+// Lines that another program wrote have numbers of their own: they neither stand
+// for a run of this loop nor keep a missing one from being added.
+func TestALogWithForeignLinesIsHealedByTime(t *testing.T) {
+	line := func(n int64, at time.Time) string {
+		return LogLine(Entry{At: at, Run: n, Action: "none", Outcome: "quiet"})
+	}
+	run := func(n int64, ended time.Time) loop.Run {
+		return loop.Run{N: n, State: loop.RunEnded, Outcome: loop.OutcomeQuiet, Started: ended.Add(-time.Second), Ended: ended}
+	}
+	recent := []loop.Run{run(3, nine.Add(2*time.Hour)), run(2, nine.Add(time.Hour)), run(1, nine)}
+	foreign := line(142, nine.Add(-time.Hour)) + line(2, nine.Add(-2*time.Hour))
+	for name, c := range map[string]struct{ log, note string }{
+		"none is missing":       {foreign + line(1, nine) + line(2, nine.Add(time.Hour)) + line(3, nine.Add(2*time.Hour)), ""},
+		"the last two":          {foreign + line(1, nine), "run-log.md lacked the lines of runs #2 #3"},
+		"all of this loop":      {foreign, "run-log.md lacked the lines of runs #1 #2 #3"},
+		"one that was cut out":  {foreign + line(1, nine) + line(3, nine.Add(2*time.Hour)), ""},
+		"the loop's own format": {line(1, nine) + line(2, nine.Add(time.Hour)), "run-log.md lacked the lines of runs #3"},
+	} {
+		s := opened(t, seen(map[string]string{statePath: golden, logPath: c.log}, func(v *engine.View) { v.Recent = recent }))
+		var notes []string
+		for _, r := range s.Recovered() {
+			notes = append(notes, r.Note)
+		}
+		if got := strings.Join(notes, "; "); got != c.note {
+			t.Errorf("%s: recovered %q, want %q", name, got, c.note)
+		}
+	}
+	last, err := Protocol{}.LastRun(memory{files: map[string]string{logPath: foreign + line(99999999999, nine) + "run#900 is text\n"}}, "ci-watch")
+	if err != nil || last != 142 {
+		t.Errorf("LastRun = %d, %v, want the highest number that a loop can have reached, 142", last, err)
 	}
 }

@@ -39,6 +39,15 @@ const (
 
 var sections = []Section{SectionPriority, SectionWatch, SectionNoise}
 
+// title and headings are lines as pawl writes them.
+const title = "# %s — STATE"
+
+var headings = map[Section]string{
+	SectionPriority: "## Priority   (act on these next)",
+	SectionWatch:    "## Watch      (not yet actionable)",
+	SectionNoise:    "## Noise      (seen + dismissed this run)",
+}
+
 // Known reports whether s is one of the three sections.
 func (s Section) Known() bool { return slices.Contains(sections, s) }
 
@@ -108,22 +117,13 @@ func ParseState(text string) (*State, error) {
 // loop's schedule lives. The time of the header is the zero time until
 // SetHeader is called.
 func NewState(name, source string) *State {
-	text := fmt.Sprintf(`# %s — STATE
-%s
-
-## Priority   (act on these next)
-- (none yet)
-
-## Watch      (not yet actionable)
-- (none yet)
-
-## Noise      (seen + dismissed this run)
-- (none yet)
-
----
-_Source: %s · config: loop.config.yaml_
-`, oneLine(name), header(time.Time{}, 0, 100), oneLine(source))
-	s, err := ParseState(text)
+	var b strings.Builder
+	fmt.Fprintf(&b, title+"\n%s\n\n", oneLine(name), header(time.Time{}, 0, 100))
+	for _, section := range sections {
+		b.WriteString(headings[section] + "\n- " + placeholder + "\n\n")
+	}
+	fmt.Fprintf(&b, "---\n_Source: %s · config: loop.config.yaml_\n", oneLine(source))
+	s, err := ParseState(b.String())
 	if err != nil {
 		panic("the template is not a STATE.md: " + err.Error())
 	}
@@ -139,12 +139,17 @@ func unsound(text string) *BrokenError {
 		return &BrokenError{Line: lineAt(text, at), Why: "a NUL byte"}
 	}
 	for at, r := range text {
-		// A replacement character that somebody typed is valid.
-		if r == utf8.RuneError && !strings.HasPrefix(text[at:], "\uFFFD") {
+		if invalid(r, text[at:]) {
 			return &BrokenError{Line: lineAt(text, at), Why: "not UTF-8"}
 		}
 	}
 	return nil
+}
+
+// invalid reports whether r, the first character of text, is no UTF-8. A
+// replacement character that somebody typed is valid.
+func invalid(r rune, text string) bool {
+	return r == utf8.RuneError && !strings.HasPrefix(text, "\uFFFD")
 }
 
 func lineAt(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }
