@@ -186,17 +186,17 @@ func (s scaffolded) cell() string {
 	return text
 }
 
-// TestTheReadmeShowsWhatTheCommandsPrint runs its session again.
-func TestTheReadmeShowsWhatTheCommandsPrint(t *testing.T) {
+// TestThePageOfCommandsShowsWhatTheyPrint runs its session again.
+func TestThePageOfCommandsShowsWhatTheyPrint(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, begins := strings.Cut(string(page), "```console\n")
 	session, _, ends := strings.Cut(rest, "```\n")
 	if !begins || !ends {
-		t.Fatal("README.md has lost its session")
+		t.Fatal("docs/commands.md has lost its session")
 	}
 	dir := t.TempDir()
 	var got bytes.Buffer
@@ -213,6 +213,6 @@ func TestTheReadmeShowsWhatTheCommandsPrint(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(session, got.String()); diff != "" {
-		t.Errorf("the session of README.md is stale (-document +now)\n%s", diff)
+		t.Errorf("the session of docs/commands.md is stale (-document +now)\n%s", diff)
 	}
 }
