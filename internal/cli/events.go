@@ -16,7 +16,7 @@ var phaseTexts = map[loop.Phase]string{
 	loop.PhaseSense:  "looking, without spending a token",
 	loop.PhaseAct:    "the agent takes a turn",
 	loop.PhaseGather: "taking what the agent changed",
-	loop.PhaseVerify: "judging it",
+	loop.PhaseVerify: "running the gates",
 	loop.PhaseEffect: "carrying out what was decided",
 }
 
@@ -71,7 +71,7 @@ func considered(body string) string {
 		if c.Chosen {
 			mark = "→"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), joined(": ", string(c.Reason), excerpt(c.Detail, 100))))
+		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), excerpt(c.Reason.Because(c.Detail), 100)))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -67,7 +67,7 @@ func (a *app) explain(err error, status int) {
 func faultOf(err error) loop.Fault {
 	if e, ok := errors.AsType[*endedError](err); ok {
 		v := e.view
-		return loop.Fault{What: e.Error(), Why: joined("\n", joined(": ", string(v.Reason), v.Detail), evidence(v)), Fix: control.Next(v)}
+		return loop.Fault{What: e.Error(), Why: joined("\n", v.Reason.Because(v.Detail), evidence(v)), Fix: control.Next(v)}
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return *f

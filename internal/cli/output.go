@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -204,14 +203,9 @@ func quotedBelow(text string) string {
 	return strings.ReplaceAll(strings.TrimRight(clean(text), "\n"), "\n", "\n| ")
 }
 
-// agentSaid are the reasons of which the words beside them are the agent's.
-var agentSaid = []loop.Reason{
-	loop.ReasonAgentQuiet, loop.ReasonAgentBlocked, loop.ReasonAgentFailed, loop.ReasonAgentEscalated,
-}
-
 // detailed is the detail of a run's end.
 func (p *printer) detailed(label string, reason loop.Reason, detail string) {
-	if slices.Contains(agentSaid, reason) {
+	if reason.OfAgent() {
 		p.said("  ", label, detail)
 		return
 	}
@@ -221,7 +215,7 @@ func (p *printer) detailed(label string, reason loop.Reason, detail string) {
 // fedBack is what was gathered about an attempt. Of one that passed, and of one
 // that its agent gave up, it is what the agent said.
 func fedBack(verdict loop.Verdict, reason loop.Reason, text string) string {
-	if text == "" || verdict != loop.VerdictPass && !slices.Contains(agentSaid, reason) {
+	if text == "" || verdict != loop.VerdictPass && !reason.OfAgent() {
 		return quotedBelow(text)
 	}
 	if text = quoted(text); strings.Contains(text, "\n") {

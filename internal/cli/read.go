@@ -85,11 +85,7 @@ func (s style) result(o loop.Outcome, r loop.Reason, state string) string {
 	if o == "" {
 		return state
 	}
-	text := s.outcome(o)
-	if r != "" {
-		text += " (" + string(r) + ")"
-	}
-	return text
+	return joined(": ", s.outcome(o), r.Sentence())
 }
 
 // excerpt is the beginning of a text on one line.

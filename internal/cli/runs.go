@@ -46,11 +46,11 @@ func (a *app) printRuns(views []control.RunView) error {
 		_, err := fmt.Fprintln(a.Out, "No runs yet. Start one: pawl run LOOP   (`pawl ls` lists the loops)")
 		return err
 	}
-	table := [][]string{{"RUN", "OUTCOME", "REASON", "WHEN", "TOOK", "TOKENS", "RESULT"}}
+	table := [][]string{{"RUN", "OUTCOME", "WHEN", "TOOK", "TOKENS", "RESULT"}}
 	for _, v := range views {
 		table = append(table, []string{
-			runName(v), a.outcomeOrState(v), orDash(string(v.Reason)), ago(a.Now(), v.Started), millis(v.MS.Total),
-			number(loop.Usage(v.Tokens).Charged()), excerpt(firstOf(v.Branch, v.Summary, v.Detail), 60),
+			runName(v), a.outcomeOrState(v), ago(a.Now(), v.Started), millis(v.MS.Total),
+			number(loop.Usage(v.Tokens).Charged()), excerpt(firstOf(v.Branch, v.Summary, v.Reason.Because(v.Detail)), 60),
 		})
 	}
 	return a.columns(table)

@@ -54,7 +54,7 @@ func (a *app) printLoop(row control.LoopRow) error {
 	p.field("  ", "guard", row.Guard)
 	p.field("  ", "agent", row.Agent)
 	if row.LastN > 0 {
-		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", firstOf(string(row.Outcome), row.State), string(row.Reason)),
+		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", firstOf(string(row.Outcome), row.State), row.Reason.Sentence()),
 			ago(a.Now(), row.LastRun)))
 		p.field("  ", "branch", row.Branch)
 	}
@@ -81,9 +81,9 @@ func restText(r *control.RestView) string {
 	case r == nil:
 		return ""
 	case r.Until == nil:
-		return "until somebody resumes it: " + joined(": ", string(r.Reason), r.Detail)
+		return "until somebody resumes it: " + r.Reason.Because(r.Detail)
 	}
-	return "until " + r.Until.UTC().Format("2006-01-02 15:04 UTC") + ": " + joined(": ", string(r.Reason), r.Detail)
+	return "until " + r.Until.UTC().Format("2006-01-02 15:04 UTC") + ": " + r.Reason.Because(r.Detail)
 }
 
 func stepNotes(s loop.Step) string {
@@ -181,10 +181,7 @@ func overrides(o loop.Overrides) string {
 
 // verdict is the judgement of an iteration with its reason.
 func verdict(s style, it control.IterationView) string {
-	text := string(it.Verdict)
-	if it.Reason != "" {
-		text += " (" + string(it.Reason) + ")"
-	}
+	text := joined(": ", string(it.Verdict), it.Reason.Sentence())
 	switch it.Verdict {
 	case loop.VerdictPass:
 		return s.green("✓ " + text)

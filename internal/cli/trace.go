@@ -85,5 +85,5 @@ func feedback(it control.IterationView) string {
 			return head + ", with what it printed"
 		}
 	}
-	return fedBack(it.Verdict, it.Reason, unless(it.Feedback, string(it.Reason)))
+	return fedBack(it.Verdict, it.Reason, unless(it.Feedback, it.Reason.Sentence()))
 }

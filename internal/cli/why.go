@@ -6,10 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func (a *app) cmdWhy() *cobra.Command {
-	return &cobra.Command{
+	codes := false
+	cmd := &cobra.Command{
 		Use: "why RUN", Short: "Say why a run chose what it chose and ended as it did", Args: exactly(1),
 		Long: `Say for every decision of a run which candidates there were and which rule chose or dropped each,
 why the run ended as it did, and what can be done next.
@@ -22,10 +24,12 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 				if err != nil {
 					return err
 				}
-				return a.printWhy(why)
+				return a.printWhy(why, codes)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&codes, "codes", false, "print the code of each reason too, on which scripts can rely")
+	return cmd
 }
 
 // unless is a text that says more than another one.
@@ -36,12 +40,18 @@ func unless(text, other string) string {
 	return text
 }
 
-func (a *app) printWhy(w control.Why) error {
+func (a *app) printWhy(w control.Why, codes bool) error {
 	if a.json {
 		return a.printJSON(w)
 	}
 	p := printer{w: a.Out}
-	p.line("%s · %s", a.style().bold(cleanLine(w.Run)), a.style().result(w.Outcome, w.Reason, "has not ended"))
+	code := func(r loop.Reason) string {
+		if !codes || r == "" {
+			return ""
+		}
+		return " [" + string(r) + "]"
+	}
+	p.line("%s · %s%s", a.style().bold(cleanLine(w.Run)), a.style().result(w.Outcome, w.Reason, "has not ended"), code(w.Reason))
 	p.detailed("because", w.Reason, w.Detail)
 	for _, d := range w.Decisions {
 		p.line("decision %d", d.N)
@@ -53,11 +63,11 @@ func (a *app) printWhy(w control.Why) error {
 			if c.Chosen {
 				mark = "  →"
 			}
-			p.line("%s %s: %s", mark, cleanLine(c.Step), joined(": ", string(c.Reason), cleanLine(c.Detail)))
+			p.line("%s %s: %s%s", mark, cleanLine(c.Step), c.Reason.Because(cleanLine(c.Detail)), code(c.Reason))
 		}
 	}
 	for _, t := range w.Attempts {
-		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict), string(t.Reason), fedBack(t.Verdict, t.Reason, unless(t.Feedback, string(t.Reason)))))
+		p.field("", fmt.Sprintf("iteration %d", t.N), joined(": ", string(t.Verdict)+code(t.Reason), firstOf(fedBack(t.Verdict, t.Reason, unless(t.Feedback, t.Reason.Sentence())), t.Reason.Sentence())))
 	}
 	for _, text := range w.Careful {
 		p.field("", "careful", text)

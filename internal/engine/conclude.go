@@ -53,7 +53,7 @@ func (c *cycle) sayWhy(a plan.Attempt) {
 		return
 	}
 	said := strings.Join(printables([]string{headline(a.Words)}), "")
-	c.said.Note("iteration %d: %s", c.current().N, strings.TrimSuffix(string(a.Reason)+": "+said, ": "))
+	c.said.Note("iteration %d: %s", c.current().N, a.Reason.Because(said))
 }
 
 // record stages the rows of the iteration and lets the protocol add its own.
@@ -149,12 +149,12 @@ func (c *cycle) cameTo() string {
 	}
 	words := make([]string, len(reasons))
 	for i, r := range reasons {
-		words[i] = string(r)
+		words[i] = r.Sentence()
 		if n := times[r]; n > 1 {
-			words[i] = fmt.Sprintf("%d × %s", n, r)
+			words[i] = fmt.Sprintf("%d times: %s", n, r.Sentence())
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, "; ")
 }
 
 // headline is the first line of a longer text; the iteration keeps all of it.
@@ -169,7 +169,7 @@ func headline(text string) string {
 // feedback is what was gathered about an attempt, in words.
 func feedback(a plan.Attempt) string {
 	if a.Verdict == loop.VerdictPass {
-		return or(a.Words, string(a.Reason))
+		return or(a.Words, a.Reason.Sentence())
 	}
 	return a.Words
 }

@@ -237,14 +237,10 @@ func (c *cycle) enterQuietly(phase loop.Phase) {
 }
 
 func outcomeText(r loop.Run) string {
-	text := string(r.Outcome)
-	if r.Reason != "" {
-		text += ": " + string(r.Reason)
+	if why := r.Reason.Because(r.Detail); why != "" {
+		return string(r.Outcome) + ": " + why
 	}
-	if r.Detail != "" {
-		text += " (" + r.Detail + ")"
-	}
-	return text
+	return string(r.Outcome)
 }
 
 // auditOf is what the chain says of a run: enough to write its log line again.

@@ -89,7 +89,7 @@ func (c *cycle) lostWords(ctx context.Context, err error) error {
 	case lookErr != nil:
 		f.Why = "another process took the run over; which one could not be read: " + lookErr.Error()
 	case now.State == loop.RunEnded:
-		f.Why = fmt.Sprintf("another process concluded it as %s: %s", now.Outcome, or(now.Detail, string(now.Reason)))
+		f.Why = fmt.Sprintf("another process concluded it as %s: %s", now.Outcome, now.Reason.Because(now.Detail))
 	case now.Fence == c.run.Fence:
 		f.Why = "its lease lapsed, or its effects are applied by another process at this moment"
 	default:

@@ -68,3 +68,99 @@ const (
 	ReasonSecret          Reason = "secret"          // the candidate holds one
 	ReasonNoChange        Reason = "no_change"       // the report declared that nothing had to change
 )
+
+// sentences say each reason to people.
+var sentences = map[Reason]string{
+	ReasonChosen:          "chosen",
+	ReasonOutranked:       "another one comes first",
+	ReasonStepDone:        "it is done",
+	ReasonStepWaiting:     "it waits for an answer",
+	ReasonStepEscalated:   "it was handed to a person",
+	ReasonStepBackoff:     "it failed or was blocked, and is tried again later",
+	ReasonStepClaimed:     "another run works on it",
+	ReasonNotEligible:     "it cannot be worked on now",
+	ReasonSensedNothing:   "there is nothing to do",
+	ReasonUnchanged:       "it needed no change, and nothing has changed since",
+	ReasonTriedThisRun:    "this run has dealt with it",
+	ReasonNoCandidates:    "there is nothing to work on",
+	ReasonAllDropped:      "nothing can be worked on now",
+	ReasonMaxItems:        "the limit of items is reached",
+	ReasonMaxIterations:   "the limit of iterations is reached",
+	ReasonWallClock:       "the time of the run is over",
+	ReasonBudgetTokens:    "the tokens of the run are used up",
+	ReasonBudget:          "the budget is used up",
+	ReasonCoolOff:         "the agent failed several times in a row",
+	ReasonGiveUp:          "the same gate failed in the same way too often",
+	ReasonGatesPass:       "all gates pass",
+	ReasonNoGate:          "there is no gate",
+	ReasonGateFailed:      "a gate failed",
+	ReasonGuardFailed:     "the guard failed",
+	ReasonGateStart:       "a gate cannot start",
+	ReasonNoChanges:       "nothing changed",
+	ReasonReportedOnly:    "what it found is written down",
+	ReasonReplied:         "answered",
+	ReasonAgentQuiet:      "the agent found nothing to do",
+	ReasonAgentBlocked:    "the agent is blocked",
+	ReasonAgentFailed:     "the agent gave up",
+	ReasonAgentEscalated:  "the agent asks for a person",
+	ReasonAgentExit:       "the agent's program failed",
+	ReasonAgentTimeout:    "the agent took too long",
+	ReasonLimit:           "a program met a limit",
+	ReasonDisk:            "the run takes up too much of the disk",
+	ReasonAgentMissing:    "the agent is not installed",
+	ReasonReportMalformed: "the report cannot be read",
+	ReasonSenseFailed:     "the sense command failed",
+	ReasonSetupFailed:     "the set-up failed",
+	ReasonScope:           "it changed what the definition does not allow",
+	ReasonApproval:        "a person is asked",
+	ReasonKillSwitch:      "the kill switch is set",
+	ReasonStopped:         "it was stopped",
+	ReasonCanceled:        "pawl was asked to end",
+	ReasonHolderDied:      "its process died",
+	ReasonTakenOver:       "another process took it over",
+	ReasonStoreAway:       "the store did not answer",
+	ReasonMemory:          "the loop's memory cannot be used",
+	ReasonInternal:        "an error of pawl or of the machine",
+	ReasonEffectFailed:    "it could not be carried out",
+	ReasonApproved:        "a person said yes",
+	ReasonLanding:         "it cannot land now",
+	ReasonConflict:        "it conflicts with newer commits",
+	ReasonGitConfig:       "the git configuration changed",
+	ReasonSecret:          "the change holds a secret",
+	ReasonNoChange:        "nothing had to change",
+	FailureRateLimit:      "the account may not call the model now",
+	FailureQuota:          "the account is used up",
+	FailureAuth:           "the key or login is missing or refused",
+	FailureOverflow:       "the conversation is too long for the model",
+	FailureRefusal:        "the model declined",
+	FailureMaxTokens:      "an answer of the model was cut short",
+	FailureServer:         "the model's provider failed",
+	FailureCrash:          "the agent's program crashed",
+	FailureHang:           "the agent's program hung",
+	FailureMalformed:      "the agent's output cannot be read",
+	FailureKilled:         "something killed the agent's program",
+	FailureTurns:          "the agent used up its steps",
+	FailureHeld:           "another run has the login",
+	FailureRequest:        "the provider refused the request",
+	FailureDenied:         "a request asked for what the definition does not allow",
+}
+
+// Sentence says the reason in words.
+func (r Reason) Sentence() string { return sentences[r] }
+
+// OfAgent reports whether the detail beside the reason is in the agent's own words.
+func (r Reason) OfAgent() bool {
+	return r == ReasonAgentQuiet || r == ReasonAgentBlocked || r == ReasonAgentFailed || r == ReasonAgentEscalated
+}
+
+// Because says why in words: the detail, which says more than the reason, unless it
+// is missing or the agent's own.
+func (r Reason) Because(detail string) string {
+	switch {
+	case detail == "":
+		return r.Sentence()
+	case r.OfAgent():
+		return r.Sentence() + ": " + detail
+	}
+	return detail
+}
