@@ -104,8 +104,9 @@ func Run(ctx context.Context, env Env) int {
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	status := exitStatus(ctx, err)
+	_, quiet := errors.AsType[quietError](err)
 	// Who interrupts a command knows why it ended.
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !quiet && !errors.Is(err, errInterrupted) {
 		a.explain(err, status)
 	}
 	return status

@@ -50,7 +50,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		request.Overrides.Sandbox = "none"
 		_, _ = fmt.Fprintf(a.Err, "The demo runs with sandbox none: %s. Your own loops will not, unless they say so; pawl doctor --sandbox tells the fix.\n\n", cleanLine(why(err)))
 	}
-	if err := a.run(ctx, request); err != nil || a.json {
+	if err := a.run(ctx, runOptions{RunRequest: request}); err != nil || a.json {
 		return err
 	}
 	p.line("%s", a.explanation(place))

@@ -31,6 +31,9 @@ func exitStatus(ctx context.Context, err error) int {
 	if e, ok := errors.AsType[*endedError](err); ok {
 		return e.view.Outcome.Meaning().Exit
 	}
+	if status, ok := errors.AsType[quietError](err); ok {
+		return int(status)
+	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit != 0 {
 		return f.Exit
 	}

@@ -14,7 +14,8 @@ import (
 
 type runOptions struct {
 	control.RunRequest
-	dryRun bool
+	dryRun    bool
+	exitQuiet int
 }
 
 func (a *app) cmdRun() *cobra.Command {
@@ -36,7 +37,7 @@ passes already there is nothing to do, and no run is made.`,
 			if o.dryRun {
 				return a.dryRun(cmd.Context(), o.RunRequest)
 			}
-			return a.run(cmd.Context(), o.RunRequest)
+			return a.run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
@@ -48,6 +49,7 @@ passes already there is nothing to do, and no run is made.`,
 	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
 	f.StringVar(&o.Overrides.Model, "model", "", "another model")
 	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(control.Tiers(), ", "))
+	f.IntVar(&o.exitQuiet, "exit-quiet", 0, "exit with `n` instead of 0 if there was nothing to do")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
 	complete(cmd, "sandbox", among(control.Tiers()...))
 	return cmd
@@ -66,6 +68,8 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
 	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
 		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
+	case o.exitQuiet < 0 || o.exitQuiet > mostExit:
+		return usage(cmd, fmt.Sprintf("--exit-quiet %d: write a number from 0 to %d", o.exitQuiet, mostExit))
 	case cmd.Flags().Changed("sandbox") && o.Overrides.Sandbox == "":
 		return usage(cmd, "--sandbox is empty: write one of "+strings.Join(control.Tiers(), ", "))
 	case cmd.Flags().Changed("until") && strings.TrimSpace(o.Until) == "":
@@ -76,17 +80,17 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 
 // run carries out one run and prints its account. A run that did not succeed
 // is an error that carries the view.
-func (a *app) run(ctx context.Context, req control.RunRequest) error {
+func (a *app) run(ctx context.Context, o runOptions) error {
 	defer unheard()()
 	show := &lateWatcher{}
 	return a.writing(ctx, show.see, func(s *control.Service) error {
 		checked := waiting.For(ctx, "the checks before the run", nil)
-		p, err := s.Prepare(ctx, req)
+		p, err := s.Prepare(ctx, o.RunRequest)
 		checked()
 		if err != nil {
 			return err
 		}
-		intent, err := intentOf(ctx, s, p, req)
+		intent, err := intentOf(ctx, s, p, o.RunRequest)
 		if err != nil {
 			return err
 		}
@@ -104,9 +108,22 @@ func (a *app) run(ctx context.Context, req control.RunRequest) error {
 		if err != nil {
 			return err
 		}
-		return a.account(view)
+		if err := a.account(view); err != nil || view.Outcome != loop.OutcomeQuiet || o.exitQuiet == 0 {
+			return err
+		}
+		return quietError(o.exitQuiet)
 	})
 }
+
+// mostExit is the highest exit status that a shell takes for one: above it are its own
+// and those of signals.
+const mostExit = 125
+
+// quietError is the exit status that was asked for where a run found nothing to do.
+// There is nothing to explain.
+type quietError int
+
+func (e quietError) Error() string { return "there was nothing to do" }
 
 // lateWatcher is known when the store is opened and begins to show when the
 // run starts.

@@ -187,7 +187,7 @@ type LandRequest struct {
 // Landing is the question whether to land the newest proposal of a run, bound to
 // exactly what is there now. Nobody is asked it yet, so it has no id.
 func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (ApprovalView, error) {
-	run, err := s.runOf(ctx, ref)
+	run, err := s.changingRun(ctx, ref)
 	if err != nil {
 		return ApprovalView{}, err
 	}

@@ -156,11 +156,29 @@ func (s *Service) Events(ctx context.Context, runID string, after int64, limit i
 	return events, more, err
 }
 
+// changingRun finds a run whose change is asked for. A quiet one has none: if it was
+// found by the name of its loop, the run is meant that asked the newest open question.
+func (s *Service) changingRun(ctx context.Context, ref string) (loop.Run, error) {
+	run, err := s.runOf(ctx, ref)
+	if err != nil || run.Outcome != loop.OutcomeQuiet {
+		return run, err
+	}
+	if row, err := s.find(ctx, ref); err == nil && len(row.Approvals) > 0 {
+		v, err := s.approvalByID(ctx, row.Approvals[0])
+		return v.run, err
+	}
+	return run, nil
+}
+
 // Diff is what a run changed, as a patch. It is empty for a run that changed
 // nothing. Of work that lies in pawl's home, and in no commit, the error says
 // where.
 func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
-	v, err := s.Run(ctx, ref)
+	run, err := s.changingRun(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.runView(ctx, run)
 	if err != nil {
 		return nil, err
 	}

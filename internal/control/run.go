@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
@@ -306,8 +305,7 @@ func (s *Service) Start(ctx context.Context, p Plan) (RunView, error) {
 	return s.Run(context.WithoutCancel(ctx), run.ID)
 }
 
-// passes tries the command that has to pass on the base, and keeps what it said
-// for the run.
+// passes tries the gates on the base, and keeps what they said for the run.
 func (s *Service) passes(ctx context.Context, p *Plan) (bool, error) {
 	if engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
 		return false, nil // The engine says so.
@@ -323,9 +321,7 @@ func (s *Service) passes(ctx context.Context, p *Plan) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if verify := results[0]; verify.Exit != 0 && !gate.Missing(verify) {
-		p.Firing.Tried = engine.Tried{Commit: base.Commit, Verify: verify}
-	}
+	p.Firing.Tried = engine.Tried{Commit: base.Commit, Gates: results}
 	return !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }), nil
 }
 

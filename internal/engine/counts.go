@@ -160,6 +160,14 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 
 // onBase runs one gate on a copy of the base.
 func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, err error) {
+	if c.f.Tried.Commit == c.run.BaseCommit {
+		for _, res := range c.f.Tried.Gates {
+			if res.Name == g.Name {
+				res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
+				return res, nil
+			}
+		}
+	}
 	c.said.Note("running %s on the base, which happens once per tree", g.Name)
 	copied, err := c.copyOf(ctx, site.ForBase, c.run.BaseCommit)
 	if err != nil {

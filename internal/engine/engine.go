@@ -124,11 +124,11 @@ type Firing struct {
 	Tried     Tried        // the run does not do again what was tried before it
 }
 
-// Tried is what verify said of a commit before a run began. The zero Tried is
-// about no commit.
+// Tried is what the gates of the definition said of a commit before a run began.
+// The zero Tried is about no commit.
 type Tried struct {
 	Commit string
-	Verify loop.GateResult
+	Gates  []loop.GateResult
 }
 
 // Run fires one run of the target and takes it through the cycle. It blocks
