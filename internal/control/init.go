@@ -22,7 +22,7 @@ import (
 // Names and texts of the first loop that is proposed.
 const (
 	firstLoop = "keep-tests-green"
-	firstGoal = "Keep the tests green: when one fails, find the cause and repair the code with the smallest change; " +
+	firstGoal = "Keep the tests green: when one fails, find the cause and report it, and from L2 on repair the code with the smallest change; " +
 		"never touch tests, CI configuration, deploys or secrets."
 )
 
