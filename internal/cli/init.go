@@ -16,6 +16,7 @@ import (
 type initOptions struct {
 	control.ScaffoldRequest
 	tier     string
+	pkg      string // folder
 	yes      bool
 	noLoop   bool
 	agentsMD bool
@@ -39,12 +40,13 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.BoolVar(&o.accept, "accept-git-config", false, "record what git would execute in this repository as it is now")
 	f.BoolVar(&o.Force, "force", false, "write over the four files of a loop that is there")
 	f.StringVar(&o.Name, "name", "", "`name` of the loop (default: keep-tests-green)")
+	f.StringVar(&o.pkg, "package", "", "propose a loop for the package in this `folder` only")
 	f.StringVar(&o.Pattern, "pattern", "", "a `pattern` of the catalogue (default: ci-watch)")
 	f.StringVar(&o.tier, "tier", "", "L1 reports, L2 proposes a branch (default: L1)")
 	f.StringVar(&o.Cadence, "cadence", "", "how often it fires (default: 1h)")
 	f.StringVar(&o.Goal, "goal", "", "what it does and must not do, one `sentence`")
 	f.StringArrayVar(&o.Scope, "scope", nil, "a `glob` that it may touch (repeat it)")
-	f.StringVar(&o.Sense, "sense", "", "`command` that looks for work without a token")
+	f.StringVar(&o.Sense, "sense", "", "`command` that looks for work without a token, or gates")
 	f.StringVar(&o.Verify, "verify", "", "the gate `command`")
 	f.StringVar(&o.Guard, "guard", "", "the `command` that must always pass")
 	f.StringVar(&o.Setup, "setup", "", "`command` that installs what they need")
@@ -80,6 +82,11 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	o.Work = survey.Root
 	if !a.json {
 		a.printSurvey(survey)
+	}
+	if o.pkg != "" {
+		if survey, err = survey.Only(o.pkg); err != nil {
+			return err
+		}
 	}
 	if there := survey.Existing(o.ScaffoldRequest); there != "" && !o.noLoop {
 		// Who says init twice wants no second loop.

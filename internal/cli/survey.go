@@ -25,6 +25,9 @@ func (a *app) printSurvey(v control.Survey) {
 		for _, prog := range st.Programs {
 			p.field("    ", mark(s, prog.OK), programLine(prog))
 		}
+		for _, need := range st.Needs {
+			p.field("    ", mark(s, false), need)
+		}
 	}
 	if len(v.Agents) == 0 {
 		p.line("  no agent is installed (claude, codex, gemini, opencode, qwen, goose)")
@@ -88,6 +91,12 @@ func (a *app) printPlan(plan initiation, o initOptions) {
 		text := fmt.Sprintf("at most %s a day, %s in %d days with %s; nothing while sense finds nothing", readiness.Money(e.CostPerDay),
 			readiness.Money(e.CostPerHorizon), e.Days, e.Model)
 		p.field("  ", "cost, USD", text)
+	}
+	for _, text := range plan.Survey.LeftOut() {
+		p.field("  ", mark(s, false), text)
+	}
+	if dirs := plan.Survey.Packages(); dirs != nil && o.pkg == "" {
+		p.line("  %s", s.dim("for a loop of one package: pawl init --package "+clean(strings.Join(dirs, " | "))))
 	}
 	for _, m := range plan.Missing {
 		p.line("  %s %s", mark(s, false), clean(m))

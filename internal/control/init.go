@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/hazard"
@@ -22,7 +23,7 @@ import (
 // Names and texts of the first loop that is proposed.
 const (
 	firstLoop = "keep-tests-green"
-	firstGoal = "Keep the tests green: when one fails, find the cause and repair the code with the smallest change; " +
+	firstGoal = "Keep the tests green: when one fails, find the cause and report it, and from L2 on repair the code with the smallest change; " +
 		"never touch tests, CI configuration, deploys or secrets."
 )
 
@@ -34,27 +35,28 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 			*at = text
 		}
 	}
-	set(&r.Name, firstLoop)
+	proposal, first := v.proposal(), v.firstName()
+	set(&r.Name, first)
 	set(&r.Pattern, "ci-watch")
 	set(&r.Cadence, readiness.DefaultCadence)
 	if r.Tier == "" {
 		r.Tier = loop.TierReport
 	}
-	if r.Name == firstLoop {
+	if r.Name == first {
 		set(&r.Goal, firstGoal)
 	}
 	if p, known := pattern.Find(r.Pattern); known {
 		set(&r.Goal, p.Goal)
 	}
-	set(&r.Verify, v.proposal.Verify.Line)
-	set(&r.Guard, v.proposal.Guard.Line)
-	set(&r.SetupFound, v.proposal.Setup.Line)
+	set(&r.Verify, proposal.Verify.Line)
+	set(&r.Guard, proposal.Guard.Line)
+	set(&r.SetupFound, proposal.Setup.Line)
 	set(&r.LandVia, "human")
 	if r.Verify != "" && r.Pattern == "ci-watch" {
 		set(&r.Sense, loop.SenseGates) // Green gates are its goal.
 	}
 	if r.Scope == nil {
-		r.Scope = v.proposal.Scope
+		r.Scope = proposal.Scope
 	}
 	if r.AgentCommand == "" && r.Agent == "" {
 		v.choose(&r)
@@ -65,16 +67,26 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	return r
 }
 
+// firstName is the name of the loop that is proposed.
+func (v Survey) firstName() string {
+	if v.only == "" || v.only == "." {
+		return firstLoop
+	}
+	return firstLoop + "-" + strings.Trim(notKebab.ReplaceAllString(strings.ToLower(v.only), "-"), "-")
+}
+
+var notKebab = regexp.MustCompile(`[^a-z0-9]+`)
+
 // Existing is the name of the loop that would be proposed and that is there
 // already, unless the request names one itself or is to write over it.
 func (v Survey) Existing(r ScaffoldRequest) string {
 	if r.Name != "" || r.Force {
 		return ""
 	}
-	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", firstLoop, spine.ConfigFile)); err != nil {
+	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", v.firstName(), spine.ConfigFile)); err != nil {
 		return ""
 	}
-	return firstLoop
+	return v.firstName()
 }
 
 // choose takes the first agent that is installed, one with a login before others.

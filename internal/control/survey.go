@@ -2,10 +2,14 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
@@ -18,7 +22,9 @@ type Survey struct {
 	Agents     []AgentView   `json:"agents"` // only those that are installed
 	AgentsFile string        `json:"agents_file,omitempty"`
 	Problems   []ProblemView `json:"problems"`
-	proposal   probe.Proposal
+
+	repo probe.Repo
+	only string // folder of the package that a loop is proposed for; empty: of all
 }
 
 // StackView is one way to build and test that the repository has.
@@ -31,7 +37,13 @@ type StackView struct {
 	Lint      string        `json:"lint,omitempty"`
 	Typecheck string        `json:"typecheck,omitempty"`
 	Build     string        `json:"build,omitempty"`
-	Programs  []ProgramView `json:"programs"` // what these commands start
+	Programs  []ProgramView `json:"programs"`        // what these commands start
+	Needs     []string      `json:"needs,omitempty"` // what a copy of the repository does not have
+}
+
+// runs reports whether all programs of the stack are there.
+func (v StackView) runs() bool {
+	return !slices.ContainsFunc(v.Programs, func(p ProgramView) bool { return !p.OK })
 }
 
 // ProgramView is a program behind a command, resolved through shims.
@@ -72,9 +84,11 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 	}
 	defer root.Close()
 	repo := probe.Repository(root.FS())
-	v.AgentsFile, v.proposal = repo.AgentsFile, repo.Proposal()
+	v.AgentsFile, v.repo = repo.AgentsFile, repo
 	for _, stack := range repo.Stacks {
-		v.Stacks = append(v.Stacks, s.stackView(ctx, p, stack))
+		view := s.stackView(ctx, p, stack)
+		view.Needs = probe.Needs(root.FS(), stack.Dir)
+		v.Stacks = append(v.Stacks, view)
 	}
 	for _, a := range p.Agents(ctx) {
 		if a.Path != "" {
@@ -86,6 +100,74 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 		v.Problems = append(v.Problems, ProblemView(problem))
 	}
 	return v, ctx.Err()
+}
+
+// Packages are the folders with tests of their own, where there are several.
+func (v Survey) Packages() []string {
+	var dirs []string
+	for _, s := range v.Stacks {
+		if s.Test != "" && s.Dir != "." && !slices.Contains(dirs, s.Dir) {
+			dirs = append(dirs, s.Dir)
+		}
+	}
+	if len(dirs) < 2 {
+		return nil
+	}
+	return dirs
+}
+
+// Only is the survey for a loop of one package. A folder that is none is a
+// *loop.Fault.
+func (v Survey) Only(dir string) (Survey, error) {
+	v.only = path.Clean(filepath.ToSlash(dir))
+	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.only }) {
+		var dirs []string
+		for _, s := range v.Stacks {
+			dirs = append(dirs, s.Dir)
+		}
+		return v, &loop.Fault{
+			Exit: loop.ExitNotFound, What: fmt.Sprintf("%q is not a package of this repository", dir), Why: "no manifest that pawl knows is there",
+			Fix: "use one of: " + strings.Join(dirs, ", "),
+		}
+	}
+	return v, nil
+}
+
+// proposal is made of what can run here, of the package that was chosen; of
+// everything if nothing can run.
+func (v Survey) proposal() probe.Proposal {
+	chosen := func(usable func(StackView) bool) probe.Repo {
+		repo := v.repo
+		repo.Stacks = nil
+		for i, s := range v.repo.Stacks {
+			if usable(v.Stacks[i]) && (v.only == "" || s.Dir == v.only) {
+				repo.Stacks = append(repo.Stacks, s)
+			}
+		}
+		return repo
+	}
+	repo := chosen(StackView.runs)
+	if len(repo.Stacks) == 0 {
+		repo = chosen(func(StackView) bool { return true })
+	}
+	if v.only != "" && v.only != "." {
+		repo.Sources = []string{v.only + "/**"}
+	}
+	return repo.Proposal()
+}
+
+// LeftOut says of each package whose tests are not in the proposal because a
+// program of theirs is missing, which one that is.
+func (v Survey) LeftOut() []string {
+	var all []string
+	for _, s := range v.Stacks {
+		if s.Test == "" || s.runs() || v.only != "" || !slices.ContainsFunc(v.Stacks, StackView.runs) {
+			continue
+		}
+		i := slices.IndexFunc(s.Programs, func(p ProgramView) bool { return !p.OK })
+		all = append(all, fmt.Sprintf("%s is left out: %s; %s", s.Manifest, s.Programs[i].Problem, s.Programs[i].Fix))
+	}
+	return all
 }
 
 func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Stack) StackView {

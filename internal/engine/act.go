@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -155,8 +156,9 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	if err != nil {
 		return agent.Result{}, err
 	}
-	out := c.said.Output()
+	out, printed := c.said.Output(), proc.NewRing(0, mostWords)
 	defer out.End()
+	defer func() { c.printed = printed.String() }()
 	count := c.counter(seat)
 	defer c.begin(ctx, c.turnRow(c.Now()), count, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
@@ -167,8 +169,9 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
-		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event, Output: out,
-		Used: count.used(ctx),
+		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event,
+		Output: io.MultiWriter(out, printed),
+		Used:   count.used(ctx),
 	})
 	count.end(res)
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {

@@ -61,6 +61,7 @@ type cycle struct {
 	limits   int64            // in a row, of the account
 	taken    bool             // from a process that died, before the run was concluded
 	unseen   bool             // its process died before the end of a turn was recorded
+	printed  string           // the end of what the last turn's program printed
 	talk     *loop.Session    // the conversation to go on with; nil: a fresh one
 	cut      *ending          // why the agent was stopped before its turn was over: it had nothing left to spend
 

@@ -71,6 +71,10 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
 	}
+	if c.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
+		it.Words = c.wordsOf(turn.Message)
+		w.report.Summary = it.Words
+	}
 	row := *it
 	return w, c.commit(ctx, loop.PhaseGather,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) })
@@ -97,6 +101,30 @@ func (c *cycle) readReport(message string) (text string, r report.Report, malfor
 		return "", report.Report{}, err
 	}
 	return strings.TrimSpace(file.Content), r, nil
+}
+
+// mostWords bounds what is kept of an agent that wrote no report, and of what was
+// sensed for it, in bytes.
+const mostWords = 2 << 10
+
+// wordsOf is what is known of a turn without a report, for a loop that changes
+// nothing and would lose what it was paid for: the agent's own last words, which
+// nobody has checked, and what was sensed.
+func (c *cycle) wordsOf(message string) string {
+	said := strings.TrimSpace(c.said.Hide(or(message, c.printed)))
+	text := loop.WordsMark + " " + lastOf(or(said, "none"))
+	if len(c.sensed.Observations) > 0 {
+		text += "\n" + loop.SensedMark + " " + lastOf(c.sensedText())
+	}
+	return text
+}
+
+// lastOf is the end of a text that is too long to be kept.
+func lastOf(text string) string {
+	if len(text) <= mostWords {
+		return text
+	}
+	return "[…] " + strings.ToValidUTF8(text[len(text)-mostWords:], "")
 }
 
 // checkScope judges the candidate at the tiers that may change anything: every

@@ -70,11 +70,18 @@ type Iteration struct {
 	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
 	Changed    []string      `json:"changed,omitempty"`   // paths
 	Report     string        `json:"report,omitempty"`    // the agent's report as it wrote it, JSON
+	Words      string        `json:"words,omitempty"`     // without a report at L1: what the agent said last, and what was sensed
 	Usage      Usage         `json:"usage,omitzero"`
 	Agent      time.Duration `json:"agent"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
 }
+
+// What begins the parts of an iteration's Words.
+const (
+	WordsMark  = "no report; the agent's last words, which nobody has checked:"
+	SensedMark = "sensed:"
+)
 
 // Verdict is the runtime's judgement of an iteration.
 type Verdict string

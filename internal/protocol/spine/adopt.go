@@ -1,6 +1,8 @@
 package spine
 
 import (
+	"strings"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/report"
 )
@@ -8,6 +10,10 @@ import (
 // adopt brings what an agent reported into the lists. Lists that the report
 // does not name stay as they are; findings without lists go to Watch.
 func (s *session) adopt(it loop.Iteration) {
+	if it.Words != "" {
+		s.keepWords(it.Words)
+		return
+	}
 	r, err := report.Parse([]byte(it.Report))
 	if err != nil {
 		return // The iteration failed for that reason, and says so.
@@ -36,4 +42,19 @@ func listed(it Item) string {
 		return it.Text
 	}
 	return "[P" + string(rune('0'+it.Priority)) + "] " + it.Text
+}
+
+// keepWords puts what is known of a turn without a report into Watch, where a human
+// finds it, in place of what an earlier run left there.
+func (s *session) keepWords(words string) {
+	said, sensed, _ := strings.Cut(words, "\n"+loop.SensedMark)
+	for _, it := range s.state.Items(SectionWatch) {
+		if strings.HasPrefix(it.Text, loop.WordsMark) || strings.HasPrefix(it.Text, loop.SensedMark) {
+			s.state.Remove(it.Key)
+		}
+	}
+	s.state.Add(SectionWatch, 0, said)
+	if sensed != "" {
+		s.state.Add(SectionWatch, 0, loop.SensedMark+sensed)
+	}
 }

@@ -1,0 +1,62 @@
+package probe
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// composeFiles start services beside a project.
+var composeFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
+
+// images are what they usually start that tests speak to.
+var images = regexp.MustCompile(`(?m)^\s*image:\s*["']?(?:[\w.-]+/)*(postgres|postgis|mysql|mariadb|redis|valkey|mongo|rabbitmq|kafka|elasticsearch|opensearch|minio)\b`)
+
+// envSamples say that a project reads a .env that is not in git.
+var envSamples = []string{".env.example", ".env.sample", ".env.template", ".env.dist"}
+
+// Needs says what programs of a folder may need that a copy of the repository does
+// not have, and what mends it: services, and variables of a file that is not in git.
+// It reads a few small files, at the root of the repository as well.
+func Needs(root fs.FS, dir string) []string {
+	var all []string
+	for _, at := range unique([]string{dir, "."}) {
+		for _, name := range composeFiles {
+			text, err := readSome(root, path.Join(at, name))
+			if err != nil {
+				continue
+			}
+			var services []string
+			for _, m := range images.FindAllStringSubmatch(text, -1) {
+				services = append(services, m[1])
+			}
+			if slices.Sort(services); len(services) > 0 {
+				all = append(all, fmt.Sprintf("%s starts %s, which gates do not reach in their sandbox; let the gate start its own, or choose tests that need none",
+					path.Join(at, name), strings.Join(unique(services), " and ")))
+			}
+			break
+		}
+	}
+	for _, name := range envSamples {
+		if _, err := fs.Stat(root, path.Join(dir, name)); err == nil {
+			all = append(all, fmt.Sprintf("%s asks for a .env, which is not in git and so in no copy; name its variables with --env NAME", path.Join(dir, name)))
+			break
+		}
+	}
+	return all
+}
+
+func readSome(root fs.FS, name string) (string, error) {
+	info, err := fs.Stat(root, name)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxBytes {
+		return "", fs.ErrInvalid
+	}
+	text, err := fs.ReadFile(root, name)
+	return string(text), err
+}
