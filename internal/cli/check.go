@@ -103,6 +103,7 @@ func (a *app) readAll(ctx context.Context, all []control.Found) (checked []contr
 			unread++
 		default:
 			a.priced(ctx, &c)
+			c.AlwaysSet(ctx)
 			checked = append(checked, c)
 		}
 	}
@@ -161,6 +162,7 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 		}
 	}
 	a.notes(c)
+	p.line("%s", cleanLine("stopped by "+switches(c)))
 	verdict := "ready"
 	if !c.Ready(o.least, o.strict) {
 		verdict = "not ready"
@@ -168,6 +170,15 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
 		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
 		c.Errors(), c.Verdict.Warnings, verdict)
+}
+
+// switches lists what stops a loop.
+func switches(c control.Checked) string {
+	list := c.Switches
+	if c.Definition.NamesLabel() {
+		list = append(slices.Clone(list), "the label "+loop.PauseLabel+" (asked through gh where origin is on a code host)")
+	}
+	return strings.Join(list, ", ")
 }
 
 // asides is what a person should know beside the findings, whatever form these
@@ -234,6 +245,7 @@ type checkMeta struct {
 	Min      int           `json:"min"`
 	Ready    bool          `json:"ready"` // all of them
 	Tier     string        `json:"tier,omitempty"`
+	Switches []string      `json:"switches,omitempty"` // paths that stop the loop; only if it is one
 	Unknown  []findingJSON `json:"unknown,omitempty"`
 	Notes    []findingJSON `json:"notes,omitempty"`
 	Loops    []checkedLoop `json:"loops,omitempty"` // only if there are several
@@ -270,7 +282,7 @@ func checkJSON(checked []control.Checked, unread int, o checkOptions) checkRepor
 	}
 	r.Meta.Count = len(r.Data)
 	if len(checked) == 1 && unread == 0 {
-		r.Meta.Tier, r.Meta.Loops = checked[0].Verdict.Tier, nil
+		r.Meta.Tier, r.Meta.Loops, r.Meta.Switches = checked[0].Verdict.Tier, nil, checked[0].Switches
 	}
 	return r
 }

@@ -73,7 +73,7 @@ func intentOf(ctx context.Context, s *control.Service, p control.Plan, req contr
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: req.Request, Base: intentBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: intentGates{d.Verify, d.Guard}, Env: d.Env,
 		Limits:  intentLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: firstOf(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name), Warnings: warnings,
+		Sandbox: firstOf(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name, d.SwitchPaths()...), Warnings: warnings,
 	}, nil
 }
 

@@ -93,7 +93,7 @@ func (a *app) problems(rows []control.LoopRow) error {
 			p.line("%s: %s (pawl run %s says more)", name, cleanLine(row.Problem), name)
 		}
 		if row.Paused != "" && !control.StopsAll(row.Paused) {
-			p.line("%s is paused by %s (pawl resume %s)", name, cleanLine(row.Paused), name)
+			p.line("%s is paused by %s (%s)", name, cleanLine(row.Paused), cleanLine(control.ResumeCommand(row.Name, row.Paused)))
 		}
 		if row.Rests != nil {
 			p.line("%s rests %s (pawl resume %s ends that)", name, cleanLine(restText(row.Rests)), name)

@@ -1,11 +1,18 @@
 package control
 
 import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -20,6 +27,7 @@ type Checked struct {
 	More    []readiness.Finding // outside the score
 
 	Definition loop.Definition // as far as the findings let it be read
+	Switches   []string        // paths whose existence stops the loop
 	Setup      string          // command that prepares dependencies, which this version does not run
 
 	capped readiness.Value // budget_usd_day, as it is written
@@ -36,10 +44,37 @@ func Check(f Found) (Checked, error) {
 	c.Verdict, c.More = doc.Check()
 	c.Definition, _ = doc.Definition(f.Name)
 	c.More = append(c.More, c.rewritable()...)
+	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
+	for _, name := range c.Definition.SwitchPaths() {
+		if !slices.Contains(c.Switches, name) {
+			c.Switches = append(c.Switches, name)
+		}
+	}
 	setup, _ := doc.Scalar("setup")
 	c.Setup = setup.Text
 	c.capped, _ = doc.Scalar("budget_usd_day")
 	return c, nil
+}
+
+// AlwaysSet adds an error for each path of the kill switch that is there for good,
+// because git tracks it or the loop's own files are below it: it would stop the
+// loop for ever.
+func (c *Checked) AlwaysSet(ctx context.Context) {
+	repo, err := git.Open(ctx, filepath.Dir(c.Path))
+	for _, name := range c.Switches {
+		tracked := strings.HasPrefix(spine.Dir(c.Name)+"/", name+"/") || name == "."
+		if err == nil && !tracked {
+			tracked, _ = repo.Tracked(name) // An index that cannot be read says nothing.
+		}
+		if !tracked {
+			continue
+		}
+		at := c.Config.KillSwitch
+		c.More = append(c.More, readiness.Finding{
+			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "kill_switch", Line: max(1, at.Line), Column: max(1, at.Column),
+			Message: fmt.Sprintf("kill_switch: %s is part of the repository, and stops the loop as long as it is there; name a path that git does not track", readiness.Quote(name)),
+		})
+	}
 }
 
 // Findings lists what is wrong: what the checks found, and then the errors

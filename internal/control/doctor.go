@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
@@ -64,7 +66,7 @@ func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
 	d.price(ctx, c, add)
 	d.git(ctx, c.Definition.Tier, add)
 	d.gatePrograms(ctx, c, add)
-	d.killSwitch(c, add)
+	d.killSwitch(ctx, c, add)
 	d.sandbox(ctx, c.Definition, add)
 	d.toolchains(ctx, c.Definition, add)
 	d.gates(ctx, c, add)
@@ -152,26 +154,52 @@ func (d Doctor) builtIn(ctx context.Context, word string) bool {
 	return err == nil && res.Exit == 0 || word == "!" || word == "("
 }
 
-// killSwitch looks for the folder in which the sentinel would appear.
-func (d Doctor) killSwitch(c Checked, add adder) {
+// killSwitch says of each part of the kill switch whether it is watched.
+func (d Doctor) killSwitch(ctx context.Context, c Checked, add adder) {
 	if !readiness.Filled(c.Config.KillSwitch.Text) {
 		return
 	}
-	dir, ok := readiness.SwitchDir(c.Config.KillSwitch.Text)
-	if !ok {
+	paths := c.Definition.SwitchPaths()
+	if len(paths) == 0 {
 		add(readiness.StateWarn, "kill_switch", "it names no path; .loops/PAUSED and .loops/"+c.Name+"/PAUSED always count",
 			"write the path of the file that stops the loop, like .loops/"+c.Name+"/PAUSED exists")
+	}
+	for _, name := range paths {
+		dir := path.Dir(name)
+		at := dir
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(d.Dir, at)
+		}
+		if isDir(at) {
+			add(readiness.StateOK, "kill_switch", name+" is watched, and "+dir+" is there", "")
+			continue
+		}
+		add(readiness.StateWarn, "kill_switch", name+" is watched, and there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
+	}
+	if c.Definition.NamesLabel() {
+		d.label(ctx, c, add)
+	}
+}
+
+// label asks for the label once, as a run does.
+func (d Doctor) label(ctx context.Context, c Checked, add adder) {
+	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "gh auth login, or take the label out of kill_switch"
+	if d.Service == nil || d.Service.Engine == nil || d.Service.Engine.Label == nil {
+		add(readiness.StateWarn, check, label+" is not watched: there is no repository here", "run it in the repository of the loop")
 		return
 	}
-	at := dir
-	if !filepath.IsAbs(at) {
-		at = filepath.Join(d.Dir, at)
+	switch on, err := d.Service.Engine.Label(ctx, d.Service.repo); {
+	case on != "":
+		add(readiness.StateWarn, check, label+" is watched, and is on "+on, "remove the label there")
+	case err == nil:
+		add(readiness.StateOK, check, label+" is watched, and is not set", "")
+	case errors.Is(err, engine.ErrNoCodeHost):
+		add(readiness.StateOK, check, label+" is not watched: "+err.Error(), "")
+	case c.Definition.Tier == loop.TierUnattended:
+		add(readiness.StateBad, check, label+" cannot be asked for, which stops every run at L3: "+err.Error(), fix)
+	default:
+		add(readiness.StateWarn, check, label+" cannot be asked for, and stops no run: "+err.Error(), fix)
 	}
-	if isDir(at) {
-		add(readiness.StateOK, "kill_switch", dir+" is there", "")
-		return
-	}
-	add(readiness.StateWarn, "kill_switch", "there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
 }
 
 // gates tries the gates on the tip of the base, so that one that is broken is

@@ -163,7 +163,7 @@ func liveness(run loop.Run, holder loop.HolderState) string {
 
 // switches looks at the kill switch files.
 func (s *Service) switches(row *LoopRow) {
-	if sw := engine.Switch(s.ws.Root, row.Name); sw != "" {
+	if sw := engine.Switch(s.ws.Root, row.Name, row.def.SwitchPaths()...); sw != "" {
 		row.Paused = sw
 	}
 	if row.Paused != "" && (row.State == "idle" || row.State == "never_run") {

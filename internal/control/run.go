@@ -89,11 +89,14 @@ func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loo
 	if row.Protocol != loop.ProtocolSpine {
 		return row.def, nil // Its definition lives in the store.
 	}
-	if err := spine.Unmerged(projection.Memory{Root: s.ws.Root}, row.Name); err != nil {
-		return loop.Definition{}, err
-	}
 	def, warnings, err := s.load(row.Name)
 	p.Warnings = warnings
+	if err == nil {
+		err = spine.Unmerged(projection.Memory{Root: s.ws.Root}, row.Name)
+	}
+	if sw := engine.Switch(s.ws.Root, row.Name, def.SwitchPaths()...); sw != "" && err != nil {
+		return def, engine.PausedFault(row.Name, sw) // What is paused need not be in order.
+	}
 	return def, err
 }
 

@@ -110,7 +110,12 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	if sw.Holds, err = s.clearHolds(ctx, sw.Loop); err != nil {
 		return sw, err
 	}
-	if still := engine.Switch(s.ws.Root, sw.Loop); still != "" {
+	still := engine.Switch(s.ws.Root, sw.Loop)
+	if still == "" && name != All {
+		def, _, _ := s.load(sw.Loop) // Of one that cannot be read nothing but the files above is known.
+		still = engine.Switch(s.ws.Root, sw.Loop, def.SwitchPaths()...)
+	}
+	if still != "" {
 		sw.Paused, sw.Switch = true, still
 	}
 	sw.Was = before == sw.Paused
@@ -159,12 +164,7 @@ func (s *Service) clearHolds(ctx context.Context, name string) (words []string, 
 func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 
 // ResumeCommand is the command that clears what a loop is paused by.
-func ResumeCommand(name, sw string) string {
-	if StopsAll(sw) {
-		return "pawl resume --all"
-	}
-	return "pawl resume " + name
-}
+func ResumeCommand(name, sw string) string { return engine.ClearedBy(name, sw) }
 
 // anyPaused reports whether a switch keeps the loop, or any loop, from running.
 func (s *Service) anyPaused(ctx context.Context, name string) (bool, error) {

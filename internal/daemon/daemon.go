@@ -70,14 +70,27 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	if o.ReadOnly && !o.Gates {
 		return d, nil
 	}
+	gh := forge.GH{Exec: proc.Plain{}, Environ: o.Environ}
 	d.deps.Engine = engine.New(engine.Deps{
 		Store: d.store, Now: now, NewID: d.deps.NewID, Exec: proc.Tree{},
 		Drivers: d.deps.Drivers, Prices: func() (price.Table, error) { return control.Prices(o.Settings.Home, "") },
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
-				effect.KindPullRequest: effect.NewPullRequest(r, forge.GH{Exec: proc.Plain{}, Environ: o.Environ}),
+				effect.KindPullRequest: effect.NewPullRequest(r, gh),
 			}
+		},
+		Label: func(ctx context.Context, r *git.Repo) (string, error) {
+			address, err := r.RemoteURL("origin")
+			if err != nil {
+				return "", engine.ErrNoCodeHost
+			}
+			repo, err := forge.Parse(address)
+			if err != nil {
+				return "", engine.ErrNoCodeHost
+			}
+			_, on, err := gh.Labels(ctx, repo)
+			return on, err
 		},
 		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})

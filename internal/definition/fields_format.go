@@ -105,9 +105,11 @@ var formatFields = []Field{
 	{
 		Name: "kill_switch", Format: true, Required: RequiredAlways, Kind: KindText,
 		Meaning: "The stop signal that each run checks first.",
-		More: "It says to people how the loop is stopped. The files .loops/PAUSED and .loops/NAME/PAUSED are always read, " +
-			"before anything else and while the agent works, whatever this key says; pawl pause makes them. A label on a forge " +
-			"is not asked in this version.",
+		More: "The files .loops/PAUSED and .loops/NAME/PAUSED always stop the loop; pawl pause makes them. So does every path that " +
+			"this key names: each word with a / in it, of the repository unless it begins with /. They are looked for before anything " +
+			"else, before each effect and while the agent works, and check lists them; a path that git tracks would stop the loop for " +
+			"ever and is an error. If the key names the label loop-pause and origin is on a code host, gh is asked for it: on the " +
+			"repository as a topic, on an open issue or pull request. If it cannot be asked, no run starts at L3, and below it is said.",
 		Example: `".loops/keep-green/PAUSED exists"`,
 	},
 	{

@@ -74,15 +74,18 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 	if err != nil {
 		return err
 	}
+	if end == nil {
+		end = c.unlabelled(ctx)
+	}
 	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
-		return c.outcomeOf(e, e.State, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %s", end.detail))
+		return c.outcomeOf(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
 	}
 	if from := e.State; from != loop.EffectApplying {
 		e.State = loop.EffectApplying
 		intent := *e
 		err := c.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
 		if errors.Is(err, loop.ErrPaused) { // Since the switches were read.
-			return c.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
+			return c.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
 		}
 		if err != nil {
 			return err
@@ -113,7 +116,7 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch is set: %w", err))
+		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
 		c.refusal = f

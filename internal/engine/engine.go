@@ -74,6 +74,12 @@ type Deps struct {
 	Sleep    func(context.Context, time.Duration) error // waits before a turn is tried again; nil: by the machine's clock
 	WatchGap time.Duration                              // between looks at the kill switch; 0: 100 ms
 	DiskGap  time.Duration                              // between looks at how much disk a run takes up; 0: 5 s
+
+	// Label asks the code host of a repository what carries loop.PauseLabel; empty:
+	// nothing does. ErrNoCodeHost is the error of a repository without one. May be
+	// nil: then nobody asks.
+	Label    func(context.Context, *git.Repo) (on string, err error)
+	LabelGap time.Duration // between questions for it while a run works; 0: a minute
 }
 
 // Engine runs loops. Its methods may be called concurrently for different
@@ -93,6 +99,9 @@ func New(d Deps) *Engine {
 	}
 	if d.DiskGap == 0 {
 		d.DiskGap = 5 * time.Second
+	}
+	if d.LabelGap == 0 {
+		d.LabelGap = labelGap
 	}
 	if d.Sleep == nil {
 		d.Sleep = clock.System{}.Sleep
@@ -138,8 +147,12 @@ type Tried struct {
 // Otherwise nothing was started (a *loop.Fault or *loop.HeldError says why),
 // or the run could not be carried to its end and waits for Recover.
 func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
-	if sw := Switch(t.Workspace.Root, t.Loop.Name); sw != "" {
-		return loop.Run{}, pausedFault(t.Loop.Name, sw)
+	sw, warning := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...), ""
+	if sw == "" {
+		sw, warning = e.labelled(ctx, t)
+	}
+	if sw != "" {
+		return loop.Run{}, PausedFault(t.Loop.Name, sw)
 	}
 	prices, err := e.prices()
 	if err != nil {
@@ -148,6 +161,9 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 	c, err := e.start(ctx, t, f)
 	if err != nil {
 		return loop.Run{}, err
+	}
+	if warning != "" {
+		c.said.Note("%s", warning)
 	}
 	c.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
 	run, err := c.drive(ctx)
@@ -211,6 +227,8 @@ func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	defer release()
 	ctx, stop := c.watch(ctx)
 	defer stop()
+	ctx, stopLabel := c.watchLabel(ctx)
+	defer stopLabel()
 	ctx, stopDisk := c.watchDisk(ctx)
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
 	end, err := c.work(ctx)

@@ -315,14 +315,22 @@ func TestTheRepositorysInstructionsStandInBlocksThatTheyCannotEnd(t *testing.T) 
 func TestTheSwitchOfAllLoopsIsNotClearedByResumingOne(t *testing.T) {
 	for sw, all := range map[string]bool{
 		".loops/PAUSED": true, ".loops/PAUSED (cannot be read: x)": true, ".loops/fix/PAUSED": false, ".loops/PAUSED2/PAUSED": false, "`pawl pause fix`": false,
+		"ops/off (cannot be read: x)": false, "the label loop-pause is on https://x.test/7": false,
 	} {
 		if StopsAll(sw) != all {
 			t.Errorf("%s stops all: %v", sw, !all)
 		}
-		f, ok := errors.AsType[*loop.Fault](pausedFault("fix", sw))
+		f, ok := errors.AsType[*loop.Fault](PausedFault("fix", sw))
 		want := "`pawl resume fix` (or `pawl resume --all`) clears it"
-		if all {
+		switch {
+		case all:
 			want = "`pawl resume --all` clears it; `pawl resume fix` does not"
+		case strings.Contains(sw, "PAUSED2"): // The switch of another loop, which the definition names.
+			want = "pawl resume PAUSED2; `pawl check fix` lists what stops the loop"
+		case strings.HasPrefix(sw, "ops"):
+			want = "remove ops/off, or take it out of kill_switch; `pawl check fix` lists what stops the loop"
+		case strings.HasSuffix(sw, "/7"):
+			want = "remove the label from https://x.test/7; `pawl check fix` lists what stops the loop"
 		}
 		if !ok || f.Fix != want || f.Exit != loop.ExitPaused || f.What != "run fix" || f.Why != "the kill switch is set: "+sw {
 			t.Errorf("%s: %+v", sw, f)

@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -71,4 +74,93 @@ func TestASwitchThatIsSetAfterItWasReadStillStandsBeforeTheEffect(t *testing.T) 
 			return err
 		})
 	})
+}
+
+func TestThePathsOfADefinitionAreSwitchesOfItsLoopOnly(t *testing.T) {
+	root := t.TempDir()
+	named := []string{"ops/off", filepath.Join(root, "away")}
+	if got := engine.Switch(root, "w", named...); got != "" {
+		t.Errorf("Switch = %q, want none", got)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(root, "away")); err != nil {
+		t.Fatal(err)
+	}
+	if got := engine.Switch(root, "w", named...); got != named[1] || engine.Switch(root, "other") != "" {
+		t.Errorf("Switch = %q, want %q for this loop", got, named[1])
+	}
+	if err := os.WriteFile(filepath.Join(root, "ops"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := engine.Switch(root, "w", named...); !strings.HasPrefix(got, "ops/off (cannot be read: ") {
+		t.Errorf("Switch = %q, want that ops/off cannot be read", got)
+	}
+}
+
+func TestTheLabelStopsALoopThatNamesIt(t *testing.T) {
+	const on = "https://forge.example/owner/name/issues/7"
+	for name, c := range map[string]struct {
+		tier   loop.Tier
+		text   string
+		answer func(asked int64) (string, error)
+		paused string // before the run starts
+		ends   loop.Outcome
+		note   string
+	}{
+		"set": {loop.TierAssisted, "the loop-pause label", func(int64) (string, error) { return on, nil }, "the label loop-pause is on " + on, "", ""},
+		"set while the agent works": {
+			loop.TierAssisted, "the loop-pause label",
+			func(asked int64) (string, error) {
+				if asked == 1 {
+					return "", nil
+				}
+				return on, nil
+			},
+			"", loop.OutcomePaused, "the label loop-pause is on " + on,
+		},
+		"not asked below L3": {
+			loop.TierReport, "the loop-pause label", func(int64) (string, error) { return "", errors.New("no network") },
+			"", loop.OutcomeReported, "cannot be asked for, and does not stop this run: no network",
+		},
+		"not asked at L3": {
+			loop.TierUnattended, "the loop-pause label", func(int64) (string, error) { return "", errors.New("no network") },
+			"cannot be asked for, which counts as set at L3: no network", "", "",
+		},
+		"no code host at L3": {
+			loop.TierUnattended, "the loop-pause label", func(int64) (string, error) { return "", engine.ErrNoCodeHost }, "", loop.OutcomeProposed, "",
+		},
+		"not named": {loop.TierUnattended, "stop/it", func(int64) (string, error) { return on, nil }, "", loop.OutcomeProposed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			var asked atomic.Int64
+			r.deps.LabelGap = time.Millisecond
+			r.deps.Label = func(context.Context, *git.Repo) (string, error) { return c.answer(asked.Add(1)) }
+			r.engine = engine.New(r.deps)
+			r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+				if c.ends == loop.OutcomePaused {
+					<-ctx.Done()
+					return agent.Result{}, ctx.Err()
+				}
+				if c.tier != loop.TierReport {
+					write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+				}
+				return says(t, req, `{"outcome":"done"}`)
+			}
+			run, err := r.engine.Run(t.Context(), r.worker(c.tier, func(d *loop.Definition) { d.KillSwitch = c.text }), engine.Firing{Trigger: "manual"})
+			if f, ok := errors.AsType[*loop.Fault](err); ok != (c.paused != "") || ok && (f.Exit != loop.ExitPaused || !strings.Contains(f.Why, c.paused)) {
+				t.Fatalf("Run = %v, want paused: %q", err, c.paused)
+			}
+			if run.Outcome != c.ends {
+				t.Errorf("run = %s (%s), want %s", run.Outcome, run.Detail, c.ends)
+			}
+			said := run.Detail
+			for _, e := range r.events {
+				said += "\n" + e.Text
+			}
+			if !strings.Contains(said, c.note) {
+				t.Errorf("the run says\n%s\nwant %q", said, c.note)
+			}
+		})
+	}
 }

@@ -110,7 +110,7 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx, id string) error {
 	}
 	c.t.Loop = l
 	if l.Paused {
-		return pausedFault(l.Name, "`pawl pause "+l.Name+"`")
+		return PausedFault(l.Name, "`pawl pause "+l.Name+"`")
 	}
 	if c.f.Answer != nil {
 		if _, err := answer(ctx, tx, c.f.Approval, *c.f.Answer); err != nil {

@@ -20,14 +20,18 @@ const PausedFile = "PAUSED"
 // root, or why it cannot be read, and "" if none is. Existence is all that
 // counts: a folder, a dangling link or a file without permissions are switches
 // too, and so is any error other than absence. An empty name asks for the
-// switch of all loops only.
-func Switch(root, name string) string {
+// switch of all loops only. Named are more paths, of the loop's definition.
+func Switch(root, name string, named ...string) string {
 	rels := []string{filepath.Join(".loops", PausedFile)}
 	if name != "" {
 		rels = append(rels, filepath.Join(".loops", name, PausedFile))
 	}
-	for _, rel := range rels {
-		_, err := os.Lstat(filepath.Join(root, rel))
+	for _, rel := range append(rels, named...) {
+		at := rel
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(root, rel)
+		}
+		_, err := os.Lstat(at)
 		switch {
 		case err == nil:
 			return rel
@@ -45,7 +49,7 @@ func (c *cycle) killSwitch(context.Context) (*ending, error) {
 }
 
 func (c *cycle) paused() *ending {
-	if sw := Switch(c.t.Workspace.Root, c.t.Loop.Name); sw != "" {
+	if sw := Switch(c.t.Workspace.Root, c.t.Loop.Name, c.def.SwitchPaths()...); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
@@ -75,15 +79,45 @@ func (c *cycle) pausedAnywhere(ctx context.Context, view viewing) (*ending, erro
 	return &storeSwitch, nil
 }
 
-func pausedFault(name, sw string) error {
+// PausedFault is the error of a run that a switch, as Switch returns it, keeps from
+// starting.
+func PausedFault(name, sw string) error {
 	f := &loop.Fault{
-		Exit: loop.ExitPaused, What: "run " + name, Why: "the kill switch is set: " + sw,
+		Exit: loop.ExitPaused, What: "run " + name, Why: setWords + sw,
 		Fix: "`pawl resume " + name + "` (or `pawl resume --all`) clears it",
 	}
-	if StopsAll(sw) {
+	switch clears := ClearedBy(name, sw); {
+	case StopsAll(sw):
 		f.Fix = "`pawl resume --all` clears it; `pawl resume " + name + "` does not"
+	case clears != "pawl resume "+name:
+		f.Fix = clears + "; `pawl check " + name + "` lists what stops the loop"
 	}
 	return f
+}
+
+// setWords stand before a switch that kept an effect from being applied.
+const setWords = "the kill switch is set: "
+
+// ClearedBy is what clears a switch, as Switch, the label and the detail of a paused
+// run name it.
+func ClearedBy(name, sw string) string {
+	if _, after, ok := strings.Cut(sw, setWords); ok {
+		sw = after
+	}
+	file, _, _ := strings.Cut(sw, " (cannot be read: ")
+	switch {
+	case StopsAll(sw):
+		return "pawl resume --all"
+	case strings.HasPrefix(sw, labelWords+" is on "):
+		return "remove the label from " + strings.TrimPrefix(sw, labelWords+" is on ")
+	case strings.HasPrefix(sw, labelWords):
+		return "gh auth status"
+	case filepath.Base(file) == PausedFile && filepath.Dir(filepath.Dir(file)) == ".loops":
+		return "pawl resume " + filepath.Base(filepath.Dir(file))
+	case strings.Contains(file, "/") && !strings.ContainsAny(file, " `"):
+		return "remove " + file + ", or take it out of kill_switch"
+	}
+	return "pawl resume " + name
 }
 
 // StopsAll reports whether a switch, as Switch returns it, is the one of all

@@ -9,10 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// PauseLabel is the label on an issue or pull request, or the topic of a
-// repository, that pauses all loops of that repository.
-const PauseLabel = "loop-pause"
-
 // askFor bounds the question, which stands before every run.
 const askFor = 4900 * time.Millisecond
 
@@ -65,7 +61,7 @@ type carriers struct {
 }
 
 // Labels reports whether the repository, or any of its open issues and pull
-// requests, carries PauseLabel, and the address of what does. It takes no
+// requests, carries loop.PauseLabel, and the address of what does. It takes no
 // longer than five seconds. The error is not nil exactly if the answer is LabelUnknown,
 // and then says why.
 func (g GH) Labels(ctx context.Context, repo Repository) (answer Label, on string, err error) {
@@ -76,12 +72,12 @@ func (g GH) Labels(ctx context.Context, repo Repository) (answer Label, on strin
 	defer cancel()
 	var found labelled
 	err = g.ask(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
-		"--raw-field=query="+query, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name, "--raw-field=label="+PauseLabel)
+		"--raw-field=query="+query, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name, "--raw-field=label="+loop.PauseLabel)
 	if err == nil {
 		answer, on, err = found.answer()
 	}
 	if err != nil {
-		return LabelUnknown, "", fmt.Errorf("ask for the label %s on %s: %w", PauseLabel, repo, err)
+		return LabelUnknown, "", fmt.Errorf("ask for the label %s on %s: %w", loop.PauseLabel, repo, err)
 	}
 	return answer, on, nil
 }
@@ -95,7 +91,7 @@ func (l labelled) answer() (Label, string, error) {
 		}
 	}
 	for _, n := range r.Topics.Nodes {
-		if n.Topic.Name == PauseLabel {
+		if n.Topic.Name == loop.PauseLabel {
 			return LabelSet, r.URL, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/index"
@@ -42,6 +43,14 @@ func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 		}
 	}
 	return r.stagedWork(ctx, entries)
+}
+
+// Tracked reports whether the index has the path, or a file below it.
+func (r *Repo) Tracked(path string) (bool, error) {
+	entries, err := r.readIndex()
+	return slices.ContainsFunc(entries, func(e index.Record) bool {
+		return e.Path == path || strings.HasPrefix(e.Path, path+"/")
+	}), err
 }
 
 func (r *Repo) readIndex() ([]index.Record, error) {

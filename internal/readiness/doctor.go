@@ -1,7 +1,6 @@
 package readiness
 
 import (
-	"path"
 	"strconv"
 	"strings"
 
@@ -119,22 +118,4 @@ func cutWord(command string) (word, rest string) {
 		}
 	}
 	return b.String(), ""
-}
-
-// SwitchDir is the directory in which a kill switch would appear: the parent of
-// the first word of its text that has a slash before its end and is no
-// address. It reports false if there is no such word.
-func SwitchDir(killSwitch string) (dir string, ok bool) {
-	if !Filled(killSwitch) {
-		return "", false
-	}
-	for word := range strings.FieldsSeq(killSwitch) {
-		word = strings.Trim(word, "\"'`()[]{},;:!?")
-		word = strings.TrimRight(strings.TrimSuffix(word, "."), "/")
-		if strings.Contains(word, "://") || !strings.Contains(word, "/") {
-			continue
-		}
-		return path.Dir(word), true
-	}
-	return "", false
 }

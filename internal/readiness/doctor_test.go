@@ -96,26 +96,3 @@ func TestTheProgramOfAGateIsItsFirstWordWithoutAnAssignment(t *testing.T) {
 		}
 	}
 }
-
-func TestTheSwitchIsLookedForWhereItsPathPoints(t *testing.T) {
-	for text, want := range map[string]string{
-		".loops/keep-green/PAUSED exists, OR the loop-pause label is set": ".loops/keep-green",
-		"when /tmp/STOP appears":            "/tmp",
-		"`touch .loops/PAUSED`.":            ".loops",
-		"(see \"ops/switch/off\")":          "ops/switch",
-		"~/stop":                            "~",
-		"./PAUSED":                          ".",
-		".loops/x/":                         ".loops",
-		"/STOP":                             "/",
-		"see https://x.test/a or run/off":   "run",
-		"the loop-pause label":              "",
-		"a / b":                             "",
-		"<fill: .loops/NAME/PAUSED, or so>": "",
-		"PAUSED":                            "",
-		"":                                  "",
-	} {
-		if dir, ok := SwitchDir(text); dir != want || ok != (want != "") {
-			t.Errorf("SwitchDir(%q) = %q, %v, want %q", text, dir, ok, want)
-		}
-	}
-}

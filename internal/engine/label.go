@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// labelGap is the time between two questions for the label while a run works.
+const labelGap = time.Minute
+
+// labelWords begin the words for a label that stops a loop.
+const labelWords = "the label " + loop.PauseLabel
+
+// ErrNoCodeHost means that a repository has no code host that could be asked for a
+// label.
+var ErrNoCodeHost = errors.New("origin is not the address of a repository on a code host")
+
+// labelled asks the code host for the label that pauses all loops, if the
+// definition names it. sw says what stops the loop, as Switch does; a label that
+// cannot be asked does at L3 only, and is a warning below.
+func (e *Engine) labelled(ctx context.Context, t Target) (sw, warning string) {
+	if e.Label == nil || !t.Definition.NamesLabel() {
+		return "", ""
+	}
+	on, err := e.Label(ctx, t.Repo)
+	switch {
+	case on != "":
+		return labelWords + " is on " + on, ""
+	case err == nil, errors.Is(err, ErrNoCodeHost):
+		return "", ""
+	case t.Definition.Tier == loop.TierUnattended:
+		return fmt.Sprintf("%s cannot be asked for, which counts as set at L3: %s", labelWords, err), ""
+	}
+	return "", fmt.Sprintf("%s cannot be asked for, and does not stop this run: %s", labelWords, err)
+}
+
+// unlabelled is an ending if the label stops the run.
+func (c *cycle) unlabelled(ctx context.Context) *ending {
+	if sw, _ := c.labelled(ctx, c.t); sw != "" {
+		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
+	}
+	return nil
+}
+
+// watchLabel asks for the label while the run works, and ends ctx with it. The
+// second value stops that.
+func (c *cycle) watchLabel(ctx context.Context) (context.Context, func()) {
+	if c.Label == nil || !c.def.NamesLabel() {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(c.LabelGap)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if end := c.unlabelled(ctx); end != nil && ctx.Err() == nil {
+					cancel(&stopError{*end})
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watching.Wait()
+	}
+}
