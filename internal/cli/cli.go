@@ -154,10 +154,27 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.home, "home", "", "keep store and copies in `dir` (default: $PAWL_HOME)")
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
-	cmd.AddCommand(
-		a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate(), a.cmdSchema(), a.cmdExplain(), a.cmdConfig(), a.cmdRun(), a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy(),
-		a.cmdAudit(), a.cmdRecover(), a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdAgent(), a.cmdBudget(), a.cmdPrices(), a.cmdVersion(), helpExitStatus(),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Begin", []*cobra.Command{a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdConfig(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate()}},
+		{"Run and stop", []*cobra.Command{a.cmdRun(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop()}},
+		{"Look", []*cobra.Command{a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy()}},
+		{"Answer and land", []*cobra.Command{a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand()}},
+		{"Keep and prove", []*cobra.Command{a.cmdRecover(), a.cmdAudit()}},
+		{"Agents and money", []*cobra.Command{a.cmdAgent(), a.cmdBudget(), a.cmdPrices()}},
+		{"Help", []*cobra.Command{a.cmdExplain(), a.cmdSchema(), a.cmdVersion()}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, c := range group.commands {
+			c.GroupID = group.title
+		}
+		cmd.AddCommand(group.commands...)
+	}
+	cmd.SetHelpCommandGroupID("Help")
+	cmd.SetCompletionCommandGroupID("Help")
+	cmd.AddCommand(helpExitStatus())
 	return cmd
 }
 
