@@ -114,18 +114,20 @@ func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop
 	if err != nil {
 		return r, false, err
 	}
-	if r, recorded = c.records[[2]string{tree, id}]; recorded {
-		return r, true, nil
+	r, inThisRun := c.records[[2]string{tree, id}]
+	if !inThisRun {
+		err = c.Store.View(ctx, func(v *store.Reader) (err error) {
+			r, err = v.TestRecord(ctx, tree, id)
+			return err
+		})
 	}
-	err = c.Store.View(ctx, func(v *store.Reader) (err error) {
-		r, err = v.TestRecord(ctx, tree, id)
-		return err
-	})
 	if errors.Is(err, loop.ErrNotFound) {
 		return r, false, nil
 	}
-	if r.Result != nil {
-		r.Result.Known = true
+	if r.Result != nil { // Two gates may be one command.
+		res := *r.Result
+		res.Name, res.Known = g.Name, res.Known || !inThisRun
+		r.Result = &res
 	}
 	return r, err == nil, err
 }
