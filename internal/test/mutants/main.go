@@ -2,9 +2,10 @@
 // how many of them a test notices. It is run by `make mutants`.
 //
 // Every bug of every package is written into copies of the sources, each
-// behind a switch, and the tests are built once with all of them. Which tests
-// reach a bug is recorded by running each test alone; then a bug is switched on
-// and the tests that reach it are run, the fast ones first, until one fails.
+// behind a switch, and the tests are built once with all of them. Which bugs a
+// test reaches is recorded while the tests of a package run one after the other;
+// then a bug is switched on and the tests that reach it are run, those of its own
+// package and the fast ones first, until one fails.
 // The checkout is never changed, and where the kernel allows it a run can write
 // to its own directories only.
 //

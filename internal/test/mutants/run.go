@@ -123,7 +123,7 @@ type tail struct{ kept []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.kept = append(t.kept, p...)
-	if extra := len(t.kept) - 1<<18; extra > 1<<18 {
+	if extra := len(t.kept) - 1<<20; extra > 1<<20 {
 		t.kept = bytes.Clone(t.kept[extra:])
 	}
 	return len(p), nil
