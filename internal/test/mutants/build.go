@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,8 +29,8 @@ type binary struct {
 }
 
 // buildTests builds the tests of every package that a mutant of the groups is
-// linked into, or of those in only, if there are any.
-func buildTests(ctx context.Context, root, work string, all *planted, groups, only []string) ([]binary, error) {
+// linked into and that use wants.
+func buildTests(ctx context.Context, root, work string, all *planted, groups []string, use func(name string) bool) ([]binary, error) {
 	packages, err := listPackages(ctx, root, "-test", "-deps", "./internal/...")
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 	var rounds [][]binary // binaries of one round have names of their own
 	for _, p := range packages {
 		name := strings.TrimPrefix(p.ImportPath, module+"/internal/")
-		if p.ForTest != "" || !linked[p.ImportPath+".test"] || slices.Contains(idle, name) || only != nil && !slices.Contains(only, name) {
+		if p.ForTest != "" || !linked[p.ImportPath+".test"] || !use(name) {
 			continue
 		}
 		i := slices.IndexFunc(rounds, func(round []binary) bool {
@@ -72,7 +73,7 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 		rounds[i] = append(rounds[i], b)
 	}
 	if rounds == nil {
-		return nil, fmt.Errorf("no tests of %v have a mutant in them", only)
+		return nil, errors.New("none of these tests has a mutant in it")
 	}
 	overlay, err := writeOverlay(root, work, copies)
 	if err != nil {
@@ -108,6 +109,10 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 
 // idle are packages whose tests are no use here: they measure.
 var idle = []string{"bench", "rollcall", "arch", "test/mutants"}
+
+// whole are packages whose tests are whole runs of pawl. All of them take longer
+// than the tests of all other packages, and they are asked with -all.
+var whole = []string{"daemon", "cli"}
 
 // writeOverlay writes the copies, and what tells the go command to take them.
 func writeOverlay(root, work string, copies map[string][]byte) (string, error) {

@@ -36,7 +36,7 @@ type suite struct {
 }
 
 // slowest is the time after which a process is given up that hangs by itself.
-const slowest = 10 * time.Minute
+const slowest = 30 * time.Minute
 
 // share is how many tests are recorded in one process.
 const share = 30
@@ -81,10 +81,10 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 	var mu sync.Mutex
 	err := inParallel(ctx, workers, len(jobs), func(ctx context.Context, i int) error {
 		s, begin := jobs[i].suite, time.Now()
-		again, err := r.record(ctx, s, i*mutant.PerProcess, jobs[i].tests)
+		again, cpu, err := r.record(ctx, s, i*mutant.PerProcess, jobs[i].tests)
 		for _, one := range again {
 			if err == nil {
-				_, err = r.record(ctx, s, i*mutant.PerProcess, []int{one})
+				_, _, err = r.record(ctx, s, i*mutant.PerProcess, []int{one})
 			}
 		}
 		if err != nil {
@@ -97,7 +97,7 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 				say("%s.%s fails without a mutant and is left out: %s\n", s.Name, t.Name, short(t.Broken))
 			}
 		}
-		say("%d tests of %s (%.0f s)\n", len(jobs[i].tests), s.Name, time.Since(begin).Seconds())
+		say("%d tests of %s (%.0f s, %.0f s of CPU)\n", len(jobs[i].tests), s.Name, time.Since(begin).Seconds(), cpu.Seconds())
 		if left[s]--; left[s] > 0 {
 			return nil
 		}
@@ -121,18 +121,18 @@ func (r *runner) reachFile(b binary) string {
 	return filepath.Join(r.work, "reach", strings.ReplaceAll(b.Name, "/", "-")+".json")
 }
 
-var ended = regexp.MustCompile(`--- (PASS|SKIP): ([^\s/]+) \(([0-9.]+)s\)`)
+var ended = regexp.MustCompile(`--- (?:PASS|SKIP): ([^\s/]+) \(`)
 
 // record runs some tests of a suite in one process and notes what each reaches.
 // Their records are those from base on. It returns the tests that did not pass.
-func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([]int, error) {
+func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([]int, time.Duration, error) {
 	records := map[int]string{}
 	for _, i := range append([]int{-1}, tests...) {
 		name := filepath.Join(r.work, "records", strconv.Itoa(base+1+i))
 		defer os.Remove(name)
 		// Each process of the run can write it, whoever's it is.
 		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, mutant.Capacity), os.Chmod(name, 0o666)); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		records[i] = name
 	}
@@ -140,23 +140,30 @@ func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([
 	for _, i := range tests {
 		names = append(names, s.Tests[i].Name)
 	}
+	begin := time.Now()
 	o, err := r.start(ctx, s.binary, mutant.RecordOf(base), slowest, "-test.v", "-test.run", "^("+strings.Join(names, "|")+")$")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	took, total := map[string]time.Duration{}, time.Duration(0)
+	passed := map[string]bool{}
 	for _, found := range ended.FindAllStringSubmatch(o.said, -1) {
-		took[found[2]], _ = time.ParseDuration(found[3] + "s")
-		total += took[found[2]]
+		passed[found[1]] = true
 	}
-	s.Start = max(0, o.took-total)
+	// A test lasts until the next one begins.
+	inOrder := slices.SortedFunc(slices.Values(tests), func(a, b int) int {
+		return o.begun[s.Tests[b].Name].Compare(o.begun[s.Tests[a].Name])
+	})
+	end := begin.Add(o.took)
+	for _, i := range inOrder {
+		if at, ok := o.begun[s.Tests[i].Name]; ok {
+			s.Tests[i].Took, end = end.Sub(at), at
+		}
+	}
+	s.Start = end.Sub(begin)
 	var not []int
 	for _, i := range tests {
 		t := &s.Tests[i]
-		var passed bool
-		if t.Took, passed = took[t.Name]; passed {
-			t.Broken = ""
-		} else {
+		if t.Broken = ""; !passed[t.Name] {
 			t.Broken = o.said + " "
 			not = append(not, i)
 		}
@@ -164,7 +171,7 @@ func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([
 		for _, name := range []string{records[-1], records[i]} {
 			body, err := os.ReadFile(name)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			for id, b := range body {
 				t.Reached[id/8] |= b << (id % 8)
@@ -172,7 +179,7 @@ func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([
 		}
 		t.Reached = t.Reached[:len(strings.TrimRight(string(t.Reached), "\x00"))]
 	}
-	return not, nil
+	return not, o.cpu, nil
 }
 
 // inParallel calls do for 0 to n-1 and returns the first error.
