@@ -66,7 +66,7 @@ func parse(args []string) (options, error) {
 	set := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	packages := set.String("pkg", "", "comma-separated `packages`; the default is all that carry promises: "+strings.Join(named, " "))
 	set.BoolVar(&o.all, "all", false, "run every mutant; those of every package take turns, so that what ten hours are not enough for is missing evenly")
-	set.IntVar(&o.n, "n", 12, "how many mutants of each package")
+	set.IntVar(&o.n, "n", 30, "how many mutants of each package")
 	set.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	set.StringVar(&o.at, "at", "", "only the mutants whose `file:line` begins with this")
 	set.BoolVar(&o.again, "again", false, "only those that were not caught the last time")
