@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -29,13 +30,24 @@ func TestARunThatCannotBeConcludedIsNotSaidToBeHeldByAnotherProcess(t *testing.T
 		return fault.With(t.Context(), plan)
 	}
 	target := r.worker(loop.TierAssisted, nil)
-	if _, err := r.engine.Run(failing("engine.effect.apply.before=EIO"), target, engine.Firing{Trigger: "manual"}); err == nil {
+	stuck, err := r.engine.Run(failing("engine.effect.apply.before=EIO"), target, engine.Firing{Trigger: "manual"})
+	if err == nil {
 		t.Fatal("the effect did not fail")
+	}
+	other, err := flock.Try(filepath.Join(r.root, ".git", "pawl-effects-"+stuck.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := r.engine.Recover(t.Context(), target); rec != nil || err != nil {
+		t.Errorf("recovered %+v, %v while another process applies its effects", rec, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if rec, err := r.engine.Recover(failing("engine.effect.apply.before=EIO"), target); err == nil {
 		t.Fatalf("recovered %+v on a disk that fails", rec)
 	}
-	_, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	_, err = r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
 	f, ok := errors.AsType[*loop.Fault](err)
 	if _, held := errors.AsType[*loop.HeldError](err); held || !ok || f.Fix == "" || !strings.Contains(err.Error(), "input/output error") {
 		t.Errorf("run = %v, want why the run before could not be concluded", err)

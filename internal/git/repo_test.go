@@ -182,6 +182,10 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 		"same size, new text": {func(t *testing.T, d string) { gittest.Write(t, d, map[string]string{"f": "y"}) }, true},
 		"a removed file":      {func(t *testing.T, d string) { os.Remove(filepath.Join(d, "f")) }, true},
 		"a touched file":      {func(t *testing.T, d string) { _ = os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
+		"a link in its place": {func(t *testing.T, d string) {
+			must(t, os.Remove(filepath.Join(d, "f")))
+			must(t, os.Symlink("x", filepath.Join(d, "f")))
+		}, true},
 		"a staged new file": {func(t *testing.T, d string) {
 			gittest.Write(t, d, map[string]string{"n": ""})
 			gittest.Run(t, d, "add", "n")
