@@ -59,7 +59,7 @@ func TestWhatProgramsMakeOfALoginIsARenewedOne(t *testing.T) {
 			`{"anthropic":{"type":"oauth","refresh":"r2","access":"a2","expires":1795296000000},"openrouter":{"type":"api","key":"k1"}}`,
 		},
 		"a token of another form than it has": {
-			`{"access_token":"a.` + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"u"}`)) + `!.c","refresh_token":"r1"}`, `{"access_token":"a2","refresh_token":"r2"}`,
+			`{"access_token":"a.` + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"us"}`)) + `!.c","refresh_token":"r1"}`, `{"access_token":"a2","refresh_token":"r2"}`,
 		},
 		"qwen": {
 			`{"access_token":"a1","token_type":"Bearer","refresh_token":"r1","resource_url":"portal.qwen.ai","expiry_date":1795267200000}`,
