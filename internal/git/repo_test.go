@@ -237,11 +237,16 @@ func TestWorkBelowAFolderCanBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
+func TestDirtyAdmitsThatItCannotReadASplitOrLargeIndex(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	gittest.Run(t, dir, "update-index", "--split-index")
 	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
+	}
+	index := filepath.Join(dir, ".git", "index")
+	must(t, os.Truncate(index, maxIndex+1))
+	if dirty, err := open(t, dir).Dirty(t.Context(), ""); err == nil {
+		t.Errorf("Dirty = %v with an index that is too large", dirty)
 	}
 }
 
