@@ -12,7 +12,23 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
+
+func TestALoopThatCannotBeAddedStartsNoRun(t *testing.T) {
+	r := one(t)
+	err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(t.Context(), `CREATE TRIGGER none BEFORE INSERT ON loops BEGIN SELECT RAISE(ABORT, 'no loop'); END`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+	if err == nil || !strings.Contains(err.Error(), "no loop") {
+		t.Errorf("run = %+v, %v, want the error of the store", run, err)
+	}
+}
 
 // A run that could not be concluded is in the way of the next one. It is held by
 // this process, and saying so would help nobody.
