@@ -87,9 +87,9 @@ func (w *watched) lease(t *testing.T) (left time.Duration) {
 // A holder has to stop before its lease has lapsed: what it started takes a
 // moment to end.
 func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
-	for name, breaks := range map[string]func(*watched, *testing.T){
-		"it is away": (*watched).storeGoesAway,
-		"it can be read and not written": func(w *watched, t *testing.T) {
+	for name, breaks := range map[string]func(*testing.T, *watched){
+		"it is away": func(t *testing.T, w *watched) { t.Helper(); w.storeGoesAway(t) },
+		"it can be read and not written": func(t *testing.T, w *watched) {
 			t.Helper()
 			err := w.store.Update(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.SQLite().ExecContext(t.Context(), `CREATE TRIGGER full BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'full'); END`)
@@ -102,7 +102,7 @@ func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatched(t)
-			breaks(w, t)
+			breaks(t, w)
 			start, last := w.now, store.Lease-store.Lease/leaveBefore
 			for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
 				w.now = start.Add(after)

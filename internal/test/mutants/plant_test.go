@@ -292,14 +292,14 @@ func TestMain() {}
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
+		var got strings.Builder
 		for _, m := range mutants {
 			if text, said := strings.CutPrefix(m.Before, `print("`); said && body[m.ID] == 1 {
-				got += text[:1]
+				got.WriteString(text[:1])
 			}
 		}
-		if got != want {
-			t.Errorf("record %d has what prints %q, want %q", i, got, want)
+		if got.String() != want {
+			t.Errorf("record %d has what prints %q, want %q", i, got.String(), want)
 		}
 	}
 }
