@@ -64,8 +64,7 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 		suites = append(suites, s)
 		var numbers []int
 		for i, name := range b.Tests {
-			s.Tests = append(s.Tests, test{Name: name})
-			numbers = append(numbers, i)
+			s.Tests, numbers = append(s.Tests, test{Name: name}), append(numbers, i)
 		}
 		count += len(numbers)
 		for some := range slices.Chunk(numbers, share) {
@@ -81,7 +80,7 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 	var mu sync.Mutex
 	err := inParallel(ctx, workers, len(jobs), func(ctx context.Context, i int) error {
 		s, begin := jobs[i].suite, time.Now()
-		again, cpu, err := r.record(ctx, s, i*mutant.PerProcess, jobs[i].tests)
+		again, start, err := r.record(ctx, s, i*mutant.PerProcess, jobs[i].tests)
 		for _, one := range again {
 			if err == nil {
 				_, _, err = r.record(ctx, s, i*mutant.PerProcess, []int{one})
@@ -97,7 +96,8 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 				say("%s.%s fails without a mutant and is left out: %s\n", s.Name, t.Name, short(t.Broken))
 			}
 		}
-		say("%d tests of %s (%.0f s, %.0f s of CPU)\n", len(jobs[i].tests), s.Name, time.Since(begin).Seconds(), cpu.Seconds())
+		say("%d tests of %s (%.0f s)\n", len(jobs[i].tests), s.Name, time.Since(begin).Seconds())
+		s.Start = start
 		if left[s]--; left[s] > 0 {
 			return nil
 		}
@@ -124,7 +124,8 @@ func (r *runner) reachFile(b binary) string {
 var ended = regexp.MustCompile(`--- (?:PASS|SKIP): ([^\s/]+) \(`)
 
 // record runs some tests of a suite in one process and notes what each reaches.
-// Their records are those from base on. It returns the tests that did not pass.
+// Their records are those from base on. It returns the tests that did not pass, and
+// what the process took before the first one.
 func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([]int, time.Duration, error) {
 	records := map[int]string{}
 	for _, i := range append([]int{-1}, tests...) {
@@ -159,7 +160,6 @@ func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([
 			s.Tests[i].Took, end = end.Sub(at), at
 		}
 	}
-	s.Start = end.Sub(begin)
 	var not []int
 	for _, i := range tests {
 		t := &s.Tests[i]
@@ -179,7 +179,7 @@ func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([
 		}
 		t.Reached = t.Reached[:len(strings.TrimRight(string(t.Reached), "\x00"))]
 	}
-	return not, o.cpu, nil
+	return not, end.Sub(begin), nil
 }
 
 // inParallel calls do for 0 to n-1 and returns the first error.

@@ -60,7 +60,6 @@ type outcome struct {
 	hung   bool
 	said   string
 	took   time.Duration
-	cpu    time.Duration
 	begun  map[string]time.Time // when each top-level test began, with -test.v
 }
 
@@ -111,9 +110,6 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	begin := time.Now()
 	err = cmd.Run()
 	out := outcome{passed: err == nil, hung: limited.Err() != nil && ctx.Err() == nil, said: string(said.kept), took: time.Since(begin), begun: said.begun}
-	if p := cmd.ProcessState; p != nil {
-		out.cpu = p.UserTime() + p.SystemTime()
-	}
 	if ctx.Err() != nil {
 		return out, ctx.Err()
 	}
