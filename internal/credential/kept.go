@@ -72,13 +72,17 @@ func (l Lender) aside(n note, login []byte, why string) (string, error) {
 // kept are the kept logins of a driver, or of all with an empty name, the newest
 // first.
 func (l Lender) kept(agent string) ([]keptFile, error) {
-	paths, err := filepath.Glob(filepath.Join(l.Dir, "*.kept"))
-	if err != nil {
+	entries, err := os.ReadDir(l.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []keptFile
-	for _, path := range paths {
-		info, err := os.Lstat(path)
+	for _, entry := range entries {
+		path := filepath.Join(l.Dir, entry.Name())
+		if filepath.Ext(path) != ".kept" {
+			continue
+		}
+		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -1,8 +1,10 @@
 package credential
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +30,9 @@ func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		got = append(got, name+" "+string(text))
+		if string(text) == "newer" && f.Name() == dir {
+			return syscall.EIO
+		}
 		return err
 	})
 	defer stop()
@@ -36,5 +41,8 @@ func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{".login.json.pawl old", ". new"}, got); d != "" {
 		t.Errorf("synced (-want +got):\n%s", d)
+	}
+	if err := replace(file, []byte("newer"), nil); !errors.Is(err, syscall.EIO) {
+		t.Errorf("its folder cannot be synced: %v, want that error", err)
 	}
 }

@@ -413,6 +413,9 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 	if err != nil || len(list) != 3 || list[0].ID != ids[2] || list[1].ID != ids[1] || list[2].ID != ids[0] || !list[1].At.Equal(now.Add(time.Hour)) || list[0].Why != "why" || list[0].From != "~/x" {
 		t.Errorf("List = %+v, %v, want %v from the end", list, err, ids)
 	}
+	if list, err := (Lender{Dir: filepath.Join(b.lender.Dir, "other.kept")}).List(); err == nil {
+		t.Errorf("List = %+v of a folder that is a file", list)
+	}
 	if k, err := b.lender.Find("claude"); err != nil || k.ID != ids[1] {
 		t.Errorf("Find(claude) = %+v, %v, want the newest", k, err)
 	}

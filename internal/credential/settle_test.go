@@ -58,6 +58,9 @@ func TestWhatProgramsMakeOfALoginIsARenewedOne(t *testing.T) {
 			`{"anthropic":{"type":"oauth","refresh":"r1","access":"a1","expires":1795267200000},"openrouter":{"type":"api","key":"k1"}}`,
 			`{"anthropic":{"type":"oauth","refresh":"r2","access":"a2","expires":1795296000000},"openrouter":{"type":"api","key":"k1"}}`,
 		},
+		"a token of another form than it has": {
+			`{"access_token":"a.` + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"us"}`)) + `!.c","refresh_token":"r1"}`, `{"access_token":"a2","refresh_token":"r2"}`,
+		},
 		"qwen": {
 			`{"access_token":"a1","token_type":"Bearer","refresh_token":"r1","resource_url":"portal.qwen.ai","expiry_date":1795267200000}`,
 			`{"access_token":"a2","token_type":"Bearer","refresh_token":"r2","resource_url":"portal.qwen.ai","expiry_date":1795288800000}`,
@@ -387,6 +390,30 @@ func TestAttack084ALoginIsReplacedOnlyAfterAGoodRunInWhichItsVendorAnswered(t *t
 				t.Errorf("kept are %+v, %v", list, err)
 			}
 		})
+	}
+}
+
+func TestALoginThatIsNotJSONIsSwappedAsItIs(t *testing.T) {
+	b := newBench(t, lentLogin)
+	loan := b.lend(t)
+	write(t, b.copied(), renewedLogin)
+	r, err := loan.EndTurn(true)
+	if err == nil {
+		r, err = loan.Settle(t.Context(), "")
+	}
+	if err != nil || r.Back != Renewed {
+		t.Fatalf("Settle = %+v, %v", r, err)
+	}
+	if err := loan.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, b.file(), "no JSON")
+	s, err := b.lender.Swap(t.Context(), "claude", "test")
+	if err != nil || read(t, b.file()) != lentLogin {
+		t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
+	}
+	if _, err := b.lender.Swap(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != "no JSON" {
+		t.Errorf("a second Swap = %v, and the file holds %q", err, read(t, b.file()))
 	}
 }
 

@@ -229,6 +229,13 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 			t.Errorf("none = %+v, %v, want line 7 and absent", got, ok)
 		}
 	}
+	if got, _ := parse(t, "name: a\xffb\n").Scalar("name"); got.Text != "a\ufffdb" {
+		t.Errorf("a name that is not UTF-8 = %q", got.Text)
+	}
+	below := readiness.Value{Text: "a text below", Line: 2, Column: 3}
+	if got, _ := parse(t, "goal:\n  a text below\n").Scalar("goal"); got != below {
+		t.Errorf("goal = %+v, want %+v", got, below)
+	}
 }
 
 func TestKeysListsEveryOccurrence(t *testing.T) {

@@ -111,4 +111,7 @@ func TestASecretInTheCandidateRefusesIt(t *testing.T) {
 	if strings.Contains(run.Detail+run.Summary, key) || strings.Contains(r.iterations(run.ID)[0].Report, key) {
 		t.Error("the secret stands in the rows of the run")
 	}
+	if kept := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); !strings.HasPrefix(kept, "token = ") || strings.Contains(kept, key) {
+		t.Errorf("the snapshot holds %q, want the file without the secret", kept)
+	}
 }

@@ -10,8 +10,25 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
 )
+
+func TestALoopThatCannotBeAddedStartsNoRun(t *testing.T) {
+	r := one(t)
+	err := r.store.Update(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(t.Context(), `CREATE TRIGGER none BEFORE INSERT ON loops BEGIN SELECT RAISE(ABORT, 'no loop'); END`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := r.engine.Run(t.Context(), r.worker(loop.TierAssisted, nil), engine.Firing{Trigger: "manual"})
+	if err == nil || !strings.Contains(err.Error(), "no loop") {
+		t.Errorf("run = %+v, %v, want the error of the store", run, err)
+	}
+}
 
 // A run that could not be concluded is in the way of the next one. It is held by
 // this process, and saying so would help nobody.
@@ -29,13 +46,24 @@ func TestARunThatCannotBeConcludedIsNotSaidToBeHeldByAnotherProcess(t *testing.T
 		return fault.With(t.Context(), plan)
 	}
 	target := r.worker(loop.TierAssisted, nil)
-	if _, err := r.engine.Run(failing("engine.effect.apply.before=EIO"), target, engine.Firing{Trigger: "manual"}); err == nil {
+	stuck, err := r.engine.Run(failing("engine.effect.apply.before=EIO"), target, engine.Firing{Trigger: "manual"})
+	if err == nil {
 		t.Fatal("the effect did not fail")
+	}
+	other, err := flock.Try(filepath.Join(r.root, ".git", "pawl-effects-"+stuck.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := r.engine.Recover(t.Context(), target); rec != nil || err != nil {
+		t.Errorf("recovered %+v, %v while another process applies its effects", rec, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if rec, err := r.engine.Recover(failing("engine.effect.apply.before=EIO"), target); err == nil {
 		t.Fatalf("recovered %+v on a disk that fails", rec)
 	}
-	_, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	_, err = r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
 	f, ok := errors.AsType[*loop.Fault](err)
 	if _, held := errors.AsType[*loop.HeldError](err); held || !ok || f.Fix == "" || !strings.Contains(err.Error(), "input/output error") {
 		t.Errorf("run = %v, want why the run before could not be concluded", err)

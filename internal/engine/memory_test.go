@@ -289,6 +289,14 @@ func TestARecoveryThatCannotGoOnSaysHowAPersonHelps(t *testing.T) {
 	}
 }
 
+func TestInstructionsThatAProgramAttachesByItselfAreUnseenBelowTheTop(t *testing.T) {
+	c := &cycle{guidedPaths: []string{"AGENTS.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"}}
+	c.actor.Profile.Attaches = []string{"AGENTS.md"}
+	if got := strings.Join(c.attached(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
+		t.Errorf("unseen are %q", got)
+	}
+}
+
 func TestTheRepositorysInstructionsStandInBlocksThatTheyCannotEnd(t *testing.T) {
 	if got := guidanceText(nil); got != "" {
 		t.Errorf("of no file: %q", got)

@@ -172,4 +172,7 @@ func TestALongTextKeepsItsBeginningAndItsEnd(t *testing.T) {
 	if data(&b, "word", "label", text); !strings.Contains(b.String(), "\n"+text+"\n") {
 		t.Error("a text of the size that fits was cut")
 	}
+	if data(&b, "word", "label", text+"x"); strings.Contains(b.String(), text+"x") {
+		t.Error("a text that is a byte too long was not cut")
+	}
 }

@@ -87,19 +87,35 @@ func (w *watched) lease(t *testing.T) (left time.Duration) {
 // A holder has to stop before its lease has lapsed: what it started takes a
 // moment to end.
 func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
-	w := newWatched(t)
-	w.storeGoesAway(t)
-	start, last := w.now, store.Lease-store.Lease/leaveBefore
-	for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
-		w.now = start.Add(after)
-		if w.hold(w.ctx); w.ctx.Err() != nil {
-			t.Fatalf("after %s: %v, want that the run goes on", after, context.Cause(w.ctx))
-		}
-	}
-	w.now = start.Add(last)
-	w.hold(w.ctx)
-	if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
-		t.Errorf("after %s: %v, want a lost lease", last, err)
+	for name, breaks := range map[string]func(*testing.T, *watched){
+		"it is away": func(t *testing.T, w *watched) { t.Helper(); w.storeGoesAway(t) },
+		"it can be read and not written": func(t *testing.T, w *watched) {
+			t.Helper()
+			err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.SQLite().ExecContext(t.Context(), `CREATE TRIGGER full BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'full'); END`)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatched(t)
+			breaks(t, w)
+			start, last := w.now, store.Lease-store.Lease/leaveBefore
+			for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
+				w.now = start.Add(after)
+				if w.hold(w.ctx); w.ctx.Err() != nil {
+					t.Fatalf("after %s: %v, want that the run goes on", after, context.Cause(w.ctx))
+				}
+			}
+			w.now = start.Add(last)
+			w.hold(w.ctx)
+			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
+				t.Errorf("after %s: %v, want a lost lease", last, err)
+			}
+		})
 	}
 }
 

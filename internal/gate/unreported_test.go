@@ -62,6 +62,7 @@ func TestEveryTestOfTheBaseHasToReport(t *testing.T) {
 		"it is in no file of the base":       {base: ran("go example.test/m/a.TestMade", testOne), now: ran(testOne), old: two, new: two},
 		"others report in its place":         {base: ran(testOne), now: ran("go example.test/m/a.TestForged", testOne), old: two, new: two, want: gate.Unreported{Nowhere: []string{"go example.test/m/a.TestForged"}}},
 		"a gate that makes tests":            {base: ran("go example.test/m/a.TestMade", testOne), now: ran("go example.test/m/a.TestMade2", testOne), old: two, new: two},
+		"a package that no tree holds":       {base: ran(testOne), now: ran(testOne, "go example.test/m/made.TestX"), old: two, new: two},
 		"a package of another module":        {base: ran(testOne), now: ran(testOne, "go other.test/x.TestX"), old: two, new: two},
 		"the package failed on the base":     {base: broken, now: ran(testOne), old: two, new: two, want: gate.Unreported{Missing: []string{testTwo}}},
 		"it failed, and all report":          {base: broken, now: ran(testOne, testTwo), old: two, new: two},

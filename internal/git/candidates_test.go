@@ -56,6 +56,7 @@ func TestACandidateThatIsHeldSurvivesGarbageCollectionAndOneThatIsDroppedDoesNot
 	if err := r.HoldCandidate(t.Context(), "run_a", 4, commit); err != nil {
 		t.Fatal(err)
 	}
+	wantRuns(t, r, "run_a", "run_b") // One is held in a packed ref and in a file.
 	for _, run := range []string{"run_a", "run_a", "run_b", "run_never"} {
 		if err := r.DropCandidates(t.Context(), run); err != nil {
 			t.Fatal(err)

@@ -54,12 +54,19 @@ func TestABranchIsNotMovedWhereItsCheckoutIsGone(t *testing.T) {
 
 // Pawl reads the words of git, which it says in the user's language otherwise.
 func TestTheUsersEnvironmentReachesARemoteWithoutLanguageAndPlaces(t *testing.T) {
-	user := []string{"HOME=/home/u", "LC_ALL=de_DE.UTF-8", "LANGUAGE=de", "GIT_DIR=/elsewhere", "GIT_SSH_COMMAND=ssh -i k", "SSH_AUTH_SOCK=/s"}
-	env := Remote{Environ: user}.environ("/scratch", "ssh")
-	for name, want := range map[string]string{
-		"HOME": "/home/u", "LC_ALL": "C", "LANGUAGE": "", "GIT_DIR": "/scratch", "GIT_SSH_COMMAND": "ssh -i k", "SSH_AUTH_SOCK": "/s",
-		"GIT_ALLOW_PROTOCOL": "ssh", "GIT_TERMINAL_PROMPT": "0", "GIT_WORK_TREE": "/scratch",
+	user := []string{"HOME=/home/u", "LC_ALL=de_DE.UTF-8", "LANGUAGE=de", "GIT_DIR=/elsewhere", "SSH_AUTH_SOCK=/s"}
+	wanted := map[string]string{
+		"HOME": "/home/u", "LC_ALL": "C", "LANGUAGE": "", "GIT_DIR": "/scratch", "SSH_AUTH_SOCK": "/s", "GIT_WORK_TREE": "/scratch",
+		"GIT_ALLOW_PROTOCOL": "ssh", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1",
+	}
+	for _, name := range []string{
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+		"GIT_CONFIG_NOSYSTEM", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_EXEC_PATH",
 	} {
+		user, wanted[name] = append(user, name+"=the user's"), "the user's"
+	}
+	env := Remote{Environ: user}.environ("/scratch", "ssh")
+	for name, want := range wanted {
 		var got []string // A program sees the first of several.
 		for _, kv := range env {
 			if value, ok := strings.CutPrefix(kv, name+"="); ok {

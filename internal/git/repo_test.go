@@ -182,6 +182,10 @@ func TestDirtySeesTrackedWorkAndLeavesTheIndexAlone(t *testing.T) {
 		"same size, new text": {func(t *testing.T, d string) { gittest.Write(t, d, map[string]string{"f": "y"}) }, true},
 		"a removed file":      {func(t *testing.T, d string) { os.Remove(filepath.Join(d, "f")) }, true},
 		"a touched file":      {func(t *testing.T, d string) { _ = os.Chtimes(filepath.Join(d, "f"), when, when) }, false},
+		"a link in its place": {func(t *testing.T, d string) {
+			must(t, os.Remove(filepath.Join(d, "f")))
+			must(t, os.Symlink("x", filepath.Join(d, "f")))
+		}, true},
 		"a staged new file": {func(t *testing.T, d string) {
 			gittest.Write(t, d, map[string]string{"n": ""})
 			gittest.Run(t, d, "add", "n")
@@ -233,11 +237,16 @@ func TestWorkBelowAFolderCanBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestDirtyAdmitsThatItCannotReadASplitIndex(t *testing.T) {
+func TestDirtyAdmitsThatItCannotReadASplitOrLargeIndex(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	gittest.Run(t, dir, "update-index", "--split-index")
 	if _, err := open(t, dir).Dirty(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "index") {
 		t.Errorf("Dirty = %v, want an error about the index", err)
+	}
+	index := filepath.Join(dir, ".git", "index")
+	must(t, os.Truncate(index, maxIndex+1))
+	if dirty, err := open(t, dir).Dirty(t.Context(), ""); err == nil {
+		t.Errorf("Dirty = %v with an index that is too large", dirty)
 	}
 }
 

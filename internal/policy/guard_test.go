@@ -60,6 +60,16 @@ func TestATreeInsideOfAFolderBesideItIsStillBoundByItsScope(t *testing.T) {
 	}
 }
 
+func TestATreeAtTheTopOfTheFileSystemIsBoundByItsScope(t *testing.T) {
+	g := guardOf(t, "src/**")
+	g.Root, g.Beside = "/", nil
+	for name, allowed := range map[string]bool{"/src/a.go": true, "src/a.go": true, "/go.mod": false} {
+		if a := g.Judge(Call{Kind: CallEdit, Paths: []string{name}}); a.Allow != allowed {
+			t.Errorf("%s: Judge = %+v, want %v", name, a, allowed)
+		}
+	}
+}
+
 func TestAnEditOfSeveralFilesIsAllowedOnlyIfAllAre(t *testing.T) {
 	g := guardOf(t, "src/**")
 	if a := g.Judge(Call{Kind: CallEdit, Paths: []string{"src/a.go", "go.mod", "src/b.go"}}); a.Allow || !strings.Contains(a.Words, "go.mod") {

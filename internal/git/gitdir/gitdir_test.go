@@ -39,6 +39,10 @@ func TestObjectDirsAreAllThatARepositoryBorrowsFrom(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+	unreadable := gittest.Repo(t, map[string]string{".git/objects/info/alternates/f": ""})
+	if dirs, err := open(t, unreadable).ObjectDirs(); err == nil {
+		t.Errorf("a folder in the place of the alternates: %v", dirs)
+	}
 	if text, err := open(t, third).Shallow(); text != nil || err != nil {
 		t.Errorf("a complete repository ends at %q, %v", text, err)
 	}

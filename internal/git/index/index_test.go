@@ -144,6 +144,9 @@ func TestAnIndexThatIsDamagedIsReadAsNone(t *testing.T) {
 		if got, err := index.Read(r.Format, data); err == nil || got != nil {
 			t.Errorf("%s: %+v, %v, want an error", name, got, err)
 		}
+		if err := index.Patch(&bytes.Buffer{}, r.Format, data, nil, nil); err == nil && name != "a conflict" {
+			t.Errorf("%s is patched", name)
+		}
 	}
 	if got, err := index.Read(r.Format, whole.Bytes()); err != nil || len(got) != 1 {
 		t.Errorf("the whole: %+v, %v", got, err)

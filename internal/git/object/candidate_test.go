@@ -218,23 +218,31 @@ func TestATreeWithAFolderThatIsGoneIsAnErrorForAllWhoReadIt(t *testing.T) {
 	}
 }
 
-// Git does not write such a tree, but whoever made the repository can.
-func TestATreeThatHoldsANameTwiceIsRefused(t *testing.T) {
+// Git does not write such trees, but whoever made the repository can.
+func TestATreeThatHoldsANameTwiceOrAPathIsRefused(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"k": "1"})
 	r := open(t, dir)
 	first := base(t, r).Commit
 	id, err := hex.DecodeString(gittest.Run(t, dir, "rev-parse", "HEAD:k"))
 	must(t, err)
-	raw := strings.Repeat("100644 f\x00"+string(id), 2)
-	file := filepath.Join(t.TempDir(), "tree")
-	must(t, os.WriteFile(file, []byte(raw), 0o600))
-	twice := gittest.Run(t, dir, "hash-object", "-t", "tree", "-w", "--literally", file)
-	b, err := r.Blobs(t.Context())
-	must(t, err)
-	if d, err := b.Differ(first, twice, 9, 0); err == nil {
-		t.Errorf("Differ = %+v", d)
+	tree := func(entries string) string {
+		file := filepath.Join(t.TempDir(), "tree")
+		must(t, os.WriteFile(file, []byte(entries), 0o600))
+		return gittest.Run(t, dir, "hash-object", "-t", "tree", "-w", "--literally", file)
 	}
-	_ = b.Close()
+	twice, path := tree(strings.Repeat("100644 f\x00"+string(id), 2)), tree("100644 a/b\x00"+string(id))
+	for name, read := range map[string]func(b *Blobs) error{
+		"Differ":          func(b *Blobs) error { _, err := b.Differ(first, twice, 9, 0); return err },
+		"Added by it":     func(b *Blobs) error { _, _, err := b.Added(path, first); return err },
+		"Added beyond it": func(b *Blobs) error { _, _, err := b.Added(first, path); return err },
+	} {
+		b, err := r.Blobs(t.Context())
+		must(t, err)
+		if err := read(b); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		_ = b.Close()
+	}
 	if c, err := r.Candidate(t.Context(), Draft{Tree: twice, When: when, Changes: []FileChange{{Path: "x", Delete: true}}}); err == nil {
 		t.Errorf("Candidate = %+v", c)
 	}

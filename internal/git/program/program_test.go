@@ -119,3 +119,20 @@ func TestACheckoutThatIsGoneIsNamedAndNotAMissingGit(t *testing.T) {
 		}
 	}
 }
+
+// canceling is stopped while it runs git.
+type canceling func()
+
+func (cancel canceling) Run(context.Context, proc.Spec) (proc.Result, error) {
+	cancel()
+	return proc.Result{Ended: proc.Canceled}, nil
+}
+
+func TestACommandThatIsStoppedEndsWithTheCause(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("kill switch")
+	git := program.New(canceling(func() { cancel(why) }), "/r/.git", "/r/.git", "")
+	if out, err := git.Output(ctx, nil, "version"); !errors.Is(err, why) {
+		t.Errorf("Output = %q, %v, want the cause", out, err)
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -19,19 +21,16 @@ import (
 
 // binary is the tests of one package, with every mutant in them.
 type binary struct {
-	Name string // of the package, below internal/
-	Dir  string // of the package
-	File string
-	Key  string // changes with the program and with the files that its tests read
+	Name  string // of the package, below internal/
+	Dir   string // of the package
+	File  string
+	Key   string // changes with the program and with the files that its tests read
+	Tests []string
 }
 
 // buildTests builds the tests of every package that a mutant of the groups is
-// linked into, or of those in only, if there are any.
-func buildTests(ctx context.Context, root, work string, all *planted, groups, only []string) ([]binary, error) {
-	overlay, err := writeOverlay(root, work, all)
-	if err != nil {
-		return nil, err
-	}
+// linked into and that use wants.
+func buildTests(ctx context.Context, root, work string, all *planted, groups []string, use func(name string) bool) ([]binary, error) {
 	packages, err := listPackages(ctx, root, "-test", "-deps", "./internal/...")
 	if err != nil {
 		return nil, err
@@ -45,10 +44,11 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 			}
 		}
 	}
+	copies := maps.Clone(all.files)
 	var rounds [][]binary // binaries of one round have names of their own
 	for _, p := range packages {
 		name := strings.TrimPrefix(p.ImportPath, module+"/internal/")
-		if p.ForTest != "" || !linked[p.ImportPath+".test"] || slices.Contains(idle, name) || only != nil && !slices.Contains(only, name) {
+		if p.ForTest != "" || !linked[p.ImportPath+".test"] || !use(name) {
 			continue
 		}
 		i := slices.IndexFunc(rounds, func(round []binary) bool {
@@ -57,11 +57,27 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 		if i < 0 {
 			i, rounds = len(rounds), append(rounds, nil)
 		}
-		file := filepath.Join(work, "tests", fmt.Sprint(i), path.Base(name)+".test")
-		rounds[i] = append(rounds[i], binary{Name: name, Dir: p.Dir, File: file})
+		b := binary{Name: name, Dir: p.Dir, File: filepath.Join(work, "tests", fmt.Sprint(i), path.Base(name)+".test")}
+		for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
+			file = filepath.Join(p.Dir, file)
+			body, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			tests, copied, err := beginTests(file, body, len(b.Tests))
+			if err != nil {
+				return nil, err
+			}
+			b.Tests, copies[file] = append(b.Tests, tests...), copied
+		}
+		rounds[i] = append(rounds[i], b)
 	}
 	if rounds == nil {
-		return nil, fmt.Errorf("no tests of %v have a mutant in them", only)
+		return nil, errors.New("none of these tests has a mutant in it")
+	}
+	overlay, err := writeOverlay(root, work, copies)
+	if err != nil {
+		return nil, err
 	}
 	var built []binary
 	for i, round := range rounds {
@@ -94,10 +110,14 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups, on
 // idle are packages whose tests are no use here: they measure.
 var idle = []string{"bench", "rollcall", "arch", "test/mutants"}
 
+// whole are packages whose tests are whole runs of pawl. All of them take longer
+// than the tests of all other packages, and they are asked with -all.
+var whole = []string{"daemon", "cli"}
+
 // writeOverlay writes the copies, and what tells the go command to take them.
-func writeOverlay(root, work string, all *planted) (string, error) {
+func writeOverlay(root, work string, copies map[string][]byte) (string, error) {
 	replace := map[string]string{}
-	for name, body := range all.files {
+	for name, body := range copies {
 		rel, err := filepath.Rel(root, name)
 		if err != nil {
 			return "", err

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -43,71 +44,58 @@ type hunter struct {
 	limit  time.Duration // of test time for one mutant; 0 is none
 }
 
-// candidate is a test that reaches the mutant.
-type candidate struct {
-	suite *suite
-	test  test
-	own   bool // it is a test of the mutant's own package
-}
-
-// band is how long a test takes, roughly: those of one band share a process.
-func (c candidate) band() int {
-	for i, most := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second} {
-		if c.test.Took <= most {
-			return i
-		}
-	}
-	return 9
+// batch is tests of one suite that share a process.
+type batch struct {
+	suite  *suite
+	names  []string
+	normal time.Duration // of the process, without a mutant
 }
 
 // hunt returns the verdict on one mutant.
 func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 	v := verdict{bug: m}
-	candidates := h.candidates(m)
-	for _, c := range candidates {
-		v.Reached = append(v.Reached, c.suite.Name+"."+c.test.Name)
+	batches := h.batches(m)
+	for _, b := range batches {
+		for _, name := range b.names {
+			v.Reached = append(v.Reached, b.suite.Name+"."+name)
+		}
 	}
-	if len(candidates) == 0 {
+	if len(batches) == 0 {
 		v.State = unreached
 		return v, nil
 	}
-	for len(candidates) > 0 {
+	for len(batches) > 0 {
 		if h.limit > 0 && v.Took > h.limit {
 			v.State = cut
 			return v, nil
 		}
-		// The next process: neighbours of one binary and one band.
-		n, normal := 0, time.Duration(0)
-		for ; n < len(candidates) && candidates[n].suite == candidates[0].suite && candidates[n].band() == candidates[0].band(); n++ {
-			if normal += candidates[n].test.Took; normal > 20*time.Second {
-				n++
-				break
-			}
-		}
-		batch := candidates[:n]
-		candidates = candidates[n:]
-		o, err := h.try(ctx, m, batch, normal)
+		b := batches[0]
+		o, err := h.start(ctx, b.suite.binary, mutant.LimitOf(m.ID), patience(b.normal),
+			"-test.v", "-test.failfast", "-test.run", "^("+strings.Join(b.names, "|")+")$")
 		if err != nil {
 			return v, err
 		}
 		v.Took += o.took
-		v.Ran += n
+		v.Ran += len(b.names)
 		if o.passed {
+			batches = batches[1:]
 			continue
 		}
 		// A test that fails without the mutant too says nothing about it.
 		by := o.culprit()
-		if i := slices.IndexFunc(batch, func(c candidate) bool { return c.test.Name == by }); i >= 0 {
-			again, err := h.start(ctx, batch[i].suite.binary, mutant.LimitOf(0), patience(batch[i].test.Took), "-test.run", "^"+by+"$")
+		if i := slices.Index(b.names, by); i >= 0 {
+			again, err := h.start(ctx, b.suite.binary, mutant.LimitOf(0), patience(b.normal), "-test.run", "^"+by+"$")
 			if err != nil {
 				return v, err
 			}
 			if !again.passed {
-				candidates = append(slices.Delete(slices.Clone(batch), i, i+1), candidates...)
+				if batches[0].names = slices.Delete(slices.Clone(b.names), i, i+1); len(batches[0].names) == 0 {
+					batches = batches[1:]
+				}
 				continue
 			}
 		}
-		v.State, v.By = caught, batch[0].suite.Name+"."+by
+		v.State, v.By = caught, b.suite.Name+"."+by
 		if o.hung {
 			v.State = hung
 		}
@@ -121,35 +109,33 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 // that has become much slower since they were measured.
 func patience(normal time.Duration) time.Duration { return 20*time.Second + 6*normal }
 
-func (h *hunter) try(ctx context.Context, m bug, batch []candidate, normal time.Duration) (outcome, error) {
-	var names []string
-	for _, c := range batch {
-		names = append(names, c.test.Name)
+// batches are the tests that reach the mutant, what is cheap first. Those of its
+// own package come earlier, because they catch most.
+func (h *hunter) batches(m bug) []batch {
+	var all []batch
+	weight := func(b batch) time.Duration {
+		if path.Dir(m.File) == "internal/"+b.suite.Name {
+			return b.normal / 8
+		}
+		return b.normal
 	}
-	return h.start(ctx, batch[0].suite.binary, mutant.LimitOf(m.ID), patience(normal),
-		"-test.v", "-test.failfast", "-test.run", "^("+strings.Join(names, "|")+")$")
-}
-
-// candidates are the tests that reach the mutant: the fast ones first, of its
-// own package before others.
-func (h *hunter) candidates(m bug) []candidate {
-	var all []candidate
 	for _, s := range h.suites {
-		own := strings.HasPrefix(m.File, "internal/"+s.Name+"/") && !strings.Contains(strings.TrimPrefix(m.File, "internal/"+s.Name+"/"), "/")
+		var tests []test
 		for _, t := range s.Tests {
 			if t.Broken == "" && t.reaches(m.ID) {
-				all = append(all, candidate{s, t, own})
+				tests = append(tests, t)
 			}
+		}
+		slices.SortFunc(tests, func(a, b test) int { return cmp.Compare(a.Took, b.Took) })
+		for most := s.Start + 2*time.Second; len(tests) > 0; most = min(4*most, time.Minute) {
+			b := batch{suite: s, normal: s.Start}
+			for len(tests) > 0 && (b.names == nil || b.normal+tests[0].Took <= most) {
+				b.names, b.normal = append(b.names, tests[0].Name), b.normal+tests[0].Took
+				tests = tests[1:]
+			}
+			all = append(all, b)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int {
-		if a.own != b.own && a.band() < 3 && b.band() < 3 {
-			if a.own {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(a.band()-b.band(), strings.Compare(a.suite.Name, b.suite.Name), cmp.Compare(a.test.Took, b.test.Took))
-	})
+	slices.SortStableFunc(all, func(a, b batch) int { return cmp.Compare(weight(a), weight(b)) })
 	return all
 }

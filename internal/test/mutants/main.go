@@ -2,9 +2,10 @@
 // how many of them a test notices. It is run by `make mutants`.
 //
 // Every bug of every package is written into copies of the sources, each
-// behind a switch, and the tests are built once with all of them. Which tests
-// reach a bug is recorded by running each test alone; then a bug is switched on
-// and the tests that reach it are run, the fast ones first, until one fails.
+// behind a switch, and the tests are built once with all of them. Which bugs a
+// test reaches is recorded while the tests of a package run one after the other;
+// then a bug is switched on and the tests that reach it are run, those of its own
+// package and the fast ones first, until one fails.
 // The checkout is never changed, and where the kernel allows it a run can write
 // to its own directories only.
 //
@@ -65,13 +66,13 @@ func parse(args []string) (options, error) {
 	set := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	packages := set.String("pkg", "", "comma-separated `packages`; the default is all that carry promises: "+strings.Join(named, " "))
 	set.BoolVar(&o.all, "all", false, "run every mutant; those of every package take turns, so that what ten hours are not enough for is missing evenly")
-	set.IntVar(&o.n, "n", 12, "how many mutants of each package")
+	set.IntVar(&o.n, "n", 30, "how many mutants of each package")
 	set.Uint64Var(&o.seed, "seed", 1, "the seed of the sample")
 	set.StringVar(&o.at, "at", "", "only the mutants whose `file:line` begins with this")
 	set.BoolVar(&o.again, "again", false, "only those that were not caught the last time")
 	set.DurationVar(&o.within, "within", 0, "start no further mutant after this time (default 18m, with -all 10h)")
 	set.DurationVar(&o.limit, "limit", 90*time.Second, "give up a mutant after so much time of tests, and count it as not caught")
-	set.IntVar(&o.workers, "workers", max(1, runtime.NumCPU()), "how many runs at the same time")
+	set.IntVar(&o.workers, "workers", 2*runtime.NumCPU(), "how many runs at the same time; tests wait a lot")
 	set.BoolVar(&o.list, "list", false, "list the mutants and run none")
 	set.BoolVar(&o.entries, "entries", false, "print what was not caught as entries for argued.txt, which need a reason")
 	tests := set.String("tests", "", "run the tests of these comma-separated `packages` only, a quick look: what others would catch counts as missed")
@@ -164,11 +165,22 @@ func mutants(ctx context.Context, args []string, w io.Writer) error {
 	if len(verdicts) < len(chosen) {
 		fmt.Fprintf(w, "%d of the %d chosen were not tried within %s\n", len(chosen)-len(verdicts), len(chosen), o.within)
 	}
+	if !o.all && o.tests == nil {
+		fmt.Fprintf(w, "the tests of %s were not run, which take long and catch some more: MUTANTS=all runs them too\n", strings.Join(whole, " and "))
+	}
 	fmt.Fprintf(w, "seed %d, %.0f s\n", o.seed, time.Since(begin).Seconds())
 	if poor != nil {
 		return fmt.Errorf("less than %d %% caught in %s: write the tests that are missing, or argue in internal/test/mutants/argued.txt why a survivor changes nothing", enough, strings.Join(poor, ", "))
 	}
 	return nil
+}
+
+// uses reports whether the tests of a package are run.
+func (o options) uses(name string) bool {
+	if o.tests != nil {
+		return slices.Contains(o.tests, name)
+	}
+	return !slices.Contains(idle, name) && (o.all || !slices.Contains(whole, name))
 }
 
 // choose returns the mutants to run.
@@ -212,7 +224,7 @@ func (o options) hunt(ctx context.Context, root, work string, all *planted, chos
 			groups = append(groups, m.Group)
 		}
 	}
-	binaries, err := buildTests(ctx, root, work, all, groups, o.tests)
+	binaries, err := buildTests(ctx, root, work, all, groups, o.uses)
 	if err != nil {
 		return nil, err
 	}

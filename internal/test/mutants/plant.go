@@ -13,6 +13,8 @@ import (
 const (
 	switchPath = "github.com/pawl-run/pawl/internal/test/mutants/mutant"
 	switchName = "pawlmutant"
+	// It goes behind the package clause, so that no line moves.
+	importSwitch = "; import " + switchName + " \"" + switchPath + "\""
 )
 
 // The operators, as they are printed and as a list of argued survivors names
@@ -133,8 +135,7 @@ func (p *planter) plant(name string, src []byte, file *ast.File) []byte {
 	if !used {
 		return src
 	}
-	// On the same line, so that no line moves.
-	p.edits.closes[p.offset(file.Name.End())] += "; import " + switchName + " \"" + switchPath + "\""
+	p.edits.closes[p.offset(file.Name.End())] += importSwitch
 	return p.edits.apply(src)
 }
 

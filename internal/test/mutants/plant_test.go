@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -43,26 +44,35 @@ func grow(t *testing.T, source string) ([]bug, string) {
 	return all.mutants, string(all.files["/top/x.go"])
 }
 
-// build builds a copy as a program that keeps its records in a directory.
-func build(t *testing.T, copied, records string) string {
+// build builds copies as a program that keeps its records in a directory.
+func build(t *testing.T, records string, copies ...string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	// Below the module, because only the module may import what is internal.
-	place := filepath.Join(root, "internal", "test", "mutants", "grown", "x.go")
-	source, list, program := filepath.Join(dir, "x.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "x")
-	for name, body := range map[string]string{source: copied, list: fmt.Sprintf(`{"Replace":{%q:%q}}`, place, source)} {
-		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
+	replace := map[string]string{}
+	for i, copied := range copies {
+		name := fmt.Sprintf("x%d.go", i)
+		// Below the module, because only the module may import what is internal.
+		replace[filepath.Join(root, "internal", "test", "mutants", "grown", name)] = filepath.Join(dir, name)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(copied), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	body, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "x")
+	if err := os.WriteFile(list, body, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "-ldflags", "-X "+switchPath+".dir="+records, "-o", program, "./internal/test/mutants/grown")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s\n%s", err, out, copied)
+		t.Fatalf("build: %v\n%s\n%s", err, out, strings.Join(copies, "\n"))
 	}
 	return program
 }
@@ -176,7 +186,7 @@ func main() { f(true) }`,
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mutants, copied := grow(t, "package main\n"+c.source+"\n")
-			program := build(t, copied, "")
+			program := build(t, "", copied)
 			if normal := runWith(t, program, mutant.LimitOf(0)); normal != c.normal {
 				t.Errorf("without a mutant it says %q, want %q", normal, c.normal)
 			}
@@ -216,7 +226,7 @@ func main() {
 	if err := os.WriteFile(name, make([]byte, mutant.Capacity), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), build(t, copied, records))
+	cmd := exec.CommandContext(t.Context(), build(t, records, copied))
 	if err := staged(cmd, run{File: cmd.Path, Dir: records, Limit: mutant.RecordOf(5), Writable: []string{records}}); err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +241,65 @@ func main() {
 		inside := strings.Contains(m.Before, "print(") && !strings.HasPrefix(m.Before, "if") || strings.HasPrefix(m.Before, `"n`)
 		if reached := body[m.ID] == 1; reached == inside {
 			t.Errorf("%s %s: reached = %v", m.Op, m.Before, reached)
+		}
+	}
+}
+
+func TestEachTestHasARecordOfItsOwnWithItsChildren(t *testing.T) {
+	mutants, code := grow(t, `package main
+func always() { print("m") }
+func inA() { print("a") }
+func inB() { print("b") }
+func inChild() { print("c") }
+`)
+	names, tests, err := beginTests("x_test.go", []byte(`package main
+import ("os"; "os/exec")
+func main() {
+	always()
+	if len(os.Args) > 1 { inChild() }
+	TestA(serial{})
+	if len(os.Args) == 1 { TestB(serial{}) }
+}
+type serial struct{}
+func (serial) Parallel() { panic("not while tests are recorded") }
+func TestA(t serial) { t.Parallel(); inA() }
+func TestB(t serial) { t.Parallel(); inB(); inAChild() }
+func inAChild() {
+	cmd := exec.Command(os.Args[0], "child")
+	cmd.Stderr = os.Stderr
+	if cmd.Run() != nil { panic("the child failed") }
+}
+func TestMain() {}
+`), 0)
+	if err != nil || !slices.Equal(names, []string{"TestA", "TestB"}) {
+		t.Fatalf("beginTests finds %v, %v", names, err)
+	}
+	records := t.TempDir()
+	for i := range 3 {
+		if err := os.WriteFile(filepath.Join(records, fmt.Sprint(i)), make([]byte, mutant.Capacity), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), build(t, records, code, string(tests)))
+	if err := staged(cmd, run{File: cmd.Path, Dir: records, Limit: mutant.RecordOf(0), Writable: []string{records}}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "mabmca" {
+		t.Fatalf("the program says %q, %v", out, err)
+	}
+	for i, want := range []string{"m", "a", "mabc"} {
+		body, err := os.ReadFile(filepath.Join(records, fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, m := range mutants {
+			if text, said := strings.CutPrefix(m.Before, `print("`); said && body[m.ID] == 1 {
+				got.WriteString(text[:1])
+			}
+		}
+		if got.String() != want {
+			t.Errorf("record %d has what prints %q, want %q", i, got.String(), want)
 		}
 	}
 }

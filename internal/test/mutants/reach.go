@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +19,7 @@ import (
 // test is one top-level test and what it reaches.
 type test struct {
 	Name    string
-	Took    time.Duration // of a process that runs it alone
+	Took    time.Duration // in a process with others
 	Broken  string        // what it said when it failed without any mutant; it is not used
 	Reached []byte        // a bit for each mutant, by ID
 }
@@ -27,21 +30,28 @@ func (t test) reaches(id int) bool { return id/8 < len(t.Reached) && t.Reached[i
 // as the key of the binary is the same.
 type suite struct {
 	Key   string
+	Start time.Duration // what a process takes beside its tests
 	Tests []test
 	binary
 }
 
-// slowest is the time after which a test is given up that hangs by itself.
-const slowest = 10 * time.Minute
+// slowest is the time after which a process is given up that hangs by itself.
+const slowest = 30 * time.Minute
 
-// reach finds what each test of the binaries reaches.
+// share is how many tests are recorded in one process.
+const share = 30
+
+// reach finds what each test of the binaries reaches. A process runs many tests,
+// one after the other, and each begins a record of its own.
 func reach(ctx context.Context, r *runner, binaries []binary, workers int, say func(string, ...any)) ([]*suite, error) {
 	type job struct {
 		suite *suite
-		test  *test
+		tests []int
 	}
 	var suites []*suite
 	var jobs []job
+	left := map[*suite]int{}
+	count := 0
 	for _, b := range binaries {
 		s := &suite{}
 		body, err := os.ReadFile(r.reachFile(b))
@@ -50,47 +60,48 @@ func reach(ctx context.Context, r *runner, binaries []binary, workers int, say f
 			suites = append(suites, s)
 			continue
 		}
-		listed, err := r.start(ctx, b, mutant.LimitOf(0), time.Minute, "-test.list", "^(Test|Fuzz|Example)")
-		if err != nil {
-			return nil, err
-		}
 		s = &suite{Key: b.Key, binary: b}
-		for name := range strings.FieldsSeq(listed.said) {
-			if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example") {
-				s.Tests = append(s.Tests, test{Name: name})
+		suites = append(suites, s)
+		var numbers []int
+		for i, name := range b.Tests {
+			s.Tests, numbers = append(s.Tests, test{Name: name}), append(numbers, i)
+		}
+		count += len(numbers)
+		for some := range slices.Chunk(numbers, share) {
+			jobs = append(jobs, job{s, some})
+			left[s]++
+		}
+	}
+	if count > 0 {
+		say("what %d tests reach is found out; this is kept until they change\n", count)
+	}
+	// A package comes after those it imports, and the whole of pawl takes longest.
+	slices.Reverse(jobs)
+	var mu sync.Mutex
+	err := inParallel(ctx, workers, len(jobs), func(ctx context.Context, i int) error {
+		s, begin := jobs[i].suite, time.Now()
+		again, start, err := r.record(ctx, s, i*mutant.PerProcess, jobs[i].tests)
+		for _, one := range again {
+			if err == nil {
+				_, _, err = r.record(ctx, s, i*mutant.PerProcess, []int{one})
 			}
 		}
-		for i := range s.Tests {
-			jobs = append(jobs, job{s, &s.Tests[i]})
-		}
-		suites = append(suites, s)
-	}
-	if len(jobs) > 0 {
-		say("what %d tests reach is found out; this is kept until they change\n", len(jobs))
-	}
-	left := map[*suite]int{}
-	for _, j := range jobs {
-		left[j.suite]++
-	}
-	var mu sync.Mutex
-	done := 0
-	err := inParallel(ctx, workers, len(jobs), func(ctx context.Context, i int) error {
-		j := jobs[i]
-		if err := r.record(ctx, j.suite.binary, j.test, i); err != nil {
+		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if j.test.Broken != "" {
-			say("%s.%s fails without a mutant and is left out: %s\n", j.suite.Name, j.test.Name, short(j.test.Broken))
+		for _, one := range again {
+			if t := s.Tests[one]; t.Broken != "" {
+				say("%s.%s fails without a mutant and is left out: %s\n", s.Name, t.Name, short(t.Broken))
+			}
 		}
-		if done++; done%100 == 0 {
-			say("%d of %d tests\n", done, len(jobs))
-		}
-		if left[j.suite]--; left[j.suite] > 0 {
+		say("%d tests of %s (%.0f s)\n", len(jobs[i].tests), s.Name, time.Since(begin).Seconds())
+		s.Start = start
+		if left[s]--; left[s] > 0 {
 			return nil
 		}
-		return r.keepSuite(j.suite)
+		return r.keepSuite(s)
 	})
 	return suites, err
 }
@@ -110,38 +121,65 @@ func (r *runner) reachFile(b binary) string {
 	return filepath.Join(r.work, "reach", strings.ReplaceAll(b.Name, "/", "-")+".json")
 }
 
-// record runs one test and notes what it reaches.
-func (r *runner) record(ctx context.Context, b binary, t *test, number int) error {
-	name := filepath.Join(r.work, "records", fmt.Sprint(number))
-	if err := os.WriteFile(name, make([]byte, mutant.Capacity), 0o666); err != nil {
-		return err
+var ended = regexp.MustCompile(`--- (?:PASS|SKIP): ([^\s/]+) \(`)
+
+// record runs some tests of a suite in one process and notes what each reaches.
+// Their records are those from base on. It returns the tests that did not pass, and
+// what the process took before the first one.
+func (r *runner) record(ctx context.Context, s *suite, base int, tests []int) ([]int, time.Duration, error) {
+	records := map[int]string{}
+	for _, i := range append([]int{-1}, tests...) {
+		name := filepath.Join(r.work, "records", strconv.Itoa(base+1+i))
+		defer os.Remove(name)
+		// Each process of the run can write it, whoever's it is.
+		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, mutant.Capacity), os.Chmod(name, 0o666)); err != nil {
+			return nil, 0, err
+		}
+		records[i] = name
 	}
-	defer os.Remove(name)
-	if err := os.Chmod(name, 0o666); err != nil {
-		return err
+	var names []string
+	for _, i := range tests {
+		names = append(names, s.Tests[i].Name)
 	}
-	o, err := r.start(ctx, b, mutant.RecordOf(number), slowest, "-test.run", "^"+t.Name+"$")
+	begin := time.Now()
+	o, err := r.start(ctx, s.binary, mutant.RecordOf(base), slowest, "-test.v", "-test.run", "^("+strings.Join(names, "|")+")$")
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	t.Took = o.took
-	if !o.passed {
-		t.Broken = o.said + " "
+	passed := map[string]bool{}
+	for _, found := range ended.FindAllStringSubmatch(o.said, -1) {
+		passed[found[1]] = true
 	}
-	body, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	t.Reached = make([]byte, mutant.Capacity/8)
-	last := 0
-	for id, b := range body {
-		if b != 0 {
-			t.Reached[id/8] |= 1 << (id % 8)
-			last = id
+	// A test lasts until the next one begins.
+	inOrder := slices.SortedFunc(slices.Values(tests), func(a, b int) int {
+		return o.begun[s.Tests[b].Name].Compare(o.begun[s.Tests[a].Name])
+	})
+	end := begin.Add(o.took)
+	for _, i := range inOrder {
+		if at, ok := o.begun[s.Tests[i].Name]; ok {
+			s.Tests[i].Took, end = end.Sub(at), at
 		}
 	}
-	t.Reached = t.Reached[:last/8+1]
-	return nil
+	var not []int
+	for _, i := range tests {
+		t := &s.Tests[i]
+		if t.Broken = ""; !passed[t.Name] {
+			t.Broken = o.said + " "
+			not = append(not, i)
+		}
+		t.Reached = make([]byte, mutant.Capacity/8)
+		for _, name := range []string{records[-1], records[i]} {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				return nil, 0, err
+			}
+			for id, b := range body {
+				t.Reached[id/8] |= b << (id % 8)
+			}
+		}
+		t.Reached = t.Reached[:len(strings.TrimRight(string(t.Reached), "\x00"))]
+	}
+	return not, end.Sub(begin), nil
 }
 
 // inParallel calls do for 0 to n-1 and returns the first error.

@@ -60,6 +60,7 @@ type outcome struct {
 	hung   bool
 	said   string
 	took   time.Duration
+	begun  map[string]time.Time // when each top-level test began, with -test.v
 }
 
 // start runs tests of a binary in directories of their own, and waits for the
@@ -92,7 +93,7 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var said tail
+	said := tail{begun: map[string]time.Time{}}
 	cmd := exec.CommandContext(limited, b.File)
 	cmd.Env = append(os.Environ(), r.env...)
 	seen := tmp
@@ -108,7 +109,7 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	}
 	begin := time.Now()
 	err = cmd.Run()
-	out := outcome{passed: err == nil, hung: limited.Err() != nil && ctx.Err() == nil, said: said.String(), took: time.Since(begin)}
+	out := outcome{passed: err == nil, hung: limited.Err() != nil && ctx.Err() == nil, said: string(said.kept), took: time.Since(begin), begun: said.begun}
 	if ctx.Err() != nil {
 		return out, ctx.Err()
 	}
@@ -118,21 +119,26 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	return out, nil
 }
 
-// tail keeps the end of what is written to it.
-type tail struct{ kept []byte }
+// tail keeps the end of what is written to it, and notes when tests began.
+type tail struct {
+	kept  []byte
+	begun map[string]time.Time
+}
 
 func (t *tail) Write(p []byte) (int, error) {
+	for _, found := range began.FindAllSubmatch(p, -1) {
+		t.begun[string(found[1])] = time.Now()
+	}
 	t.kept = append(t.kept, p...)
-	if extra := len(t.kept) - 1<<18; extra > 1<<18 {
+	if extra := len(t.kept) - 1<<20; extra > 1<<20 {
 		t.kept = bytes.Clone(t.kept[extra:])
 	}
 	return len(p), nil
 }
 
-func (t *tail) String() string { return string(t.kept) }
-
 var (
 	failed  = regexp.MustCompile(`(?m)^--- FAIL: ([^\s/]+)`)
+	began   = regexp.MustCompile(`(?m)^=== RUN   ([^\s/]+)$`)
 	running = regexp.MustCompile(`(?m)^=== (?:RUN|CONT)\s+([^\s/]+)`)
 )
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -11,24 +12,41 @@ import (
 // message queues (RLIMIT_MSGQUEUE), which nothing in pawl uses.
 const Limit = 12
 
-func choose() (int, []byte) {
+// choose reads the limit. It returns the mutant that is on, or the number of
+// the record and the record itself.
+func choose() (on, number int, notes *atomic.Pointer[record]) {
+	notes = &atomic.Pointer[record]{}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(Limit, &limit); err != nil {
-		return 0, nil
+		return 0, 0, notes
 	}
 	switch {
 	case limit.Cur < Capacity:
-		return int(limit.Cur), nil
+		on = int(limit.Cur)
 	case limit.Cur >= recordFrom && limit.Cur < recordEnd:
-		return 0, open(filepath.Join(dir, strconv.FormatUint(limit.Cur-recordFrom, 10)))
+		number = int(limit.Cur - recordFrom)
+		notes.Store(open(number))
 	}
-	return 0, nil
+	return on, number, notes
+}
+
+// move makes this process, and the children it starts from now on, note what
+// they reach in another record.
+func move(number int) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(Limit, &limit); err != nil {
+		return
+	}
+	limit.Cur = RecordOf(number)
+	if err := syscall.Setrlimit(Limit, &limit); err == nil {
+		reached.Store(open(number))
+	}
 }
 
 // open maps a record, so that a note is kept whatever ends the process. A
 // process that does not see the file notes nothing.
-func open(name string) []byte {
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
+func open(number int) *record {
+	file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(number)), os.O_RDWR, 0)
 	if err != nil {
 		return nil
 	}
@@ -37,5 +55,5 @@ func open(name string) []byte {
 	if err != nil {
 		return nil
 	}
-	return mapped
+	return (*record)(mapped)
 }

@@ -19,10 +19,17 @@ const (
 	recordEnd  = 700_000
 )
 
+// PerProcess is how many records a process of tests has. The first is for what
+// is reached before any test, the others for its tests.
+const PerProcess = 1000
+
+// record has a byte for each mutant, by number: 1 if it was reached.
+type record [Capacity]byte
+
 // dir holds the records, one file for each test. The linker sets it.
 var dir string
 
-var active, reached = choose()
+var active, number, reached = choose()
 
 // RecordOf is the limit under which a process notes what it reaches in the
 // record with that number, which is below 400,000.
@@ -31,10 +38,23 @@ func RecordOf(number int) uint64 { return uint64(recordFrom + number) }
 // LimitOf is the limit that turns a mutant on. 0 is none of them.
 func LimitOf(id int) uint64 { return uint64(id) }
 
+// Recording reports whether the process records what it reaches.
+func Recording() bool { return reached.Load() != nil }
+
+// Begin is called first in each test, with its place among those of the
+// package: what is reached from now on, in child processes too, is noted for
+// that test. In a child it does nothing, because all that a child does is noted
+// for the test that started it.
+func Begin(test int) {
+	if Recording() && number%PerProcess == 0 {
+		move(number + 1 + test)
+	}
+}
+
 // On reports whether the mutant is on, and notes that it was reached.
 func On(id int) bool {
-	if reached != nil {
-		reached[id] = 1
+	if notes := reached.Load(); notes != nil {
+		notes[id] = 1
 	}
 	return id == active
 }

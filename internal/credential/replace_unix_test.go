@@ -1,0 +1,37 @@
+//go:build unix
+
+package credential
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestALoginKeepsItsGroup(t *testing.T) {
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		groups = append(groups, 1)
+	}
+	file := filepath.Join(t.TempDir(), "login.json")
+	write(t, file, "old")
+	for _, group := range groups { // A user's own is the only one that some have.
+		if err := os.Chown(file, -1, group); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(file, []byte("new"), nil); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := info.Sys().(*syscall.Stat_t).Gid; int(has) != group {
+			t.Errorf("the group is %d, want %d", has, group)
+		}
+	}
+}
