@@ -31,7 +31,7 @@ func combine(base, ours, theirs string) string {
 	all := udiff.Lines(base, theirs)
 	kept, dropped := fitting(udiff.Lines(base, ours), all)
 	for _, e := range kept {
-		if e.End > e.Start && carries(dropped, base[e.Start:e.End]) {
+		if carries(dropped, base[e.Start:e.End]) {
 			continue // A line that moves must not vanish because its new place is taken.
 		}
 		all = append(all, e)
