@@ -1,10 +1,15 @@
 package meter
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -206,5 +211,43 @@ func TestAddressesOfInterfacesAreThoseOfThisMachine(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("own = %v, without loopback", own)
+	}
+}
+
+// A name server that knows no name answers as it was asked, with an error.
+func TestANameIsLookedUpAsItIsAndTheNameServerIsNotSaid(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	defer func(before *net.Resolver) { net.DefaultResolver = before }(net.DefaultResolver)
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			message := make([]byte, 2)
+			if _, err := io.ReadFull(theirs, message); err != nil {
+				return
+			}
+			message = append(message, make([]byte, binary.BigEndian.Uint16(message))...)
+			if _, err := io.ReadFull(theirs, message[2:]); err != nil {
+				return
+			}
+			name := ""
+			for at := 14; message[at] != 0; at += int(message[at]) + 1 {
+				name += string(message[at+1:][:message[at]]) + "."
+			}
+			mu.Lock()
+			asked = append(asked, name)
+			mu.Unlock()
+			message[4], message[5] = 0x81, 0x83 // an answer: no such name
+			_, _ = theirs.Write(message)
+		}()
+		return ours, nil
+	}}
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Resolve = nil })
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "allowed.test:80: look it up: no such host\n") {
+		t.Errorf("answer = %q", got)
+	}
+	if len(asked) == 0 || slices.ContainsFunc(asked, func(name string) bool { return name != "allowed.test." }) {
+		t.Errorf("asked for %q, want the name alone", asked)
 	}
 }

@@ -47,8 +47,9 @@ func TestABadEntryIsRefusedWithItsFix(t *testing.T) {
 	for name, c := range map[string]struct{ entry, why, fix string }{
 		"empty":                     {"", "empty part", "registry.npmjs.org"},
 		"a port without a host":     {":8443", "empty part", "write a name"},
-		"a URL":                     {"https://example.org/x", "URL", "example.org"},
-		"a path":                    {"example.org/x", "URL", "the host alone"},
+		"a URL":                     {"https://example.org/x", "URL", "the host alone: example.org"},
+		"a path":                    {"example.org/x", "URL", "the host alone: example.org"},
+		"a path alone":              {"/x", "URL", "the host alone: registry.npmjs.org"},
 		"not ASCII":                 {"bücher.example", "xn--", "write a name"},
 		"a star inside":             {"a.*.example.org", "character", "only at the beginning"},
 		"a star alone":              {"*", "character", "only at the beginning"},

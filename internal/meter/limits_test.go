@@ -69,6 +69,26 @@ func TestNoMoreIsSentThanMayLeave(t *testing.T) {
 	}
 }
 
+// The end of the last chunk counts as well: without it the host waits.
+func TestAllOfAChunkedRequestCounts(t *testing.T) {
+	var whole int64
+	for _, lacks := range []int64{0, 1, 2} {
+		w := newWorld()
+		plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
+		r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Sent = max(whole-lacks, 0) }))
+		got := r.say("POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+		if lacks == 0 {
+			whole, _ = r.Traffic()
+			if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+				t.Fatalf("answer = %q", got)
+			}
+			continue
+		}
+		r.wantDenied(ReasonSent)
+		wantStatus(t, got, "403", ReasonSent)
+	}
+}
+
 func TestNoMoreComesBackThanMay(t *testing.T) {
 	for name, limits := range map[string]func(*Limits){
 		"to one connection": func(l *Limits) { l.Received = 10_000 },

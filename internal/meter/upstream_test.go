@@ -2,11 +2,14 @@ package meter
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -165,6 +168,37 @@ func TestAProxyThatCannotBeReadIsNamedWithoutItsPassword(t *testing.T) {
 func TestAProxyOfAnUnknownKindIsRefused(t *testing.T) {
 	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = by(&url.URL{Scheme: "socks5", Host: "127.0.0.1:1"}) })
 	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "write http or https") {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestAProxyIsReachedAtThePortOfItsScheme(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for proxy, want := range map[string]string{
+		"http://127.0.0.1": "127.0.0.1:80", "https://127.0.0.1": "127.0.0.1:443", "http://127.0.0.1:3128": "127.0.0.1:3128", "https://[::1]:3129": "[::1]:3129",
+	} {
+		u, err := url.Parse(proxy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := dialProxy(ctx, u); err == nil || !strings.Contains(err.Error(), want+":") {
+			t.Errorf("%s: %v, %v, want %s", proxy, conn, err, want)
+		}
+	}
+}
+
+func TestTheCertificateOfAProxyIsChecked(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = by(u) })
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "certificate") {
 		t.Errorf("answer = %q", got)
 	}
 }

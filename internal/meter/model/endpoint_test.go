@@ -228,6 +228,36 @@ func TestAnAnswerThatTheProviderCutsDoesNotLookWhole(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsChargedFromItsFirstByteOn(t *testing.T) {
+	half := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", 30_000)
+	for name, c := range map[string]struct {
+		ask, kind, answer string
+		output            int64
+	}{
+		"a stream without a byte":  {askChat, "text/event-stream", "", 0},
+		"an answer without a byte": {`{"model":"m"}`, "application/json", "", 0},
+		"half an event":            {askChat, "text/event-stream", half, tokens(30_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.Header().Set("Content-Length", "100000")
+				_, _ = io.WriteString(w, c.answer)
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			if got := r.post("/v1/chat/completions", c.ask); got.err == nil {
+				t.Errorf("got %d %q", got.status, got.body)
+			}
+			r.stop()
+			total, _ := r.Account.Total()
+			if calls := r.Account.Calls(); calls != min(c.output, 1) || total.Output < c.output || c.output == 0 && !total.Zero() {
+				t.Errorf("%d calls are charged with %+v, want %d tokens of output", calls, total, c.output)
+			}
+		})
+	}
+}
+
 func TestARedirectIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		t.Errorf("somebody else got %v", req.Header)

@@ -277,11 +277,14 @@ func TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
 			r := start(t, Anthropic, seen.ServeHTTP)
-			if got := r.post(messagesPath, body); seen.n != 0 || got.status != http.StatusForbidden && got.status != http.StatusBadRequest {
-				t.Errorf("answer %d %s, arrived %d", got.status, got.body, seen.n)
-			} else if got.status == http.StatusForbidden {
-				wantTold(t, r, meter.ReasonRequest)
+			status, told := http.StatusForbidden, []loop.Reason{meter.ReasonRequest}
+			if !json.Valid([]byte(body)) {
+				status, told = http.StatusBadRequest, nil
 			}
+			if got := r.post(messagesPath, body); seen.n != 0 || got.status != status {
+				t.Errorf("answer %d %s, arrived %d, want %d", got.status, got.body, seen.n, status)
+			}
+			wantTold(t, r, told...)
 		})
 	}
 }

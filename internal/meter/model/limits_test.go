@@ -112,6 +112,9 @@ func TestAListenerThatIsClosedEndsTheWaitForAFreeSlot(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the second Close = %v, want that it is closed", err)
+	}
 	select {
 	case err := <-done:
 		if !errors.Is(err, net.ErrClosed) {
