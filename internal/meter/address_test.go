@@ -239,15 +239,31 @@ func TestANameIsLookedUpAsItIsAndTheNameServerIsNotSaid(t *testing.T) {
 			asked = append(asked, name)
 			mu.Unlock()
 			message[4], message[5] = 0x81, 0x83 // an answer: no such name
+			if name == "known.test." {
+				message[5] = 0x80
+				if at := 14 + len(name) + 2; message[at] == 1 { // an address of IPv4: the record is for the name that was asked
+					binary.BigEndian.PutUint16(message[8:], 1)
+					record := []byte{0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 93, 184, 216, 34}
+					message = append(message[:at+3:at+3], record...)
+					binary.BigEndian.PutUint16(message[10:], 0) // nothing is additional
+					binary.BigEndian.PutUint16(message[12:], 0)
+					binary.BigEndian.PutUint16(message, uint16(len(message)-2))
+				}
+			}
 			_, _ = theirs.Write(message)
 		}()
 		return ours, nil
 	}}
-	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Resolve = nil })
+	w := newWorld()
+	plainServer(t, w, hello)
+	r := start(t, w, []string{"allowed.test", "known.test"}, func(e *Egress) { e.Resolve = nil })
 	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "allowed.test:80: look it up: no such host\n") {
 		t.Errorf("answer = %q", got)
 	}
 	if len(asked) == 0 || slices.ContainsFunc(asked, func(name string) bool { return name != "allowed.test." }) {
 		t.Errorf("asked for %q, want the name alone", asked)
+	}
+	if got := r.say("GET http://known.test/ HTTP/1.1\r\nHost: known.test\r\n\r\n"); !strings.Contains(got, "hello") {
+		t.Errorf("answer = %q", got)
 	}
 }

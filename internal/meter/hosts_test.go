@@ -164,6 +164,10 @@ func TestCallsAreMatchedOnPathsThatAllServersReadAlike(t *testing.T) {
 			}
 		})
 	}
+	anywhere := Hosts{{Name: "a.test", Calls: []Call{{Method: "GET"}}}}
+	if !anywhere.allowCall("GET", "/../x") || anywhere.allowCall("POST", "/x") {
+		t.Error("a call without a path limits it, or not its method")
+	}
 	if !(Hosts{{Name: "a.test"}}).allowCall("POST", "/../x") {
 		t.Error("a host without calls limits them")
 	}

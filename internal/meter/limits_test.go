@@ -418,6 +418,23 @@ func TestDenialsAreToldUpToALimitAndAnsweredBeyond(t *testing.T) {
 	}
 }
 
+type stopped struct{}
+
+func (stopped) Now() time.Time { return time.Unix(1_800_000_000, 0) }
+
+func TestADenialHasTheTimeOfTheClockAndIsAnsweredInFull(t *testing.T) {
+	host := strings.Repeat(strings.Repeat("x", 49)+".", 5) + "x"
+	r := start(t, newWorld(), nil, func(e *Egress) { e.Clock = stopped{} })
+	got := r.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
+	d := r.wantDenied(ReasonHost)
+	if !d.At.Equal(stopped{}.Now()) {
+		t.Errorf("it was denied at %s", d.At)
+	}
+	if want := "HTTP/1.1 403 " + d.String()[:400] + "\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\r\n\r\n"+d.String()+"\n") {
+		t.Errorf("answer = %q, want %q and %q", got, want, d)
+	}
+}
+
 func TestABodyWithBrokenChunksIsRefused(t *testing.T) {
 	for name, chunks := range map[string]string{
 		"a size that is none":     "x\r\nabc\r\n0\r\n\r\n",

@@ -182,9 +182,48 @@ func TestAProxyIsReachedAtThePortOfItsScheme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if conn, err := (&Egress{}).dial(ctx, netip.MustParseAddrPort("93.184.216.34:81")); err == nil || !strings.Contains(err.Error(), "93.184.216.34:81:") {
+			t.Errorf("without a proxy: %v, %v", conn, err)
+		}
 		if conn, err := dialProxy(ctx, u); err == nil || !strings.Contains(err.Error(), want+":") {
 			t.Errorf("%s: %v, %v, want %s", proxy, conn, err, want)
 		}
+	}
+}
+
+func TestAProxyThatCannotBeAskedIsAnError(t *testing.T) {
+	ours, theirs := net.Pipe()
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := ask(ours, &url.URL{}, place{name: "allowed.test", port: 80}, 1000); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("ask = %v, %v, want that the connection is closed", conn, err)
+	}
+}
+
+// What a tunnel by a proxy has said in full is over for the host, too.
+func TestTheEndOfATunnelIsSaidToAProxy(t *testing.T) {
+	l := listen(t)
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	if err := (&counted{Conn: &buffered{Conn: ours, in: bufio.NewReader(ours)}}).CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if got := all(t, theirs); got != "" {
+		t.Errorf("the proxy read %q", got)
+	}
+	pipe, _ := net.Pipe()
+	if err := closeWrite(pipe); err != nil {
+		t.Errorf("what cannot say its end alone: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -267,6 +268,27 @@ func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
 	c.settle("", loop.Usage{Input: 1})
 	if _, models := b.Total(); len(models) != 1 || models[0].Model != "new" || models[0].Priced {
 		t.Errorf("models = %+v", models)
+	}
+}
+
+// A provider may have given the model that was asked a longer name.
+func TestACallIsPricedByTheNameThatHasAPrice(t *testing.T) {
+	u := loop.Usage{Input: 10}
+	for name, c := range map[string]struct {
+		price           func(string, loop.Usage) (int64, bool)
+		answered, asked string
+		want            loop.ModelUsage
+	}{
+		"that answered":     {dollar, "priced", "short", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"that was asked":    {dollar, "priced-20270101", "priced", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"nothing answered":  {dollar, "", "priced", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"neither":           {dollar, "new-20270101", "new", loop.ModelUsage{Model: "new-20270101", Usage: u}},
+		"there are no more": {nil, "priced", "priced", loop.ModelUsage{Model: "priced", Usage: u}},
+	} {
+		a := &Account{Price: c.price}
+		if d := cmp.Diff(c.want, a.priced(c.answered, c.asked, u)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
 	}
 }
 

@@ -345,6 +345,30 @@ func TestBodiesHaveACap(t *testing.T) {
 	}
 }
 
+func TestABodyThatDoesNotComeAsItIsIsNotForwarded(t *testing.T) {
+	r := start(t, OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
+	packed := r.request(t.Context(), http.MethodPost, "/v1/chat/completions", `{"model":"m"}`)
+	packed.Header.Set("Content-Encoding", "gzip")
+	if got := r.do(packed); got.status != http.StatusUnsupportedMediaType || !strings.Contains(got.body, `packed as \"gzip\"`) {
+		t.Errorf("packed: %d %s", got.status, got.body)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{\"model\":\"m\"}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 ") || !strings.Contains(string(got), "read the request: unexpected EOF") {
+		t.Errorf("cut: %q, %v", got, err)
+	}
+}
+
 func TestRequestsThatCannotBeReadAreNotForwarded(t *testing.T) {
 	r := start(t, OpenAI, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
 	for _, body := range []string{"", "null", "[]", "{", `{"messages":[]}`, `{"model":7}`} {

@@ -285,8 +285,7 @@ func (e *Endpoint) judge(to route, body []byte) (forward []byte, hosted []loop.M
 		e.leftOut(fmt.Sprintf("the field %.80q of requests is not one that pawl knows: it is not forwarded", name))
 		delete(kept, name)
 	}
-	forward, err = kept.encode()
-	return forward, hosted, err
+	return kept.encode(), hosted, nil
 }
 
 // hostedError is a request for something of its vendor's that nobody allowed.

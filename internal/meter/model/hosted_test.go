@@ -147,6 +147,8 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 			{OpenAI, chatPath, `{"model":"@preset/mine","messages":[]}`},
 			inChat(`"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]`),
 		},
+		"type:custom\n":         {inMessages(`"tools":[{"type":"custom\n"}],"messages":[]`)},
+		"type:function\n":       {inChat(`"tools":[{"type":"function\n"}],"messages":[]`)},
 		"type:quantum_20270101": {inMessages(`"tools":[{"type":"quantum_20270101"}],"messages":[]`)},
 		"type:teleport":         {inChat(`"tools":[{"type":"teleport"}],"messages":[]`), inGemini(`"contents":[],"tools":[{"teleport":{}}]`), inItem(`{"type":"teleport"}`), inMessage(`{"type":"teleport"}`), inMessage(`{"type":"image","source":{"type":"teleport"}}`)},
 	}
@@ -335,7 +337,10 @@ var ordinary = map[string]hostedCall{
 		{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}},{"type":"file","file":{"filename":"x","file_data":"data:application/pdf;base64,aGk="}}]},
 		{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"file_id\":1}"}}]},
 		{"role":"tool","tool_call_id":"c","content":"https://x.test"}]`),
-	"a local server": inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
+	"fields that say nothing":   inChat(`"tools":null,"web_search_options":null,"store":null,"messages":[{"role":"user","content":null,"type":null}]`),
+	"Gemini's that say nothing": inGemini(`"cachedContent":null,"tools":[{"googleSearch":null}],"contents":[{"parts":[{"text":"x","executableCode":null,"fileData":{"mimeType":"x","fileUri":null}}]}]`),
+	"a tool by its name":        inMessage(`{"type":"tool_addition","tool":"mine"}`),
+	"a local server":            inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
 }
 
 func TestWhatAProgramDoesByItselfPassesAsItIsWritten(t *testing.T) {
@@ -422,7 +427,7 @@ func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 }
 
 func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing.T) {
-	const beta = "claude-code-20250219, web-search-2025-03-05,mcp-client-2025-11-20,skills-2025-10-02,files-api-2025-04-14,never-seen-2030-01-01"
+	const beta = "claude-code-20250219, ,web-search-2025-03-05,,mcp-client-2025-11-20,skills-2025-10-02,files-api-2025-04-14,never-seen-2030-01-01"
 	for want, tools := range map[string][]loop.ModelTool{
 		"claude-code-20250219":                       nil,
 		"claude-code-20250219,web-search-2025-03-05": {loop.ToolWebSearch},

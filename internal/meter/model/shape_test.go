@@ -269,11 +269,31 @@ func TestFieldsForThisMachineAndCookiesStayHere(t *testing.T) {
 	to := http.Header{}
 	newHider(secret).header(to, http.Header{
 		"Connection": {"close, x-mine"}, "X-Mine": {"a"}, "Keep-Alive": {"a"}, "Set-Cookie": {"a"}, "Content-Length": {"9"},
-		"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
+		"X-" + secret: {"a"}, "Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
 	})
 	want := http.Header{"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + hidden}}
 	if d := cmp.Diff(want, to); d != "" {
 		t.Errorf("header (-want +got):\n%s", d)
+	}
+}
+
+func TestAnErrorThatCannotBeReadKeepsItsStatus(t *testing.T) {
+	for name, c := range map[string]struct{ coding, length string }{"packed as nobody asked": {"br", "7"}, "cut": {"", "99"}} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", c.coding)
+				w.Header().Set("Content-Length", c.length)
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = io.WriteString(w, "garbled")
+			})
+			got := r.post("/v1/chat/completions", `{"model":"m"}`)
+			if got.status != http.StatusUnauthorized || got.body != "" || got.header.Get("Content-Encoding") != "" || got.err != nil {
+				t.Errorf("got %+v, want the status alone", got)
+			}
+			if f, _ := r.LastFailure(); f.Class != loop.FailureAuth {
+				t.Errorf("failure = %+v", f)
+			}
+		})
 	}
 }
 
