@@ -249,6 +249,8 @@ func TestApprovalsThatNobodyAnsweredExpireOnce(t *testing.T) {
 
 func TestNoEffectBeginsWhileTheLoopIsPausedInTheStore(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
+		another := seed(t, s, "another")
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Pause(ctx, another.ID, true) })
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 		err := held(t.Context(), s, run, func(rt *store.RunTx) error {
 			return rt.RequestEffect(t.Context(), loop.EffectRequest{Kind: "land", Key: "land/1"})

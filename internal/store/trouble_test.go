@@ -141,3 +141,12 @@ func TestTheErrorOfAReaderOfAFileThatStaysPassesUnchanged(t *testing.T) {
 		t.Errorf("after its end: %v, want that it is not there", err)
 	}
 }
+
+func TestARowOfWhatHasNoJSONIsNeverWritten(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a function was written as a row")
+		}
+	}()
+	encode(func() {})
+}
