@@ -72,7 +72,7 @@ func TestNoMoreIsSentThanMayLeave(t *testing.T) {
 // The end of the last chunk counts as well: without it the host waits.
 func TestAllOfAChunkedRequestCounts(t *testing.T) {
 	var whole int64
-	for _, lacks := range []int64{0, 1, 2} {
+	for _, lacks := range []int64{0, 1, 2, 3, 5} {
 		w := newWorld()
 		plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
 		r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Sent = max(whole-lacks, 0) }))
@@ -427,8 +427,11 @@ func TestADenialHasTheTimeOfTheClockAndIsAnsweredInFull(t *testing.T) {
 	r := start(t, newWorld(), nil, func(e *Egress) { e.Clock = stopped{} })
 	got := r.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
 	d := r.wantDenied(ReasonHost)
-	if !d.At.Equal(stopped{}.Now()) {
-		t.Errorf("it was denied at %s", d.At)
+	if !d.At.Equal(stopped{}.Now()) || d.Detail != "" {
+		t.Errorf("it was denied at %s, %q", d.At, d.Detail)
+	}
+	if got := oneLine(" a~\x7f\n\x1f\u00e9"); got != " a~????" {
+		t.Errorf("one line = %q", got)
 	}
 	if want := "HTTP/1.1 403 " + d.String()[:400] + "\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\r\n\r\n"+d.String()+"\n") {
 		t.Errorf("answer = %q, want %q and %q", got, want, d)

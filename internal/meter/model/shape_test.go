@@ -249,6 +249,8 @@ func TestThoughtsBesideTheOutputAreCountedOnce(t *testing.T) {
 	}{
 		"the total is the sum":                     {said{input: n(10), output: n(5)}, n(15), 0},
 		"the total is more":                        {said{input: n(10), output: n(5)}, n(18), 3},
+		"the total is one more":                    {said{input: n(10), output: n(5)}, n(16), 1},
+		"one thought more than the output":         {said{input: n(10), output: n(5), reasoning: n(6)}, n(15), 6},
 		"the total is less":                        {said{input: n(10), output: n(5)}, n(12), 0},
 		"there is no total":                        {said{input: n(10), output: n(5)}, loop.Count{}, 0},
 		"the total is none":                        {said{input: n(10), output: n(5)}, loop.Count{N: 18, Set: true, Bad: true}, 0},
@@ -409,6 +411,26 @@ func TestEveryNumberAndTextOfAnAnswerIsCounted(t *testing.T) {
 			if shape.whole(&got, fmt.Appendf(nil, answer, usage)); got.bad != bad || got.inSaid || got.outSaid {
 				t.Errorf("%s of %s is bad: %v, said: %v %v", usage, answer, got.bad, got.inSaid, got.outSaid)
 			}
+		}
+	}
+}
+
+func TestACountIsBelievedUpToItsBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked, in, wrote, out int64
+		want                  oddity
+	}{
+		"as few tokens of input as can be": {256_000, 1000, 0, 5, ""}, "one less": {256_000, 999, 0, 5, oddInput},
+		"as few tokens of output as can be": {9, 9, 32_000, 1000, ""}, "one less of them": {9, 9, 32_000, 999, oddOutput},
+		"a trifle of input": {256, 1, 0, 5, ""}, "a little more": {65_536, 255, 0, 5, oddInput}, "nothing of it": {1, 0, 0, 5, oddInput},
+		"a trifle of output": {9, 9, 256, 1, ""}, "a little more of it": {9, 9, 257, 7, oddOutput}, "as much as that": {9, 9, 257, 8, ""}, "no output": {9, 9, 1, 0, oddOutput},
+	} {
+		got := tally{text: c.wrote, ended: true}
+		count := func(n int64) loop.Count { return loop.Count{N: n, Set: true} }
+		got.take(said{input: count(c.in), output: count(c.out)})
+		u, odd := got.usage(&request{plain: c.asked, input: 90_000})
+		if odd != c.want || (odd == "") != (u.Source == loop.UsageMetered) {
+			t.Errorf("%s: %q of %+v, want %q", name, odd, u, c.want)
 		}
 	}
 }
