@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -117,7 +118,10 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 		}
 		late := have.approval
 		late.ID, late.Expires = "late"+of, time.Now().Add(-time.Hour)
-		_, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
+		recorded, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
+		if changed == nil && recorded[0].Seq != 1 {
+			changed = fmt.Errorf("the first change of run %s has number %d", run, recorded[0].Seq)
+		}
 		_, reserved := rt.Reserve(ctx, have.scopes, nil, loop.Amount{Tokens: 1})
 		return errors.Join(
 			changed, reserved, tx.SetBudget(ctx, have.budget), tx.SaveDefinition(ctx, lp, have.d),

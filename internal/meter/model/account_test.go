@@ -235,6 +235,19 @@ func TestMoneyIsACapOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestACallThatNeverFitsIsRefusedAtOnceThoughOthersHoldSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Account{Grant: loop.Amount{MicroUSD: 1_000_000}, Price: dollar}
+		if _, err := a.open(t.Context(), asking{model: "priced", input: 10, output: 10}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.open(t.Context(), asking{model: "priced", input: 100, output: 10})
+		if _, ok := errors.AsType[*loop.Fault](err); !ok || !strings.Contains(err.Error(), "$0.0000 of $1.0000 are used, and the next call costs about $1.0100") {
+			t.Errorf("a call of more than the grant = %v, want what it costs", err)
+		}
+	})
+}
+
 func TestWhatIsToBeKeptIsHeldAtItsHigherPrice(t *testing.T) {
 	rec := recordings["Anthropic Messages, whole"]
 	for mark, want := range map[string]func(loop.Usage) int64{

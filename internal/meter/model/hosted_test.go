@@ -367,6 +367,11 @@ func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 		}
 	}
 	wantTold(t, r, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut)
+	google := start(t, Gemini, seen.ServeHTTP)
+	if google.post(geminiPath1, `{"contents":[],"speed":"fast"}`); seen.body != `{"contents":[]}` {
+		t.Errorf("arrived: %s", seen.body)
+	}
+	wantTold(t, google, ReasonLeftOut)
 }
 
 func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
