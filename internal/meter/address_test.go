@@ -239,10 +239,11 @@ func TestANameIsLookedUpAsItIsAndTheNameServerIsNotSaid(t *testing.T) {
 			if _, err := io.ReadFull(theirs, message[2:]); err != nil {
 				return
 			}
-			name := ""
+			var labels []string
 			for at := 14; message[at] != 0; at += int(message[at]) + 1 {
-				name += string(message[at+1:][:message[at]]) + "."
+				labels = append(labels, string(message[at+1:][:message[at]]))
 			}
+			name := strings.Join(labels, ".") + "."
 			mu.Lock()
 			asked = append(asked, name)
 			mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -229,7 +229,7 @@ func TestTheEndOfATunnelIsSaidToAProxy(t *testing.T) {
 
 func TestTheCertificateOfAProxyIsChecked(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
 	u, err := url.Parse(s.URL)

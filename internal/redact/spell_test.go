@@ -36,11 +36,11 @@ func TestEachSpellingOfACharacterIsReplacedAndNoOther(t *testing.T) {
 				good = append(good, fmt.Sprintf(format, runes[0]))
 			}
 			for _, format := range []string{`\u%04x`, `\u%04X`} {
-				spelled := ""
+				var spelled strings.Builder
 				for _, half := range utf16.Encode(runes) {
-					spelled += fmt.Sprintf(format, half)
+					fmt.Fprintf(&spelled, format, half)
 				}
-				good = append(good, spelled)
+				good = append(good, spelled.String())
 			}
 			if bare := fmt.Sprintf(`\x%02x`, runes[0]); runes[0] < 0x100 {
 				good = append(good, bare) // as Python writes it

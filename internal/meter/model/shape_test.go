@@ -345,21 +345,25 @@ func TestEveryNumberAndTextOfAnAnswerIsCounted(t *testing.T) {
 		"Messages": {
 			messages.whole, `{"model":"m","content":[{"text":"1"},{"thinking":"12"},{"partial_json":"1234"},{"input":{}},{"input":{"a":2}}],"usage":{"input_tokens":1000,"output_tokens":100,` +
 				`"cache_read_input_tokens":20,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens_details":{"thinking_tokens":7},"server_tool_use":{"web_search_requests":4}}}`,
-			loop.Usage{Input: 1000, Output: 100, CacheRead: 20, CacheWrite: 30, CacheWrite1h: 5, Reasoning: 7, WebSearches: 4}, 1 + 2 + 4 + 7,
+			loop.Usage{Input: 1000, Output: 100, CacheRead: 20, CacheWrite: 30, CacheWrite1h: 5, Reasoning: 7, WebSearches: 4},
+			1 + 2 + 4 + 7,
 		},
 		"Messages, in two passes": {
 			messages.whole, `{"model":"m","usage":{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":1,"cache_creation_input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":1},"iterations":[` +
 				`{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_1h_input_tokens":5}},` +
 				`{"input_tokens":2000,"output_tokens":200,"cache_read_input_tokens":40,"cache_creation_input_tokens":60,"cache_creation":{"ephemeral_1h_input_tokens":10}}]}}`,
-			loop.Usage{Input: 3000, Output: 300, CacheRead: 60, CacheWrite: 90, CacheWrite1h: 15}, 0,
+			loop.Usage{Input: 3000, Output: 300, CacheRead: 60, CacheWrite: 90, CacheWrite1h: 15},
+			0,
 		},
 		"Messages, the start of a stream": {
 			func(t *tally, data []byte) { messages.event(t, data) }, `{"message":{"model":"m","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":20}},"delta":{"text":"1"},"content_block":{"text":"12"}}`,
-			loop.Usage{Input: 1000, Output: 100, CacheRead: 20}, 3,
+			loop.Usage{Input: 1000, Output: 100, CacheRead: 20},
+			3,
 		},
 		"Messages, the end of a stream": {
 			func(t *tally, data []byte) { messages.event(t, data) }, `{"message":{"model":"m"},"usage":{"input_tokens":1000,"output_tokens":100,"cache_creation_input_tokens":20}}`,
-			loop.Usage{Input: 1000, Output: 100, CacheWrite: 20}, 0,
+			loop.Usage{Input: 1000, Output: 100, CacheWrite: 20},
+			0,
 		},
 		"Chat": {
 			chat.whole, `{"model":"m","choices":[{"message":{"content":"1","reasoning_content":"12","reasoning":"1","refusal":"1234","tool_calls":[{"function":{"name":"12345678","arguments":"1234567890123456"}}],` +
@@ -375,7 +379,8 @@ func TestEveryNumberAndTextOfAnAnswerIsCounted(t *testing.T) {
 		"Gemini": {
 			generate.whole, `{"modelVersion":"m","candidates":[{"content":{"parts":[{"text":"1"},{"functionCall":{}},{"executableCode":"1234"}]},"groundingMetadata":{"webSearchQueries":["a","b"]}},` +
 				`{"content":{"parts":[{"text":"12345678"}]}}],"usageMetadata":{"promptTokenCount":1000,"cachedContentTokenCount":20,"candidatesTokenCount":93,"thoughtsTokenCount":7,"toolUsePromptTokenCount":40}}`,
-			loop.Usage{Input: 1020, Output: 100, CacheRead: 20, Reasoning: 7, WebSearches: 2}, 1 + 2 + 4 + 8,
+			loop.Usage{Input: 1020, Output: 100, CacheRead: 20, Reasoning: 7, WebSearches: 2},
+			1 + 2 + 4 + 8,
 		},
 	} {
 		var got tally
