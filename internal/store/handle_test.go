@@ -170,24 +170,3 @@ func TestAShortUpdateOfAHolderDoesNotWaitForALongOne(t *testing.T) {
 		}
 	})
 }
-
-func TestAViewIsOfOneMoment(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *store.Store) {
-		l := seed(t, s, "ci")
-		err := s.View(t.Context(), func(r *store.Reader) error {
-			before, err := r.Loop(t.Context(), l.ID)
-			if err != nil {
-				return err
-			}
-			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Pause(ctx, l.ID, true) })
-			after, err := r.Loop(t.Context(), l.ID)
-			if before.Paused || after.Paused {
-				t.Errorf("paused before: %v, and what happened since is seen: %v", before.Paused, after.Paused)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
-}

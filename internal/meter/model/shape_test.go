@@ -355,6 +355,9 @@ func TestEveryNumberAndTextOfAnAnswerIsCounted(t *testing.T) {
 			loop.Usage{Input: 3000, Output: 300, CacheRead: 60, CacheWrite: 90, CacheWrite1h: 15},
 			0,
 		},
+		"Messages, whose passes alone are counted": {
+			messages.whole, `{"model":"m","usage":{"iterations":[{"input_tokens":1000,"output_tokens":100}]}}`, loop.Usage{Input: 1000, Output: 100}, 0,
+		},
 		"Messages, the start of a stream": {
 			func(t *tally, data []byte) { messages.event(t, data) }, `{"message":{"model":"m","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":20}},"delta":{"text":"1"},"content_block":{"text":"12"}}`,
 			loop.Usage{Input: 1000, Output: 100, CacheRead: 20},
