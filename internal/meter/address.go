@@ -177,7 +177,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		// A sandbox need not know which name server this machine asks.
-		return nil, fmt.Errorf("look it up: %s", dns.Err)
+		err = fmt.Errorf("look it up: %s", dns.Err)
 	}
 	return addrs, err
 }

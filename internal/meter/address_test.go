@@ -1,10 +1,15 @@
 package meter
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,64 +17,72 @@ import (
 
 func TestEveryAddressHasAKind(t *testing.T) {
 	for text, want := range map[string]kind{
-		"93.184.216.34":               public,
-		"2606:2800:220:1::1":          public,
-		"::ffff:93.184.216.34":        public,
-		"64:ff9b::5db8:d822":          public, // 93.184.216.34
-		"127.0.0.1":                   loopback,
-		"127.255.0.9":                 loopback,
-		"::1":                         loopback,
-		"::ffff:127.0.0.1":            loopback,
-		"64:ff9b::7f00:1":             loopback,
-		"::127.0.0.1":                 reserved,
-		"0.0.0.0":                     unspecific,
-		"0.1.2.3":                     unspecific,
-		"::":                          unspecific,
-		"169.254.169.254":             metadata,
-		"::ffff:169.254.169.254":      metadata,
-		"64:ff9b::a9fe:a9fe":          metadata,
-		"fd00:ec2::254":               metadata,
-		"fd20:ce::254":                metadata,
-		"169.254.170.2":               metadata,
-		"100.100.100.200":             metadata,
-		"168.63.129.16":               metadata,
-		"192.0.0.192":                 metadata,
-		"169.254.1.1":                 linkLocal,
-		"fe80::1":                     linkLocal,
-		"fec0::1":                     linkLocal,
-		"224.0.0.1":                   multicast,
-		"ff02::1":                     multicast,
-		"255.255.255.255":             reserved,
-		"240.0.0.1":                   reserved,
-		"192.0.0.1":                   reserved,
-		"192.88.99.1":                 reserved,
-		"203.0.113.1":                 reserved,
-		"2001:db8::1":                 reserved,
-		"64:ff9b:1::a00:1":            reserved,
-		"100::1":                      reserved,
-		"5f00::1":                     reserved,
-		"4000::1":                     reserved,
-		"2001:10::1":                  reserved,
-		"10.0.0.1":                    private,
-		"172.16.0.1":                  private,
-		"172.31.255.255":              private,
-		"172.32.0.1":                  public,
-		"192.168.1.1":                 private,
-		"100.64.0.1":                  private,
-		"198.18.0.1":                  private,
-		"fd12::1":                     private,
-		"::ffff:10.0.0.1":             private,
-		"64:ff9b::a00:1":              private,
-		"2002:7f00:1::1":              tunnelled,
-		"2002:a00:1::1":               tunnelled,
-		"2001:0:4136:e378::1":         tunnelled,
-		"2606:2800::5efe:7f00:1":      tunnelled,
-		"2606:2800::200:5efe:a00:1":   tunnelled,
-		"fe80::1%eth0":                reserved,
-		"2606:2800::1%eth0":           reserved,
-		"2a00:1450:4001:80b::200e":    public,
-		"2001:4860:4860::8888":        public,
-		"2400:cb00:2048:1::6814:1234": public,
+		"93.184.216.34":                public,
+		"2606:2800:220:1::1":           public,
+		"::ffff:93.184.216.34":         public,
+		"64:ff9b::5db8:d822":           public, // 93.184.216.34
+		"2606:2800:1:1:100:5efe:a00:1": public,
+		"2606:2800:1:1:1:5efe:a00:1":   public,
+		"2606:2800:1:1:201:5efe:a00:1": public,
+		"2606:2800:1:1:300:5efe:a00:1": public,
+		"2606:2800:1:1:0:5eff:a00:1":   public,
+		"2606:2800:1:1:0:5dfe:a00:1":   public,
+		"2606:2800:1:1:0:5ffe:a00:1":   public,
+		"2606:2800:1:1:400:5efe:a00:1": public,
+		"127.0.0.1":                    loopback,
+		"127.255.0.9":                  loopback,
+		"::1":                          loopback,
+		"::ffff:127.0.0.1":             loopback,
+		"64:ff9b::7f00:1":              loopback,
+		"::127.0.0.1":                  reserved,
+		"0.0.0.0":                      unspecific,
+		"0.1.2.3":                      unspecific,
+		"::":                           unspecific,
+		"169.254.169.254":              metadata,
+		"::ffff:169.254.169.254":       metadata,
+		"64:ff9b::a9fe:a9fe":           metadata,
+		"fd00:ec2::254":                metadata,
+		"fd20:ce::254":                 metadata,
+		"169.254.170.2":                metadata,
+		"100.100.100.200":              metadata,
+		"168.63.129.16":                metadata,
+		"192.0.0.192":                  metadata,
+		"169.254.1.1":                  linkLocal,
+		"fe80::1":                      linkLocal,
+		"fec0::1":                      linkLocal,
+		"224.0.0.1":                    multicast,
+		"ff02::1":                      multicast,
+		"255.255.255.255":              reserved,
+		"240.0.0.1":                    reserved,
+		"192.0.0.1":                    reserved,
+		"192.88.99.1":                  reserved,
+		"203.0.113.1":                  reserved,
+		"2001:db8::1":                  reserved,
+		"64:ff9b:1::a00:1":             reserved,
+		"100::1":                       reserved,
+		"5f00::1":                      reserved,
+		"4000::1":                      reserved,
+		"2001:10::1":                   reserved,
+		"10.0.0.1":                     private,
+		"172.16.0.1":                   private,
+		"172.31.255.255":               private,
+		"172.32.0.1":                   public,
+		"192.168.1.1":                  private,
+		"100.64.0.1":                   private,
+		"198.18.0.1":                   private,
+		"fd12::1":                      private,
+		"::ffff:10.0.0.1":              private,
+		"64:ff9b::a00:1":               private,
+		"2002:7f00:1::1":               tunnelled,
+		"2002:a00:1::1":                tunnelled,
+		"2001:0:4136:e378::1":          tunnelled,
+		"2606:2800::5efe:7f00:1":       tunnelled,
+		"2606:2800::200:5efe:a00:1":    tunnelled,
+		"fe80::1%eth0":                 reserved,
+		"2606:2800::1%eth0":            reserved,
+		"2a00:1450:4001:80b::200e":     public,
+		"2001:4860:4860::8888":         public,
+		"2400:cb00:2048:1::6814:1234":  public,
 	} {
 		t.Run(text, func(t *testing.T) {
 			if got := kindOf(netip.MustParseAddr(text)); got != want {
@@ -206,5 +219,60 @@ func TestAddressesOfInterfacesAreThoseOfThisMachine(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("own = %v, without loopback", own)
+	}
+}
+
+// A name server that knows no name answers as it was asked, with an error.
+func TestANameIsLookedUpAsItIsAndTheNameServerIsNotSaid(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	defer func(before *net.Resolver) { net.DefaultResolver = before }(net.DefaultResolver)
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			message := make([]byte, 2)
+			if _, err := io.ReadFull(theirs, message); err != nil {
+				return
+			}
+			message = append(message, make([]byte, binary.BigEndian.Uint16(message))...)
+			if _, err := io.ReadFull(theirs, message[2:]); err != nil {
+				return
+			}
+			var labels []string
+			for at := 14; message[at] != 0; at += int(message[at]) + 1 {
+				labels = append(labels, string(message[at+1:][:message[at]]))
+			}
+			name := strings.Join(labels, ".") + "."
+			mu.Lock()
+			asked = append(asked, name)
+			mu.Unlock()
+			message[4], message[5] = 0x81, 0x83 // an answer: no such name
+			if name == "known.test." {
+				message[5] = 0x80
+				if at := 14 + len(name) + 2; message[at] == 1 { // an address of IPv4: the record is for the name that was asked
+					binary.BigEndian.PutUint16(message[8:], 1)
+					record := []byte{0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 93, 184, 216, 34}
+					message = append(message[:at+3:at+3], record...)
+					binary.BigEndian.PutUint16(message[10:], 0) // nothing is additional
+					binary.BigEndian.PutUint16(message[12:], 0)
+					binary.BigEndian.PutUint16(message, uint16(len(message)-2))
+				}
+			}
+			_, _ = theirs.Write(message)
+		}()
+		return ours, nil
+	}}
+	w := newWorld()
+	plainServer(t, w, hello)
+	r := start(t, w, []string{"allowed.test", "known.test"}, func(e *Egress) { e.Resolve = nil })
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "allowed.test:80: look it up: no such host\n") {
+		t.Errorf("answer = %q", got)
+	}
+	if len(asked) == 0 || slices.ContainsFunc(asked, func(name string) bool { return name != "allowed.test." }) {
+		t.Errorf("asked for %q, want the name alone", asked)
+	}
+	if got := r.say("GET http://known.test/ HTTP/1.1\r\nHost: known.test\r\n\r\n"); !strings.Contains(got, "hello") {
+		t.Errorf("answer = %q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -338,4 +339,22 @@ func TestAPointBeforeTheDialCanFail(t *testing.T) {
 	if _, ok := errors.AsType[*unreachableError](err); !ok || !errors.Is(err, syscall.EIO) || len(w.dialled) > 0 {
 		t.Errorf("open = %v, dialled %v", err, w.dialled)
 	}
+}
+
+type brokenListener struct{ net.Listener }
+
+func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no more of it") }
+func (brokenListener) Addr() net.Addr            { return &net.TCPAddr{Port: 7} }
+func (brokenListener) Close() error              { return nil }
+
+func TestServeGivesUpAListenerThatStaysBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		if err := new(Egress).Serve(t.Context(), brokenListener{}); err == nil || err.Error() != "accept on :7: no more of it" {
+			t.Errorf("Serve = %v, want the error of its listener", err)
+		}
+		if took := time.Since(begin); took != 2047*acceptPause {
+			t.Errorf("it was tried for %s, want pauses that double", took)
+		}
+	})
 }

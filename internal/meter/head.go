@@ -105,12 +105,9 @@ func startOf(line string) (head, error) {
 }
 
 func fieldOf(line string) (field, error) {
-	if line[0] == ' ' || line[0] == '\t' {
-		return field{}, malformed("a header field goes on in the next line")
-	}
 	name, value, ok := strings.Cut(line, ":")
 	if !ok || !isToken(name) {
-		return field{}, malformed("a header field has no name, or a space behind it")
+		return field{}, malformed("a header field has no name, or a space beside it")
 	}
 	value = strings.Trim(value, " \t")
 	for _, c := range []byte(value) {

@@ -110,6 +110,17 @@ func TestFieldsForTheProxyGoNoFurther(t *testing.T) {
 }
 
 func TestATargetNamesOneHost(t *testing.T) {
+	for first, want := range map[string]string{
+		"GET http://a.test HTTP/1.1": "/", "GET http://a.test?x=/y HTTP/1.1": "/?x=/y", "GET http://a.test/x?y HTTP/1.1": "/x?y", "CONNECT a.test:443 HTTP/1.1": "",
+	} {
+		h, err := parse(first + "\r\nHost: a.test\r\n\r\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := targetOf(&h); err != nil || got.path != want || got.name != "a.test" {
+			t.Errorf("%s asks %s for %q, %v, want %q", first, got.name, got.path, err, want)
+		}
+	}
 	for name, c := range map[string]struct{ first, host, want string }{
 		"another Host":                {"GET http://a.test/ HTTP/1.1", "b.test", "bad_request"},
 		"another port in Host":        {"GET http://a.test/ HTTP/1.1", "a.test:8080", "bad_request"},

@@ -124,9 +124,9 @@ func onlyName(data cursor) (string, error) {
 	if !ok || len(data) != 0 {
 		return "", errHello
 	}
-	kind, ok := names.number(1)
-	name, got := names.vector(2)
-	if !ok || !got || kind != 0 || len(names) != 0 || len(name) == 0 {
+	kind, _ := names.number(1)
+	name, _ := names.vector(2) // nothing, if it is cut
+	if kind != 0 || len(names) != 0 || len(name) == 0 {
 		return "", errHello
 	}
 	return string(name), nil

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -59,9 +60,13 @@ type badEntry struct {
 }
 
 func parseHost(entry string) (Host, *badEntry) {
-	if _, rest, ok := strings.Cut(entry, "://"); ok || strings.Contains(entry, "/") {
+	if strings.Contains(entry, "/") {
+		_, rest, found := strings.Cut(entry, "://")
+		if !found {
+			rest = entry
+		}
 		host, _, _ := strings.Cut(rest, "/")
-		return Host{}, &badEntry{errors.New("it is a URL"), "write the host alone: " + orExample(host)}
+		return Host{}, &badEntry{errors.New("it is a URL"), "write the host alone: " + cmp.Or(host, "registry.npmjs.org")}
 	}
 	if addr, err := netip.ParseAddr(entry); err == nil && addr.Is6() {
 		entry = "[" + entry + "]"
@@ -103,13 +108,6 @@ func fixOf(name string) string {
 		return "a star stands only at the beginning, before a dot: *.example.org"
 	}
 	return "write a name or an address, with a port if it is not 443 and 80: registry.npmjs.org, *.example.org, git.example.org:8443"
-}
-
-func orExample(host string) string {
-	if host == "" {
-		return "registry.npmjs.org"
-	}
-	return host
 }
 
 // find returns the entries for a place, or the reason why there are none.

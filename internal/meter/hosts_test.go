@@ -47,8 +47,9 @@ func TestABadEntryIsRefusedWithItsFix(t *testing.T) {
 	for name, c := range map[string]struct{ entry, why, fix string }{
 		"empty":                     {"", "empty part", "registry.npmjs.org"},
 		"a port without a host":     {":8443", "empty part", "write a name"},
-		"a URL":                     {"https://example.org/x", "URL", "example.org"},
-		"a path":                    {"example.org/x", "URL", "the host alone"},
+		"a URL":                     {"https://example.org/x", "URL", "the host alone: example.org"},
+		"a path":                    {"example.org/x", "URL", "the host alone: example.org"},
+		"a path alone":              {"/x", "URL", "the host alone: registry.npmjs.org"},
 		"not ASCII":                 {"bücher.example", "xn--", "write a name"},
 		"a star inside":             {"a.*.example.org", "character", "only at the beginning"},
 		"a star alone":              {"*", "character", "only at the beginning"},
@@ -162,6 +163,10 @@ func TestCallsAreMatchedOnPathsThatAllServersReadAlike(t *testing.T) {
 				t.Errorf("allowCall(%s %s) = %t, want %t", c.method, c.path, got, c.want)
 			}
 		})
+	}
+	anywhere := Hosts{{Name: "a.test", Calls: []Call{{Method: "GET"}}}}
+	if !anywhere.allowCall("GET", "/../x") || anywhere.allowCall("POST", "/x") {
+		t.Error("a call without a path limits it, or not its method")
 	}
 	if !(Hosts{{Name: "a.test"}}).allowCall("POST", "/../x") {
 		t.Error("a host without calls limits them")

@@ -69,6 +69,26 @@ func TestNoMoreIsSentThanMayLeave(t *testing.T) {
 	}
 }
 
+// The end of the last chunk counts as well: without it the host waits.
+func TestAllOfAChunkedRequestCounts(t *testing.T) {
+	var whole int64
+	for _, lacks := range []int64{0, 1, 2, 3, 5} {
+		w := newWorld()
+		plainServer(t, w, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
+		r := start(t, w, []string{"allowed.test"}, limited(func(l *Limits) { l.Sent = max(whole-lacks, 0) }))
+		got := r.say("POST http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+		if lacks == 0 {
+			whole, _ = r.Traffic()
+			if !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+				t.Fatalf("answer = %q", got)
+			}
+			continue
+		}
+		r.wantDenied(ReasonSent)
+		wantStatus(t, got, "403", ReasonSent)
+	}
+}
+
 func TestNoMoreComesBackThanMay(t *testing.T) {
 	for name, limits := range map[string]func(*Limits){
 		"to one connection": func(l *Limits) { l.Received = 10_000 },
@@ -395,6 +415,26 @@ func TestDenialsAreToldUpToALimitAndAnsweredBeyond(t *testing.T) {
 	}
 	if got := len(r.denied()); got != 2 {
 		t.Errorf("told %d times, want 2", got)
+	}
+}
+
+type stopped struct{}
+
+func (stopped) Now() time.Time { return time.Unix(1_800_000_000, 0) }
+
+func TestADenialHasTheTimeOfTheClockAndIsAnsweredInFull(t *testing.T) {
+	host := strings.Repeat(strings.Repeat("x", 49)+".", 5) + "x"
+	r := start(t, newWorld(), nil, func(e *Egress) { e.Clock = stopped{} })
+	got := r.say("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
+	d := r.wantDenied(ReasonHost)
+	if !d.At.Equal(stopped{}.Now()) || d.Detail != "" {
+		t.Errorf("it was denied at %s, %q", d.At, d.Detail)
+	}
+	if got := oneLine(" a~\x7f\n\x1f\u00e9"); got != " a~????" {
+		t.Errorf("one line = %q", got)
+	}
+	if want := "HTTP/1.1 403 " + d.String()[:400] + "\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\r\n\r\n"+d.String()+"\n") {
+		t.Errorf("answer = %q, want %q and %q", got, want, d)
 	}
 }
 

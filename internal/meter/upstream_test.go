@@ -2,11 +2,14 @@ package meter
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -165,6 +168,76 @@ func TestAProxyThatCannotBeReadIsNamedWithoutItsPassword(t *testing.T) {
 func TestAProxyOfAnUnknownKindIsRefused(t *testing.T) {
 	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = by(&url.URL{Scheme: "socks5", Host: "127.0.0.1:1"}) })
 	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "write http or https") {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestAProxyIsReachedAtThePortOfItsScheme(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for proxy, want := range map[string]string{
+		"http://127.0.0.1": "127.0.0.1:80", "https://127.0.0.1": "127.0.0.1:443", "http://127.0.0.1:3128": "127.0.0.1:3128", "https://[::1]:3129": "[::1]:3129",
+	} {
+		u, err := url.Parse(proxy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := (&Egress{}).dial(ctx, netip.MustParseAddrPort("93.184.216.34:81")); err == nil || !strings.Contains(err.Error(), "93.184.216.34:81:") {
+			t.Errorf("without a proxy: %v, %v", conn, err)
+		}
+		if conn, err := dialProxy(ctx, u); err == nil || !strings.Contains(err.Error(), want+":") {
+			t.Errorf("%s: %v, %v, want %s", proxy, conn, err, want)
+		}
+	}
+}
+
+func TestAProxyThatCannotBeAskedIsAnError(t *testing.T) {
+	ours, theirs := net.Pipe()
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := ask(ours, &url.URL{}, place{name: "allowed.test", port: 80}, 1000); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("ask = %v, %v, want that the connection is closed", conn, err)
+	}
+}
+
+// What a tunnel by a proxy has said in full is over for the host, too.
+func TestTheEndOfATunnelIsSaidToAProxy(t *testing.T) {
+	l := listen(t)
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	if err := (&counted{Conn: &buffered{Conn: ours, in: bufio.NewReader(ours)}}).CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if got := all(t, theirs); got != "" {
+		t.Errorf("the proxy read %q", got)
+	}
+	pipe, _ := net.Pipe()
+	if err := closeWrite(pipe); err != nil {
+		t.Errorf("what cannot say its end alone: %v", err)
+	}
+}
+
+func TestTheCertificateOfAProxyIsChecked(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	defer s.Close()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, newWorld(), []string{"allowed.test"}, func(e *Egress) { e.Upstream = by(u) })
+	if got := r.say(get); !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, "certificate") {
 		t.Errorf("answer = %q", got)
 	}
 }

@@ -141,6 +141,16 @@ func TestALineIsFoundInTheEndOfALongLog(t *testing.T) {
 	if got := held(t, root)[logPath]; got != long+"line 1\n" {
 		t.Errorf("the log ends with %q", got[len(long):])
 	}
+	for behind, want := range map[int]string{tailSize - len("line 1\n"): "", tailSize + 1 - len("line 1\n"): "line 1\n"} {
+		text := "line 1\n" + strings.Repeat("x", behind-1) + "\n"
+		root := folder(t, map[string]string{logPath: text})
+		if err := applied(t, root, appends("line 1")); err != nil {
+			t.Fatal(err)
+		}
+		if got := held(t, root)[logPath]; got != text+want {
+			t.Errorf("behind %d bytes, the log ends with %q, want %q more", behind, got[len(text):], want)
+		}
+	}
 }
 
 func TestTwoProcessesThatAppendLoseNothing(t *testing.T) {
@@ -222,8 +232,11 @@ func TestAFileIsReadAsItIsOrNotAtAll(t *testing.T) {
 			}
 		})
 	}
+	if got, err := (Memory{Root: root}).Read("file/STATE.md"); !errors.Is(err, syscall.ENOTDIR) || got != (File{}) {
+		t.Errorf("below a file: Read = %+v, %v; want that it is no folder", got, err)
+	}
 	for name, path := range map[string]string{
-		"below a file": "file/STATE.md", "a folder": ".loops", "outside": "../x", "far outside": "/etc/hostname", "out and in": ".loops/../../x",
+		"a folder": ".loops", "outside": "../x", "far outside": "/etc/hostname", "out and in": ".loops/../../x",
 	} {
 		if got, err := (Memory{Root: root}).Read(path); err == nil || got != (File{}) {
 			t.Errorf("%s: Read = %+v, %v; want an error", name, got, err)
@@ -310,6 +323,27 @@ func TestWhatIsGoneNeedsNotBePutAside(t *testing.T) {
 		t.Error(err)
 	}
 	want(t, root, map[string]string{"a": "b"})
+}
+
+func TestAFolderThatIsALinkToNothingTakesNoFile(t *testing.T) {
+	for _, ch := range []loop.Change{edits("", "two\n"), appends("line 1")} {
+		root := folder(t, map[string]string{".loops/a": "b"})
+		if err := os.Symlink("nothing", filepath.Join(root, ".loops/l")); err != nil {
+			t.Fatal(err)
+		}
+		if err := applied(t, root, ch); err == nil || !strings.Contains(err.Error(), "write "+ch.Path) {
+			t.Errorf("applied = %v, want an error that names %s", err, ch.Path)
+		}
+		want(t, root, map[string]string{".loops/a": "b", ".loops/l": "→ nothing"})
+	}
+}
+
+func TestAFileIsPutAsideWhateverItHolds(t *testing.T) {
+	root := folder(t, map[string]string{statePath: "anything"})
+	if err := applied(t, root, loop.Change{Kind: loop.ChangeAside, Path: statePath, Content: "aside"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, root, map[string]string{".loops/l/aside": "anything"})
 }
 
 func TestWhatIsNoFileCanBePutAside(t *testing.T) {

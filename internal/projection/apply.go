@@ -174,9 +174,9 @@ func appendTo(file *os.File, ch loop.Change) error {
 	switch {
 	case strings.Contains("\n"+string(tail), "\n"+ch.Content+"\n"):
 		return nil
-	case last != "" && strings.HasPrefix(ch.Content, last):
+	case strings.HasPrefix(ch.Content, last):
 		line = line[len(last):]
-	case last != "":
+	default:
 		line = "\n" + line
 	}
 	_, err = file.WriteString(line)

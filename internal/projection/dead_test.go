@@ -3,6 +3,8 @@
 package projection
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/fault"
@@ -128,6 +130,9 @@ func TestOnlyARunThatHasEndedIsNotedAsWritten(t *testing.T) {
 		if got := noted(); got != step.want {
 			t.Errorf("after step %d the note says %q, want %q", i, got, step.want)
 		}
+	}
+	if text, err := os.ReadFile(filepath.Join(m.Home, "written", "lp_1")); err != nil || string(text) != "run_1" {
+		t.Errorf("the note holds %q, %v", text, err)
 	}
 	// What the run itself records after its note is written all the same.
 	more := []loop.PendingChange{{RunID: "run_1", Seq: 3, Change: appends("line 3")}}

@@ -199,7 +199,7 @@ func wantFailure(t *testing.T, err error, path string, errno syscall.Errno, fix 
 		t.Fatalf("error = %v, want %v that names %s", err, errno, path)
 	}
 	f, ok := errors.AsType[*loop.Fault](err)
-	if ok != (fix != "") || ok && (!strings.Contains(f.Fix, fix) || f.Exit == 0) {
+	if ok != (fix != "") || ok && (!strings.Contains(f.Fix, fix) || f.Exit == 0 || f.What != "write") {
 		t.Errorf("error = %#v, want the fix %q", f, fix)
 	}
 }
@@ -271,7 +271,7 @@ func TestAFileThatCannotTakeItsPlaceIsAnErrorAndLeavesNothingBehind(t *testing.T
 	for name, c := range map[string]struct {
 		there  map[string]string
 		change loop.Change
-		during func(root string) error // while the new content is written
+		during func(root string) error // while the new content, or the new folder, is written
 		errno  syscall.Errno
 		left   map[string]string
 	}{
@@ -284,22 +284,80 @@ func TestAFileThatCannotTakeItsPlaceIsAnErrorAndLeavesNothingBehind(t *testing.T
 			nil, edits("", "two\n"), func(root string) error { return os.Mkdir(filepath.Join(root, statePath), 0o755) }, syscall.EEXIST,
 			map[string]string{},
 		},
+		"somebody removes its new folder meanwhile": {
+			nil, edits("", "two\n"), func(root string) error { return os.RemoveAll(filepath.Join(root, ".loops")) }, syscall.ENOENT, map[string]string{},
+		},
+		"somebody removes the new folder of a log meanwhile": {
+			nil, appends("line 1"), func(root string) error { return os.RemoveAll(filepath.Join(root, ".loops")) }, syscall.ENOENT, map[string]string{},
+		},
 		"the name to put it aside is too long": {map[string]string{statePath: "one\n"}, aside, nil, syscall.ENAMETOOLONG, map[string]string{statePath: "one\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := folder(t, c.there)
 			stop := durable.Watch(func(f *os.File) error {
-				if c.during != nil && strings.HasSuffix(f.Name(), ".pawl-tmp") {
+				if c.during != nil && (strings.HasSuffix(f.Name(), ".pawl-tmp") || c.there == nil && filepath.Clean(f.Name()) == root) {
 					return c.during(root)
 				}
 				return nil
 			})
 			defer stop()
-			if err := applied(t, root, c.change); !errors.Is(err, c.errno) || !strings.Contains(err.Error(), "write "+statePath) {
+			if err := applied(t, root, c.change); !errors.Is(err, c.errno) || !strings.Contains(err.Error(), "write "+c.change.Path) {
 				t.Errorf("applied = %v, want %v that names the file", err, c.errno)
 			}
 			want(t, root, c.left)
 		})
+	}
+}
+
+// Whoever shares the workspace may have another group, and umask says what it may.
+func TestFilesAreMadeForTheirOwnerAlone(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	root := t.TempDir()
+	if err := applied(t, root, edits("", "two\n"), loop.Change{Kind: loop.ChangeAppend, Path: "logs/run-log.md", Content: "line 1"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{statePath: 0o644, ".loops": 0o755, ".loops/l": 0o755, "logs": 0o755, "logs/run-log.md": 0o644} {
+		info, err := os.Stat(filepath.Join(root, name))
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %o", name, info, err, want)
+		}
+	}
+}
+
+func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	opened := func(flags int) *os.File {
+		f, err := os.OpenFile(name, flags|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	if err := os.WriteFile(name, []byte("line 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed := opened(os.O_RDWR)
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	read := func(f *os.File) error { _, err := bounded(f, nil, MaxFile); return err }
+	for what, c := range map[string]struct {
+		err  error
+		want error
+	}{
+		"a log that is closed":     {appendTo(closed, appends("line 1")), os.ErrClosed},
+		"a log that is only read":  {appendTo(opened(os.O_RDONLY), appends("line 1")), syscall.EBADF},
+		"a log that is not read":   {appendTo(opened(os.O_WRONLY), appends("line 1")), syscall.EBADF},
+		"a file that is closed":    {read(closed), os.ErrClosed},
+		"a file that is not read":  {read(opened(os.O_WRONLY)), syscall.EBADF},
+		"a lock that is closed":    {lock(closed), syscall.EBADF},
+		"a note that is closed":    {(&written{file: closed}).wrote("run_1"), os.ErrClosed},
+		"a note that is only read": {(&written{file: opened(os.O_RDONLY)}).wrote("run_1"), syscall.EINVAL},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", what, c.err, c.want)
+		}
 	}
 }
 

@@ -160,6 +160,9 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 			edit(base, "- one", "- [P2] one"), edit(base, "- two", "- too"), edit(base, "- one", "- [P2] one", "- two", "- too"),
 		},
 		"a file that a person emptied": {edit(base, "- one", "- [P2] one"), "", ""},
+		"the same line, and one beside a blank line that goes": {
+			edit(base, "- one", "- [P2] one", "\n## Watch", "## Watch"), edit(base, "- one", "- one, urgent"), edit(base, "- one", "- one, urgent", "\n## Watch", "## Watch"),
+		},
 		"other line ends": {
 			edit(base, "_Updated: 1_", "_Updated: 2_"), strings.ReplaceAll(base, "\n", "\r\n"), strings.ReplaceAll(base, "\n", "\r\n"),
 		},
@@ -170,6 +173,15 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Lines that stand twice can be taken for one another: without a second look the
+// line that ours added would be added to what was made from ours.
+func TestWhatWasMadeFromOursIsNotMergedAgain(t *testing.T) {
+	const base, ours, theirs = "f\nf\ne\na\n", "c\nf\nf\n", "f\n"
+	if got, _ := merge(base, ours, theirs); got != theirs {
+		t.Errorf("merged = %q, want %q", got, theirs)
 	}
 }
 

@@ -45,8 +45,7 @@ func (m Memory) Read(name string) (File, error) {
 		return File{}, err
 	}
 	defer func() { _ = root.Close() }()
-	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openFlags, 0)
-	return bounded(file, err, MaxFile)
+	return readRoot(root, filepath.FromSlash(name))
 }
 
 // ReadFile reads a file outside of any workspace, if it has at most limit bytes.

@@ -43,19 +43,12 @@ func (m Memory) lock(ctx context.Context) (*written, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &written{file: f}
-	text, err := io.ReadAll(io.LimitReader(f, 256))
-	if w.run = string(text); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return w, nil
+	text, _ := io.ReadAll(io.LimitReader(f, 256)) // What cannot be read names no run.
+	return &written{file: f, run: string(text)}, nil
 }
 
 // wrote notes that all changes of the run so far are written.
 func (w *written) wrote(runID string) error {
-	if w.run == runID {
-		return nil
-	}
 	err := w.file.Truncate(0)
 	if err == nil {
 		_, err = w.file.WriteAt([]byte(runID), 0)

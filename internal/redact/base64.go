@@ -25,7 +25,7 @@ func (s *speller) base64(value string, skip int) []needle {
 	for at := 8 * skip / 6 * 6; at < 8*(skip+len(value)); at += 6 {
 		digits = append(digits, s.digit(sixAt(value, skip, at)))
 	}
-	wrap := s.cell("line end", lineEnds)
+	wrap := s.cell(lineEnds)
 	var out []needle
 	for from := 0; from < together && (from == 0 || len(digits)-from >= 2*together); from++ {
 		n := slices.Clone(digits[from : from+together])
@@ -33,7 +33,7 @@ func (s *speller) base64(value string, skip int) []needle {
 			n = append(n, wrap, d)
 		}
 		for range (3 - (skip+len(value))%3) % 3 {
-			n = append(n, wrap, s.cell("padding", padding))
+			n = append(n, wrap, s.cell(padding))
 		}
 		out = append(out, n)
 	}

@@ -15,7 +15,6 @@ func of(spec string) class {
 				c[b] = true
 			}
 			i += 2
-			continue
 		}
 		c[spec[i]] = true
 	}

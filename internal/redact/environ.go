@@ -39,7 +39,7 @@ var (
 	}
 	secretParts = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "AUTHTOKEN", "ACCESSKEY", "PRIVATEKEY"}
 	plainWords  = []string{
-		"PUBLIC", "PUB", "FILE", "FILES", "PATH", "DIR", "SOCK", "SOCKET", "NAME", "TYPE", "USER", "USERNAME",
+		"FILE", "FILES", "PATH", "DIR", "SOCK", "SOCKET", "NAME", "TYPE", "USER", "USERNAME",
 		"HOST", "PORT", "REGION", "TTL", "LENGTH", "LIMIT", "COUNT", "MODE", "METHOD", "ALGORITHM", "ENABLED",
 	}
 )
@@ -95,15 +95,12 @@ func passwords(value string) []string {
 // where net/url is not: programs take passwords with a bare %, # or slash.
 func userinfo(value string) (string, bool) {
 	_, rest, _ := strings.Cut(value, "://")
-	at := strings.LastIndexByte(rest, '@')
-	if at < 0 {
-		return "", false
-	}
-	_, password, _ := strings.Cut(rest[:at], ":")
+	user := rest[:max(strings.LastIndexByte(rest, '@'), 0)]
+	_, password, _ := strings.Cut(user, ":")
 	if before, _, path := strings.Cut(password, "/"); path && all(before, &digits) {
 		return "", false // host:port/path@version
 	}
-	if _, _, path := strings.Cut(rest[:at-len(password)], "/"); path {
+	if strings.Contains(strings.TrimSuffix(user, password), "/") {
 		return "", false
 	}
 	return password, password != ""

@@ -64,6 +64,7 @@ func TestPasswordsInsideOfValuesAreTaken(t *testing.T) {
 		"user@example.com":                                 nil,
 		"nopassword=1":                                     nil,
 		"password=":                                        nil,
+		"password= user=app":                               nil,
 	} {
 		var wanted []Secret
 		for _, w := range want {

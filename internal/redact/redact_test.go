@@ -247,6 +247,7 @@ func TestWhatCouldBeTheEdgeOfAMarkIsCutFromAValue(t *testing.T) {
 		"ME]hunter22[red": "ME][redacted:NAME][red",
 		"key]hunter22":    "key][redacted:NAME]", // the end of [redacted:openai-key]
 		"[hunter22]":      "[redacted:NAME]",
+		"]hunt3r[":        "][redacted:NAME][",
 		"]abc12[":         "[redacted:NAME]", // too little would be left
 	} {
 		if got := New(Secret{"NAME", value}).String(value); got != want {
@@ -261,6 +262,16 @@ func TestALongValueIsFoundLineByLine(t *testing.T) {
 	in := "  12\tMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\n  13\tZ2fG7h8J9kLmNoPqRsTuVwXyZ0123456789abcdef\n"
 	if got, want := r.String(in), "  12\t[redacted:PEM]\n  13\t[redacted:PEM]\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	for line, want := range map[string]string{
+		"0123456789abcdefghijklmnopqrstuv": "[redacted:LINES]",
+		"0123456789abcdefghijklmnopqrstu":  "0123456789abcdefghijklmnopqrstu",
+		"01234567890123456789012345678901": "[redacted:LINES]",
+		"01234567801234567801234567801234": "01234567801234567801234567801234",
+	} {
+		if got := New(Secret{"LINES", "hunter2\n" + line + "\nhunter3"}).String(line); got != want {
+			t.Errorf("the line %q became %q, want %q", line, got, want)
+		}
 	}
 	const sentence = "these are words of a sentence, and no line of a key"
 	if got := New(Secret{"TEXT", "hunter2\n" + sentence + "\nhunter3"}).String(sentence); got != sentence {
@@ -345,6 +356,7 @@ func TestANameNeverGivesAValueAway(t *testing.T) {
 		"the first of two names":       {[]Secret{{"FIRST", "hunter22"}, {"SECOND", " hunter22\n"}}, "[redacted:FIRST]"},
 		"a name without end":           {[]Secret{{strings.Repeat("N", 1000), "hunter22"}}, "[redacted:" + strings.Repeat("N", 64) + "]"},
 		"a name with an end of line":   {[]Secret{{"A\n]B", "hunter22"}}, "[redacted:A__B]"},
+		"a name of many signs":         {[]Secret{{"a.b-c_d9/e:f@Z", "hunter22"}}, "[redacted:a.b-c_d9_e_f_Z]"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

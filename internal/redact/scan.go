@@ -116,9 +116,7 @@ func (s *scanner) apply(one *rule) (more bool) {
 // settle passes on all text before at, except what is replaced. Spans that
 // touch the same bytes become one, under the name of the first.
 func (s *scanner) settle() {
-	if len(s.spans) > 1 {
-		slices.SortFunc(s.spans, first)
-	}
+	slices.SortFunc(s.spans, first)
 	done := 0
 	for _, f := range s.spans {
 		if f.start >= s.at {
@@ -137,10 +135,9 @@ func (s *scanner) settle() {
 }
 
 func (s *scanner) pass(end int) {
-	if end > s.sent {
-		s.sink.plain(s.buf[s.sent:end])
-		s.sent = end
-	}
+	end = max(end, s.sent)
+	s.sink.plain(s.buf[s.sent:end])
+	s.sent = end
 }
 
 func first(a, b span) int {
@@ -194,10 +191,7 @@ func escape(text []byte) bool {
 
 // forget drops the bytes that nothing looks at any more.
 func (s *scanner) forget() {
-	drop := s.at - lookback
-	if drop <= 0 {
-		return
-	}
+	drop := max(s.at-lookback, 0)
 	s.buf = s.buf[:copy(s.buf, s.buf[drop:])]
 	s.at -= drop
 	s.sent -= drop

@@ -75,14 +75,16 @@ func TestAPrivateKeyIsReplacedLineByLine(t *testing.T) {
 	const mark = "[redacted:private-key]"
 	lines := strings.Count(pemBody, "\n")
 	layouts := map[string]func(string) string{
-		"in a file":        func(s string) string { return s },
-		"in a quoted text": func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) },
-		"in quotes twice":  func(s string) string { return strings.ReplaceAll(s, "\n", `\\n`) },
-		"in one line":      func(s string) string { return strings.ReplaceAll(s, "\n", " ") },
-		"for Windows":      func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-		"in a removal":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n-") },
-		"in a listing":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n    12→") },
-		"in Go source":     func(s string) string { return strings.ReplaceAll(s, "\n", "\\n\" +\n\t\"") },
+		"in a file":           func(s string) string { return s },
+		"in a quoted text":    func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) },
+		"in quotes twice":     func(s string) string { return strings.ReplaceAll(s, "\n", `\\n`) },
+		"in quotes, Windows":  func(s string) string { return strings.ReplaceAll(s, "\n", `\r\n`) },
+		"in quotes, indented": func(s string) string { return strings.ReplaceAll(s, "\n", `\n\t`) },
+		"in one line":         func(s string) string { return strings.ReplaceAll(s, "\n", " ") },
+		"for Windows":         func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+		"in a removal":        func(s string) string { return strings.ReplaceAll(s, "\n", "\n-") },
+		"in a listing":        func(s string) string { return strings.ReplaceAll(s, "\n", "\n    12→") },
+		"in Go source":        func(s string) string { return strings.ReplaceAll(s, "\n", "\\n\" +\n\t\"") },
 		"in records": func(s string) string {
 			return strings.ReplaceAll(s, "\n", "\"}\n"+`{"type":"stdout","text":"`)
 		},

@@ -139,9 +139,7 @@ func awsSecretNear(v *view, at int) []span {
 		if found := awsSecretAt(v, at, end); found != nil {
 			return found
 		}
-		if at = end; v.short {
-			break
-		}
+		at = end
 	}
 	return nil
 }
@@ -153,9 +151,6 @@ func awsNamedSecret(v *view) []span {
 		if v.fold(0, name) {
 			at = len(name)
 		}
-	}
-	if at == 0 {
-		return nil
 	}
 	start := v.run(at, 12, &between)
 	if start == at {

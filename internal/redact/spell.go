@@ -24,9 +24,9 @@ func (s *speller) needles(value string) []needle {
 	return out
 }
 
-// cell returns the cell with these spellings.
-func (s *speller) cell(key string, spellings []string) *node {
-	return s.make(key, func() []string { return spellings })
+// cell returns the cell with the spellings of a list, which is its key.
+func (s *speller) cell(list []string) *node {
+	return s.make(&list[0], func() []string { return list })
 }
 
 // make returns the cell of a key, which spellings fills if it is new.
@@ -79,7 +79,7 @@ func repeated(value, unit string) int {
 // hex is the value in hexadecimal digits, as one word or as a dump of bytes.
 func (s *speller) hex(value string) needle {
 	var n needle
-	gap := s.cell("between hex", betweenHex)
+	gap := s.cell(betweenHex)
 	for i := range len(value) {
 		if i > 0 {
 			n = append(n, gap)
@@ -98,15 +98,17 @@ var betweenHex = []string{
 // a zero between two bytes.
 func (s *speller) wide(value string) needle {
 	var n needle
-	zero := s.cell("zero", []string{"\x00"})
+	gap := s.cell(zero)
 	for i := range len(value) {
 		if i > 0 {
-			n = append(n, zero)
+			n = append(n, gap)
 		}
 		n = append(n, s.make([2]byte{'w', value[i]}, func() []string { return []string{value[i : i+1]} }))
 	}
 	return n
 }
+
+var zero = []string{"\x00"}
 
 // spellings are the ways in which programs write one character: as it is, for
 // URLs, in the strings of JSON and programming languages, for shells, in HTML.
@@ -119,8 +121,8 @@ func spellings(unit string) []string {
 		}
 		out = append(out, both(b.String())...)
 	}
-	r, size := utf8.DecodeRuneInString(unit)
-	if r == utf8.RuneError && size == 1 {
+	r, _ := utf8.DecodeRuneInString(unit)
+	if r == utf8.RuneError {
 		// Encoders of text put this character where they find no character.
 		out = append(out, string(r))
 	}
@@ -195,9 +197,6 @@ func both(spelling string) []string {
 		if 'a' <= b && b <= 'f' {
 			up[i] -= 'a' - 'A'
 		}
-	}
-	if string(up) == spelling {
-		return []string{spelling}
 	}
 	return []string{spelling, string(up)}
 }

@@ -64,16 +64,16 @@ func objection(value string) string {
 
 // printable makes a name that cannot break the line or the mark it stands in.
 func printable(name string) string {
-	name = strings.Map(func(c rune) rune {
-		if c < 0x80 && (word.has(byte(c)) || c == '.' || c == '-') {
-			return c
-		}
-		return '_'
-	}, name)
 	if name == "" {
 		return unnamed
 	}
-	return name[:min(len(name), 64)]
+	fit := []byte(name[:min(len(name), 64)])
+	for i, b := range fit {
+		if !dotted.has(b) {
+			fit[i] = '_'
+		}
+	}
+	return string(fit)
 }
 
 // fixedMarks are the marks that do not depend on the caller's names.
@@ -97,15 +97,15 @@ func allMarks(known []Secret) []string {
 // and the text beside it could spell the value again. A value of which too
 // little would be left stays whole.
 func apart(value string, marks []string) string {
-	if !strings.ContainsAny(value, "[]") {
-		return value
-	}
 	rest := value
-	for before := ""; before != rest; {
-		before = rest
+	for {
+		before := rest
 		for _, m := range marks {
 			rest = rest[overlap(m, rest):]
 			rest = rest[:len(rest)-overlap(rest, m)]
+		}
+		if rest == before {
+			break
 		}
 	}
 	if len(rest) < shortest {

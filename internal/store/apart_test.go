@@ -41,6 +41,8 @@ func answers(ctx context.Context, r *Reader, of string) (map[string]any, error) 
 	say("chain", chain, err)
 	head, err := r.ChainHead(ctx, lp)
 	say("head", head, err)
+	definition, err := r.Definition(ctx, loop.Definition{Name: "ci", Goal: "g" + of}.WithDefaults().Digest())
+	say("definition", definition, err)
 	effects, err := r.Effects(ctx, run)
 	say("effects", effects, err)
 	ended, err := r.Ended(ctx, lp, 9)
@@ -110,12 +112,24 @@ var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 // A statement that reaches one row too many would end the run, spend the money or
 // show the work of somebody else.
 func TestWhatALoopDoesChangesNothingOfAnother(t *testing.T) {
+	t.Run("made before it", func(t *testing.T) { changesNothing(t, "_above", true) })
+	t.Run("made behind it", func(t *testing.T) { changesNothing(t, "_other", false) })
+}
+
+// changesNothing looks at what a loop sees of itself while another does all that
+// one can do. The other one is the first of all rows, or the last.
+func changesNothing(t *testing.T, of string, first bool) {
+	t.Helper()
 	ctx := t.Context()
 	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: func() time.Time { return noon }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	var other rows
+	if first {
+		other = filledFor(t, s, of)
+	}
 	filledFor(t, s, "_mine")
 	mine := func() (all map[string]any) {
 		t.Helper()
@@ -135,59 +149,61 @@ func TestWhatALoopDoesChangesNothingOfAnother(t *testing.T) {
 			t.Errorf("after %s (-before +after):\n%s", after, d)
 		}
 	}
-	other := filledFor(t, s, "_other")
-	same("another loop was made")
+	if !first {
+		other = filledFor(t, s, of)
+		same("another loop was made")
+	}
 	run := other.run
 	for _, step := range []struct {
 		name string
 		do   func(rt *RunTx) error
 	}{
-		{"a number", func(rt *RunTx) error { _, err := rt.Number(ctx, "ws_other", loop.ProtocolSpine, "ci"); return err }},
+		{"a number", func(rt *RunTx) error { _, err := rt.Number(ctx, "ws"+of, loop.ProtocolSpine, "ci"); return err }},
 		{"a queued run", func(rt *RunTx) error {
-			_, err := rt.Fire(ctx, loop.Run{ID: "next", LoopID: "lp_other", N: 2, Key: "next", Trigger: "manual"})
+			_, err := rt.Fire(ctx, loop.Run{ID: "next", LoopID: "lp" + of, N: 2, Key: "next", Trigger: "manual"})
 			return err
 		}},
-		{"a pause", func(rt *RunTx) error { return rt.Pause(ctx, "lp_other", true) }},
-		{"its end", func(rt *RunTx) error { return rt.Pause(ctx, "lp_other", false) }},
+		{"a pause", func(rt *RunTx) error { return rt.Pause(ctx, "lp"+of, true) }},
+		{"its end", func(rt *RunTx) error { return rt.Pause(ctx, "lp"+of, false) }},
 		{"a definition", func(rt *RunTx) error {
-			return rt.SaveDefinition(ctx, "lp_other", loop.Definition{Name: "new"}.WithDefaults())
+			return rt.SaveDefinition(ctx, "lp"+of, loop.Definition{Name: "new"}.WithDefaults())
 		}},
-		{"a request to stop", func(rt *RunTx) error { _, err := rt.Cancel(ctx, "run_other", "enough"); return err }},
-		{"an extension", func(rt *RunTx) error { _, err := rt.Extend(ctx, "run_other", run.Fence); return err }},
-		{"an answer", func(rt *RunTx) error { return rt.AnswerApproval(ctx, "ap_other", loop.Answer{Yes: true, By: "ann"}) }},
-		{"a void approval", func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "late_other", "old"); return err }},
+		{"a request to stop", func(rt *RunTx) error { _, err := rt.Cancel(ctx, "run"+of, "enough"); return err }},
+		{"an extension", func(rt *RunTx) error { _, err := rt.Extend(ctx, "run"+of, run.Fence); return err }},
+		{"an answer", func(rt *RunTx) error { return rt.AnswerApproval(ctx, "ap"+of, loop.Answer{Yes: true, By: "ann"}) }},
+		{"a void approval", func(rt *RunTx) error { _, err := rt.VoidApproval(ctx, "late"+of, "old"); return err }},
 		{"void approvals", func(rt *RunTx) error {
-			_, err := rt.VoidProposals(ctx, "lp_other", []string{"st_other"}, "", "old")
+			_, err := rt.VoidProposals(ctx, "lp"+of, []string{"st" + of}, "", "old")
 			return err
 		}},
-		{"a link", func(rt *RunTx) error { return rt.Link(ctx, "lp_other", loop.LinkKill, "", "x") }},
+		{"a link", func(rt *RunTx) error { return rt.Link(ctx, "lp"+of, loop.LinkKill, "", "x") }},
 		{"a budget", func(rt *RunTx) error { b := other.budget; b.Cap = loop.Amount{}; return rt.SetBudget(ctx, b) }},
 		{"a use", func(rt *RunTx) error { return rt.Use(ctx, loop.Amount{Tokens: 1}) }},
 		{"a settled budget", func(rt *RunTx) error { return rt.SettleBudget(ctx, other.scopes, loop.Amount{Tokens: 1}) }},
-		{"changes that are applied", func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run_other", Seq: 1}}) }},
+		{"changes that are applied", func(rt *RunTx) error { return rt.Applied(ctx, []loop.PendingChange{{RunID: "run" + of, Seq: 1}}) }},
 		{"an effect", func(rt *RunTx) error {
-			return rt.SaveEffect(ctx, loop.EffectRequested, loop.Effect{RunID: "run_other", Seq: 1, State: loop.EffectApplying})
+			return rt.SaveEffect(ctx, loop.EffectRequested, loop.Effect{RunID: "run" + of, Seq: 1, State: loop.EffectApplying})
 		}},
 		{"an agent", func(rt *RunTx) error {
-			return rt.SaveAgent(ctx, loop.Agent{ID: "ag_other", Handle: "ada_other", Model: "m"})
+			return rt.SaveAgent(ctx, loop.Agent{ID: "ag" + of, Handle: "ada" + of, Model: "m"})
 		}},
 		{"a session", func(rt *RunTx) error { return rt.SaveSession(ctx, "claude", loop.Session{ID: "t"}) }},
 		{"a session that is dropped", func(rt *RunTx) error { return rt.DropSession(ctx, "claude") }},
-		{"a hold", func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude_other"); return err }},
-		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws_other", "g", "{}") }},
+		{"a hold", func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"+of); return err }},
+		{"a fingerprint", func(rt *RunTx) error { return rt.SaveGitFingerprint(ctx, "ws"+of, "g", "{}") }},
 		{"counts", func(rt *RunTx) error {
-			return rt.SaveTestRecord(ctx, "tree_other", "another", loop.TestRecord{TestCounts: loop.TestCounts{Passed: 3}})
+			return rt.SaveTestRecord(ctx, "tree"+of, "another", loop.TestRecord{TestCounts: loop.TestCounts{Passed: 3}})
 		}},
 		{"a step", func(rt *RunTx) error { st := other.step; st.State = loop.StepDone; return rt.SaveStep(ctx, st) }},
 		{"an iteration", func(rt *RunTx) error {
-			return rt.SaveIteration(ctx, loop.Iteration{N: 2, StepID: "st_other", Verdict: loop.VerdictFail})
+			return rt.SaveIteration(ctx, loop.Iteration{N: 2, StepID: "st" + of, Verdict: loop.VerdictFail})
 		}},
 		{"a turn", func(rt *RunTx) error { return rt.SaveTurn(ctx, loop.Turn{N: 1, Ended: "exit"}) }},
 		{"events", func(rt *RunTx) error {
 			return rt.AppendEvents(ctx, []loop.Event{{Seq: 2, Kind: "note"}, {Seq: 3, Kind: "output"}})
 		}},
 		{"a claim", func(rt *RunTx) error {
-			_, _, err := rt.Claim(ctx, "run_other", run.Fence, loop.Holder{PID: 2}, loop.Holder{PID: 1})
+			_, _, err := rt.Claim(ctx, "run"+of, run.Fence, loop.Holder{PID: 2}, loop.Holder{PID: 1})
 			run.Fence++
 			return err
 		}},

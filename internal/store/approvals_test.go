@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,6 +162,14 @@ func TestANewerProposalMakesOlderOnesOfItsStepVoid(t *testing.T) {
 		if len(voided) != 1 || voided[0].ID != "old" || voided[0].State != loop.ApprovalVoid || voided[0].Note != "superseded by run #2" {
 			t.Errorf("voided = %+v, want the old one with its reason", voided)
 		}
+		links := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, run.LoopID) })
+		if got, want := links[len(links)-1].Body, fmt.Sprintf(`{"hash":%q,"id":"old","state":"void","why":"superseded by run #2"}`, voided[0].Hash); got != want {
+			t.Errorf("the link says %s, want %s", got, want)
+		}
+		asked := fmt.Sprintf(`{"hash":%q,"id":"old","kind":%q,"state":"open"}`, voided[0].Hash, voided[0].Action.Kind)
+		if !slices.ContainsFunc(links, func(l loop.Link) bool { return l.Body == asked }) {
+			t.Errorf("no link says %s: %+v", asked, links)
+		}
 		open := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Approval, error) {
 			return r.Approvals(ctx, "ws", loop.ApprovalOpen)
 		})
@@ -246,6 +255,8 @@ func TestApprovalsThatNobodyAnsweredExpireOnce(t *testing.T) {
 
 func TestNoEffectBeginsWhileTheLoopIsPausedInTheStore(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
+		another := seed(t, s, "another")
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Pause(ctx, another.ID, true) })
 		run := fire(t, s, seed(t, s, "ci"), "-1", alice)
 		err := held(t.Context(), s, run, func(rt *store.RunTx) error {
 			return rt.RequestEffect(t.Context(), loop.EffectRequest{Kind: "land", Key: "land/1"})

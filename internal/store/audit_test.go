@@ -281,12 +281,12 @@ func TestCountsAndFingerprintsAreKept(t *testing.T) {
 func TestASnapshotIsSettledWhenItsStepsAre(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "ci")
-		work := func(key string, state loop.StepState, verdict loop.Verdict, o loop.Outcome, snapshot string) loop.Run {
+		work := func(key, id string, state loop.StepState, verdict loop.Verdict, o loop.Outcome, snapshot string) loop.Run {
 			t.Helper()
 			run := fire(t, s, l, key, alice)
 			err := held(t.Context(), s, run, func(rt *store.RunTx) error {
-				step := loop.Step{ID: "st", LoopID: l.ID, Key: "k", Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed}
-				it := loop.Iteration{RunID: run.ID, N: 1, StepID: "st", Verdict: verdict}
+				step := loop.Step{ID: id, LoopID: l.ID, Key: id, Kind: loop.StepWork, Title: "do it", State: loop.StepClaimed}
+				it := loop.Iteration{RunID: run.ID, N: 1, StepID: id, Verdict: verdict}
 				err := errors.Join(rt.SaveStep(t.Context(), step), rt.SaveIteration(t.Context(), it))
 				step.State, step.Snapshot = state, snapshot
 				return errors.Join(err, rt.SaveStep(t.Context(), step))
@@ -312,9 +312,16 @@ func TestASnapshotIsSettledWhenItsStepsAre(t *testing.T) {
 				return w["refs/pawl/snapshots/ci/1"], err
 			})
 		}
-		first := work("-1", loop.StepFailed, loop.VerdictFail, loop.OutcomeFailed, "refs/pawl/snapshots/ci/1")
+		work("-0", "st", loop.StepFailed, loop.VerdictPass, loop.OutcomeDone, "")
+		first := work("-1", "st", loop.StepFailed, loop.VerdictFail, loop.OutcomeFailed, "refs/pawl/snapshots/ci/1")
 		if _, ok := settled(first); ok || waits() != "do it" {
 			t.Errorf("settled = %v, waits = %q while its step is to be tried again", ok, waits())
+		}
+		work("-failed", "st", loop.StepFailed, loop.VerdictPass, loop.OutcomeFailed, "")
+		work("-without", "st", loop.StepFailed, loop.VerdictFail, loop.OutcomeDone, "")
+		work("-another", "other", loop.StepFailed, loop.VerdictPass, loop.OutcomeDone, "")
+		if at, ok := settled(first); ok {
+			t.Errorf("settled at %v by a run that failed, that did not pass, or by another step", at)
 		}
 		found := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Run, error) {
 			return r.SnapshotRun(ctx, "ws", "refs/pawl/snapshots/ci/1")
@@ -322,11 +329,11 @@ func TestASnapshotIsSettledWhenItsStepsAre(t *testing.T) {
 		if found.ID != first.ID {
 			t.Errorf("the ref is of run %s, want %s", found.ID, first.ID)
 		}
-		second := work("-2", loop.StepDone, loop.VerdictPass, loop.OutcomeProposed, "")
+		second := work("-2", "st", loop.StepDone, loop.VerdictPass, loop.OutcomeProposed, "")
 		if at, ok := settled(first); !ok || !at.Equal(second.Ended) || waits() != "" {
 			t.Errorf("settled at %v %v, waits = %q, want the end of run 2, %v", at, ok, waits(), second.Ended)
 		}
-		work("-3", loop.StepFailed, loop.VerdictFail, loop.OutcomeFailed, "")
+		work("-3", "st", loop.StepFailed, loop.VerdictFail, loop.OutcomeFailed, "")
 		if at, ok := settled(first); !ok || !at.Equal(second.Ended) {
 			t.Errorf("a step that came back settles the snapshot at %v %v, want %v", at, ok, second.Ended)
 		}

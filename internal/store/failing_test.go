@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -117,7 +118,10 @@ func filledFor(t *testing.T, s *Store, of string) (have rows) {
 		}
 		late := have.approval
 		late.ID, late.Expires = "late"+of, time.Now().Add(-time.Hour)
-		_, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
+		recorded, changed := rt.RecordChanges(ctx, []loop.Change{have.change})
+		if changed == nil && recorded[0].Seq != 1 {
+			changed = fmt.Errorf("the first change of run %s has number %d", run, recorded[0].Seq)
+		}
 		_, reserved := rt.Reserve(ctx, have.scopes, nil, loop.Amount{Tokens: 1})
 		return errors.Join(
 			changed, reserved, tx.SetBudget(ctx, have.budget), tx.SaveDefinition(ctx, lp, have.d),
@@ -307,8 +311,9 @@ func TestATransactionWhoseCommitCouldNotBeLookedUpIsNotCommitted(t *testing.T) {
 			t.Errorf("what leaves the lease alone = %+v, %v", other, err)
 		}
 		for name, do := range map[string]func(tx *Tx, c *commit) error{
-			"note":    func(tx *Tx, c *commit) error { return c.note(ctx, tx) },
-			"wasMade": func(tx *Tx, c *commit) error { c.unknown = true; _, err := c.wasMade(ctx, tx); return err },
+			"note":            func(tx *Tx, c *commit) error { return c.note(ctx, tx) },
+			"wasMade":         func(tx *Tx, c *commit) error { c.unknown = true; _, err := c.wasMade(ctx, tx); return err },
+			"a first wasMade": func(tx *Tx, c *commit) error { c.before = 0; _, err := c.wasMade(ctx, tx); return err },
 		} {
 			for n, struck := 1, true; struck; n++ {
 				f := &failing{querier: tx.q, in: n}
@@ -374,7 +379,7 @@ func TestARowThatIsNotUnderstoodIsAnErrorAndNeverAnEmptyOne(t *testing.T) {
 			if _, err := tx.exec(ctx, "UPDATE "+table+" SET "+name+" = $1", "{"); err != nil {
 				return err
 			}
-			if err := read(rt); err == nil || !strings.Contains(err.Error(), "decode ") || strings.Contains(err.Error(), "decode :") {
+			if err := read(rt); err == nil || !strings.Contains(err.Error(), "decode ") || strings.Contains(err.Error(), "decode :") || strings.Contains(err.Error(), "%!") {
 				t.Errorf("%s: half a text was read with %v, want an error that says of what", column, err)
 			}
 			return undone

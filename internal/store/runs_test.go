@@ -237,7 +237,10 @@ func TestWhateverItsHolderWritesLeavesAWholeLease(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = tx.FireClaimed(ctx, loop.Run{ID: "next", LoopID: l.ID, N: l.LastN, Key: "next", Trigger: "manual", Definition: "d"}, alice)
+			next, err := tx.FireClaimed(ctx, loop.Run{ID: "next", LoopID: l.ID, N: l.LastN, Key: "next", Trigger: "manual", Definition: "d"}, alice)
+			if row, rowErr := tx.Run(ctx, "next"); rowErr != nil || next.Fence != 1 || row.Fence != 1 {
+				t.Errorf("it is claimed with fence %d, and the row says %d, %v; want the first", next.Fence, row.Fence, rowErr)
+			}
 			return errors.Join(err, wholeLease(ctx, tx, "next"))
 		})
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -234,6 +235,19 @@ func TestMoneyIsACapOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestACallThatNeverFitsIsRefusedAtOnceThoughOthersHoldSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Account{Grant: loop.Amount{MicroUSD: 1_000_000}, Price: dollar}
+		if _, err := a.open(t.Context(), asking{model: "priced", input: 10, output: 10}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.open(t.Context(), asking{model: "priced", input: 100, output: 10})
+		if _, ok := errors.AsType[*loop.Fault](err); !ok || !strings.Contains(err.Error(), "$0.0000 of $1.0000 are used, and the next call costs about $1.0100") {
+			t.Errorf("a call of more than the grant = %v, want what it costs", err)
+		}
+	})
+}
+
 func TestWhatIsToBeKeptIsHeldAtItsHigherPrice(t *testing.T) {
 	rec := recordings["Anthropic Messages, whole"]
 	for mark, want := range map[string]func(loop.Usage) int64{
@@ -267,6 +281,27 @@ func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
 	c.settle("", loop.Usage{Input: 1})
 	if _, models := b.Total(); len(models) != 1 || models[0].Model != "new" || models[0].Priced {
 		t.Errorf("models = %+v", models)
+	}
+}
+
+// A provider may have given the model that was asked a longer name.
+func TestACallIsPricedByTheNameThatHasAPrice(t *testing.T) {
+	u := loop.Usage{Input: 10}
+	for name, c := range map[string]struct {
+		price           func(string, loop.Usage) (int64, bool)
+		answered, asked string
+		want            loop.ModelUsage
+	}{
+		"that answered":     {dollar, "priced", "short", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"that was asked":    {dollar, "priced-20270101", "priced", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"nothing answered":  {dollar, "", "priced", loop.ModelUsage{Model: "priced", Usage: u, MicroUSD: 100_000, Priced: true}},
+		"neither":           {dollar, "new-20270101", "new", loop.ModelUsage{Model: "new-20270101", Usage: u}},
+		"there are no more": {nil, "priced", "priced", loop.ModelUsage{Model: "priced", Usage: u}},
+	} {
+		a := &Account{Price: c.price}
+		if d := cmp.Diff(c.want, a.priced(c.answered, c.asked, u)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
 	}
 }
 

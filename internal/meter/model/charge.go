@@ -87,10 +87,10 @@ func (a *Account) hold(q asking) (*charge, loop.Amount, error) {
 	if a.cause != nil {
 		return nil, loop.Amount{}, a.cause
 	}
-	if a.grant.MicroUSD > 0 && !a.priced("", q.model, q.with(q.output)).Priced {
+	if a.grant.MicroUSD > 0 && !a.priced(q.model, q.model, q.with(q.output)).Priced {
 		return nil, loop.Amount{}, &unpricedError{q.model}
 	}
-	want := a.amount("", q.model, q.with(q.output))
+	want := a.amount(q.model, q.model, q.with(q.output))
 	need := a.committed().Add(want)
 	if short(a.grant, need) != "" {
 		return nil, need, nil
@@ -104,12 +104,12 @@ func (a *Account) squeeze(q asking, why error) (*charge, <-chan struct{}, error)
 	defer a.lock()()
 	base := a.committed()
 	if left := a.fits(q, base); left > 0 {
-		return a.add(q, a.amount("", q.model, q.with(left)), left), nil, nil
+		return a.add(q, a.amount(q.model, q.model, q.with(left)), left), nil, nil
 	}
 	if len(a.live) > 0 && a.fits(q, a.spent()) > 0 {
 		return nil, a.freed, nil
 	}
-	least := a.amount("", q.model, q.with(1))
+	least := a.amount(q.model, q.model, q.with(1))
 	return nil, nil, a.exhaust(short(a.grant, base.Add(least)), least, why)
 }
 
@@ -118,7 +118,7 @@ func (a *Account) squeeze(q asking, why error) (*charge, <-chan struct{}, error)
 func (a *Account) fits(q asking, base loop.Amount) int64 {
 	const most = 1 << 30
 	first := sort.Search(int(min(q.output, most)), func(n int) bool {
-		return short(a.grant, base.Add(a.amount("", q.model, q.with(int64(n)+1)))) != ""
+		return short(a.grant, base.Add(a.amount(q.model, q.model, q.with(int64(n)+1)))) != ""
 	})
 	return int64(first)
 }

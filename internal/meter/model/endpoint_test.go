@@ -228,6 +228,36 @@ func TestAnAnswerThatTheProviderCutsDoesNotLookWhole(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsChargedFromItsFirstByteOn(t *testing.T) {
+	half := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", 30_000)
+	for name, c := range map[string]struct {
+		ask, kind, answer string
+		output            int64
+	}{
+		"a stream without a byte":  {askChat, "text/event-stream", "", 0},
+		"an answer without a byte": {`{"model":"m"}`, "application/json", "", 0},
+		"half an event":            {askChat, "text/event-stream", half, tokens(30_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.Header().Set("Content-Length", "100000")
+				_, _ = io.WriteString(w, c.answer)
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			if got := r.post("/v1/chat/completions", c.ask); got.err == nil {
+				t.Errorf("got %d %q", got.status, got.body)
+			}
+			r.stop()
+			total, _ := r.Account.Total()
+			if calls := r.Account.Calls(); calls != min(c.output, 1) || total.Output < c.output || c.output == 0 && !total.Zero() {
+				t.Errorf("%d calls are charged with %+v, want %d tokens of output", calls, total, c.output)
+			}
+		})
+	}
+}
+
 func TestARedirectIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		t.Errorf("somebody else got %v", req.Header)
@@ -312,6 +342,30 @@ func TestBodiesHaveACap(t *testing.T) {
 	r.stop()
 	if total, _ := r.Account.Total(); total.Zero() {
 		t.Error("it was not charged")
+	}
+}
+
+func TestABodyThatDoesNotComeAsItIsIsNotForwarded(t *testing.T) {
+	r := start(t, OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
+	packed := r.request(t.Context(), http.MethodPost, "/v1/chat/completions", `{"model":"m"}`)
+	packed.Header.Set("Content-Encoding", "gzip")
+	if got := r.do(packed); got.status != http.StatusUnsupportedMediaType || !strings.Contains(got.body, `packed as \"gzip\"`) {
+		t.Errorf("packed: %d %s", got.status, got.body)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{\"model\":\"m\"}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400 ") || !strings.Contains(string(got), "read the request: unexpected EOF") {
+		t.Errorf("cut: %q, %v", got, err)
 	}
 }
 

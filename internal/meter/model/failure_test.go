@@ -178,6 +178,12 @@ func TestErrorsOfVendorsAreUnderstood(t *testing.T) {
 			429, "Retry-After: Fri, 01 Jan 2027 12:00:00 GMT\nX-Ratelimit-Reset-Requests: 20", "{}",
 			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
 		},
+		"a key that is over": {
+			400, "", `{"error":{"code":400,"message":"API key expired. Please renew it!"}}`, loop.Failure{Class: loop.FailureAuth, Text: "API key expired. Please renew it!"},
+		},
+		"a reset of something else": {
+			429, "Cache-Reset-Requests: 20\nX-Reset-Tokens: 20\nRequests-Reset: 20", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
+		},
 		"a reset that is no time": {
 			429, "X-Ratelimit-Reset-Requests: soon", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
 		},

@@ -280,15 +280,12 @@ func (e *Endpoint) judge(to route, body []byte) (forward []byte, hosted []loop.M
 		return body, hosted, nil
 	}
 	var kept fields
-	if err := json.Unmarshal(body, &kept); err != nil {
-		return nil, nil, errNoObject
-	}
+	_ = json.Unmarshal(body, &kept) // It is a valid object.
 	for _, name := range r.unknown {
 		e.leftOut(fmt.Sprintf("the field %.80q of requests is not one that pawl knows: it is not forwarded", name))
 		delete(kept, name)
 	}
-	forward, err = kept.encode()
-	return forward, hosted, err
+	return kept.encode(), hosted, nil
 }
 
 // hostedError is a request for something of its vendor's that nobody allowed.

@@ -147,6 +147,8 @@ func hostedCalls() map[loop.ModelTool][]hostedCall {
 			{OpenAI, chatPath, `{"model":"@preset/mine","messages":[]}`},
 			inChat(`"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]`),
 		},
+		"type:custom\n":         {inMessages(`"tools":[{"type":"custom\n"}],"messages":[]`)},
+		"type:function\n":       {inChat(`"tools":[{"type":"function\n"}],"messages":[]`)},
 		"type:quantum_20270101": {inMessages(`"tools":[{"type":"quantum_20270101"}],"messages":[]`)},
 		"type:teleport":         {inChat(`"tools":[{"type":"teleport"}],"messages":[]`), inGemini(`"contents":[],"tools":[{"teleport":{}}]`), inItem(`{"type":"teleport"}`), inMessage(`{"type":"teleport"}`), inMessage(`{"type":"image","source":{"type":"teleport"}}`)},
 	}
@@ -277,11 +279,14 @@ func TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
 			r := start(t, Anthropic, seen.ServeHTTP)
-			if got := r.post(messagesPath, body); seen.n != 0 || got.status != http.StatusForbidden && got.status != http.StatusBadRequest {
-				t.Errorf("answer %d %s, arrived %d", got.status, got.body, seen.n)
-			} else if got.status == http.StatusForbidden {
-				wantTold(t, r, meter.ReasonRequest)
+			status, told := http.StatusForbidden, []loop.Reason{meter.ReasonRequest}
+			if !json.Valid([]byte(body)) {
+				status, told = http.StatusBadRequest, nil
 			}
+			if got := r.post(messagesPath, body); seen.n != 0 || got.status != status {
+				t.Errorf("answer %d %s, arrived %d, want %d", got.status, got.body, seen.n, status)
+			}
+			wantTold(t, r, told...)
 		})
 	}
 }
@@ -332,7 +337,10 @@ var ordinary = map[string]hostedCall{
 		{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}},{"type":"file","file":{"filename":"x","file_data":"data:application/pdf;base64,aGk="}}]},
 		{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"file_id\":1}"}}]},
 		{"role":"tool","tool_call_id":"c","content":"https://x.test"}]`),
-	"a local server": inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
+	"fields that say nothing":   inChat(`"tools":null,"web_search_options":null,"store":null,"messages":[{"role":"user","content":null,"type":null}]`),
+	"Gemini's that say nothing": inGemini(`"cachedContent":null,"tools":[{"googleSearch":null}],"contents":[{"parts":[{"text":"x","executableCode":null,"fileData":{"mimeType":"x","fileUri":null}}]}]`),
+	"a tool by its name":        inMessage(`{"type":"tool_addition","tool":"mine"}`),
+	"a local server":            inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
 }
 
 func TestWhatAProgramDoesByItselfPassesAsItIsWritten(t *testing.T) {
@@ -359,6 +367,11 @@ func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 		}
 	}
 	wantTold(t, r, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut)
+	google := start(t, Gemini, seen.ServeHTTP)
+	if google.post(geminiPath1, `{"contents":[],"speed":"fast"}`); seen.body != `{"contents":[]}` {
+		t.Errorf("arrived: %s", seen.body)
+	}
+	wantTold(t, google, ReasonLeftOut)
 }
 
 func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
@@ -419,7 +432,7 @@ func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 }
 
 func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing.T) {
-	const beta = "claude-code-20250219, web-search-2025-03-05,mcp-client-2025-11-20,skills-2025-10-02,files-api-2025-04-14,never-seen-2030-01-01"
+	const beta = "claude-code-20250219, ,web-search-2025-03-05,,mcp-client-2025-11-20,skills-2025-10-02,files-api-2025-04-14,never-seen-2030-01-01"
 	for want, tools := range map[string][]loop.ModelTool{
 		"claude-code-20250219":                       nil,
 		"claude-code-20250219,web-search-2025-03-05": {loop.ToolWebSearch},

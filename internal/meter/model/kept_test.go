@@ -85,6 +85,14 @@ func TestWhatTwoRequestsHaveInCommonIsNoMoreThanEitherHas(t *testing.T) {
 	})
 }
 
+func TestOnlyWholeBlocksAreRemembered(t *testing.T) {
+	for size, want := range map[int]int{0: 0, blockSize - 1: 0, blockSize: 1, 2*blockSize - 1: 1, 2 * blockSize: 2} {
+		if o := outlineOf(make([]byte, size)); len(o.front) != want || len(o.back) != want {
+			t.Errorf("%d bytes have %d and %d blocks, want %d", size, len(o.front), len(o.back), want)
+		}
+	}
+}
+
 func TestWhatAProviderKeepsIsExpectedForFiveMinutes(t *testing.T) {
 	a, o := &Account{}, outlineOf([]byte(strings.Repeat("x", 30<<10)))
 	a.remember("m", o, loop.Usage{CacheRead: 100, Source: loop.UsageMetered}, noon)

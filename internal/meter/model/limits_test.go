@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,6 +114,9 @@ func TestAListenerThatIsClosedEndsTheWaitForAFreeSlot(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the second Close = %v, want that it is closed", err)
+	}
 	select {
 	case err := <-done:
 		if !errors.Is(err, net.ErrClosed) {
@@ -136,4 +141,27 @@ func TestAnEndpointWhoseListenerBreaksSaysSo(t *testing.T) {
 	if err := e.Serve(t.Context(), brokenListener{l}); err == nil || !strings.Contains(err.Error(), "accept on "+l.Addr().String()+": no more of it") {
 		t.Errorf("Serve = %v, want the error of its listener", err)
 	}
+}
+
+func TestWhatComesKeepsACallAwake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &Endpoint{Limits: Limits{Idle: time.Minute}}
+		ctx, w := e.watched(t.Context())
+		defer w.end()
+		r := &reader{Reader: strings.NewReader("hello"), watch: w, left: 4}
+		for i := range 5 {
+			time.Sleep(59 * time.Second)
+			n, err := r.Read(make([]byte, 1))
+			if ctx.Err() != nil || i < 4 && (n != 1 || err != nil) {
+				t.Fatalf("after %d bytes: %v, %d, %v", i, context.Cause(ctx), n, err)
+			}
+			if i == 4 && !errors.Is(err, errLarge) {
+				t.Errorf("the byte beyond the cap: %v, want that it is too large", err)
+			}
+		}
+		time.Sleep(61 * time.Second)
+		if cause := context.Cause(ctx); !errors.Is(cause, errQuiet) {
+			t.Errorf("after a minute without a byte: %v", cause)
+		}
+	})
 }

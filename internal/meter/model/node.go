@@ -171,8 +171,8 @@ func (n node) field(folded string) node {
 	return nil
 }
 
-func (n node) object() bool { return len(n) > 0 && n[0] == '{' }
-func (n node) list() bool   { return len(n) > 0 && n[0] == '[' }
+func (n node) object() bool { return bytes.HasPrefix(n, []byte("{")) }
+func (n node) list() bool   { return bytes.HasPrefix(n, []byte("[")) }
 func (n node) null() bool   { return len(n) == 0 || n[0] == 'n' }
 
 // text is what a string stands for; what is no string has none.

@@ -39,10 +39,7 @@ func (e *Endpoint) refuse(w http.ResponseWriter, r refusal) {
 	if r.status < http.StatusInternalServerError {
 		h.Set("X-Should-Retry", "false")
 	}
-	body, err := json.Marshal(shaped(e.Provider, r))
-	if err != nil {
-		panic(err) // It is made of texts and numbers.
-	}
+	body, _ := json.Marshal(shaped(e.Provider, r)) // It is made of texts and numbers.
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(r.status)
 	_, _ = w.Write(body) // A client that went away does not hear why.

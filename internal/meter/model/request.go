@@ -53,22 +53,16 @@ func (f fields) under(names ...string) (fields, string) {
 
 // set puts a value of ours in.
 func (f fields) set(name string, value any) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // It is a number or an object that was read before.
-	}
-	f[name] = raw
+	f[name], _ = json.Marshal(value) // It is a number or an object that was read before.
 }
 
 // encode writes the fields anew. What is inside them stays as it was.
-func (f fields) encode() ([]byte, error) {
+func (f fields) encode() []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f); err != nil {
-		return nil, fmt.Errorf("write the request anew: %w", err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	_ = enc.Encode(f) // They were read from valid JSON.
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
 // request is a model call as the client made it.
@@ -137,12 +131,10 @@ func (q *request) fit(output int64) error {
 			q.ours, changed = true, true
 		}
 	}
-	if !changed {
-		return nil
+	if changed {
+		q.body = q.top.encode()
 	}
-	var err error
-	q.body, err = q.top.encode()
-	return err
+	return nil
 }
 
 const (

@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -247,6 +249,8 @@ func TestThoughtsBesideTheOutputAreCountedOnce(t *testing.T) {
 	}{
 		"the total is the sum":                     {said{input: n(10), output: n(5)}, n(15), 0},
 		"the total is more":                        {said{input: n(10), output: n(5)}, n(18), 3},
+		"the total is one more":                    {said{input: n(10), output: n(5)}, n(16), 1},
+		"one thought more than the output":         {said{input: n(10), output: n(5), reasoning: n(6)}, n(15), 6},
 		"the total is less":                        {said{input: n(10), output: n(5)}, n(12), 0},
 		"there is no total":                        {said{input: n(10), output: n(5)}, loop.Count{}, 0},
 		"the total is none":                        {said{input: n(10), output: n(5)}, loop.Count{N: 18, Set: true, Bad: true}, 0},
@@ -267,11 +271,31 @@ func TestFieldsForThisMachineAndCookiesStayHere(t *testing.T) {
 	to := http.Header{}
 	newHider(secret).header(to, http.Header{
 		"Connection": {"close, x-mine"}, "X-Mine": {"a"}, "Keep-Alive": {"a"}, "Set-Cookie": {"a"}, "Content-Length": {"9"},
-		"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
+		"X-" + secret: {"a"}, "Content-Type": {"text/plain"}, "X-Two": {"a", "b " + secret},
 	})
 	want := http.Header{"Content-Type": {"text/plain"}, "X-Two": {"a", "b " + hidden}}
 	if d := cmp.Diff(want, to); d != "" {
 		t.Errorf("header (-want +got):\n%s", d)
+	}
+}
+
+func TestAnErrorThatCannotBeReadKeepsItsStatus(t *testing.T) {
+	for name, c := range map[string]struct{ coding, length string }{"packed as nobody asked": {"br", "7"}, "cut": {"", "99"}} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", c.coding)
+				w.Header().Set("Content-Length", c.length)
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = io.WriteString(w, "garbled")
+			})
+			got := r.post("/v1/chat/completions", `{"model":"m"}`)
+			if got.status != http.StatusUnauthorized || got.body != "" || got.header.Get("Content-Encoding") != "" || got.err != nil {
+				t.Errorf("got %+v, want the status alone", got)
+			}
+			if f, _ := r.LastFailure(); f.Class != loop.FailureAuth {
+				t.Errorf("failure = %+v", f)
+			}
+		})
 	}
 }
 
@@ -299,5 +323,122 @@ func TestAnAnswerThatCannotBePassedOnIsSaid(t *testing.T) {
 				t.Errorf("got %d %s, want %q", got.status, got.body, c.want)
 			}
 		})
+	}
+}
+
+// Each number and each text of a report stands alone, so that whatever is left out
+// of the sums shows.
+func TestEveryNumberAndTextOfAnAnswerIsCounted(t *testing.T) {
+	number := regexp.MustCompile(`_?[tT]oken[A-Za-z_]*":\d+|_requests":\d+`)
+	chatUsage := `"usage":{"prompt_tokens":1000,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":20,"cache_write_tokens":3},` +
+		`"prompt_cache_hit_tokens":10,"cached_tokens":15,"completion_tokens_details":{"reasoning_tokens":7},"total_tokens":1100,"server_tool_use":{"web_search_requests":4}}`
+	responsesUsage := `"usage":{"input_tokens":1000,"output_tokens":100,"input_tokens_details":{"cached_tokens":20,"cache_write_tokens":3},"output_tokens_details":{"reasoning_tokens":7},"total_tokens":1100}`
+	openAI := loop.Usage{Input: 977, Output: 100, CacheRead: 20, CacheWrite: 3, Reasoning: 7}
+	searched := openAI
+	searched.WebSearches = 4
+	for name, c := range map[string]struct {
+		read   func(*tally, []byte)
+		answer string
+		counts loop.Usage
+		text   int64
+	}{
+		"Messages": {
+			messages.whole, `{"model":"m","content":[{"text":"1"},{"thinking":"12"},{"partial_json":"1234"},{"input":{}},{"input":{"a":2}}],"usage":{"input_tokens":1000,"output_tokens":100,` +
+				`"cache_read_input_tokens":20,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens_details":{"thinking_tokens":7},"server_tool_use":{"web_search_requests":4}}}`,
+			loop.Usage{Input: 1000, Output: 100, CacheRead: 20, CacheWrite: 30, CacheWrite1h: 5, Reasoning: 7, WebSearches: 4},
+			1 + 2 + 4 + 7,
+		},
+		"Messages, in two passes": {
+			messages.whole, `{"model":"m","usage":{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":1,"cache_creation_input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":1},"iterations":[` +
+				`{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_1h_input_tokens":5}},` +
+				`{"input_tokens":2000,"output_tokens":200,"cache_read_input_tokens":40,"cache_creation_input_tokens":60,"cache_creation":{"ephemeral_1h_input_tokens":10}}]}}`,
+			loop.Usage{Input: 3000, Output: 300, CacheRead: 60, CacheWrite: 90, CacheWrite1h: 15},
+			0,
+		},
+		"Messages, whose passes alone are counted": {
+			messages.whole, `{"model":"m","usage":{"iterations":[{"input_tokens":1000,"output_tokens":100}]}}`, loop.Usage{Input: 1000, Output: 100}, 0,
+		},
+		"Messages, the start of a stream": {
+			func(t *tally, data []byte) { messages.event(t, data) }, `{"message":{"model":"m","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":20}},"delta":{"text":"1"},"content_block":{"text":"12"}}`,
+			loop.Usage{Input: 1000, Output: 100, CacheRead: 20},
+			3,
+		},
+		"Messages, the end of a stream": {
+			func(t *tally, data []byte) { messages.event(t, data) }, `{"message":{"model":"m"},"usage":{"input_tokens":1000,"output_tokens":100,"cache_creation_input_tokens":20}}`,
+			loop.Usage{Input: 1000, Output: 100, CacheWrite: 20},
+			0,
+		},
+		"Chat": {
+			chat.whole, `{"model":"m","choices":[{"message":{"content":"1","reasoning_content":"12","reasoning":"1","refusal":"1234","tool_calls":[{"function":{"name":"12345678","arguments":"1234567890123456"}}],` +
+				`"function_call":{"name":"12345678901234567890123456789012","arguments":"` + strings.Repeat("x", 64) + `"}},"delta":{"content":"` + strings.Repeat("x", 128) + `"},"text":"` + strings.Repeat("x", 256) + `"}],` + chatUsage + `}`,
+			searched, 1 + 2 + 4 + 8 + 16 + 32 + 64 + 128 + 256,
+		},
+		"Responses": {
+			responses.whole, `{"model":"m","output":[{"content":[{"text":"1"},{"refusal":"12"}],"arguments":"1234","input":"12345678"}],` + responsesUsage + `}`, openAI, 15,
+		},
+		"Responses, the end of a stream": {
+			func(t *tally, data []byte) { responses.event(t, data) }, `{"type":"response.completed","response":{"model":"m","output":[{"content":[{"text":"1"}]}],` + responsesUsage + `}}`, openAI, 1,
+		},
+		"Gemini": {
+			generate.whole, `{"modelVersion":"m","candidates":[{"content":{"parts":[{"text":"1"},{"functionCall":{}},{"executableCode":"1234"}]},"groundingMetadata":{"webSearchQueries":["a","b"]}},` +
+				`{"content":{"parts":[{"text":"12345678"}]}}],"usageMetadata":{"promptTokenCount":1000,"cachedContentTokenCount":20,"candidatesTokenCount":93,"thoughtsTokenCount":7,"toolUsePromptTokenCount":40}}`,
+			loop.Usage{Input: 1020, Output: 100, CacheRead: 20, Reasoning: 7, WebSearches: 2},
+			1 + 2 + 4 + 8,
+		},
+	} {
+		var got tally
+		c.read(&got, []byte(c.answer))
+		if d := cmp.Diff(c.counts, got.counts); d != "" || got.bad || !got.inSaid || !got.outSaid || got.written() != c.text || got.model != "m" {
+			t.Errorf("%s: bad %v, said %v %v, %d bytes of %q, want %d; counts (-want +got):\n%s", name, got.bad, got.inSaid, got.outSaid, got.written(), got.model, c.text, d)
+		}
+		for _, at := range number.FindAllStringIndex(c.answer, -1) {
+			field, _, _ := strings.Cut(c.answer[at[0]:at[1]], ":")
+			for _, bad := range []string{"-1", `"5"`, "0.5"} {
+				var odd tally
+				c.read(&odd, []byte(c.answer[:at[0]]+field+":"+bad+c.answer[at[1]:]))
+				if !odd.bad && !strings.HasPrefix(c.answer[at[0]:], "_tokens\":1100") {
+					t.Errorf("%s: %s in place of %s is believed", name, bad, c.answer[at[0]-10:at[1]])
+				}
+			}
+		}
+		var half tally
+		c.read(&half, []byte(c.answer[:len(c.answer)-1]))
+		if !half.bad || half.text != int64(len(c.answer)-1) {
+			t.Errorf("%s: half an answer counts as %d bytes, bad %v; want all of it", name, half.text, half.bad)
+		}
+	}
+	for _, shape := range []*shape{messages, chat, responses, generate} {
+		got := tally{model: "m"}
+		if shape.event(&got, []byte(`{}`)) || got.model != "m" || shape.event(&got, []byte(`{`)) || got.model != "m" {
+			t.Errorf("an event without a model makes it %q, or has nothing but usage", got.model)
+		}
+	}
+	for answer, shape := range map[string]*shape{`{"usage":%s}`: messages, `{ "usage":%s}`: chat, `{"usage": %s}`: responses, `{"usageMetadata":%s}`: generate} {
+		for usage, bad := range map[string]bool{`[]`: true, `"x"`: true, `5`: true, `null`: false, `{}`: false} {
+			var got tally
+			if shape.whole(&got, fmt.Appendf(nil, answer, usage)); got.bad != bad || got.inSaid || got.outSaid {
+				t.Errorf("%s of %s is bad: %v, said: %v %v", usage, answer, got.bad, got.inSaid, got.outSaid)
+			}
+		}
+	}
+}
+
+func TestACountIsBelievedUpToItsBound(t *testing.T) {
+	for name, c := range map[string]struct {
+		asked, in, wrote, out int64
+		want                  oddity
+	}{
+		"as few tokens of input as can be": {256_000, 1000, 0, 5, ""}, "one less": {256_000, 999, 0, 5, oddInput},
+		"as few tokens of output as can be": {9, 9, 32_000, 1000, ""}, "one less of them": {9, 9, 32_000, 999, oddOutput},
+		"a trifle of input": {256, 1, 0, 5, ""}, "a little more": {65_536, 255, 0, 5, oddInput}, "nothing of it": {1, 0, 0, 5, oddInput},
+		"a trifle of output": {9, 9, 256, 1, ""}, "a little more of it": {9, 9, 257, 7, oddOutput}, "as much as that": {9, 9, 257, 8, ""}, "no output": {9, 9, 1, 0, oddOutput},
+	} {
+		got := tally{text: c.wrote, ended: true}
+		count := func(n int64) loop.Count { return loop.Count{N: n, Set: true} }
+		got.take(said{input: count(c.in), output: count(c.out)})
+		u, odd := got.usage(&request{plain: c.asked, input: 90_000})
+		if odd != c.want || (odd == "") != (u.Source == loop.UsageMetered) {
+			t.Errorf("%s: %q of %+v, want %q", name, odd, u, c.want)
+		}
 	}
 }
