@@ -182,8 +182,8 @@ var plantedBugs = []planted{
 		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
-		"a step is worked on while its proposal has no answer", "internal/engine/proposed.go",
-		[][2]string{{"if slices.Contains(p.steps, id) {", "if id == \"\" {"}},
+		"a step is worked on while its proposal has no answer", "internal/engine/decide.go",
+		[][2]string{{"cand.Proposed = c.proposed(cand.Step, cand.Depends)", "cand.Proposed = \"\""}},
 		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
