@@ -182,6 +182,16 @@ var plantedBugs = []planted{
 		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
+		"a step is worked on while its proposal has no answer", "internal/engine/decide.go",
+		[][2]string{{"cand.Proposed = c.proposed(cand.Step, cand.Depends)", "cand.Proposed = \"\""}},
+		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
+	},
+	{
+		"piped text is an answer", "internal/cli/answer.go",
+		[][2]string{{"case !a.asks():", "case a.json:"}},
+		"cli.TestAttack113AnAgentAnswersNothing",
+	},
+	{
 		"an approval can be answered twice", "internal/store/approvals.go",
 		[][2]string{{"WHERE  id = $5 AND state = 'open' AND expires_ms > {now}", "WHERE  id = $5 AND expires_ms > {now}"}},
 		"store.TestOfAThousandAnswersAtOnceOneWinsAndTheOthersSayWho",

@@ -125,6 +125,9 @@ func TestAttack113AnAgentAnswersNothing(t *testing.T) {
 	if status != loop.ExitRefused || !strings.Contains(out, "run_elsewhere") {
 		t.Errorf("approve = %d, %q", status, out)
 	}
+	if status, out := w.pawl(nil, "approve", "fix"); status != loop.ExitUsage || w.git("rev-parse", "main") != tip {
+		t.Errorf("approve without a terminal and --yes = %d\n%s", status, out)
+	}
 	if status, out := w.pawl(nil, "approve", "fix", "--yes"); status != loop.ExitOK || w.git("rev-parse", "main") == tip {
 		t.Errorf("a person's approve = %d, and main is %s\n%s", status, w.git("rev-parse", "main"), out)
 	}
