@@ -197,7 +197,7 @@ func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, 
 func (c *cycle) saveTests(ctx context.Context, tree string, g gate.Check, res loop.GateResult) (loop.TestRecord, error) {
 	r := gate.Record(res)
 	id, err := c.gateID(ctx, g)
-	if err != nil || ctx.Err() != nil || !gate.Conclusive(res) {
+	if why, _ := gate.Obstacle(res, c.def); err != nil || why != "" || ctx.Err() != nil || gate.Stopped(res) {
 		return r, err
 	}
 	if c.records == nil {

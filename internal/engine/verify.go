@@ -197,6 +197,9 @@ func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at site.Place
 	case res.Tests != nil:
 		verdict = "pass (" + testsReported(res.Tests.Ran()) + ")"
 	}
+	if res.Known {
+		verdict += ", known of this tree"
+	}
 	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
 	return res, flag, nil
 }

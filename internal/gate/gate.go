@@ -125,11 +125,9 @@ func Missing(g loop.GateResult) bool {
 	return g.Exit == exitNotFound || g.Exit == exitNotExecutable
 }
 
-// Conclusive reports whether a result says something about the tree: neither was
-// the gate's program missing, nor was it stopped.
-func Conclusive(g loop.GateResult) bool {
-	return !Missing(g) && g.Exit != exitKilled && g.Exit < 128
-}
+// Stopped reports whether the gate was ended before it was through, so that the
+// result says nothing about the tree.
+func Stopped(g loop.GateResult) bool { return g.Exit == exitKilled || g.Exit > 128 }
 
 // Feedback is what the next attempt should read of a failed gate.
 func Feedback(g loop.GateResult) string {

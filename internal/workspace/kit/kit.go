@@ -183,8 +183,6 @@ func (k Kit) Binds(t sandbox.Tier) []sandbox.Bind {
 	return binds
 }
 
-// digest changes with every toolchain of the kit that is for one of the
-// programs.
 // Digest stands for the versions of all programs of the kit, and for where the
 // others are looked for.
 func (k Kit) Digest(environ []string) string {
@@ -195,6 +193,8 @@ func (k Kit) Digest(environ []string) string {
 	return digest(all...)
 }
 
+// digest changes with every toolchain of the kit that is for one of the
+// programs.
 func (k Kit) digest(programs []string) string {
 	var all []string
 	for _, t := range k.Toolchains {
