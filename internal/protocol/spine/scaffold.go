@@ -36,7 +36,7 @@ type Blank struct {
 	Verify, Guard       string // commands; below L2 comments
 	Setup               string // command; empty: what every run detects anew
 	SetupFound          string // what was detected, a comment; nothing beside Setup
-	LandVia             string // empty: fleet-ops; below L2 a comment
+	LandVia             string // empty: human; below L2 a comment
 	Sense               string // command; empty: none
 	Agent, AgentCommand string // empty: a comment says how to name one
 	Env                 []string
@@ -133,7 +133,7 @@ func (s *sheet) seed(p pattern.Pattern) {
 	s.Escalation = cmp.Or(s.Escalation, p.Escalation, blankEscalation)
 	s.Verify = cmp.Or(s.Verify, p.Verify, blankVerify)
 	s.Guard = cmp.Or(s.Guard, p.Guard, blankGuard)
-	s.LandVia = cmp.Or(s.LandVia, "fleet-ops")
+	s.LandVia = cmp.Or(s.LandVia, "human")
 	s.Budget = p.Budget
 	if len(s.Scope) == 0 {
 		s.Scope = []string{cmp.Or(p.Scope, blankScope)}
