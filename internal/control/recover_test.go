@@ -73,7 +73,7 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 	if len(found) != 1 || found[0].Loop != "lost" || found[0].Run.ID != lost.ID || found[0].Run.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("recovered = %+v", found)
 	}
-	wantFault(t, err, loop.ExitError, "recover bad-1", ".loops/bad-1/run-log.md", "nothing is lost")
+	wantFault(t, err, loop.ExitError, "recover bad-1", ".loops/bad-1/run-log.md", "the work is kept")
 	for _, name := range []string{"recover bad-1", "recover bad-2"} {
 		if !strings.Contains(fmt.Sprint(err), name) {
 			t.Errorf("error = %v, want %s in it", err, name)

@@ -16,8 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/clock"
-	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -307,22 +305,9 @@ func (w *wreck) checkSaid(v *told) {
 }
 
 func (w *wreck) checkAudit() {
-	t, ctx := w.t, w.t.Context()
+	t := w.t
 	t.Helper()
-	settings, err := config.Load(config.Settings{Home: w.home, Database: w.database}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := daemon.New(ctx, daemon.Options{Settings: settings, ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
-	svc, err := d.Control(ctx, w.root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := svc.Audit(ctx, "fix")
+	found, err := w.reader().Audit(t.Context(), "fix")
 	if err != nil {
 		t.Fatal(err)
 	}

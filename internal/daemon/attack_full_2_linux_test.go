@@ -28,7 +28,7 @@ func TestAttack068InFullShellTextInATitleIsInert(t *testing.T) {
 		t.Errorf("the gate says:\n%s", got)
 	}
 	for line := range strings.Lines(strings.ReplaceAll(got, title, "") + "\n" + v.said(run, "src/marks")) {
-		if len(strings.TrimSpace(line)) == 1 {
+		if mark := strings.TrimSpace(line); len(mark) == 1 && strings.Contains("1234", mark) {
 			t.Errorf("the title was run: there is a file %q", line)
 		}
 	}

@@ -76,8 +76,8 @@ func (s *site) nothingLeft() {
 	}
 }
 
-// checkRuns holds the rows against each other and against the files.
-func (s *site) checkRuns(last control.RunView) {
+// reader is the service of the site's repository in a process that writes nothing.
+func (s *site) reader() *control.Service {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 	settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)
@@ -88,11 +88,19 @@ func (s *site) checkRuns(last control.RunView) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.Close() }()
+	t.Cleanup(func() { _ = d.Close() })
 	svc, err := d.Control(ctx, s.root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return svc
+}
+
+// checkRuns holds the rows against each other and against the files.
+func (s *site) checkRuns(last control.RunView) {
+	t, ctx := s.t, s.t.Context()
+	t.Helper()
+	svc := s.reader()
 	runs, err := svc.Runs(ctx, "fix", 10)
 	if err != nil {
 		t.Fatal(err)

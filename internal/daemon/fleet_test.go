@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
@@ -157,23 +155,9 @@ func (f fleet) run(t *testing.T) map[string]loop.Outcome {
 func (f fleet) check(t *testing.T) {
 	t.Helper()
 	for _, s := range f.sites {
-		settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := daemon.New(t.Context(), daemon.Options{Settings: settings, ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		svc, err := d.Control(t.Context(), s.root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := s.reader()
 		for _, name := range f.loops(s) {
 			f.checkLoop(t, svc, name)
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
 		}
 		s.nothingLeft()
 	}

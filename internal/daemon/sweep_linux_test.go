@@ -28,7 +28,7 @@ type kind struct {
 	// are both empty.
 	check func(s *site, v *told, stderr string)
 
-	sample int               // points of each flow and database in a plain test; 0: all on SQLite, a third of them on PostgreSQL
+	sample int               // points of each flow and database in a plain test
 	always []string          // points that belong to every sample
 	skips  func(string) bool // points at which it shows nothing new; nil: none
 	dies   bool              // recovery has to say in which phase
@@ -67,7 +67,7 @@ var flows = []flow{
 
 var (
 	killed = kind{
-		name: "kill", action: "kill", dies: true,
+		name: "kill", action: "kill", dies: true, sample: 16,
 		check: func(s *site, v *told, stderr string) {
 			if v != nil || stderr != "" {
 				s.t.Fatalf("it was not killed: %+v %s", v, stderr)
@@ -75,7 +75,7 @@ var (
 		},
 	}
 	fullDisk = kind{
-		name: "full disk", action: "ENOSPC", sample: 10, always: []string{"git.advance.ref.after:1"},
+		name: "full disk", action: "ENOSPC", sample: 6, always: []string{"git.advance.ref.after:1"},
 		check: func(s *site, v *told, stderr string) {
 			const full = "no space left on device"
 			if v == nil && !strings.Contains(stderr, full) {
@@ -111,7 +111,7 @@ func sweep(t *testing.T, kinds ...kind) {
 				shared := database(t)
 				points := f.points(t, name, shared)
 				for i, k := range kinds {
-					for _, at := range k.chosen(points, i, name) {
+					for _, at := range k.chosen(points, i) {
 						t.Run(k.name+"/"+at, func(t *testing.T) {
 							// Here, because -run may leave points out.
 							defer func() { counts.add(f.name, k.name, name, !t.Failed()) }()
@@ -162,20 +162,10 @@ func (f flow) points(t *testing.T, name, database string) []string {
 	return points
 }
 
-// chosen are the points at which the kind strikes: every one, or a sample that is
-// spread over all of them. The n-th kind of a sweep takes others than the first.
-func (k kind) chosen(points []string, n int, database string) (list []string) {
+// chosen are the points at which the n-th kind of a sweep strikes.
+func (k kind) chosen(points []string, n int) (list []string) {
 	points = slices.DeleteFunc(slices.Clone(points), func(at string) bool { return k.skips != nil && k.skips(at) })
-	if k.sample == 0 && database == "postgres" {
-		k.sample = len(points) / 3
-	}
-	if os.Getenv(allEnv) != "" || k.sample == 0 || k.sample >= len(points) {
-		return points
-	}
-	first := (n + 1) * len(points) / (k.sample * 6)
-	for i := range k.sample {
-		list = append(list, points[(first+i*len(points)/k.sample)%len(points)])
-	}
+	list = spread(points, k.sample, n)
 	for _, at := range k.always {
 		if slices.Contains(points, at) && !slices.Contains(list, at) {
 			list = append(list, at)
