@@ -101,7 +101,7 @@ var attacks = []section{
 	{"Kill switch, budgets, processes", []attack{
 		{id: 88, words: "the kill switch is set during a run"},
 		{id: 89, words: "the kill switch is a directory, a dangling link, unreadable"},
-		{id: 91, words: "the label cannot be asked for", due: dueSurfaces},
+		{id: 91, words: "the label cannot be asked for"},
 		{id: 92, words: "processes that fork, hide and ignore signals"},
 		{id: 94, words: "the agent signals the supervisor"},
 		{id: 95, words: "less usage is reported than is streamed"},

@@ -172,6 +172,9 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 		c.Errors(), c.Verdict.Warnings, verdict)
 }
 
+// usualSwitches is how many paths stop every loop.
+const usualSwitches = 2
+
 // switches lists what stops a loop.
 func switches(c control.Checked) string {
 	list := c.Switches
@@ -188,10 +191,14 @@ func (a *app) asides(c control.Checked) {
 	a.notes(c)
 }
 
-// notice says that a definition was not read as the YAML that it looks like.
+// notice says that a definition was not read as the YAML that it looks like, and
+// that nobody acts in its runs yet.
 func (a *app) notice(c control.Checked) {
 	if c.Notice != "" {
 		_, _ = fmt.Fprintf(a.Err, "note: %s\n", cleanLine(c.Notice))
+	}
+	if c.Definition.Agent == "" && c.Definition.AgentCommand == "" {
+		_, _ = fmt.Fprintf(a.Err, "note: no agent is named, and a run needs one: write agent: NAME (pawl agent drivers lists them), or pass --agent\n")
 	}
 }
 
@@ -245,7 +252,7 @@ type checkMeta struct {
 	Min      int           `json:"min"`
 	Ready    bool          `json:"ready"` // all of them
 	Tier     string        `json:"tier,omitempty"`
-	Switches []string      `json:"switches,omitempty"` // paths that stop the loop; only if it is one
+	Switches []string      `json:"switches,omitempty"` // paths that stop the loop, if its definition names more than the usual ones
 	Unknown  []findingJSON `json:"unknown,omitempty"`
 	Notes    []findingJSON `json:"notes,omitempty"`
 	Loops    []checkedLoop `json:"loops,omitempty"` // only if there are several
@@ -282,7 +289,10 @@ func checkJSON(checked []control.Checked, unread int, o checkOptions) checkRepor
 	}
 	r.Meta.Count = len(r.Data)
 	if len(checked) == 1 && unread == 0 {
-		r.Meta.Tier, r.Meta.Loops, r.Meta.Switches = checked[0].Verdict.Tier, nil, checked[0].Switches
+		r.Meta.Tier, r.Meta.Loops = checked[0].Verdict.Tier, nil
+		if len(checked[0].Switches) > usualSwitches {
+			r.Meta.Switches = checked[0].Switches
+		}
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/probe"
 )
 
 func (a *app) cmdNew() *cobra.Command {
@@ -43,10 +45,12 @@ The path of the definition stands on standard output. Start every loop at L1, wh
 				}
 			}
 			r.Tier, r.Work, r.Now = loop.Tier(tier), a.dir(), a.Now()
+			chosen := a.chooseAgent(cmd.Context(), &r)
 			made, err := control.Scaffold(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
+			made.Note = joined("\n", made.Note, chosen)
 			return a.printScaffolded(made)
 		},
 	}
@@ -57,11 +61,30 @@ The path of the definition stands on standard output. Start every loop at L1, wh
 	f.StringVar(&r.Cadence, "cadence", "1h", "how often it fires: 10m, 6h, 1d or five cron fields")
 	f.StringVar(&r.Dir, "dir", ".loops", "the `folder` of loops")
 	f.BoolVar(&r.DryRun, "dry-run", false, "print the definition and write nothing")
-	f.BoolVar(&r.Force, "force", false, "write over the four files in a folder that is not empty")
+	f.BoolVar(&r.Force, "force", false, "write over the four files in a folder that is not empty; copies are kept beside them")
 	complete(cmd, "pattern", completePatterns())
 	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
 	complete(cmd, "cadence", among("10m", "1h", "6h", "1d", "0 9 * * 1-5"))
 	return cmd
+}
+
+// chooseAgent names the only agent of this machine that has a login, so that what is
+// written runs, and says so.
+func (a *app) chooseAgent(ctx context.Context, r *control.ScaffoldRequest) (note string) {
+	var ready []string
+	for _, one := range a.prober().Agents(ctx) {
+		if one.Path != "" && one.Login == probe.LoginYes {
+			ready = append(ready, one.Name)
+		}
+	}
+	switch len(ready) {
+	case 0:
+		return ""
+	case 1:
+		r.Agent = ready[0]
+		return "agent: " + r.Agent + ", the only one with a login on this machine"
+	}
+	return "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
 }
 
 // complete offers words for a flag.

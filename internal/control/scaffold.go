@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type ScaffoldRequest struct {
 	spine.Blank
 	Work   string // working directory; empty: the process's
 	Dir    string // folder of loops, relative to Work; empty: .loops
-	Force  bool   // write over the four files in a folder that is not empty
+	Force  bool   // write over the four files in a folder that is not empty, and keep what they were beside them
 	DryRun bool   // check everything and write nothing
 }
 
@@ -65,7 +66,7 @@ func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	for _, f := range files {
 		made.Files = append(made.Files, ScaffoldedFile{Path: filepath.Join(given, r.Name, f.Name), Text: string(f.Body)})
 	}
-	p := place{dir: given, name: r.Name, files: files}
+	p := place{dir: given, name: r.Name, files: files, kept: ".before-" + r.Now.UTC().Format("20060102T150405.000Z")}
 	if !filepath.IsAbs(given) {
 		p.dir = filepath.Join(r.Work, given)
 	}
@@ -94,6 +95,7 @@ func (r ScaffoldRequest) note() string {
 type place struct {
 	dir, name string // of all loops, of this one
 	files     []spine.File
+	kept      string // what is added to the name of a file that is written over
 }
 
 func (p place) target() string { return filepath.Join(p.dir, p.name) }
@@ -119,7 +121,7 @@ func (p place) free(force bool) error {
 		case p.leftOver(e.Name()):
 		case !force:
 			return p.taken(p.target()+" is not empty: it holds "+e.Name(),
-				"choose another name, or pass --force to write over "+p.names()+"; everything else in it stays")
+				"choose another name, or pass --force to write over "+p.names()+" and keep copies of them; everything else in it stays")
 		case ours && !e.Type().IsRegular():
 			return p.taken(filepath.Join(p.target(), e.Name())+" is no regular file", "move it away")
 		}
@@ -206,8 +208,17 @@ func (p place) put(ctx context.Context, root *os.Root) (err error) {
 		}
 	}
 	for _, f := range p.files {
-		if _, err := root.Lstat(f.Name); errors.Is(err, fs.ErrNotExist) {
+		old, err := root.ReadFile(f.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			added = append(added, f.Name)
+		case err != nil:
+			return err
+		case !bytes.Equal(old, f.Body):
+			added = append(added, f.Name+p.kept)
+			if err := writeNew(root, f.Name+p.kept, string(old)); err != nil {
+				return err
+			}
 		}
 		if err := rename(ctx, root, f.Name); err != nil {
 			return err

@@ -263,7 +263,7 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestForceReplacesTheFourFilesAndNothingElse(t *testing.T) {
+func TestForceReplacesTheFourFilesKeepsThemAndChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
 	if _, err := Scaffold(t.Context(), tidy(work)); err != nil {
@@ -271,6 +271,10 @@ func TestForceReplacesTheFourFilesAndNothingElse(t *testing.T) {
 	}
 	others := map[string]string{
 		".loops/tidy/notes.txt": "kept", ".loops/tidy/PAUSED": "", ".loops/tidy/sub/run.md": "kept", ".loops/tidy/sub/": "", ".loops/PAUSED": "kept",
+	}
+	// Copies of what is written over, once: the second time nothing is.
+	copies := map[string]string{
+		".loops/tidy/STATE.md.before-20260903T120000.000Z": "old", ".loops/tidy/loop.config.yaml.before-20260903T120000.000Z": "old",
 	}
 	for name, text := range others {
 		if !strings.HasSuffix(name, "/") {
@@ -288,6 +292,7 @@ func TestForceReplacesTheFourFilesAndNothingElse(t *testing.T) {
 		}
 		want := scaffolded(made)
 		maps.Copy(want, others)
+		maps.Copy(want, copies)
 		if diff := cmp.Diff(want, filesIn(t, work)); diff != "" {
 			t.Errorf("on the disk (-want +got):\n%s", diff)
 		}

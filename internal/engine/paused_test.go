@@ -96,7 +96,7 @@ func TestThePathsOfADefinitionAreSwitchesOfItsLoopOnly(t *testing.T) {
 	}
 }
 
-func TestTheLabelStopsALoopThatNamesIt(t *testing.T) {
+func TestAttack091TheLabelStopsALoopThatNamesIt(t *testing.T) {
 	const on = "https://forge.example/owner/name/issues/7"
 	for name, c := range map[string]struct {
 		tier   loop.Tier

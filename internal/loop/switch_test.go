@@ -10,7 +10,7 @@ func TestTheSwitchIsEveryPathThatIsNamed(t *testing.T) {
 		".loops/keep-green/PAUSED exists, OR the loop-pause label is set": ".loops/keep-green/PAUSED",
 		"when /tmp/STOP appears":                "/tmp/STOP",
 		"`touch .loops/PAUSED`, or ops/./stop.": ".loops/PAUSED ops/stop",
-		"(see \"ops/switch/off\")":            "ops/switch/off",
+		"(see \"ops/switch/off\")":              "ops/switch/off",
 		"~/stop":                                "~/stop",
 		"./PAUSED":                              "PAUSED",
 		".loops/x/":                             ".loops/x",

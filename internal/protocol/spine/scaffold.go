@@ -36,7 +36,7 @@ type Blank struct {
 	Verify, Guard       string // commands; below L2 comments
 	Setup               string // command; empty: what every run detects anew
 	SetupFound          string // what was detected, a comment; nothing beside Setup
-	LandVia             string // empty: fleet-ops; below L2 a comment
+	LandVia             string // empty: human; below L2 a comment
 	Sense               string // command, or loop.SenseGates; empty: the pattern's
 	Agent, AgentCommand string // empty: a comment says how to name one
 	Env                 []string
@@ -137,7 +137,7 @@ func (s *sheet) seed(p pattern.Pattern) {
 	if s.Gated {
 		s.Sense = cmp.Or(s.Sense, p.Sense)
 	}
-	s.LandVia = cmp.Or(s.LandVia, "fleet-ops")
+	s.LandVia = cmp.Or(s.LandVia, "human")
 	s.Budget = p.Budget
 	s.Tried = s.Gated || s.Sense == loop.SenseGates
 	if len(s.Scope) == 0 {

@@ -200,7 +200,7 @@ kill_switch: ".loops/fix-ci/PAUSED exists, OR the loop-pause label is set"
 # verify: "npm test"
 # guard: "npm run typecheck"
 # worktree: true
-# land_via: fleet-ops
+# land_via: human
 `,
 		},
 		"a pattern without a gate at L2": {
@@ -219,7 +219,7 @@ worktree: true
 escalation: "anything that needs an answer today, numbers that contradict each other"
 budget_tokens: 200000
 kill_switch: ".loops/news/PAUSED exists, OR the loop-pause label is set"
-land_via: fleet-ops
+land_via: human
 `, "",
 		},
 		"words of the user's own": {
@@ -275,7 +275,7 @@ kill_switch: ".loops/faster/PAUSED exists, OR the loop-pause label is set"
 # verify: "npm test -- --coverage"
 # guard: "npm run typecheck"
 # worktree: true
-# land_via: fleet-ops
+# land_via: human
 `,
 		},
 	} {
@@ -314,7 +314,7 @@ func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
 	_, gate, _ = strings.Cut(gate, "\n")
 	config = strings.Replace(head, "tier: L1", "tier: L2", 1) + strings.ReplaceAll(gate, "# ", "")
 	def, findings := read(t, config).Definition("x")
-	if len(findings) > 0 || def.Verify != "npm test" || def.LandVia != "fleet-ops" {
+	if len(findings) > 0 || def.Verify != "npm test" || def.LandVia != "human" {
 		t.Errorf("findings %v of\n%s", findings, config)
 	}
 }
