@@ -95,7 +95,7 @@ func touches(ours, theirs udiff.Edit, moves bool) bool {
 	case theirs.Start < theirs.End:
 		return true
 	}
-	return moves || share(ours.New, theirs.New) || !strings.HasSuffix(ours.New, "\n") || !strings.HasSuffix(theirs.New, "\n")
+	return moves || ours.New == theirs.New || share(ours.New, theirs.New) || !strings.HasSuffix(ours.New, "\n") || !strings.HasSuffix(theirs.New, "\n")
 }
 
 // share reports whether two texts have a line in common that is not blank.
