@@ -73,6 +73,7 @@ func (a *app) check(ctx context.Context, all []control.Found, o checkOptions) er
 	if a.json {
 		for _, c := range checked {
 			a.asides(c)
+			a.nobody(c)
 		}
 		if err := a.printJSON(checkJSON(checked, unread, o)); err != nil {
 			return err
@@ -162,6 +163,7 @@ func (a *app) panel(c control.Checked, o checkOptions) {
 		}
 	}
 	a.notes(c)
+	a.nobody(c)
 	p.line("%s", cleanLine("stopped by "+switches(c)))
 	verdict := "ready"
 	if !c.Ready(o.least, o.strict) {
@@ -191,12 +193,15 @@ func (a *app) asides(c control.Checked) {
 	a.notes(c)
 }
 
-// notice says that a definition was not read as the YAML that it looks like, and
-// that nobody acts in its runs yet.
+// notice says that a definition was not read as the YAML that it looks like.
 func (a *app) notice(c control.Checked) {
 	if c.Notice != "" {
 		_, _ = fmt.Fprintf(a.Err, "note: %s\n", cleanLine(c.Notice))
 	}
+}
+
+// nobody says that no agent acts in the runs of a definition yet.
+func (a *app) nobody(c control.Checked) {
 	if c.Definition.Agent == "" && c.Definition.AgentCommand == "" {
 		_, _ = fmt.Fprintf(a.Err, "note: no agent is named, and a run needs one: write agent: NAME (pawl agent drivers lists them), or pass --agent\n")
 	}

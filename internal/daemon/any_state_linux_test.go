@@ -263,8 +263,14 @@ func (w *wreck) checkRunnable() {
 	if len(w.obstacles) == 0 {
 		w.nothingLeft()
 	}
+	if text, err := os.ReadFile(w.loops("STATE.md")); err == nil && strings.HasPrefix(string(text), "<<<<<<< ") { // No run starts until a person resolves it.
+		if err := os.WriteFile(w.loops("STATE.md"), fmt.Appendf(nil, freshState, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	next := w.must("run")
-	if next.Run.Outcome == loop.OutcomeQuiet { // The memory was lost, or holds no item any more: a person writes one.
+	// The memory was lost or had to be put aside, or holds no item any more: a person writes one.
+	if next.Run.Outcome == loop.OutcomeQuiet || next.Run.Reason == loop.ReasonMemory {
 		if err := os.WriteFile(w.loops("STATE.md"), fmt.Appendf(nil, freshState, next.Run.N), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -258,7 +258,7 @@ func acted(res agent.Result) string {
 	case proc.Limited:
 		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), site.LimitText(res.Limit, res.Took))
 	case proc.TimedOut:
-		return fmt.Sprintf("the agent was stopped after %s", res.Took.Round(time.Millisecond))
+		return fmt.Sprintf("the agent was stopped after %s, the longest that a turn may take (max_step_timeout)", res.Took.Round(time.Millisecond))
 	case proc.Signaled:
 		return fmt.Sprintf("the agent was killed by signal %d after %s", res.Exit-128, res.Took.Round(time.Millisecond))
 	case proc.Canceled:

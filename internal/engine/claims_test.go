@@ -176,13 +176,13 @@ func TestAFailureSaysUntilWhenNobodyActs(t *testing.T) {
 func TestHowATurnEndedIsSaidInWords(t *testing.T) {
 	const took = 1500 * time.Millisecond
 	for want, res := range map[string]agent.Result{
-		"the agent ended with exit status 3 after 1.5s":                  {Ended: proc.Exited, Exit: 3},
-		"the agent ended with exit status 1 after 1.5s":                  {Ended: proc.NotStarted, Exit: 1},
-		"the agent was stopped after 1.5s":                               {Ended: proc.TimedOut, Exit: 143},
-		"the agent was killed by signal 9 after 1.5s":                    {Ended: proc.Signaled, Exit: 137},
-		"the agent was stopped with the run after 1.5s":                  {Ended: proc.Canceled},
-		"the agent was stopped after 1.5s: its time was over after 1.5s": {Ended: proc.Limited, Limit: proc.TimeLimit},
-		"the agent failed after 1.5s: auth: no key":                      {Ended: proc.Exited, Failure: &loop.Failure{Class: loop.FailureAuth, Text: "no key"}},
+		"the agent ended with exit status 3 after 1.5s":                                         {Ended: proc.Exited, Exit: 3},
+		"the agent ended with exit status 1 after 1.5s":                                         {Ended: proc.NotStarted, Exit: 1},
+		"the agent was stopped after 1.5s, the longest that a turn may take (max_step_timeout)": {Ended: proc.TimedOut, Exit: 143},
+		"the agent was killed by signal 9 after 1.5s":                                           {Ended: proc.Signaled, Exit: 137},
+		"the agent was stopped with the run after 1.5s":                                         {Ended: proc.Canceled},
+		"the agent was stopped after 1.5s: its time was over after 1.5s":                        {Ended: proc.Limited, Limit: proc.TimeLimit},
+		"the agent failed after 1.5s: auth: no key":                                             {Ended: proc.Exited, Failure: &loop.Failure{Class: loop.FailureAuth, Text: "no key"}},
 	} {
 		res.Took = took
 		if got := turned().acted(res); got != want {

@@ -154,12 +154,12 @@ func TestAttack091TheLabelStopsALoopThatNamesIt(t *testing.T) {
 			if run.Outcome != c.ends {
 				t.Errorf("run = %s (%s), want %s", run.Outcome, run.Detail, c.ends)
 			}
-			said := run.Detail
+			said := []string{run.Detail}
 			for _, e := range r.events {
-				said += "\n" + e.Text
+				said = append(said, e.Text)
 			}
-			if !strings.Contains(said, c.note) {
-				t.Errorf("the run says\n%s\nwant %q", said, c.note)
+			if !strings.Contains(strings.Join(said, "\n"), c.note) {
+				t.Errorf("the run says %q, want %q", said, c.note)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
@@ -38,7 +39,7 @@ func Obstacle(g loop.GateResult, d loop.Definition) (why, fix string) {
 	case g.Pass:
 		return "", ""
 	case Missing(g):
-		return fmt.Sprintf("its program cannot be run (exit status %d): %s", g.Exit, g.Evidence), "install it, or correct " + g.Name
+		return strings.TrimSuffix(fmt.Sprintf("its program cannot be run (exit status %d): %s", g.Exit, g.Evidence), ": "), "install it, or correct " + g.Name
 	case none && writable:
 		return "", ""
 	case none:
