@@ -118,7 +118,7 @@ func TestAttack059InFullIgnoredFilesMakeNoGatePass(t *testing.T) {
 			"echo three >src/a.txt; mkdir -p build src/build; touch build/passed src/build/passed src/passed.tmp",
 			"test -e build/passed || test -e src/build/passed || test -e src/passed.tmp", "true",
 		},
-		"a gate leaves one for the next": {"echo 'touch src/passed.tmp' >src/a.txt", "sh -c \"$(cat src/a.txt)\"", "test -f src/passed.tmp"},
+		"a gate leaves one for the next": {"echo 'touch src/passed.tmp' >src/a.txt", "sh -c \"$(cat src/a.txt)\" || exit 1", "test -f src/passed.tmp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -140,7 +140,7 @@ func (c *cycle) gateID(ctx context.Context, g gate.Check) (string, error) {
 		return "", err
 	}
 	d := c.def
-	return g.ID(d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
+	return g.ID(c.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
 }
 
 // baseTests is what a gate reports on the base.
