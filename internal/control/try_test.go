@@ -31,7 +31,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 			{GateView: GateView{Name: "guard", Kind: "command", Pass: true, Evidence: "checked"}},
 		}, "checked\n"},
 		"no program, no agent": {"broken", []GateTry{
-			{GateView: GateView{Name: "verify", Kind: "command", Exit: 127}, Missing: true},
+			{GateView: GateView{Name: "verify", Kind: "command", Exit: 127}, Missing: true, Obstacle: "its program cannot be run (exit status 127)", Fix: "install it, or correct verify"},
 			{GateView: GateView{Name: "guard", Kind: "command", Pass: true, Evidence: "hello"}},
 		}, "hello\n"},
 		"no gate":             {"bare", []GateTry{}, ""},
@@ -48,7 +48,11 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
 			for _, g := range got {
-				if keys := keysOf(object(t, g)); g.MS <= 0 || keys != "evidence exit kind missing ms name pass" {
+				want := "evidence exit kind missing ms name pass"
+				if g.Obstacle != "" {
+					want = "evidence exit fix kind missing ms name obstacle pass"
+				}
+				if keys := keysOf(object(t, g)); g.MS <= 0 || keys != want {
 					t.Errorf("%s took %v ms, has the keys %s", g.Name, g.MS, keys)
 				}
 			}
