@@ -39,11 +39,15 @@ type StackView struct {
 	Build     string        `json:"build,omitempty"`
 	Programs  []ProgramView `json:"programs"`        // what these commands start
 	Needs     []string      `json:"needs,omitempty"` // what a copy of the repository does not have
+
+	usable probe.Stack // without the commands of which a program is missing
 }
 
-// runs reports whether all programs of the stack are there.
+// runs reports whether the stack can judge here what was done.
 func (v StackView) runs() bool {
-	return !slices.ContainsFunc(v.Programs, func(p ProgramView) bool { return !p.OK })
+	u := v.usable
+	judges := u.Test != nil || v.Test == "" && (u.Lint != nil || u.Typecheck != nil)
+	return judges && (v.Setup == "" || u.Setup != nil)
 }
 
 // ProgramView is a program behind a command, resolved through shims.
@@ -136,19 +140,19 @@ func (v Survey) Only(dir string) (Survey, error) {
 // proposal is made of what can run here, of the package that was chosen; of
 // everything if nothing can run.
 func (v Survey) proposal() probe.Proposal {
-	chosen := func(usable func(StackView) bool) probe.Repo {
-		repo := v.repo
-		repo.Stacks = nil
-		for i, s := range v.repo.Stacks {
-			if usable(v.Stacks[i]) && (v.only == "" || s.Dir == v.only) {
-				repo.Stacks = append(repo.Stacks, s)
-			}
+	var usable, all []probe.Stack
+	for i, s := range v.repo.Stacks {
+		if v.only != "" && s.Dir != v.only {
+			continue
 		}
-		return repo
+		all = append(all, s)
+		if v.Stacks[i].runs() {
+			usable = append(usable, v.Stacks[i].usable)
+		}
 	}
-	repo := chosen(StackView.runs)
-	if len(repo.Stacks) == 0 {
-		repo = chosen(func(StackView) bool { return true })
+	repo := v.repo
+	if repo.Stacks = usable; len(usable) == 0 {
+		repo.Stacks = all
 	}
 	if v.only != "" && v.only != "." {
 		repo.Sources = []string{v.only + "/**"}
@@ -171,23 +175,27 @@ func (v Survey) LeftOut() []string {
 }
 
 func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Stack) StackView {
-	v := StackView{Name: stack.Name, Dir: stack.Dir, Manifest: stack.Manifest, Programs: []ProgramView{}}
-	var asked []probe.Need
+	v := StackView{Name: stack.Name, Dir: stack.Dir, Manifest: stack.Manifest, Programs: []ProgramView{}, usable: stack}
+	found := map[probe.Need]bool{}
+	u := &v.usable
 	for _, c := range []struct {
-		from *probe.Command
-		into *string
-	}{{stack.Setup, &v.Setup}, {stack.Test, &v.Test}, {stack.Lint, &v.Lint}, {stack.Typecheck, &v.Typecheck}, {stack.Build, &v.Build}} {
-		if c.from == nil {
+		command **probe.Command
+		into    *string
+	}{{&u.Setup, &v.Setup}, {&u.Test, &v.Test}, {&u.Lint, &v.Lint}, {&u.Typecheck, &v.Typecheck}, {&u.Build, &v.Build}} {
+		if *c.command == nil {
 			continue
 		}
-		*c.into = c.from.Line
-		for _, need := range c.from.Needs {
-			if slices.Contains(asked, need) {
+		*c.into = (*c.command).Line
+		for _, need := range (*c.command).Needs {
+			if _, asked := found[need]; asked {
 				continue
 			}
-			asked = append(asked, need)
 			prog := p.Program(ctx, filepath.Join(s.Root(), filepath.FromSlash(need.Dir)), need.Word)
 			v.Programs = append(v.Programs, ProgramView{prog.Word, prog.Path, prog.Shim, prog.Version, prog.OK, prog.Problem, prog.Fix})
+			found[need] = prog.OK
+		}
+		if slices.ContainsFunc((*c.command).Needs, func(n probe.Need) bool { return !found[n] }) {
+			*c.command = nil
 		}
 	}
 	return v
