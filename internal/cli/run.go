@@ -76,6 +76,8 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "which loop? Name one, or give --until")
 	case o.Loop != "" && o.Until != "":
 		return usage(cmd, "both a loop and --until are given")
+	case o.Flags.BaseURL != "" && o.Overrides.AgentCommand != "" && o.Overrides.Agent == "":
+		return usage(cmd, "--base-url goes with --agent: pawl does not know how another program asks its model")
 	case o.Loop != "" && len(o.Scope) > 0:
 		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
 	}
