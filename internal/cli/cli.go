@@ -159,7 +159,7 @@ See it work, without a key and without a network:  pawl demo`,
 		commands []*cobra.Command
 	}{
 		{"Begin", []*cobra.Command{a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdConfig(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate()}},
-		{"Run and stop", []*cobra.Command{a.cmdRun(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop()}},
+		{"Run and stop", []*cobra.Command{a.cmdRun(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdRm()}},
 		{"Look", []*cobra.Command{a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy()}},
 		{"Answer and land", []*cobra.Command{a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand()}},
 		{"Keep and prove", []*cobra.Command{a.cmdRecover(), a.cmdAudit()}},

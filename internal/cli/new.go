@@ -71,20 +71,29 @@ The path of the definition stands on standard output. Start every loop at L1, wh
 // chooseAgent names the only agent of this machine that has a login, so that what is
 // written runs, and says so.
 func (a *app) chooseAgent(ctx context.Context, r *control.ScaffoldRequest) (note string) {
-	var ready []string
-	for _, one := range a.prober().Agents(ctx) {
-		if one.Path != "" && one.Login == probe.LoginYes {
-			ready = append(ready, one.Name)
-		}
-	}
+	ready := a.readyAgents(ctx)
 	switch len(ready) {
 	case 0:
 		return ""
 	case 1:
 		r.Agent = ready[0]
-		return "agent: " + r.Agent + ", the only one with a login on this machine"
+		return onlyAgent(r.Agent)
 	}
 	return "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
+}
+
+// readyAgents are the agents of this machine that have a login.
+func (a *app) readyAgents(ctx context.Context) (ready []string) {
+	for _, one := range a.prober().Agents(ctx) {
+		if one.Path != "" && one.Login == probe.LoginYes {
+			ready = append(ready, one.Name)
+		}
+	}
+	return ready
+}
+
+func onlyAgent(name string) string {
+	return "agent: " + name + ", the only one with a login on this machine"
 }
 
 // complete offers words for a flag.

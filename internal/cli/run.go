@@ -25,13 +25,18 @@ func (a *app) cmdRun() *cobra.Command {
 		Long: `Run a loop once, in the foreground and live.
 
 With --until no file is needed: the agent repairs until the command passes, on a branch of its own. If the command
-passes already there is nothing to do, and no run is made.`,
+passes already there is nothing to do, and no run is made. Without --agent the only agent of this machine that has a
+login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 		Example: `  pawl run keep-tests-green
   pawl run ci-watch --request "look at the flaky test" --iterations 2
   pawl run --until "go test ./..." --scope 'internal/**' --agent-command 'my-agent'
+  pawl run --until "npm test" --name npm-green --scope 'src/**' --guard "npm run lint" --network registry.npmjs.org
   pawl run keep-tests-green --sandbox external`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.fill(cmd, args); err != nil {
+				return err
+			}
+			if err := a.untilAgent(cmd.Context(), &o.RunRequest); err != nil {
 				return err
 			}
 			if o.dryRun {
@@ -44,6 +49,13 @@ passes already there is nothing to do, and no run is made.`,
 	f.StringVar(&o.Request, "request", "", "what you ask for in this run")
 	f.StringVar(&o.Until, "until", "", "repair until this `command` passes")
 	f.StringArrayVar(&o.Scope, "scope", nil, "with --until: a `glob` of what may be changed (repeat it)")
+	f.StringVar(&o.Name, "name", "", "with --until: the loop's `name`, like keep-tests-green")
+	f.StringVar(&o.Flags.Guard, "guard", "", "with --until: a `command` that must pass, too")
+	f.StringVar(&o.Flags.Setup, "setup", "", "with --until: the `command` that prepares dependencies, or none")
+	f.StringArrayVar(&o.Flags.Network, "network", nil, "with --until: a `host` that may be reached (repeat it)")
+	f.StringArrayVar(&o.Flags.Env, "env", nil, "with --until: the name of a `variable` that agent and gates may see (repeat it)")
+	f.StringVar(&o.Flags.BudgetUSDDay, "usd", "", "with --until: at most so many US `dollars` in a day of UTC")
+	f.StringVar(&o.Flags.BaseURL, "base-url", "", "with --until: the `URL` where the model is served")
 	f.IntVar(&o.Overrides.MaxIterations, "iterations", 0, "at most `n` iterations")
 	f.StringVar(&o.Overrides.Agent, "agent", "", "another agent")
 	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
@@ -64,8 +76,20 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "which loop? Name one, or give --until")
 	case o.Loop != "" && o.Until != "":
 		return usage(cmd, "both a loop and --until are given")
+	case o.Flags.BaseURL != "" && o.Overrides.AgentCommand != "" && o.Overrides.Agent == "":
+		return usage(cmd, "--base-url goes with --agent: pawl does not know how another program asks its model")
 	case o.Loop != "" && len(o.Scope) > 0:
 		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
+	}
+	for _, flag := range []string{"name", "guard", "setup", "network", "env", "usd", "base-url"} {
+		switch f := cmd.Flag(flag); {
+		case f.Changed && o.Until == "":
+			return usage(cmd, "--"+flag+" goes with --until; a loop's own stands in its definition")
+		case f.Changed && strings.TrimSpace(strings.Trim(f.Value.String(), "[]")) == "":
+			return usage(cmd, "--"+flag+" is given and empty")
+		}
+	}
+	switch {
 	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
 		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
 	case o.exitQuiet < 0 || o.exitQuiet > mostExit:
@@ -76,6 +100,26 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--until is empty: write the command that has to pass")
 	}
 	return nil
+}
+
+// untilAgent chooses who works for a run --until that names nobody: the only agent of
+// this machine that has a login.
+func (a *app) untilAgent(ctx context.Context, r *control.RunRequest) error {
+	if r.Until == "" || r.Overrides.Agent != "" || r.Overrides.AgentCommand != "" {
+		return nil
+	}
+	switch ready := a.readyAgents(ctx); len(ready) {
+	case 0:
+		return nil // What is missing is said with how to get it.
+	case 1:
+		r.Overrides.Agent = ready[0]
+		_, _ = fmt.Fprintf(a.Err, "note: %s\n", onlyAgent(ready[0]))
+		return nil
+	default:
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "no agent is named", Why: "several have a login on this machine", Fix: "pass --agent with one of " + strings.Join(ready, ", "),
+		}
+	}
 }
 
 // run carries out one run and prints its account. A run that did not succeed

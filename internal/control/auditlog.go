@@ -78,7 +78,17 @@ func (s *Service) auditLog(c *AuditChain) error {
 		return nil
 	}
 	c.Log = logPath(c.Loop)
-	told := accounts(c.links)
+	var since time.Time
+	links := c.links
+	if len(links) > 0 {
+		since = links[0].At.Truncate(time.Second)
+	}
+	for i, l := range c.links {
+		if l.Kind == loop.LinkForget { // The files of a loop that was forgotten are a person's to remove.
+			since, links = l.At.Truncate(time.Second).Add(time.Second), c.links[i:]
+		}
+	}
+	told := accounts(links)
 	text, err := s.readLog(c.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		if slices.ContainsFunc(told, func(a account) bool { return a.lines(c.Log) != nil }) {
@@ -89,10 +99,6 @@ func (s *Service) auditLog(c *AuditChain) error {
 	if err != nil {
 		c.Breaks = append(c.Breaks, Break{Where: c.Log, What: err.Error()})
 		return nil //nolint:nilerr // A log that cannot be read is a finding.
-	}
-	var since time.Time
-	if len(c.links) > 0 {
-		since = c.links[0].At.Truncate(time.Second)
 	}
 	found := compareLog(text, c.Log, since, told)
 	c.Lines, c.Earlier = found.lines, len(found.earlier)

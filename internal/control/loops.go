@@ -98,6 +98,9 @@ func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*
 	}
 	for _, l := range loops {
 		row, ok := rows[l.Protocol+":"+l.Name]
+		if !ok && l.Forgotten {
+			continue
+		}
 		if !ok {
 			row = &LoopRow{Name: l.Name, Protocol: l.Protocol, State: "never_run"}
 			if d, err := r.Definition(ctx, l.Definition); err == nil {

@@ -29,8 +29,10 @@ import (
 // RunRequest says what to run. Exactly one of Loop and Until is set.
 type RunRequest struct {
 	Loop      string
-	Until     string   // a command: repair until it passes
-	Scope     []string // with Until; empty: everything that is not protected
+	Until     string           // a command: repair until it passes
+	Name      string           // with Until: of the loop; empty: made from Until and Scope
+	Scope     []string         // with Until; empty: everything that is not protected
+	Flags     definition.Flags // with Until: further keys
 	Request   string
 	Overrides loop.Overrides
 }
@@ -76,11 +78,7 @@ func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
 
 func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loop.Definition, error) {
 	if r.Until != "" {
-		scope := r.Scope
-		if len(scope) == 0 {
-			scope = []string{"**/*"}
-		}
-		return spec.Until(r.Until, untilName(r.Until, scope), scope), nil
+		return s.until(ctx, r)
 	}
 	row, err := s.find(ctx, r.Loop)
 	if err != nil {
@@ -98,6 +96,36 @@ func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loo
 		return def, engine.PausedFault(row.Name, sw) // What is paused need not be in order.
 	}
 	return def, err
+}
+
+// until makes the definition of a loop that needs no file.
+func (s *Service) until(ctx context.Context, r RunRequest) (loop.Definition, error) {
+	scope, name := r.Scope, r.Name
+	if len(scope) == 0 {
+		scope = []string{"**/*"}
+	}
+	if name == "" {
+		name = untilName(r.Until, scope)
+	}
+	if !definition.Kebab(name) {
+		return loop.Definition{}, &loop.Fault{
+			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
+			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
+		}
+	}
+	rows, err := s.Loops(ctx)
+	if err != nil {
+		return loop.Definition{}, err
+	}
+	if slices.ContainsFunc(rows, func(row LoopRow) bool { return row.Name == name && row.Protocol != loop.ProtocolSpec }) {
+		return loop.Definition{}, &loop.Fault{
+			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
+			Fix: "run it: pawl run " + name + "; or choose another --name",
+		}
+	}
+	def := spec.Until(r.Until, name, scope)
+	def.Agent = r.Overrides.Agent // Otherwise it would be another one than that of the base URL.
+	return def, r.Flags.Apply(&def)
 }
 
 // untilName gives the same command in the same workspace the same loop, so

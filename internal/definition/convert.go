@@ -71,7 +71,7 @@ func (c *converter) identity(dirName string) {
 	if c.def.Name != "" && dirName != "" && c.def.Name != dirName {
 		c.fail("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
 	}
-	if c.def.Name != "" && !kebab(c.def.Name) {
+	if c.def.Name != "" && !Kebab(c.def.Name) {
 		c.warn("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
 	c.def.Pattern = written(c.config.Pattern)
@@ -261,7 +261,8 @@ func (c *converter) reportAt(severity, key, message string, v readiness.Value) {
 	})
 }
 
-func kebab(name string) bool {
+// Kebab reports whether a name is lower-case words and digits joined by single hyphens.
+func Kebab(name string) bool {
 	for part := range strings.SplitSeq(name, "-") {
 		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 			return false

@@ -85,7 +85,7 @@ func (c *converter) env() []string {
 	var names []string
 	for _, item := range c.list("env") {
 		if !variableName(item.Text) {
-			c.failAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like [CI, GOFLAGS]")
+			c.failAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like CI")
 			continue
 		}
 		names = append(names, item.Text)

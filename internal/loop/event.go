@@ -39,6 +39,7 @@ const (
 	LinkLog        = "log"        // a run log was written anew
 	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
+	LinkForget     = "forget"     // the loop is not listed any more
 	LinkLogin      = "login"      // what became of a login that was lent, or two were exchanged
 )
 

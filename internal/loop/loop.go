@@ -23,6 +23,7 @@ type Loop struct {
 	Protocol    string    `json:"protocol"`
 	Definition  string    `json:"definition"` // digest of the newest recorded definition, empty before the first run
 	Paused      bool      `json:"paused"`     // the store's own switch, beside the PAUSED files
+	Forgotten   bool      `json:"forgotten"`  // it is not listed until it runs again
 	LastN       int64     `json:"last_n"`     // number of the newest run, 0 before the first
 	Created     time.Time `json:"created"`
 }

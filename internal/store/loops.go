@@ -15,12 +15,12 @@ const saveWorkspace = `
 INSERT INTO workspaces (id, root, created_ms) VALUES ($1, $2, $3)
 ON CONFLICT DO NOTHING`
 
-const loopColumns = `id, workspace_id, name, protocol, definition, paused, last_n, created_ms`
+const loopColumns = `id, workspace_id, name, protocol, definition, paused, forgotten, last_n, created_ms`
 
 func scanLoop(row interface{ Scan(...any) error }) (loop.Loop, error) {
 	var l loop.Loop
 	var created int64
-	err := row.Scan(&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.LastN, &created)
+	err := row.Scan(&l.ID, &l.WorkspaceID, &l.Name, &l.Protocol, &l.Definition, &l.Paused, &l.Forgotten, &l.LastN, &created)
 	l.Created = fromMillis(created)
 	return l, err
 }
@@ -60,13 +60,13 @@ func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 }
 
 const numberRun = `
-UPDATE loops SET last_n = last_n + 1 WHERE workspace_id = $1 AND protocol = $2 AND name = $3
+UPDATE loops SET last_n = last_n + 1, forgotten = 0 WHERE workspace_id = $1 AND protocol = $2 AND name = $3
 RETURNING ` + loopColumns
 
 // Number gives the loop's next run its number, LastN of the row that it
 // returns, and locks the row: numbers have no gaps, because a firing that fails
-// gives its number back with the transaction. A loop that does not exist is
-// ErrNotFound.
+// gives its number back with the transaction. A loop that was forgotten is known
+// again. One that does not exist is ErrNotFound.
 func (t *Tx) Number(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
 	return oneLoop(name, t.row(ctx, numberRun, workspace, protocol, name))
 }
@@ -95,7 +95,7 @@ func oneLoop(name string, row *sql.Row) (loop.Loop, error) {
 
 const loopsOf = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 ORDER BY name, protocol`
 
-// Loops lists the loops of a workspace by name.
+// Loops lists the loops of a workspace by name, also those that were forgotten.
 func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, error) {
 	return collect(ctx, r, loopsOf, scanLoop, workspace)
 }
@@ -112,6 +112,17 @@ func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
 		return fmt.Errorf("pause loop %s: %w", loopID, err)
 	}
 	return nil
+}
+
+const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0 WHERE id = $1`
+
+// Forget takes a loop out of listings until it runs again. Its runs and its audit
+// chain, of which this is a link, stay, and its numbers go on.
+func (t *Tx) Forget(ctx context.Context, loopID string) error {
+	if _, err := t.exec(ctx, forgetLoop, loopID); err != nil {
+		return fmt.Errorf("forget loop %s: %w", loopID, err)
+	}
+	return t.Link(ctx, loopID, loop.LinkForget, "", map[string]string{"verb": "forget"})
 }
 
 const (

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -31,6 +33,31 @@ func TestManyRegisterAWorkspaceAtOnce(t *testing.T) {
 			}
 			close(start)
 			together.Wait()
+		}
+	})
+}
+
+func TestAForgottenLoopIsKnownAgainWhenItRuns(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		l := seed(t, s, "ci")
+		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
+		if err := s.Update(t.Context(), func(tx *store.Tx) error {
+			return errors.Join(tx.Pause(t.Context(), l.ID, true), tx.Forget(t.Context(), l.ID))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		read := func() loop.Loop {
+			return look(t, s, func(ctx context.Context, r *store.Reader) (loop.Loop, error) { return r.Loop(ctx, l.ID) })
+		}
+		if got := read(); !got.Forgotten || got.Paused {
+			t.Errorf("forgotten: %+v", got)
+		}
+		links := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Link, error) { return r.Chain(ctx, l.ID) })
+		if err := store.VerifyChain(links); err != nil || links[len(links)-1].Kind != loop.LinkForget {
+			t.Errorf("chain: %v, %+v", err, links)
+		}
+		if run := fire(t, s, l, "-2", alice); run.N != 2 || read().Forgotten {
+			t.Errorf("run #%d after it, %+v", run.N, read())
 		}
 	})
 }

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // Options says which database to open and how.
 type Options struct {

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/control"
+)
+
+func (a *app) cmdRm() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "rm LOOP", Short: "Forget a loop", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Long: `Forget a loop: pawl ls does not list it any more, and its open approvals are closed.
+
+Its branches, its snapshots, its files below .loops and its audit log stay. A loop whose folder is there is found
+again until you remove the folder. If a loop of that name runs again, its runs are numbered on. A loop with a live
+run is refused. Without a terminal --yes is required.`,
+		Example: "  pawl rm until-1tenrrv\n  pawl rm words --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			does := "forgets the loop " + args[0] + " and closes its open approvals"
+			if err := a.consent(yes, does, "pawl rm "+args[0]); err != nil {
+				return err
+			}
+			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+				f, err := s.Forget(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printForgotten(f)
+			})
+		},
+	}
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+func (a *app) printForgotten(f control.Forgotten) error {
+	if a.json {
+		return a.printJSON(f)
+	}
+	p := printer{w: a.Out}
+	name := cleanLine(f.Loop)
+	p.line("✓ %s is forgotten; its branches, snapshots and audit log stay", name)
+	if len(f.Closed) > 0 {
+		p.line("  closed: %s", strings.Join(f.Closed, ", "))
+	}
+	if f.Folder != "" {
+		p.line("  its folder %s stays: while it is there, its definition and its kill switch count. Remove it with rm -r %s", cleanLine(f.Folder), cleanLine(f.Folder))
+	}
+	return p.err
+}

@@ -1,0 +1,64 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Forgotten says what became of a loop that was forgotten, schema pawl.forgotten/v1.
+type Forgotten struct {
+	Schema   string   `json:"schema"`
+	Loop     string   `json:"loop"`
+	Protocol string   `json:"protocol"`
+	Closed   []string `json:"closed"`           // approvals that were open and are void
+	Folder   string   `json:"folder,omitempty"` // of the loop, which is there and stays
+}
+
+// Forget takes a loop out of listings until it runs again. Branches, snapshots,
+// files, rows of runs and the audit chain stay. A loop with a live run is a
+// *loop.HeldError.
+func (s *Service) Forget(ctx context.Context, name string) (Forgotten, error) {
+	row, err := s.find(ctx, name)
+	if err != nil {
+		return Forgotten{}, err
+	}
+	f := Forgotten{Schema: "pawl.forgotten/v1", Loop: row.Name, Protocol: row.Protocol, Closed: []string{}}
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(spine.Dir(row.Name)))); err == nil {
+		f.Folder = spine.Dir(row.Name)
+	}
+	if row.LastN == 0 {
+		return f, nil // The store has nothing of it.
+	}
+	id := loopID(s.ws.ID, row.Protocol, row.Name)
+	err = s.Store.Update(ctx, func(tx *store.Tx) error {
+		f.Closed = []string{}
+		if err := tx.Forget(ctx, id); err != nil {
+			return err
+		}
+		// The row is locked: a run that starts now waits, and makes the loop known again.
+		switch live, err := tx.Live(ctx, id); {
+		case err == nil:
+			return s.Engine.Held(row.Name, live)
+		case !absent(err):
+			return fmt.Errorf("forget %s: %w", row.Name, err)
+		}
+		open, err := tx.Approvals(ctx, id, loop.ApprovalOpen)
+		if err != nil {
+			return err
+		}
+		for _, a := range open {
+			if _, err := tx.VoidApproval(ctx, a.ID, "the loop was forgotten"); err != nil {
+				return err
+			}
+			f.Closed = append(f.Closed, a.ID)
+		}
+		return nil
+	})
+	return f, err
+}

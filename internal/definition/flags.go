@@ -1,0 +1,52 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// Flags are values of keys that come from a command line and not from a file.
+// They are read as those of a file are. Empty: the key is absent.
+type Flags struct {
+	Setup, Guard string // commands
+	BaseURL      string
+	BudgetUSDDay string
+	Network, Env []string
+}
+
+// Apply puts the flags into a definition. The error is a *loop.Fault with exit
+// status 2 that names what is wrong with the first bad value.
+func (f Flags) Apply(d *loop.Definition) error {
+	doc := &Document{first: map[string]int{}}
+	given := map[string][]string{"network": f.Network, "env": f.Env}
+	for key, text := range map[string]string{"base_url": f.BaseURL, "budget_usd_day": f.BudgetUSDDay} {
+		if text != "" {
+			given[key] = []string{text}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		e := entry{key: Key{Name: key}}
+		for _, text := range given[key] {
+			e.scalar = readiness.Value{Text: text}
+			e.items = append(e.items, e.scalar)
+		}
+		doc.first[key] = len(doc.entries)
+		doc.entries = append(doc.entries, e)
+	}
+	c := &converter{doc: doc}
+	d.Setup, d.Guard = f.Setup, f.Guard
+	d.BaseURL = read(c, "base_url", baseURL)
+	d.BudgetUSDDay = read(c, "budget_usd_day", dollars)
+	d.Network, d.Env = c.hosts(), c.env()
+	if len(c.more) == 0 {
+		return nil
+	}
+	bad := c.more[0]
+	flag := map[string]string{"base_url": "--base-url", "budget_usd_day": "--usd", "env": "--env", "network": "--network"}[bad.Key]
+	why, fix, _ := strings.Cut(strings.TrimPrefix(bad.Message, bad.Key+": "), "; ")
+	return &loop.Fault{Exit: loop.ExitUsage, What: flag + " cannot be used", Why: why, Fix: fix}
+}
