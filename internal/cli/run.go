@@ -65,7 +65,7 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 	case o.Loop != "" && o.Until != "":
 		return usage(cmd, "both a loop and --until are given")
 	case o.Loop != "" && len(o.Scope) > 0:
-		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
+		return usage(cmd, "--scope goes with --until; a loop's scope is in its definition")
 	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
 		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
 	case o.exitQuiet < 0 || o.exitQuiet > mostExit:

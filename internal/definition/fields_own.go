@@ -49,8 +49,8 @@ var ownFields = []Field{
 	{
 		Name: "flaky", Kind: KindText, Absent: "one try, which decides",
 		Meaning: "How many of how many tries a gate that is flaky must pass.",
-		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; every try stands in the " +
-			"trace. At most 10 tries. It is for verify and guard alike. Without it a gate is tried once.",
+		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; the trace shows every try. " +
+			"At most 10 tries. It is for verify and guard alike. Without it a gate is tried once.",
 		Example: "2 of 3",
 	},
 	{
