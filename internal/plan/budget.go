@@ -97,8 +97,8 @@ func RunCaps(budgets []loop.Budget) loop.Amount {
 
 // A run is far above its loop's past when it used more than driftMedian times
 // the median and more than driftTail times their p95. The median alone would
-// alarm whenever a loop that mostly finds little to do has some
-// work; the tail alone would let one outlier hide all that follow.
+// alarm whenever a loop that mostly finds little to do has some work; the tail
+// alone would let one outlier hide all that follow.
 const (
 	driftMedian = 4
 	driftTail   = 2
