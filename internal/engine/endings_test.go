@@ -75,7 +75,7 @@ func TestTheLastOfSeveralIterationsSaysWhatAllCameTo(t *testing.T) {
 			its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}},
 		}
 	}
-	if got, want := run(1).cameTo(), "2 × gate_failed, agent_exit"; got != want {
+	if got, want := run(1).cameTo(), "2 times: a gate failed; the agent's program failed"; got != want {
 		t.Errorf("it came to %q, want %q", got, want)
 	}
 	if end := run(1).next(settled, fail, true); end != nil {
@@ -99,7 +99,7 @@ func TestAHeadlineIsTheFirstLine(t *testing.T) {
 			t.Errorf("headline(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := feedback(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}); got != "gates_pass" {
+	if got := feedback(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}); got != "all gates pass" {
 		t.Errorf("a pass without words: %q", got)
 	}
 	if got := feedback(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Words: "w"}) + feedback(plan.Attempt{Reason: loop.ReasonGateFailed}); got != "w" {
@@ -174,9 +174,9 @@ func TestTheReadinessFollowsTheRunsUnlessTheAgentSaidIt(t *testing.T) {
 
 func TestAnOutcomeIsSaidWithItsReasonAndDetail(t *testing.T) {
 	for want, r := range map[string]loop.Run{
-		"done":                      {Outcome: loop.OutcomeDone},
-		"failed: gate_failed":       {Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed},
-		"failed: gate_failed (red)": {Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed, Detail: "red"},
+		"done":                  {Outcome: loop.OutcomeDone},
+		"failed: a gate failed": {Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed},
+		"failed: red":           {Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed, Detail: "red"},
 	} {
 		if got := outcomeText(r); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -204,7 +204,7 @@ func TestAgentsWhoseRequestsPawlRefusesRestNeitherTheirLoopNorTheirAccount(t *te
 	}
 	for range 5 {
 		run := p.run(p.calls("a", nil), engine.Firing{})
-		if !strings.Contains(run.Detail, string(loop.FailureDenied)) || !strings.Contains(run.Detail, "model_tools: [web_search]") || !run.Usage.Zero() {
+		if !strings.Contains(run.Detail, loop.FailureDenied.Sentence()) || !strings.Contains(run.Detail, "model_tools: [web_search]") || !run.Usage.Zero() {
 			t.Errorf("run = %s %s %q, %+v, want one that names the key and costs nothing", run.Outcome, run.Reason, run.Detail, run.Usage)
 		}
 		if holds := p.holds(); len(holds) != 0 {

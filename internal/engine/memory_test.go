@@ -37,7 +37,7 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 	last.Again = false
 	single := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonGateFailed, detail: "verify failed", halt: true}
 	all := single
-	all.reason, all.detail = loop.ReasonMaxIterations, "3 of 3 iterations are used (2 × gate_failed, agent_exit); the last one: verify failed"
+	all.reason, all.detail = loop.ReasonMaxIterations, "3 of 3 iterations are used (2 times: a gate failed; the agent's program failed); the last one: verify failed"
 	passed := single
 	passed.outcome = loop.OutcomeProposed
 	for name, c := range map[string]struct {

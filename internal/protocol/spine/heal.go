@@ -19,7 +19,11 @@ const highestRun = math.MaxInt32
 // LastRun returns the highest number of a run in the loop's log, of whatever
 // program it is.
 func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
-	file, err := files.Read(path.Join(Dir(name), LogFile))
+	log := path.Join(Dir(name), LogFile)
+	file, err := files.Read(log)
+	if err != nil {
+		return 0, &loop.Fault{Exit: loop.ExitUnreadable, What: "read " + log, Why: err.Error(), Err: err, Fix: "repair it, or move it away: the loop then begins a new one"}
+	}
 	entries, _ := ParseLog(file.Content)
 	last := int64(0)
 	for _, e := range entries {
@@ -27,7 +31,7 @@ func (Protocol) LastRun(files engine.Files, name string) (int64, error) {
 			last = max(last, e.Run)
 		}
 	}
-	return last, err
+	return last, nil
 }
 
 // healLog adds lines of runs that could not write their own, because the log
