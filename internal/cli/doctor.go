@@ -38,7 +38,7 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 			case o.sandbox != "" && len(args) > 0:
 				return usage(cmd, "--sandbox is about the machine and takes no loop; write --sandbox="+args[0]+" to name a tier")
 			case o.sandbox != "" && !slices.Contains(control.ConfiningTiers(), o.sandbox):
-				return usage(cmd, "--sandbox="+o.sandbox+" is none of "+strings.Join(control.ConfiningTiers(), ", "))
+				return usage(cmd, "--sandbox="+o.sandbox+" is not one of "+strings.Join(control.ConfiningTiers(), ", "))
 			case o.sandbox != "":
 				return a.trySandbox(cmd.Context(), o)
 			}

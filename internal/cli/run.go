@@ -79,12 +79,12 @@ func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
 	case o.Flags.BaseURL != "" && o.Overrides.AgentCommand != "" && o.Overrides.Agent == "":
 		return usage(cmd, "--base-url goes with --agent: pawl does not know how another program asks its model")
 	case o.Loop != "" && len(o.Scope) > 0:
-		return usage(cmd, "--scope goes with --until; a loop's scope stands in its definition")
+		return usage(cmd, "--scope goes with --until; a loop's scope is in its definition")
 	}
 	for _, flag := range []string{"name", "guard", "setup", "network", "env", "usd", "base-url"} {
 		switch f := cmd.Flag(flag); {
 		case f.Changed && o.Until == "":
-			return usage(cmd, "--"+flag+" goes with --until; a loop's own stands in its definition")
+			return usage(cmd, "--"+flag+" goes with --until; a loop's own is in its definition")
 		case f.Changed && strings.TrimSpace(strings.Trim(f.Value.String(), "[]")) == "":
 			return usage(cmd, "--"+flag+" is given and empty")
 		}

@@ -133,7 +133,7 @@ func readLine(in *bufio.Reader, n int, into any) error {
 
 func copyFault(line int, why string) error {
 	return &loop.Fault{
-		Exit: loop.ExitUnreadable, What: fmt.Sprintf("line %d is none of an exported audit", line), Why: why,
+		Exit: loop.ExitUnreadable, What: fmt.Sprintf("line %d is not a line of an exported audit", line), Why: why,
 		Fix: "name a file that `pawl audit export` wrote",
 	}
 }

@@ -216,7 +216,7 @@ func (f *logFound) judge(line string, n int, run int64) {
 	case !known:
 		b.What = fmt.Sprintf("run #%d has no line in the chain", run)
 	case f.at[run] > 0:
-		b.What = fmt.Sprintf("run #%d stands in line %d already", run, f.at[run])
+		b.What = fmt.Sprintf("run #%d is in line %d already", run, f.at[run])
 	case !f.wanted(run, line):
 		b.What, b.Want = fmt.Sprintf("the line of run #%d was changed", run), a.lines(f.log)[0]
 	case run < f.last:

@@ -27,7 +27,7 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	d.clock(ctx, add)
 	d.disk(add)
 	d.mirrors(add)
-	add(readiness.StateOK, "notify", "no notifier in this version: what waits for you stands in pawl ls", "")
+	add(readiness.StateOK, "notify", "no notifier in this version: pawl ls shows what waits for you", "")
 	return rows
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/probe/toolchain"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
@@ -71,6 +72,11 @@ func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
 	}
 	if _, err := s.repo.Base(ctx, effective.Base); err != nil {
 		return p, err
+	}
+	if effective.AgentCommand != def.AgentCommand { // What is written there is known already.
+		if advice := definition.Advice(effective); advice != "" {
+			p.Warnings = append(p.Warnings, "agent_command: "+advice)
+		}
 	}
 	p.Target = s.target(def)
 	return p, nil
@@ -193,6 +199,13 @@ func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Ac
 	tools, err := s.Engine.Kit(ctx, s.target(d))
 	if err != nil {
 		return err
+	}
+	if file := toolchain.Hidden(actor.Command, proc.Variable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
+		return &loop.Fault{
+			Exit: loop.ExitNotReady, What: "agent_command: the sandbox hides " + file,
+			Why: "the file is outside of the repository, and sandbox: full shows only the repository, the system's programs and toolchains",
+			Fix: "commit it to the repository and name it by its path there; or use sandbox: none, or sandbox: external in a container",
+		}
 	}
 	setup, err := tools.Plan(os.DirFS(s.ws.Root), d.Setup)
 	if err != nil {

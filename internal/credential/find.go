@@ -61,7 +61,7 @@ func Find(w Want) (Credential, error) {
 }
 
 func (w Want) noSuch() error {
-	return &loop.Fault{Exit: loop.ExitUsage, What: "auth", Why: fmt.Sprintf("%q is none of its values", w.Auth), Fix: "write inject or lend"}
+	return &loop.Fault{Exit: loop.ExitUsage, What: "auth", Why: fmt.Sprintf("%q is not one of its values", w.Auth), Fix: "write inject or lend"}
 }
 
 // either prefers a key. A login is for the vendor only, so a base_url rules it

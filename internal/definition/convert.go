@@ -110,7 +110,6 @@ func (c *converter) task() {
 	}
 	c.def.Effort = c.effort()
 	c.def.MCP = c.servers()
-	c.driver()
 }
 
 // judges reads what stands between the agent and the branch.
@@ -132,6 +131,7 @@ func (c *converter) judges() {
 	c.def.Autoland = c.classes()
 	c.def.Flaky = read(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)
+	c.driver()
 	if c.oneOf("history", valuesOf("history")) == loop.HistoryNone {
 		c.def.History = loop.HistoryNone
 		if c.def.Sandbox == "none" || c.def.Sandbox == "external" {

@@ -2,11 +2,13 @@ package definition
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // driver is what one can do with keys that not every driver has.
@@ -14,16 +16,17 @@ type driver struct {
 	efforts []string // levels of reasoning effort, from the least; empty: it has no switch for it
 	servers bool     // its program talks with MCP servers that pawl names
 	why     string   // why it has none of what it lacks
+	prompts []string // words with which its program takes a prompt and asks nobody
 }
 
 // drivers are those that are built in. Every driver that can act is here.
 var drivers = map[string]driver{
-	"claude":   {efforts: []string{"low", "medium", "high", "xhigh", "max"}, servers: true},
-	"codex":    {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true},
-	"gemini":   {efforts: []string{"minimal", "low", "medium", "high"}, why: "Gemini CLI connects to none from a folder that it does not trust, and pawl trusts no tree"},
-	"opencode": {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true},
-	"qwen":     {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, why: "Qwen Code starts no servers in its safe mode, in which pawl runs it"},
-	"goose":    {servers: true, why: "Goose has no setting for it that holds for every model"},
+	"claude":   {efforts: []string{"low", "medium", "high", "xhigh", "max"}, servers: true, prompts: []string{"-p", "--print"}},
+	"codex":    {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true, prompts: []string{"exec", "e"}},
+	"gemini":   {efforts: []string{"minimal", "low", "medium", "high"}, why: "Gemini CLI connects to none from a folder that it does not trust, and pawl trusts no tree", prompts: []string{"-p", "--prompt"}},
+	"opencode": {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, servers: true, prompts: []string{"run"}},
+	"qwen":     {efforts: []string{"minimal", "low", "medium", "high", "xhigh"}, why: "Qwen Code starts no servers in its safe mode, in which pawl runs it", prompts: []string{"-p", "--prompt"}},
+	"goose":    {servers: true, why: "Goose has no setting for it that holds for every model", prompts: []string{"run"}},
 	"api":      {efforts: []string{"minimal", "low", "medium", "high", "xhigh", "max"}, why: "the built-in agent has its own tools only"},
 	"acp":      {why: "the Agent Client Protocol leaves it to the program: configure it there"},
 	"command":  {why: "pawl does not know the program: configure it there"},
@@ -42,8 +45,38 @@ func Lacks(name string, d loop.Definition) (key, why, fix string) {
 		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), choices(able.efforts)
 	case len(d.MCP) > 0 && !able.servers:
 		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
+	case name == "command" && Advice(d) != "" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external":
+		return "agent_command", headlessAgent(d.AgentCommand) + " has no login inside the sandbox", Advice(d)
 	}
 	return "", "", ""
+}
+
+// Advice is what to write instead of an agent_command that starts the program of
+// a driver; empty: it starts another.
+func Advice(d loop.Definition) string {
+	agent := headlessAgent(d.AgentCommand)
+	if agent == "" || d.Agent != "" && d.Agent != "command" {
+		return ""
+	}
+	return fmt.Sprintf("use agent: %s instead of agent_command (--agent %s instead of --agent-command); pawl then gives it the prompt and its login", agent, agent)
+}
+
+// headlessAgent is the driver whose program a line starts with a prompt. Programs
+// of the project that have such a name are none of these.
+func headlessAgent(line string) string {
+	for _, words := range shell.Commands(line) {
+		for behind, ok := shell.Behind(words); ok; behind, ok = shell.Behind(words) {
+			words = behind
+		}
+		if len(words) == 0 || strings.Contains(words[0], "/") && !path.IsAbs(words[0]) {
+			continue
+		}
+		name := path.Base(words[0])
+		if slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(drivers[name].prompts, w) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 func driversWith(has func(driver) bool) string {
@@ -106,5 +139,7 @@ func (c *converter) driver() {
 	}
 	if key, why, fix := Lacks(name, c.def); key != "" {
 		c.fail(key, "%s; %s", why, fix)
+	} else if advice := Advice(c.def); advice != "" {
+		c.warn("agent_command", "%s", advice)
 	}
 }

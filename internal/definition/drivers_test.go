@@ -40,7 +40,7 @@ func complaints(t *testing.T, lines ...string) (loop.Definition, []string) {
 	def, findings := doc.Definition("fix")
 	var all []string
 	for _, f := range findings {
-		if f.Severity == readiness.SeverityError && slices.Contains([]string{"effort", "mcp", "instructions"}, f.Key) {
+		if f.Severity == readiness.SeverityError && slices.Contains([]string{"agent_command", "effort", "mcp", "instructions"}, f.Key) {
 			all = append(all, f.Message)
 		}
 	}
@@ -57,20 +57,27 @@ func TestKeysThatADriverLacksAreRefusedInWords(t *testing.T) {
 		"a level that nobody has":                 {[]string{"agent: claude", "effort: huge"}, `effort: 'huge' is unknown; write one of minimal`},
 		"a driver without levels":                 {[]string{"agent: goose", "effort: low"}, "effort: agent goose has no levels of effort: Goose has no setting"},
 		"a program that nobody knows":             {[]string{"agent_command: ./a.sh", "effort: low"}, "effort: agent command has no levels of effort: pawl does not know"},
+		"the program of a driver":                 {[]string{"agent_command: CI=1 timeout 60 claude -p fix"}, "agent_command: claude has no login inside the sandbox; use agent: claude instead"},
+		"that of another":                         {[]string{"agent_command: cd src && /opt/bin/codex exec --json"}, "agent_command: codex has no login inside the sandbox; use agent: codex"},
+		"with a provider":                         {[]string{"agent_command: claude -p fix", "provider: anthropic"}, ""},
+		"with a variable":                         {[]string{"agent_command: claude -p fix", "env: [A_TOKEN]"}, ""},
+		"without a sandbox":                       {[]string{"agent_command: claude -p fix", "sandbox: none"}, ""},
+		"a program of the project by that name":   {[]string{"agent_command: tools/goose run"}, ""},
+		"another use of the name":                 {[]string{"agent_command: goose up"}, ""},
 		"an entry of the roster is not known yet": {[]string{"agent: maker", "effort: low"}, ""},
-		"a server":                      {[]string{"agent: claude", `mcp: ["a=node x.js --flag=1"]`}, ""},
-		"no servers":                    {[]string{"agent: api", "mcp: none"}, ""},
-		"a driver without servers":      {[]string{"agent: qwen", "mcp: [a=b]"}, "mcp: agent qwen takes no MCP servers: Qwen Code starts no servers"},
-		"a server without a name":       {[]string{"agent: claude", "mcp: [node x.js]"}, `mcp: 'node x.js': write NAME=COMMAND`},
-		"an invalid name":               {[]string{"agent: claude", `mcp: ["a b=c"]`}, `mcp: 'a b=c': the name of a server`},
-		"one name twice":                {[]string{"agent: claude", "mcp: [a=b, a=c]"}, `mcp: two servers have the name 'a'; rename one`},
-		"a host that is not allowed":    {[]string{"agent: claude", "network: [other.example]", `mcp: ["a=https://mcp.example/x"]`}, "mcp: mcp.example is not in network; add it"},
-		"a host that is":                {[]string{"agent: claude", `network: ["*.example"]`, `mcp: ["a=https://mcp.example/x"]`}, ""},
-		"another port of it":            {[]string{"agent: claude", `network: ["mcp.example:8443"]`, `mcp: ["a=https://mcp.example/x"]`}, "mcp: mcp.example is not in network"},
-		"that port":                     {[]string{"agent: claude", `network: ["mcp.example:8443"]`, `mcp: ["a=https://MCP.example:8443/x"]`}, ""},
-		"a URL with a user":             {[]string{"agent: claude", `network: ["mcp.example"]`, `mcp: ["a=https://u:p@mcp.example/x"]`}, `mcp: 'a=https://u:p@mcp.example/x': https`},
-		"none and more":                 {[]string{"instructions: [none, AGENTS.md]"}, "instructions: none stands beside other entries"},
-		"instructions that are no glob": {[]string{`instructions: ["a[/b"]`}, "instructions: "},
+		"a server":                                {[]string{"agent: claude", `mcp: ["a=node x.js --flag=1"]`}, ""},
+		"no servers":                              {[]string{"agent: api", "mcp: none"}, ""},
+		"a driver without servers":                {[]string{"agent: qwen", "mcp: [a=b]"}, "mcp: agent qwen takes no MCP servers: Qwen Code starts no servers"},
+		"a server without a name":                 {[]string{"agent: claude", "mcp: [node x.js]"}, `mcp: 'node x.js': write NAME=COMMAND`},
+		"an invalid name":                         {[]string{"agent: claude", `mcp: ["a b=c"]`}, `mcp: 'a b=c': the name of a server`},
+		"one name twice":                          {[]string{"agent: claude", "mcp: [a=b, a=c]"}, `mcp: two servers have the name 'a'; rename one`},
+		"a host that is not allowed":              {[]string{"agent: claude", "network: [other.example]", `mcp: ["a=https://mcp.example/x"]`}, "mcp: mcp.example is not in network; add it"},
+		"a host that is":                          {[]string{"agent: claude", `network: ["*.example"]`, `mcp: ["a=https://mcp.example/x"]`}, ""},
+		"another port of it":                      {[]string{"agent: claude", `network: ["mcp.example:8443"]`, `mcp: ["a=https://mcp.example/x"]`}, "mcp: mcp.example is not in network"},
+		"that port":                               {[]string{"agent: claude", `network: ["mcp.example:8443"]`, `mcp: ["a=https://MCP.example:8443/x"]`}, ""},
+		"a URL with a user":                       {[]string{"agent: claude", `network: ["mcp.example"]`, `mcp: ["a=https://u:p@mcp.example/x"]`}, `mcp: 'a=https://u:p@mcp.example/x': https`},
+		"none and more":                           {[]string{"instructions: [none, AGENTS.md]"}, "instructions: none stands beside other entries"},
+		"instructions that are no glob":           {[]string{`instructions: ["a[/b"]`}, "instructions: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got := complaints(t, c.lines...)

@@ -89,7 +89,7 @@ var formatFields = []Field{
 	{
 		Name: "escalation", Format: true, Required: RequiredAlways, Kind: KindText,
 		Meaning: "What is handed to a human instead of done.",
-		More: "It stands in every prompt: an agent that meets such a case ends its turn with the outcome escalate. At L3 it, or " +
+		More: "It is in every prompt: an agent that meets such a case ends its turn with the outcome escalate. At L3 it, or " +
 			"the scope, should name the isolation (container, sandbox).",
 		Example: "anything near deploy or secrets, a fix that needs a changed test",
 	},

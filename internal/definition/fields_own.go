@@ -49,8 +49,8 @@ var ownFields = []Field{
 	{
 		Name: "flaky", Kind: KindText, Absent: "one try, which decides",
 		Meaning: "How many of how many tries a gate that is flaky must pass.",
-		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; every try stands in the " +
-			"trace. At most 10 tries. It is for verify and guard alike. Without it a gate is tried once.",
+		More: "2 of 3 passes a gate that passed twice in at most three tries, each in a copy of its own; the trace shows every try. " +
+			"At most 10 tries. It is for verify and guard alike. Without it a gate is tried once.",
 		Example: "2 of 3",
 	},
 	{
@@ -58,7 +58,9 @@ var ownFields = []Field{
 		Meaning: "The agent's program, a line for the shell.",
 		More: "It gets the prompt on standard input and in the file PAWL_PROMPT, works in a copy of the tree, and may write a " +
 			"report into the file PAWL_REPORT. Without a report its exit status is its claim: 0 is done. Its processes die with " +
-			"its turn. See env for what it can see, and max_step_timeout for how long it may take.",
+			"its turn. See env for what it can see, and max_step_timeout for how long it may take. " +
+			"In a sandbox, claude -p, codex exec and the like are refused without provider or env, because they have no login there: " +
+			"write agent: claude. A script must be in the repository.",
 		Example: "./agent.sh --fast",
 	},
 	{

@@ -57,7 +57,7 @@ func (s source) heavy() string {
 		return fmt.Sprintf("larger than %d bytes", maxTreeBytes)
 	}
 	if show(s.text) != s.text {
-		return "with characters that are none"
+		return "with invalid characters"
 	}
 	blank := 0
 	for _, line := range s.lines {

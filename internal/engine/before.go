@@ -61,10 +61,14 @@ func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, foun
 	if len(results) == 0 {
 		texts, o.Exit = []string{"the definition has no gates"}, 1
 	}
-	for _, res := range results {
+	for i, res := range results {
+		same := slices.IndexFunc(results[:i], func(g loop.GateResult) bool { return !g.Pass && g.Evidence == res.Evidence })
 		if res.Pass {
 			texts = append(texts, res.Name+" passes on the base")
 		} else {
+			if same >= 0 && res.Evidence != "" {
+				res.Evidence = "it printed the same as " + results[same].Name
+			}
 			texts = append(texts, gate.Feedback(res))
 			o.Exit = max(1, res.Exit)
 		}

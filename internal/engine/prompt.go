@@ -57,15 +57,15 @@ func (c *cycle) prompt(step loop.Step, brief Brief) string {
 	if c.run.Request != "" {
 		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", c.run.Request)
 	}
-	word := c.delimiter()
+	word, once := c.delimiter(), shownLines{}
 	for _, o := range c.sensed.Observations {
-		data(&b, word, fmt.Sprintf("Sensed by %s, exit status %d", o.Source, o.Exit), o.Text)
+		data(&b, word, fmt.Sprintf("Sensed by %s, exit status %d", o.Source, o.Exit), once.without(o.Text))
 	}
 	for _, m := range brief.Memory {
-		data(&b, word, m.Label, m.Text)
+		data(&b, word, m.Label, once.without(m.Text))
 	}
 	if step.Feedback != "" {
-		data(&b, word, "The last attempt ended so; do it differently", step.Feedback)
+		data(&b, word, "The last attempt ended so; do it differently", once.without(step.Feedback))
 	}
 	fmt.Fprintf(&b, "\n# Limits\niteration %d of %d of this run", len(c.its), c.def.MaxIterations)
 	if c.def.BudgetTokens > 0 {
@@ -89,6 +89,34 @@ func (c *cycle) scopeRules() []string {
 func (c *cycle) delimiter() string {
 	sum := sha256.Sum256([]byte("envelope " + c.run.ID))
 	return hex.EncodeToString(sum[:6])
+}
+
+// shownLines are those that a prompt has already.
+type shownLines map[string]bool
+
+// leastRepeated is how many bytes of repeated lines are worth leaving out. Short
+// ones, such as a brace, are in many texts and say something in each.
+const leastRepeated = 160
+
+// without leaves consecutive lines out that are above in the prompt, and says so.
+func (s shownLines) without(text string) string {
+	var kept, repeated []string
+	flush := func() {
+		if len(strings.Join(repeated, "\n")) >= leastRepeated {
+			repeated = []string{fmt.Sprintf("[left out because they are above: %d lines]", len(repeated))}
+		}
+		kept, repeated = append(kept, repeated...), nil
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		if s[line] {
+			repeated = append(repeated, line)
+			continue
+		}
+		flush()
+		kept, s[line] = append(kept, line), true
+	}
+	flush()
+	return strings.Join(kept, "\n")
 }
 
 // data writes text from outside in an envelope, with nothing in it that only a

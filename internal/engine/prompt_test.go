@@ -62,6 +62,30 @@ func TestAPromptSaysEverythingInOrder(t *testing.T) {
 	}
 }
 
+func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
+	c, step, brief := prompted()
+	var failure strings.Builder
+	for n := range 8 {
+		fmt.Fprintf(&failure, "src/a_test.go:%d: the total is wrong\n", n)
+	}
+	text := failure.String()
+	c.sensed.Observations[0].Text = strings.Repeat(text, 100)
+	brief.Memory = append(brief.Memory, Block{Label: "The run before this one", Text: "run #1 ended failed: verify failed:\n" + text})
+	step.Feedback = "verify failed with exit status 1:\n" + text + "}\nFAIL 0.2s"
+	got := c.prompt(step, brief)
+	if n := strings.Count(got, "src/a_test.go:7:"); n != 1 {
+		t.Errorf("a failure stands %d times in\n%.4000s", n, got)
+	}
+	for _, part := range []string{
+		"[left out because they are above: 792 lines]\n", "verify failed:\n[left out because they are above: 8 lines]\nDATA",
+		"exit status 1:\n[left out because they are above: 8 lines]\n}\nFAIL 0.2s\n",
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%q is missing in\n%.4000s", part, got)
+		}
+	}
+}
+
 func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 	c, step, brief := prompted()
 	c.run.Request, c.sensed, step.Feedback, brief.Role, brief.Task, brief.Memory = "", Sensed{}, "", "", "", nil

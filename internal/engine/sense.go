@@ -17,6 +17,7 @@ const (
 	senseTimeout = 10 * time.Minute
 	senseHead    = 24 << 10 // bytes kept of a source's output: its beginning
 	senseTail    = 8 << 10  // and its end
+	gateEnds     = 4 << 10  // bytes of each of these where the source is a gate
 )
 
 var beforeSense = fault.New("engine.sense.before")
@@ -77,6 +78,9 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	defer at.Done()
 	c.t.Repo.Rest()
 	tail, limit := proc.NewRing(senseHead, senseTail), c.within(senseTimeout)
+	if src.Command == c.def.Verify || src.Command == c.def.Guard {
+		tail = proc.NewRing(gateEnds, gateEnds) // What it prints is told again after each attempt.
+	}
 	res, err := at.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail,
 		Timeout: limit, Tag: site.Tag(c.run.ID),

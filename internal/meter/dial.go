@@ -71,7 +71,7 @@ func (e *Egress) upstream(to place) (*url.URL, error) {
 	}
 	proxy, err := e.Upstream(&url.URL{Scheme: "https", Host: to.authority()})
 	if err != nil {
-		return nil, errors.New("the proxy of this machine is none: look at HTTPS_PROXY") // It may hold a password.
+		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY") // It may hold a password.
 	}
 	return proxy, nil
 }

@@ -110,7 +110,7 @@ func bracketed(inner string) (string, netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case !ok || err != nil || addr.Is4():
-		return "", netip.Addr{}, errors.New("what stands in brackets is no IPv6 address")
+		return "", netip.Addr{}, errors.New("what is in brackets is not an IPv6 address")
 	case addr.Zone() != "":
 		return "", netip.Addr{}, errors.New("the address has a zone, which means something on one machine only")
 	case addr.Is4In6():

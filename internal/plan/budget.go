@@ -19,9 +19,9 @@ const Past = 50
 
 // Reserve is what a run reserves before it acts, and why in words. History is
 // what the loop's settled runs used, newest first. From Known runs on it is, in
-// each dimension, what 95 of 100 of them did not exceed; before that it is
-// byDefault. It is never above a cap of the run and never nothing, so that a
-// budget of which nothing is left funds no run.
+// each dimension, their p95; before that it is byDefault. It is never above a cap
+// of the run and never nothing, so that a budget of which nothing is left funds
+// no run.
 func Reserve(history []loop.Amount, byDefault, caps loop.Amount) (amount loop.Amount, why string) {
 	history = history[:min(len(history), Past)]
 	if len(history) < Known {
@@ -29,7 +29,7 @@ func Reserve(history []loop.Amount, byDefault, caps loop.Amount) (amount loop.Am
 		why = fmt.Sprintf("what such a loop usually needs; from %d settled runs on it is what they needed, and there are %d", Known, len(history))
 	} else {
 		amount = percentile(history, 95)
-		why = fmt.Sprintf("95 of 100 of the last %d runs needed no more", len(history))
+		why = fmt.Sprintf("p95 of the last %d runs", len(history))
 	}
 	p, cut := amount.Parts(), false
 	for i, most := range caps.Parts() {
@@ -96,9 +96,9 @@ func RunCaps(budgets []loop.Budget) loop.Amount {
 }
 
 // A run is far above its loop's past when it used more than driftMedian times
-// the median and more than driftTail times what 95 of 100 runs used. The median
-// alone would alarm whenever a loop that mostly finds little to do has some
-// work; the tail alone would let one outlier hide all that follow.
+// the median and more than driftTail times their p95. The median alone would
+// alarm whenever a loop that mostly finds little to do has some work; the tail
+// alone would let one outlier hide all that follow.
 const (
 	driftMedian = 4
 	driftTail   = 2
@@ -124,7 +124,7 @@ func Drift(past []loop.Amount, last loop.Amount) (alarm bool, words string) {
 			continue
 		}
 		what := loop.Dimensions[i]
-		all = append(all, fmt.Sprintf("the last run used %s, the %d before it %s in the middle and at most %s in 95 of 100",
+		all = append(all, fmt.Sprintf("the last run used %s, where the %d runs before it have a median of %s and a p95 of %s",
 			Count(what, used), len(past), Count(what, middle[i]), Count(what, tail[i])))
 	}
 	return len(all) > 0, strings.Join(all, "; ")

@@ -36,7 +36,7 @@ func TestWhatARunReserves(t *testing.T) {
 			past(100, 200, 900, 300, 400),
 			loop.Amount{},
 			loop.Amount{Tokens: 900, Output: 90, MicroUSD: 2700, Wall: 15 * time.Minute, Iterations: 1, Items: 1},
-			"95 of 100 of the last 5 runs",
+			"p95 of the last 5 runs",
 		},
 		"of many runs the outliers are left out": {
 			past(append(slices.Repeat([]int64{100}, 48), 5000, 9000)...),
@@ -60,7 +60,7 @@ func TestWhatARunReserves(t *testing.T) {
 			make([]loop.Amount, 5),
 			loop.Amount{},
 			loop.Amount{Tokens: 1, Output: 1, MicroUSD: 1, Wall: time.Second, Iterations: 1, Items: 1},
-			"95 of 100",
+			"p95 of",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,12 +147,12 @@ func TestDrift(t *testing.T) {
 		"from 2k to 40k": {
 			five,
 			loop.Amount{Tokens: 40_000},
-			"the last run used 40000 tokens, the 5 before it 2000 tokens in the middle and at most 2200 tokens in 95 of 100",
+			"the last run used 40000 tokens, where the 5 runs before it have a median of 2000 tokens and a p95 of 2200 tokens",
 		},
 		"tokens are the same, money is not": {
 			five,
 			loop.Amount{Tokens: 2000, MicroUSD: 400_000},
-			"the last run used 0.40 USD, the 5 before it 0.006 USD in the middle and at most 0.0066 USD in 95 of 100",
+			"the last run used 0.40 USD, where the 5 runs before it have a median of 0.006 USD and a p95 of 0.0066 USD",
 		},
 		"the usual":                               {five, past(2300)[0], ""},
 		"four times the usual is noise":           {five, loop.Amount{Tokens: 8000}, ""},

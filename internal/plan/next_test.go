@@ -164,7 +164,7 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 			snapshot(settled(loop.StepEscalated, "changed")), map[string]loop.Reason{"s": loop.ReasonChosen}, loop.ReasonChosen,
 		},
 		"the protocol's own rule drops a step whatever its state": {
-			snapshot(with(work("a", loop.StepOpen), func(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonNotEligible, "it stands in Watch" })),
+			snapshot(with(work("a", loop.StepOpen), func(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonNotEligible, "it is in Watch" })),
 			map[string]loop.Reason{"a": loop.ReasonNotEligible},
 			loop.ReasonAllDropped,
 		},

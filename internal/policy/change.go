@@ -115,7 +115,7 @@ func kindProblem(c Change, allowExec bool) (Code, string) {
 	case now == modeExec && old != modeExec && !allowExec:
 		return CodeExecBit, fmt.Sprintf("mode %s → %o; only allow_exec lets a file become executable", modeText(old), now)
 	case now != 0 && now != modeFile && now != modeExec:
-		return CodeMode, fmt.Sprintf("mode %o is none that a file can have", now)
+		return CodeMode, fmt.Sprintf("mode %o is not one that a file can have", now)
 	}
 	return "", ""
 }

@@ -101,7 +101,7 @@ func (w Workload) check() error {
 		return fmt.Errorf("--cache-prefix-frac: %v is not from 0 to 1; give the part of the input that stays the same, like %v",
 			w.PrefixFraction, DefaultPrefixFraction)
 	case w.TTL != TTLAuto && w.TTL != TTL5m && w.TTL != TTL1h:
-		return fmt.Errorf("--cache-ttl: %s is none; give %s, %s or %s", Quote(w.TTL), TTLAuto, TTL5m, TTL1h)
+		return fmt.Errorf("--cache-ttl: %s is invalid; give %s, %s or %s", Quote(w.TTL), TTLAuto, TTL5m, TTL1h)
 	}
 	return nil
 }

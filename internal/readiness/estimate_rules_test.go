@@ -210,8 +210,8 @@ func TestWhatCannotBeEstimated(t *testing.T) {
 			func(w *Workload) { w.PrefixFraction = math.NaN() },
 			"--cache-prefix-frac: NaN is not from 0 to 1; give the part of the input that stays the same, like 0.6",
 		},
-		"another TTL": {func(w *Workload) { w.TTL = "2h" }, "--cache-ttl: '2h' is none; give auto, 5m or 1h"},
-		"no TTL":      {func(w *Workload) { w.TTL = "" }, "--cache-ttl: '' is none; give auto, 5m or 1h"},
+		"another TTL": {func(w *Workload) { w.TTL = "2h" }, "--cache-ttl: '2h' is invalid; give auto, 5m or 1h"},
+		"no TTL":      {func(w *Workload) { w.TTL = "" }, "--cache-ttl: '' is invalid; give auto, 5m or 1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := usualWorkload()

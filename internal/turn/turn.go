@@ -91,6 +91,7 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 			Fix: "set agent_command, for example agent_command: \"your-agent --acp\", or pass --agent-command",
 		}
 	}
+	d.Agent, d.AgentCommand, d.Provider = a.Agent.Driver, a.Command, a.Provider
 	if key, why, fix := definition.Lacks(a.Agent.Driver, d); key != "" {
 		return a, &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name + ": " + key, Why: why, Fix: fix}
 	}

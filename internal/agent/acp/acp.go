@@ -117,7 +117,7 @@ func send(in *agent.Input, m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
 	if err != nil {
-		panic(fmt.Sprintf("acp: a message that is none: %v", err)) // They are all made here, of strings.
+		panic(fmt.Sprintf("acp: an invalid message: %v", err)) // They are all made here, of strings.
 	}
 	_, _ = in.Write(append(line, '\n'))
 }

@@ -246,7 +246,7 @@ func goose(r agent.Request) setup {
 func asJSON(v any) string {
 	all, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("acp: settings that are none: %v", err))
+		panic(fmt.Sprintf("acp: invalid settings: %v", err))
 	}
 	return string(all)
 }

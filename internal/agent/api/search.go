@@ -37,7 +37,7 @@ func search(ctx context.Context, p *place, _ string, in searchInput) (string, er
 		return "", fmt.Errorf("read the pattern: %w", err)
 	}
 	if !doublestar.ValidatePattern(in.Glob) {
-		return "", fmt.Errorf("read the glob: %q is none", in.Glob)
+		return "", fmt.Errorf("read the glob: %q is invalid", in.Glob)
 	}
 	top, ok := p.inside(cmp.Or(in.Path, "."))
 	if !ok {

@@ -112,7 +112,7 @@ func (d *decoder) failure(res result) *loop.Failure {
 	case bad:
 		f.Class, f.Typed = d.class(res, f.Status)
 	case d.counts.bad:
-		f.Class, f.Text = loop.FailureMalformed, "it reports a usage that is none"
+		f.Class, f.Text = loop.FailureMalformed, "it reports an invalid usage"
 	case res.Turns.Set && res.Turns.N == 0:
 		f.Class, f.Text = loop.FailureMalformed, "it answered without its model: "+f.Text
 	default:

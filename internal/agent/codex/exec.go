@@ -91,7 +91,7 @@ func (d *execDecoder) completed(m execLine) []agent.Event {
 	if t.bad() {
 		d.bad = true
 		return []agent.Event{
-			{Kind: agent.EventError, Failure: &loop.Failure{Class: loop.FailureMalformed, Text: "it reports a usage that is none"}}, {Kind: agent.EventEnd},
+			{Kind: agent.EventError, Failure: &loop.Failure{Class: loop.FailureMalformed, Text: "it reports an invalid usage"}}, {Kind: agent.EventEnd},
 		}
 	}
 	total := t.usage()

@@ -191,7 +191,7 @@ func (d *decoder) refused(id, code int, why string) []agent.Event {
 func (d *decoder) end(f *loop.Failure) []agent.Event {
 	d.ended = true
 	if f == nil && d.counts.bad {
-		f = &loop.Failure{Class: loop.FailureMalformed, Text: "it reports a usage that is none"}
+		f = &loop.Failure{Class: loop.FailureMalformed, Text: "it reports an invalid usage"}
 	}
 	if f == nil {
 		return []agent.Event{{Kind: agent.EventEnd}}

@@ -156,7 +156,7 @@ func settings(r agent.Request) ([]byte, error) {
 	if r.Models.URL != "" {
 		p, ok := providers[cmp.Or(r.Models.Provider, "openai")]
 		if !ok {
-			return nil, fmt.Errorf("configure opencode: provider %q is none of anthropic, openai, gemini", r.Models.Provider)
+			return nil, fmt.Errorf("configure opencode: provider %q is not anthropic, openai or gemini", r.Models.Provider)
 		}
 		models := map[string]any{}
 		if r.Model != "" {

@@ -256,7 +256,7 @@ func (e *Endpoint) proxy(r *http.Request) (*url.URL, error) {
 	}
 	proxy, err := e.Upstream(r.URL)
 	if err != nil {
-		return nil, errors.New("the proxy of this machine is none: look at HTTPS_PROXY and HTTP_PROXY") // They may hold a password.
+		return nil, errors.New("the proxy of this machine is invalid: check HTTPS_PROXY and HTTP_PROXY") // They may hold a password.
 	}
 	return proxy, nil
 }

@@ -360,7 +360,7 @@ func TestWhatCannotBeANewLoopIsRefused(t *testing.T) {
 		"a name with two hyphens":                    {func(b *Blank) { b.Name = "a--b" }, "name 'a--b'", "single hyphens"},
 		"a name with a line end":                     {func(b *Blank) { b.Name = "x\n" }, "name", "hyphens"},
 		"a pattern with a space":                     {func(b *Blank) { b.Pattern = "ci watch" }, "pattern 'ci watch'", "hyphens"},
-		"an unknown tier":                            {func(b *Blank) { b.Tier = "l1" }, "tier 'l1'", "none of the three"},
+		"an unknown tier":                            {func(b *Blank) { b.Tier = "l1" }, "tier 'l1'", "not one of L1, L2 and L3"},
 		"a cadence in seconds":                       {func(b *Blank) { b.Cadence = "30s" }, "cadence '30s'", "neither"},
 		"a cadence in words":                         {func(b *Blank) { b.Cadence = "@daily" }, "cadence '@daily'", "neither"},
 		"a cadence of no time":                       {func(b *Blank) { b.Cadence = "0m" }, "cadence '0m'", "shortest"},

@@ -247,7 +247,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	for _, section := range []Section{SectionWatch, SectionNoise} {
 		for _, it := range s.state.Items(section) {
 			list = append(list, plan.Candidate{
-				Step: s.step(it.Key, it.Text), Drop: loop.ReasonNotEligible, Detail: "it stands in " + string(section) + ", not in Priority",
+				Step: s.step(it.Key, it.Text), Drop: loop.ReasonNotEligible, Detail: "it is in " + string(section) + ", not in Priority",
 			})
 		}
 	}

@@ -140,7 +140,7 @@ func TestWhatARunMayWorkOnAndInWhichOrder(t *testing.T) {
 				t.Errorf("may not (-want +got):\n%s", diff)
 			}
 			for _, cand := range list {
-				if cand.Drop != "" && (cand.Drop != loop.ReasonNotEligible || !strings.Contains(cand.Detail, "stands in")) {
+				if cand.Drop != "" && (cand.Drop != loop.ReasonNotEligible || !strings.Contains(cand.Detail, "it is in ")) {
 					t.Errorf("%s is dropped by %s: %q", cand.Step.Title, cand.Drop, cand.Detail)
 				}
 			}
