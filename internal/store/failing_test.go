@@ -185,6 +185,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Events":          func(rt *RunTx) error { _, err := rt.Events(ctx, "run", 0, 9); return err },
 		"ExpireApprovals": func(rt *RunTx) error { _, err := rt.ExpireApprovals(ctx); return err },
 		"Extend":          func(rt *RunTx) error { _, err := rt.Extend(ctx, "run", run.Fence); return err },
+		"Forget":          func(rt *RunTx) error { return rt.Forget(ctx, "lp") },
 		"Fire":            func(rt *RunTx) error { _, err := rt.Fire(ctx, second); return err },
 		"FireClaimed":     func(rt *RunTx) error { _, err := rt.FireClaimed(ctx, second, loop.Holder{PID: 2}); return err },
 		"GitFingerprint":  func(rt *RunTx) error { _, _, err := rt.GitFingerprint(ctx, "ws"); return err },
