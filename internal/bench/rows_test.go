@@ -90,18 +90,20 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	var events []loop.Event
 	s := newSite(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
 	s.loop("works", "L2", writes)
-	first := toDuration(s.run(b.Context(), "works", loop.OutcomeProposed).MS.Overhead)
+	begun, _ := s.proposes("works")
+	first := toDuration(begun.MS.Overhead)
 	var overhead, baseline []time.Duration
 	shares := map[loop.Phase]time.Duration{}
-	before := s.d.Store().Commits()
+	var committed int64
 	for i := range rounds {
 		events = nil
-		v := s.run(b.Context(), "works", loop.OutcomeProposed)
+		v, commits := s.proposes("works")
+		committed += commits
 		overhead = append(overhead, toDuration(v.MS.Overhead))
 		addShares(shares, events)
 		baseline = append(baseline, timed(func() { plainGit(s, i) }))
 	}
-	commits := float64(s.d.Store().Commits()-before) / float64(rounds)
+	commits := float64(committed) / float64(rounds)
 	over, bare := median(overhead), median(baseline)
 	name := fmt.Sprintf("whole run outside agent and gates, full, %d files", files)
 	return []row{
@@ -120,7 +122,8 @@ func longHistory(b *testing.B) []row {
 	short, long := newSite(b, 20, "", nil), newSite(b, 20, "", nil)
 	long.history(commits)
 	overhead := func(s *site) time.Duration {
-		return toDuration(s.run(b.Context(), "works", loop.OutcomeProposed).MS.Overhead)
+		v, _ := s.proposes("works")
+		return toDuration(v.MS.Overhead)
 	}
 	var first, moved time.Duration
 	var bare, over []time.Duration

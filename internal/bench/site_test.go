@@ -91,6 +91,18 @@ land_via: human
 `, name, tier, name, extra))
 }
 
+// proposes is a run that proposes, and how often it committed to the store. What it
+// proposes is rejected, so that the next run has the same to do.
+func (s *site) proposes(name string) (v control.RunView, commits int64) {
+	s.b.Helper()
+	before := s.d.Store().Commits()
+	v = s.run(s.b.Context(), name, loop.OutcomeProposed)
+	commits = s.d.Store().Commits() - before
+	_, err := s.svc.Reject(s.b.Context(), v.Approval, loop.Answer{By: "bench", From: "bench"})
+	s.must(err)
+	return v, commits
+}
+
 func (s *site) run(ctx context.Context, name string, want loop.Outcome) control.RunView {
 	s.b.Helper()
 	plan, err := s.svc.Prepare(ctx, control.RunRequest{Loop: name})
