@@ -310,6 +310,8 @@ func TestModelToolsAreNamesOrAVendorsOwnWords(t *testing.T) {
 		def, findings := parse(t, with(configB, "model_tools", " "+line)).Definition("")
 		if len(findings) != 1 || findings[0].Severity != readiness.SeverityError || !strings.Contains(findings[0].Message, want) || def.ModelTools != nil {
 			t.Errorf("%s: %v and findings %+v, want an error with %q", line, def.ModelTools, findings, want)
+		} else if strings.Contains(findings[0].Message, "did you mean ?") {
+			t.Errorf("%s: %q guesses nothing", line, findings[0].Message)
 		}
 	}
 }

@@ -332,3 +332,14 @@ func TestAttack127BombsAreBoundedAndNothingIsExpanded(t *testing.T) {
 		})
 	}
 }
+
+func TestConflictWordsNameNineLinesAtMost(t *testing.T) {
+	lines := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	const nine = "merge conflict markers in line 1, 2, 3, 4, 5, 6, 7, 8, 9"
+	if got := ConflictWords(lines); got != nine {
+		t.Errorf("%q, want %q", got, nine)
+	}
+	if got := ConflictWords(append(lines, 10)); got != nine+", …" {
+		t.Errorf("%q, want %q and that there are more", got, nine)
+	}
+}

@@ -128,6 +128,18 @@ func TestAnEntryThatWasWrittenAnewWithItsOwnHashIsSeenBehindIt(t *testing.T) {
 	}
 }
 
+func TestTheOnlyEntryOfAChainIsComparedWithItsHead(t *testing.T) {
+	links := oldChain(t)[:1]
+	head := store.Head{Links: 1, Hash: links[0].Hash}
+	if err := head.Verify("lp", links); err != nil {
+		t.Error(err)
+	}
+	head.Hash = strings.Repeat("0", 64)
+	if e, ok := errors.AsType[*store.BreakError](head.Verify("lp", links)); !ok || e.Seq != 1 {
+		t.Errorf("another head: %v, want that entry 1 is not it", e)
+	}
+}
+
 func TestAChainHoldsHoweverManyWriteToIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		var all sync.WaitGroup
