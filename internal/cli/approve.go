@@ -122,7 +122,7 @@ func (a *app) landing(ctx context.Context, ref string, o answerOptions) error {
 	})
 }
 
-// agreed shows what a yes does and asks for it.
+// agreed shows what approving would do, and asks whether to do it.
 func (a *app) agreed(v control.ApprovalView, o answerOptions, command string) error {
 	if !a.json {
 		if err := a.printApproval(v); err != nil {

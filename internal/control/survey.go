@@ -120,7 +120,7 @@ func (v Survey) Packages() []string {
 	return dirs
 }
 
-// Only is the survey for a loop of one package. A folder that is none is a
+// Only is the survey for a loop of one package. A folder without a package is a
 // *loop.Fault.
 func (v Survey) Only(dir string) (Survey, error) {
 	v.only = path.Clean(filepath.ToSlash(dir))

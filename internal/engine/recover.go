@@ -75,8 +75,9 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 // this engine has taken and could not conclude is held by no other process: then
 // the error says why, and what a person can do.
 func (e *Engine) Held(name string, run loop.Run) error {
-	if why, ok := e.stuck.Load(run.ID); ok && run.Holder == e.Self {
-		return RecoverFault(name, why.(error)) //nolint:forcetypeassert // Only Recover stores here.
+	why, _ := e.stuck.Load(run.ID)
+	if err, ok := why.(error); ok && run.Holder == e.Self {
+		return RecoverFault(name, err)
 	}
 	return &loop.HeldError{What: fmt.Sprintf("run %s#%d", name, run.N), Holder: run.Holder}
 }

@@ -274,7 +274,7 @@ func TestManifestsMayFollowTheirLockfile(t *testing.T) {
 		"a requirement's marker":        {"pyproject.toml", "[project]\ndependencies = [\"a==1.2.3; x\"]\n", "[project]\ndependencies = [\"a==1.2.4; y\"]\n", false},
 		"a requirement's operator":      {"pyproject.toml", "[project]\ndependencies = [\"a==1.2.3\"]\n", "[project]\ndependencies = [\"a>=1.2.4\"]\n", false},
 		"a requirement from a URL":      {"pyproject.toml", "[project]\ndependencies = [\"a @ https://x/1.2.3\"]\n", "[project]\ndependencies = [\"a @ https://x/1.2.4\"]\n", false},
-		"a requirement that is none":    {"pyproject.toml", "[project]\ndependencies = [\"a>=1.2.3\"]\n", "[project]\ndependencies = [\"a @ https://x\"]\n", false},
+		"an invalid requirement":        {"pyproject.toml", "[project]\ndependencies = [\"a>=1.2.3\"]\n", "[project]\ndependencies = [\"a @ https://x\"]\n", false},
 		"what builds a project":         {"pyproject.toml", "[build-system]\nrequires = [\"a==1.2.3\"]\n", "[build-system]\nrequires = [\"a==1.2.4\"]\n", false},
 		"a poetry table":                {"pyproject.toml", "[tool.poetry.dependencies.a]\nversion = \"1.2.3\"\n", "[tool.poetry.dependencies.a]\nversion = \"1.2.4\"\n", true},
 		"a poetry tag":                  {"pyproject.toml", "[tool.poetry.dependencies.a]\ntag = \"1.2.3\"\n", "[tool.poetry.dependencies.a]\ntag = \"1.2.4\"\n", false},

@@ -112,7 +112,7 @@ func TestAsAReaderOfAReadOnlyFolder(t *testing.T) {
 func TestAStoreInAFolderThatCannotBeWrittenIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		live bool // a process has it open that may write
-		log  bool // rows stand in the log that a dead process has left, and nowhere else
+		log  bool // a dead process left rows that are only in the log
 	}{
 		"nobody has it open": {}, "another process writes": {live: true}, "a dead process left its log": {log: true},
 	} {

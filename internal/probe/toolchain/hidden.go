@@ -15,7 +15,7 @@ var interpreter = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|ash|node|bun|ruby|p
 
 // Hidden is a file of the host that a line for the shell runs and that is not
 // visible beside the toolchains: below ~, which is another folder there, or a
-// script outside of the project in dir. It is empty if there is none.
+// script outside of the project in dir. It is empty if no script is hidden.
 func Hidden(line, home, dir string, shown []Toolchain) string {
 	a := newArea(home, dir)
 	for _, words := range shell.Commands(line) {
