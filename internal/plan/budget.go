@@ -19,9 +19,8 @@ const Past = 50
 
 // Reserve is what a run reserves before it acts, and why in words. History is
 // what the loop's settled runs used, newest first. From Known runs on it is, in
-// each dimension, their p95; before that it is byDefault. It is never above a cap
-// of the run and never nothing, so that a budget of which nothing is left funds
-// no run.
+// each dimension, their p95; before that it is byDefault. It is at most the caps of
+// the run and always more than zero, so that an empty budget funds no run.
 func Reserve(history []loop.Amount, byDefault, caps loop.Amount) (amount loop.Amount, why string) {
 	history = history[:min(len(history), Past)]
 	if len(history) < Known {

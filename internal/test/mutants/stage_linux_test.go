@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 func needRoot(t *testing.T) {
 	t.Helper()
 	if !confined() {
-		t.Skip("needs root: an ordinary user runs mutants without namespaces, and there is nothing to test")
+		t.Skip("needs root: only root can shut mutants into namespaces; an ordinary user runs them without, so this code does not run")
 	}
 }
 
