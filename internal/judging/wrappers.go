@@ -1,0 +1,225 @@
+package judging
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-run/pawl/internal/shell"
+)
+
+// wrappers beside those that the shell package knows: they run what stands
+// behind them, too.
+var moreWrappers = map[string]string{
+	"cross-env": "", "cross-env-shell": "", "dotenv": "-e -c -f", "env-cmd": "-f -e", "c8": "-r --reporter -o", "nyc": "-r --reporter", "busybox": "", "catchsegv": "",
+	"valgrind": "", "strace": "-e -o -p -s", "gtimeout": "-k -s", "retry": "-n -t", "ccache": "", "sccache": "", "direnv": "", "op": "", "doppler": "", "poe": "",
+	"dbus-run-session": "", "fakeroot": "", "eatmydata": "", "nsenter": "", "systemd-run": "-p -u", "!": "", "then": "", "do": "", "else": "", "parallel": "-j -n -N",
+	"rtk": "", "ts": "", "script": "-c", "watch": "-n -d", "bwrap": "", "firejail": "", "setpriv": "", "runuser": "-u -g", "su": "-c",
+}
+
+// wrapped are the words behind a program that runs what stands behind it.
+func (f *follower) wrapped(sh *shellState, words []string) ([]string, bool) {
+	if behind, ok := shell.Behind(words); ok {
+		return behind, true
+	}
+	valued, ok := moreWrappers[path.Base(words[0])]
+	if !ok || path.Base(words[0]) == "poe" {
+		return nil, false
+	}
+	args := words[1:]
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case w == "--":
+			return args[i+1:], true
+		case strings.HasPrefix(w, "-"):
+			if slices.Contains(strings.Fields(valued), w) {
+				i++
+			}
+		case w == "exec" || w == "run":
+		case strings.Contains(w, "=") && !strings.Contains(w, "/"):
+		default:
+			return args[i:], true
+		}
+	}
+	return nil, true
+}
+
+// wrapper follows what a wrapper runs, in the folder that it was told.
+func (f *follower) wrapper(sh *shellState, words, behind []string, in feed) {
+	if len(behind) == 0 {
+		return
+	}
+	own := words[:max(0, len(words)-len(behind))]
+	inner := sh
+	for i, w := range own {
+		_, value, long := strings.Cut(w, "=")
+		switch {
+		case path.Base(words[0]) == "flock":
+		case (w == "-C" || w == "-D" || w == "--chdir" || w == "--wd") && i+1 < len(own):
+			inner = sh.moved(own[i+1])
+		case long && (strings.HasPrefix(w, "--chdir=") || strings.HasPrefix(w, "--wd=")):
+			inner = sh.moved(value)
+		case strings.HasPrefix(w, "-C") && len(w) > 2:
+			inner = sh.moved(w[2:])
+		}
+	}
+	if path.Base(words[0]) == "xargs" || path.Base(words[0]) == "parallel" {
+		f.xargs(inner, behind, in)
+		return
+	}
+	f.command(inner, behind, in)
+}
+
+// moved is the shell, as it is for a command that runs in one more folder.
+func (sh *shellState) moved(dir string) *shellState {
+	c := *sh
+	c.dirs = slices.Clone(sh.dirs)
+	c.move(dir)
+	return &c
+}
+
+// xargs runs a command with words that it reads.
+func (f *follower) xargs(sh *shellState, behind []string, in feed) {
+	names := f.readNames(sh, in)
+	base := path.Base(behind[0])
+	_, _, known := interpreterOf(behind[0])
+	switch {
+	case slices.Contains(behind, "{}") || slices.Contains(behind, "%"):
+		for _, name := range names {
+			words := slices.Clone(behind)
+			for i, w := range words {
+				words[i] = strings.ReplaceAll(w, "{}", name)
+			}
+			f.command(sh, words, feed{})
+		}
+	case len(names) > 0:
+		f.command(sh, append(slices.Clone(behind), names...), feed{})
+		for _, name := range names[1:] {
+			f.command(sh, append(slices.Clone(behind), name), feed{})
+		}
+	case len(behind) == 1 && in.any && (slices.Contains(shells, base) || known && !slices.Contains(inlineOnly, base)):
+		f.lose(sh.where, "the names of what "+base+" runs are computed")
+	default:
+		f.command(sh, behind, feed{})
+	}
+}
+
+// readNames are the words that a command reads, as globs, if another one lists
+// them.
+func (f *follower) readNames(sh *shellState, in feed) []string {
+	if in.from == nil {
+		return nil
+	}
+	var names []string
+	syntax.Walk(in.from, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		names = append(names, f.listed(sh, f.firstValues(sh, call.Args))...)
+		return false
+	})
+	return names
+}
+
+// listed are the names that a command lists, as globs.
+func (f *follower) listed(sh *shellState, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	args := words[1:]
+	switch path.Base(words[0]) {
+	case "find":
+		return found(args)
+	case "ls", "echo", "printf":
+		return slices.DeleteFunc(slices.Clone(args), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "%") || w == "" })
+	case "git":
+		if i := slices.Index(args, "ls-files"); i >= 0 {
+			var globs []string
+			for _, w := range args[i+1:] {
+				if !strings.HasPrefix(w, "-") {
+					globs = append(globs, anyFolder(w))
+				}
+			}
+			return globs
+		}
+	case "cat":
+		var lines []string
+		for _, w := range args {
+			for _, file := range f.protect(sh.globs(w)) {
+				if content, ok := f.read(sh.where, file); ok {
+					lines = append(lines, strings.Fields(content)...)
+				}
+			}
+		}
+		return lines[:min(len(lines), maxValues)]
+	}
+	return nil
+}
+
+// anyFolder is a pattern of git's, in which a star stands for folders too.
+func anyFolder(pattern string) string {
+	if rest, ok := strings.CutPrefix(pattern, "*"); ok && !strings.Contains(rest, "/") {
+		return "**/*" + rest
+	}
+	return pattern
+}
+
+// found are the files that find finds, as globs.
+func found(args []string) []string {
+	var dirs, patterns []string
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case (w == "-name" || w == "-iname") && i+1 < len(args):
+			patterns = append(patterns, args[i+1])
+			i++
+		case (w == "-path" || w == "-ipath" || w == "-wholename") && i+1 < len(args):
+			i++
+		case strings.HasPrefix(w, "-") || w == "(" || w == "!":
+			if len(dirs) == 0 {
+				dirs = append(dirs, ".")
+			}
+		case len(patterns) == 0 && !slices.ContainsFunc(args[:i], func(w string) bool { return strings.HasPrefix(w, "-") }):
+			dirs = append(dirs, w)
+		}
+	}
+	if len(patterns) == 0 {
+		patterns = []string{"*"}
+	}
+	var globs []string
+	for _, dir := range dirs {
+		for _, p := range patterns {
+			globs = append(globs, path.Join(dir, "**", p))
+		}
+	}
+	return globs
+}
+
+// find follows the commands that find runs.
+func (f *follower) find(sh *shellState, args []string) {
+	for i, w := range args {
+		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w) {
+			continue
+		}
+		var words []string
+		for _, w := range args[i+1:] {
+			if w == ";" || w == "+" {
+				break
+			}
+			words = append(words, w)
+		}
+		for _, name := range found(args[:i]) {
+			if !slices.Contains(words, "{}") {
+				f.command(sh, words, feed{})
+				break
+			}
+			named := slices.Clone(words)
+			for k, w := range named {
+				named[k] = strings.ReplaceAll(w, "{}", name)
+			}
+			f.command(sh, named, feed{})
+		}
+	}
+}
