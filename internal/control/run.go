@@ -104,6 +104,27 @@ func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loo
 	return def, err
 }
 
+// mayName is an error if a loop that needs no file cannot have this name.
+func (s *Service) mayName(ctx context.Context, name string) error {
+	if !definition.Kebab(name) {
+		return &loop.Fault{
+			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
+			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
+		}
+	}
+	rows, err := s.Loops(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(row LoopRow) bool { return row.Name == name && row.Protocol != loop.ProtocolSpec }) {
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
+			Fix: "run it: pawl run " + name + "; or choose another --name",
+		}
+	}
+	return nil
+}
+
 // until makes the definition of a loop that needs no file.
 func (s *Service) until(ctx context.Context, r RunRequest) (loop.Definition, error) {
 	scope, name := r.Scope, r.Name
@@ -112,22 +133,8 @@ func (s *Service) until(ctx context.Context, r RunRequest) (loop.Definition, err
 	}
 	if name == "" {
 		name = untilName(r.Until, scope)
-	}
-	if !definition.Kebab(name) {
-		return loop.Definition{}, &loop.Fault{
-			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
-			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
-		}
-	}
-	rows, err := s.Loops(ctx)
-	if err != nil {
+	} else if err := s.mayName(ctx, name); err != nil {
 		return loop.Definition{}, err
-	}
-	if slices.ContainsFunc(rows, func(row LoopRow) bool { return row.Name == name && row.Protocol != loop.ProtocolSpec }) {
-		return loop.Definition{}, &loop.Fault{
-			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
-			Fix: "run it: pawl run " + name + "; or choose another --name",
-		}
 	}
 	def := spec.Until(r.Until, name, scope)
 	def.Agent = r.Overrides.Agent // Otherwise it would be another one than that of the base URL.

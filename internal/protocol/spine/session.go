@@ -381,7 +381,7 @@ func (s *session) moveItems(sum engine.Summary) {
 			if first {
 				s.state.Move(key, SectionWatch)
 			}
-			why := cmp.Or(it.Feedback, string(it.Reason))
+			why := cmp.Or(it.Feedback, it.Reason.Sentence())
 			if over && i == len(sum.Iterations)-1 {
 				why = cmp.Or(sum.Run.Detail, why)
 			}
