@@ -193,6 +193,7 @@ func (p Prober) neutral() string {
 type question struct {
 	dir   string
 	argv  []string
+	env   []string // variables beside those of the prober
 	limit time.Duration
 	shim  *shim
 }
@@ -223,7 +224,7 @@ func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
 	stdout, stderr := &bounded{}, &bounded{}
 	defer waiting.For(ctx, q.argv[0]+" to answer", nil)()
 	res, err := p.Exec.Run(ctx, proc.Spec{
-		Argv: q.argv, Dir: q.dir, Env: p.Offline(), Stdin: strings.NewReader(""),
+		Argv: q.argv, Dir: q.dir, Env: append(p.Offline(), q.env...), Stdin: strings.NewReader(""),
 		Stdout: stdout, Stderr: stderr, Timeout: q.limit,
 	})
 	switch {

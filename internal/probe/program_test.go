@@ -118,6 +118,22 @@ func TestAShimIsRecognisedWhereverItLies(t *testing.T) {
 	}
 }
 
+func TestAManagerIsAskedWithTheFolderThatItsShimIsIn(t *testing.T) {
+	m := newMachine(t)
+	elsewhere := filepath.Join(m.home, "elsewhere")
+	m.script(elsewhere, "pyenv/shims/python", "exec /elsewhere/pyenv exec python")
+	m.script(elsewhere, "pyenv/versions/3/bin/python", "echo 3")
+	m.script(m.bin, "pyenv", `echo "$PYENV_ROOT/versions/3/bin/python"`)
+	for _, env := range [][]string{nil, {"PYENV_ROOT=" + filepath.Join(elsewhere, "pyenv")}} {
+		m.env = env
+		p := m.prober(filepath.Join(elsewhere, "pyenv", "shims"))
+		want := Program{Word: "python", Shim: "pyenv", OK: true, Path: filepath.Join(elsewhere, "pyenv/versions/3/bin/python")}
+		if diff := cmp.Diff(want, p.Real(t.Context(), m.dir, "python")); diff != "" {
+			t.Errorf("with %q (-want +got)\n%s", env, diff)
+		}
+	}
+}
+
 func TestNothingRunsThatMightBeOfTheProject(t *testing.T) {
 	m := newMachine(t)
 	ran := filepath.Join(m.home, "ran")

@@ -142,7 +142,11 @@ func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, b
 	if s.name == "proto" {
 		verb = "bin"
 	}
-	return question{dir: dir, argv: []string{manager, verb, filepath.Base(prog.Word)}, limit: askTools, shim: s}, true
+	q := question{dir: dir, argv: []string{manager, verb, filepath.Base(prog.Word)}, limit: askTools, shim: s}
+	if shims := filepath.Dir(prog.Path); s.env != "" && proc.Variable(p.Environ, s.env) == "" && filepath.Base(shims) == s.sub {
+		q.env = []string{s.env + "=" + filepath.Dir(shims)} // The home may be another user's, as in a cron job or in CI.
+	}
+	return q, true
 }
 
 // manager finds the program of a manager: in PATH, where it installs itself, or
