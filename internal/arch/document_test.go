@@ -14,33 +14,41 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-var update = flag.Bool("update", false, "rewrite the package table of docs/architecture.md")
+var update = flag.Bool("update", false, "rewrite what is drawn in docs/")
 
 const (
 	tableBegins = "<!-- packages: drawn from internal/arch/table_test.go by: go test ./internal/arch -update -->\n"
 	tableEnds   = "<!-- end of packages -->\n"
+	mapBegins   = "<!-- map: drawn from internal/arch/map_test.go by: go test ./internal/arch -update -->\n"
+	mapEnds     = "<!-- end of map -->\n"
 )
 
 func TestTheArchitectureDocumentHasThisTable(t *testing.T) {
-	name := filepath.Join(root, "docs", "architecture.md")
+	compareSection(t, "architecture.md", tableBegins, tableEnds, drawn(checkout(t)))
+}
+
+// compareSection compares what is between two marks of a document with what the
+// source says, or writes it there with -update.
+func compareSection(t *testing.T, document, begins, ends, want string) {
+	t.Helper()
+	name := filepath.Join(root, "docs", document)
 	body, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begins := strings.Cut(string(body), tableBegins)
-	got, after, ends := strings.Cut(rest, tableEnds)
-	if !begins || !ends {
-		t.Fatalf("docs/architecture.md has lost the marks of its table:\n%s%s", tableBegins, tableEnds)
+	before, rest, begun := strings.Cut(string(body), begins)
+	got, after, ended := strings.Cut(rest, ends)
+	if !begun || !ended {
+		t.Fatalf("docs/%s has lost these marks:\n%s%s", document, begins, ends)
 	}
-	want := drawn(checkout(t))
 	if *update {
-		if err := os.WriteFile(name, []byte(before+tableBegins+want+tableEnds+after), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(before+begins+want+ends+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of docs/architecture.md is stale; run: go test ./internal/arch -update\n(-table +document)\n%s", diff)
+		t.Errorf("docs/%s is stale; run: go test ./internal/arch -update\n(-source +document)\n%s", document, diff)
 	}
 }
 
