@@ -38,6 +38,7 @@ func (t *Tx) AskApproval(ctx context.Context, a loop.Approval) error {
 	if err != nil {
 		return fmt.Errorf("ask approval %s: %w", a.ID, err)
 	}
+	t.announce(loop.FeedApproval, a.ID, a.LoopID, string(a.State))
 	body := map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "kind": a.Action.Kind}
 	return t.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, body)
 }
@@ -85,7 +86,8 @@ func among[T ~string](query, column string, args []any, values []T) (string, []a
 // answers at once one wins.
 const answerApproval = `
 UPDATE approvals SET state = $1, answered_by = $2, answered_from = $3, note = $4, answered_ms = {now}
-WHERE  id = $5 AND state = 'open' AND expires_ms > {now}`
+WHERE  id = $5 AND state = 'open' AND expires_ms > {now}
+RETURNING loop_id`
 
 // AnswerApproval records a human's answer. An approval that is not open, or
 // whose time is over, is a *loop.Fault that exits with 16 and says who was
@@ -96,12 +98,14 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	if answer.Yes {
 		to = loop.ApprovalApproved
 	}
-	n, err := t.exec(ctx, answerApproval, string(to), answer.By, answer.From, answer.Note, id)
-	if err != nil {
-		return fmt.Errorf("answer approval %s: %w", id, err)
-	}
-	if n == 1 {
+	var loopID string
+	err := t.row(ctx, answerApproval, string(to), text(answer.By), text(answer.From), text(answer.Note), id).Scan(&loopID)
+	if err == nil {
+		t.announce(loop.FeedApproval, id, loopID, string(to))
 		return nil
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("answer approval %s: %w", id, err)
 	}
 	a, err := t.Approval(ctx, id)
 	if err != nil {
@@ -171,6 +175,7 @@ func (t *Tx) closeApprovals(ctx context.Context, query string, args ...any) ([]l
 	// Whoever takes the locks of several chains takes them in one order.
 	slices.SortFunc(list, func(a, b loop.Approval) int { return cmp.Or(cmp.Compare(a.LoopID, b.LoopID), cmp.Compare(a.ID, b.ID)) })
 	for _, a := range list {
+		t.announce(loop.FeedApproval, a.ID, a.LoopID, string(a.State))
 		body := map[string]string{"id": a.ID, "hash": a.Hash, "state": string(a.State), "why": a.Note}
 		if err := t.Link(ctx, a.LoopID, loop.LinkApproval, a.RunID, body); err != nil {
 			return nil, err

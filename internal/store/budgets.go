@@ -42,6 +42,11 @@ func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
 	if err != nil {
 		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
 	}
+	of := "" // the loop
+	if b.Scope.Kind == loop.BudgetLoop {
+		of = b.Scope.ID
+	}
+	t.announce(loop.FeedBudget, b.Scope.Kind+"/"+b.Scope.ID, of, "")
 	return nil
 }
 

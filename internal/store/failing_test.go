@@ -187,6 +187,8 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Extend":          func(rt *RunTx) error { _, err := rt.Extend(ctx, "run", run.Fence); return err },
 		"Forget":          func(rt *RunTx) error { return rt.Forget(ctx, "lp") },
 		"Fire":            func(rt *RunTx) error { _, err := rt.Fire(ctx, second); return err },
+		"Feed":            func(rt *RunTx) error { _, err := rt.Feed(ctx, loop.Cursor{}, 9); return err },
+		"FeedHead":        func(rt *RunTx) error { _, err := rt.FeedHead(ctx); return err },
 		"FireClaimed":     func(rt *RunTx) error { _, err := rt.FireClaimed(ctx, second, loop.Holder{PID: 2}); return err },
 		"GitFingerprint":  func(rt *RunTx) error { _, _, err := rt.GitFingerprint(ctx, "ws"); return err },
 		"History":         func(rt *RunTx) error { _, err := rt.History(ctx, "lp", 9); return err },
@@ -202,6 +204,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Number":          func(rt *RunTx) error { _, err := rt.Number(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
 		"Pause":           func(rt *RunTx) error { return rt.Pause(ctx, "lp", true) },
 		"Pending":         func(rt *RunTx) error { _, err := rt.Pending(ctx, "lp"); return err },
+		"PruneFeed":       func(rt *RunTx) error { _, err := rt.PruneFeed(ctx, time.Now()); return err },
 		"RecordChanges":   func(rt *RunTx) error { _, err := rt.RecordChanges(ctx, []loop.Change{have.change}); return err },
 		"RequestEffect":   func(rt *RunTx) error { return rt.RequestEffect(ctx, loop.EffectRequest{Kind: "push", Key: "push/1"}) },
 		"Reserve":         func(rt *RunTx) error { _, err := rt.Reserve(ctx, have.scopes, nil, loop.Amount{Tokens: 2}); return err },
@@ -255,6 +258,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 	}
 	undone := errors.New("undone")
 	for name, call := range methods {
+		announces(t, s, run, name, call)
 		asked := false
 		for _, nulls := range []bool{false, true} {
 			for n, struck := 1, true; struck; n++ {

@@ -23,6 +23,7 @@ func (t *Tx) SetHold(ctx context.Context, h loop.Hold) error {
 	if err != nil {
 		return fmt.Errorf("hold %s: %w", h.Subject, err)
 	}
+	t.announce(loop.FeedHold, h.Subject, "", string(h.Reason))
 	return nil
 }
 
@@ -34,6 +35,9 @@ func (t *Tx) ClearHold(ctx context.Context, subject string) (bool, error) {
 	n, err := t.exec(ctx, dropHold, subject)
 	if err != nil {
 		return false, fmt.Errorf("clear the hold of %s: %w", subject, err)
+	}
+	if n == 1 {
+		t.announce(loop.FeedHold, subject, "", "cleared")
 	}
 	return n == 1, nil
 }

@@ -53,8 +53,12 @@ func (t *Tx) AddLoop(ctx context.Context, w loop.Workspace, l loop.Loop) error {
 	if err := t.AddWorkspace(ctx, w); err != nil {
 		return err
 	}
-	if _, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, l.LastN, millis(t.now)); err != nil {
+	n, err := t.exec(ctx, insertLoop, l.ID, l.WorkspaceID, l.Name, l.Protocol, l.LastN, millis(t.now))
+	if err != nil {
 		return fmt.Errorf("save loop %s: %w", l.Name, err)
+	}
+	if n == 1 {
+		t.announce(loop.FeedLoop, l.ID, l.ID, "")
 	}
 	return nil
 }
@@ -104,13 +108,14 @@ const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
 
 // Pause sets or clears the store's own switch of one loop.
 func (t *Tx) Pause(ctx context.Context, loopID string, paused bool) error {
-	on := 0
+	on, state := 0, "resumed"
 	if paused {
-		on = 1
+		on, state = 1, "paused"
 	}
 	if _, err := t.exec(ctx, pauseLoop, on, loopID); err != nil {
 		return fmt.Errorf("pause loop %s: %w", loopID, err)
 	}
+	t.announce(loop.FeedLoop, loopID, loopID, state)
 	return nil
 }
 
@@ -122,6 +127,7 @@ func (t *Tx) Forget(ctx context.Context, loopID string) error {
 	if _, err := t.exec(ctx, forgetLoop, loopID); err != nil {
 		return fmt.Errorf("forget loop %s: %w", loopID, err)
 	}
+	t.announce(loop.FeedLoop, loopID, loopID, "forgotten")
 	return t.Link(ctx, loopID, loop.LinkForget, "", map[string]string{"verb": "forget"})
 }
 
@@ -139,6 +145,7 @@ func (t *Tx) SaveDefinition(ctx context.Context, loopID string, d loop.Definitio
 	if _, err := t.exec(ctx, pinDefinition, digest, loopID); err != nil {
 		return fmt.Errorf("pin definition %s: %w", d.Name, err)
 	}
+	t.announce(loop.FeedLoop, loopID, loopID, "")
 	return nil
 }
 

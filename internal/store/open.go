@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 5
+const schemaVersion = 7
 
 // Options says which database to open and how.
 type Options struct {
@@ -91,6 +91,10 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE", alone: " FOR UPDATE",
 			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+			feed: feedDialect{
+				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
+				settled: "xact < pg_snapshot_xmin(pg_current_snapshot())", order: "xact, seq", newest: "xact DESC, seq DESC",
+			},
 		},
 	}, nil
 }
@@ -129,7 +133,10 @@ func connectSQLite(o Options) (*Store, error) {
 }
 
 func sqliteDialect(path string) dialect {
-	return dialect{name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"}
+	return dialect{
+		name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
+	}
 }
 
 // placeSQLite makes the folder of the file, or finds that there is nothing to

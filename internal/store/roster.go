@@ -35,6 +35,7 @@ func (t *Tx) SaveAgent(ctx context.Context, a loop.Agent) error {
 			Fix: "choose another handle, or change that agent",
 		}
 	}
+	t.announce(loop.FeedAgent, a.ID, "", "")
 	return nil
 }
 

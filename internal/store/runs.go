@@ -71,6 +71,7 @@ func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64)
 		return r, t.refusal(ctx, r)
 	}
 	r.Created, r.Readiness = fromMillis(millis(t.now)), fullReadiness
+	t.announceRun(r)
 	return r, nil
 }
 
@@ -114,6 +115,7 @@ func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Hol
 	if err != nil {
 		return r, nil, fmt.Errorf("claim run %s: %w", id, err)
 	}
+	t.announceRun(r)
 	return r, &RunTx{Tx: t, run: r}, nil
 }
 
@@ -136,16 +138,21 @@ func (t *Tx) Extend(ctx context.Context, id string, fence int64) (cancel string,
 	return cancel, nil
 }
 
-const cancelRun = `UPDATE runs SET cancel = $1 WHERE id = $2 AND state IN ('queued', 'running') AND cancel = ''`
+const cancelRun = `UPDATE runs SET cancel = $1 WHERE id = $2 AND state IN ('queued', 'running') AND cancel = '' RETURNING loop_id, state`
 
 // Cancel asks the holder of a run to stop. It reports false when the run is
 // past the point where stopping means anything, or was asked before.
 func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
-	n, err := t.exec(ctx, cancelRun, why, id)
+	r := loop.Run{ID: id}
+	err := t.row(ctx, cancelRun, text(why), id).Scan(&r.LoopID, &r.State)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("cancel run %s: %w", id, err)
 	}
-	return n == 1, nil
+	t.announceRun(r)
+	return true, nil
 }
 
 const asked = `
@@ -293,6 +300,7 @@ func (t *Tx) held(doing string, r loop.Run, n int64, err error) (*RunTx, error) 
 		return nil, err
 	}
 	t.extended = true
+	t.announceRun(r)
 	return rt, nil
 }
 

@@ -71,12 +71,20 @@ type dialect struct {
 	now   string // expression: the database's time in Unix milliseconds
 	share string // clause: rows that are read do not change before the transaction ends
 	alone string // clause: rows that are read are not read so by another transaction before this one ends
+	feed  feedDialect
 }
 
+// feedDialect is how the feed is read. $1 is the number of a cursor, $2 its
+// transaction.
+type feedDialect struct{ xact, at, after, settled, order, newest string }
+
 // of fills in {now}, the database's own time, because leases of several
-// machines are compared by one clock, {share} and {alone}.
+// machines are compared by one clock, {share} and {alone}, and what the feed needs.
 func (d dialect) of(query string) string {
-	return strings.NewReplacer("{now}", d.now, "{share}", d.share, "{alone}", d.alone).Replace(query)
+	return strings.NewReplacer(
+		"{now}", d.now, "{share}", d.share, "{alone}", d.alone, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
+	).Replace(query)
 }
 
 // Reader reads rows in one consistent view.
@@ -97,7 +105,8 @@ type Tx struct {
 	native native
 	told   map[changeID]bool // changes that were returned, by earlier tries too
 
-	extended bool // the lease of a run, by its holder
+	extended bool             // the lease of a run, by its holder
+	feed     []loop.FeedEntry // to be written before the commit
 }
 
 // changeID is a file change of a run.
@@ -193,6 +202,9 @@ func (s *Store) trySQLite(ctx context.Context, t *tries, fn func(*Tx) error) err
 	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
 	ours := &Tx{Reader: Reader{tx, s.sql}, now: s.now(), lease: s.lease, native: native{sqlite: tx}, told: t.told}
 	if err := fn(ours); err != nil {
+		return s.trouble("", err)
+	}
+	if err := ours.writeFeed(ctx); err != nil {
 		return s.trouble("", err)
 	}
 	t.extended = ours.extended
@@ -328,6 +340,9 @@ func (s *Store) tryPostgres(ctx context.Context, t *tries, fn func(*Tx) error) e
 		return s.trouble("", err)
 	}
 	if err := fn(ours); err != nil {
+		return s.trouble("", err)
+	}
+	if err := ours.writeFeed(ctx); err != nil {
 		return s.trouble("", err)
 	}
 	if err := t.commit.note(ctx, ours); err != nil {

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// ErrFeedPruned is the error of Feed for a cursor whose entry was removed: what
+// came after it may be gone too. The caller reads everything anew, from FeedHead
+// on.
+var ErrFeedPruned = errors.New("the feed no longer reaches back to this cursor")
+
+// announce adds an entry to the feed when the transaction commits. Of several
+// about one thing the last state counts; an empty one leaves the state as it is.
+func (t *Tx) announce(kind loop.FeedKind, id, loopID, state string) {
+	for i, e := range t.feed {
+		if e.Kind == kind && e.ID == id {
+			if state != "" {
+				t.feed[i].State = state
+			}
+			return
+		}
+	}
+	t.feed = append(t.feed, loop.FeedEntry{Kind: kind, ID: id, LoopID: loopID, State: state})
+}
+
+// announceRun announces a run whose row, or what belongs to it, has changed.
+func (t *Tx) announceRun(r loop.Run) {
+	state := string(r.State)
+	if r.Outcome != "" {
+		state = string(r.Outcome)
+	}
+	t.announce(loop.FeedRun, r.ID, r.LoopID, state)
+}
+
+const insertFeed = `INSERT INTO feed (at_ms, kind, id, loop_id, state) VALUES `
+
+// writeFeed writes what the transaction announced. It is the last that a
+// transaction does before it commits.
+func (t *Tx) writeFeed(ctx context.Context) error {
+	const most = 100 // rows of one statement; five parameters each stay far below the limits of both databases
+	for len(t.feed) > 0 {
+		part := t.feed[:min(most, len(t.feed))]
+		t.feed = t.feed[len(part):]
+		var q strings.Builder
+		q.WriteString(insertFeed)
+		args := make([]any, 0, 5*len(part))
+		for i, e := range part {
+			if i > 0 {
+				q.WriteByte(',')
+			}
+			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d)", 5*i+1, 5*i+2, 5*i+3, 5*i+4, 5*i+5)
+			args = append(args, millis(t.now), string(e.Kind), e.ID, e.LoopID, e.State)
+		}
+		if _, err := t.exec(ctx, q.String(), args...); err != nil {
+			return fmt.Errorf("write the feed: %w", err)
+		}
+	}
+	return nil
+}
+
+// On PostgreSQL an entry is read when no transaction that began before its own
+// is still under way: none can then appear before it.
+const (
+	feedAfter = `SELECT {xact}, seq, at_ms, kind, id, loop_id, state FROM feed WHERE {after} AND {settled} ORDER BY {order} LIMIT $3`
+	feedEntry = `SELECT count(*) FROM feed WHERE {at}`
+	feedHead  = `SELECT {xact}, seq FROM feed WHERE {settled} ORDER BY {newest} LIMIT 1`
+)
+
+// Feed lists the entries after a cursor in their order, at most limit. Entries
+// are never listed later than ones that follow them. A cursor whose entry was
+// removed is ErrFeedPruned.
+func (r *Reader) Feed(ctx context.Context, after loop.Cursor, limit int) ([]loop.FeedEntry, error) {
+	xact := fmt.Sprint(after.Transaction)
+	if after != (loop.Cursor{}) {
+		var n int
+		if err := r.row(ctx, feedEntry, after.Seq, xact).Scan(&n); err != nil {
+			return nil, fmt.Errorf("read the feed: %w", err)
+		}
+		if n == 0 {
+			return nil, ErrFeedPruned
+		}
+	}
+	return collect(ctx, r, feedAfter, func(row interface{ Scan(...any) error }) (e loop.FeedEntry, err error) {
+		var at int64
+		err = row.Scan(&e.Cursor.Transaction, &e.Cursor.Seq, &at, &e.Kind, &e.ID, &e.LoopID, &e.State)
+		e.At = fromMillis(at)
+		return e, err
+	}, after.Seq, xact, limit)
+}
+
+// FeedHead is the cursor of the newest entry that Feed lists.
+func (r *Reader) FeedHead(ctx context.Context) (c loop.Cursor, err error) {
+	err = r.row(ctx, feedHead).Scan(&c.Transaction, &c.Seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, nil
+	}
+	return c, err
+}
+
+const pruneFeed = `DELETE FROM feed WHERE at_ms < $1 AND seq < (SELECT max(seq) FROM feed)`
+
+// PruneFeed removes the entries that are older than a time, but never the newest
+// one, and returns how many.
+func (t *Tx) PruneFeed(ctx context.Context, before time.Time) (int64, error) {
+	n, err := t.exec(ctx, pruneFeed, millis(before))
+	if err != nil {
+		return 0, fmt.Errorf("prune the feed: %w", err)
+	}
+	return n, nil
+}
