@@ -97,7 +97,7 @@ var table = []row{
 
 	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
 	{level: 2, name: "definition/hostile", what: "definitions that are made to hurt whoever reads them", pure: true, tests: true},
-	{level: 2, name: "event", what: "append, tail, subscribe by sequence"},
+	{level: 2, name: "event", what: "the store's feed of changes, followed"},
 	{level: 2, name: "forge", what: "`gh`: labels, pull requests, comments"},
 	{level: 2, name: "guidance", what: "the repository's instructions for agents, as a commit has them"},
 	{level: 2, name: "agent", what: "driver contract"},

@@ -103,12 +103,8 @@ func (o logsOptions) view(a *app) (logView, error) {
 
 func (o logsOptions) jsonFilter(a *app) bool { return o.follow && a.jq != "" }
 
-// page is how many events are read at once; poll is how long a follower waits
-// between looks.
-const (
-	page = 1000
-	poll = 100 * time.Millisecond
-)
+// page is how many events are read at once.
+const page = 1000
 
 func (a *app) logs(ctx context.Context, s *control.Service, o logsOptions, view logView) error {
 	run, err := s.Run(ctx, o.run)
@@ -116,6 +112,9 @@ func (a *app) logs(ctx context.Context, s *control.Service, o logsOptions, view 
 		return err
 	}
 	f := follower{s: s, run: run.ID}
+	if f.seen, err = s.FeedHead(ctx); err != nil {
+		return err
+	}
 	backlog, more, err := f.backlog(ctx, view)
 	if err != nil {
 		return err
@@ -135,17 +134,13 @@ func (a *app) logs(ctx context.Context, s *control.Service, o logsOptions, view 
 // follow prints what comes until the run has ended. Whoever interrupts it has
 // seen enough.
 func (a *app) follow(ctx context.Context, f follower, view logView, more bool) error {
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
 	for more {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
 		var lines []string
 		var err error
-		if lines, more, err = f.next(ctx, view); err != nil {
+		if f.seen, err = f.s.WaitForRun(ctx, f.run, f.seen); err != nil {
+			return err
+		}
+		if lines, more, err = f.backlog(ctx, view); err != nil {
 			return err
 		}
 		if err := a.printLines(lines); err != nil {
@@ -175,40 +170,25 @@ func raw(lines []string) []json.RawMessage {
 type follower struct {
 	s     *control.Service
 	run   string
-	after int64
+	after int64       // number of the last event that was read
+	seen  loop.Cursor // place in the store's feed: what it says of the run has been read
 }
 
 // backlog reads until there is nothing more at this moment. The second value
 // says whether more may come.
 func (f *follower) backlog(ctx context.Context, view logView) (lines []string, more bool, err error) {
 	for {
-		got, more, err := f.read(ctx)
+		got, more, err := f.s.Events(ctx, f.run, f.after, page)
 		if err != nil {
 			return nil, false, err
 		}
 		for _, e := range got {
-			lines = append(lines, view.lines(e)...)
+			lines, f.after = append(lines, view.lines(e)...), e.Seq
 		}
 		if len(got) < page {
 			return lines, more, nil
 		}
 	}
-}
-
-func (f *follower) next(ctx context.Context, view logView) (lines []string, more bool, err error) {
-	got, more, err := f.read(ctx)
-	for _, e := range got {
-		lines = append(lines, view.lines(e)...)
-	}
-	return lines, more, err
-}
-
-func (f *follower) read(ctx context.Context) ([]loop.Event, bool, error) {
-	got, more, err := f.s.Events(ctx, f.run, f.after, page)
-	if len(got) > 0 {
-		f.after = got[len(got)-1].Seq
-	}
-	return got, more, err
 }
 
 // lines are the lines of one event that are wanted: one JSON object, or text.

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/event"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -155,6 +157,24 @@ func (s *Service) Events(ctx context.Context, runID string, after int64, limit i
 	})
 	return events, more, err
 }
+
+// FeedHead is the newest place in the store's feed.
+func (s *Service) FeedHead(ctx context.Context) (loop.Cursor, error) {
+	return s.feed().Head(ctx)
+}
+
+// WaitForRun returns when the feed says after a cursor that a run has changed, and
+// from where to wait for its next change. It also returns now and then without a
+// change: the process of a run may have died, which no row says.
+func (s *Service) WaitForRun(ctx context.Context, runID string, after loop.Cursor) (loop.Cursor, error) {
+	_, after, err := s.feed().Next(ctx, after, 2*time.Second, func(e loop.FeedEntry) bool { return e.Kind == loop.FeedRun && e.ID == runID })
+	if errors.Is(err, store.ErrFeedPruned) { // It was followed too slowly: the rows say how it is now.
+		return s.FeedHead(ctx)
+	}
+	return after, err
+}
+
+func (s *Service) feed() event.Feed { return event.Feed{Store: s.Store} }
 
 // changingRun finds a run whose change is asked for. A quiet one has none: if it was
 // found by the name of its loop, the run is meant that asked the newest open question.

@@ -19,11 +19,13 @@ type Pruned struct {
 	Kept    []SnapshotRow `json:"kept"`
 	Packed  bool          `json:"packed"`  // the refs that remain were packed
 	Mirrors []mirror.Info `json:"mirrors"` // of histories, of all repositories, that were removed; with DryRun: that would be
+	Feed    int64         `json:"feed"`    // entries of the store's feed that were removed
 }
 
 // Prune removes the refs of snapshots that were settled at least olderThan ago,
 // and packs the others. It also removes mirrors of histories that no run has used
-// since then, or whose repository is gone: a run that wants one makes it again. One that a step waits for, whose run or step is not
+// since then, or whose repository is gone: a run that wants one makes it again, and
+// what the store's feed said before then. One that a step waits for, whose run or step is not
 // done, or that no run of this store made is never removed. Each removal is an
 // entry of the loop's audit chain before it is done, with the commit, so that
 // the work can be found for as long as git keeps it.
@@ -37,6 +39,13 @@ func (s *Service) Prune(ctx context.Context, olderThan time.Duration, dryRun boo
 	unused, err := s.Engine.Mirrors().Collect(ctx, s.Now().Add(-olderThan), dryRun)
 	p.Mirrors = append(p.Mirrors, unused...)
 	if err != nil || dryRun {
+		return p, err
+	}
+	err = s.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		p.Feed, err = tx.PruneFeed(ctx, s.Now().Add(-olderThan))
+		return err
+	})
+	if err != nil {
 		return p, err
 	}
 	if err := s.condemn(ctx, &p, s.Now().Add(-olderThan)); err != nil {

@@ -1,0 +1,80 @@
+// Package event follows the feed of a store: what changed, in the order of the
+// commits, whichever process changed it.
+//
+// It never writes the feed, which the transactions of package store do, and never
+// says what the rows hold now: whoever follows reads them again.
+package event
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Viewer reads one consistent view of a store.
+type Viewer interface {
+	View(ctx context.Context, fn func(*store.Reader) error) error
+}
+
+// Feed follows the feed of one store. Its methods may be called concurrently.
+type Feed struct {
+	Store Viewer
+	Gap   time.Duration // between looks while nothing happens; 0: 100 ms
+}
+
+// most is how many entries are read at a time.
+const most = 500
+
+// Head is the cursor of the newest entry. What is read after Head and before the
+// first Next is read once more at worst, and never missed.
+func (f Feed) Head(ctx context.Context) (c loop.Cursor, err error) {
+	err = f.Store.View(ctx, func(r *store.Reader) error {
+		c, err = r.FeedHead(ctx)
+		return err
+	})
+	return c, err
+}
+
+// Next returns the entries after a cursor that are wanted, oldest first, and how
+// far it has read. If there are none it waits for the first, for as long as
+// patience; then it returns none. A nil wanted means each entry. A cursor whose
+// entry was pruned is store.ErrFeedPruned.
+func (f Feed) Next(ctx context.Context, after loop.Cursor, patience time.Duration, wanted func(loop.FeedEntry) bool) ([]loop.FeedEntry, loop.Cursor, error) {
+	gap := f.Gap
+	if gap == 0 {
+		gap = 100 * time.Millisecond
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	again := time.NewTicker(gap)
+	defer again.Stop()
+	for {
+		var entries []loop.FeedEntry
+		err := f.Store.View(ctx, func(r *store.Reader) (err error) {
+			entries, err = r.Feed(ctx, after, most)
+			return err
+		})
+		if err != nil {
+			return nil, after, err
+		}
+		if len(entries) > 0 {
+			after = entries[len(entries)-1].Cursor
+		}
+		if wanted != nil {
+			entries = slices.DeleteFunc(entries, func(e loop.FeedEntry) bool { return !wanted(e) })
+		}
+		if len(entries) > 0 {
+			return entries, after, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, after, context.Cause(ctx)
+		case <-enough.C:
+			return nil, after, nil
+		case <-again.C:
+		}
+	}
+}
