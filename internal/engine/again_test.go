@@ -87,7 +87,11 @@ func (r *rig) rows() string {
 		}
 		tables, err := pgx.CollectRows(found, pgx.RowTo[string])
 		for _, table := range tables {
-			found, err := tx.Query(r.t.Context(), `SELECT to_jsonb(t)::text FROM `+table+` t ORDER BY 1`)
+			row := `to_jsonb(t)`
+			if table == "feed" { // A try that is taken back uses numbers up.
+				row += ` - 'xact' - 'seq'`
+			}
+			found, err := tx.Query(r.t.Context(), `SELECT (`+row+`)::text FROM `+table+` t ORDER BY 1`)
 			if err != nil {
 				return err
 			}

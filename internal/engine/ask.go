@@ -77,6 +77,15 @@ func Again(id string) Firing {
 	return Firing{Trigger: triggerApproval, Key: rebaseKey + id, Rebase: id}
 }
 
+// firingOf is the firing that a queued run was made of.
+func firingOf(r loop.Run) Firing {
+	f := Firing{Trigger: r.Trigger, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
+	if void, again := strings.CutPrefix(r.Key, rebaseKey); again && r.Trigger == triggerApproval {
+		f.Rebase = void
+	}
+	return f
+}
+
 // AnswerOf is the id of the approval that a run was fired for, or nothing.
 func AnswerOf(r loop.Run) string {
 	if r.Trigger != triggerApproval {

@@ -90,7 +90,6 @@ type cycle struct {
 	secured    bool        // the work is kept as far as it can be
 	kept       string      // tree that an effect is about to put on a branch; a snapshot of it is not needed
 
-	numbered  bool // refs of an earlier store have been looked for
 	requested int  // effects asked for
 	halt      bool // the loop is paused when the run ends
 	assessed  bool // the agent said how ready the loop is

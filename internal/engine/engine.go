@@ -119,6 +119,8 @@ type Target struct {
 	Loop       loop.Loop // ID, Name and Protocol are enough; the row is created if it is missing
 	Definition loop.Definition
 	Protocol   Protocol
+
+	introduced bool // Loop.LastN is known from git and the loop's memory
 }
 
 // Firing says why a run starts.
@@ -147,6 +149,22 @@ type Tried struct {
 // Otherwise nothing was started (a *loop.Fault or *loop.HeldError says why),
 // or the run could not be carried to its end and waits for Recover.
 func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
+	return e.carry(ctx, t, func() (*cycle, error) { return e.start(ctx, t, f) })
+}
+
+// Execute claims a run of the target that Fire has queued, and takes it through the
+// cycle as Run does. All that the run is to do comes from its row: its definition
+// is the one that was fired, whatever the file says now.
+//
+// A run that is not queued any more is loop.ErrLeaseLost. While the switch of the
+// loop is set, or another of its runs is live, the run stays queued and the error
+// is that of Run.
+func (e *Engine) Execute(ctx context.Context, t Target, id string) (loop.Run, error) {
+	return e.carry(ctx, t, func() (*cycle, error) { return e.claim(ctx, t, id) })
+}
+
+// carry takes the run that begin claims through the cycle.
+func (e *Engine) carry(ctx context.Context, t Target, begin func() (*cycle, error)) (loop.Run, error) {
 	sw, warning := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...), ""
 	if sw == "" {
 		sw, warning = e.labelled(ctx, t)
@@ -158,7 +176,7 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 	if err != nil {
 		return loop.Run{}, err
 	}
-	c, err := e.start(ctx, t, f)
+	c, err := begin()
 	if err != nil {
 		return loop.Run{}, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,34 +25,101 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	if err := beforeClaim.Hit(ctx); err != nil {
 		return nil, err
 	}
-	c := &cycle{
-		Engine: e, t: t, f: f, def: f.Overrides.Apply(t.Definition).WithDefaults(), started: e.Now(),
-		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
-	}
+	c := e.newCycle(t, f, f.Overrides.Apply(t.Definition).WithDefaults())
 	id := e.NewID("run")
 	var claimed time.Time
-	fire := func() error {
-		known := c.t.Loop // A transaction that was taken back has counted one further.
+	fireClaimed := func() error {
 		claimed = e.Now()
 		return e.Store.Update(ctx, func(tx *store.Tx) error {
-			c.t.Loop = known
-			return c.fire(ctx, tx, id)
+			l, r, err := fire(ctx, tx, t, c.def, id, f)
+			if err != nil {
+				return err
+			}
+			c.t.Loop = l
+			c.run, err = tx.FireClaimed(ctx, r, e.Self)
+			if _, held := errors.AsType[*loop.HeldError](err); held {
+				return e.heldBy(ctx, tx, l)
+			}
+			return err
 		})
 	}
-	err := fire()
-	if errors.Is(err, errNewLoop) {
-		if err = c.numberOn(ctx); err == nil {
-			err = fire()
+	err := fireClaimed()
+	if errors.Is(err, ErrNewLoop) {
+		if t, err = e.Introduce(ctx, t); err == nil {
+			err = fireClaimed()
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	return c, c.enterClaimed(ctx, claimed)
+}
+
+// Fire queues a run of the target: whatever Execute needs is then in its row. The
+// answer of the firing, if it has one, is given by the same transaction. A key that
+// fired before is loop.ErrDuplicateKey; a loop that the store does not know is
+// ErrNewLoop. After an error the transaction must not be committed.
+func (e *Engine) Fire(ctx context.Context, tx *store.Tx, t Target, f Firing) (loop.Run, error) {
+	_, r, err := fire(ctx, tx, t, f.Overrides.Apply(t.Definition).WithDefaults(), e.NewID("run"), f)
+	if err != nil {
+		return loop.Run{}, err
+	}
+	return tx.Fire(ctx, r)
+}
+
+// claim takes a queued run.
+func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error) {
+	if err := beforeClaim.Hit(ctx); err != nil {
+		return nil, err
+	}
+	c := e.newCycle(t, Firing{}, loop.Definition{})
+	claimed := e.Now()
+	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		queued, err := tx.Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if c.t.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
+			return err
+		}
+		if c.t.Loop.Paused {
+			return pausedInStore(c.t.Loop)
+		}
+		_, err = tx.Live(ctx, queued.LoopID)
+		if err == nil {
+			return e.heldBy(ctx, tx, c.t.Loop)
+		}
+		if !errors.Is(err, loop.ErrNotFound) {
+			return err
+		}
+		const unclaimed = 0
+		if c.run, _, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
+			return err
+		}
+		c.f = firingOf(c.run)
+		c.def, err = tx.Definition(ctx, c.run.Definition)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.enterClaimed(ctx, claimed)
+}
+
+func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
+	return &cycle{
+		Engine: e, t: t, f: f, def: d, started: e.Now(),
+		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
+	}
+}
+
+// enterClaimed begins with a run that was claimed at the given time.
+func (c *cycle) enterClaimed(ctx context.Context, claimed time.Time) error {
 	c.holds(claimed)
-	c.said = e.listen(c.run.ID)
+	c.said = c.listen(c.run.ID)
 	c.said.Enter(loop.PhaseTrigger)
 	c.enter(loop.PhaseClaim)
-	return c, afterClaim.Hit(ctx)
+	return afterClaim.Hit(ctx)
 }
 
 // holds notes the run that was claimed at the given time, whose row is written by
@@ -63,83 +131,85 @@ func (c *cycle) holds(claimed time.Time) {
 	})
 }
 
-// errNewLoop means that the store does not know the loop yet.
-var errNewLoop = errors.New("new loop")
+// ErrNewLoop is the error of Fire for a loop that the store does not know yet, in
+// a Target that Introduce has not made.
+var ErrNewLoop = errors.New("new loop")
 
-// numberOn finds the highest number that branches, snapshots and the memory of an
-// earlier store or program left for this loop, so that a number never means two
-// runs.
-func (c *cycle) numberOn(ctx context.Context) error {
-	c.numbered = true
-	if p, ok := c.t.Protocol.(interface {
+// Introduce finds the highest number that branches, snapshots and the memory of an
+// earlier store or program left for a loop that the store does not know, so that a
+// number never means two runs. A run of the target that it returns can be fired.
+func (e *Engine) Introduce(ctx context.Context, t Target) (Target, error) {
+	t.introduced = true
+	if p, ok := t.Protocol.(interface {
 		LastRun(files Files, name string) (int64, error)
 	}); ok {
-		n, err := p.LastRun(c.memory(c.t), c.t.Loop.Name)
+		n, err := p.LastRun(e.memory(t), t.Loop.Name)
 		if err != nil {
-			return err
+			return t, err
 		}
-		c.t.Loop.LastN = max(c.t.Loop.LastN, n)
+		t.Loop.LastN = max(t.Loop.LastN, n)
 	}
-	for _, prefix := range []string{"refs/heads/" + branchOf(c.t.Loop.Name, ""), snapshotPrefix + c.t.Loop.Name + "/"} {
-		refs, err := c.t.Repo.Refs(ctx, prefix)
+	for _, prefix := range []string{"refs/heads/" + branchOf(t.Loop.Name, ""), snapshotPrefix + t.Loop.Name + "/"} {
+		refs, err := t.Repo.Refs(ctx, prefix)
 		if err != nil {
-			return err
+			return t, err
 		}
 		for _, r := range refs {
 			digits, _, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "-")
 			if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
-				c.t.Loop.LastN = max(c.t.Loop.LastN, n)
+				t.Loop.LastN = max(t.Loop.LastN, n)
 			}
 		}
 	}
-	return nil
+	return t, nil
 }
 
-func (c *cycle) fire(ctx context.Context, tx *store.Tx, id string) error {
-	if c.numbered {
-		if err := tx.AddLoop(ctx, c.t.Workspace, c.t.Loop); err != nil {
-			return err
+// fire does all that precedes the insertion of a run with definition d. It returns
+// the row of the loop, and the run.
+func fire(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id string, f Firing) (l loop.Loop, r loop.Run, err error) {
+	if t.introduced {
+		if err := tx.AddLoop(ctx, t.Workspace, t.Loop); err != nil {
+			return l, r, err
 		}
 	}
-	l, err := tx.Number(ctx, c.t.Workspace.ID, c.t.Loop.Protocol, c.t.Loop.Name)
+	l, err = tx.Number(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name)
 	if errors.Is(err, loop.ErrNotFound) {
-		return errNewLoop
+		return l, r, ErrNewLoop
 	}
+	if err != nil {
+		return l, r, err
+	}
+	if l.Paused {
+		return l, r, pausedInStore(l)
+	}
+	if f.Answer != nil {
+		if _, err := answer(ctx, tx, f.Approval, *f.Answer); err != nil {
+			return l, r, err
+		}
+	}
+	digest := d.Digest()
+	if digest != l.Definition {
+		if err := tx.SaveDefinition(ctx, l.ID, d); err != nil {
+			return l, r, err
+		}
+		if err := tx.Link(ctx, l.ID, "definition", "", map[string]string{"digest": digest, "before": l.Definition}); err != nil {
+			return l, r, err
+		}
+	}
+	r = loop.Run{
+		ID: id, LoopID: l.ID, N: l.LastN, Trigger: f.Trigger, Request: f.Request, Overrides: f.Overrides, Definition: digest,
+		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id),
+	}
+	return l, r, nil
+}
+
+func pausedInStore(l loop.Loop) error { return PausedFault(l.Name, "`pawl pause "+l.Name+"`") }
+
+// heldBy is the error of a loop that has a live run.
+func (e *Engine) heldBy(ctx context.Context, tx *store.Tx, l loop.Loop) error {
+	live, err := tx.Live(ctx, l.ID)
 	if err != nil {
 		return err
 	}
-	c.t.Loop = l
-	if l.Paused {
-		return PausedFault(l.Name, "`pawl pause "+l.Name+"`")
-	}
-	if c.f.Answer != nil {
-		if _, err := answer(ctx, tx, c.f.Approval, *c.f.Answer); err != nil {
-			return err
-		}
-	}
-	digest := c.def.Digest()
-	if digest != l.Definition {
-		if err := tx.SaveDefinition(ctx, l.ID, c.def); err != nil {
-			return err
-		}
-		if err := tx.Link(ctx, l.ID, "definition", "", map[string]string{"digest": digest, "before": l.Definition}); err != nil {
-			return err
-		}
-	}
-	r := loop.Run{
-		ID: id, LoopID: l.ID, N: l.LastN, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
-		Sandbox: c.def.Sandbox, Approval: c.f.Approval,
-	}
-	if r.Key = c.f.Key; r.Key == "" {
-		r.Key = r.ID
-	}
-	c.run, err = tx.FireClaimed(ctx, r, c.Self)
-	if _, held := errors.AsType[*loop.HeldError](err); held {
-		live, liveErr := tx.Live(ctx, l.ID)
-		if liveErr != nil {
-			return errors.Join(err, liveErr)
-		}
-		return c.Held(l.Name, live)
-	}
-	return err
+	return e.Held(l.Name, live)
 }

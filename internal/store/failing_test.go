@@ -198,6 +198,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"LastOf":          func(rt *RunTx) error { _, err := rt.LastOf(ctx, "run", "output"); return err },
 		"Link":            func(rt *RunTx) error { return rt.Link(ctx, "lp", loop.LinkRun, "run", map[string]int{"n": 1}) },
 		"Live":            func(rt *RunTx) error { _, err := rt.Live(ctx, "lp"); return err },
+		"LockLoop":        func(rt *RunTx) error { _, err := rt.LockLoop(ctx, "lp"); return err },
 		"Loop":            func(rt *RunTx) error { _, err := rt.Loop(ctx, "lp"); return err },
 		"LoopNamed":       func(rt *RunTx) error { _, err := rt.LoopNamed(ctx, "ws", loop.ProtocolSpine, "ci"); return err },
 		"Loops":           func(rt *RunTx) error { _, err := rt.Loops(ctx, "ws"); return err },

@@ -104,6 +104,14 @@ func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, erro
 	return collect(ctx, r, loopsOf, scanLoop, workspace)
 }
 
+const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{alone}`
+
+// LockLoop returns one loop, or ErrNotFound. Nobody fires a run of it, pauses it or
+// forgets it before the transaction ends.
+func (t *Tx) LockLoop(ctx context.Context, id string) (loop.Loop, error) {
+	return oneLoop(id, t.row(ctx, lockLoop, id))
+}
+
 const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
 
 // Pause sets or clears the store's own switch of one loop.
