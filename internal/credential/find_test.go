@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -113,6 +114,9 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 }
 
 func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
+	if got := inKeychain(); (got != "") != (runtime.GOOS == "darwin") {
+		t.Errorf("on %s it is said%q", runtime.GOOS, got)
+	}
 	for name, c := range map[string]struct {
 		want     Want
 		files    map[string]string

@@ -57,10 +57,7 @@ func (l Lender) aside(n note, login []byte, why string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("keep a login: %w", err)
 	}
-	all, err := l.kept(n.Agent)
-	if err != nil {
-		return k.ID, err
-	}
+	all, _ := l.kept(n.Agent) // The login is kept; old ones that cannot be listed stay, too.
 	for _, old := range all[min(mostKept, len(all)):] {
 		if old.ID != k.ID {
 			_ = os.Remove(l.keptAt(old.ID))

@@ -84,6 +84,7 @@ func TestALoginThatARunHasIsNotSwapped(t *testing.T) {
 // died with it would be forgotten.
 func TestALoginIsNotLentWithoutANoteOfIt(t *testing.T) {
 	for name, block := range map[string]func(l Lender, file string) string{
+		"the claim cannot be made":                func(l Lender, file string) string { return filepath.Join(l.at(file, ".lock"), "x") },
 		"what an earlier run left cannot be read": func(l Lender, file string) string { return filepath.Join(l.at(file, ".lent"), "x") },
 		"the note cannot be written": func(l Lender, file string) string {
 			dir, base := filepath.Split(l.at(file, ".lent"))

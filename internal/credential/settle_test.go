@@ -412,8 +412,12 @@ func TestALoginThatIsNotJSONIsSwappedAsItIs(t *testing.T) {
 	if err != nil || read(t, b.file()) != lentLogin {
 		t.Fatalf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 	}
-	if _, err := b.lender.Swap(t.Context(), s.Kept, "test"); err != nil || read(t, b.file()) != "no JSON" {
-		t.Errorf("a second Swap = %v, and the file holds %q", err, read(t, b.file()))
+	// The logins of MCP servers have no place in it; they are kept with the file.
+	host := `{"mcpOAuth":{},` + lentLogin[1:]
+	write(t, b.file(), host)
+	again, err := b.lender.Swap(t.Context(), s.Kept, "test")
+	if err != nil || read(t, b.file()) != "no JSON" || b.kept(t, again.Kept) != host {
+		t.Errorf("a second Swap = %+v, %v, and the file holds %q", again, err, read(t, b.file()))
 	}
 }
 
@@ -435,6 +439,13 @@ func TestALaterTurnGoesOnWithTheRenewedLoginAndCannotSpoilIt(t *testing.T) {
 	r, err := loan.EndTurn(false)
 	if err != nil || r.Back != Kept || b.kept(t, r.Aside) != newestLogin {
 		t.Fatalf("the second turn: %+v, %v", r, err)
+	}
+	b.inside = home(t.TempDir())
+	if err := loan.Again(t.Context(), b.inside); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := loan.EndTurn(true); err != nil || r.Back != Pending {
+		t.Errorf("a third turn, which left it as it was: %+v, %v, want that Settle decides", r, err)
 	}
 	if r, err = loan.Settle(t.Context(), ""); err != nil || r.Back != Renewed || read(t, b.file()) != renewedLogin {
 		t.Errorf("Settle = %+v, %v, and the file holds %s", r, err, read(t, b.file()))

@@ -77,6 +77,8 @@ func TestScalarsAreReadAsWritten(t *testing.T) {
 		"the first duplicate counts":          {"goal: one\ngoal: two", "one", false},
 		"a flow list is its source text":      {"goal: [a,  b] # c", "[a,  b]", false},
 		"a flow mapping is its source text":   {"goal: {a: b}", "{a: b}", false},
+		"a flow list in another":              {"goal: [a, [b]] # ]", "[a, [b]]", false},
+		"a flow list in another over lines":   {"goal: [a,\n  [b]] # ]", "[a, [b]]", false},
 		"a flow list over lines":              {"goal: [\n  a,\n  b\n]", "[ a, b ]", false},
 		"non-ASCII text before a flow list":   {"{é: ü, goal: [ö, ä]}", "[ö, ä]", false},
 		"a block list is absent":              {"goal:\n  - a\n", "", false},
@@ -150,6 +152,9 @@ func TestListsAreReadAsWritten(t *testing.T) {
 		"an alias in a flow list":            {"scope: [*a, !b, &c d, e]", []string{"*a", "!b", "&c d", "e"}, false},
 		"a pair in a flow list":              {"scope: [a: b, c]", []string{"a: b", "c"}, false},
 		"a tab between flow items":           {"scope: [a,\tb]", []string{"a", "b"}, false},
+		"a tab behind quotes in a flow list": {"scope: [\"a\"\t, 'b'\t]", []string{"a", "b"}, false},
+		"a tab behind a list in a list":      {"scope: [[a]\t, b]", []string{"[a]", "b"}, false},
+		"a tab behind a mapping in a list":   {"scope: [{a: b}\t, c]", []string{"{a: b}", "c"}, false},
 		"a tab in an item":                   {"scope:\n  -\ta\tb\n", []string{"a\tb"}, false},
 		"a noncharacter":                     {"scope:\n  - !x\n  - \ufdd0\n", []string{"!x", "\ufdd0"}, true},
 		"a pair in a list is its line":       {"scope:\n  - a: b\n", []string{"a: b"}, false},
@@ -232,6 +237,14 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 	if got, _ := parse(t, "name: a\xffb\n").Scalar("name"); got.Text != "a\ufffdb" {
 		t.Errorf("a name that is not UTF-8 = %q", got.Text)
 	}
+	for text, want := range map[string][]readiness.Value{
+		"scope: [a   \n  ]\n": {{Text: "a", Line: 1, Column: 9}}, "scope: [é, b c  \n]\n": {{Text: "é", Line: 1, Column: 9}, {Text: "b c", Line: 1, Column: 12}},
+		"scope: [a  , 1    ]\n": {{Text: "a", Line: 1, Column: 9}, {Text: "1", Line: 1, Column: 14}}, "scope: [\t1]\n": {{Text: "1", Line: 1, Column: 10}},
+	} {
+		if diff := cmp.Diff(want, parse(t, text).List("scope")); diff != "" {
+			t.Errorf("places in %q (-want +got):\n%s", text, diff)
+		}
+	}
 	below := readiness.Value{Text: "a text below", Line: 2, Column: 3}
 	if got, _ := parse(t, "goal:\n  a text below\n").Scalar("goal"); got != below {
 		t.Errorf("goal = %+v, want %+v", got, below)
@@ -271,9 +284,9 @@ func TestParseRefusesWhatLeavesOpenWhatWasMeant(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"name: x\n# =======\n", "name: x\ngoal: |\n  <<<<<<< HEAD\n", "<<: x\nname: y\n", "name: x\n# <<<<<<<<<<<<\n"} {
+	for _, text := range []string{"name: x\n# =======\n", "name: x\ngoal: |\n  <<<<<<< HEAD\n", "<<: x\nname: y\n", "name: x\n# <<<<<<<<<<<<\n", "tier:L1\nmcp:\n  a: b\n  c: d\n"} {
 		if _, err := Parse("x.yaml", []byte(text)); err != nil {
-			t.Errorf("Parse(%q) = %v, want nil: nothing is marked there", text, err)
+			t.Errorf("Parse(%q) = %v, want nil: nothing is left open there", text, err)
 		}
 	}
 }

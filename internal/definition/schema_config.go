@@ -102,12 +102,11 @@ func (f Field) schema() schema {
 	switch f.NotYet {
 	case Refused:
 		s.Description += " Not supported by this version yet: " + f.only() + "."
+		return s
 	case NoEffect:
 		s.Description += " Without effect in this version."
-		s.Examples = []any{f.value(f.Example)}
-	default:
-		s.Examples = []any{f.value(f.Example)}
 	}
+	s.Examples = []any{f.value(f.Example)}
 	return s
 }
 

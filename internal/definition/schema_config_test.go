@@ -224,6 +224,15 @@ func TestEditorsAreOfferedEveryValue(t *testing.T) {
 		if !strings.HasPrefix(description, f.Meaning) || !strings.Contains(description, f.Fallback()) {
 			t.Errorf("%s is described as %q", f.Name, description)
 		}
+		if f.NotYet != Refused {
+			want, err := json.Marshal([]any{f.value(f.Example)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s["examples"]; !reflect.DeepEqual(got, decoded(t, string(want))) {
+				t.Errorf("examples of %s = %v, want %s", f.Name, got, want)
+			}
+		}
 		offered := offers(s)
 		for _, value := range f.Values {
 			if f.NotYet == Refused && value != f.Default {

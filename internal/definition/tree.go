@@ -269,9 +269,6 @@ func (r treeReader) settle(v readiness.Value, quoted bool) readiness.Value {
 		v.Column += spaces
 		return v
 	}
-	if word == "" {
-		return v
-	}
 	line := r.src.from(v.Line, 1)
 	if i := strings.LastIndex(line[:min(len(line), len(line)-len(rest)+len(word))], word); i >= 0 {
 		v.Column = utf8.RuneCountInString(line[:i]) + 1

@@ -77,9 +77,38 @@ func TestAFileIsReadUpToItsBounds(t *testing.T) {
 		"as many keys as it may have": {"name: x\n" + keys(maxKeys-1), true},
 		"a key more":                  {"name: x\n" + keys(maxKeys), false},
 		"a key more that is not YAML": {"tier:L1\nname: x\n" + keys(maxKeys), false},
+		"as deep as it may be":        {"name:\n" + strings.Repeat("- ", maxDashes) + "x\n", true},
+		"a level more":                {"name:\n" + strings.Repeat("- ", maxDashes+1) + "x\n", false},
+		"as many brackets":            {"name: x\n# " + strings.Repeat("[", maxOpeners/2) + strings.Repeat("{", maxOpeners/2) + "\n", true},
+		"a bracket more":              {"name: x\n# " + strings.Repeat("[", maxOpeners/2) + strings.Repeat("{", maxOpeners/2+1) + "\n", false},
 	} {
 		if _, err := Parse("loop.config.yaml", []byte(c.text)); (err == nil) != c.ok {
 			t.Errorf("%s: Parse = %.200v, want that it is read: %v", name, err, c.ok)
+		}
+	}
+}
+
+// A text that would take the parser long is read line by line, which says so.
+func TestATextIsParsedUpToItsBounds(t *testing.T) {
+	const tree = "mcp: {a: b}\n"
+	for name, text := range map[string]func(more int) string{
+		"bytes": func(more int) string {
+			line := "# " + strings.Repeat("x", 1<<10-3) + "\n"
+			text := tree + strings.Repeat(line, maxTreeBytes>>10-1)
+			return text + "#" + strings.Repeat("x", maxTreeBytes-len(text)-2+more) + "\n"
+		},
+		"empty lines":  func(more int) string { return tree + strings.Repeat("\n", maxBlank+more) + "name: x\n" },
+		"bytes a line": func(more int) string { return tree + "#" + strings.Repeat("x", maxLine-1+more) + "\n" },
+		"items of all": func(more int) string {
+			return tree + "scope:\n" + strings.Repeat("- a\n", maxItems/2) + "verify:\n" + strings.Repeat("- b\n", maxItems/2+more)
+		},
+		"items of flow": func(more int) string { return "scope: [" + strings.Repeat("a, ", maxItems-1+more) + "{b: c}]\n" },
+	} {
+		if doc := parse(t, text(0)); doc.Notice != "" {
+			t.Errorf("as many %s as may be: %s", name, doc.Notice)
+		}
+		if doc := parse(t, text(1)); !strings.Contains(doc.Notice, "read line by line") {
+			t.Errorf("one more of the %s: notice %q, want that it is read line by line", name, doc.Notice)
 		}
 	}
 }

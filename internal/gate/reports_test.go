@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -34,6 +35,40 @@ func TestReportsAreFoundWhereRunnersWriteThem(t *testing.T) {
 		if n, ok := gate.ReadJUnit(tree, nil); ok != found || ok && n != tests("junit", 1, 0, 0) {
 			t.Errorf("in %s: counted %+v, %v, want %v", name, n, ok, found)
 		}
+	}
+}
+
+// openFiles counts what is open of a tree.
+type openFiles struct {
+	fs.FS
+	open int
+}
+
+func (o *openFiles) Open(name string) (fs.File, error) {
+	f, err := o.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	o.open++
+	return openFile{f, o}, nil
+}
+
+type openFile struct {
+	fs.File
+	of *openFiles
+}
+
+func (f openFile) ReadDir(n int) ([]fs.DirEntry, error) { return f.File.(fs.ReadDirFile).ReadDir(n) }
+
+func (f openFile) Close() error {
+	f.of.open--
+	return f.File.Close()
+}
+
+func TestNothingStaysOpenBehindALookForReports(t *testing.T) {
+	tree := &openFiles{FS: fstest.MapFS{"junit.xml": {Data: []byte(oneCase)}, "module/reports/TEST-a.xml": {Data: []byte(oneCase)}}}
+	if n, ok := gate.ReadJUnit(tree, nil); !ok || n != tests("junit", 2, 0, 0) || tree.open != 0 {
+		t.Errorf("counted %+v, %v, and %d files are open, want none", n, ok, tree.open)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAttack080AnAllowedHostTakesOnlyTheRequestsThatAreListed(t *testing.T) {
 		"a method that is no other":  {"get", "/packages/x", nil},
 	} {
 		resp, err := fetch(t, r.client(nil), c.method, "http://allowed.test"+c.path, c.body)
-		if got := body(t, resp, err); resp.StatusCode != http.StatusForbidden || !strings.Contains(got, string(ReasonCall)) {
+		if got := body(t, resp, err); resp.StatusCode != http.StatusForbidden || !strings.Contains(got, string(ReasonCall)) || !strings.Contains(got, "for other requests only") {
 			t.Errorf("%s: %d %q", name, resp.StatusCode, got)
 		}
 	}

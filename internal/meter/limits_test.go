@@ -333,8 +333,10 @@ func TestAnEndThatCannotBeSaidIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
-	if err := closeWrite(conn); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("closeWrite = %v, want that it is closed", err)
+	for name, closed := range map[string]net.Conn{"a connection": conn, "one that is counted": &counted{Conn: conn}, "one that was read ahead": &buffered{Conn: conn}} {
+		if err := closeWrite(closed); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("closeWrite of %s = %v, want that it is closed", name, err)
+		}
 	}
 }
 

@@ -115,15 +115,16 @@ func TestAnEditLeavesTheNewTextOrAMergeOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		now, before, after, want string
 		missing                  bool
+		left                     string // a line that is told to stay out
 	}{
-		"nobody touched it":           {"one\n", "one\n", "two\n", "two\n", false},
-		"it is there already":         {"two\n", "one\n", "two\n", "two\n", false},
-		"a person wrote elsewhere":    {"a\nb\nc\nmine\n", "a\nb\nc\n", "A\nb\nc\n", "A\nb\nc\nmine\n", false},
-		"a person wrote in its place": {"mine\n", "one\n", "two\n", "mine\n", false},
-		"a person emptied it":         {"", "one\n", "two\n", "", false},
-		"there was none":              {"", "", "two\n", "two\n", true},
-		"a person removed it":         {"", "one\n", "two\n", "two\n", true},
-		"a person made it meanwhile":  {"mine\n", "", "two\n", "mine\n", false},
+		"nobody touched it":           {"one\n", "one\n", "two\n", "two\n", false, ""},
+		"it is there already":         {"two\n", "one\n", "two\n", "two\n", false, ""},
+		"a person wrote elsewhere":    {"a\nb\nc\nmine\n", "a\nb\nc\n", "A\nb\nc\n", "A\nb\nc\nmine\n", false, ""},
+		"a person wrote in its place": {"mine\n", "one\n", "two\n", "mine\n", false, "two"},
+		"a person emptied it":         {"", "one\n", "two\n", "", false, "two"},
+		"there was none":              {"", "", "two\n", "two\n", true, ""},
+		"a person removed it":         {"", "one\n", "two\n", "two\n", true, ""},
+		"a person made it meanwhile":  {"mine\n", "", "two\n", "mine\n", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"README.md": "r"}
@@ -131,11 +132,18 @@ func TestAnEditLeavesTheNewTextOrAMergeOfIt(t *testing.T) {
 				files[statePath] = c.now
 			}
 			root := folder(t, files)
+			var told []string
+			left := func(path string, lines []string) { told = append(append(told, path), lines...) }
+			m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1", Left: left}
 			for range 2 { // Once more, as after a crash.
-				if err := applied(t, root, edits(c.before, c.after)); err != nil {
+				told = nil
+				if _, err := m.Write(t.Context(), loop.Run{}, []loop.PendingChange{{RunID: "run_1", Seq: 1, Change: edits(c.before, c.after)}}); err != nil {
 					t.Fatal(err)
 				}
 				want(t, root, map[string]string{"README.md": "r", statePath: c.want})
+				if all := strings.Join(told, " "); c.left == "" && all != "" || c.left != "" && all != statePath+" "+c.left {
+					t.Errorf("told to stay out: %q, want %q", told, c.left)
+				}
 			}
 		})
 	}
@@ -281,7 +289,7 @@ func TestAFileThatCannotTakeItsPlaceIsAnErrorAndLeavesNothingBehind(t *testing.T
 			map[string]string{statePath: "one\n", ".loops/l/.STATE.md.pawl-tmp/x": "x"},
 		},
 		"somebody makes a folder of its name meanwhile": {
-			nil, edits("", "two\n"), func(root string) error { return os.Mkdir(filepath.Join(root, statePath), 0o755) }, syscall.EEXIST,
+			nil, edits("", "two\n"), func(root string) error { return os.MkdirAll(filepath.Join(root, statePath, "x"), 0o755) }, syscall.EEXIST,
 			map[string]string{},
 		},
 		"somebody removes its new folder meanwhile": {

@@ -226,3 +226,17 @@ func TestALineMovesWholeOrNotAtAll(t *testing.T) {
 		})
 	}
 }
+
+// A merge of the merge would take what is beside a line that moved for a part of
+// the move.
+func TestWhatIsBesideALineThatAPersonMovedStaysAsItIs(t *testing.T) {
+	for name, c := range map[string]struct{ base, ours, theirs string }{
+		"a line beside its old place goes":         {"a\nb\nc\n", "a\nb\n", "b\na\nc\n"},
+		"a line that comes beside its new place":   {"a\nb\n", "c\na\nb\n", "b\na\n"},
+		"an edit of the line beside its old place": {"a\nb\nc\n", "a\nb\nc, soon\n", "b\na\nc\n"},
+	} {
+		if got, left := merge(c.base, c.ours, c.theirs); got != c.theirs || len(left) != 1 {
+			t.Errorf("%s: merged = %q, left out are %q, want the person's text and one line", name, got, left)
+		}
+	}
+}

@@ -283,6 +283,13 @@ func TestCountsAndFingerprintsAreKept(t *testing.T) {
 		if want := `f1 ["hook"]`; got != want {
 			t.Errorf("fingerprint = %s, want %s", got, want)
 		}
+		none := look(t, s, func(ctx context.Context, r *store.Reader) (string, error) {
+			f, h, err := r.GitFingerprint(ctx, "none")
+			return f + h, err
+		})
+		if none != "" {
+			t.Errorf("the fingerprint of a workspace that is not registered = %s", none)
+		}
 		err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SaveGitFingerprint(t.Context(), "none", "f", "") })
 		if !errors.Is(err, loop.ErrNotFound) {
 			t.Errorf("a workspace that is not registered: %v, want ErrNotFound", err)

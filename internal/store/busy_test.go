@@ -4,10 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // lockedOut is the error of SQLite for who wants to write while another does.
@@ -126,4 +132,32 @@ func TestCommitsOfOthersAreSeen(t *testing.T) {
 	if now := committed(); now == before {
 		t.Errorf("after a commit of another it is %d as before", now)
 	}
+}
+
+// A server that starts is asked ever more rarely, and once more when the lease ends.
+func TestAHolderTriesEverMoreRarelyUntilItsLeaseIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var told []error
+		s := &Store{sql: dialect{name: "store"}, now: time.Now, lease: 3 * time.Second}
+		h := s.Holding(loop.Run{}, start, func(err error) { told = append(told, err) })
+		var tried []time.Duration
+		err := h.again(t.Context(), newTries(), func() error {
+			tried = append(tried, time.Since(start))
+			return io.EOF
+		})
+		want := []time.Duration{0}
+		for _, pause := range []time.Duration{50, 100, 200, 400, 800, 1000, 450} {
+			want = append(want, want[len(want)-1]+pause*time.Millisecond)
+		}
+		if diff := cmp.Diff(want, tried); diff != "" {
+			t.Errorf("tries (-want +got):\n%s", diff)
+		}
+		if f, ok := errors.AsType[*loop.Fault](err); !ok || !errors.Is(err, io.EOF) || !strings.Contains(f.Why, "(3s)") {
+			t.Errorf("again = %v, want that it did not answer for 3s", err)
+		}
+		if len(told) != 1 || !errors.Is(told[0], io.EOF) {
+			t.Errorf("told %v, want the first error, once", told)
+		}
+	})
 }

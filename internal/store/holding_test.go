@@ -76,6 +76,7 @@ func TestACommitThatNobodyAcknowledgedIsLookedUpAndNeverRepeated(t *testing.T) {
 			t.Parallel()
 			line := pgtest.NewLine(t, pgtest.URL(t))
 			s := open(t, line.URL)
+			fire(t, s, seed(t, s, "other"), "-1", bob) // Its lease says nothing about that of the holder.
 			h, run := holder(t, s, time.Now())
 			for n := 1; n <= 3; n++ {
 				var cuts atomic.Int64

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 )
@@ -303,6 +304,22 @@ func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
 	}
 	if f, _ := r.LastFailure(); f.Class != loop.FailureServer {
 		t.Errorf("failure = %+v", f)
+	}
+}
+
+func TestACallThatCannotBeSentCostsNothing(t *testing.T) {
+	r := start(t, OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
+	plan, err := fault.Parse("meter.model.send.before=EIO")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := httptest.NewRecorder()
+	r.ServeHTTP(got, r.request(fault.With(t.Context(), plan), http.MethodPost, "/v1/chat/completions", askChat))
+	if got.Code != http.StatusBadGateway || !strings.Contains(got.Body.String(), "cannot be reached") {
+		t.Errorf("got %d %s", got.Code, got.Body)
+	}
+	if total, _ := r.Account.Total(); !total.Zero() {
+		t.Errorf("usage = %+v", total)
 	}
 }
 

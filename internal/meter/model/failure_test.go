@@ -270,3 +270,16 @@ func TestAFailureIsOverWhenACallGoesWell(t *testing.T) {
 		t.Errorf("failure = %+v, recovered %t", f, recovered)
 	}
 }
+
+// A number is read by its size: nobody waits for thirty years.
+func TestAMomentIsADateOrANumberOfSecondsOrMilliseconds(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"2026-11-20T12:09:00Z": noon.Add(9 * time.Minute), "6m0s": noon.Add(6 * time.Minute), "90": noon.Add(90 * time.Second),
+		"1000000000": {}, "1000000001": time.Unix(1e9+1, 0), "1000000000000": time.Unix(1e12, 0), "1000000000001": time.UnixMilli(1e12 + 1),
+		"soon": {}, "": {},
+	} {
+		if got := moment(text, noon); !got.Equal(want) {
+			t.Errorf("moment(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
