@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/pgtest"
 )
@@ -344,18 +345,23 @@ func wreckedSite(t *testing.T, database string) *wreck {
 	return &wreck{site: s}
 }
 
-// someStates is how many states are tried unless -rapid.checks says how many, or all
-// tests are asked for.
+// someStates tries n states, the same ones each time. -rapid.checks and -rapid.seed
+// say otherwise, and where all tests are asked for, others are tried each time.
 func someStates(t *testing.T, n string) {
 	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	if checks.Value.String() != checks.DefValue || os.Getenv(allEnv) != "" {
+	if os.Getenv(allEnv) != "" {
 		return
 	}
-	if err := flag.Set("rapid.checks", n); err != nil {
-		t.Fatal(err)
+	for name, value := range map[string]string{"rapid.checks": n, "rapid.seed": "1"} {
+		given := flag.Lookup(name)
+		if given.Value.String() != given.DefValue {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Set(name, given.DefValue) })
 	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }
 
 // No state of rows and files may exist from which `pawl recover` does not lead to a
@@ -397,5 +403,26 @@ func TestFromAnyStateRecoveryLeadsToALoopThatRuns(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Of two sides of a merge nothing says which one counts, so that the memory is not
+// opened. What the log says of the run does not depend on it.
+func TestARunThatEndsWhileItsMemoryIsBeingMergedStillHasItsLogLine(t *testing.T) {
+	w := wreckedSite(t, "")
+	w.pawl("run", "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1")
+	damages["STATE.md is in conflict"](w)
+	merging := readFile(t, w.loops("STATE.md"))
+	w.pawl("recover")
+	entries, bad := spine.ParseLog(readFile(t, w.loops("run-log.md")))
+	if len(entries) != 1 || len(bad) > 0 || entries[0].Run != 1 || entries[0].Outcome != "interrupted" {
+		t.Errorf("run-log.md has %+v, and lines %v that cannot be read; want the line of run 1", entries, bad)
+	}
+	if now := readFile(t, w.loops("STATE.md")); now != merging {
+		t.Errorf("STATE.md was changed to\n%s", now)
+	}
+	w.checkRunnable()
+	if entries, _ := spine.ParseLog(readFile(t, w.loops("run-log.md"))); len(entries) != 2 || entries[0].Run != 1 || entries[1].Run != 2 {
+		t.Errorf("after the next run run-log.md has %+v, want one line for each run", entries)
 	}
 }

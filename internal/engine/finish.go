@@ -191,11 +191,13 @@ func (c *cycle) assess(end ending) {
 
 // closing lets the protocol write its account of the run, whatever the outcome;
 // of a paused run there is none. A run that failed before its memory was open
-// tries once more to open it.
+// tries once more to open it. Where that fails, the protocol may still write what
+// needs no memory.
 func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Change {
 	if c.run.Outcome == loop.OutcomePaused {
 		return nil
 	}
+	sum := Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()}
 	if c.session == nil {
 		v, err := c.look(ctx)
 		if err != nil {
@@ -204,10 +206,15 @@ func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Chang
 		}
 		if end := c.open(ctx, v); end != nil {
 			c.said.Note("the run is not written into the loop's memory: %s", end.detail)
+			if p, ok := c.t.Protocol.(interface {
+				CloseUnopened(v View, sum Summary) []loop.Change
+			}); ok {
+				return p.CloseUnopened(v, sum)
+			}
 			return nil
 		}
 	}
-	return c.session.Close(Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()})
+	return c.session.Close(sum)
 }
 
 // release gives steps back that the run claimed and did not settle. What one of

@@ -16,6 +16,9 @@ import (
 // One whose memory numbers the runs has a method LastRun(Files, string) (int64,
 // error), which returns the highest number for a loop of this name: the first run
 // that the store knows goes on from it.
+//
+// One that has something to write of a run whose memory cannot be opened has a
+// method CloseUnopened(View, Summary) []loop.Change.
 type Protocol interface {
 	// Open reads the memory that the view shows. An error parks the run with
 	// it as the reason; a broken part that can be rebuilt is no error but a

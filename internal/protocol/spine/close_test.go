@@ -1,6 +1,7 @@
 package spine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,6 +63,29 @@ func TestEveryOutcomeLeavesOneLineAndANewHeader(t *testing.T) {
 			entry := []Entry{{At: noon, Run: 58, Action: m.Action, Outcome: m.Log, Tokens: 123}}
 			if diff := cmp.Diff(entry, entries); diff != "" || len(bad) > 0 {
 				t.Errorf("entry (-want +got), bad %v:\n%s", bad, diff)
+			}
+		})
+	}
+}
+
+func TestARunWhoseMemoryCannotBeOpenedLeavesItsLineAlone(t *testing.T) {
+	for _, m := range loop.Meanings {
+		t.Run(string(m.Outcome), func(t *testing.T) {
+			sum := summary(m.Outcome, iteration("something", loop.VerdictFail, ""))
+			var want []loop.Change
+			for _, ch := range withState(t, golden, nil).Close(sum) {
+				if ch.Kind == loop.ChangeAppend {
+					want = append(want, ch)
+				}
+			}
+			if diff := cmp.Diff(want, Protocol{}.CloseUnopened(seen(nil, nil), sum)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			unreadable := seen(nil, func(v *engine.View) {
+				v.Files = memory{broken: map[string]error{logPath: errors.New("input/output error")}}
+			})
+			if changes := (Protocol{}).CloseUnopened(unreadable, sum); changes != nil {
+				t.Errorf("a log that cannot be read is to be changed: %+v", changes)
 			}
 		})
 	}

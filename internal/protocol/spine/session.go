@@ -337,6 +337,17 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 	return append(changes, s.logLine(sum.Run, sum.Now))
 }
 
+// CloseUnopened appends the run's line to run-log.md. STATE.md stays as it is,
+// because nothing says what it should become. A log that cannot be read gets the line
+// from the first run that can read it.
+func (Protocol) CloseUnopened(v engine.View, sum engine.Summary) []loop.Change {
+	s := &session{v: v}
+	if _, err := v.Files.Read(s.path(LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
+		return nil
+	}
+	return []loop.Change{s.logLine(sum.Run, sum.Now)}
+}
+
 func subject(r loop.Run) string {
 	if r.Subject == "" && r.Commit != "" {
 		return "branch=" + r.Branch

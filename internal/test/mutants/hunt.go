@@ -19,6 +19,7 @@ type verdict struct {
 	Reached []string      // the tests that reach it
 	Ran     int           // how many of them were run
 	Took    time.Duration // of all runs
+	Used    time.Duration // by their processors
 	Reason  string        // why it is equivalent
 }
 
@@ -26,7 +27,7 @@ type verdict struct {
 const (
 	caught     = "caught"
 	hung       = "caught (hung)"
-	unreached  = "not reached"
+	unreached  = "not reached" // by no test in a way that makes a difference
 	survived   = "survived"
 	cut        = "not caught in time"
 	equivalent = "equivalent"
@@ -41,8 +42,28 @@ func (v verdict) missed() bool {
 type hunter struct {
 	*runner
 	suites []*suite
-	limit  time.Duration // of test time for one mutant; 0 is none
+	limit  time.Duration    // of processor time for one mutant; 0 is none
+	alike  map[string][]int // the mutants of each function, by ID
+	tests  []int            // how many tests reach each mutant, by ID
 }
+
+func newHunter(r *runner, suites []*suite, all []bug, limit time.Duration) *hunter {
+	h := &hunter{runner: r, suites: suites, limit: limit, alike: map[string][]int{}, tests: make([]int, mutant.Capacity)}
+	for _, m := range all {
+		h.alike[m.function()] = append(h.alike[m.function()], m.ID)
+		for _, s := range suites {
+			for _, t := range s.Tests {
+				if t.reaches(m.ID) {
+					h.tests[m.ID]++
+				}
+			}
+		}
+	}
+	return h
+}
+
+// function names the function that the mutant is in; outside of one, the file.
+func (m bug) function() string { return m.File + " " + m.Func }
 
 // batch is tests of one suite that share a process.
 type batch struct {
@@ -65,7 +86,7 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 		return v, nil
 	}
 	for len(batches) > 0 {
-		if h.limit > 0 && v.Took > h.limit {
+		if h.limit > 0 && v.Used > h.limit {
 			v.State = cut
 			return v, nil
 		}
@@ -75,7 +96,7 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 		if err != nil {
 			return v, err
 		}
-		v.Took += o.took
+		v.Took, v.Used = v.Took+o.took, v.Used+o.used
 		v.Ran += len(b.names)
 		if o.passed {
 			batches = batches[1:]
@@ -110,7 +131,9 @@ func (h *hunter) hunt(ctx context.Context, m bug) (verdict, error) {
 func patience(normal time.Duration) time.Duration { return 20*time.Second + 6*normal }
 
 // batches are the tests that reach the mutant, what is cheap first. Those of its
-// own package come earlier, because they catch most.
+// own package come earlier, because they catch most. Behind the quick tests come
+// those that go where few others go in the mutant's function: they are made for
+// what is special there, while the others only pass through.
 func (h *hunter) batches(m bug) []batch {
 	var all []batch
 	weight := func(b batch) time.Duration {
@@ -133,9 +156,26 @@ func (h *hunter) batches(m bug) []batch {
 				b.names, b.normal = append(b.names, tests[0].Name), b.normal+tests[0].Took
 				tests = tests[1:]
 			}
-			all = append(all, b)
+			if all = append(all, b); most == s.Start+2*time.Second {
+				h.rareFirst(m, tests)
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b batch) int { return cmp.Compare(weight(a), weight(b)) })
 	return all
+}
+
+// rareFirst orders tests by how rare what they reach in the mutant's function is,
+// for the time that they take.
+func (h *hunter) rareFirst(m bug, tests []test) {
+	worth := map[string]float64{}
+	for _, t := range tests {
+		for _, id := range h.alike[m.function()] {
+			if t.reaches(id) {
+				worth[t.Name] += 1 / float64(h.tests[id])
+			}
+		}
+		worth[t.Name] /= (t.Took + 500*time.Millisecond).Seconds()
+	}
+	slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(worth[b.Name], worth[a.Name]) })
 }

@@ -5,7 +5,7 @@
 // behind a switch, and the tests are built once with all of them. Which bugs a
 // test reaches is recorded while the tests of a package run one after the other;
 // then a bug is switched on and the tests that reach it are run, those of its own
-// package and the fast ones first, until one fails.
+// package and the quick ones first, until one fails.
 // The checkout is never changed, and where the kernel allows it a run can write
 // to its own directories only.
 //
@@ -71,7 +71,7 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.at, "at", "", "only the mutants whose `file:line` begins with this")
 	set.BoolVar(&o.again, "again", false, "only those that were not caught the last time")
 	set.DurationVar(&o.within, "within", 0, "start no further mutant after this time (default 18m, with -all 10h)")
-	set.DurationVar(&o.limit, "limit", 90*time.Second, "give up a mutant after so much time of tests, and count it as not caught")
+	set.DurationVar(&o.limit, "limit", 60*time.Second, "give up a mutant after tests took so much time of processors, and count it as not caught")
 	set.IntVar(&o.workers, "workers", 2*runtime.NumCPU(), "how many runs at the same time; tests wait a lot")
 	set.BoolVar(&o.list, "list", false, "list the mutants and run none")
 	set.BoolVar(&o.entries, "entries", false, "print what was not caught as entries for argued.txt, which need a reason")
@@ -250,7 +250,7 @@ func (o options) hunt(ctx context.Context, root, work string, all *planted, chos
 		return nil, err
 	}
 	say("know what the tests reach\n")
-	h := &hunter{runner: r, suites: suites, limit: o.limit}
+	h := newHunter(r, suites, all.mutants, o.limit)
 	var mu sync.Mutex
 	var verdicts []verdict
 	err = inParallel(ctx, o.workers, len(chosen), func(ctx context.Context, i int) error {
@@ -272,7 +272,7 @@ func (o options) hunt(ctx context.Context, root, work string, all *planted, chos
 		if by != "" {
 			by = " by " + by
 		}
-		say("%d/%d %s:%d %s %s%s (%.1f s, %d of %d tests)\n", len(verdicts), len(chosen), m.File, m.Line, m.Op, v.State, by, v.Took.Seconds(), v.Ran, len(v.Reached))
+		say("%d/%d %s:%d %s %s%s (%.1f s, %.1f of processors, %d of %d tests)\n", len(verdicts), len(chosen), m.File, m.Line, m.Op, v.State, by, v.Took.Seconds(), v.Used.Seconds(), v.Ran, len(v.Reached))
 		return nil
 	})
 	return verdicts, err

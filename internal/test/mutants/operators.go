@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -214,10 +215,36 @@ func (v *visitor) statements(list []ast.Stmt) {
 		if !v.deletable(s) {
 			continue
 		}
-		if id, ok := v.new(s, opDelete, v.text(s), "(nothing)"); ok {
+		id, ok := v.new(s, opDelete, v.text(s), "(nothing)")
+		check, isIf := s.(*ast.IfStmt)
+		switch {
+		case !ok:
+		case isIf && check.Init == nil && v.plainBool(check.Cond) && v.onlyLooks(check.Cond):
+			// To delete it makes a difference only where the condition holds.
+			v.wraps[check.Cond] = append(v.wraps[check.Cond], wrapped{"(", ") && !" + on(id)})
+		default:
 			v.wraps[s] = append(v.wraps[s], wrapped{"if !" + on(id) + " { ", " }"})
 		}
 	}
+}
+
+// onlyLooks reports whether to evaluate an expression changes nothing.
+func (v *visitor) onlyLooks(e ast.Expr) bool {
+	looks := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			name := v.callee(n)
+			of, _, _ := strings.Cut(name, ".")
+			looks = looks && (slices.Contains([]string{"errors.Is", "slices.Contains", "len"}, name) || of == "strings")
+		case *ast.UnaryExpr:
+			looks = looks && n.Op != token.ARROW
+		case *ast.FuncLit:
+			looks = false
+		}
+		return looks
+	})
+	return looks
 }
 
 func (v *visitor) deletable(s ast.Stmt) bool {

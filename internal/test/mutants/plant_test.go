@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawl-run/pawl/internal/test/mutants/mutant"
 )
 
@@ -214,13 +216,77 @@ func TestARecordHasWhatWasReachedWhateverEndsTheProcess(t *testing.T) {
 	mutants, copied := grow(t, `package main
 import "syscall"
 func main() {
-	if len("a") == 2 { print("never") }
 	no := 1
+	if len("ab") == no { print("never") }
 	if no == 2 { print("not reached") }
 	syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 	print("nor this")
 }
 `)
+	body := recordOf(t, copied)
+	for _, m := range mutants {
+		inside := strings.Contains(m.Before, "print(") || strings.HasPrefix(m.Before, `"n`)
+		if reached := body[m.ID] == 1; reached == inside {
+			t.Errorf("%s %s: reached = %v", m.Op, m.Before, reached)
+		}
+	}
+}
+
+// A test in which a mutant changes no value need not be run with it.
+func TestWhatMakesNoDifferenceIsNotReached(t *testing.T) {
+	mutants, copied := grow(t, `package main
+import ("errors"; "syscall")
+func f(err error) error { return err }
+func g() bool { return false }
+func main() {
+	three := 3
+	f(nil)
+	f(f(errors.New("a")))
+	if three > 3 { print("no") }
+	if three > 4 { print("no") }
+	if three >= 3 { print("yes") }
+	if three >= 2 { print("yes") }
+	if three < 3 { print("no") }
+	if three <= 3 { print("yes") }
+	if three <= 4 { print("yes") }
+	if g() { print("no") }
+	syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+}
+`)
+	body := recordOf(t, copied)
+	got := map[string]bool{}
+	for _, m := range mutants {
+		if m.Op == opShift || m.Op == opError || m.Op == opNegate || m.Op == opDelete && strings.HasPrefix(m.Before, "if") {
+			got[m.Op+" "+m.Before] = body[m.ID] == 1
+		}
+	}
+	want := map[string]bool{
+		"drop error return err": true, "negate g()": true, `delete if g() { print("no") }`: true, // g could do something
+		"shift three > 3": true, "shift three > 4": false, "shift three >= 3": true, "shift three >= 2": false,
+		"shift three < 3": true, "shift three <= 3": true, "shift three <= 4": false,
+		`delete if three > 3 { print("no") }`: false, `delete if three > 4 { print("no") }`: false,
+		`delete if three >= 3 { print("yes") }`: true, `delete if three >= 2 { print("yes") }`: true,
+		`delete if three < 3 { print("no") }`: false, `delete if three <= 3 { print("yes") }`: true, `delete if three <= 4 { print("yes") }`: true,
+	}
+	for _, compared := range []string{"> 3", "> 4", ">= 3", ">= 2", "< 3", "<= 3", "<= 4"} {
+		want["negate three "+compared] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reached (-want +got):\n%s", diff)
+	}
+	_, none := grow(t, `package main
+import "syscall"
+func f(err error) error { return err }
+func main() { _ = f(nil); syscall.Kill(syscall.Getpid(), syscall.SIGKILL) }
+`)
+	if body := recordOf(t, none); body[1] != 0 {
+		t.Error("to drop an error that is nil was noted")
+	}
+}
+
+// recordOf runs a copy that kills itself, and returns what it noted.
+func recordOf(t *testing.T, copied string) []byte {
+	t.Helper()
 	records := t.TempDir()
 	name := filepath.Join(records, "5")
 	if err := os.WriteFile(name, make([]byte, mutant.Capacity), 0o600); err != nil {
@@ -237,12 +303,7 @@ func main() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range mutants {
-		inside := strings.Contains(m.Before, "print(") && !strings.HasPrefix(m.Before, "if") || strings.HasPrefix(m.Before, `"n`)
-		if reached := body[m.ID] == 1; reached == inside {
-			t.Errorf("%s %s: reached = %v", m.Op, m.Before, reached)
-		}
-	}
+	return body
 }
 
 func TestEachTestHasARecordOfItsOwnWithItsChildren(t *testing.T) {

@@ -60,6 +60,7 @@ type outcome struct {
 	hung   bool
 	said   string
 	took   time.Duration
+	used   time.Duration        // by the processors; unknown of what was killed
 	begun  map[string]time.Time // when each top-level test began, with -test.v
 }
 
@@ -110,6 +111,9 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	begin := time.Now()
 	err = cmd.Run()
 	out := outcome{passed: err == nil, hung: limited.Err() != nil && ctx.Err() == nil, said: string(said.kept), took: time.Since(begin), begun: said.begun}
+	if cmd.ProcessState != nil {
+		out.used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	if ctx.Err() != nil {
 		return out, ctx.Err()
 	}

@@ -23,7 +23,8 @@ const (
 // is reached before any test, the others for its tests.
 const PerProcess = 1000
 
-// record has a byte for each mutant, by number: 1 if it was reached.
+// record has a byte for each mutant, by number: 1 if it was reached, with values for
+// which it makes a difference where that is known on the spot.
 type record [Capacity]byte
 
 // dir holds the records, one file for each test. The linker sets it.
@@ -67,42 +68,32 @@ func Pick[T any](id int, a, b T) T {
 	return a
 }
 
-// Err returns err, and nil when the mutant is on.
+// Err returns err, and nil when the mutant is on. To drop an error that is nil
+// makes no difference, and is not noted.
 func Err(id int, err error) error {
-	if On(id) {
+	if err != nil && On(id) {
 		return nil
 	}
 	return err
 }
 
-// Less is a < b, and a <= b when the mutant is on.
-func Less[T cmp.Ordered](id int, a, b T) bool {
-	if On(id) {
-		return a <= b
+// either returns a, and b when the mutant is on. Where they are equal the mutant
+// makes no difference, and it is not noted that it was reached.
+func either(id int, a, b bool) bool {
+	if a != b && On(id) {
+		return b
 	}
-	return a < b
+	return a
 }
+
+// Less is a < b, and a <= b when the mutant is on.
+func Less[T cmp.Ordered](id int, a, b T) bool { return either(id, a < b, a <= b) }
 
 // LessEqual is a <= b, and a < b when the mutant is on.
-func LessEqual[T cmp.Ordered](id int, a, b T) bool {
-	if On(id) {
-		return a < b
-	}
-	return a <= b
-}
+func LessEqual[T cmp.Ordered](id int, a, b T) bool { return either(id, a <= b, a < b) }
 
 // More is a > b, and a >= b when the mutant is on.
-func More[T cmp.Ordered](id int, a, b T) bool {
-	if On(id) {
-		return a >= b
-	}
-	return a > b
-}
+func More[T cmp.Ordered](id int, a, b T) bool { return either(id, a > b, a >= b) }
 
 // MoreEqual is a >= b, and a > b when the mutant is on.
-func MoreEqual[T cmp.Ordered](id int, a, b T) bool {
-	if On(id) {
-		return a > b
-	}
-	return a >= b
-}
+func MoreEqual[T cmp.Ordered](id int, a, b T) bool { return either(id, a >= b, a > b) }
