@@ -26,7 +26,7 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	}
 	c := &cycle{
 		Engine: e, t: t, f: f, def: f.Overrides.Apply(t.Definition).WithDefaults(), started: e.Now(),
-		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
+		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{}, inputs: map[string]loop.Inputs{},
 	}
 	id := e.NewID("run")
 	var claimed time.Time
