@@ -183,7 +183,7 @@ var plantedBugs = []planted{
 	},
 	{
 		"a step is worked on while its proposal has no answer", "internal/engine/decide.go",
-		[][2]string{{"cand.Proposed = c.proposed(cand.Step, cand.Depends)", "cand.Proposed = \"\""}},
+		[][2]string{{"c.waits(&cand)", ""}},
 		"daemon.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{

@@ -245,6 +245,9 @@ func (a *app) closing(v control.RunView) error {
 	}
 	p.field("  ", "pull request", v.PullRequest())
 	p.field("  ", "kept in", v.Snapshot)
+	if v.Outcome == loop.OutcomeQuiet {
+		p.field("  ", "next", control.Next(v))
+	}
 	p.field("  ", "trace", "pawl trace "+runName(v))
 	p.field("  ", "tokens", tokens(v.Tokens))
 	p.field("  ", "cost", costText(v))

@@ -349,6 +349,12 @@ func Next(v RunView) string {
 		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
 		return "pawl approve " + v.Loop + ", or pawl reject " + v.Loop
+	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonPullRequest:
+		return "merge the pull request, or close it; the next run of " + v.Loop + " asks gh what became of it"
+	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonMerged:
+		return "git pull; then pawl run " + v.Loop
+	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonRejected:
+		return "say what should be different: pawl run " + v.Loop + ` --request "what you want"`
 	case v.Snapshot != "":
 		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:

@@ -240,8 +240,11 @@ func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
 	if _, err := r.Reject(t.Context(), first.Approval, loop.Answer{By: "Ada"}); err != nil {
 		t.Fatal(err)
 	}
-	if third := r.run(RunRequest{Loop: first.Loop}); third.N != 3 || third.Outcome != loop.OutcomeProposed {
-		t.Errorf("by its name = %s %s %q", refOf(third), third.Outcome, third.Detail)
+	if third := r.run(RunRequest{Loop: first.Loop}); third.N != 3 || third.Reason != loop.ReasonRejected {
+		t.Errorf("after a no = %s %s %q", refOf(third), third.Outcome, third.Detail)
+	}
+	if fourth := r.run(RunRequest{Loop: first.Loop, Request: "without a sleep"}); fourth.N != 4 || fourth.Outcome != loop.OutcomeProposed {
+		t.Errorf("by its name = %s %s %q", refOf(fourth), fourth.Outcome, fourth.Detail)
 	}
 }
 

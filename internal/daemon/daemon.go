@@ -92,6 +92,17 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 			_, on, err := gh.Labels(ctx, repo)
 			return on, err
 		},
+		Pulls: func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error) {
+			address, err := r.RemoteURL(remote)
+			if err != nil {
+				return nil, err
+			}
+			repo, err := forge.Parse(address)
+			if err != nil {
+				return nil, err
+			}
+			return gh.States(ctx, repo, addresses)
+		},
 		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
 	})
 	return d, nil

@@ -22,8 +22,11 @@ const (
 	ArgBody   = "body"
 )
 
-// ResultURL is the key of the pull request's address in the result.
-const ResultURL = "url"
+// Keys of the result of a pull request.
+const (
+	ResultURL   = "url"   // its address
+	ResultState = "state" // forge.Merged or forge.Closed, once a later run has learned that
+)
 
 // Sender is the part of a git repository that pushing needs.
 type Sender interface {

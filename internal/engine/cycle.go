@@ -37,10 +37,13 @@ type cycle struct {
 	found   string                        // what the sources said, without the answer that the run was fired for
 	started time.Time
 
-	steps     map[string]loop.Step // rows by key, as this run knows them
-	settled   map[string]bool      // keys of steps that this run is through with
-	answered  map[string]bool      // approvals with an answer
-	proposals []proposal           // without an answer
+	steps     map[string]loop.Step   // rows by key, as this run knows them
+	settled   map[string]bool        // keys of steps that this run is through with
+	answered  map[string]bool        // approvals with an answer
+	proposals []proposal             // without an answer, or on a pull request that is open
+	declined  map[string][]declined  // by id of the step: what it proposed on this base and is not to be paid for again; nil: nobody looked yet
+	pulled    []loop.Effect          // pull requests that are merged or closed
+	inputs    map[string]loop.Inputs // of the candidates, by key
 	its       []loop.Iteration
 	turns     int
 	counted   int // the last iteration of a dead run of which a turn was saved

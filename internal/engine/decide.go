@@ -30,12 +30,16 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			cand.Step = row
 		}
 		cand.Answered = c.answered[cand.Step.Key]
-		cand.Proposed = c.proposed(cand.Step, cand.Depends)
+		c.waits(&cand)
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
 			if err := c.base(ctx); err != nil {
 				return plan.Decision{}, err
 			}
-			cand.Inputs = loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.found}.Digest()
+			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.found}
+			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
+			if err := c.rests(ctx, &cand); err != nil {
+				return plan.Decision{}, err
+			}
 		}
 		s.Candidates = append(s.Candidates, cand)
 	}
@@ -93,6 +97,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: c.sensedText(), Verdict: loop.VerdictIntended,
 		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: c.Now(),
+		Inputs: c.inputs[step.Key].Apart().Digest(),
 	})
 	if step.Kind == loop.StepWork {
 		c.worked++

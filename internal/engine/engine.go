@@ -80,6 +80,11 @@ type Deps struct {
 	// nil: then nobody asks.
 	Label    func(context.Context, *git.Repo) (on string, err error)
 	LabelGap time.Duration // between questions for it while a run works; 0: a minute
+
+	// Pulls asks the code host behind a remote of a repository what became of pull
+	// requests, by their addresses: a state of forge for each. May be nil: then nobody
+	// knows.
+	Pulls func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error)
 }
 
 // Engine runs loops. Its methods may be called concurrently for different

@@ -170,13 +170,17 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if err != nil {
 		return ending{}, err
 	}
+	inputs, err := c.inputsOf(ctx, a)
+	if err != nil {
+		return ending{}, err
+	}
 	step := c.stepByID(a.StepID)
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Verdict: loop.VerdictIntended, Gates: []loop.GateResult{}, Started: c.Now(),
 		Sensed:  fmt.Sprintf("%s moved from %s to %s", a.Action.Base, short(a.Action.Onto), short(c.run.BaseCommit)),
 		Decided: fmt.Sprintf("make %s again on it", a.Action.Branch),
 		Acted:   "rebased without conflict; " + changedText(changed), Considered: []loop.Considered{},
-		Tree: moved.Tree, Candidate: moved.Commit, Changed: changed,
+		Tree: moved.Tree, Candidate: moved.Commit, Changed: changed, Inputs: inputs,
 	})
 	w := work{turn: agent.Result{}, candidate: moved, changed: changed}
 	w.report.Summary = a.Action.Why
@@ -208,6 +212,21 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
 	return end, nil
+}
+
+// inputsOf is the digest of what the work of a proposal was made from, apart from its
+// base and definition.
+func (c *cycle) inputsOf(ctx context.Context, a loop.Approval) (digest string, err error) {
+	err = c.Store.View(ctx, func(r *store.Reader) error {
+		its, err := r.Iterations(ctx, a.RunID)
+		for _, it := range its {
+			if it.StepID == a.StepID && it.Verdict == loop.VerdictPass {
+				digest = it.Inputs
+			}
+		}
+		return err
+	})
+	return digest, err
 }
 
 // verdictOfRebased judges a moved change. What is refused is never run.

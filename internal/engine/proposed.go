@@ -7,26 +7,42 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// proposal is what a run proposed and nobody has answered yet.
+// proposal is what a run proposed and nobody has decided about yet.
 type proposal struct {
-	approval loop.Approval
 	asked    loop.Run
 	steps    []string // ids of those whose work it holds
-}
-
-// words say what the proposal is and how it is answered.
-func (p proposal) words(name string) string {
-	run := fmt.Sprintf("%s#%d", name, p.asked.N)
-	return fmt.Sprintf("%s has no answer yet: pawl approve %s, or pawl reject %s", p.approval.Action.Branch, run, run)
+	approval loop.Approval
+	words    string // what it is, and how it is decided
+	pull     bool   // it is on a pull request
 }
 
 // readProposals finds the proposals of the loop that a yes could still land, newest
-// first. One that another agent or model made keeps nothing from being worked on
-// if a person names who acts in this run: that asks for another attempt.
+// first, and those on pull requests that are open.
 func (c *cycle) readProposals(ctx context.Context) error {
+	c.proposals = nil
+	if err := c.readUnanswered(ctx); err != nil {
+		return err
+	}
+	if c.sensed.Nothing != "" {
+		return nil // Nothing is worked on, and nobody has to be asked.
+	}
+	return c.readPulls(ctx)
+}
+
+// another reports whether a person names who acts in this run, and somebody else
+// acted in the one that proposed. That asks for another attempt, which no proposal
+// of the first keeps from being made.
+func (c *cycle) another(proposed loop.Run) bool {
+	o, before := c.run.Overrides, proposed.Overrides
+	return o.Agent+o.AgentCommand+o.Model != "" &&
+		(o.Agent != before.Agent || o.AgentCommand != before.AgentCommand || o.Model != before.Model)
+}
+
+func (c *cycle) readUnanswered(ctx context.Context) error {
 	var open []proposal
 	err := c.Store.View(ctx, func(r *store.Reader) error {
 		open = nil
@@ -46,17 +62,19 @@ func (c *cycle) readProposals(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			open = append(open, proposal{a, asked, append(passedSteps(its), a.StepID)})
+			run := fmt.Sprintf("%s#%d", c.t.Loop.Name, asked.N)
+			open = append(open, proposal{
+				asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
+				words: fmt.Sprintf("proposal %s has no answer yet: pawl approve %s, or pawl reject %s", a.Action.Branch, run, run),
+			})
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.proposals = nil
 	for _, p := range open {
-		if o, before := c.run.Overrides, p.asked.Overrides; o.Agent+o.AgentCommand+o.Model != "" &&
-			(o.Agent != before.Agent || o.AgentCommand != before.AgentCommand || o.Model != before.Model) {
+		if c.another(p.asked) {
 			continue
 		}
 		why, err := Stale(ctx, c.t.Repo, p.approval, p.asked.Overrides.Apply(c.t.Definition).WithDefaults())
@@ -70,27 +88,34 @@ func (c *cycle) readProposals(ctx context.Context) error {
 	return nil
 }
 
-// proposed says which proposal keeps a step from being worked on: one of its own,
-// or any if it depends on all of them.
-func (c *cycle) proposed(step loop.Step, depends bool) string {
-	id := or(step.ID, stepID(c.run.LoopID, step.Key))
+// waits keeps a step from being worked on while nobody has decided about a proposal:
+// one of its own, or any if it depends on all of them.
+func (c *cycle) waits(cand *plan.Candidate) {
+	id, words, pull := or(cand.Step.ID, stepID(c.run.LoopID, cand.Step.Key)), "", false
 	for _, p := range c.proposals {
 		if slices.Contains(p.steps, id) {
-			return "its proposal " + p.words(c.t.Loop.Name)
+			words, pull = "its "+p.words, p.pull
+			break
 		}
 	}
-	if !depends || len(c.proposals) == 0 {
-		return ""
+	if words == "" && cand.Depends && len(c.proposals) > 0 {
+		p := c.proposals[0]
+		words, pull = "it depends on other steps, and the "+p.words, p.pull
+		switch n := len(c.proposals) - 1; n {
+		case 0:
+		case 1:
+			words += "; 1 more is undecided"
+		default:
+			words += fmt.Sprintf("; %d more are undecided", n)
+		}
 	}
-	more := ""
-	switch n := len(c.proposals) - 1; n {
-	case 0:
-	case 1:
-		more = "; 1 more has none either"
-	default:
-		more = fmt.Sprintf("; %d more have none either", n)
+	switch {
+	case words == "":
+	case !pull:
+		cand.Proposed = words
+	case cand.Drop == "":
+		cand.Drop, cand.Detail = loop.ReasonPullRequest, words
 	}
-	return "it depends on other steps, and the proposal " + c.proposals[0].words(c.t.Loop.Name) + more
 }
 
 // passedSteps are the ids of the steps that a run finished.

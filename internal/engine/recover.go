@@ -127,7 +127,7 @@ func (e *Engine) dead(ctx context.Context, r loop.Run) (loop.Holder, bool, error
 // to is not known yet, and so neither is the run's outcome.
 func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
 	c = &cycle{
-		Engine: e, t: t, run: seen, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
+		Engine: e, t: t, run: seen, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{}, inputs: map[string]loop.Inputs{},
 	}
 	if err := c.lockEffects(); err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error)
 func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
 	return &cycle{
 		Engine: e, t: t, f: f, def: d, started: e.Now(),
-		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{},
+		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{}, inputs: map[string]loop.Inputs{},
 	}
 }
 

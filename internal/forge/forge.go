@@ -1,7 +1,7 @@
 // Package forge asks a code host, through the program gh and the login that its
 // user gave that, for the few things that pawl needs of one: which pull request
-// a branch has, a new pull request, and whether the label that pauses all loops
-// is set.
+// a branch has, a new pull request, what became of those that it opened, and
+// whether the label that pauses all loops is set.
 //
 // It never merges, closes, comments or edits anything, never handles a token,
 // never goes through a shell, never runs in a repository and believes nothing

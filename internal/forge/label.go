@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// askFor bounds the question, which stands before every run.
+// askFor bounds a question that comes before every run.
 const askFor = 4900 * time.Millisecond
 
 var errSlow = errors.New("the code host did not answer in time")

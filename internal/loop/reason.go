@@ -16,6 +16,9 @@ const (
 	ReasonNotEligible   Reason = "not_eligible"    // the protocol's own rule; see the detail
 	ReasonSensedNothing Reason = "sensed_nothing"  // the sense command said that there is nothing to do
 	ReasonUnchanged     Reason = "unchanged"       // it needed no change, and its inputs are still the same
+	ReasonPullRequest   Reason = "pull_request"    // its pull request is open, or nobody knows whether it still is
+	ReasonRejected      Reason = "rejected"        // what it proposed was rejected, and its inputs are still the same
+	ReasonMerged        Reason = "merged"          // its pull request was merged, and the base does not have that yet
 	ReasonTriedThisRun  Reason = "tried_this_run"  // settled earlier in this run
 	ReasonNoCandidates  Reason = "no_candidates"   // the memory holds nothing to do
 	ReasonAllDropped    Reason = "all_dropped"     // every candidate was dropped; each says why
@@ -81,6 +84,9 @@ var sentences = map[Reason]string{
 	ReasonNotEligible:     "it cannot be worked on now",
 	ReasonSensedNothing:   "there is nothing to do",
 	ReasonUnchanged:       "it needed no change, and nothing has changed since",
+	ReasonPullRequest:     "it waits for its pull request",
+	ReasonRejected:        "its proposal was rejected, and nothing has changed since",
+	ReasonMerged:          "its pull request was merged, and the base does not have it yet",
 	ReasonTriedThisRun:    "this run has dealt with it",
 	ReasonNoCandidates:    "there is nothing to work on",
 	ReasonAllDropped:      "nothing can be worked on now",

@@ -65,7 +65,8 @@ type Iteration struct {
 	Verdict    Verdict       `json:"verdict"`
 	Reason     Reason        `json:"reason,omitempty"`
 	Gates      []GateResult  `json:"gates"`
-	Considered []Considered  `json:"considered"` // each candidate with the rule that chose or dropped it
+	Inputs     string        `json:"inputs,omitempty"` // digest of what the result depends on, without base and definition, which the run has
+	Considered []Considered  `json:"considered"`       // each candidate with the rule that chose or dropped it
 	Tree       string        `json:"tree,omitempty"`
 	Candidate  string        `json:"candidate,omitempty"` // commit of Tree on the run's base, on no branch
 	Changed    []string      `json:"changed,omitempty"`   // paths

@@ -77,6 +77,8 @@ func settled(state loop.StepState, inputs string) plan.Candidate {
 	return with(work("s", state), func(c *plan.Candidate) { c.Step.Inputs, c.Step.Streak, c.Inputs = "same", 2, inputs })
 }
 
+func pulls(c *plan.Candidate) { c.Drop, c.Detail = loop.ReasonPullRequest, "its pull request is open" }
+
 func waits(c *plan.Candidate) { c.Proposed = "pawl/x/1 has no answer yet" }
 
 func TestARunThatWaitsForAnswersNamesAQuestion(t *testing.T) {
@@ -85,6 +87,7 @@ func TestARunThatWaitsForAnswersNamesAQuestion(t *testing.T) {
 		"pawl/x/1 has no answer yet, nor any of 2 other steps that wait for an answer": {
 			with(work("a", loop.StepOpen), waits), with(work("b", loop.StepOpen), waits), with(work("c", loop.StepOpen), waits),
 		},
+		"its pull request is open; 1 other step waits for its own": {with(work("a", loop.StepOpen), pulls), with(work("b", loop.StepOpen), pulls)},
 	} {
 		if d := plan.Next(snapshot(steps...), noon); d.Detail != want {
 			t.Errorf("%d steps: %q, want %q", len(steps), d.Detail, want)
@@ -154,6 +157,16 @@ func TestEveryCandidateGetsTheReasonThatDecidedAboutIt(t *testing.T) {
 			snapshot(with(work("a", loop.StepOpen), waits), with(work("b", loop.StepFailed), waits)),
 			map[string]loop.Reason{"a": loop.ReasonStepWaiting, "b": loop.ReasonStepWaiting},
 			loop.ReasonStepWaiting,
+		},
+		"several steps wait for pull requests": {
+			snapshot(with(work("a", loop.StepOpen), pulls), with(work("b", loop.StepDone), pulls)),
+			map[string]loop.Reason{"a": loop.ReasonPullRequest, "b": loop.ReasonPullRequest},
+			loop.ReasonPullRequest,
+		},
+		"one step waits for a pull request and one was rejected": {
+			snapshot(with(work("a", loop.StepOpen), pulls), with(work("b", loop.StepDone), func(c *plan.Candidate) { c.Drop = loop.ReasonRejected })),
+			map[string]loop.Reason{"a": loop.ReasonPullRequest, "b": loop.ReasonRejected},
+			loop.ReasonAllDropped,
 		},
 		"a step that waits for no answer goes on": {
 			snapshot(with(work("a", loop.StepOpen), waits), work("b", loop.StepOpen)),

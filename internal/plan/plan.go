@@ -20,7 +20,7 @@ import (
 // Candidate is a step that could be worked on, as the protocol sees it.
 type Candidate struct {
 	Step     loop.Step
-	Drop     loop.Reason // the protocol's own rule that excludes it; empty: it may be chosen
+	Drop     loop.Reason // a rule of the protocol or the engine that excludes it; empty: it may be chosen
 	Detail   string      // that rule in words
 	Answered bool        // the approval that the step waits for has an answer
 	Proposed string      // which proposal without an answer, of the step or of one that it depends on, keeps it from being worked on, in words
@@ -120,12 +120,24 @@ func Next(s Snapshot, now time.Time) Decision {
 		d.Reason, d.Detail = limit, why
 	case len(rests) == 1:
 		d.Reason, d.Detail = rests[0].Reason, rests[0].Detail
-	case len(rests) > 0 && !slices.ContainsFunc(rests, func(c loop.Considered) bool { return c.Reason != loop.ReasonStepWaiting }):
+	case allWait(rests, loop.ReasonStepWaiting):
 		d.Reason, d.Detail = loop.ReasonStepWaiting, fmt.Sprintf("%s, nor any of %d other steps that wait for an answer", rests[0].Detail, len(rests)-1)
+	case allWait(rests, loop.ReasonPullRequest):
+		others := fmt.Sprintf("%d other steps wait for theirs", len(rests)-1)
+		if len(rests) == 2 {
+			others = "1 other step waits for its own"
+		}
+		d.Reason, d.Detail = loop.ReasonPullRequest, rests[0].Detail+"; "+others
 	case len(order) > 0:
 		d.Reason, d.Detail = loop.ReasonAllDropped, noneOf(len(order))
 	}
 	return d
+}
+
+// allWait reports whether there are steps, and one reason keeps all of them from being
+// worked on.
+func allWait(rests []loop.Considered, why loop.Reason) bool {
+	return len(rests) > 0 && !slices.ContainsFunc(rests, func(c loop.Considered) bool { return c.Reason != why })
 }
 
 // changed reports whether a step was settled with other inputs than it has now.

@@ -156,6 +156,12 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"AddLoop": func(rt *RunTx) error {
 			return rt.AddLoop(ctx, loop.Workspace{ID: "w2", Root: "/r2"}, loop.Loop{ID: "l2", WorkspaceID: "w2", Name: "x", Protocol: "p"})
 		},
+		"AmendEffect": func(rt *RunTx) error {
+			if _, err := rt.exec(ctx, `UPDATE effects SET state = 'done'`); err != nil {
+				return err
+			}
+			return rt.AmendEffect(ctx, loop.Effect{RunID: "run", Seq: 1, Result: map[string]string{"state": "MERGED"}})
+		},
 		"AddWorkspace":   func(rt *RunTx) error { return rt.AddWorkspace(ctx, loop.Workspace{ID: "w2", Root: "/r2"}) },
 		"Agent":          func(rt *RunTx) error { _, err := rt.Agent(ctx, "ada"); return err },
 		"AgentToChange":  func(rt *RunTx) error { _, err := rt.AgentToChange(ctx, "ada"); return err },
@@ -179,6 +185,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		"Definition":      func(rt *RunTx) error { _, err := rt.Definition(ctx, have.d.Digest()); return err },
 		"DropSession":     func(rt *RunTx) error { return rt.DropSession(ctx, "claude") },
 		"Effects":         func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
+		"EffectsDone":     func(rt *RunTx) error { _, err := rt.EffectsDone(ctx, "lp", "land"); return err },
 		"End":             func(rt *RunTx) error { _, err := rt.End(ctx, run, loop.PhaseSleep); return err },
 		"Ended":           func(rt *RunTx) error { _, err := rt.Ended(ctx, "lp", 9); return err },
 		"Enter":           func(rt *RunTx) error { _, err := rt.Enter(ctx, run, loop.PhaseAct); return err },

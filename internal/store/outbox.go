@@ -115,16 +115,44 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 	return t.guarded("save effect of", n, err)
 }
 
-const effectsOf = `SELECT run_id, seq, kind, effect_key, args, state, result, error FROM effects WHERE run_id = $1 ORDER BY seq`
+// The row of another run of the same loop: that run has ended, and nobody else
+// writes it.
+const amendEffect = `
+UPDATE effects SET result = $1
+WHERE  run_id = $2 AND seq = $3 AND state = 'done' AND run_id IN (SELECT id FROM runs WHERE loop_id = $4)`
+
+// AmendEffect replaces the result of an effect that is done, of any run of the loop:
+// what became of it was learned later.
+func (t *RunTx) AmendEffect(ctx context.Context, e loop.Effect) error {
+	n, err := t.exec(ctx, amendEffect, encode(e.Result), e.RunID, e.Seq, t.run.LoopID)
+	return t.guarded("amend effect "+e.Key+" by", n, err)
+}
+
+const effectColumns = `e.run_id, e.seq, e.kind, e.effect_key, e.args, e.state, e.result, e.error`
+
+func scanEffect(row interface{ Scan(...any) error }) (e loop.Effect, err error) {
+	var args, result string
+	if err := row.Scan(&e.RunID, &e.Seq, &e.Kind, &e.Key, &args, &e.State, &result, &e.Error); err != nil {
+		return e, err
+	}
+	return e, errors.Join(decode("effect", args, &e.Args), decode("effect", result, &e.Result))
+}
+
+const effectsOf = `SELECT ` + effectColumns + ` FROM effects e WHERE run_id = $1 ORDER BY seq`
 
 // Effects lists the effects of a run in the order in which they are applied.
 func (r *Reader) Effects(ctx context.Context, runID string) ([]loop.Effect, error) {
-	return collect(ctx, r, effectsOf, func(row interface{ Scan(...any) error }) (loop.Effect, error) {
-		var e loop.Effect
-		var args, result string
-		if err := row.Scan(&e.RunID, &e.Seq, &e.Kind, &e.Key, &args, &e.State, &result, &e.Error); err != nil {
-			return e, err
-		}
-		return e, errors.Join(decode("effect", args, &e.Args), decode("effect", result, &e.Result))
-	}, runID)
+	return collect(ctx, r, effectsOf, scanEffect, runID)
+}
+
+const effectsDone = `
+SELECT ` + effectColumns + `
+FROM   effects e JOIN runs r ON r.id = e.run_id
+WHERE  r.loop_id = $1 AND e.kind = $2 AND e.state = 'done'
+ORDER  BY r.n DESC, e.seq DESC`
+
+// EffectsDone lists the effects of one kind that runs of a loop have carried out,
+// newest first.
+func (r *Reader) EffectsDone(ctx context.Context, loopID, kind string) ([]loop.Effect, error) {
+	return collect(ctx, r, effectsDone, scanEffect, loopID, kind)
 }

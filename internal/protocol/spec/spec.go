@@ -67,7 +67,7 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	if s.v.Run.Request != "" {
 		step.Title += " " + s.v.Run.Request
 	}
-	return []plan.Candidate{{Step: step, Detail: "the pinned goal is not met"}}
+	return []plan.Candidate{{Step: step, Detail: "the pinned goal is not met", Memory: s.v.Run.Request}}
 }
 
 // Begin implements engine.Session.

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/forge"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// readPulls finds the pull requests of the loop that are open, or of which nobody
+// knows whether they still are. The code host is asked once for all of them, and
+// never again for one that is merged or closed.
+func (c *cycle) readPulls(ctx context.Context) error {
+	pulls, err := c.donePulls(ctx)
+	if err != nil {
+		return err
+	}
+	var open []loop.Effect
+	for _, e := range pulls {
+		if e.Result[effect.ResultState] == "" {
+			merged, err := c.pulledHere(ctx, e)
+			if err != nil {
+				return err
+			}
+			if !merged {
+				open = append(open, e)
+				continue
+			}
+			e = c.learn(e, forge.Merged)
+		}
+		c.pulled = append(c.pulled, e)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	states, unknown := c.askHost(ctx, open)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, e := range open {
+		address := e.Result[effect.ResultURL]
+		words := fmt.Sprintf("pull request %s is open", address)
+		switch state := states[address]; {
+		case unknown != "":
+			words = fmt.Sprintf("pull request %s may be open: %s", address, unknown)
+		case state != forge.Open:
+			c.pulled = append(c.pulled, c.learn(e, state))
+			continue
+		}
+		p := proposal{words: words, pull: true}
+		if p.asked, p.steps, err = c.proposer(ctx, e); err != nil {
+			return err
+		}
+		if !c.another(p.asked) {
+			c.proposals = append(c.proposals, p)
+		}
+	}
+	return nil
+}
+
+func (c *cycle) donePulls(ctx context.Context) (pulls []loop.Effect, err error) {
+	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
+		pulls, err = r.EffectsDone(ctx, c.run.LoopID, effect.KindPullRequest)
+		return err
+	})
+	var addresses []string
+	pulls = slices.DeleteFunc(pulls, func(e loop.Effect) bool { // Landed twice, one pull request is two effects.
+		address := e.Result[effect.ResultURL]
+		known := slices.Contains(addresses, address)
+		addresses = append(addresses, address)
+		return known || address == ""
+	})
+	return pulls, err
+}
+
+// pulledHere reports whether the base has the commit of a pull request here, so that
+// nobody has to be asked.
+func (c *cycle) pulledHere(ctx context.Context, e loop.Effect) (bool, error) {
+	tip, ok, err := c.t.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
+	if err != nil || !ok {
+		return false, err
+	}
+	held, err := c.t.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
+	return held && err == nil, nil // Nothing keeps the commit of a branch that was removed.
+}
+
+// askHost asks what became of pull requests. If it cannot, unknown says why.
+func (c *cycle) askHost(ctx context.Context, pulls []loop.Effect) (states map[string]string, unknown string) {
+	if c.Pulls == nil {
+		return nil, "nobody can be asked"
+	}
+	addresses := make([]string, len(pulls))
+	for i, e := range pulls {
+		addresses[i] = e.Result[effect.ResultURL]
+	}
+	states, err := c.Pulls(ctx, c.t.Repo, pulls[0].Args[effect.ArgRemote], addresses)
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return nil, f.Error() + "; fix: " + f.Fix
+	}
+	if err != nil {
+		return nil, err.Error()
+	}
+	return states, ""
+}
+
+// learn stages what became of a pull request.
+func (c *cycle) learn(e loop.Effect, state string) loop.Effect {
+	e.Result[effect.ResultState] = state
+	c.stage(
+		func(ctx context.Context, rt *store.RunTx) error { return rt.AmendEffect(ctx, e) },
+		func(ctx context.Context, rt *store.RunTx) error {
+			return rt.Link(ctx, c.run.LoopID, loop.LinkEffect, c.run.ID, map[string]any{
+				"key": e.Key, "kind": e.Kind, "state": e.State, "result": e.Result, "error": e.Error,
+			})
+		},
+	)
+	c.said.Note("%s was %s", e.Result[effect.ResultURL], strings.ToLower(state))
+	return e
+}
+
+// proposer is the run whose work is on a pull request, and the ids of the steps that
+// it finished: the run that asked for a yes, or one that needed none.
+func (c *cycle) proposer(ctx context.Context, e loop.Effect) (run loop.Run, steps []string, err error) {
+	err = c.Store.View(ctx, func(r *store.Reader) error {
+		id, stepID := e.RunID, ""
+		if question, _, _ := strings.Cut(e.Key, "/"); question != e.RunID {
+			a, err := r.Approval(ctx, question)
+			if err != nil {
+				return err
+			}
+			id, stepID = a.RunID, a.StepID
+		}
+		if run, err = r.Run(ctx, id); err != nil {
+			return err
+		}
+		its, err := r.Iterations(ctx, id)
+		steps = append(passedSteps(its), stepID)
+		return err
+	})
+	return run, steps, err
+}
+
+// declined is work on a step that was rejected, or merged where this base does not
+// have it yet. The same inputs are not paid for again.
+type declined struct {
+	inputs string // digest, apart from base and definition
+	reason loop.Reason
+	words  string
+}
+
+// rests keeps a step from being worked on whose work on the same inputs was declined.
+func (c *cycle) rests(ctx context.Context, cand *plan.Candidate) error {
+	if c.declined == nil {
+		if err := c.readDeclined(ctx); err != nil {
+			return err
+		}
+	}
+	inputs := c.inputs[cand.Step.Key].Apart().Digest()
+	for _, d := range c.declined[or(cand.Step.ID, stepID(c.run.LoopID, cand.Step.Key))] {
+		if d.inputs == inputs && cand.Drop == "" {
+			cand.Drop, cand.Detail = d.reason, d.words
+		}
+	}
+	return nil
+}
+
+// readDeclined finds what was declined of what runs with the base and the definition
+// of this one proposed.
+func (c *cycle) readDeclined(ctx context.Context) error {
+	type proposed struct {
+		runID  string
+		reason loop.Reason
+		words  string
+	}
+	var list []proposed
+	for _, e := range c.pulled {
+		if e.Args[effect.ArgOnto] != c.run.BaseCommit {
+			continue
+		}
+		run, _, err := c.proposer(ctx, e)
+		if err != nil {
+			return err
+		}
+		p := proposed{run.ID, loop.ReasonRejected, fmt.Sprintf("its pull request %s was closed and not merged, and nothing has changed since", e.Result[effect.ResultURL])}
+		if e.Result[effect.ResultState] == forge.Merged {
+			p.reason, p.words = loop.ReasonMerged, fmt.Sprintf("its pull request %s was merged, and %s here does not have it yet", e.Result[effect.ResultURL], e.Args[effect.ArgBase])
+		}
+		list = append(list, p)
+	}
+	c.declined = map[string][]declined{}
+	return c.Store.View(ctx, func(r *store.Reader) error {
+		clear(c.declined)
+		rejected, err := r.Approvals(ctx, c.run.LoopID, loop.ApprovalRejected)
+		if err != nil {
+			return err
+		}
+		all := slices.Clone(list)
+		for _, a := range rejected {
+			if a.Action.Kind != loop.ActionCommand && a.Definition == c.run.Definition {
+				all = append(all, proposed{a.RunID, loop.ReasonRejected, rejectedWords(a)})
+			}
+		}
+		for _, p := range all {
+			run, err := r.Run(ctx, p.runID)
+			if err != nil {
+				return err
+			}
+			if run.BaseTree != c.run.BaseTree || run.Definition != c.run.Definition {
+				continue
+			}
+			its, err := r.Iterations(ctx, p.runID)
+			if err != nil {
+				return err
+			}
+			for _, it := range its {
+				if it.Verdict == loop.VerdictPass && it.Inputs != "" {
+					c.declined[it.StepID] = append(c.declined[it.StepID], declined{it.Inputs, p.reason, p.words})
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func rejectedWords(a loop.Approval) string {
+	by := a.By
+	if a.Note != "" {
+		by += fmt.Sprintf(" (%q)", a.Note)
+	}
+	return fmt.Sprintf("its proposal %s was rejected by %s, and nothing has changed since", a.Action.Branch, by)
+}

@@ -1,0 +1,66 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// States says what became of pull requests of a repository, by their addresses:
+// Open, Closed or Merged. It asks once for all of them and takes no longer than
+// five seconds. An address of another repository is an error.
+func (g GH) States(ctx context.Context, repo Repository, addresses []string) (map[string]string, error) {
+	if err := repo.check(); err != nil {
+		return nil, err
+	}
+	query, err := statesQuery(repo, addresses)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askFor, errSlow)
+	defer cancel()
+	var found struct {
+		Data struct {
+			Repository map[string]*struct {
+				State string `json:"state"`
+			} `json:"repository"`
+		} `json:"data"`
+	}
+	err = g.ask(ctx, &found, "api", "graphql", "--hostname="+repo.Host,
+		"--raw-field=query="+query, "--raw-field=owner="+repo.Owner, "--raw-field=name="+repo.Name)
+	if err != nil {
+		return nil, fmt.Errorf("ask for pull requests of %s: %w", repo, err)
+	}
+	states := map[string]string{}
+	for i, address := range addresses {
+		pr := found.Data.Repository[alias(i)]
+		if pr == nil || pr.State != Open && pr.State != Closed && pr.State != Merged {
+			return nil, &loop.Fault{
+				Exit: loop.ExitError, What: "the code host does not say what became of " + address,
+				Fix: "see that the login of gh may read the repository: gh auth status",
+			}
+		}
+		states[address] = pr.State
+	}
+	return states, nil
+}
+
+// statesQuery names each pull request by its number, so that the answer does not
+// depend on how many others there are.
+func statesQuery(repo Repository, addresses []string) (string, error) {
+	var b strings.Builder
+	b.WriteString("query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) {")
+	for i, address := range addresses {
+		n, ok := numberOf(repo, address)
+		if !ok {
+			return "", fmt.Errorf("%.200q is not a pull request of %s", address, repo)
+		}
+		fmt.Fprintf(&b, " %s: pullRequest(number: %d) { state }", alias(i), n)
+	}
+	b.WriteString(" } }")
+	return b.String(), nil
+}
+
+func alias(i int) string { return fmt.Sprintf("p%d", i) }
