@@ -30,6 +30,10 @@ func (t *Tree) Changes(ctx context.Context) ([]object.FileChange, []Problem, err
 		err = fmt.Errorf("%s is not a directory", j.dir)
 	}
 	if err == nil {
+		err = j.openFilled(t)
+		defer func() { j.filled.close() }()
+	}
+	if err == nil {
 		err = walk(&j, info)
 	}
 	if err != nil {
@@ -100,7 +104,7 @@ func (s *scan) entry(path string, info fs.FileInfo) error {
 	switch {
 	case info.IsDir() && known && s.tree.marks[place].mode == object.ModeGitlink:
 		s.seen[place] = true
-		s.submodule(path)
+		return s.submodule(path, info, true)
 	case info.IsDir():
 		return s.folder(path, info)
 	case !known && s.pushed.holds(path, info):

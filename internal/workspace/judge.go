@@ -26,7 +26,8 @@ const (
 	RuleName      Rule = "name"         // control or direction characters, or too long
 	RuleGitDir    Rule = "git_dir"      // a .git below the top, in any spelling
 	RuleEscape    Rule = "link_escapes" // a new link that is absolute, leads out, or into .git
-	RuleSubmodule Rule = "in_submodule" // content below a submodule's directory
+	RuleSubmodule Rule = "in_submodule" // content below a submodule's directory that it was not filled with
+	RuleLFS       Rule = "lfs_content"  // content in place of a pointer of git LFS
 	RuleTooLarge  Rule = "too_large"    // one file over Limits.FileBytes
 	RuleTooMuch   Rule = "too_much"     // the first file over Limits.Files or Limits.Bytes; the rest is not listed
 	RuleUnread    Rule = "unreadable"   //
@@ -57,6 +58,7 @@ type judge struct {
 	limits   Limits
 	changes  []object.FileChange
 	problems []Problem
+	filled   filled
 	bytes    int64
 	met      int
 	full     bool
@@ -205,16 +207,6 @@ func nameProblem(path, name string) Rule {
 // deceives reports characters that make a name look like another one.
 func deceives(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
 
-// submodule looks into the directory of a submodule, which is made empty.
-func (j *judge) submodule(path string) {
-	entries, err := os.ReadDir(j.host(path))
-	if err != nil {
-		j.problem(path, RuleUnread)
-	} else if len(entries) > 0 {
-		j.problem(path, RuleSubmodule)
-	}
-}
-
 // leaf judges everything that is not a directory against the file that the
 // base has there, if it has one.
 func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo) {
@@ -227,8 +219,13 @@ func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo
 		return
 	case change.Mode == object.ModeSymlink:
 		rule = j.link(&change, was.ID)
+	case j.filled.stands(path, info):
+		change.ID = was.ID
 	default:
 		rule = j.file(&change, info)
+		if change.ID != was.ID && (rule == "" || rule == RuleTooLarge) && j.filled.at(path) != nil {
+			rule = RuleLFS
+		}
 	}
 	if rule != "" {
 		j.problem(path, rule)

@@ -44,6 +44,13 @@ func (s *shelf) base(ctx context.Context, l *layer, blobs *object.Blobs, tree st
 	if err := g.common(filepath.Join(l.files(), ".git"), t.indexed()); err != nil {
 		return err
 	}
+	partial, err := t.partial(l.files())
+	if err == nil {
+		err = l.savePartial(partial)
+	}
+	if err != nil {
+		return err
+	}
 	return writeListing(l.listing(), t.entries(), g.repo.Format.NameLen())
 }
 
@@ -103,7 +110,14 @@ func (s *shelf) delta(ctx context.Context, l *layer, blobs *object.Blobs, base *
 			}
 		}
 	}
-	if err := s.deltaIndex(l, base, t, diff); err != nil {
+	partial, err := t.partial(l.files())
+	if err == nil {
+		err = l.savePartial(partial)
+	}
+	if err == nil {
+		err = s.deltaIndex(l, base, t, diff)
+	}
+	if err != nil {
 		return err
 	}
 	return writeListing(l.listing(), t.changed(diff), s.trees.repo.Format.NameLen())

@@ -77,7 +77,7 @@ func (t *Tree) Push(ctx context.Context, layer string) error {
 }
 
 func (t *Tree) record(pushed []string) record {
-	r := record{From: t.From, Rev: t.From, Pushed: pushed, Whole: t.layers == nil}
+	r := record{From: t.From, Rev: t.From, Pushed: pushed, Filled: t.filled, Whole: t.layers == nil}
 	if t.Base != "" {
 		r.Rev = t.Base
 	}
@@ -158,7 +158,7 @@ func (t *Trees) adoptLayered(ctx context.Context, name, rev string, r record) (*
 	if err != nil {
 		return nil, err
 	}
-	tree.layers.pushed = r.Pushed
+	tree.layers.pushed, tree.filled = r.Pushed, r.Filled
 	info, err := os.Lstat(tree.layers.upper)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s: %w", tree.layers.upper, loop.ErrNotFound)

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ func (t *Tree) copyIn(ctx context.Context, from string) error {
 	}
 	defer tree.Close()
 	c := copier{from: layer, to: tree, owner: t.trees.owner()}
+	if from == t.filled {
+		c.filling, t.given = t, map[string]*mark{}
+		defer t.sealFilled()
+	}
 	return fs.WalkDir(layer.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -42,10 +47,14 @@ func (t *Tree) copyIn(ctx context.Context, from string) error {
 type copier struct {
 	from, to *os.Root
 	owner    owner
+	filling  *Tree // whose pointers the files replace; nil: they replace nothing
 }
 
 func (c copier) entry(name string, e fs.DirEntry) error {
 	there, err := c.to.Lstat(name)
+	if err == nil && c.filling != nil && e.Type().IsRegular() && there.Mode().IsRegular() {
+		err = cmp.Or(c.to.Remove(name), fs.ErrNotExist)
+	}
 	switch {
 	case err == nil && e.IsDir() && !there.IsDir():
 		return fs.SkipDir
@@ -74,7 +83,31 @@ func (c copier) entry(name string, e fs.DirEntry) error {
 	if err == nil && !c.owner.isPawl() {
 		err = c.to.Lchown(name, c.owner.uid, c.owner.gid)
 	}
+	if err == nil && c.filling != nil && !info.IsDir() {
+		err = c.mark(name, info)
+	}
 	return err
+}
+
+// mark notes how a file was left that the tree was filled with. It is as old as
+// where it came from, so that git need not read it.
+func (c copier) mark(name string, from fs.FileInfo) error {
+	if from.Mode().IsRegular() {
+		if err := c.to.Chtimes(name, from.ModTime(), from.ModTime()); err != nil {
+			return err
+		}
+	}
+	info, err := c.to.Lstat(name)
+	if err != nil {
+		return err
+	}
+	m := &mark{}
+	if place, known := c.filling.index[filepath.ToSlash(name)]; known {
+		m = &c.filling.marks[place]
+	}
+	m.note(info)
+	c.filling.given[filepath.ToSlash(name)] = m
+	return nil
 }
 
 func (c copier) file(name string, info fs.FileInfo) error {

@@ -21,6 +21,7 @@ type record struct {
 	Rev    string   `json:"rev"`              // what it was made of
 	Lower  []string `json:"lower"`            // names of the layers in the cache, topmost first
 	Pushed []string `json:"pushed,omitempty"` // directories above them, topmost first
+	Filled string   `json:"filled,omitempty"` // of these, that which the tree was filled from
 	Whole  bool     `json:"whole,omitempty"`  // the tree is a directory, into which those were copied
 }
 

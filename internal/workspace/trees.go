@@ -90,6 +90,9 @@ type Tree struct {
 	marks  []mark
 	folder map[string]bool // directories that hold files of From
 	pushed []string        // directories that were copied into it, the last one first
+
+	filled string           // of what was pushed, where what the tree only names came from; empty: nowhere
+	given  map[string]*mark // of what came from there into a directory
 }
 
 // A tree appears under its name only when it is complete, and leaves it before
@@ -221,7 +224,7 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree.pushed = r.Pushed
+	tree.pushed, tree.filled = r.Pushed, r.Filled
 	return tree, nil
 }
 

@@ -94,8 +94,7 @@ func (u *upper) entry(path string, info fs.FileInfo) error {
 		return nil
 	case info.IsDir() && known && was.Mode == object.ModeGitlink:
 		u.meet(path)
-		u.submodule(path)
-		return nil
+		return u.submodule(path, info, u.hiding)
 	case info.IsDir():
 		if known && !u.hiding {
 			u.remove(path)

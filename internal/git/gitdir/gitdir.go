@@ -90,6 +90,12 @@ func Of(at string) (string, error) {
 	return target, nil
 }
 
+// At describes the git directory gitDir of a checkout whose top is root. It
+// reports false if that is none.
+func At(root, gitDir string) (Dirs, bool) {
+	return Dirs{Root: root, GitDir: gitDir, CommonDir: commonDir(gitDir)}, isGitDir(gitDir)
+}
+
 // commonDir returns what the commondir file of a linked worktree names.
 func commonDir(gitDir string) string {
 	text, err := os.ReadFile(filepath.Join(gitDir, "commondir"))

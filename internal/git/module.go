@@ -1,0 +1,51 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/git/program"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Module opens the repository of a submodule that is part of this clone and has
+// the commit, or returns loop.ErrNotFound. It is looked for by its name, which
+// may be empty, where `git submodule` keeps it, and at its path in the checkout.
+func (r *Repo) Module(ctx context.Context, name, path, commit string) (*Repo, error) {
+	root := filepath.Join(r.Root, filepath.FromSlash(path))
+	var dirs []string
+	if object.CheckPath(name) == nil {
+		dirs = append(dirs, filepath.Join(r.GitDir, "modules", filepath.FromSlash(name)), filepath.Join(r.CommonDir, "modules", filepath.FromSlash(name)))
+	}
+	if own, err := gitdir.Of(root); err == nil && own != "" {
+		dirs = append(dirs, own)
+	}
+	for i, dir := range dirs {
+		found, ok := gitdir.At(root, dir)
+		if !ok || slices.Contains(dirs[:i], dir) {
+			continue
+		}
+		m := &Repo{Dirs: found, git: program.New(r.git.Run, found.GitDir, found.CommonDir, found.GitDir)}
+		m.Store = object.At(m.git, r.Format)
+		if has, err := m.has(ctx, commit); has || ctx.Err() != nil {
+			return m, err
+		}
+	}
+	return nil, fmt.Errorf("commit %s of the submodule %q: %w", commit, path, loop.ErrNotFound)
+}
+
+// has reports whether the repository has a commit.
+func (r *Repo) has(ctx context.Context, commit string) (has bool, err error) {
+	blobs, err := r.Blobs(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
+	found, err := blobs.Resolve(commit)
+	return err == nil && found[0].Kind == "commit", err
+}
