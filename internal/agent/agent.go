@@ -19,12 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Exec starts a program so that its whole tree of processes is gone when Run
-// returns.
-type Exec interface {
-	Run(ctx context.Context, s proc.Spec) (proc.Result, error)
-}
-
 // Home is the folder that a program has for a home while its turn lasts. Names
 // are relative to it and have forward slashes.
 type Home interface {
@@ -55,7 +49,7 @@ type Request struct {
 	Servers []loop.Server // MCP servers that it may use all tools of
 	Session *loop.Session // the conversation to go on with; nil: a fresh one
 	Keep    bool          // the conversation is to be gone on with later
-	Exec    Exec          // starts programs where the agent may work
+	Exec    proc.Runner   // starts programs where the agent may work
 	Dir     string        // the tree that the agent may change, as they see it
 	Env     []string      // complete environment, PAWL_* included; drivers add theirs
 	Tag     string        // NAME=VALUE in Env by which survivors are recognised

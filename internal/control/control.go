@@ -40,9 +40,7 @@ type Deps struct {
 	// StopWait is how long Kill and Stop wait for a run to end; 0: 10 s.
 	StopWait time.Duration
 	// Plain runs small trusted programs.
-	Plain interface {
-		Run(ctx context.Context, s proc.Spec) (proc.Result, error)
-	}
+	Plain proc.Runner
 }
 
 // Service carries out verbs in one workspace.

@@ -43,18 +43,12 @@ type Effect interface {
 	Look(ctx context.Context, e loop.Effect) (effect.Found, error)
 }
 
-// Exec starts a program so that its whole tree of processes is gone when Run
-// returns.
-type Exec interface {
-	Run(ctx context.Context, s proc.Spec) (proc.Result, error)
-}
-
 // Deps are the parts that an engine is made of. All but Live, Egress, Prices and Sleep are required.
 type Deps struct {
 	Store   *store.Store
 	Now     func() time.Time
 	NewID   func(prefix string) string
-	Exec    Exec
+	Exec    proc.Runner
 	Drivers map[string]turn.Driver
 	Prices  func() (price.Table, error) // read before a run starts; nil: the built-in ones
 	Effects func(*git.Repo) map[string]Effect

@@ -32,15 +32,10 @@ const (
 	exitLogin = 4 // of gh, when it has no login
 )
 
-// Exec starts one program and waits for it. proc.Plain is one.
-type Exec interface {
-	Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
-}
-
 // GH is the program gh. It holds nothing open and may be used by several
 // goroutines.
 type GH struct {
-	Exec    Exec
+	Exec    proc.Runner
 	Environ []string // the user's own environment, in which gh finds its login
 	Program string   // empty means gh, looked up in the PATH of Environ
 }

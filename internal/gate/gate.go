@@ -22,12 +22,6 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Exec starts a program so that its whole tree of processes is gone when Run
-// returns.
-type Exec interface {
-	Run(ctx context.Context, s proc.Spec) (proc.Result, error)
-}
-
 // Command is one command gate.
 type Command struct {
 	Name string // verify, guard
@@ -51,7 +45,7 @@ type Command struct {
 
 // Place is where a gate runs.
 type Place struct {
-	Exec  Exec
+	Exec  proc.Runner
 	Dir   string // the tree under judgement, as programs see it
 	Files string // where this process finds what programs write there; empty: in Dir
 }

@@ -239,7 +239,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func on(exec gate.Exec, c gate.Command) gate.Command {
+func on(exec proc.Runner, c gate.Command) gate.Command {
 	c.Exec = exec
 	return c
 }

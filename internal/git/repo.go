@@ -46,7 +46,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 
 // OpenWith is Open with another way to start processes. All commands of the
 // Repo go through run.
-func OpenWith(ctx context.Context, run program.Runner, dir string) (*Repo, error) {
+func OpenWith(ctx context.Context, run proc.Runner, dir string) (*Repo, error) {
 	dirs, err := gitdir.Find(dir)
 	if err != nil {
 		return nil, err

@@ -16,14 +16,9 @@ import (
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
-// Runner runs a program to its end.
-type Runner interface {
-	Run(context.Context, proc.Spec) (proc.Result, error)
-}
-
 // Prober looks at one machine through one environment.
 type Prober struct {
-	Exec    Runner
+	Exec    proc.Runner
 	Environ []string  // NAME=VALUE; programs are looked up in its PATH
 	Home    string    // of the user, where logins and shims lie; empty: none are looked for
 	Now     time.Time // to judge whether a login has expired; zero: it is not judged

@@ -15,6 +15,7 @@
 package proc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,12 @@ type Spec struct {
 	// Tag is an entry of Env by which survivors are recognised (KillTagged). It
 	// must be unique to what has to die together. Empty: there is no tag.
 	Tag string
+}
+
+// Runner starts a program and waits for its end. Unless it is Plain, the program's
+// whole tree of processes is gone when Run returns.
+type Runner interface {
+	Run(ctx context.Context, s Spec) (Result, error)
 }
 
 // Result says how a program ended.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -17,12 +16,12 @@ const (
 )
 
 // limited starts programs within limits, whatever confines them.
-type limited struct{ agent.Exec }
+type limited struct{ proc.Runner }
 
 // Run starts s.
 func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	s.Limits = proc.Limits{Processes: mostProcesses, Memory: proc.Memory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
-	return l.Exec.Run(ctx, s)
+	return l.Runner.Run(ctx, s)
 }
 
 // LimitText says which limit a program ran into, empty for none.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -24,7 +23,7 @@ const (
 
 // Place is where one program works: a copy, as the program sees it.
 type Place struct {
-	agent.Exec
+	proc.Runner
 	Dir   string // the copy, as programs see it
 	files string // where the host finds what programs write to it
 	Done  func() // lets go of it; to be called when the programs have ended
@@ -105,7 +104,7 @@ func (s Site) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 		}
 		box.Binds = append(box.Binds, binds...)
 	}
-	p.Exec = limited{confined{box, env}}
+	p.Runner = limited{confined{box, env}}
 	return p, nil
 }
 
@@ -131,7 +130,7 @@ func (s Site) seen(k *Copy) string {
 
 // prefixed starts programs with directories before all others of PATH.
 type prefixed struct {
-	agent.Exec
+	proc.Runner
 	path []string
 }
 
@@ -143,11 +142,11 @@ func (p prefixed) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 			s.Env[i] = "PATH=" + strings.Join(append(slices.Clone(p.path), list), string(os.PathListSeparator))
 		}
 	}
-	return p.Exec.Run(ctx, s)
+	return p.Runner.Run(ctx, s)
 }
 
 // gate is the place as gates know it.
-func (p Place) gate() gate.Place { return gate.Place{Exec: p.Exec, Dir: p.Dir, Files: p.files} }
+func (p Place) gate() gate.Place { return gate.Place{Exec: p.Runner, Dir: p.Dir, Files: p.files} }
 
 // Tier is what confines the programs.
 func (s Site) Tier() sandbox.Tier { return sandbox.Tier(s.Definition.Sandbox) }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
@@ -26,7 +25,7 @@ import (
 type Host struct {
 	Home    string   // folder for trees, layers, caches and run files
 	Environ []string // of this process; what a definition allows is taken from it
-	Exec    agent.Exec
+	Exec    proc.Runner
 	Now     func() time.Time
 	Log     *slog.Logger
 	Egress  func(*meter.Egress) // may change a proxy before it serves; may be nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -57,7 +56,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func tries(home string, exec agent.Exec) try.Tries {
+func tries(home string, exec proc.Runner) try.Tries {
 	return try.Tries{
 		Host:    site.Host{Home: home, Environ: os.Environ(), Exec: exec, Now: clock.System{}.Now, Log: slog.New(slog.DiscardHandler)},
 		NewID:   func(prefix string) string { return fmt.Sprintf("%s_child%d", prefix, os.Getpid()) },

@@ -146,7 +146,7 @@ type Turn struct {
 }
 
 // Request is one turn on exec, with a home of its own and everything allowed.
-func Request(t *testing.T, exec agent.Exec) agent.Request {
+func Request(t *testing.T, exec proc.Runner) agent.Request {
 	t.Helper()
 	return agent.Request{
 		Purpose: "act", Prompt: "Repair what is broken.\n", Model: "model-1", Exec: exec, Dir: t.TempDir(),
@@ -177,7 +177,7 @@ func Take(t *testing.T, d Driver, r agent.Request) Turn {
 
 // Started takes a turn whose request change has changed, and returns both. A
 // driver that gives an error fails the test.
-func Started(t *testing.T, d Driver, exec agent.Exec, change func(*agent.Request)) (agent.Request, Turn) {
+func Started(t *testing.T, d Driver, exec proc.Runner, change func(*agent.Request)) (agent.Request, Turn) {
 	t.Helper()
 	r := Request(t, exec)
 	change(&r)

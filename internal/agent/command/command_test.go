@@ -256,7 +256,7 @@ func (f execFunc) Run(context.Context, proc.Spec) (proc.Result, error) {
 	return proc.Result{Ended: proc.NotStarted}, f()
 }
 
-func turnOn(ctx context.Context, exec agent.Exec, r agent.Request) (agent.Result, error) {
+func turnOn(ctx context.Context, exec proc.Runner, r agent.Request) (agent.Result, error) {
 	r.Exec = exec
 	return command.Driver{}.Turn(ctx, r)
 }

@@ -21,7 +21,7 @@ func open(t *testing.T, dir string) Store {
 	return openWith(t, proc.Plain{}, dir)
 }
 
-func openWith(t *testing.T, run program.Runner, dir string) Store {
+func openWith(t *testing.T, run proc.Runner, dir string) Store {
 	t.Helper()
 	out := strings.Fields(gittest.Run(t, dir, "rev-parse", "--absolute-git-dir", "--show-object-format"))
 	return At(program.New(run, out[0], out[0], out[0]), Format(out[1]))

@@ -40,11 +40,6 @@ const (
 	AuthorEmail = "pawl@localhost"
 )
 
-// Runner starts one process and waits for it. proc.Plain is one.
-type Runner interface {
-	Run(ctx context.Context, spec proc.Spec) (proc.Result, error)
-}
-
 // overrides stand before every verb, where no configuration can undo them.
 var overrides = []string{
 	"--no-pager",
@@ -66,7 +61,7 @@ var overrides = []string{
 // Git is git as it is started in one place. It is a value: With and Without
 // return another one.
 type Git struct {
-	Run Runner
+	Run proc.Runner
 	Dir string   // in which it is started
 	Env []string // all of its environment
 
@@ -76,7 +71,7 @@ type Git struct {
 // New returns git for the repository in gitDir. workTree is usually the git
 // directory itself: no verb needs a checkout, and there git finds no
 // .gitattributes that came with the content. It may be empty.
-func New(run Runner, gitDir, commonDir, workTree string) Git {
+func New(run proc.Runner, gitDir, commonDir, workTree string) Git {
 	return Git{Run: run, Dir: gitDir, Env: environ(gitDir, commonDir, workTree)}
 }
 

@@ -27,11 +27,6 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Exec runs a program to its end.
-type Exec interface {
-	Run(context.Context, proc.Spec) (proc.Result, error)
-}
-
 // Toolchain is what must be visible, read-only and at its own path, so that one
 // program runs.
 type Toolchain struct {
@@ -58,7 +53,7 @@ type Toolchain struct {
 // there nothing is, because the set-up may make it.
 //
 // The error is a *loop.Fault with the fix.
-func Resolve(ctx context.Context, exec Exec, env []string, dir, program string) (Toolchain, error) {
+func Resolve(ctx context.Context, exec proc.Runner, env []string, dir, program string) (Toolchain, error) {
 	home := proc.Variable(env, "HOME")
 	abs, err := filepath.Abs(dir)
 	if err != nil {

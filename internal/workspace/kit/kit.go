@@ -46,7 +46,7 @@ type Needs struct {
 }
 
 // assemble is Recall without a memory.
-func assemble(ctx context.Context, exec toolchain.Exec, n Needs) (Kit, error) {
+func assemble(ctx context.Context, exec proc.Runner, n Needs) (Kit, error) {
 	var k Kit
 	var programs []string
 	needed := map[string]bool{}

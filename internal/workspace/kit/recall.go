@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/probe/toolchain"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // chosenBy are files by which managers of versions choose, in a project.
@@ -39,7 +39,7 @@ const memorySchema = "pawl.kit/v1"
 // changed; a file that cannot be read or written costs time, nothing else.
 // Errors are those of [toolchain.Resolve]; a language's own program that is not
 // there is none, because no line may want it.
-func Recall(ctx context.Context, exec toolchain.Exec, n Needs, dir string) (Kit, error) {
+func Recall(ctx context.Context, exec proc.Runner, n Needs, dir string) (Kit, error) {
 	file := filepath.Join(dir, digest(n.Root, strings.Join(n.Lines, "\x00"))+".json")
 	if k, ok := recalled(file, n); ok {
 		k.path = visible(n.Environ)
