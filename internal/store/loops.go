@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -100,6 +102,45 @@ func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, erro
 	return collect(ctx, r, loopsOf, scanLoop, workspace)
 }
 
+const loopsNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND name IN ({list}) ORDER BY name, protocol`
+
+// LoopsNamed lists the loops of a workspace that have one of the names, whatever
+// their protocol, also those that were forgotten.
+func (r *Reader) LoopsNamed(ctx context.Context, workspace string, names ...string) ([]loop.Loop, error) {
+	return inParts(ctx, r, loopsNamed, scanLoop, names, workspace)
+}
+
+const loopsAfter = `
+SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND (name, protocol) > ($2, $3) ORDER BY name, protocol LIMIT $4`
+
+// LoopsAfter lists a page of the loops of a workspace, by name and then by
+// protocol, also those that were forgotten: at most limit of those that come after
+// this name and protocol. Texts are compared byte by byte.
+func (r *Reader) LoopsAfter(ctx context.Context, workspace, name, protocol string, limit int) ([]loop.Loop, error) {
+	return collect(ctx, r, loopsAfter, scanLoop, storable(workspace, name, protocol, limit)...)
+}
+
+const unfinishedLoops = `
+SELECT ` + loopColumns + ` FROM loops
+WHERE  workspace_id = $1 AND id IN (
+  SELECT loop_id FROM runs WHERE workspace_id = $1 AND state <> 'ended' AND state <> 'queued'
+  UNION SELECT loop_id FROM changes)
+ORDER  BY name, protocol`
+
+// UnfinishedLoops lists the loops of a workspace that have a live run, or file
+// changes that are not known to be applied.
+func (r *Reader) UnfinishedLoops(ctx context.Context, workspace string) ([]loop.Loop, error) {
+	return collect(ctx, r, unfinishedLoops, scanLoop, workspace)
+}
+
+const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{alone}`
+
+// LockLoop returns one loop, or ErrNotFound. Nobody fires a run of it, pauses it or
+// forgets it before the transaction ends.
+func (t *Tx) LockLoop(ctx context.Context, id string) (loop.Loop, error) {
+	return oneLoop(id, t.row(ctx, lockLoop, id))
+}
+
 const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
 
 // Pause sets or clears the store's own switch of one loop.
@@ -172,6 +213,29 @@ func collect[T any](ctx context.Context, r *Reader, query string, scan func(inte
 		list = append(list, item)
 	}
 	return list, rows.Err()
+}
+
+// partSize is how many values one statement compares with: SQLite limits the
+// depth of an expression and both databases the number of parameters.
+const partSize = 500
+
+// inParts is collect for a query in which {list} stands for values, which may be
+// thousands. Other parameters come first. Rows of one part are in the query's order.
+func inParts[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), values []string, args ...any) (list []T, err error) {
+	for part := range slices.Chunk(values, partSize) {
+		var marks []string
+		with := slices.Clone(args)
+		for _, v := range part {
+			with = append(with, v)
+			marks = append(marks, fmt.Sprintf("$%d", len(with)))
+		}
+		rows, err := collect(ctx, r, strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storable(with...)...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rows...)
+	}
+	return list, nil
 }
 
 func decode(what, body string, into any) error {

@@ -28,7 +28,7 @@ import (
 var migrations embed.FS
 
 // schemaVersion is the newest migration that this binary knows.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // Options says which database to open and how.
 type Options struct {
@@ -90,7 +90,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 		w: db, r: db, pool: pool, now: o.Now,
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE", alone: " FOR UPDATE",
-			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", next: "nextval('runs_seq')",
 		},
 	}, nil
 }
@@ -129,7 +129,10 @@ func connectSQLite(o Options) (*Store, error) {
 }
 
 func sqliteDialect(path string) dialect {
-	return dialect{name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)"}
+	return dialect{
+		name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)",
+	}
 }
 
 // placeSQLite makes the folder of the file, or finds that there is nothing to
