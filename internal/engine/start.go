@@ -128,7 +128,7 @@ func (c *cycle) fire(ctx context.Context, tx *store.Tx, id string) error {
 	}
 	r := loop.Run{
 		ID: id, LoopID: l.ID, N: l.LastN, Trigger: c.f.Trigger, Request: c.f.Request, Overrides: c.f.Overrides, Definition: digest,
-		Sandbox: c.def.Sandbox, Approval: c.f.Approval,
+		Sandbox: c.def.Sandbox, Approval: c.f.Approval, Planned: c.f.Planned, Event: c.f.Event,
 	}
 	if r.Key = c.f.Key; r.Key == "" {
 		r.Key = r.ID
