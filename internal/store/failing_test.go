@@ -177,6 +177,7 @@ func TestNoMethodForgetsTheErrorOfAnyOfItsStatements(t *testing.T) {
 		},
 		"ClearHold":        func(rt *RunTx) error { _, err := rt.ClearHold(ctx, "claude"); return err },
 		"Definition":       func(rt *RunTx) error { _, err := rt.Definition(ctx, have.d.Digest()); return err },
+		"Definitions":      func(rt *RunTx) error { _, err := rt.Definitions(ctx, have.d.Digest()); return err },
 		"DropSession":      func(rt *RunTx) error { return rt.DropSession(ctx, "claude") },
 		"Effects":          func(rt *RunTx) error { _, err := rt.Effects(ctx, "run"); return err },
 		"End":              func(rt *RunTx) error { _, err := rt.End(ctx, run, loop.PhaseSleep); return err },

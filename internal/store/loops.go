@@ -197,6 +197,24 @@ func (r *Reader) Definition(ctx context.Context, digest string) (d loop.Definiti
 	return d, decode("definition "+digest, body, &d)
 }
 
+const readDefinitions = `SELECT digest, body FROM definitions WHERE digest IN ({list})`
+
+// Definitions finds definitions by their digests. Those that do not exist or cannot
+// be decoded are left out: of many loops one must not hide the others.
+func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string]loop.Definition, error) {
+	list, err := inParts(ctx, r, readDefinitions, func(row interface{ Scan(...any) error }) (d [2]string, err error) {
+		return d, row.Scan(&d[0], &d[1])
+	}, digests)
+	found := map[string]loop.Definition{}
+	for _, row := range list {
+		var d loop.Definition
+		if decode("definition", row[1], &d) == nil {
+			found[row[0]] = d
+		}
+	}
+	return found, err
+}
+
 // collect runs a query and scans each row. It is no method because methods have
 // no type parameters.
 func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
