@@ -126,6 +126,7 @@ var table = []row{
 	{level: 4, name: "engine", what: "one run through the cycle"},
 
 	{level: 5, name: "protocol/*", what: "one way each of keeping memory and picking work"},
+	{level: 5, name: "catalog", what: "the loops of a workspace, by name and listed", may: []string{"protocol/spine"}},
 	{level: 5, name: "trigger", what: "due loops fire, once"},
 	{level: 5, name: "queue", what: "River"},
 

@@ -88,7 +88,7 @@ func (r *rig) rows() string {
 		tables, err := pgx.CollectRows(found, pgx.RowTo[string])
 		for _, table := range tables {
 			row := `to_jsonb(t)`
-			if table == "feed" { // A try that is taken back uses numbers up.
+			if table == "feed" || table == "runs" { // A try that is taken back uses numbers up.
 				row += ` - 'xact' - 'seq'`
 			}
 			found, err := tx.Query(r.t.Context(), `SELECT (`+row+`)::text FROM `+table+` t ORDER BY 1`)

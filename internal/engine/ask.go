@@ -79,7 +79,7 @@ func Again(id string) Firing {
 
 // firingOf is the firing that a queued run was made of.
 func firingOf(r loop.Run) Firing {
-	f := Firing{Trigger: r.Trigger, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
+	f := Firing{Trigger: r.Trigger, Planned: r.Planned, Event: r.Event, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
 	if void, again := strings.CutPrefix(r.Key, rebaseKey); again && r.Trigger == triggerApproval {
 		f.Rebase = void
 	}

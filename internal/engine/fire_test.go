@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,7 +54,8 @@ func TestAQueuedRunDoesWhatWasFiredThoughTheFileHasChanged(t *testing.T) {
 		}
 		d := until("grep -q two src/a.txt", "fix", []string{"src/**"})
 		target := r.target("fix", pinned{}, d)
-		queued := r.queue(target, engine.Firing{Trigger: "cron", Key: "cron/fix/1", Request: "make it two", Overrides: loop.Overrides{MaxIterations: 2}})
+		nine := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+		queued := r.queue(target, engine.Firing{Trigger: "cron", Key: "cron/fix/1", Planned: nine, Event: "push main", Request: "make it two", Overrides: loop.Overrides{MaxIterations: 2}})
 		if queued.State != loop.RunQueued || queued.N != 8 || queued.Fence != 0 {
 			t.Errorf("the fired run is %s, number %d, fence %d; want it queued as number 8", queued.State, queued.N, queued.Fence)
 		}
@@ -67,6 +69,9 @@ func TestAQueuedRunDoesWhatWasFiredThoughTheFileHasChanged(t *testing.T) {
 		}
 		if run.Outcome != loop.OutcomeProposed || run.Definition != queued.Definition || run.Request != "make it two" || run.Trigger != "cron" {
 			t.Errorf("the run = %s %s, of definition %s, for %q by %s", run.Outcome, run.Detail, run.Definition, run.Request, run.Trigger)
+		}
+		if !run.Planned.Equal(nine) || run.Event != "push main" {
+			t.Errorf("the run was planned for %v, by %q", run.Planned, run.Event)
 		}
 		if d := cmp.Diff(queued.Overrides, run.Overrides); d != "" {
 			t.Errorf("overrides (-fired +executed):\n%s", d)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -56,9 +57,9 @@ func (r *Reader) Approval(ctx context.Context, id string) (loop.Approval, error)
 
 const approvalsIn = `
 SELECT ` + approvalColumns + `
-FROM   approvals a JOIN loops l ON l.id = a.loop_id
-WHERE  (a.loop_id = $1 OR l.workspace_id = $1){among}
-ORDER  BY a.created_ms DESC, a.id DESC`
+FROM   approvals
+WHERE  loop_id IN (SELECT id FROM loops WHERE id = $1 OR workspace_id = $1){among}
+ORDER  BY created_ms DESC, id DESC`
 
 // Approvals lists the approvals of a loop or of a workspace, by its id, that
 // are in one of the states, newest first. No state means every state. An open
@@ -149,6 +150,15 @@ func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
 		return false, fmt.Errorf("void approval %s: %w", id, err)
 	}
 	return len(list) == 1, nil
+}
+
+const overdueApprovals = `SELECT EXISTS (SELECT 1 FROM approvals WHERE state = 'open' AND expires_ms <= $1)`
+
+// OverdueApprovals reports whether the time of an open approval of the store has
+// run out.
+func (r *Reader) OverdueApprovals(ctx context.Context, now time.Time) (overdue bool, err error) {
+	err = r.row(ctx, overdueApprovals, millis(now)).Scan(&overdue)
+	return overdue, err
 }
 
 const expireApprovals = `

@@ -117,17 +117,21 @@ func (r *Reader) applying(ctx context.Context, scopes []loop.BudgetScope, own []
 		}
 	}
 	list := slices.Clone(own)
-	if len(scopes) > 0 {
-		query, args := inScopes(budgetsOf, scopes, nil)
+	for part := range slices.Chunk(scopes, scopesAtOnce) {
+		query, args := inScopes(budgetsOf, part, nil)
 		set, err := collect(ctx, r, query, scanBody[loop.Budget], args...)
 		if err != nil {
-			return nil, fmt.Errorf("read the budgets of %s: %w", named(scopes[0]), err)
+			return nil, fmt.Errorf("read the budgets of %s: %w", named(part[0]), err)
 		}
 		list = append(list, set...)
 	}
 	slices.SortStableFunc(list, compareBudgets)
 	return list, nil
 }
+
+// scopesAtOnce is how many scopes one statement compares with. Each makes its
+// expression deeper, and SQLite takes at most 1,000 levels.
+const scopesAtOnce = 200
 
 // inScopes fills in {scopes}: the row is of one of them.
 func inScopes(query string, scopes []loop.BudgetScope, args []any) (string, []any) {
@@ -154,10 +158,14 @@ func (r *Reader) Standings(ctx context.Context, scopes []loop.BudgetScope, own [
 		among = append(among, b.Scope)
 	}
 	among = unique(among)
-	query, args := inScopes(spendingOf, among, []any{millis(loop.WindowDay.Start(now)), millis(loop.WindowMonth.Start(now))})
-	rows, err := collect(ctx, r, query, scanSpending, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read what was spent: %w", err)
+	var rows []spending
+	for part := range slices.Chunk(among, scopesAtOnce) {
+		query, args := inScopes(spendingOf, part, []any{millis(loop.WindowDay.Start(now)), millis(loop.WindowMonth.Start(now))})
+		spent, err := collect(ctx, r, query, scanSpending, args...)
+		if err != nil {
+			return nil, fmt.Errorf("read what was spent: %w", err)
+		}
+		rows = append(rows, spent...)
 	}
 	return stand(budgets, places(nil, among, now), rows), nil
 }
@@ -174,13 +182,17 @@ func stand(budgets []loop.Budget, in []place, rows []spending) []loop.Standing {
 	for _, s := range rows {
 		found[s.place] = s
 	}
+	start := map[place]int64{} // by scope and window
+	for _, p := range in {
+		start[place{Scope: p.Scope, Window: p.Window}] = p.Start
+	}
 	var list []loop.Standing
 	for _, b := range budgets {
 		s := loop.Standing{Budget: b}
-		for _, p := range in {
-			if p.Scope == b.Scope && p.Window == b.Window {
-				s.Used, s.Reserved, s.Opens = found[p].used, found[p].held, b.Window.End(fromMillis(p.Start))
-			}
+		p := place{Scope: b.Scope, Window: b.Window}
+		if at, ok := start[p]; ok {
+			p.Start = at
+			s.Used, s.Reserved, s.Opens = found[p].used, found[p].held, b.Window.End(fromMillis(at))
 		}
 		list = append(list, s)
 	}

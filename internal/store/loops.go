@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -104,6 +106,37 @@ func (r *Reader) Loops(ctx context.Context, workspace string) ([]loop.Loop, erro
 	return collect(ctx, r, loopsOf, scanLoop, workspace)
 }
 
+const loopsNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND name IN ({list}) ORDER BY name, protocol`
+
+// LoopsNamed lists the loops of a workspace that have one of the names, whatever
+// their protocol, also those that were forgotten.
+func (r *Reader) LoopsNamed(ctx context.Context, workspace string, names ...string) ([]loop.Loop, error) {
+	return inParts(ctx, r, loopsNamed, scanLoop, names, workspace)
+}
+
+const loopsAfter = `
+SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND (name, protocol) > ($2, $3) ORDER BY name, protocol LIMIT $4`
+
+// LoopsAfter lists a page of the loops of a workspace, by name and then by
+// protocol, also those that were forgotten: at most limit of those that come after
+// this name and protocol. Texts are compared byte by byte.
+func (r *Reader) LoopsAfter(ctx context.Context, workspace, name, protocol string, limit int) ([]loop.Loop, error) {
+	return collect(ctx, r, loopsAfter, scanLoop, storable(workspace, name, protocol, limit)...)
+}
+
+const unfinishedLoops = `
+SELECT ` + loopColumns + ` FROM loops
+WHERE  workspace_id = $1 AND id IN (
+  SELECT loop_id FROM runs WHERE workspace_id = $1 AND state <> 'ended' AND state <> 'queued'
+  UNION SELECT loop_id FROM changes)
+ORDER  BY name, protocol`
+
+// UnfinishedLoops lists the loops of a workspace that have a live run, or file
+// changes that are not known to be applied.
+func (r *Reader) UnfinishedLoops(ctx context.Context, workspace string) ([]loop.Loop, error) {
+	return collect(ctx, r, unfinishedLoops, scanLoop, workspace)
+}
+
 const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{alone}`
 
 // LockLoop returns one loop, or ErrNotFound. Nobody fires a run of it, pauses it or
@@ -171,6 +204,24 @@ func (r *Reader) Definition(ctx context.Context, digest string) (d loop.Definiti
 	return d, decode("definition "+digest, body, &d)
 }
 
+const readDefinitions = `SELECT digest, body FROM definitions WHERE digest IN ({list})`
+
+// Definitions finds definitions by their digests. Those that do not exist or cannot
+// be decoded are left out: of many loops one must not hide the others.
+func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string]loop.Definition, error) {
+	list, err := inParts(ctx, r, readDefinitions, func(row interface{ Scan(...any) error }) (d [2]string, err error) {
+		return d, row.Scan(&d[0], &d[1])
+	}, digests)
+	found := map[string]loop.Definition{}
+	for _, row := range list {
+		var d loop.Definition
+		if decode("definition", row[1], &d) == nil {
+			found[row[0]] = d
+		}
+	}
+	return found, err
+}
+
 // collect runs a query and scans each row. It is no method because methods have
 // no type parameters.
 func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
@@ -187,6 +238,29 @@ func collect[T any](ctx context.Context, r *Reader, query string, scan func(inte
 		list = append(list, item)
 	}
 	return list, rows.Err()
+}
+
+// partSize is how many values one statement compares with: SQLite limits the
+// depth of an expression and both databases the number of parameters.
+const partSize = 500
+
+// inParts is collect for a query in which {list} stands for values, which may be
+// thousands. Other parameters come first. Rows of one part are in the query's order.
+func inParts[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), values []string, args ...any) (list []T, err error) {
+	for part := range slices.Chunk(values, partSize) {
+		var marks []string
+		with := slices.Clone(args)
+		for _, v := range part {
+			with = append(with, v)
+			marks = append(marks, fmt.Sprintf("$%d", len(with)))
+		}
+		rows, err := collect(ctx, r, strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storable(with...)...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rows...)
+	}
+	return list, nil
 }
 
 func decode(what, body string, into any) error {

@@ -90,7 +90,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 		w: db, r: db, pool: pool, now: o.Now,
 		sql: dialect{
 			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE", alone: " FOR UPDATE",
-			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", next: "nextval('runs_seq')",
 			feed: feedDialect{
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
 				settled: "xact < pg_snapshot_xmin(pg_current_snapshot())", order: "xact, seq", newest: "xact DESC, seq DESC",
@@ -135,6 +135,7 @@ func connectSQLite(o Options) (*Store, error) {
 func sqliteDialect(path string) dialect {
 	return dialect{
 		name: "store " + path, place: path, now: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+		next: "(SELECT coalesce(max(seq), 0) + 1 FROM runs)",
 		feed: feedDialect{xact: "0", at: "seq = $1 AND $2 = '0'", after: "seq > $1 AND $2 = '0'", settled: "true", order: "seq", newest: "seq DESC"},
 	}
 }

@@ -1,17 +1,19 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const runColumns = `id, loop_id, n, run_key, trigger_name, request, state, phase, outcome, reason, detail, summary, subject, definition,
+const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, request, state, phase, outcome, reason, detail, summary, subject, definition,
 overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
 agent_us, gates_us, holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
 
@@ -19,7 +21,8 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
 	var overrides, usage, cost, holder string
 	var total, agent, gates, lease, created, started, ended int64
-	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Key, &r.Trigger, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
+	var planned sql.NullInt64
+	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
 		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
 		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
 	if err != nil {
@@ -27,6 +30,7 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	}
 	r.Spent = loop.Spent{Total: fromMicros(total), Agent: fromMicros(agent), Gates: fromMicros(gates)}
 	r.LeaseUntil, r.Created, r.Started, r.Ended = fromMillis(lease), fromMillis(created), fromMillis(started), fromMillis(ended)
+	r.Planned = fromMillis(planned.Int64)
 	err = errors.Join(decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage), decode("cost", cost, &r.Cost))
 	if holder != "" {
 		err = errors.Join(err, decode("holder", holder, &r.Holder))
@@ -34,15 +38,14 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	return r, err
 }
 
-const (
-	nextNumber = `UPDATE loops SET last_n = last_n + 1 WHERE id = $1 RETURNING last_n`
-	insertRun  = `
+const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, workspace_id, seq)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
+       $19, (SELECT workspace_id FROM loops WHERE id = $2), {next}
 WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
-ON CONFLICT (run_key) DO NOTHING`
-)
+ON CONFLICT (run_key) DO NOTHING
+RETURNING seq`
 
 // Fire inserts a queued run with number r.N, which Number gave in the same
 // transaction. A key that fired before is ErrDuplicateKey, and the transaction
@@ -62,15 +65,16 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 }
 
 func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
-	n, err := t.exec(ctx, insertRun, r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
-		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started))
+	err := t.row(ctx, insertRun, storable(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
+		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
+		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()})...).Scan(&r.Seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, t.refusal(ctx, r)
+	}
 	if err != nil {
 		return r, fmt.Errorf("fire %s: %w", r.Key, err)
 	}
-	if n == 0 {
-		return r, t.refusal(ctx, r)
-	}
-	r.Created, r.Readiness = fromMillis(millis(t.now)), fullReadiness
+	r.Created, r.Planned, r.Readiness = fromMillis(millis(t.now)), fromMillis(millis(r.Planned)), fullReadiness
 	t.announceRun(r)
 	return r, nil
 }
@@ -212,6 +216,30 @@ const recentRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 ORDER
 // Runs lists the newest runs of a loop, newest first.
 func (r *Reader) Runs(ctx context.Context, loopID string, limit int) ([]loop.Run, error) {
 	return collect(ctx, r, recentRuns, scanRun, loopID, limit)
+}
+
+const workspaceRuns = `SELECT ` + runColumns + ` FROM runs WHERE workspace_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
+
+// WorkspaceRuns lists the newest runs of a workspace, newest first by the order in
+// which they were fired: only those fired before the run with the given Seq, all
+// if it is 0.
+func (r *Reader) WorkspaceRuns(ctx context.Context, workspace string, before int64, limit int) ([]loop.Run, error) {
+	return collect(ctx, r, workspaceRuns, scanRun, workspace, cmp.Or(before, math.MaxInt64), limit)
+}
+
+const newestRuns = `
+SELECT ` + runColumns + ` FROM runs
+WHERE  id IN (SELECT (SELECT m.id FROM runs m WHERE m.loop_id = l.id ORDER BY m.n DESC LIMIT 1) FROM loops l WHERE l.id IN ({list}))`
+
+// NewestRuns finds the newest run of each of the loops, by the loop's id. Loops
+// without runs are left out.
+func (r *Reader) NewestRuns(ctx context.Context, loops ...string) (map[string]loop.Run, error) {
+	newest := map[string]loop.Run{}
+	runs, err := inParts(ctx, r, newestRuns, scanRun, loops)
+	for _, run := range runs {
+		newest[run.LoopID] = run
+	}
+	return newest, err
 }
 
 const endedRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND state = 'ended' ORDER BY n DESC LIMIT $2`

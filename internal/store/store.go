@@ -69,6 +69,7 @@ type dialect struct {
 	name  string
 	place string // path, or address without the password
 	now   string // expression: the database's time in Unix milliseconds
+	next  string // expression: the next number in the order of firing
 	share string // clause: rows that are read do not change before the transaction ends
 	alone string // clause: rows that are read are not read so by another transaction before this one ends
 	feed  feedDialect
@@ -79,10 +80,10 @@ type dialect struct {
 type feedDialect struct{ xact, at, after, settled, order, newest string }
 
 // of fills in {now}, the database's own time, because leases of several
-// machines are compared by one clock, {share} and {alone}, and what the feed needs.
+// machines are compared by one clock, {next}, {share} and {alone}, and what the feed needs.
 func (d dialect) of(query string) string {
 	return strings.NewReplacer(
-		"{now}", d.now, "{share}", d.share, "{alone}", d.alone, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{now}", d.now, "{next}", d.next, "{share}", d.share, "{alone}", d.alone, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
 	).Replace(query)
 }
@@ -129,19 +130,24 @@ func (t *Tx) SQLite() *sql.Tx { return t.native.sqlite }
 // transaction, nil on SQLite.
 func (t *Tx) Postgres() pgx.Tx { return t.native.postgres }
 
-// exec runs a statement that writes. Every text is made storable on both
-// databases: PostgreSQL refuses NUL and invalid UTF-8.
+// exec runs a statement that writes. Every text is made storable.
 func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := t.q.ExecContext(ctx, t.sql.of(query), storable(args...)...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// storable makes every text storable on both databases: PostgreSQL refuses NUL and
+// invalid UTF-8.
+func storable(args ...any) []any {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
 			args[i] = text(s)
 		}
 	}
-	res, err := t.q.ExecContext(ctx, t.sql.of(query), args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+	return args
 }
 
 // Update runs fn in one write transaction and commits if it returns nil.

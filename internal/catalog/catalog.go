@@ -1,0 +1,299 @@
+// Package catalog finds the loops of a workspace, by name and listed: those that
+// files below .loops define, and those that only the store knows.
+//
+// It opens the definitions of the loops that it is asked for and no other, so that
+// looking up one loop costs the same however many there are. It never writes, runs
+// nothing, and says of a definition only whether it can be read.
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// LoopID is the id of the loop of that protocol and name in a workspace.
+func LoopID(workspace, protocol, name string) string {
+	sum := sha256.Sum256([]byte(workspace + "\x00" + protocol + "\x00" + name))
+	return "lp_" + hex.EncodeToString(sum[:8])
+}
+
+// Entry is a loop of a workspace.
+type Entry struct {
+	Workspace string // id
+	Name      string
+	Protocol  string
+	File      string    // of its definition, relative to the workspace; empty: only the store knows the loop
+	Row       loop.Loop // of the store; the zero Loop if it has never run
+
+	// What Lookup, Load and List fill in.
+	Definition loop.Definition // as far as it can be read; of a loop without a file the newest that the store has
+	Warnings   []string        // findings that do not keep the loop from running
+	Problem    error           // why it cannot be run; nil: the definition is in order
+}
+
+// LoopID is the id of the loop, also of one that has never run.
+func (e Entry) LoopID() string { return LoopID(e.Workspace, e.Protocol, e.Name) }
+
+// Key is the place of the loop in a listing.
+func (e Entry) Key() Key { return Key{e.Name, e.Protocol} }
+
+// Key orders the loops of a workspace: by name, then by protocol, byte by byte.
+type Key struct{ Name, Protocol string }
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Name, other.Name), strings.Compare(k.Protocol, other.Protocol))
+}
+
+// Catalog finds the loops of one workspace. Its methods may be called concurrently.
+type Catalog struct {
+	ws    loop.Workspace
+	store *store.Store
+	files cache
+}
+
+// New makes the catalog of a workspace. The store is nil if nothing has been stored
+// yet.
+func New(ws loop.Workspace, s *store.Store, now func() time.Time) *Catalog {
+	return &Catalog{ws: ws, store: s, files: cache{now: now}}
+}
+
+// Lookup finds the loop that a person means by a name, or by protocol:name where
+// two protocols know the name, and reads its definition. That of no loop, or of
+// several, is a *loop.Fault.
+func (c *Catalog) Lookup(ctx context.Context, name string) (Entry, error) {
+	e, err := c.Resolve(ctx, name)
+	if err != nil {
+		return e, err
+	}
+	one := []Entry{e}
+	err = c.Load(ctx, one)
+	return one[0], err
+}
+
+// Resolve is Lookup without the definition: no file is opened.
+func (c *Catalog) Resolve(ctx context.Context, name string) (Entry, error) {
+	names := []string{name}
+	protocol, rest, both := strings.Cut(name, ":")
+	if both {
+		names = append(names, rest)
+	}
+	there, err := c.Named(ctx, names...)
+	if err != nil {
+		return Entry{}, err
+	}
+	hits := slices.DeleteFunc(there, func(e Entry) bool { return e.Name != name && (!both || e.Name != rest || e.Protocol != protocol) })
+	switch len(hits) {
+	case 0:
+		return Entry{}, c.noLoop(ctx, name)
+	case 1:
+		return hits[0], nil
+	}
+	var choice []string
+	for _, h := range hits {
+		choice = append(choice, h.Protocol+":"+h.Name)
+	}
+	return Entry{}, &loop.Fault{
+		Exit: loop.ExitUsage, What: fmt.Sprintf("%q names several loops", name), Fix: "say which: " + strings.Join(choice, " or "),
+	}
+}
+
+// noLoop is the error for a name that no loop has, with the names that there are.
+func (c *Catalog) noLoop(ctx context.Context, name string) error {
+	f := &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, c.ws.Root), Err: loop.ErrNotFound,
+		Fix: "make it: pawl new " + name + "; or try `pawl run --until \"CMD\"`, which needs no file",
+	}
+	there, err := c.List(ctx, Page{Bare: true})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range there {
+		names = append(names, e.Name)
+	}
+	if len(names) > 0 {
+		f.Fix = "it has: " + strings.Join(slices.Compact(names), ", ")
+	}
+	return f
+}
+
+// Named finds the loops that have one of the names, whatever their protocol, in the
+// order of a listing. Their definitions are not read.
+func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	var list []Entry
+	for _, name := range names {
+		defined, err := isDefined(c.ws.Root, name)
+		if err != nil {
+			return nil, err
+		}
+		if defined {
+			list = append(list, c.fileEntry(name))
+		}
+	}
+	err := c.view(ctx, func(r *store.Reader) error {
+		rows, err := r.LoopsNamed(ctx, c.ws.ID, names...)
+		for _, row := range rows {
+			list = c.withRow(list, row)
+		}
+		return err
+	})
+	slices.SortFunc(list, func(a, b Entry) int { return a.Key().compare(b.Key()) })
+	return list, err
+}
+
+// withRow gives the store's row to the entry that it belongs to, and adds one if no
+// file defines the loop and it was not forgotten.
+func (c *Catalog) withRow(list []Entry, row loop.Loop) []Entry {
+	i := slices.IndexFunc(list, func(e Entry) bool { return e.Key() == Key{row.Name, row.Protocol} })
+	switch {
+	case i >= 0:
+		list[i].Row = row
+	case !row.Forgotten:
+		list = append(list, Entry{Workspace: c.ws.ID, Name: row.Name, Protocol: row.Protocol, Row: row})
+	}
+	return list
+}
+
+func (c *Catalog) fileEntry(name string) Entry {
+	return Entry{Workspace: c.ws.ID, Name: name, Protocol: loop.ProtocolSpine, File: File(name)}
+}
+
+// Page is a part of a listing. The zero Page is all of it.
+type Page struct {
+	After Key  // only loops behind this one
+	Limit int  // at most so many; 0: all
+	Bare  bool // the definitions are not read
+}
+
+// List lists the loops of the workspace: those that files define, and those of the
+// store that were not forgotten.
+func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
+	names, err := Names(c.ws.Root)
+	if err != nil {
+		return nil, err
+	}
+	var files []Entry // not listed yet
+	for _, name := range names {
+		if e := c.fileEntry(name); e.Key().compare(p.After) > 0 {
+			files = append(files, e)
+		}
+	}
+	limit := cmp.Or(p.Limit, math.MaxInt32)
+	var list []Entry
+	err = c.view(ctx, func(r *store.Reader) error {
+		for last := p.After; ; {
+			rows, err := r.LoopsAfter(ctx, c.ws.ID, last.Name, last.Protocol, limit)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				last = Key{row.Name, row.Protocol}
+				for len(files) > 0 && files[0].Key().compare(last) <= 0 {
+					list, files = append(list, files[0]), files[1:]
+				}
+				list = c.withLast(list, row)
+			}
+			if len(rows) < limit || len(list) >= limit {
+				return nil
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, files...)
+	list = list[:min(len(list), limit)]
+	if p.Bare {
+		return list, nil
+	}
+	return list, c.Load(ctx, list)
+}
+
+// withLast is withRow where only the last entry can be the row's.
+func (c *Catalog) withLast(list []Entry, row loop.Loop) []Entry {
+	from := max(0, len(list)-1)
+	return append(list[:from], c.withRow(list[from:], row)...)
+}
+
+// Load reads the definitions of the entries. What is wrong with one of them is its
+// Problem and no error.
+func (c *Catalog) Load(ctx context.Context, list []Entry) error {
+	stored := map[string]loop.Definition{}
+	var digests []string
+	for i := range list {
+		e := &list[i]
+		if e.File == "" {
+			digests = append(digests, e.Row.Definition)
+			continue
+		}
+		e.Definition, e.Warnings, e.Problem = c.files.read(c.ws.Root, e.Name)
+	}
+	if len(digests) == 0 {
+		return nil
+	}
+	err := c.view(ctx, func(r *store.Reader) (err error) {
+		stored, err = r.Definitions(ctx, digests...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		e := &list[i]
+		if e.File != "" {
+			continue
+		}
+		d, ok := stored[e.Row.Definition]
+		e.Definition = d
+		switch {
+		case e.Protocol == loop.ProtocolSpine:
+			e.Problem = missing(e.Name)
+		case !ok:
+			e.Problem = &loop.Fault{
+				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,
+				Why: "it has no file, and the store has no readable one", Fix: "forget the loop: pawl rm " + e.Name,
+			}
+		}
+	}
+	return nil
+}
+
+// missing is what keeps a loop from running whose file was there.
+func missing(name string) error {
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
+		Why: File(name) + " is missing; the store still has its runs",
+		Fix: "put the file back, or forget the loop: pawl rm " + name,
+	}
+}
+
+// view reads from the store. Without one nothing is found.
+func (c *Catalog) view(ctx context.Context, fn func(*store.Reader) error) error {
+	if c.store == nil {
+		return nil
+	}
+	err := c.store.View(ctx, fn)
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// File is where the definition of a loop is, relative to its workspace.
+func File(name string) string {
+	return filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
+}

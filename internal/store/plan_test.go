@@ -1,0 +1,50 @@
+package store
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A listing that reads every run of the store gets slower with each of them.
+func TestListingsUseIndexes(t *testing.T) {
+	ctx := t.Context()
+	s, err := Open(ctx, Options{Database: filepath.Join(t.TempDir(), "p.db"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	inList := func(query string) string { return strings.ReplaceAll(query, "{list}", "'a', 'b'") }
+	for name, c := range map[string]struct{ query, index string }{
+		"loops by name":       {inList(loopsNamed), "loops_name"},
+		"a page of loops":     {loopsAfter, "loops_name"},
+		"unfinished loops":    {unfinishedLoops, "runs_unfinished"},
+		"runs of a workspace": {workspaceRuns, "runs_newest"},
+		"newest runs":         {inList(newestRuns), "(loop_id=?)"},
+		"overdue approvals":   {overdueApprovals, "approvals_expire"},
+		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
+	} {
+		rows, err := s.r.QueryContext(ctx, "EXPLAIN QUERY PLAN "+s.sql.of(c.query), make([]any, strings.Count(c.query, "$"))...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		steps := strings.Join(plan, "\n")
+		sorted := strings.Contains(steps, "TEMP B-TREE FOR ORDER BY") && strings.Contains(c.query, "LIMIT")
+		if !strings.Contains(steps, c.index) || strings.Contains(steps, "SCAN runs") || strings.Contains(steps, "SCAN approvals") || sorted {
+			t.Errorf("%s (want %s):\n%s", name, c.index, steps)
+		}
+	}
+}
