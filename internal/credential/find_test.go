@@ -194,6 +194,9 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			if f.Why != c.why || f.Fix != c.fix || f.Exit == loop.ExitOK {
 				t.Errorf("the fault is %q, to be mended by %q\nwant %q, by %q", f.Why, f.Fix, c.why, c.fix)
 			}
+			if name, ok := strings.CutPrefix(f.Fix, "correct or unset "); ok && (f.What != name || f.Exit != loop.ExitMissing) {
+				t.Errorf("the fault of %s is about %s and ends with status %d", name, f.What, f.Exit)
+			}
 		})
 	}
 }
