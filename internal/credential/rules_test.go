@@ -437,6 +437,9 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 
 func TestACredentialSaysWhatItIs(t *testing.T) {
 	key := "k1"
+	if all := (Credential{From: "X_KEY"}).Secrets(); all != nil {
+		t.Errorf("without a key the secrets are %v", all)
+	}
 	for want, c := range map[string]Credential{
 		"no credential":                  {},
 		"inject openai:keyless":          {Auth: loop.AuthInject, Account: "openai:keyless"},
