@@ -175,11 +175,18 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 		},
 		"a gateway that is no address": {Want{Profile: qwen, Environ: []string{"OPENAI_API_BASE=gw:4000", "OPENAI_API_KEY=k1"}}, nil, "it must begin with http:// or https://", "correct or unset OPENAI_API_BASE"},
 		"a provider without address":   {Want{Profile: qwen, Provider: "groq"}, nil, "pawl does not know where the provider groq is", "write base_url: the address of its API, or one of the providers openai"},
-		"a provider of another shape":  {Want{Profile: qwen, Provider: "gemini"}, nil, "it cannot reach models of the provider gemini", "write one of the providers openai"},
-		"a key of two lines":           {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=a\nb"}}, nil, "OPENAI_API_KEY holds what is no key: a blank, a line break or a character beyond ASCII", "set OPENAI_API_KEY to the key alone"},
-		"no such way":                  {Want{Profile: qwen, Auth: "steal"}, nil, `"steal" is not one of its values`, "write inject or lend"},
-		"a base_url with a password":   {Want{Profile: qwen, BaseURL: "https://me:s3cret@example.com"}, nil, "it holds a name or a password, which would be written into every record; the key belongs into the variable PAWL_API_KEY", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
-		"a base_url of another kind":   {Want{Profile: qwen, BaseURL: "file:///etc"}, nil, "it must begin with http:// or https://", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+		"the providers that there are": {Want{Profile: opencode, Provider: "groq"}, nil, "pawl does not know where the provider groq is", "write base_url: the address of its API, or one of the providers anthropic, openai, gemini"},
+		"a token of two words":         {Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"CLAUDE_CODE_OAUTH_TOKEN=a b"}}, nil, "CLAUDE_CODE_OAUTH_TOKEN holds what is not a token: a blank, a line break or a character beyond ASCII", "set CLAUDE_CODE_OAUTH_TOKEN to the token alone"},
+		"a lent login beside a gateway that is no address": {
+			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"ANTHROPIC_BASE_URL=gw:4000"}},
+			map[string]string{claudeFile: lentLogin},
+			"it must begin with http:// or https://", "correct or unset ANTHROPIC_BASE_URL",
+		},
+		"a provider of another shape": {Want{Profile: qwen, Provider: "gemini"}, nil, "it cannot reach models of the provider gemini", "write one of the providers openai"},
+		"a key of two lines":          {Want{Profile: qwen, Environ: []string{"OPENAI_API_KEY=a\nb"}}, nil, "OPENAI_API_KEY holds what is no key: a blank, a line break or a character beyond ASCII", "set OPENAI_API_KEY to the key alone"},
+		"no such way":                 {Want{Profile: qwen, Auth: "steal"}, nil, `"steal" is not one of its values`, "write inject or lend"},
+		"a base_url with a password":  {Want{Profile: qwen, BaseURL: "https://me:s3cret@example.com"}, nil, "it holds a name or a password, which would be written into every record; the key belongs into the variable PAWL_API_KEY", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
+		"a base_url of another kind":  {Want{Profile: qwen, BaseURL: "file:///etc"}, nil, "it must begin with http:// or https://", "write the address of the model's API, such as https://api.example.com/v1 or http://127.0.0.1:11434/v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Home, c.want.Now = t.TempDir(), now
@@ -193,6 +200,9 @@ func TestACredentialThatIsNotThereIsAFaultWithItsFix(t *testing.T) {
 			}
 			if f.Why != c.why || f.Fix != c.fix || f.Exit == loop.ExitOK {
 				t.Errorf("the fault is %q, to be mended by %q\nwant %q, by %q", f.Why, f.Fix, c.why, c.fix)
+			}
+			if name, ok := strings.CutPrefix(f.Fix, "correct or unset "); ok && (f.What != name || f.Exit != loop.ExitMissing) {
+				t.Errorf("the fault of %s is about %s and ends with status %d", name, f.What, f.Exit)
 			}
 		})
 	}

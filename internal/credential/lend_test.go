@@ -164,6 +164,11 @@ func TestAttack077TokensOfALentLoginAreHidden(t *testing.T) {
 			t.Errorf("%s is written", got)
 		}
 	}
+	before := len(loan.Secrets())
+	write(t, b.copied(), "token: sk-ant-oat01-in-a-file-that-is-no-login\n"+strings.Repeat("#", mostLogin))
+	if after := loan.Secrets(); len(after) != before/2 {
+		t.Errorf("%d secrets with a file that is too large to be a login, want the %d that were lent", len(after), before/2)
+	}
 	if got := hide.String("user:inference user:profile max 11111111-2222"); strings.Contains(got, "redacted") {
 		t.Errorf("ordinary words are hidden: %s", got)
 	}

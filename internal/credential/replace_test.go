@@ -2,6 +2,7 @@ package credential
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -41,6 +42,9 @@ func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{".login.json.pawl old", ". new"}, got); d != "" {
 		t.Errorf("synced (-want +got):\n%s", d)
+	}
+	if err := fill(filepath.Join(dir, "none", "login.json"), []byte("new"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its folder is missing: %v, want that error", err)
 	}
 	if err := replace(file, []byte("newer"), nil); !errors.Is(err, syscall.EIO) {
 		t.Errorf("its folder cannot be synced: %v, want that error", err)

@@ -3,6 +3,8 @@
 package credential
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -33,5 +35,30 @@ func TestALoginKeepsItsGroup(t *testing.T) {
 		if has := info.Sys().(*syscall.Stat_t).Gid; int(has) != group {
 			t.Errorf("the group is %d, want %d", has, group)
 		}
+	}
+}
+
+// nobodys is a file of a system without owners.
+type nobodys struct{ fs.FileInfo }
+
+func (nobodys) Sys() any { return nil }
+
+func TestAFileIsGivenToAnOwnerWhoIsKnown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "text")
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own(f, nobodys{info}); err != nil {
+		t.Errorf("own = %v of a file whose owner is not known", err)
+	}
+	f.Close()
+	if err := own(f, info); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("own = %v of a file that is closed", err)
 	}
 }

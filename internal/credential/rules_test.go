@@ -213,6 +213,14 @@ func TestEachKeyGoesToItsVendorInItsHeader(t *testing.T) {
 	}
 }
 
+func TestAKeyIsOfPrintableASCII(t *testing.T) {
+	for r := rune(0); r < 0x100; r++ {
+		if got, want := sendable("k"+string(r)), '!' <= r && r <= '~'; got != want {
+			t.Errorf("a key with %q can be sent: %v, want %v", r, got, want)
+		}
+	}
+}
+
 func TestTheNameOfAProviderBecomesTheVariableOfItsKey(t *testing.T) {
 	for provider, want := range map[string]string{"groq": "GROQ_API_KEY", "open-router": "OPEN_ROUTER_API_KEY", "a1.Z9": "A1_Z9_API_KEY", "{@[/:": "______API_KEY"} {
 		if got := variableFor(provider); got != want {
@@ -429,6 +437,9 @@ func TestKeptLoginsAreListedTheNewestFirst(t *testing.T) {
 
 func TestACredentialSaysWhatItIs(t *testing.T) {
 	key := "k1"
+	if all := (Credential{From: "X_KEY"}).Secrets(); all != nil {
+		t.Errorf("without a key the secrets are %v", all)
+	}
 	for want, c := range map[string]Credential{
 		"no credential":                  {},
 		"inject openai:keyless":          {Auth: loop.AuthInject, Account: "openai:keyless"},

@@ -103,6 +103,19 @@ func TestEveryExampleIsTakenAsTheTableSays(t *testing.T) {
 	}
 }
 
+func TestEveryExampleThatIsHonouredIsInTheDefinition(t *testing.T) {
+	for _, f := range Fields() {
+		if f.NotYet != "" || f.Example == f.Default || f.Name == "worktree" { // pawl always works on a copy.
+			continue
+		}
+		absent, _ := parse(t, with(configB, f.Name, "")).Definition("")
+		written, _ := parse(t, with(configB, f.Name, " "+f.Example)).Definition("")
+		if cmp.Equal(absent, written) {
+			t.Errorf("%s: the definition is the same without it", f.Line())
+		}
+	}
+}
+
 func TestKeysAreFoundByTheirNameAndByOneThatIsNear(t *testing.T) {
 	for _, f := range Fields() {
 		if got, ok := Lookup(f.Name); !ok || got.Meaning != f.Meaning {

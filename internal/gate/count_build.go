@@ -134,7 +134,7 @@ func (d *dotnetCount) counts() (loop.TestCounts, bool) {
 }
 
 // mavenCount adds up the totals of Surefire and Failsafe, one for each module.
-// The lines of single classes, which say how long they took, are in them.
+// The lines of single classes, which also say how long they took, are in them.
 type mavenCount struct{ sum }
 
 func (m *mavenCount) line(s string) {
@@ -145,7 +145,7 @@ func (m *mavenCount) line(s string) {
 		m.spoke = true
 		return
 	}
-	if !strings.HasPrefix(s, "Tests run: ") || strings.Contains(s, "Time elapsed") {
+	if !strings.HasPrefix(s, "Tests run: ") {
 		return
 	}
 	n, ran := sum{spoke: true}, 0

@@ -184,6 +184,8 @@ func TestWordsThatNoRunnerSaysCountNothing(t *testing.T) {
 		"a class of maven":                "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in X\n",
 		"JUnit's text, which has no skip": "Tests run: 3,  Failures: 1\n",
 		"cargo with an unknown word":      "test result: ok. 3 passed; 2 invented\n",
+		"a test of cargo named like it":   "test result: ok. 5 passed; finished in x ... ok\n",
+		"maven's skipped alone":           "[INFO] Skipped: 3\n",
 		"nextest without its summary":     "     3 tests run: 3 passed, 0 skipped\n",
 		"a summary behind a prefix":       "web:test: Tests:       2 passed, 2 total\n",
 	} {

@@ -157,14 +157,15 @@ func TestTestsAreNamedWhereEachOfThemIs(t *testing.T) {
 			[]string{"go m.TestA", "go m.TestB"},
 		},
 		"go test -v": {
-			"=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/x (0.00s)\nok  \tm/a\t0.1s\n=== RUN   TestA\n--- PASS: TestA (0.00s)\nok  \tm/b\t(cached)\n",
-			[]string{"go m/a.TestA", "go m/b.TestA"},
+			"=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/x (0.00s)\nok  \tm/a\t0.1s\n=== RUN   TestA\n--- PASS: TestA (0.00s)\nok  \tm/b\t(cached)\n" +
+				"=== RUN   TestB\n--- FAIL: TestB (0.00s)\n=== RUN   TestC\n--- SKIP: TestC (0.00s)\nFAIL\nFAIL\tm/c\t0.1s\n",
+			[]string{"go m/a.TestA", "go m/b.TestA", "go m/c.TestB"},
 		},
 		"go test -v without its last line": {"=== RUN   TestA\n--- PASS: TestA (0.00s)\n", nil},
 		"cargo":                            {string(all["cargo-pass"]), []string{"cargo fine", "cargo outer", "cargo src/lib.rs - two", "cargo tests::passes", "cargo tests::prints"}},
 		"cargo that hides some":            {"test a ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n", nil},
 		"pytest": {
-			"a.py::test_x[a b] PASSED [ 50%]\na.py::test_x[c] PASSED [ 60%]\n[gw0] [ 80%] PASSED b.py::C::test_y\nPASSED b.py::test_z\n==== 4 passed in 0.1s ====\n",
+			"a.py::test_x[a b] PASSED [ 50%]\na.py::test_x[c] PASSED [ 60%]\n[gw0] [ 80%] PASSED b.py::C::test_y\nPASSED b.py::test_z\nb.py::test_s SKIPPED [ 90%]\nb.py::test_b\n==== 4 passed, 1 skipped in 0.1s ====\n",
 			[]string{"pytest a.py::test_x", "pytest b.py::C::test_y", "pytest b.py::test_z"},
 		},
 		"pytest that only counts": {".. [100%]\n2 passed in 0.1s\n", nil},

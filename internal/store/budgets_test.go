@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -229,11 +230,12 @@ func TestBudgetsAreSetReplacedAndRemoved(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
-		for _, wrong := range []loop.Budget{
-			budget(loop.BudgetScope{Kind: "planet"}, loop.WindowDay, tokens(1)), budget(everything, "year", tokens(1)),
+		for want, wrong := range map[string]loop.Budget{
+			`"planet" is no kind of scope`: budget(loop.BudgetScope{Kind: "planet"}, loop.WindowDay, tokens(1)), `"year" is no window`: budget(everything, "year", tokens(1)),
 		} {
-			if err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SetBudget(t.Context(), wrong) }); err == nil {
-				t.Errorf("%+v was set", wrong)
+			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SetBudget(t.Context(), wrong) })
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v was set: %v, want %q", wrong, err, want)
 			}
 		}
 	})

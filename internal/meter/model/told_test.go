@@ -2,6 +2,8 @@ package model
 
 import (
 	"context"
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -35,6 +37,9 @@ func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
 	case <-a.Exhausted():
 	default:
 		t.Error("it is not exhausted")
+	}
+	if err := a.end(io.EOF); !errors.Is(err, a.Cause()) || errors.Is(err, io.EOF) {
+		t.Errorf("it ends once more = %v, want the first cause, %v", err, a.Cause())
 	}
 	second.End([]loop.ModelUsage{{Usage: loop.Usage{Output: 501}}})
 	if total, _ := a.Total(); total.Output != 1001 {
