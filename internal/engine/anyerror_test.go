@@ -1,0 +1,337 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// diary works on its goal, looks at a command and at its memory first, and writes a
+// line about everything.
+type diary struct{}
+
+func (diary) Open(_ context.Context, v engine.View) (engine.Session, error) {
+	if _, err := v.Files.Read(".loops/w/log.md"); err != nil {
+		return nil, err
+	}
+	s := &diarySession{scribeSession: scribeSession{boardSession{boardLike{}, v}}}
+	return s, nil
+}
+
+type diarySession struct{ scribeSession }
+
+func (s *diarySession) Sources() []engine.Source { return (&pinned{s.boardSession}).Sources() }
+
+func (s *diarySession) Candidates(sensed engine.Sensed, now time.Time) []plan.Candidate {
+	return (&pinned{s.boardSession}).Candidates(sensed, now)
+}
+
+// flow is something that the engine does in a loop that was prepared for it.
+type flow struct {
+	prepare func(r *rig, target engine.Target) engine.Firing
+	do      func(ctx context.Context, r *rig, target engine.Target, f engine.Firing) (loop.Run, error)
+	want    loop.Outcome
+	readsAt []string // points behind which much is read
+}
+
+func fires(ctx context.Context, r *rig, target engine.Target, f engine.Firing) (loop.Run, error) {
+	return r.engine.Run(ctx, target, f)
+}
+
+var flows = map[string]flow{
+	"a run": {
+		readsAt: []string{"engine.claim.commit.after", "engine.decide.commit.after", "engine.conclude.commit.after"},
+		prepare: func(*rig, engine.Target) engine.Firing { return engine.Firing{Trigger: "manual"} },
+		do:      fires, want: loop.OutcomeProposed,
+	},
+	"a landing": {
+		readsAt: []string{"engine.claim.commit.after", "engine.effect.apply.before"},
+		prepare: func(r *rig, target engine.Target) engine.Firing {
+			return engine.Yes(r.run(target, engine.Firing{}).Approval, loop.Answer{By: "Ada", From: "test"})
+		},
+		do: fires, want: loop.OutcomeLanded,
+	},
+	"a rebase": {
+		readsAt: []string{"engine.claim.commit.after"},
+		prepare: func(r *rig, target engine.Target) engine.Firing {
+			run := r.run(target, engine.Firing{})
+			write(r.t, filepath.Join(r.root, "README.md"), "moved\n")
+			runGit(r.t, r.root, "commit", "-qam", "moved")
+			err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+				_, err := tx.VoidApproval(r.t.Context(), run.Approval, "main has moved")
+				return err
+			})
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return engine.Again(run.Approval)
+		},
+		do: fires, want: loop.OutcomeProposed,
+	},
+	"a recovery": {
+		readsAt: []string{"engine.recover.claim.after"},
+		prepare: func(r *rig, target engine.Target) engine.Firing {
+			failing, err := fault.Parse("engine.effect.apply.before=EIO")
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			if run, err := r.engine.Run(fault.With(r.t.Context(), failing), target, engine.Firing{Trigger: "manual"}); err == nil {
+				r.t.Fatalf("run = %+v, want it unfinished", run)
+			}
+			return engine.Firing{}
+		},
+		do: recovers, want: loop.OutcomeProposed,
+	},
+	"a rescue": {
+		readsAt: []string{"engine.recover.claim.after"},
+		prepare: func(r *rig, target engine.Target) engine.Firing {
+			gone, works := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}, r.agent
+			r.deps.HolderState = deadIf(gone)
+			r.engine = engine.New(r.deps)
+			r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+				r.agent = works
+				res, err := works(ctx, req)
+				r.steal("lp_w", gone)
+				<-ctx.Done()
+				return res, err
+			}
+			if run, err := r.engine.Run(r.t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+				r.t.Fatalf("run = %+v, %v, want it lost", run, err)
+			}
+			return engine.Firing{}
+		},
+		do: recovers, want: loop.OutcomeInterrupted,
+	},
+}
+
+func recovers(ctx context.Context, r *rig, target engine.Target, _ engine.Firing) (loop.Run, error) {
+	rec, err := r.engine.Recover(ctx, target)
+	if rec == nil {
+		return loop.Run{}, err
+	}
+	return rec.Run, err
+}
+
+// keeper is a rig with a loop that keeps a diary and lands what it proposes.
+func keeper(t *testing.T) (*rig, engine.Target) {
+	t.Helper()
+	r := one(t)
+	r.deps.Effects = func(repo *git.Repo) map[string]engine.Effect {
+		return map[string]engine.Effect{effect.KindPropose: effect.NewPropose(repo), effect.KindLand: effect.NewLand(repo)}
+	}
+	r.engine = engine.New(r.deps)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "by "+variable(req, "PAWL_RUN")+"\n")
+		return says(t, req, `{"outcome":"done","summary":"written"}`)
+	}
+	write(t, filepath.Join(r.root, ".loops/w/log.md"), "")
+	return r, r.target("w", diary{}, until("grep -q by src/a.txt", "w", []string{"src/**"}))
+}
+
+// trouble begins at a point, or at the very beginning, and lasts until it is mended.
+type trouble struct {
+	at          string // the point; empty: before anything is done
+	hit         int    // of the point
+	begin, mend func(r *rig) error
+	passes      bool // it fails once, so that something has failed for sure
+	tidying     bool // what fails is done by Sweep as well
+}
+
+// passing is an error at one point and nowhere else.
+func passing(at string, hit int) trouble {
+	return trouble{
+		at: at, hit: hit, passes: true, begin: func(*rig) error { return syscall.EIO }, mend: func(*rig) error { return nil },
+		tidying: slices.Contains([]string{
+			"engine.tree.drop.before", "workspace.remove.before", "workspace.park.before", "workspace.park.after",
+			"git.candidate.drop.before", "git.candidate.drop.after",
+		}, at),
+	}
+}
+
+func renames(from, to func(*rig) string) func(*rig) error {
+	return func(r *rig) error { return os.Rename(from(r), to(r)) }
+}
+
+// away is something whose place is a file until it is mended.
+func away(at string, place func(*rig) string) trouble {
+	elsewhere := func(r *rig) string { return place(r) + ".away" }
+	return trouble{
+		at: at, hit: 1,
+		begin: func(r *rig) error {
+			return errors.Join(renames(place, elsewhere)(r), os.WriteFile(place(r), nil, 0o600))
+		},
+		mend: func(r *rig) error { return errors.Join(os.Remove(place(r)), renames(elsewhere, place)(r)) },
+	}
+}
+
+func statements(at, begin, mend string) trouble {
+	return trouble{
+		at: at, hit: 1,
+		begin: func(r *rig) error { return r.exec(begin) }, mend: func(r *rig) error { return r.exec(mend) },
+	}
+}
+
+func (r *rig) exec(statement string) error {
+	return r.store.Update(r.t.Context(), func(tx *store.Tx) error {
+		_, err := tx.SQLite().ExecContext(r.t.Context(), statement)
+		return err
+	})
+}
+
+// Tables that a run writes rows into, whose rows it changes, and that it reads.
+var (
+	filled  = []string{"definitions", "steps", "iterations", "turns", "effects", "changes", "approvals", "events", "audit", "test_counts"}
+	changed = []string{"loops", "runs", "steps", "iterations", "effects", "approvals", "chains"}
+	asked   = []string{"definitions", "steps", "iterations", "turns", "effects", "changes", "approvals", "events", "test_counts", "holds", "sessions"}
+)
+
+// troubles are those that can meet a flow that hits these points.
+func (f flow) troubles(hits []string) map[string]trouble {
+	all := map[string]trouble{}
+	for what, tables := range map[string][]string{"INSERT": filled, "UPDATE": changed} {
+		for _, table := range tables {
+			all[what+" of "+table+" fails"] = statements("",
+				"CREATE TRIGGER none BEFORE "+what+" ON "+table+" BEGIN SELECT RAISE(ABORT, 'a trouble'); END", "DROP TRIGGER none")
+		}
+	}
+	times := map[string]int{}
+	for _, point := range hits {
+		times[point]++
+	}
+	for point, n := range times {
+		all[point+" fails"] = passing(point, 1)
+		if n > 1 {
+			all[point+" fails the second time"] = passing(point, 2)
+			all[point+" fails the last time"] = passing(point, n)
+		}
+	}
+	for _, point := range f.readsAt {
+		for _, table := range asked {
+			all[table+" is away from "+point+" on"] = statements(point, "ALTER TABLE "+table+" RENAME TO away", "ALTER TABLE away RENAME TO "+table)
+		}
+		for _, name := range []string{"objects", "refs"} {
+			all[name+" are away from "+point+" on"] = away(point, func(r *rig) string { return filepath.Join(r.root, ".git", name) })
+		}
+		all["the memory is away from "+point+" on"] = away(point, func(r *rig) string { return filepath.Join(r.root, ".loops/w") })
+	}
+	return all
+}
+
+// A disk, a repository or a store fails, for a moment or until somebody mends it.
+// Wherever that is: it is told, or it has changed nothing; and then the next command
+// brings everything to a good end.
+func TestATroubleInARunIsToldAndCostsNothing(t *testing.T)      { flows["a run"].meetsTroubles(t) }
+func TestATroubleInALandingIsToldAndCostsNothing(t *testing.T)  { flows["a landing"].meetsTroubles(t) }
+func TestATroubleInARebaseIsToldAndCostsNothing(t *testing.T)   { flows["a rebase"].meetsTroubles(t) }
+func TestATroubleInARecoveryIsToldAndCostsNothing(t *testing.T) { flows["a recovery"].meetsTroubles(t) }
+func TestATroubleWhereWorkIsRescuedIsToldAndCostsNothing(t *testing.T) {
+	flows["a rescue"].meetsTroubles(t)
+}
+
+func (f flow) meetsTroubles(t *testing.T) {
+	t.Helper()
+	r, target := keeper(t)
+	firing, whole := f.prepare(r, target), new(fault.Plan)
+	if run, err := f.do(fault.With(t.Context(), whole), r, target, firing); err != nil || run.Outcome != f.want {
+		t.Fatalf("without a trouble: %s %s %q, %v; want %s", run.Outcome, run.Reason, run.Detail, err, f.want)
+	}
+	for name, tr := range f.troubles(whole.Hits()) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target := keeper(t)
+			firing, hits := f.prepare(r, target), new(fault.Plan)
+			if tr.at == "" {
+				if err := tr.begin(r); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				hits.Do(tr.at, tr.hit, func(context.Context) error { return tr.begin(r) })
+			}
+			run, err := f.do(fault.With(t.Context(), hits), r, target, firing)
+			told := err != nil || !run.Outcome.Success() && strings.Contains(run.Detail, ": ")
+			if !told && (run.Outcome != f.want || tr.passes && !tr.tidying) {
+				t.Errorf("%s %s %q; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, f.want)
+			}
+			if tr.at == "" || slices.Contains(hits.Hits(), tr.at) {
+				if err := tr.mend(r); err != nil {
+					t.Fatalf("after %s %q: mend: %v", run.Outcome, run.Detail, err)
+				}
+			}
+			r.comesToAGoodEnd(target, slices.Contains(hits.Hits(), "engine.act.after"))
+		})
+	}
+}
+
+// comesToAGoodEnd recovers the loop and runs it once more: all runs have ended, what
+// was done is kept, the log and the chain are whole, and nothing else is left.
+func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
+	t := r.t
+	t.Helper()
+	if _, err := r.engine.Recover(t.Context(), target); err != nil {
+		t.Fatalf("recover: %v", err)
+	}
+	next, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	if err != nil || next.Outcome != loop.OutcomeProposed && next.Outcome != loop.OutcomeQuiet {
+		t.Errorf("the next run = %s %s %q, %v", next.Outcome, next.Reason, next.Detail, err)
+	}
+	log := read(t, filepath.Join(r.root, ".loops/w/log.md"))
+	for _, run := range r.runs("lp_w") {
+		kept := cmp.Or(run.Branch, run.Snapshot)
+		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || runGit(t, r.root, "show", kept+":src/a.txt") == "one") {
+			t.Errorf("#%d %s %s: its work is kept in %q", run.N, run.Outcome, run.Detail, kept)
+		}
+		if lines := strings.Count(log, fmt.Sprintf("#%d %s\n", run.N, run.Outcome)); run.State != loop.RunEnded || lines > 1 || lines == 0 && run.N == next.N {
+			t.Errorf("run %d is %s, %s %q, and the log says\n%s", run.N, run.State, run.Outcome, run.Detail, log)
+		}
+	}
+	if err := r.engine.Sweep(t.Context(), r.repo); err != nil {
+		t.Error(err)
+	}
+	if refs := runGit(t, r.root, "for-each-ref", "refs/pawl/candidates"); refs != "" {
+		t.Errorf("candidates are left: %s", refs)
+	}
+	left, _ := filepath.Glob(filepath.Join(r.root, ".git/pawl-effects-*"))
+	for _, dir := range []string{"trees", "runs"} {
+		entries, _ := os.ReadDir(filepath.Join(r.home, dir))
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+	}
+	for _, run := range r.runs("lp_w") {
+		if strings.Contains(run.Detail, "kept-"+run.ID) { // And so it is said.
+			left = slices.DeleteFunc(left, func(name string) bool { return name == "kept-"+run.ID })
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := store.VerifyChain(r.chain("lp_w")); err != nil {
+		t.Error(err)
+	}
+}
+
+func (r *rig) runs(loopID string) (runs []loop.Run) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) (err error) {
+		runs, err = rd.Runs(r.t.Context(), loopID, 10)
+		return err
+	})
+	return runs
+}

@@ -1,0 +1,201 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// lostAt runs the loop of a keeper until it hits a point for the k-th time, where its
+// process dies.
+func (r *rig) lostAt(target engine.Target, point string, k int) {
+	r.t.Helper()
+	gone := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}
+	r.deps.HolderState = deadIf(gone)
+	r.engine = engine.New(r.deps)
+	dies := new(fault.Plan).Do(point, k, func(context.Context) error {
+		r.steal("lp_w", gone)
+		return loop.ErrLeaseLost
+	})
+	if run, err := r.engine.Run(fault.With(r.t.Context(), dies), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+		r.t.Fatalf("run = %+v, %v, want it lost", run, err)
+	}
+}
+
+// copies are the folders of the runs' copies, which fn changes.
+func (r *rig) copies(fn func(dir string) error) {
+	r.t.Helper()
+	dirs, err := filepath.Glob(filepath.Join(r.home, "trees", "run_*"))
+	if err != nil || len(dirs) == 0 {
+		r.t.Fatalf("copies: %v, %v", dirs, err)
+	}
+	for _, dir := range dirs {
+		if err := fn(dir); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func replacedByAFile(dir string) error {
+	return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, []byte("what is this?\n"), 0o600))
+}
+
+// forgotten removes the candidates of all runs, and what only they reach.
+func (r *rig) forgotten() {
+	r.t.Helper()
+	for ref := range strings.FieldsSeq(runGit(r.t, r.root, "for-each-ref", "--format=%(refname)", "refs/pawl/candidates")) {
+		runGit(r.t, r.root, "update-ref", "-d", ref)
+	}
+	runGit(r.t, r.root, "prune", "--expire=now")
+}
+
+func TestWhatCannotBeKeptOfADeadRunIsSaidAndTheRestIsKept(t *testing.T) {
+	const none, candidate, copied = "", "refs/pawl/snapshots/w/1-candidate", "refs/pawl/snapshots/w/1"
+	for name, c := range map[string]struct {
+		at     string
+		damage func(r *rig)
+		lost   []string // what is said of it; none: nothing is lost
+		kept   string
+		aside  bool // the copy is kept as it lies
+	}{
+		"its copy is intact": {"engine.verify.before", func(*rig) {}, nil, copied, false},
+		"it had no copy yet": {"engine.sense.before", func(*rig) {}, nil, none, false},
+		"it had worked, and its copy is gone": {
+			"engine.gather.before", func(r *rig) { r.copies(os.RemoveAll) },
+			[]string{"no snapshot of its work could be made (its copy is gone); nothing is left in ", "-act, and what was done only there is lost"}, none, false,
+		},
+		"it had a candidate, and its copy is gone": {
+			"engine.verify.before", func(r *rig) { r.copies(os.RemoveAll) },
+			[]string{"(its copy is gone); what iteration 1 had done is kept in " + candidate + "; nothing is left in "}, candidate, false,
+		},
+		"its copy is a file": {
+			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile) },
+			[]string{"no snapshot of its work could be made (", "; what iteration 1 had done is kept in " + candidate + "; its files are kept as they lie in "}, candidate, true,
+		},
+		"its copy is a file, and the candidate is gone": {
+			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile); r.forgotten() },
+			[]string{"; its files are kept as they lie in "}, none, true,
+		},
+		"its candidate is gone": {"engine.verify.before", (*rig).forgotten, nil, copied, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target := keeper(t)
+			r.lostAt(target, c.at, 1)
+			c.damage(r)
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted || rec.Run.State != loop.RunEnded {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			for _, words := range c.lost {
+				if !strings.Contains(rec.Lost, words) {
+					t.Errorf("it says %q, which lacks %q", rec.Lost, words)
+				}
+			}
+			if (rec.Lost == "") != (c.lost == nil) || !strings.HasSuffix(rec.Run.Detail, rec.Lost) || c.lost != nil && !strings.Contains(strings.Join(r.notes(), "\n"), rec.Lost) {
+				t.Errorf("it says %q, its row %q, and the notes are %q", rec.Lost, rec.Run.Detail, r.notes())
+			}
+			if rec.Run.Snapshot != c.kept || c.kept != "" && runGit(t, r.root, "show", c.kept+":src/a.txt") != "by "+rec.Run.ID {
+				t.Errorf("kept in %q, want %q", rec.Run.Snapshot, c.kept)
+			}
+			copies, err := engine.KeptCopies(r.home)
+			if err != nil || (len(copies) == 1) != c.aside || c.aside && (copies[0].RunID != rec.Run.ID || copies[0].When.IsZero() || !strings.Contains(rec.Lost, copies[0].Dir)) {
+				t.Errorf("copies = %+v, %v", copies, err)
+			}
+			r.comesToAGoodEnd(target, c.kept != "")
+		})
+	}
+}
+
+func TestACandidateThatIsGoneIsReplacedByItsCopyAndThatByNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(r *rig)
+		lost   []string
+		kept   bool
+	}{
+		"its copy is there": {
+			func(*rig) {}, []string{"what the gates saw cannot be kept (keep the candidate of run ", "); the copy that it was taken from is kept instead"}, true,
+		},
+		"its copy is gone":   {func(r *rig) { r.copies(os.RemoveAll) }, []string{"no snapshot of its work could be made (keep the candidate of run ", "; nothing is left in "}, false},
+		"its copy is a file": {func(r *rig) { r.copies(replacedByAFile) }, []string{"no snapshot of its work could be made (keep the candidate of run ", "; its files are kept as they lie in "}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target := keeper(t)
+			r.lostAt(target, "engine.effect.apply.before", 1)
+			c.damage(r)
+			r.forgotten()
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeFailed || rec.Run.Reason != loop.ReasonEffectFailed || rec.Run.Branch != "" {
+				t.Fatalf("recover = %+v, %v", rec, err)
+			}
+			for _, words := range c.lost {
+				if !strings.Contains(rec.Lost, words) {
+					t.Errorf("it says %q, which lacks %q", rec.Lost, words)
+				}
+			}
+			if !strings.HasSuffix(rec.Run.Detail, "; "+rec.Lost) {
+				t.Errorf("its row says %q", rec.Run.Detail)
+			}
+			if (rec.Run.Snapshot != "") != c.kept || c.kept && runGit(t, r.root, "show", rec.Run.Snapshot+":src/a.txt") != "by "+rec.Run.ID {
+				t.Errorf("kept in %q", rec.Run.Snapshot)
+			}
+			r.comesToAGoodEnd(target, c.kept)
+		})
+	}
+}
+
+func TestACopyThatWasKeptAsItLiesBecomesASnapshotLater(t *testing.T) {
+	r, target := keeper(t)
+	r.lostAt(target, "engine.verify.before", 1)
+	failing, err := fault.Parse("workspace.snapshot.before=EIO")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.engine.Recover(fault.With(t.Context(), failing), target)
+	if err != nil || rec == nil || !strings.Contains(rec.Lost, "its files are kept as they lie in ") {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	copies, err := engine.KeptCopies(r.home)
+	if err != nil || len(copies) != 1 || read(t, filepath.Join(copies[0].Dir, "src/a.txt")) != "by "+rec.Run.ID+"\n" {
+		t.Fatalf("copies = %+v, %v", copies, err)
+	}
+	ref, commit, err := r.engine.SnapshotKept(t.Context(), r.repo, rec.Run)
+	if err != nil || ref != "refs/pawl/snapshots/kept/"+rec.Run.ID || runGit(t, r.root, "rev-parse", ref) != commit || runGit(t, r.root, "show", ref+":src/a.txt") != "by "+rec.Run.ID {
+		t.Errorf("snapshot = %s %s, %v", ref, commit, err)
+	}
+	write(t, filepath.Join(copies[0].Dir, "src/a.txt"), "one\n")
+	if ref, commit, err = r.engine.SnapshotKept(t.Context(), r.repo, rec.Run); err == nil || !strings.Contains(err.Error(), "nothing in it differs") {
+		t.Errorf("snapshot of what changed nothing = %s %s, %v", ref, commit, err)
+	}
+	if err := os.RemoveAll(copies[0].Dir); err != nil {
+		t.Fatal(err)
+	}
+	if ref, commit, err = r.engine.SnapshotKept(t.Context(), r.repo, rec.Run); err == nil {
+		t.Errorf("snapshot of nothing = %s %s", ref, commit)
+	}
+}
+
+func TestAHomeWithoutCopiesThatAreKeptHasNone(t *testing.T) {
+	home := t.TempDir()
+	for _, dir := range []string{"", home} {
+		if copies, err := engine.KeptCopies(dir); copies != nil || err != nil {
+			t.Errorf("in %q: %+v, %v", dir, copies, err)
+		}
+	}
+	write(t, filepath.Join(home, "trees", "run_1-act", "a.txt"), "at work\n")
+	if copies, err := engine.KeptCopies(home); copies != nil || err != nil {
+		t.Errorf("while one works: %+v, %v", copies, err)
+	}
+	write(t, filepath.Join(home, "file", "trees"), "")
+	if copies, err := engine.KeptCopies(filepath.Join(home, "file")); err == nil {
+		t.Errorf("in a file: %+v", copies)
+	}
+}
