@@ -33,6 +33,17 @@ const (
 	RuleUnread    Rule = "unreadable"   //
 )
 
+// Sentence is the rule with what a person should know of it.
+func (r Rule) Sentence() string {
+	switch r {
+	case RuleSubmodule:
+		return string(r) + ": a run cannot propose what is in a submodule; change it in its own repository"
+	case RuleLFS:
+		return string(r) + ": a run cannot propose content that git LFS keeps; commit it yourself"
+	}
+	return string(r)
+}
+
 // overLimit reports whether content was left out because there is too much of it.
 func (r Rule) overLimit() bool { return r == RuleTooMuch || r == RuleTooLarge }
 
