@@ -43,8 +43,8 @@ func (h Host) CopyPath(name string) string { return filepath.Join(h.treesDir(), 
 type Copy struct {
 	*workspace.Tree
 	repo    *git.Repo
-	filling filled.Filling // what the tree only names
-	kept    filled.Shelf   // where that is
+	filling filled.Filling    // what the tree only names
+	kept    filled.Shelf      // where that is
 	ignores *git.Ignores      // nil: everything counts
 	stores  []workspace.Store // where git inside finds objects
 	mirror  *mirror.Mirror    // that they are, where something confines programs

@@ -138,8 +138,10 @@ func TestWhatAnAgentWritesToFilledFilesIsNoChangeButAProblem(t *testing.T) {
 		t.Error(d)
 	}
 	want := []workspace.Problem{
-		{Path: "bin/x.dat", Rule: workspace.RuleLFS}, {Path: "vendor/lib/deps/inner/new", Rule: workspace.RuleSubmodule},
-		{Path: "vendor/lib/o", Rule: workspace.RuleSubmodule}, {Path: "bin/new.dat", Rule: workspace.RuleLFS},
+		{Path: "bin/x.dat", Rule: workspace.RuleLFS},
+		{Path: "vendor/lib/deps/inner/new", Rule: workspace.RuleSubmodule},
+		{Path: "vendor/lib/o", Rule: workspace.RuleSubmodule},
+		{Path: "bin/new.dat", Rule: workspace.RuleLFS},
 	}
 	if d := cmp.Diff(want, problems); d != "" {
 		t.Error(d)

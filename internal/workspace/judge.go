@@ -33,13 +33,15 @@ const (
 	RuleUnread    Rule = "unreadable"   //
 )
 
+var advice = map[Rule]string{
+	RuleSubmodule: "a run cannot propose what is in a submodule; change it in its own repository",
+	RuleLFS:       "a run cannot propose content that git LFS keeps; commit it yourself",
+}
+
 // Sentence is the rule with what a person should know of it.
 func (r Rule) Sentence() string {
-	switch r {
-	case RuleSubmodule:
-		return string(r) + ": a run cannot propose what is in a submodule; change it in its own repository"
-	case RuleLFS:
-		return string(r) + ": a run cannot propose content that git LFS keeps; commit it yourself"
+	if advice, ok := advice[r]; ok {
+		return string(r) + ": " + advice
 	}
 	return string(r)
 }

@@ -129,10 +129,7 @@ func moduleNames(blobs *object.Blobs, entries []object.Entry) (map[string]string
 		if err != nil {
 			return nil, fmt.Errorf("read .gitmodules: %w", err)
 		}
-		settings, err := gitconfig.Parse(text)
-		if err != nil {
-			break
-		}
+		settings, _ := gitconfig.Parse(text)
 		for _, s := range settings {
 			if section, sub, name := s.Split(); section == "submodule" && name == "path" {
 				names[s.Value] = sub
