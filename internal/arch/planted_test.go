@@ -388,6 +388,26 @@ var plantedBugs = []planted{
 		"workspace.TestWhatIsPushedIntoADirectoryIsNoChangeOfIt",
 	},
 	{
+		"what stands in place of a pointer counts as unchanged whatever it holds", "internal/workspace/filled.go",
+		[][2]string{{"same(f.from, f.pushed.tree, filepath.FromSlash(path))", "same(f.from, f.from, filepath.FromSlash(path))"}},
+		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
+	},
+	{
+		"a file of a submodule counts as unchanged whatever it holds", "internal/workspace/filled.go",
+		[][2]string{{"case s.filled.pushed.holds(path, info):", "case was != nil:"}},
+		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
+	},
+	{
+		"what git LFS has in its store is believed", "internal/workspace/filled/filled.go",
+		[][2]string{{"if n != o.size || hex.EncodeToString(h.Sum(nil)) != o.oid {", "if n != o.size {"}},
+		"site.TestWhatIsNotInTheCloneIsNamedWithItsFix",
+	},
+	{
+		"a new file for git LFS is proposed as a whole", "internal/site/copy.go",
+		[][2]string{{"if kept[i] {", "if kept[i] && false {"}},
+		"site.TestWhatAnAgentWritesToFilledFilesIsNoChangeButAProblem",
+	},
+	{
 		"folders above what is protected in a plain tree can be moved", "internal/sandbox/root_linux.go",
 		[][2]string{{"for _, path := range slices.Concat(b.Protect, b.Masks) {\n\t\tfor dir", "for _, path := range b.Masks {\n\t\tfor dir"}},
 		"sandbox.TestAProtectedFileOfAPlainTreeStaysWhereItIs",

@@ -114,8 +114,12 @@ var table = []row{
 	{level: 3, name: "workspace", what: "trees, setup layer, toolchains"},
 	{level: 3, name: "workspace/kit", what: "toolchains, caches and prepared dependencies", clock: "it marks when a set-up was last used"},
 	{
+		level: 3, name: "workspace/filled", what: "what trees only name, from the clone: submodules, files of git LFS",
+		may: []string{"workspace", "workspace/kit"},
+	},
+	{
 		level: 3, name: "site", what: "where programs work: copies, what is beside them, limits, gates on a clean copy",
-		may: []string{"gate", "workspace", "workspace/kit"},
+		may: []string{"gate", "workspace", "workspace/filled", "workspace/kit"},
 	},
 	{level: 3, name: "try", what: "the gates of a definition, tried on its base without a run", may: []string{"gate", "site"}},
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},

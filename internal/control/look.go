@@ -345,6 +345,9 @@ func Next(v RunView) string {
 		return "it rests; pawl show " + v.Loop + " says until when, pawl resume " + v.Loop + " lets it try at once"
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return "decide what the reason asks; then pawl run " + v.Loop + ` --request "what you decided"`
+	case v.Reason == loop.ReasonUnfilled:
+		_, fix, _ := strings.Cut(v.Detail, loop.FixMark)
+		return strings.TrimPrefix(fix+"; then pawl run "+v.Loop, "; then ")
 	case v.Reason == loop.ReasonSetupFailed:
 		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:

@@ -30,6 +30,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/try"
 	"github.com/pawl-run/pawl/internal/turn"
+	"github.com/pawl-run/pawl/internal/workspace/filled"
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
@@ -333,6 +334,9 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.said.Phase())), slog.String("error", err.Error()))
 	if broken, ok := errors.AsType[*site.SetupError](err); ok {
 		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.said.Hide(broken.Error())}, nil
+	}
+	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
+		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonUnfilled, detail: c.said.Hide(missing.Error() + loop.FixMark + missing.Fix())}, nil
 	}
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.said.Phase(), err)}
 	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {

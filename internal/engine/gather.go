@@ -49,7 +49,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 		return w, err
 	}
 	for _, p := range problems {
-		w.refused = append(w.refused, p.Path+": "+string(p.Rule))
+		w.refused = append(w.refused, p.Path+": "+p.Rule.Sentence())
 	}
 	if w.candidate, err = c.candidate(ctx, changes); err != nil {
 		return w, err

@@ -53,6 +53,7 @@ const (
 	ReasonReportMalformed Reason = "report_malformed"
 	ReasonSenseFailed     Reason = "sense_failed"
 	ReasonSetupFailed     Reason = "setup_failed" // the dependencies of a tree could not be prepared
+	ReasonUnfilled        Reason = "unfilled"     // submodules or files of git LFS are not in the clone
 	ReasonScope           Reason = "scope"
 	ReasonApproval        Reason = "approval_asked"
 	ReasonKillSwitch      Reason = "kill_switch"
@@ -71,6 +72,9 @@ const (
 	ReasonSecret          Reason = "secret"          // the candidate holds one
 	ReasonNoChange        Reason = "no_change"       // the report declared that nothing had to change
 )
+
+// FixMark stands in a detail before the command line that puts it right.
+const FixMark = "; fetch them in the checkout: "
 
 // sentences say each reason to people.
 var sentences = map[Reason]string{
@@ -117,6 +121,7 @@ var sentences = map[Reason]string{
 	ReasonReportMalformed: "the report cannot be read",
 	ReasonSenseFailed:     "the sense command failed",
 	ReasonSetupFailed:     "the set-up failed",
+	ReasonUnfilled:        "files of the base are not in this clone",
 	ReasonScope:           "it changed what the definition does not allow",
 	ReasonApproval:        "a person is asked",
 	ReasonKillSwitch:      "the kill switch is set",

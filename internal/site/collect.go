@@ -20,6 +20,8 @@ const (
 	keepSetups     = 30 * 24 * time.Hour
 	leastLayers    = 8 // of each repository
 	leastSetups    = 4
+	keepFilled     = 14 * 24 * time.Hour
+	leastFilled    = 2
 	keepMirrors    = 14 * 24 * time.Hour
 	betweenCollect = 24 * time.Hour
 )
@@ -37,6 +39,7 @@ func (h Host) Collect(ctx context.Context, repo *git.Repo) error {
 	}
 	_, err := h.Trees(repo, sandbox.Full).Collect(ctx, workspace.Policy{Now: now, Age: keepLayers, Count: leastLayers})
 	err = errors.Join(err, kit.Prepared{Dir: filepath.Join(h.Home, "setups")}.Collect(now.Add(-keepSetups), leastSetups))
+	err = errors.Join(err, h.filled().Collect(now.Add(-keepFilled), leastFilled))
 	if _, gone := h.Mirrors().Collect(ctx, now.Add(-keepMirrors), false); gone != nil {
 		err = errors.Join(err, gone)
 	}

@@ -7,12 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/mirror"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
+	"github.com/pawl-run/pawl/internal/workspace/filled"
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
@@ -39,6 +42,9 @@ func (h Host) CopyPath(name string) string { return filepath.Join(h.treesDir(), 
 // is no change of it: build output, installed packages.
 type Copy struct {
 	*workspace.Tree
+	repo    *git.Repo
+	filling filled.Filling    // what the tree only names
+	kept    filled.Shelf      // where that is
 	ignores *git.Ignores      // nil: everything counts
 	stores  []workspace.Store // where git inside finds objects
 	mirror  *mirror.Mirror    // that they are, where something confines programs
@@ -113,7 +119,7 @@ func (k *Copy) Remove(ctx context.Context) error {
 // copies are the trees of one run for one purpose. The tree is known to the
 // rules only when it is made or adopted, which is before anybody asks.
 func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
-	k := &Copy{scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
+	k := &Copy{repo: repo, scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
 	if purpose == ForGate || purpose == forGuard {
 		// Nobody asks what a gate changed: its copy is used once.
 		return h.trees(repo, tier, workspace.Limits{}, seen), k
@@ -121,7 +127,7 @@ func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, run
 	// A run that is stopped still looks at what its agent left.
 	ctx = context.WithoutCancel(ctx)
 	k.ignores = repo.Ignores(ctx, filepath.Join(h.RunDir(runID), "rules-"+string(purpose)), func(dir string) error {
-		return writeRules(ctx, repo, k.Tree, dir)
+		return k.writeRules(ctx, dir)
 	})
 	return h.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}, seen), k
 }
@@ -149,12 +155,17 @@ func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, 
 
 // writeRules puts the .gitignore files of the copy's base into dir. Those in
 // the copy may be an agent's.
-func writeRules(ctx context.Context, repo *git.Repo, tree *workspace.Tree, dir string) (err error) {
-	rules := tree.Named(".gitignore")
+func (k *Copy) writeRules(ctx context.Context, dir string) (err error) {
+	if k.filling.Dir != "" {
+		if err := copyRules(k.filling.Dir, dir); err != nil {
+			return err
+		}
+	}
+	rules := k.Named(".gitignore")
 	if len(rules) == 0 {
 		return nil
 	}
-	blobs, err := repo.Blobs(ctx)
+	blobs, err := k.repo.Blobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,6 +185,87 @@ func writeRules(ctx context.Context, repo *git.Repo, tree *workspace.Tree, dir s
 	}
 	return nil
 }
+
+// copyRules puts the .gitignore files of submodules into dir.
+func copyRules(filled, dir string) error {
+	return filepath.WalkDir(filled, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != ".gitignore" || !e.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(filled, name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, rel)
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, text, 0o600))
+	})
+}
+
+// Changes is that of the tree. A new file that belongs to git LFS by the attributes of
+// the base is a problem: it would be committed as a whole.
+func (k *Copy) Changes(ctx context.Context) ([]object.FileChange, []workspace.Problem, error) {
+	changes, problems, err := k.Tree.Changes(ctx)
+	if err != nil || !k.filling.LFS {
+		return changes, problems, err
+	}
+	var paths []string
+	for _, c := range changes {
+		held, err := k.Holds(c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !c.Delete && !held && c.Mode != object.ModeSymlink {
+			paths = append(paths, c.Path)
+		}
+	}
+	if len(paths) == 0 {
+		return changes, problems, nil
+	}
+	kept, err := k.kept.Kept(ctx, k.repo, k.Tree, paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, path := range paths {
+		if kept[i] {
+			changes = slices.DeleteFunc(changes, func(c object.FileChange) bool { return c.Path == path })
+			problems = append(problems, workspace.Problem{Path: path, Rule: workspace.RuleLFS})
+		}
+	}
+	return changes, problems, nil
+}
+
+// fill puts what the tree of a copy only names into it.
+func (s Site) fill(ctx context.Context, k *Copy) error {
+	k.kept = s.filled()
+	filling, known := s.Tools.filling(k.From)
+	if !known {
+		var err error
+		if filling, err = k.kept.Of(ctx, s.Repo, k.Tree); err != nil {
+			return err
+		}
+		s.Tools.fills(k.From, filling)
+	}
+	k.filling = filling
+	if filling.Dir == "" {
+		return nil
+	}
+	return k.Fill(ctx, filling.Dir)
+}
+
+// filled is where the content is that trees only name.
+func (s Site) filled() filled.Shelf {
+	shelf := filled.Shelf{Prepared: s.Host.filled(), Environ: s.Environ, Say: s.Say}
+	if uid, gid := s.Owner(); uid >= 0 {
+		shelf.UID, shelf.GID = uid, gid
+	}
+	return shelf
+}
+
+func (h Host) filled() kit.Prepared { return kit.Prepared{Dir: filepath.Join(h.Home, "filled")} }
 
 // Copy makes a copy of a commit, with its dependencies prepared.
 func (s Site) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, error) {
@@ -221,6 +313,9 @@ func (s Site) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy
 	k.Tree = tree
 	if k.stores, err = trees.Stores(); err != nil {
 		return nil, err
+	}
+	if err := s.fill(ctx, k); err != nil {
+		return nil, errors.Join(err, tree.Remove(context.WithoutCancel(ctx)))
 	}
 	return k, nil
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,11 +15,13 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/workspace"
+	"github.com/pawl-run/pawl/internal/workspace/filled"
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
@@ -39,10 +43,34 @@ func (c confined) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 // Tools remembers what the programs of one run need, so that all of them get the
 // same. The zero value is ready for use, by several goroutines.
 type Tools struct {
-	mu     sync.Mutex
-	found  *kit.Kit
-	judges map[string]gate.Judges  // by the base that they were read from
-	setups map[[2]string]kit.Setup // by the tree that they prepare and the line that the definition has for it
+	mu       sync.Mutex
+	found    *kit.Kit
+	judges   map[string]gate.Judges    // by the base that they were read from
+	fillings map[string]filled.Filling // by the tree that they fill
+	setups   map[[2]string]kit.Setup   // by the tree that they prepare and the line that the definition has for it
+}
+
+// filling is what a tree is filled with, if it is known.
+func (t *Tools) filling(tree string) (filled.Filling, bool) {
+	if t == nil {
+		return filled.Filling{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, known := t.fillings[tree]
+	return f, known
+}
+
+func (t *Tools) fills(tree string, f filled.Filling) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fillings == nil {
+		t.fillings = map[string]filled.Filling{}
+	}
+	t.fillings[tree] = f
 }
 
 // setup is what prepares a tree. To find it every folder of the tree is looked at,
@@ -216,17 +244,28 @@ func (s Site) layer(ctx context.Context, setup kit.Setup, k *Copy) (string, erro
 }
 
 // tracked lists what a directory with a copy's own content has of the tree that
-// the copy was made from.
+// the copy was made from, and of what that was filled with.
 func (s Site) tracked(ctx context.Context, k *Copy) ([]string, error) {
 	var paths []string
 	if k.Overlay() == nil {
 		entries, err := s.Repo.List(ctx, k.From)
 		for _, e := range entries {
-			paths = append(paths, e.Path)
+			if e.Mode != object.ModeGitlink { // What a set-up builds in a submodule stays.
+				paths = append(paths, e.Path)
+			}
 		}
+		if err != nil || k.filling.Dir == "" {
+			return paths, err
+		}
+		err = fs.WalkDir(os.DirFS(k.filling.Dir), ".", func(name string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				paths = append(paths, name)
+			}
+			return err
+		})
 		return paths, err
 	}
-	changes, _, err := k.Changes(ctx)
+	changes, problems, err := k.Changes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +276,14 @@ func (s Site) tracked(ctx context.Context, k *Copy) ([]string, error) {
 		}
 		if held {
 			paths = append(paths, ch.Path)
+		}
+	}
+	for _, p := range problems {
+		if k.filling.Dir == "" {
+			break
+		}
+		if _, err := os.Lstat(filepath.Join(k.filling.Dir, filepath.FromSlash(p.Path))); err == nil {
+			paths = append(paths, p.Path)
 		}
 	}
 	return paths, nil

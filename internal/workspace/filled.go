@@ -236,9 +236,9 @@ func (j *judge) openFilled(t *Tree) (err error) {
 // filled compares a tree with what it was filled with. The zero filled holds
 // nothing.
 type filled struct {
-	pushed
-	from  *os.Root         // what the tree was filled with; nil: nothing
-	given map[string]*mark // how files of it were left in a directory
+	pushed pushed
+	from   *os.Root         // what the tree was filled with; nil: nothing
+	given  map[string]*mark // how files of it were left in a directory
 }
 
 func (f filled) close() {
@@ -265,7 +265,7 @@ func (f filled) at(path string) fs.FileInfo {
 func (f filled) stands(path string, info fs.FileInfo) bool {
 	was := f.at(path)
 	return was != nil && was.Mode().IsRegular() && info.Mode().IsRegular() && was.Size() == info.Size() &&
-		same(f.from, f.tree, filepath.FromSlash(path))
+		same(f.from, f.pushed.tree, filepath.FromSlash(path))
 }
 
 // submodule is a walk through the folder of one.

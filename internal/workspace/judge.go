@@ -33,6 +33,19 @@ const (
 	RuleUnread    Rule = "unreadable"   //
 )
 
+var advice = map[Rule]string{
+	RuleSubmodule: "a run cannot propose what is in a submodule; change it in its own repository",
+	RuleLFS:       "a run cannot propose content that git LFS keeps; commit it yourself",
+}
+
+// Sentence is the rule with what a person should know of it.
+func (r Rule) Sentence() string {
+	if advice, ok := advice[r]; ok {
+		return string(r) + ": " + advice
+	}
+	return string(r)
+}
+
 // overLimit reports whether content was left out because there is too much of it.
 func (r Rule) overLimit() bool { return r == RuleTooMuch || r == RuleTooLarge }
 

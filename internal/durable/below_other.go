@@ -1,0 +1,30 @@
+//go:build !linux
+
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Below returns once everything in a folder and below it is on the disk, whoever
+// wrote it. It is for many files at once.
+func Below(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return Folder(path)
+		case !e.Type().IsRegular():
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(File(f), f.Close())
+	})
+}

@@ -1,0 +1,249 @@
+// Package filled keeps what trees of git only name: the files of submodules, and
+// the files in whose place git LFS keeps pointers. All of it is taken from what is
+// in the clone already, once, and kept in layers that nobody writes to.
+//
+// It never contacts another host, starts no filter and no program of git LFS, and
+// never writes to a repository or a checkout.
+package filled
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/durable"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/workspace"
+	"github.com/pawl-run/pawl/internal/workspace/kit"
+)
+
+// Shelf is a directory with layers, for all repositories of a home.
+type Shelf struct {
+	kit.Prepared
+	Environ  []string     // of the user, for git's configuration
+	UID, GID int          // of whoever works with the files; zero is pawl itself
+	Say      func(string) // told what is filled for the first time
+}
+
+// Filling is what one tree is filled with. The zero Filling is for a tree that
+// holds all of itself.
+type Filling struct {
+	Dir string // absolute path of a directory that nobody writes to; empty: there is nothing
+	LFS bool   // attributes of the tree give files to git LFS
+}
+
+// Of returns what a tree of the repository is to be filled with, and prepares it
+// if nobody has. The tree is one that no program has seen yet. What is not in the
+// clone is a *MissingError.
+func (s Shelf) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
+	partial, err := tree.Partial()
+	if err != nil {
+		return Filling{}, err
+	}
+	if !partial && !workspace.NamesLFS(ownAttributes(repo)) {
+		return Filling{}, nil
+	}
+	entries, err := tree.Entries()
+	if err != nil {
+		return Filling{}, err
+	}
+	l := look{shelf: s, digest: sha256.New()}
+	fmt.Fprintf(l.digest, "1\x00%d\x00%d\x00", s.UID, s.GID)
+	if err := errors.Join(os.MkdirAll(s.Dir, 0o700), l.repository(ctx, repo, "", entries, 0)); err != nil {
+		return Filling{}, fmt.Errorf("fill tree %s: %w", tree.Name, err)
+	}
+	if l.missing.any() {
+		return Filling{}, &l.missing
+	}
+	f := Filling{LFS: l.lfs}
+	if len(l.modules)+len(l.objects) > 0 {
+		f.Dir, err = s.layer(ctx, &l)
+	}
+	return f, err
+}
+
+const treeName = "tree"
+
+// layer is the directory of the layer that holds what was found.
+func (s Shelf) layer(ctx context.Context, l *look) (string, error) {
+	key := hex.EncodeToString(l.digest.Sum(nil)[:16])
+	if dir, ok := s.Layer(key); ok {
+		return filepath.Join(dir, treeName), nil
+	}
+	unlock, err := s.Lock(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if dir, ok := s.Layer(key); ok {
+		return filepath.Join(dir, treeName), nil // Somebody else was quicker.
+	}
+	s.Say(l.summary())
+	made := filepath.Join(s.Dir, "."+key+".new")
+	err = errors.Join(os.RemoveAll(made), os.Mkdir(made, 0o700))
+	if err == nil {
+		err = s.write(ctx, filepath.Join(made, treeName), l)
+	}
+	if err == nil {
+		err = durable.Below(made)
+	}
+	dir := filepath.Join(s.Dir, key)
+	if err == nil {
+		err = errors.Join(os.Rename(made, dir), durable.Folder(s.Dir))
+	}
+	if err != nil {
+		return "", fmt.Errorf("fill from the clone: %w", errors.Join(err, os.RemoveAll(made)))
+	}
+	return filepath.Join(dir, treeName), nil
+}
+
+// summary says what is written in words.
+func (l *look) summary() string {
+	var parts []string
+	for _, p := range []struct {
+		n         int
+		one, many string
+	}{{len(l.modules), "submodule", "submodules"}, {len(l.objects), "file of git LFS", "files of git LFS"}} {
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 "+p.one)
+		case p.n > 1:
+			parts = append(parts, fmt.Sprint(p.n, " ", p.many))
+		}
+	}
+	return "filled from this clone: " + strings.Join(parts, " and ") + " (once for these versions)"
+}
+
+// write writes what was found into dir, which must not exist: submodules before
+// those within them, and then files in place of pointers.
+func (s Shelf) write(ctx context.Context, dir string, l *look) error {
+	if err := errors.Join(os.Mkdir(dir, 0o755), s.own(dir)); err != nil {
+		return err
+	}
+	for _, m := range l.modules {
+		to, err := s.folder(dir, m.path)
+		if err == nil {
+			err = workspace.New("", m.repo, workspace.Options{UID: s.UID, GID: s.GID}).Write(ctx, to, m.commit)
+		}
+		if errors.Is(err, loop.ErrNotFound) {
+			l.missing.submodule(m) // A clone that has the commit may lack what it holds.
+			return &l.missing
+		}
+		if err != nil {
+			return fmt.Errorf("submodule %q: %w", m.path, err)
+		}
+	}
+	for _, o := range l.objects {
+		if err := s.object(ctx, dir, o); err != nil {
+			return err
+		}
+	}
+	return age(dir)
+}
+
+// own gives a file or folder to whoever works with it.
+func (s Shelf) own(name string) error {
+	if s.UID == 0 || s.UID == os.Geteuid() {
+		return nil
+	}
+	return os.Lchown(name, s.UID, s.GID)
+}
+
+// folder makes the folders of a path below dir. None of them is reached through a
+// link, which what was written there may hold.
+func (s Shelf) folder(dir, name string) (string, error) {
+	at := dir
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." {
+			break // The file is at the top.
+		}
+		at = filepath.Join(at, part)
+		err := os.Mkdir(at, 0o755)
+		if err == nil {
+			err = s.own(at)
+		} else if info, statErr := os.Lstat(at); statErr == nil && info.IsDir() {
+			err = nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return at, nil
+}
+
+// object writes a file from the store of git LFS, if it has the content that the
+// pointer names.
+func (s Shelf) object(ctx context.Context, dir string, o lfsObject) error {
+	folder, err := s.folder(dir, path.Dir(o.path))
+	if err != nil {
+		return err
+	}
+	from, _, err := regular.Open(o.from)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to := filepath.Join(folder, filepath.Base(filepath.FromSlash(o.path)))
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, o.perm)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(file, h), untilDone{ctx, from})
+	if err = errors.Join(err, file.Close(), s.own(to)); err != nil {
+		return err
+	}
+	if n != o.size || hex.EncodeToString(h.Sum(nil)) != o.oid {
+		var damaged MissingError
+		damaged.damage(o)
+		return &damaged
+	}
+	return nil
+}
+
+// untilDone reads until a context ends.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // It lives for one copy.
+	io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.Reader.Read(p)
+}
+
+// backdated is how far before its making the files of a layer seem written, so
+// that git need not read one that is as old as its index.
+const backdated = 10 * time.Second
+
+// age makes all files of a layer equally old: no build takes one of them for newer
+// than another.
+func age(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	when := info.ModTime().Add(-backdated)
+	return filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		return os.Chtimes(name, when, when)
+	})
+}
