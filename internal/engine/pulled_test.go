@@ -179,7 +179,9 @@ func TestARejectedStepIsPaidForAgainOnlyWithOtherInputs(t *testing.T) {
 			runGit(t, r.root, "commit", "-qam", "changed")
 		},
 		"the definition": func(_ *testing.T, _ *rig, target *engine.Target) { target.Definition.Goal = "another" },
-		"the memory":     func(_ *testing.T, _ *rig, target *engine.Target) { target.Protocol = always{memory: "run.md was edited"} },
+		"the memory": func(_ *testing.T, _ *rig, target *engine.Target) {
+			target.Protocol = always{memory: "run.md was edited"}
+		},
 		"what is sensed": func(_ *testing.T, _ *rig, target *engine.Target) {
 			target.Protocol = always{boardLike: boardLike{mentions: []string{"look here"}}}
 		},
