@@ -144,8 +144,8 @@ func TestEveryAttackIsTestedOrDue(t *testing.T) {
 	}
 }
 
-func TestTheSecurityDocumentHasTheTableOfAttacks(t *testing.T) {
-	name := filepath.Join(root, "docs", "security.md")
+func TestThePageOfAttackTestsHasTheirTable(t *testing.T) {
+	name := filepath.Join(root, "docs", "attack-tests.md")
 	body, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestTheSecurityDocumentHasTheTableOfAttacks(t *testing.T) {
 	before, rest, begins := strings.Cut(string(body), attacksBegin)
 	got, after, ends := strings.Cut(rest, attacksEnd)
 	if !begins || !ends {
-		t.Fatalf("docs/security.md has lost the marks of its table:\n%s%s", attacksBegin, attacksEnd)
+		t.Fatalf("docs/attack-tests.md has lost the marks of its table:\n%s%s", attacksBegin, attacksEnd)
 	}
 	want := drawnAttacks(attacks, testsOfCheckout(t))
 	if *update {
@@ -163,7 +163,7 @@ func TestTheSecurityDocumentHasTheTableOfAttacks(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of docs/security.md is stale; run: go test ./internal/arch -update\n(-tests +document)\n%s", diff)
+		t.Errorf("the table of docs/attack-tests.md is stale; run: go test ./internal/arch -update\n(-tests +document)\n%s", diff)
 	}
 }
 

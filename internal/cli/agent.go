@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/daemon"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -117,20 +118,24 @@ func (a *app) cmdAgentList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(listOf("pawl.agents/v1", all))
-				}
-				table := [][]string{{"HANDLE", "DRIVER", "MODEL", "ROLE", "BOARD", "ID"}}
-				for _, who := range all {
-					table = append(table, []string{
-						"@" + cleanLine(who.Handle), cleanLine(who.Driver), orDash(cleanLine(who.Model)), orDash(cleanLine(who.Role)),
-						orDash(cleanLine(who.Board)), orDash(who.ID),
-					})
-				}
-				return a.columns(table)
+				return a.printAgents(all)
 			})
 		},
 	}
+}
+
+func (a *app) printAgents(all []loop.Agent) error {
+	if a.json {
+		return a.printJSON(listOf("pawl.agents/v1", all))
+	}
+	table := [][]string{{"HANDLE", "DRIVER", "MODEL", "ROLE", "BOARD", "ID"}}
+	for _, who := range all {
+		table = append(table, []string{
+			"@" + cleanLine(who.Handle), cleanLine(who.Driver), orDash(cleanLine(who.Model)), orDash(cleanLine(who.Role)),
+			orDash(cleanLine(who.Board)), orDash(who.ID),
+		})
+	}
+	return a.columns(table)
 }
 
 func (a *app) cmdAgentShow() *cobra.Command {

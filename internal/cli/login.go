@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/credential"
 )
 
 func (a *app) cmdAgentLogin() *cobra.Command {
@@ -31,17 +32,21 @@ func (a *app) cmdLoginList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(listOf("pawl.logins/v1", all))
-				}
-				table := [][]string{{"ID", "AGENT", "FILE", "KEPT", "WHY"}}
-				for _, k := range all {
-					table = append(table, []string{cleanLine(k.ID), cleanLine(k.Agent), cleanLine(k.From), ago(a.Now(), &k.At), cleanLine(k.Why)})
-				}
-				return a.columns(table)
+				return a.printLogins(all)
 			})
 		},
 	}
+}
+
+func (a *app) printLogins(all []credential.KeptLogin) error {
+	if a.json {
+		return a.printJSON(listOf("pawl.logins/v1", all))
+	}
+	table := [][]string{{"ID", "AGENT", "FILE", "KEPT", "WHY"}}
+	for _, k := range all {
+		table = append(table, []string{cleanLine(k.ID), cleanLine(k.Agent), cleanLine(k.From), ago(a.Now(), &k.At), cleanLine(k.Why)})
+	}
+	return a.columns(table)
 }
 
 func (a *app) cmdLoginSwap() *cobra.Command {

@@ -146,30 +146,6 @@ func (s style) outcome(o loop.Outcome) string {
 	return s.red("✗ " + string(o))
 }
 
-// columns prints rows under each other. The first row is the heading.
-func (a *app) columns(rows [][]string) error {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], visible(cell))
-		}
-	}
-	var b bytes.Buffer
-	for n, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-visible(cell)+2))
-		}
-		text := strings.TrimRight(line.String(), " ")
-		if n == 0 {
-			text = a.style().dim(text)
-		}
-		b.WriteString(text + "\n")
-	}
-	_, err := b.WriteTo(a.Out)
-	return err
-}
-
 // visible is the width of a text that may carry our own decorations.
 func visible(text string) int { return utf8.RuneCountInString(clean(text)) }
 

@@ -88,11 +88,16 @@ func (s style) result(o loop.Outcome, r loop.Reason, state string) string {
 	return joined(": ", s.outcome(o), r.Sentence())
 }
 
-// excerpt is the beginning of a text on one line.
+// excerpt is the beginning of a text on one line. It ends with a word, unless that
+// would leave less than half of it.
 func excerpt(text string, most int) string {
 	runes := []rune(strings.TrimSpace(cleanLine(text)))
 	if len(runes) <= most {
 		return string(runes)
 	}
-	return string(runes[:max(0, most-1)]) + "…"
+	shown := string(runes[:max(0, most-1)])
+	if at := strings.LastIndexByte(shown, ' '); at > len(shown)/2 {
+		shown = shown[:at+1]
+	}
+	return shown + "…"
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
+)
+
+const (
+	longName   = "keep-the-whole-test-suite-of-the-payment-service-green-on-every-branch"
+	longPhrase = "the gates of the base branch failed three times in a row in the same way, and a person has to look at them before the next attempt"
+	longPath   = "/home/somebody/work/some-company/some-repository/packages/payment-service/src/internal/handlers/refunds_test.go"
+)
+
+// tables prints each table of a command with long names, long reasons and wide values.
+func tables(t *testing.T) map[string]func(a *app) error {
+	t.Helper()
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	loops := []control.LoopRow{
+		{Name: longName, Tier: loop.TierUnattended, State: "paused", LastN: 1234567, LastRun: &at, Outcome: loop.OutcomeInterrupted, Tokens: 123456789012},
+		{Name: "x", State: "idle"},
+	}
+	runs := []control.RunView{
+		{Loop: longName, N: 1234567, State: "ended", Outcome: loop.OutcomeProposed, Started: &at, Branch: "pawl/" + longName + "/1234567", Tokens: control.TokenView{Input: 1 << 40}},
+		{Loop: "x", N: 1, State: "ended", Outcome: loop.OutcomeFailed, Started: &at, Reason: loop.ReasonGateFailed, Detail: longPhrase},
+		{Loop: "x", N: 2, State: "ended", Outcome: loop.OutcomeReported, Started: &at, Summary: longPhrase},
+	}
+	approvals := []control.ApprovalView{
+		{ID: "ap_06h0iqrr3vg8k6usjnpi7vrh00", Run: longName + "#1234567", State: loop.ApprovalRejected, By: "somebody.with.a.long.name@a-host.example.org", Does: longPhrase, Files: 100, Added: 123456, Removed: 123456},
+		{ID: "ap_06h0iqrr3vg8k6usjnpi7vrh01", Run: "x#1", State: loop.ApprovalOpen, Expires: at.AddDate(1, 0, 0), Does: "pushes pawl/x/1 (0123456789ab) to origin and opens a pull request for main"},
+	}
+	budgets := []control.BudgetRow{
+		{Scope: loop.BudgetLoop, Name: longName, Window: loop.WindowMonth, What: "tokens", Cap: 1 << 50, Used: 1 << 49, Reserved: 1 << 48, Left: 1 << 49, Opens: &at, By: longPath},
+	}
+	models := price.Table{AsOf: "2026-06-01", Source: longPath, Models: []price.Model{{ID: "claude-a-model-with-a-long-name-and-a-date-20260601-preview-with-thinking", MinPrefix: 4096}}}
+	snapshots := []control.SnapshotRow{
+		{Ref: "refs/pawl/snapshots/" + longName + "/7", Loop: longName, N: 7, When: at, Files: 1234567, Bytes: 1 << 50, Waits: longPhrase},
+		{Loop: "x", N: 8, When: at, Dir: longPath},
+	}
+	logins := []credential.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
+	roster := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
+	return map[string]func(a *app) error{
+		"ls":             func(a *app) error { return a.printLoops("/", loops) },
+		"runs":           func(a *app) error { return a.printRuns(runs) },
+		"approvals":      func(a *app) error { return a.printApprovals(approvals, true) },
+		"budget show":    func(a *app) error { return a.printBudgets(budgets) },
+		"prices":         func(a *app) error { return a.printPrices(models) },
+		"recover":        func(a *app) error { return a.snapshotTable(snapshots) },
+		"agent logins":   func(a *app) error { return a.printLogins(logins) },
+		"agent list":     func(a *app) error { return a.printAgents(roster) },
+		"a single word":  func(a *app) error { return a.columns([][]string{{"NAME"}, {strings.Repeat("x", 200)}}) },
+		"nothing at all": func(a *app) error { return a.columns([][]string{{"NAME", "STATE"}}) },
+	}
+}
+
+// printed is what a table looks like on a terminal so wide, or in a pipe.
+func printed(t *testing.T, print func(a *app) error, columns int) string {
+	t.Helper()
+	var out, err bytes.Buffer
+	a := &app{Env: Env{
+		Out: &out, Err: &err, Terminal: columns > 0, Width: func() int { return columns },
+		Now: func() time.Time { return time.Date(2026, 6, 22, 14, 5, 0, 0, time.UTC) },
+	}}
+	if err := print(a); err != nil {
+		t.Fatal(err)
+	}
+	return clean(out.String())
+}
+
+func TestNoTableBreaksAWordOnANarrowTerminal(t *testing.T) {
+	t.Parallel()
+	for name, print := range tables(t) {
+		table, _, _ := strings.Cut(printed(t, print, 0), "\n\n")
+		for _, columns := range []int{1, 20, 40, 80, 120} {
+			t.Run(fmt.Sprint(name, " at ", columns), func(t *testing.T) {
+				narrow := printed(t, print, columns)
+				has := map[string]bool{}
+				for _, line := range strings.Split(narrow, "\n") {
+					for _, word := range strings.Fields(line) {
+						has[word] = true
+					}
+					text := strings.TrimSpace(line)
+					label, rest, _ := strings.Cut(text, "  ")
+					one := !strings.Contains(text, " ") || !strings.Contains(strings.TrimSpace(rest), " ") && strings.ToUpper(label) == label
+					if utf8.RuneCountInString(line) > columns && columns >= 80 && !one {
+						t.Errorf("a line has %d columns and more than one word:\n%s", utf8.RuneCountInString(line), line)
+					}
+				}
+				for _, word := range strings.Fields(table) {
+					if !has[word] {
+						t.Errorf("%q is broken or missing:\n%s", word, narrow)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestATableInAPipeIsOneLineARow(t *testing.T) {
+	t.Parallel()
+	for name, rows := range map[string]int{"ls": 3, "runs": 4, "approvals": 3, "budget show": 2, "recover": 3, "agent logins": 2, "agent list": 2} {
+		if got := strings.Count(printed(t, tables(t)[name], 0), "\n"); got != rows {
+			t.Errorf("%s: %d lines, want %d", name, got, rows)
+		}
+	}
+}
+
+func TestWideCellsAreWrappedUnderTheirHeading(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"RUN", "RESULT", "WHEN"}, {"x#1", "the gate failed in the same way", "5h ago"}, {"x#2", "good", "1h ago"}}
+	print := func(a *app) error { return a.columns(rows) }
+	want := "RUN  RESULT           WHEN\nx#1  the gate failed  5h ago\n     in the same way\nx#2  good             1h ago\n"
+	if got := printed(t, print, 28); got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
+	want = "RUN     x#1\nRESULT  the\n        gate\n        failed\n        in the\n        same\n        way\nWHEN    5h ago\n\nRUN     x#2\nRESULT  good\nWHEN    1h ago\n"
+	if got := printed(t, print, 15); got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnExcerptEndsWithAWord(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"short":                       "short",
+		"twelve chars":                "twelve chars",
+		"the gate failed three times": "the gate …",
+		"onewordthatislong":           "onewordthat…",
+		"a onewordthatislong":         "a onewordth…",
+	} {
+		if got := excerpt(in, 12); got != want {
+			t.Errorf("excerpt(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
