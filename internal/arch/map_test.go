@@ -17,7 +17,7 @@ var groups = []struct {
 		"loop", "plan", "policy", "judging", "schedule", "readiness", "report", "price", "pattern", "shell", "hidden",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
-		"definition", "config", "guidance", "probe", "probe/toolchain",
+		"definition", "catalog", "config", "guidance", "probe", "probe/toolchain",
 	}},
 	{"Record", "What is remembered, in which rows and files?", []string{
 		"store", "event", "transcript", "projection", "memory",
@@ -26,7 +26,7 @@ var groups = []struct {
 		"git", "git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard", "git/mirror",
 	}},
 	{"Confinement", "In what do untrusted programs run, and what ends them?", []string{
-		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/trial", "workspace", "workspace/kit", "site",
+		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/trial", "workspace", "workspace/filled", "workspace/kit", "site",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
 		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "purse",

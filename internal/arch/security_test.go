@@ -9,15 +9,12 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const (
@@ -145,26 +142,7 @@ func TestEveryAttackIsTestedOrDue(t *testing.T) {
 }
 
 func TestThePageOfAttackTestsHasTheirTable(t *testing.T) {
-	name := filepath.Join(root, "docs", "attack-tests.md")
-	body, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(body), attacksBegin)
-	got, after, ends := strings.Cut(rest, attacksEnd)
-	if !begins || !ends {
-		t.Fatalf("docs/attack-tests.md has lost the marks of its table:\n%s%s", attacksBegin, attacksEnd)
-	}
-	want := drawnAttacks(attacks, testsOfCheckout(t))
-	if *update {
-		if err := os.WriteFile(name, []byte(before+attacksBegin+want+attacksEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of docs/attack-tests.md is stale; run: go test ./internal/arch -update\n(-tests +document)\n%s", diff)
-	}
+	compareSection(t, "attack-tests.md", attacksBegin, attacksEnd, drawnAttacks(attacks, testsOfCheckout(t)))
 }
 
 // TestTheListOfAttacksIsHeldAgainstTheTests feeds the checker trees that are
