@@ -26,14 +26,15 @@ demo: ## watch a loop turn a red test green: no key, no network
 build: ## bin/pawl as it is released: static, stripped, reproducible
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/pawl-run/pawl/internal/cli.version=$(VERSION)" -o bin/pawl ./cmd/pawl
 
+# make lint has vet.
 test: postgres ## every test, on SQLite and PostgreSQL (TESTFLAGS="-run X -v")
-	tools/testtmp.sh $(GO) test -timeout 20m -ldflags=-w $(TESTFLAGS) ./...
+	tools/testtmp.sh $(GO) test -timeout 20m -vet=off -ldflags=-w $(TESTFLAGS) ./...
 
 # Each test of the sweep adds its table to the file; the tables are printed also
 # when something failed.
 test-all: postgres ## every test, faults at every point and not at a sample, a machine asleep for 60 s (half an hour and more)
 	@tables=$$(mktemp); trap 'cat "$$tables"; rm -f "$$tables"' EXIT; \
-	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -ldflags=-w $(TESTFLAGS) ./...
+	PAWL_TEST_ALL=$$tables tools/testtmp.sh $(GO) test -count=1 -timeout 3h -vet=off -ldflags=-w $(TESTFLAGS) ./...
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
