@@ -296,6 +296,10 @@ func TestWhatIsNoLoginIsNeverGivenBack(t *testing.T) {
 	if r, err := b.lender.settle(t.Context(), n, ""); err == nil {
 		t.Errorf("settle = %+v in the place of another login", r)
 	}
+	n.Renewed = []byte(lentLogin)
+	if r, err := b.lender.settle(t.Context(), n, ""); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
+		t.Errorf("settle = %+v, %v of what the user's file holds already", r, err)
+	}
 	n.Renewed = nil
 	if r, err := b.lender.settle(t.Context(), n, "the run was refused"); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Errorf("settle = %+v, %v of what nobody renewed", r, err)
@@ -314,6 +318,8 @@ func TestAFileThatAProgramRemovedIsNoRenewedLogin(t *testing.T) {
 		t.Errorf("EndTurn = %+v, %v, want that nothing can be read", r, err)
 	}
 	nothingLeft(t, b)
+	b.inside = home(t.TempDir())
+	b.lend(t) // Another run can have it.
 }
 
 // A driver that does not say which host renews its login.

@@ -79,17 +79,11 @@ func (l Lender) kept(agent string) ([]keptFile, error) {
 		if filepath.Ext(path) != ".kept" {
 			continue
 		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
 		var k keptFile
-		text, err := os.ReadFile(path)
-		if err != nil || json.Unmarshal(text, &k) != nil || filepath.Base(path) != k.ID+".kept" {
-			continue // Not one of ours.
+		info, err := entry.Info()
+		text, unread := os.ReadFile(path)
+		if err != nil || unread != nil || json.Unmarshal(text, &k) != nil || filepath.Base(path) != k.ID+".kept" {
+			continue // Not one of ours, or gone by now.
 		}
 		if k.At = info.ModTime(); agent == "" || k.Agent == agent {
 			all = append(all, k)

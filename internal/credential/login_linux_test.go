@@ -2,10 +2,14 @@ package credential
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -23,3 +27,21 @@ func TestALoginThatCannotBeReadIsNotAnEmptyOne(t *testing.T) {
 		t.Errorf("Find = %v, %v, want that it cannot be read", got, err)
 	}
 }
+
+func TestAnOwnerThatCannotBeSetIsAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "text")
+	f, err := os.OpenFile(file, unix.O_PATH, 0) // Nothing of such a file can be changed.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := own(f, anothers{}); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("own = %v, want that it cannot", err)
+	}
+}
+
+// anothers is a file of somebody else.
+type anothers struct{ fs.FileInfo }
+
+func (anothers) Sys() any { return &syscall.Stat_t{Uid: 4711, Gid: 4711} }

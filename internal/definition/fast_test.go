@@ -213,6 +213,7 @@ func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
 		"an empty flow list":             "scope: []\n",
 		"a comma behind the last item":   "scope: [a,]\n",
 		"a star in a flow list":          "scope: [*]\n",
+		"a colon in a flow list":         "scope: [a:b]\n",
 		"a flow list over lines":         "scope: [a,\n  b]\n",
 		"a flow list in another":         "scope: [[a]]\n",
 		"text behind a flow list":        "goal: [wip] fix\n",

@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,6 +34,9 @@ func TestEveryKeyHasAllThatIsSaidAboutKeys(t *testing.T) {
 		}
 		if (f.Kind == KindEnum) != (len(f.Values) > 0) && f.Kind != KindList && f.Kind != KindFlag || f.Open && f.Kind != KindEnum && f.Kind != KindList {
 			t.Errorf("%s: values %q do not go with kind %s", f.Name, f.Values, f.Kind)
+		}
+		if f.NotYet == Refused && f.Default == "" {
+			t.Errorf("%s is refused and has no default, which is all that a file may have for it", f.Name)
 		}
 		if f.Format && f.NotYet != "" || !f.Format && f.Required != "" {
 			t.Errorf("%s: a key of the format is honoured, and pawl's own are optional", f.Name)
@@ -99,6 +104,16 @@ func TestEveryExampleIsTakenAsTheTableSays(t *testing.T) {
 		}
 		if got := severity(t, with(configB, f.Name, " "+f.Example), f.Name); got != want {
 			t.Errorf("%s: finding %q, want %q", f.Line(), got, want)
+		}
+	}
+}
+
+func TestNumbersAreReadUpToTheirBounds(t *testing.T) {
+	for key, most := range map[string]int64{"budget_tokens": 1 << 50, "budget_tokens_day": 1 << 50, "max_iterations": math.MaxInt32, "max_items": math.MaxInt32} {
+		for n, want := range map[int64]string{most: "", most + 1: readiness.SeverityError} {
+			if got := severity(t, with(configB, key, fmt.Sprintf(" %d", n)), key); got != want {
+				t.Errorf("%s: %d: finding %q, want %q", key, n, got, want)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"errors"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,6 +64,7 @@ func TestScalarsAreReadAsWritten(t *testing.T) {
 		"a tag is literal":                    {"goal: !important do it # c", "!important do it", false},
 		"a language tag is literal":           {"goal: !!python/object:os.system x", "!!python/object:os.system x", false},
 		"an anchor is literal":                {"goal: &a do it", "&a do it", false},
+		"two anchors are literal":             {"goal: &a &b do it", "&a &b do it", false},
 		"an alias is literal":                 {"base: &b x\ngoal: *b", "*b", false},
 		"an alias of nothing is literal":      {"goal: *never", "*never", false},
 		"a tag alone is literal":              {"goal: !x", "!x", false},
@@ -240,10 +242,17 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 	for text, want := range map[string][]readiness.Value{
 		"scope: [a   \n  ]\n": {{Text: "a", Line: 1, Column: 9}}, "scope: [é, b c  \n]\n": {{Text: "é", Line: 1, Column: 9}, {Text: "b c", Line: 1, Column: 12}},
 		"scope: [a  , 1    ]\n": {{Text: "a", Line: 1, Column: 9}, {Text: "1", Line: 1, Column: 14}}, "scope: [\t1]\n": {{Text: "1", Line: 1, Column: 10}},
+		"scope: a\n  - b\n": {{Text: "a - b", Line: 1, Column: 8}}, "scope:\n- a\n  - b\n": {{Text: "a - b", Line: 2, Column: 3}},
+		"scope: [*, 'é', src/**]\n": {{Text: "*", Line: 1, Column: 9}, {Text: "é", Line: 1, Column: 12}, {Text: "src/**", Line: 1, Column: 17}},
+		"scope: [*,\n a]\n":         {{Text: "*", Line: 1, Column: 8}, {Text: "a", Line: 1, Column: 8}},
 	} {
 		if diff := cmp.Diff(want, parse(t, text).List("scope")); diff != "" {
 			t.Errorf("places in %q (-want +got):\n%s", text, diff)
 		}
+	}
+	empty := readiness.Value{Line: 1, Column: 6}
+	if got, _ := parse(t, "tier:\n\ngoal: x\nmcp: {a: b}\n").Scalar("tier"); got != empty {
+		t.Errorf("a value that is missing = %+v, want %+v", got, empty)
 	}
 	below := readiness.Value{Text: "a text below", Line: 2, Column: 3}
 	if got, _ := parse(t, "goal:\n  a text below\n").Scalar("goal"); got != below {
@@ -287,6 +296,47 @@ func TestParseRefusesWhatLeavesOpenWhatWasMeant(t *testing.T) {
 	for _, text := range []string{"name: x\n# =======\n", "name: x\ngoal: |\n  <<<<<<< HEAD\n", "<<: x\nname: y\n", "name: x\n# <<<<<<<<<<<<\n", "tier:L1\nmcp:\n  a: b\n  c: d\n"} {
 		if _, err := Parse("x.yaml", []byte(text)); err != nil {
 			t.Errorf("Parse(%q) = %v, want nil: nothing is left open there", text, err)
+		}
+	}
+}
+
+func TestATreeThatIsNotWhatALineReaderSeesIsNotBelieved(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: x\n'goal'\n: y\n":                          "line 2: a key without its colon",
+		"scope:\n  \t- a\nname: z\n":                      "line 1: a list item inside another value",
+		"scope: [\"a\"\t, 'b'\t, {c: d}\t, [e]\t]\n":      "line 1: a tab that YAML drops",
+		"name:\n x: y\ngoal:\nz\n":                        "line 4: text without a key",
+		"mcp: {a: b,\nname: x}\n":                         "line 2: a key inside another value",
+		"name: x\nmcp: {a: b,\nscope: [c]\n}\ngoal: it\n": "line 3: a key inside another value",
+	} {
+		if _, err := readTree(newSource([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is read: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAKeyBeginsWithALetterAndHasNoOtherCharactersThanWordsHave(t *testing.T) {
+	for c := range byte(0x80) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
+		inside := letter || '0' <= c && c <= '9' || c == '-' || c == '.'
+		for name, want := range map[string]bool{string(c): letter, string(c) + "a": letter, "a" + string(c): inside, "a" + string(c) + "b": inside} {
+			if got, rest, ok := keyLine(name + ": x"); c != ':' && (ok != want || ok && (got != name || rest != " x")) {
+				t.Errorf("the line %q begins with the key %q: %v, want %v", name+": x", got, ok, want)
+			}
+		}
+	}
+	for length, want := range map[int]bool{0: false, 1: true, 64: true, 65: false} {
+		if _, _, ok := keyLine(strings.Repeat("k", length) + ":"); ok != want {
+			t.Errorf("a key of %d letters: %v, want %v", length, ok, want)
+		}
+	}
+}
+
+func TestAnAliasIsAStarBeforeAWord(t *testing.T) {
+	for c := range 0x100 {
+		word := regexp.MustCompile(`[0-9A-Za-z_]`).MatchString(string(rune(c))) || c >= 0x80
+		if got := wordByte(byte(c)); got != word {
+			t.Errorf("byte %#x is of a word: %v, want %v", c, got, word)
 		}
 	}
 }

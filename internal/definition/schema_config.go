@@ -111,12 +111,7 @@ func (f Field) schema() schema {
 }
 
 // only says what a file may have for a key that is refused.
-func (f Field) only() string {
-	if f.Default == "" {
-		return "remove the key"
-	}
-	return "only " + f.Default + " is accepted"
-}
+func (f Field) only() string { return "only " + f.Default + " is accepted" }
 
 func (f Field) shape() schema {
 	if f.NotYet == Refused {
@@ -133,9 +128,6 @@ func (f Field) shape() schema {
 // refused accepts the default and nothing.
 func (f Field) refused() schema {
 	nothing := schema{Type: "array", MaxItems: new(int)}
-	if f.Default == "" {
-		return nothing
-	}
 	only := []schema{{Const: f.value(f.Default)}}
 	if _, isText := only[0].Const.(string); !isText {
 		only = append(only, schema{Type: "string", Pattern: "^" + f.Default + "$"})

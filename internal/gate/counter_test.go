@@ -178,6 +178,7 @@ func TestWordsThatNoRunnerSaysCountNothing(t *testing.T) {
 		"a number too long to be one":     "99999999999999999999 passed in 0.01s\n",
 		"a negative number":               "-3 passed in 0.01s\n",
 		"jest without a total":            "Tests:       2 passed\n",
+		"vitest's words alone":            "2 passed (2)\n",
 		"vitest without a total":          "      Tests  2 passed\n",
 		"mocha without a time":            "  3 passing\n",
 		"mocha's failures alone":          "  2 failing\n",

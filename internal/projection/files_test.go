@@ -345,6 +345,11 @@ func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
 	if err := os.WriteFile(name, []byte("line 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
 	closed := opened(os.O_RDWR)
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
@@ -360,6 +365,7 @@ func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
 		"a file that is closed":    {read(closed), os.ErrClosed},
 		"a file that is not read":  {read(opened(os.O_WRONLY)), syscall.EBADF},
 		"a lock that is closed":    {lock(closed), syscall.EBADF},
+		"a new file that is there": {writeSynced(t.Context(), root, filepath.Base(name), "text"), syscall.EEXIST},
 		"a note that is closed":    {(&written{file: closed}).wrote("run_1"), os.ErrClosed},
 		"a note that is only read": {(&written{file: opened(os.O_RDONLY)}).wrote("run_1"), syscall.EINVAL},
 	} {

@@ -66,6 +66,15 @@ func TestReadingCreatesNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("the folder was made: %v", err)
 	}
+	empty := filepath.Join(t.TempDir(), "p.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, database := range map[string]string{"an empty file": empty, "an empty database": pgtest.URL(t)} {
+		if s, err := store.Open(t.Context(), store.Options{Database: database, ReadOnly: true, Now: time.Now}); !errors.Is(err, loop.ErrNotFound) {
+			t.Errorf("open of %s = %+v, %v, want ErrNotFound", name, s, err)
+		}
+	}
 }
 
 func TestAFileThatIsNoDatabaseIsRefusedWithAFix(t *testing.T) {

@@ -252,3 +252,26 @@ func TestEveryPartOfAnAmountIsReservedAndSettled(t *testing.T) {
 		}
 	})
 }
+
+// The budgets of a run's own definition count for the next run too, whichever
+// scopes the run names.
+func TestWhatARunUsesOfItsOwnBudgetIsGoneForTheNext(t *testing.T) {
+	onBothAt(t, func(t *testing.T, s *store.Store, _ *hand) {
+		l := seed(t, s, "ci")
+		in := []loop.BudgetScope{everything}
+		own := budget(loop.BudgetScope{Kind: loop.BudgetLoop, ID: l.ID}, loop.WindowDay, tokens(10))
+		run := fire(t, s, l, "-1", alice)
+		if short := reserve(t, s, run, in, tokens(8), own); short != nil {
+			t.Fatalf("8 of 10 are refused: %+v", short)
+		}
+		charge(t, s, run, in, tokens(8))
+		settle(t, s, run, loop.OutcomeDone)
+		next := fire(t, s, l, "-2", alice)
+		if short := reserve(t, s, next, in, tokens(3), own); short == nil {
+			t.Error("3 of the 2 that are left were granted")
+		}
+		if short := reserve(t, s, next, in, tokens(2), own); short != nil {
+			t.Errorf("the 2 that are left are refused: %+v", short)
+		}
+	})
+}

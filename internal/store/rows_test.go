@@ -280,6 +280,9 @@ func TestADefinitionIsKeptUnderItsDigest(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "ci")
 		d := loop.Definition{Name: "ci", Goal: "g", Scope: []string{"src/**"}}.WithDefaults()
+		older := d
+		older.Goal = "another"
+		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.SaveDefinition(ctx, l.ID, older) })
 		for range 2 {
 			update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.SaveDefinition(ctx, l.ID, d) })
 		}

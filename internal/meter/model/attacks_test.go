@@ -242,6 +242,11 @@ func TestOnlyTheKeyIsTakenOutOfWhatAModelWrote(t *testing.T) {
 	if want := strings.ReplaceAll(answer, secret, hidden); got.body != want {
 		t.Errorf("got %q, want %q", got.body, want)
 	}
+	for key, want := range map[string]string{"keyless": "a keyless one", "k3yl3ss!": "a " + hidden + " one"} {
+		if got := string(newHider(key).content([]byte("a " + key + " one"))); got != want {
+			t.Errorf("with the key %s the text is %q, want %q", key, got, want)
+		}
+	}
 }
 
 func TestWhatAClientSendsAsACredentialStaysHere(t *testing.T) {

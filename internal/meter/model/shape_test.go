@@ -442,3 +442,17 @@ func TestACountIsBelievedUpToItsBound(t *testing.T) {
 		}
 	}
 }
+
+func TestValuesAreFoundWhateverIsBetweenThem(t *testing.T) {
+	for text, want := range map[string]string{
+		`[1,2]`: "1 2", "[ 1 ,\t2\r\n]": "1 2", "{ \"a\" :\r1 ,\n\"b\": [ 2 ] }": `"a" 1 "b" [ 2 ]`, `[]`: "", `[ ]`: "", `{}`: "", `["] ,"]`: `"] ,"`,
+	} {
+		var got []string
+		for v := range node(text).values() {
+			got = append(got, string(v))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has the values %q, want %s", text, got, want)
+		}
+	}
+}

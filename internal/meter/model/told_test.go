@@ -38,6 +38,10 @@ func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
 	default:
 		t.Error("it is not exhausted")
 	}
+	other := &Account{}
+	if f, ok := errors.AsType[*loop.Fault](other.end(io.EOF)); !ok || f.Why != io.EOF.Error() {
+		t.Errorf("it ends for %+v, want what the call said", f)
+	}
 	if err := a.end(io.EOF); !errors.Is(err, a.Cause()) || errors.Is(err, io.EOF) {
 		t.Errorf("it ends once more = %v, want the first cause, %v", err, a.Cause())
 	}
