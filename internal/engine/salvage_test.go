@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -148,6 +150,36 @@ func TestACandidateThatIsGoneIsReplacedByItsCopyAndThatByNothing(t *testing.T) {
 				t.Errorf("kept in %q", rec.Run.Snapshot)
 			}
 			r.comesToAGoodEnd(target, c.kept)
+		})
+	}
+}
+
+// A disk that is full may have room later, and by then nothing is lost.
+func TestARunIsNotConcludedWithoutItsWorkWhereALaterTryMayKeepIt(t *testing.T) {
+	for name, c := range map[string]struct{ at, fails string }{
+		"a candidate that is gone": {"engine.effect.apply.before", "workspace.snapshot.before=ENOSPC"},
+		"a copy":                   {"engine.verify.before", "workspace.snapshot.before=ENOSPC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target := keeper(t)
+			r.lostAt(target, c.at, 1)
+			r.forgotten()
+			full, err := fault.Parse(c.fails)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec, err := r.engine.Recover(fault.With(t.Context(), full), target); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("recover = %+v, %v, want that the disk is full", rec, err)
+			}
+			if run := r.runs("lp_w")[0]; run.State == loop.RunEnded {
+				t.Fatalf("the run has ended %s %q", run.Outcome, run.Detail)
+			}
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || runGit(t, r.root, "show", cmp.Or(rec.Run.Branch, rec.Run.Snapshot)+":src/a.txt") != "by "+rec.Run.ID {
+				t.Fatalf("recover = %+v, %v, want its work kept", rec, err)
+			}
+			r.comesToAGoodEnd(target, true)
 		})
 	}
 }
