@@ -207,6 +207,19 @@ func TestAFileOfTheMemoryThatCannotBeWrittenStopsARunBeforeItsAgentActs(t *testi
 	}
 }
 
+func TestNoEffectHappensBeforeTheMemoryOfItsRunIsWritten(t *testing.T) {
+	r, target := scribbles(t)
+	failing, err := fault.Parse("projection.append.before:3+=EIO") // The verdict, behind the repair and the plan.
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := r.engine.Run(fault.With(t.Context(), failing), target, engine.Firing{Trigger: "manual"})
+	if err == nil || runGit(t, r.root, "for-each-ref", "refs/heads/pawl") != "" {
+		t.Errorf("run = %s %s, %v, and there is %s", run.Outcome, run.Branch, err, runGit(t, r.root, "for-each-ref", "refs/heads/pawl"))
+	}
+	r.comesToAGoodEnd(target, true)
+}
+
 // What an earlier run left of the memory is written first, or nothing else is done.
 func TestAMemoryThatCannotBeFinishedIsNotOpened(t *testing.T) {
 	r, target := scribbles(t)
@@ -222,7 +235,7 @@ func TestAMemoryThatCannotBeFinishedIsNotOpened(t *testing.T) {
 		t.Error("recover says nothing of files that it could not write")
 	}
 	run, err = r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
-	if !(err != nil || run.Outcome == loop.OutcomeFailed && strings.HasPrefix(run.Detail, "rehydrate: ")) {
+	if err == nil && (run.Outcome != loop.OutcomeFailed || !strings.HasPrefix(run.Detail, "rehydrate: ")) {
 		t.Errorf("run = %s %q, %v", run.Outcome, run.Detail, err)
 	}
 	if err := os.Remove(log); err != nil {

@@ -71,19 +71,23 @@ func TestWhatCannotBeKeptOfADeadRunIsSaidAndTheRestIsKept(t *testing.T) {
 		"it had no copy yet": {"engine.sense.before", func(*rig) {}, nil, none, false},
 		"it had worked, and its copy is gone": {
 			"engine.gather.before", func(r *rig) { r.copies(os.RemoveAll) },
-			[]string{"no snapshot of its work could be made (its copy is gone); nothing is left in ", "-act, and what was done only there is lost"}, none, false,
+			[]string{"no snapshot of its work could be made (its copy is gone); nothing is left in ", "-act, and what was done only there is lost"},
+			none, false,
 		},
 		"it had a candidate, and its copy is gone": {
 			"engine.verify.before", func(r *rig) { r.copies(os.RemoveAll) },
-			[]string{"(its copy is gone); what iteration 1 had done is kept in " + candidate + "; nothing is left in "}, candidate, false,
+			[]string{"(its copy is gone); what iteration 1 had done is kept in " + candidate + "; nothing is left in "},
+			candidate, false,
 		},
 		"its copy is a file": {
 			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile) },
-			[]string{"no snapshot of its work could be made (", "; what iteration 1 had done is kept in " + candidate + "; its files are kept as they lie in "}, candidate, true,
+			[]string{"no snapshot of its work could be made (", "; what iteration 1 had done is kept in " + candidate + "; its files are kept as they lie in "},
+			candidate, true,
 		},
 		"its copy is a file, and the candidate is gone": {
 			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile); r.forgotten() },
-			[]string{"; its files are kept as they lie in "}, none, true,
+			[]string{"; its files are kept as they lie in "},
+			none, true,
 		},
 		"its candidate is gone": {"engine.verify.before", (*rig).forgotten, nil, copied, false},
 	} {
