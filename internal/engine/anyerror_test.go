@@ -74,14 +74,27 @@ var flows = map[string]flow{
 			run := r.run(target, engine.Firing{})
 			write(r.t, filepath.Join(r.root, "README.md"), "moved\n")
 			runGit(r.t, r.root, "commit", "-qam", "moved")
-			err := r.store.Update(r.t.Context(), func(tx *store.Tx) error {
-				_, err := tx.VoidApproval(r.t.Context(), run.Approval, "main has moved")
-				return err
-			})
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			r.void(run.Approval)
 			return engine.Again(run.Approval)
+		},
+		do: fires, want: loop.OutcomeProposed,
+	},
+	"a question": {
+		readsAt: []string{"engine.act.after"},
+		prepare: func(r *rig, _ engine.Target) engine.Firing {
+			r.asks()
+			return engine.Firing{Trigger: "manual"}
+		},
+		do: fires, want: loop.OutcomeWaiting,
+	},
+	"an approved command": {
+		readsAt: []string{"engine.claim.commit.after", "engine.approved.before"},
+		prepare: func(r *rig, target engine.Target) engine.Firing {
+			works := r.agent
+			r.asks()
+			id := r.run(target, engine.Firing{}).Approval
+			r.agent = works
+			return engine.Yes(id, loop.Answer{By: "Ada", From: "test"})
 		},
 		do: fires, want: loop.OutcomeProposed,
 	},
@@ -121,6 +134,18 @@ var flows = map[string]flow{
 	},
 }
 
+// asks makes the agent work a little and then ask for a command.
+func (r *rig) asks() {
+	r.t.Helper()
+	works := r.agent
+	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+		r.agent = works
+		res, err := works(ctx, req)
+		res.Asks = []agent.Ask{{Argv: []string{"/bin/sh", "-c", "echo allowed >src/b.txt"}, Why: "to make it"}}
+		return res, err
+	}
+}
+
 func recovers(ctx context.Context, r *rig, target engine.Target, _ engine.Firing) (loop.Run, error) {
 	rec, err := r.engine.Recover(ctx, target)
 	if rec == nil {
@@ -142,7 +167,9 @@ func keeper(t *testing.T) (*rig, engine.Target) {
 		return says(t, req, `{"outcome":"done","summary":"written"}`)
 	}
 	write(t, filepath.Join(r.root, ".loops/w/log.md"), "")
-	return r, r.target("w", diary{}, until("grep -q by src/a.txt", "w", []string{"src/**"}))
+	def := until("grep -q by src/a.txt", "w", []string{"src/**"})
+	def.Verify = "printf 'TAP version 13\n1..1\nok 1 - it works\n'; " + def.Verify // Tests are counted, on the base too.
+	return r, r.target("w", diary{}, def)
 }
 
 // trouble begins at a point, or at the very beginning, and lasts until it is mended.
@@ -245,6 +272,11 @@ func TestATroubleWhereWorkIsRescuedIsToldAndCostsNothing(t *testing.T) {
 	flows["a rescue"].meetsTroubles(t)
 }
 
+func TestATroubleInAQuestionIsToldAndCostsNothing(t *testing.T) { flows["a question"].meetsTroubles(t) }
+func TestATroubleInAnApprovedCommandIsToldAndCostsNothing(t *testing.T) {
+	flows["an approved command"].meetsTroubles(t)
+}
+
 func (f flow) meetsTroubles(t *testing.T) {
 	t.Helper()
 	r, target := keeper(t)
@@ -288,7 +320,7 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 		t.Fatalf("recover: %v", err)
 	}
 	next, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
-	if err != nil || next.Outcome != loop.OutcomeProposed && next.Outcome != loop.OutcomeQuiet {
+	if err != nil || !slices.Contains([]loop.Outcome{loop.OutcomeProposed, loop.OutcomeQuiet, loop.OutcomeWaiting}, next.Outcome) {
 		t.Errorf("the next run = %s %s %q, %v", next.Outcome, next.Reason, next.Detail, err)
 	}
 	log := read(t, filepath.Join(r.root, ".loops/w/log.md"))

@@ -114,4 +114,7 @@ func TestASecretInTheCandidateRefusesIt(t *testing.T) {
 	if kept := runGit(t, r.root, "show", run.Snapshot+":src/a.txt"); !strings.HasPrefix(kept, "token = ") || strings.Contains(kept, key) {
 		t.Errorf("the snapshot holds %q, want the file without the secret", kept)
 	}
+	if parents, want := runGit(t, r.root, "log", "-1", "--format=%P", run.Snapshot), runGit(t, r.root, "rev-parse", "main"); parents != want {
+		t.Errorf("the snapshot is on %q, want %s", parents, want)
+	}
 }

@@ -110,7 +110,7 @@ func TestNoIterationStaysOpenWhenItsRunHasEnded(t *testing.T) {
 				if len(its) != 1 {
 					t.Fatalf("iterations = %+v, want one", its)
 				}
-				if it := its[0]; it.Verdict != loop.VerdictFail || it.Reason != run.Reason || it.Feedback != run.Detail || it.Ended.IsZero() {
+				if it := its[0]; it.N != 1 || it.Verdict != loop.VerdictFail || it.Reason != run.Reason || it.Feedback != run.Detail || it.Ended.IsZero() {
 					t.Errorf("iteration = %s %s %q, ended %v, want what ended the run: %s %q", it.Verdict, it.Reason, it.Feedback, it.Ended, run.Reason, run.Detail)
 				}
 			})

@@ -60,7 +60,7 @@ func TestASwitchThatIsSetAfterItWasReadStillStandsBeforeTheEffect(t *testing.T) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || run.Branch != "" || run.Snapshot == "" {
+		if run.Outcome != loop.OutcomePaused || run.Reason != loop.ReasonKillSwitch || run.Branch != "" || run.Snapshot != "refs/pawl/snapshots/w/1" {
 			t.Errorf("run = %s %s, branch %q, snapshot %q, want paused with its work kept", run.Outcome, run.Reason, run.Branch, run.Snapshot)
 		}
 		if _, there, err := r.repo.Ref(t.Context(), "refs/heads/pawl/w/1"); there || err != nil {

@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -69,19 +71,23 @@ func TestWhatCannotBeKeptOfADeadRunIsSaidAndTheRestIsKept(t *testing.T) {
 		"it had no copy yet": {"engine.sense.before", func(*rig) {}, nil, none, false},
 		"it had worked, and its copy is gone": {
 			"engine.gather.before", func(r *rig) { r.copies(os.RemoveAll) },
-			[]string{"no snapshot of its work could be made (its copy is gone); nothing is left in ", "-act, and what was done only there is lost"}, none, false,
+			[]string{"no snapshot of its work could be made (its copy is gone); nothing is left in ", "-act, and what was done only there is lost"},
+			none, false,
 		},
 		"it had a candidate, and its copy is gone": {
 			"engine.verify.before", func(r *rig) { r.copies(os.RemoveAll) },
-			[]string{"(its copy is gone); what iteration 1 had done is kept in " + candidate + "; nothing is left in "}, candidate, false,
+			[]string{"(its copy is gone); what iteration 1 had done is kept in " + candidate + "; nothing is left in "},
+			candidate, false,
 		},
 		"its copy is a file": {
 			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile) },
-			[]string{"no snapshot of its work could be made (", "; what iteration 1 had done is kept in " + candidate + "; its files are kept as they lie in "}, candidate, true,
+			[]string{"no snapshot of its work could be made (", "; what iteration 1 had done is kept in " + candidate + "; its files are kept as they lie in "},
+			candidate, true,
 		},
 		"its copy is a file, and the candidate is gone": {
 			"engine.verify.before", func(r *rig) { r.copies(replacedByAFile); r.forgotten() },
-			[]string{"; its files are kept as they lie in "}, none, true,
+			[]string{"; its files are kept as they lie in "},
+			none, true,
 		},
 		"its candidate is gone": {"engine.verify.before", (*rig).forgotten, nil, copied, false},
 	} {
@@ -148,6 +154,36 @@ func TestACandidateThatIsGoneIsReplacedByItsCopyAndThatByNothing(t *testing.T) {
 				t.Errorf("kept in %q", rec.Run.Snapshot)
 			}
 			r.comesToAGoodEnd(target, c.kept)
+		})
+	}
+}
+
+// A disk that is full may have room later, and by then nothing is lost.
+func TestARunIsNotConcludedWithoutItsWorkWhereALaterTryMayKeepIt(t *testing.T) {
+	for name, c := range map[string]struct{ at, fails string }{
+		"a candidate that is gone": {"engine.effect.apply.before", "workspace.snapshot.before=ENOSPC"},
+		"a copy":                   {"engine.verify.before", "workspace.snapshot.before=ENOSPC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target := keeper(t)
+			r.lostAt(target, c.at, 1)
+			r.forgotten()
+			full, err := fault.Parse(c.fails)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec, err := r.engine.Recover(fault.With(t.Context(), full), target); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("recover = %+v, %v, want that the disk is full", rec, err)
+			}
+			if run := r.runs("lp_w")[0]; run.State == loop.RunEnded {
+				t.Fatalf("the run has ended %s %q", run.Outcome, run.Detail)
+			}
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || runGit(t, r.root, "show", cmp.Or(rec.Run.Branch, rec.Run.Snapshot)+":src/a.txt") != "by "+rec.Run.ID {
+				t.Fatalf("recover = %+v, %v, want its work kept", rec, err)
+			}
+			r.comesToAGoodEnd(target, true)
 		})
 	}
 }

@@ -71,7 +71,7 @@ func parse(args []string) (options, error) {
 	set.StringVar(&o.at, "at", "", "only the mutants whose `file:line` begins with this")
 	set.BoolVar(&o.again, "again", false, "only those that were not caught the last time")
 	set.DurationVar(&o.within, "within", 0, "start no further mutant after this time (default 18m, with -all 10h)")
-	set.DurationVar(&o.limit, "limit", 60*time.Second, "give up a mutant after tests took so much time of processors, and count it as not caught")
+	set.DurationVar(&o.limit, "limit", 90*time.Second, "give up a mutant after tests took so much time of processors, and count it as not caught")
 	set.IntVar(&o.workers, "workers", 2*runtime.NumCPU(), "how many runs at the same time; tests wait a lot")
 	set.BoolVar(&o.list, "list", false, "list the mutants and run none")
 	set.BoolVar(&o.entries, "entries", false, "print what was not caught as entries for argued.txt, which need a reason")

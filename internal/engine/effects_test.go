@@ -1,0 +1,202 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// scripted is a kind of effect that does what a test says.
+type scripted struct {
+	apply func(ctx context.Context, confirm func(context.Context) error) error
+	look  func() (effect.Found, error)
+	calls *[]string
+}
+
+func (s scripted) Apply(ctx context.Context, e loop.Effect, confirm func(context.Context) error) (map[string]string, error) {
+	*s.calls = append(*s.calls, "apply")
+	return map[string]string{effect.ResultCommit: "applied"}, s.apply(ctx, confirm)
+}
+
+func (s scripted) Look(context.Context, loop.Effect) (effect.Found, error) {
+	*s.calls = append(*s.calls, "look")
+	return s.look()
+}
+
+func applied(context.Context, func(context.Context) error) error { return nil }
+
+func failing(err error) func(context.Context, func(context.Context) error) error {
+	return func(context.Context, func(context.Context) error) error { return err }
+}
+
+func found(f effect.Found, err error) func() (effect.Found, error) {
+	return func() (effect.Found, error) { return f, err }
+}
+
+// scriptedRun is a loop whose proposals are a scripted effect.
+func scriptedRun(t *testing.T, kind string, s scripted) (r *rig, target engine.Target, calls func() string) {
+	t.Helper()
+	r = one(t)
+	var list []string
+	s.calls = &list
+	r.deps.Effects = func(*git.Repo) map[string]engine.Effect { return map[string]engine.Effect{kind: s} }
+	r.engine = engine.New(r.deps)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "two\n")
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	return r, r.worker(loop.TierAssisted, nil), func() string { return strings.Join(list, " ") }
+}
+
+func (r *rig) effect(id string) (e loop.Effect) {
+	r.t.Helper()
+	r.view(func(rd *store.Reader) error {
+		list, err := rd.Effects(r.t.Context(), id)
+		if err == nil && len(list) != 1 {
+			r.t.Fatalf("effects = %+v, want one", list)
+		}
+		if err == nil {
+			e = list[0]
+		}
+		return err
+	})
+	return e
+}
+
+// An error of an effect does not prove that nothing has happened.
+func TestWhatBecameOfAnEffectIsLookedAtWhenItsApplyFails(t *testing.T) {
+	broken := errors.New("connection reset")
+	yes, begun := effect.Found{Applied: true, Result: map[string]string{effect.ResultCommit: "found"}}, effect.Found{Begun: true}
+	for name, c := range map[string]struct {
+		s       scripted
+		outcome loop.Outcome
+		reason  loop.Reason
+		state   loop.EffectState
+		commit  string
+		detail  string
+		calls   string
+	}{
+		"it is done":              {scripted{apply: applied}, loop.OutcomeProposed, loop.ReasonNoGate, loop.EffectDone, "applied", "", "apply"},
+		"it has happened":         {scripted{apply: failing(broken), look: found(yes, nil)}, loop.OutcomeProposed, loop.ReasonNoGate, loop.EffectDone, "found", "", "apply look"},
+		"it has not":              {scripted{apply: failing(broken), look: found(effect.Found{}, nil)}, loop.OutcomeFailed, loop.ReasonEffectFailed, loop.EffectFailed, "", "connection reset", "apply look"},
+		"nobody can tell":         {scripted{apply: failing(broken), look: found(effect.Found{}, errors.New("no route"))}, loop.OutcomeFailed, loop.ReasonEffectFailed, loop.EffectFailed, "", "connection reset", "apply look"},
+		"the switch was set":      {scripted{apply: failing(fmt.Errorf("%w: by hand", loop.ErrPaused)), look: found(effect.Found{}, nil)}, loop.OutcomePaused, loop.ReasonKillSwitch, loop.EffectRefused, "", "by hand", "apply look"},
+		"a rule is in the way":    {scripted{apply: failing(&loop.Fault{Exit: loop.ExitRefused, What: "land", Why: "it is protected", Fix: "ask"}), look: found(effect.Found{}, nil)}, loop.OutcomeRefused, loop.ReasonLanding, loop.EffectRefused, "", "it is protected; nothing was changed; ask", "apply look"},
+		"another fault":           {scripted{apply: failing(&loop.Fault{Exit: loop.ExitMissing, What: "land", Why: "no git"}), look: found(effect.Found{}, nil)}, loop.OutcomeFailed, loop.ReasonEffectFailed, loop.EffectFailed, "", "no git", "apply look"},
+		"it has begun, and fails": {scripted{apply: failing(broken), look: found(begun, nil)}, "", "", loop.EffectApplying, "", "", "apply look"},
+		"somebody has the run":    {scripted{apply: failing(loop.ErrLeaseLost), look: found(yes, nil)}, "", "", loop.EffectApplying, "", "", "apply"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target, calls := scriptedRun(t, effect.KindPropose, c.s)
+			run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+			if (err != nil) != (c.outcome == "") {
+				t.Fatalf("run = %s %s %q, %v", run.Outcome, run.Reason, run.Detail, err)
+			}
+			if calls() != c.calls {
+				t.Errorf("calls = %q, want %q", calls(), c.calls)
+			}
+			if e := r.effect(run.ID); e.State != c.state {
+				t.Errorf("the effect is %s, want %s", e.State, c.state)
+			}
+			if row := r.runs("lp_w")[0]; err != nil {
+				if row.State != loop.RunSettling {
+					t.Errorf("the run is %s, want it settling until somebody knows", row.State)
+				}
+				return
+			}
+			if run.Outcome != c.outcome || run.Reason != c.reason || run.Commit != c.commit || !strings.Contains(run.Detail, c.detail) {
+				t.Errorf("run = %s %s %q on %q, want %s %s %q on %q", run.Outcome, run.Reason, run.Detail, run.Commit, c.outcome, c.reason, c.detail, c.commit)
+			}
+			if s := r.step(); (s.State == loop.StepDone) != (c.outcome == loop.OutcomeProposed) && s.State != loop.StepWaiting {
+				t.Errorf("its step is %s", s.State)
+			}
+			if kept := run.Snapshot; c.outcome != loop.OutcomeProposed && (run.Branch != "" || runGit(t, r.root, "show", kept+":src/a.txt") != "two") {
+				t.Errorf("its work is kept in %q, and its branch is %q", kept, run.Branch)
+			}
+			kinds := []string{}
+			for _, l := range r.chain("lp_w") {
+				kinds = append(kinds, l.Kind)
+			}
+			if !slices.Contains(kinds, "effect") {
+				t.Errorf("the chain has %q, and nothing of the effect", kinds)
+			}
+		})
+	}
+}
+
+func TestAnEffectThatWasBeingAppliedIsLookedAtFirst(t *testing.T) {
+	yes, begun := effect.Found{Applied: true, Result: map[string]string{effect.ResultCommit: "found"}}, effect.Found{Begun: true}
+	for name, c := range map[string]struct {
+		look    func() (effect.Found, error)
+		paused  bool
+		outcome loop.Outcome
+		commit  string
+		calls   string
+	}{
+		"it has happened": {found(yes, nil), false, loop.OutcomeProposed, "found", "look"},
+		"it has happened before the switch was set": {found(yes, nil), true, loop.OutcomeProposed, "found", "look"},
+		"it has not":                          {found(effect.Found{}, nil), false, loop.OutcomeProposed, "applied", "look apply"},
+		"it has not, and the switch is set":   {found(effect.Found{}, nil), true, loop.OutcomePaused, "", "look"},
+		"it has begun, and the switch is set": {found(begun, nil), true, loop.OutcomeProposed, "applied", "look apply"},
+		"nobody can tell":                     {found(effect.Found{}, errors.New("no route")), false, loop.OutcomeFailed, "", "look"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, target, calls := scriptedRun(t, effect.KindPropose, scripted{apply: applied, look: c.look})
+			r.lostAt(target, "engine.effect.apply.before", 1)
+			if c.paused {
+				write(t, filepath.Join(r.root, ".loops/PAUSED"), "")
+			}
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != c.outcome || rec.Run.Commit != c.commit || rec.Run.State != loop.RunEnded {
+				t.Fatalf("recover = %+v, %v, want %s on %q", rec, err, c.outcome, c.commit)
+			}
+			if calls() != c.calls {
+				t.Errorf("calls = %q, want %q", calls(), c.calls)
+			}
+		})
+	}
+}
+
+// A process may die between the effect that failed, or was done, and the end of its run.
+func TestAnEffectWhoseOutcomeIsKnownIsNotTouchedAgain(t *testing.T) {
+	for state, want := range map[loop.EffectState]loop.Outcome{
+		loop.EffectDone: loop.OutcomeProposed, loop.EffectFailed: loop.OutcomeFailed, loop.EffectRefused: loop.OutcomePaused,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			r, target, calls := scriptedRun(t, effect.KindPropose, scripted{apply: applied, look: found(effect.Found{}, nil)})
+			r.lostAt(target, "engine.effect.apply.before", 1)
+			if err := r.exec(fmt.Sprintf(`UPDATE effects SET state = '%s', error = 'known', result = '{"commit":"before"}'`, state)); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := r.engine.Recover(t.Context(), target)
+			if err != nil || rec == nil || rec.Run.Outcome != want || rec.Run.State != loop.RunEnded {
+				t.Fatalf("recover = %+v, %v, want %s", rec, err, want)
+			}
+			if calls() != "" || (rec.Run.Commit == "before") != (want == loop.OutcomeProposed) || want != loop.OutcomeProposed && !strings.Contains(rec.Run.Detail, "known") {
+				t.Errorf("run = %q on %q, after %q", rec.Run.Detail, rec.Run.Commit, calls())
+			}
+		})
+	}
+}
+
+func TestAnEffectOfAKindThatNobodyKnowsLeavesItsRunUnfinished(t *testing.T) {
+	r, target, _ := scriptedRun(t, "another", scripted{apply: applied})
+	run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	if !errors.Is(err, loop.ErrNotFound) || !strings.Contains(err.Error(), effect.KindPropose) || r.runs("lp_w")[0].State != loop.RunSettling {
+		t.Errorf("run = %+v, %v", run, err)
+	}
+}
