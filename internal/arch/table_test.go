@@ -121,7 +121,7 @@ var table = []row{
 		level: 3, name: "site", what: "where programs work: copies, what is beside them, limits, gates on a clean copy",
 		may: []string{"gate", "workspace", "workspace/filled", "workspace/kit"},
 	},
-	{level: 3, name: "try", what: "the gates of a definition, tried on its base without a run", may: []string{"gate", "site"}},
+	{level: 3, name: "try", what: "the gates of a definition, tried on its base without a run", may: []string{"gate", "site", "workspace/filled"}},
 	{level: 3, name: "turn", what: "who acts, in which home, with which credential, and what it came to", may: []string{"credential"}},
 	{level: 3, name: "credential", what: "keys that are injected, logins that are lent"},
 	{level: 3, name: "effect", what: "outbox and kinds"},

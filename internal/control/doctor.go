@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/readiness"
-	"github.com/pawl-run/pawl/internal/workspace/filled"
 	"github.com/pawl-run/pawl/internal/workspace/kit"
 )
 
@@ -213,11 +212,12 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
 	if err != nil {
 		fix := "repair what it says; a run would meet the same"
-		if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotReady {
+		f, ok := errors.AsType[*loop.Fault](err)
+		switch {
+		case ok && f.Exit == loop.ExitNotReady:
 			fix = "pawl check " + c.Name + " says what has to be corrected first"
-		}
-		if missing, ok := errors.AsType[*filled.MissingError](err); ok {
-			fix = missing.Fix()
+		case ok && f.Exit == loop.ExitNoSuccess:
+			fix = f.Fix
 		}
 		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix)
 		return

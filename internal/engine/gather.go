@@ -48,8 +48,14 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 	if err != nil {
 		return w, err
 	}
+	explained := map[workspace.Rule]bool{}
 	for _, p := range problems {
-		w.refused = append(w.refused, p.Path+": "+p.Rule.Sentence())
+		text := string(p.Rule)
+		if !explained[p.Rule] {
+			text = p.Rule.Sentence()
+		}
+		explained[p.Rule] = true
+		w.refused = append(w.refused, p.Path+": "+text)
 	}
 	if w.candidate, err = c.candidate(ctx, changes); err != nil {
 		return w, err

@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/workspace/filled"
 )
 
 // Tries are what tries of this machine have in common.
@@ -77,6 +78,9 @@ func (t Tries) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.Gat
 		results = append(results, res)
 		return true, nil
 	})
+	if missing, ok := errors.AsType[*filled.MissingError](err); ok {
+		return results, &loop.Fault{Exit: loop.ExitNoSuccess, What: missing.Error(), Fix: missing.Fix(), Err: err}
+	}
 	if err != nil {
 		return results, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
 	}
