@@ -39,7 +39,7 @@ func (a *app) consent(yes bool, does, command string) error {
 		return nil
 	case !a.asks():
 		return &loop.Fault{
-			Exit: loop.ExitUsage, What: "this " + does, Why: "without a terminal nobody can be asked, and piped text is not an answer: --yes is required",
+			Exit: loop.ExitUsage, What: "nothing was done: this " + does, Why: "without a terminal nobody can be asked, and piped text is not an answer: --yes is required",
 			Fix: command + " --yes",
 		}
 	case !a.confirm("This " + cleanLine(does) + ". Go on?"):

@@ -153,7 +153,7 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.workspace, "workspace", "", "work in the repository that contains `dir` (default: this one)")
 	flags.StringVar(&a.home, "home", "", "keep store and copies in `dir` (default: $PAWL_HOME)")
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err.Error()) })
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return badFlag(c, err.Error()) })
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command

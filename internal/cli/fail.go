@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // endedError is a run that was carried to its end and did not succeed.
@@ -120,6 +122,25 @@ func evidence(v control.RunView) string {
 // usage is the error of a command that was called in a wrong way.
 func usage(cmd *cobra.Command, what string) *loop.Fault {
 	return &loop.Fault{Exit: loop.ExitUsage, What: what, Fix: "usage: " + cmd.UseLine() + "   (" + cmd.CommandPath() + " --help says more)"}
+}
+
+// badFlag is usage for a flag that cannot be read, with the one that was probably meant.
+func badFlag(cmd *cobra.Command, what string) *loop.Fault {
+	f := usage(cmd, what)
+	name, unknown := strings.CutPrefix(what, "unknown flag: --")
+	if !unknown {
+		return f
+	}
+	var there []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			there = append(there, flag.Name)
+		}
+	})
+	if near := readiness.Nearest(name, there); near != "" {
+		f.Fix = "did you mean --" + near + "? " + f.Fix
+	}
+	return f
 }
 
 // exactly asks for that many arguments, named as in the command's usage.

@@ -96,7 +96,7 @@ func (o logsOptions) view(a *app) (logView, error) {
 		v.grep, err = regexp.Compile(o.grep)
 	}
 	if err != nil {
-		return v, &loop.Fault{Exit: loop.ExitUsage, What: "--grep " + quote(o.grep), Why: err.Error(), Fix: "write a Go regular expression"}
+		return v, &loop.Fault{Exit: loop.ExitUsage, What: "invalid --grep " + quote(o.grep), Why: err.Error(), Fix: "write a Go regular expression"}
 	}
 	return v, nil
 }

@@ -26,7 +26,7 @@ func (a *app) checkFlags() error {
 	case "auto", "always", "never":
 		return nil
 	}
-	return &loop.Fault{Exit: loop.ExitUsage, What: "--color " + quote(a.color), Fix: "write auto, always or never"}
+	return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --color " + quote(a.color), Fix: "write auto, always or never"}
 }
 
 // colored reports whether decorations are wanted: the flag first, then

@@ -108,7 +108,7 @@ func (a *app) printResult(v any) error {
 
 func jqFault(expression string, err error) error {
 	return &loop.Fault{
-		Exit: loop.ExitUsage, What: "--jq " + quote(expression), Why: err.Error(), Err: err,
+		Exit: loop.ExitUsage, What: "invalid --jq " + quote(expression), Why: err.Error(), Err: err,
 		Fix: "test it on the output of --json",
 	}
 }

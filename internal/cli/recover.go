@@ -251,7 +251,7 @@ with --dry-run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			age, ok := age(older)
 			if !ok {
-				return &loop.Fault{Exit: loop.ExitUsage, What: "--older-than " + quote(older), Fix: "write a time like 14d, 36h or 0s"}
+				return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --older-than " + quote(older), Fix: "write a time like 14d, 36h or 0s"}
 			}
 			does := "removes what was settled or last used at least " + older + " ago"
 			if err := a.consent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {

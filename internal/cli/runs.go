@@ -23,7 +23,7 @@ func (a *app) cmdRuns() *cobra.Command {
 				o.loop = args[0]
 			}
 			if o.limit < 1 {
-				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--limit %d", o.limit), Fix: "write a number above 0"}
+				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
 			return a.reading(cmd.Context(), func(s *control.Service) error {
 				views, err := s.Runs(cmd.Context(), o.loop, o.limit)

@@ -104,8 +104,8 @@ func TestALoopWithoutEndedRunsHasNoActuals(t *testing.T) {
 		"its first run goes on":     {r.Service, "busy", "pawl run busy", 9},
 		"none are asked for":        {r.Service, "busy", "pawl run busy", 0},
 		"fewer than none":           {r.Service, "busy", "pawl run busy", -1},
-		"nobody knows it":           {r.Service, "nobody", "it has: busy, fresh", 9},
-		"nobody knows it, no store": {r.without(), "nobody", "it has: busy, fresh", 9},
+		"nobody knows it":           {r.Service, "nobody", "there are: busy, fresh", 9},
+		"nobody knows it, no store": {r.without(), "nobody", "there are: busy, fresh", 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.s.Actuals(t.Context(), c.loop, c.limit)

@@ -238,7 +238,7 @@ func (v ApprovalView) open() error {
 	a.State = v.State
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{
-		Exit: loop.ExitHeld, What: "answer approval " + v.ID, Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
-		Fix: "nothing is left to answer; pawl show " + v.Run + " says what it was about",
+		Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
+		Fix: "nothing is left to answer: pawl show " + v.Run + " says what it was about",
 	}
 }

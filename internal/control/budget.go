@@ -221,7 +221,7 @@ type BudgetChange struct {
 func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, error) {
 	window := loop.BudgetWindow(c.Window)
 	if !slices.Contains(budgetWindows, window) {
-		return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("--window %q", c.Window), Why: "there is no such window", Fix: "write run, day or month"}
+		return nil, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --window %q", c.Window), Why: "there is no such window", Fix: "write run, day or month"}
 	}
 	caps, err := parseCaps(c.Caps)
 	if err != nil {

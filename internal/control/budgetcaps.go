@@ -36,7 +36,7 @@ func parseCaps(texts map[string]string) (map[int]int64, error) {
 		n, why := parseCap(name, text)
 		if why != "" {
 			return nil, &loop.Fault{
-				Exit: loop.ExitUsage, What: fmt.Sprintf("--%s %q", name, text), Why: why,
+				Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --%s %q", name, text), Why: why,
 				Fix: "write " + capExample[name] + ", or none to remove the cap",
 			}
 		}

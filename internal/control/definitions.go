@@ -125,7 +125,7 @@ func noDefinition(dir, root, arg string) error {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
 	if names, err := definedIn(root); err == nil && len(names) > 0 {
-		f.Fix = "there are: " + strings.Join(names, ", ")
+		f.Fix = amongThem(arg, names)
 	}
 	return f
 }

@@ -38,7 +38,7 @@ func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 	r.define("two", findsNone)
 	write(t, r.Root(), ".loops/notes/README.md", "no loop")
 	_, err = r.find(t.Context(), "nobody")
-	wantFault(t, err, loop.ExitNotFound, `"nobody"`, "", "it has: one, two")
+	wantFault(t, err, loop.ExitNotFound, `"nobody"`, "", "there are: one, two")
 	if !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("%v is not ErrNotFound", err)
 	}
@@ -68,9 +68,9 @@ func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
 		"a number that is too large": {"tidy#99999999999999999999", "is no run", "tidy#3", loop.ExitUsage},
 		"a loop without runs":        {"fresh", "loop fresh has no runs yet", "start one: pawl run fresh", loop.ExitNotFound},
 		"a number of such a loop":    {"fresh#1", "there is no run fresh#1", "`pawl runs` lists them", loop.ExitNotFound},
-		"no loop":                    {"nobody#1", `there is no loop "nobody"`, "it has: fresh, tidy", loop.ExitNotFound},
-		"a number alone":             {"#1", `there is no loop ""`, "it has: fresh, tidy", loop.ExitNotFound},
-		"nothing":                    {"", `there is no loop ""`, "it has: fresh, tidy", loop.ExitNotFound},
+		"no loop":                    {"nobody#1", `there is no loop "nobody"`, "there are: fresh, tidy", loop.ExitNotFound},
+		"a number alone":             {"#1", `there is no loop ""`, "there are: fresh, tidy", loop.ExitNotFound},
+		"nothing":                    {"", `there is no loop ""`, "there are: fresh, tidy", loop.ExitNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := r.Run(t.Context(), c.ref)
@@ -143,7 +143,7 @@ func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
 		t.Errorf("row = %+v", row)
 	}
 	_, err := r.Prepare(t.Context(), RunRequest{Loop: "tidy"})
-	wantFault(t, err, loop.ExitNotFound, `there is no loop "tidy"`, "", "it has: kept")
+	wantFault(t, err, loop.ExitNotFound, `there is no loop "tidy"`, "", "there are: kept")
 }
 
 func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
@@ -200,7 +200,7 @@ func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
 		})
 	}
 	_, err := r.Runs(t.Context(), "nobody", 1)
-	wantFault(t, err, loop.ExitNotFound, "nobody", "", "it has: a, b")
+	wantFault(t, err, loop.ExitNotFound, "nobody", "", "there are: a, b")
 }
 
 func TestTwoClonesAreTwoWorkspaces(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 	}
 	if row.Paused != "" {
 		return p, &loop.Fault{
-			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: ResumeCommand(v.Loop, row.Paused) + ", then approve again",
+			Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + row.Paused, Fix: ResumeCommand(v.Loop, row.Paused) + ", then approve again",
 		}
 	}
 	if row.State == "running" {
@@ -129,7 +129,7 @@ func (s *Service) void(ctx context.Context, v ApprovalView, why string) error {
 		return err
 	}
 	return &loop.Fault{
-		Exit: loop.ExitRefused, What: "approve " + v.ID, Why: why + "; the approval is void and nothing was done",
+		Exit: loop.ExitRefused, What: "approve " + v.ID + ": nothing has landed", Why: why + "; the approval is void",
 		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
 	}
 }

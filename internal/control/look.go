@@ -327,7 +327,7 @@ func Next(v RunView) string {
 	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
 		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
 	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
-		return "nothing has landed; once what stood in the way is gone: " + v.Again
+		return "nothing has landed; once the cause is gone: " + v.Again
 	case v.Reason == loop.ReasonDisk:
 		kept := ""
 		if v.Snapshot != "" {
@@ -348,6 +348,23 @@ func Next(v RunView) string {
 	case v.Reason == loop.ReasonUnfilled:
 		_, fix, _ := strings.Cut(v.Detail, loop.FixMark)
 		return strings.TrimPrefix(fix+"; then pawl run "+v.Loop, "; then ")
+	case v.Reason == loop.ReasonConflict:
+		return "merge the branch by hand, or make a new proposal: pawl run " + v.Loop
+	case v.Reason == loop.ReasonGitConfig:
+		if strings.Contains(v.Detail, "--accept-git-config") {
+			return "if you made this change: pawl init --accept-git-config; if not, undo it"
+		}
+		return "take it out of git's configuration; then pawl run " + v.Loop
+	case v.Reason == loop.ReasonSenseFailed:
+		return "correct sense in the definition: pawl config edit " + v.Loop
+	case v.Reason == loop.ReasonNoChanges:
+		return "pawl logs " + id + " shows what the agent did; if nothing had to change, it has to report no_change"
+	case v.Reason == loop.ReasonAgentExit && v.Snapshot == "":
+		return "pawl logs " + id + " shows what the agent printed"
+	case v.Reason == loop.ReasonAgentTimeout && v.Snapshot == "":
+		return "pawl logs " + id + " shows what the agent did; max_step_timeout allows it more time: pawl config edit " + v.Loop
+	case v.Reason == loop.ReasonScope && v.Snapshot != "":
+		return fmt.Sprintf("its work is kept: pawl diff %s; to allow such files, name them in scope: pawl config edit %s", id, v.Loop)
 	case v.Reason == loop.ReasonSetupFailed:
 		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:

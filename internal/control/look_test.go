@@ -264,7 +264,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		},
 		"landed": {RunView{Outcome: loop.OutcomeLanded, Again: "pawl land tidy#2"}, ""},
 		"a yes that did not land": {
-			RunView{Outcome: loop.OutcomeRefused, Again: "pawl land tidy#2"}, "nothing has landed; once what stood in the way is gone: pawl land tidy#2",
+			RunView{Outcome: loop.OutcomeRefused, Again: "pawl land tidy#2"}, "nothing has landed; once the cause is gone: pawl land tidy#2",
 		},
 		"a yes that was paused":  {RunView{Outcome: loop.OutcomePaused, Again: "pawl land tidy#2"}, "pawl resume tidy; then pawl land tidy#2"},
 		"paused":                 {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
@@ -316,7 +316,7 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 		t.Errorf("diff of a snapshot that is gone = %q, %v", patch, err)
 	}
 	_, err := r.Diff(t.Context(), "nobody")
-	wantFault(t, err, loop.ExitNotFound, "nobody", "", "it has: bad, good, none")
+	wantFault(t, err, loop.ExitNotFound, "nobody", "", "there are: bad, good, none")
 }
 
 func TestShowHasTheStepsOfALoop(t *testing.T) {

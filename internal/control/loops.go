@@ -208,6 +208,15 @@ func (s *Service) load(name string) (loop.Definition, []string, error) {
 	return def, warnings, nil
 }
 
+// amongThem is the fix for a name that is not one of those that there are.
+func amongThem(name string, there []string) string {
+	fix := "there are: " + strings.Join(there, ", ")
+	if near := readiness.Nearest(name, there); near != "" {
+		fix = "did you mean " + near + "? " + fix
+	}
+	return fix
+}
+
 // noLoop is the error for a name that nothing answers to, with the names that
 // there are.
 func (s *Service) noLoop(name string, there []string) error {
@@ -216,7 +225,7 @@ func (s *Service) noLoop(name string, there []string) error {
 		Fix: "make it: pawl new " + name + "; or try `pawl run --until \"CMD\"`, which needs no file",
 	}
 	if len(there) > 0 {
-		f.Fix = "it has: " + strings.Join(there, ", ")
+		f.Fix = amongThem(name, there)
 	}
 	return f
 }

@@ -22,10 +22,10 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 		exit           int
 		what, why, fix string
 	}{
-		"no agent":          {[]string{"agent", "", "agent_command", ""}, loop.ExitMissing, "run x", "no agent is named", "--agent-command"},
-		"no program for it": {[]string{"agent_command", ""}, loop.ExitMissing, "run x", "no agent is named", "agent_command"},
+		"no agent":          {[]string{"agent", "", "agent_command", ""}, loop.ExitMissing, "x cannot run", "no agent is named", "--agent-command"},
+		"no program for it": {[]string{"agent_command", ""}, loop.ExitMissing, "x cannot run", "no agent is named", "agent_command"},
 		"an agent without a driver": {
-			[]string{"agent", "nobody", "agent_command", ""}, loop.ExitMissing, "run x", `agent "nobody" is neither a driver nor in the roster`, "pawl agent create @nobody --driver D",
+			[]string{"agent", "nobody", "agent_command", ""}, loop.ExitMissing, "x cannot run", `agent "nobody" is neither a driver nor in the roster`, "pawl agent create @nobody --driver D",
 		},
 		"tier L3 that nothing confines": {
 			[]string{"tier", "L3"}, loop.ExitNotReady, "x is not ready to run", "none is never allowed at L3", "correct .loops/x/loop.config.yaml",
@@ -33,7 +33,7 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 		"a definition with an error": {
 			[]string{"tier", "L9"}, loop.ExitNotReady, "x is not ready to run", "must be L1, L2 or L3", "correct .loops/x/loop.config.yaml",
 		},
-		"another protocol": {[]string{"protocol", "board"}, loop.ExitMissing, "run x", `protocol "board" is not part of this version`, "protocol spine"},
+		"another protocol": {[]string{"protocol", "board"}, loop.ExitMissing, "x cannot run", `protocol "board" is not part of this version`, "protocol spine"},
 		"a scope that is no glob": {
 			[]string{"scope", `["src/[a"]`}, loop.ExitNotReady, "x is not ready to run", "src/[a", "correct .loops/x/loop.config.yaml",
 		},
@@ -63,16 +63,16 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 		exit           int
 		what, why, fix string
 	}{
-		"until without an agent": {RunRequest{Until: "true"}, loop.ExitMissing, "run until-", "no agent is named", "--agent-command"},
+		"until without an agent": {RunRequest{Until: "true"}, loop.ExitMissing, "cannot run", "no agent is named", "--agent-command"},
 		"until without its program": {
-			RunRequest{Until: "nope-4", Overrides: loop.Overrides{AgentCommand: "true"}}, loop.ExitMissing, `verify: program "nope-4"`, "not on PATH", "verify",
+			RunRequest{Until: "nope-4", Overrides: loop.Overrides{AgentCommand: "true"}}, loop.ExitMissing, `--until: program "nope-4"`, "not on PATH", "correct --until",
 		},
 		"an agent of the command line": {
 			RunRequest{Until: "true", Overrides: loop.Overrides{AgentCommand: "nope-5"}}, loop.ExitMissing, `agent_command: program "nope-5"`, "", "install it",
 		},
 		"a scope that is no glob": {
 			RunRequest{Until: "true", Scope: []string{"[a"}, Overrides: loop.Overrides{AgentCommand: "true"}},
-			loop.ExitNotReady, "run until-", "scope: ", "correct the glob",
+			loop.ExitNotReady, "cannot run", "scope: ", "correct the glob",
 		},
 		"a tier of confinement that there is not": {
 			RunRequest{Until: "true", Overrides: loop.Overrides{AgentCommand: "true", Sandbox: "ful"}}, loop.ExitUsage, `no sandbox "ful"`, "", "use one of: full, landlock",
@@ -86,7 +86,7 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 	}
 	r.define("alone", "true", "tier", "L3", "sandbox", "full")
 	_, err := r.Prepare(t.Context(), RunRequest{Loop: "alone", Overrides: loop.Overrides{Sandbox: "none"}})
-	wantFault(t, err, loop.ExitRefused, "run alone", "sandbox: none confines nothing", "set sandbox: full")
+	wantFault(t, err, loop.ExitRefused, "alone cannot run", "sandbox: none confines nothing", "set sandbox: full")
 	write(t, r.Root(), ".loops/a..b/loop.config.yaml", "")
 	r.define("a..b", "true")
 	_, err = r.Prepare(t.Context(), RunRequest{Loop: "a..b"})

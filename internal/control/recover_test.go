@@ -44,7 +44,7 @@ func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	wantFault(t, r.VerifyAudit(t.Context(), "nobody"), loop.ExitNotFound, "nobody", "", "it has: tidy")
+	wantFault(t, r.VerifyAudit(t.Context(), "nobody"), loop.ExitNotFound, "nobody", "", "there are: tidy")
 }
 
 func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
@@ -100,5 +100,5 @@ func TestALoopOfAProtocolThatThisVersionLacksIsLeftAlone(t *testing.T) {
 	if found, err := r.Recover(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("recover = %+v, %v", found, err)
 	}
-	wantFault(t, r.runnable(t.Context(), def), loop.ExitMissing, "run u", `protocol "board"`, "protocol spine")
+	wantFault(t, r.runnable(t.Context(), def), loop.ExitMissing, "u cannot run", `protocol "board"`, "protocol spine")
 }

@@ -213,7 +213,7 @@ func (r Roster) sound(a loop.Agent) error {
 	}
 	if err := credential.Possible(r.Profiles[i], a.Provider, a.BaseURL, a.Auth); err != nil {
 		f := faultIn(err)
-		return fault(joinedBy(": ", strings.TrimPrefix(f.What, "find a credential for "), f.Why), f.Fix)
+		return fault(joinedBy(": ", strings.TrimPrefix(f.What, "there is no credential for "), f.Why), f.Fix)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 	switch {
 	case s.Protocols[d.Protocol] == nil:
 		return &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
+			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
 			Fix: "use protocol spine",
 		}
 	case git.CheckRef("refs/heads/pawl/"+d.Name+"/1") != nil:
@@ -171,7 +171,7 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 		}
 	case d.Tier == loop.TierUnattended && d.Sandbox == "none":
 		return &loop.Fault{
-			Exit: loop.ExitRefused, What: "run " + d.Name, Why: "tier L3 acts without a human, and sandbox: none confines nothing",
+			Exit: loop.ExitRefused, What: d.Name + " cannot run", Why: "tier L3 acts without a human, and sandbox: none confines nothing",
 			Fix: "set sandbox: full; or set tier: L2, whose proposals are for people to land",
 		}
 	}
@@ -183,7 +183,7 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 		return s.uninstalled(ctx, actor, err)
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
-		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "scope: " + err.Error(), Fix: "correct the glob"}
+		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "scope: " + err.Error(), Fix: "correct the glob"}
 	}
 	if err := s.reachable(d); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Ac
 func (s *Service) reachable(d loop.Definition) error {
 	_, err := meter.ParseHosts(d.Network)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		return &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name, Why: "network: " + f.Why, Fix: f.Fix, Err: err}
+		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "network: " + f.Why, Fix: f.Fix, Err: err}
 	}
 	return err
 }
@@ -244,6 +244,9 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 	words := []string{program, firstWord(d.Verify), firstWord(d.Guard)}
 	if d.AgentCommand != "" {
 		keys[0] = "agent_command"
+	}
+	if d.Protocol == loop.ProtocolSpec {
+		keys[1] = "--until"
 	}
 	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
 	out := proc.NewRing(4<<10, 0)

@@ -87,8 +87,7 @@ func (r ScaffoldRequest) note() string {
 	if _, known := pattern.Find(r.Pattern); known || r.Pattern == "" {
 		return ""
 	}
-	return fmt.Sprintf("the catalogue has no pattern %s, so what the loop is for is left to fill in; it has: %s",
-		r.Pattern, strings.Join(pattern.Names(), ", "))
+	return fmt.Sprintf("there is no pattern %s, so what the loop is for is left to fill in; %s", r.Pattern, amongThem(r.Pattern, pattern.Names()))
 }
 
 // place is where a loop is made.

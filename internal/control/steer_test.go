@@ -56,7 +56,7 @@ func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
 	if err == nil {
 		_, err = r.Start(t.Context(), p)
 	}
-	wantFault(t, err, loop.ExitPaused, "run tidy", file, "pawl resume tidy")
+	wantFault(t, err, loop.ExitPaused, "tidy is paused", file, "pawl resume tidy")
 	wantSwitch(t, pause(t, r.Service, "tidy"), Switched{Loop: "tidy", Paused: true, Switch: file, Was: true})
 
 	wantSwitch(t, resume(t, r.Service, "tidy"), Switched{Loop: "tidy", Switch: file})

@@ -75,7 +75,7 @@ func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
 		exit           int
 		what, why, fix string
 	}{
-		"an unknown loop":            {"nobody", loop.ExitNotFound, `"nobody"`, "", "it has: astray, wrong"},
+		"an unknown loop":            {"nobody", loop.ExitNotFound, `"nobody"`, "", "there are: astray, wrong"},
 		"a branch that is not there": {"astray", loop.ExitNotFound, `there is no branch "mian"`, "", "use one of: main"},
 		"a definition with an error": {"wrong", loop.ExitNotReady, "wrong is not ready to run", "must be L1, L2 or L3", "correct .loops/wrong"},
 	} {

@@ -232,5 +232,5 @@ func sendable(key string) bool {
 }
 
 func (w Want) fault(why, fix string) *loop.Fault {
-	return &loop.Fault{Exit: loop.ExitMissing, What: "find a credential for " + cmp.Or(w.Profile.Name, "the agent"), Why: why, Fix: fix}
+	return &loop.Fault{Exit: loop.ExitMissing, What: "there is no credential for " + cmp.Or(w.Profile.Name, "the agent"), Why: why, Fix: fix}
 }

@@ -27,7 +27,11 @@ func Conflict(text string, markdown bool) []int {
 func ConflictWords(lines []int) string {
 	const most = 9
 	shown := strings.Trim(fmt.Sprint(lines[:min(len(lines), most)]), "[]")
-	text := "merge conflict markers in line " + strings.ReplaceAll(shown, " ", ", ")
+	text := "merge conflict markers in line "
+	if len(lines) > 1 {
+		text = "merge conflict markers in lines "
+	}
+	text += strings.ReplaceAll(shown, " ", ", ")
 	if len(lines) > most {
 		text += ", …"
 	}

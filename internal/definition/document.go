@@ -215,5 +215,5 @@ func tooDeep(name string) error {
 }
 
 func unreadable(name, why, fix string) error {
-	return &loop.Fault{Exit: 4, What: "read definition " + name, Why: why, Fix: fix}
+	return &loop.Fault{Exit: 4, What: "the definition " + name + " cannot be read", Why: why, Fix: fix}
 }

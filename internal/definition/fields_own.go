@@ -291,7 +291,7 @@ var ownFields = []Field{
 	{
 		Name: "env", Kind: KindList, Absent: "none",
 		Meaning: "Names of more variables that the agent and the gates may see.",
-		More: "Names only; the values are those that pawl itself was started with, and never stand in a file. PATH, HOME, USER, " +
+		More: "Names only; the values are those that pawl itself was started with, and are never in a file. PATH, HOME, USER, " +
 			"LOGNAME, LANG, LC_ALL, TZ, TMPDIR and pawl's own are passed on in any case, and nothing else; in a sandbox HOME is " +
 			"an empty folder at the same path, and PATH holds what is visible there.",
 		Example: "[CI, GOFLAGS]",

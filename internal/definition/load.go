@@ -18,13 +18,13 @@ func Load(path string) (*Document, []byte, error) {
 	data, err := readBounded(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &loop.Fault{
-			Exit: 3, What: "read definition " + path, Why: "there is no such file",
+			Exit: 3, What: "the definition " + path + " cannot be read", Why: "there is no such file",
 			Fix: "make one with pawl new NAME", Err: errors.Join(loop.ErrNotFound, err),
 		}
 	}
 	if err != nil {
 		return nil, nil, &loop.Fault{
-			Exit: 4, What: "read definition " + path, Why: err.Error(),
+			Exit: 4, What: "the definition " + path + " cannot be read", Why: err.Error(),
 			Fix: "put a regular, readable file there", Err: err,
 		}
 	}

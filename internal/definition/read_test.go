@@ -281,8 +281,8 @@ func TestParseRefusesWhatLeavesOpenWhatWasMeant(t *testing.T) {
 		"keys of which one is less deep":         {"name: x\nmcp:\n    a: b\n  c: d\n", "line 4"},
 		"a key in quotes that run over the line": {"name: \"a\ngoal: b\"\n", "line 1"},
 		"a bracket without a beginning":          {"name: x\n]\ntier: L1\n", "line 2"},
-		"a merge":                                {"name: x\n<<<<<<< HEAD\ntier: L1\n=======\ntier: L2\n>>>>>>> theirs\n", "merge conflict markers in line 2, 4, 6"},
-		"a merge of three":                       {"<<<<<<< a\r\ngoal: x\r\n||||||| b\r\n=======\r\ngoal: y\r\n>>>>>>> c\r\n", "merge conflict markers in line 1, 3, 4, 6"},
+		"a merge":                                {"name: x\n<<<<<<< HEAD\ntier: L1\n=======\ntier: L2\n>>>>>>> theirs\n", "merge conflict markers in lines 2, 4, 6"},
+		"a merge of three":                       {"<<<<<<< a\r\ngoal: x\r\n||||||| b\r\n=======\r\ngoal: y\r\n>>>>>>> c\r\n", "merge conflict markers in lines 1, 3, 4, 6"},
 		"half of a merge":                        {"name: x\n=======\ntier: L1\n", "merge conflict markers in line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -398,7 +398,7 @@ func TestAttack127BombsAreBoundedAndNothingIsExpanded(t *testing.T) {
 
 func TestConflictWordsNameNineLinesAtMost(t *testing.T) {
 	lines := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
-	const nine = "merge conflict markers in line 1, 2, 3, 4, 5, 6, 7, 8, 9"
+	const nine = "merge conflict markers in lines 1, 2, 3, 4, 5, 6, 7, 8, 9"
 	if got := ConflictWords(lines); got != nine {
 		t.Errorf("%q, want %q", got, nine)
 	}

@@ -54,7 +54,7 @@ func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *t
 		}
 		turns := p.turns.Load()
 		again := p.run(target, engine.Firing{})
-		if again.Outcome != loop.OutcomeBudget || !strings.Contains(again.Detail, "it opens at ") || again.Usage.Charged() != 0 || p.turns.Load() != turns {
+		if again.Outcome != loop.OutcomeBudget || !strings.Contains(again.Detail, "the next window opens at ") || again.Usage.Charged() != 0 || p.turns.Load() != turns {
 			t.Errorf("the next run = %s %q, %d tokens, want budget and no turn", again.Outcome, again.Detail, again.Usage.Charged())
 		}
 		if its := p.iterations(again.ID); len(its) != 0 {

@@ -185,7 +185,7 @@ func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 	if e.State == loop.EffectRefused {
 		c.run.Outcome, c.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
 	}
-	c.run.Detail = fmt.Sprintf("%s: %s", e.Key, e.Error)
+	c.run.Detail = fmt.Sprintf("%s: %s", e.Kind, e.Error)
 	if f := c.refusal; f != nil {
 		c.run.Outcome, c.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
 		c.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Fix)

@@ -340,7 +340,7 @@ func TestTheSwitchOfAllLoopsIsNotClearedByResumingOne(t *testing.T) {
 		case strings.HasSuffix(sw, "/7"):
 			want = "remove the label from https://x.test/7; `pawl check fix` lists what stops the loop"
 		}
-		if !ok || f.Fix != want || f.Exit != loop.ExitPaused || f.What != "run fix" || f.Why != "the kill switch is set: "+sw {
+		if !ok || f.Fix != want || f.Exit != loop.ExitPaused || f.What != "fix is paused" || f.Why != "the kill switch is set: "+sw {
 			t.Errorf("%s: %+v", sw, f)
 		}
 	}

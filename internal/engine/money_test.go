@@ -52,7 +52,7 @@ func TestFiftyConcurrentRunsOnABudgetForTenSpendNoMoreThanIt(t *testing.T) {
 					if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != loop.ExitBudget || run.Reason != loop.ReasonBudget {
 						t.Errorf("run = %s %s %q, want budget", run.Outcome, run.Reason, run.Detail)
 					}
-					for _, want := range []string{"the day budget of everything has ", c.what + " left of ", "it opens at ", "00:00 UTC"} {
+					for _, want := range []string{"the day budget of everything has ", c.what + " left of ", "the next window opens at ", "00:00 UTC"} {
 						if !strings.Contains(run.Detail, want) {
 							t.Errorf("detail = %q, want %q in it", run.Detail, want)
 						}

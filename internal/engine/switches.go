@@ -83,7 +83,7 @@ func (c *cycle) pausedAnywhere(ctx context.Context, view viewing) (*ending, erro
 // starting.
 func PausedFault(name, sw string) error {
 	f := &loop.Fault{
-		Exit: loop.ExitPaused, What: "run " + name, Why: setWords + sw,
+		Exit: loop.ExitPaused, What: name + " is paused", Why: setWords + sw,
 		Fix: "`pawl resume " + name + "` (or `pawl resume --all`) clears it",
 	}
 	switch clears := ClearedBy(name, sw); {

@@ -128,7 +128,7 @@ func (r *Repo) unknownBranch(ctx context.Context, branch string, cause error) er
 	if len(refs) == 0 {
 		return &loop.Fault{
 			Exit: loop.ExitNotFound, What: r.Root + " has no commits",
-			Fix: "commit something first", Err: loop.ErrNotFound,
+			Fix: "make the first commit: git add -A && git commit", Err: loop.ErrNotFound,
 		}
 	}
 	names := make([]string, 0, len(refs))

@@ -97,7 +97,7 @@ func TestBaseOfARepositoryWithoutCommitsSaysWhatToDo(t *testing.T) {
 	r := open(t, dir)
 	for _, branch := range []string{"", "main"} {
 		_, err := r.Base(t.Context(), branch)
-		wantFault(t, err, loop.ExitNotFound, "commit something first")
+		wantFault(t, err, loop.ExitNotFound, "make the first commit")
 	}
 	if dirty, err := r.Dirty(t.Context(), ""); dirty || err != nil {
 		t.Errorf("Dirty = %v, %v, want clean", dirty, err)

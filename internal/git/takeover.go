@@ -92,7 +92,7 @@ func (t *takeover) clean(ctx context.Context) error {
 	}
 	return t.refusal(
 		fmt.Sprintf("%s is checked out in %s, and landing would overwrite what is there", t.a.Branch, t.repo.Root),
-		"not as in "+t.a.Onto[:12]+": "+someOf(dirty))
+		"it differs from "+t.a.Onto[:12]+": "+someOf(dirty))
 }
 
 // unlocked refuses while another git command changes the index.

@@ -139,12 +139,12 @@ func times(k, n int64) int64 {
 // Explain says which window of whose budget does not fund a run, how much of it
 // is left and when it opens. Whose is the scope for people: "loop ci-watch".
 func Explain(s loop.Shortage, whose string) string {
-	text := fmt.Sprintf("the %s budget of %s has %s left of %s, and %s more is needed",
+	text := fmt.Sprintf("the %s budget of %s has %s left of %s, and %s more are needed",
 		s.Budget.Window, whose, Count(s.What, s.Left), Count(s.What, s.Cap), Count(s.What, s.Need))
 	if s.Opens.IsZero() {
 		return text
 	}
-	return text + "; it opens at " + s.Opens.UTC().Format("2006-01-02 15:04 UTC")
+	return text + "; the next window opens at " + s.Opens.UTC().Format("2006-01-02 15:04 UTC")
 }
 
 // Words lists what is not zero in a, and says "nothing" of the zero Amount.

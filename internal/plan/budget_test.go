@@ -193,15 +193,15 @@ func TestARefusalInWords(t *testing.T) {
 	}{
 		"tokens of a day": {
 			loop.Shortage{Budget: day, What: "tokens", Cap: 100_000, Left: 12_000, Need: 18_000, Opens: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)},
-			"the day budget of loop ci has 12000 tokens left of 100000 tokens, and 18000 tokens more is needed; it opens at 2026-11-21 00:00 UTC",
+			"the day budget of loop ci has 12000 tokens left of 100000 tokens, and 18000 tokens more are needed; the next window opens at 2026-11-21 00:00 UTC",
 		},
 		"money of a run": {
 			loop.Shortage{Budget: loop.Budget{Window: loop.WindowRun}, What: "micro_usd", Cap: 5_000_000, Need: 1},
-			"the run budget of loop ci has 0.00 USD left of 5.00 USD, and 0.000001 USD more is needed",
+			"the run budget of loop ci has 0.00 USD left of 5.00 USD, and 0.000001 USD more are needed",
 		},
 		"time": {
 			loop.Shortage{Budget: day, What: "wall", Cap: int64(time.Hour), Left: int64(90 * time.Second), Need: int64(10 * time.Minute)},
-			"the day budget of loop ci has 1m30s left of 1h, and 10m more is needed",
+			"the day budget of loop ci has 1m30s left of 1h, and 10m more are needed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

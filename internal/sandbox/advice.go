@@ -32,7 +32,7 @@ type machine struct {
 // advise turns a self-test that failed into what a person can do about it. The
 // cause is read off the machine; err only says where to look.
 func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
-	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q cannot be had on this host", tier), Err: err}
+	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q is not available on this host", tier), Err: err}
 	for _, cause := range []func(Tier, error, []Row) (why, fix string){
 		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer,
 	} {

@@ -48,7 +48,7 @@ func parseInterval(text string) (time.Duration, error) {
 }
 
 func badInterval(text string) error {
-	if strings.HasSuffix(text, "s") {
+	if number, ok := strings.CutSuffix(text, "s"); ok && strings.TrimRight(number, "0123456789") != number {
 		return fmt.Errorf("interval %s: seconds are too short; the shortest is 1m", text)
 	}
 	return fmt.Errorf("interval %s: write whole numbers with m, h, d or w, longest first, like 10m, 6h or 1d12h, "+

@@ -114,7 +114,7 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	}
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{
-		Exit: loop.ExitHeld, What: "answer approval " + id, Why: answered.Error(), Err: answered,
+		Exit: loop.ExitHeld, What: "approval " + id + " is not open", Why: answered.Error(), Err: answered,
 		Fix: "nothing is left to answer; `pawl show " + a.RunID + "` says what it was about",
 	}
 }

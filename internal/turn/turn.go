@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // Driver is the code that speaks to one kind of agent program.
@@ -51,7 +52,7 @@ func Resolve(ctx context.Context, d loop.Definition, drivers map[string]Driver, 
 	switch {
 	case name == "" && d.AgentCommand == "":
 		return Actor{}, &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: "no agent is named",
+			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: "no agent is named",
 			Fix: "set agent to one of " + strings.Join(names(drivers), ", ") + " (pawl agent drivers shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
 		}
 	case name == "":
@@ -75,7 +76,7 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 	a := Actor{Agent: entry, Driver: drivers[entry.Driver]}
 	if a.Driver == nil {
 		return a, &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("agent %q has driver %q, which this version does not have", entry.Handle, entry.Driver),
+			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q has driver %q, which this version does not have", entry.Handle, entry.Driver),
 			Fix: "use one of " + strings.Join(names(drivers), ", ") + ": pawl agent set @" + entry.Handle + " --driver D",
 		}
 	}
@@ -87,17 +88,17 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 	replace(&a.Auth, d.Auth)
 	if a.Command == "" && a.Profile.Program == "" && !a.Profile.Own {
 		return a, &loop.Fault{
-			Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("no agent is named: driver %s starts a program that only you know", a.Agent.Driver),
+			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("no agent is named: driver %s starts a program that only you know", a.Agent.Driver),
 			Fix: "set agent_command, for example agent_command: \"your-agent --acp\", or pass --agent-command",
 		}
 	}
 	d.Agent, d.AgentCommand, d.Provider = a.Agent.Driver, a.Command, a.Provider
 	if key, why, fix := definition.Lacks(a.Agent.Driver, d); key != "" {
-		return a, &loop.Fault{Exit: loop.ExitNotReady, What: "run " + d.Name + ": " + key, Why: why, Fix: fix}
+		return a, &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run: " + key, Why: why, Fix: fix}
 	}
 	if a.Provider != "" && len(a.Profile.Providers) > 0 && !slices.Contains(a.Profile.Providers, credential.Shape(a.Provider, a.BaseURL)) {
 		return a, &loop.Fault{
-			Exit: loop.ExitNotReady, What: "run " + d.Name, Why: fmt.Sprintf("%s cannot ask a model in the shape of provider %s", a.Agent.Driver, a.Provider),
+			Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: fmt.Sprintf("%s cannot ask a model in the shape of provider %s", a.Agent.Driver, a.Provider),
 			Fix: "set provider to " + strings.Join(a.Profile.Providers, " or ") + ", or use agent: api",
 		}
 	}
@@ -116,9 +117,13 @@ func unknown(d loop.Definition, name string, drivers map[string]Driver, err erro
 	if !errors.Is(err, loop.ErrNotFound) {
 		return err
 	}
+	near := readiness.Nearest(name, names(drivers))
+	if near != "" {
+		near = "did you mean " + near + "? "
+	}
 	return &loop.Fault{
-		Exit: loop.ExitMissing, What: "run " + d.Name, Why: fmt.Sprintf("agent %q is neither a driver nor in the roster", name),
-		Fix: "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: pawl agent create @" + name + " --driver D", Err: err,
+		Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q is neither a driver nor in the roster", name),
+		Fix: near + "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: pawl agent create @" + name + " --driver D", Err: err,
 	}
 }
 

@@ -52,7 +52,7 @@ func Find(dir string) (Dirs, error) {
 		if at == filepath.Dir(at) {
 			return Dirs{}, &loop.Fault{
 				Exit: loop.ExitNotFound, What: abs + " is not in a git repository",
-				Fix: "run it inside a git repository, or `git init`", Err: loop.ErrNotFound,
+				Fix: "run pawl in a git repository, or make one here: git init", Err: loop.ErrNotFound,
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func Unmerged(files engine.Files, name string) error {
 		}
 		if marks := definition.Conflict(read.Content, true); marks != nil {
 			return &loop.Fault{
-				Exit: loop.ExitUnreadable, What: "read " + path, Why: definition.ConflictWords(marks),
+				Exit: loop.ExitUnreadable, What: path + " cannot be read", Why: definition.ConflictWords(marks),
 				Fix: "resolve the conflict, and remove the markers",
 			}
 		}
