@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -42,6 +44,8 @@ type Entry struct {
 	Definition loop.Definition // as far as it can be read; of a loop without a file the newest that the store has
 	Warnings   []string        // findings that do not keep the loop from running
 	Problem    error           // why it cannot be run; nil: the definition is in order
+
+	info fs.FileInfo // of the file
 }
 
 // LoopID is the id of the loop, also of one that has never run.
@@ -125,7 +129,7 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 		names = append(names, e.Name)
 	}
 	if len(names) > 0 {
-		f.Fix = "it has: " + strings.Join(slices.Compact(names), ", ")
+		f.Fix = readiness.Suggest(name, slices.Compact(names))
 	}
 	return f
 }
@@ -136,18 +140,24 @@ func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var list []Entry
 	for _, name := range names {
-		defined, err := isDefined(c.ws.Root, name)
+		info, err := findFile(c.ws.Root, name)
 		if err != nil {
 			return nil, err
 		}
-		if defined {
-			list = append(list, c.fileEntry(name))
+		if info != nil {
+			list = append(list, c.fileEntry(file{name, info}))
 		}
 	}
 	err := c.view(ctx, func(r *store.Reader) error {
 		rows, err := r.LoopsNamed(ctx, c.ws.ID, names...)
 		for _, row := range rows {
-			list = c.withRow(list, row)
+			i := slices.IndexFunc(list, func(e Entry) bool { return e.Key() == Key{row.Name, row.Protocol} })
+			switch {
+			case i >= 0:
+				list[i].Row = row
+			case !row.Forgotten:
+				list = append(list, storeEntry(row))
+			}
 		}
 		return err
 	})
@@ -155,21 +165,13 @@ func (c *Catalog) Named(ctx context.Context, names ...string) ([]Entry, error) {
 	return list, err
 }
 
-// withRow gives the store's row to the entry that it belongs to, and adds one if no
-// file defines the loop and it was not forgotten.
-func (c *Catalog) withRow(list []Entry, row loop.Loop) []Entry {
-	i := slices.IndexFunc(list, func(e Entry) bool { return e.Key() == Key{row.Name, row.Protocol} })
-	switch {
-	case i >= 0:
-		list[i].Row = row
-	case !row.Forgotten:
-		list = append(list, Entry{Workspace: c.ws.ID, Name: row.Name, Protocol: row.Protocol, Row: row})
-	}
-	return list
+func (c *Catalog) fileEntry(f file) Entry {
+	return Entry{Workspace: c.ws.ID, Name: f.name, Protocol: loop.ProtocolSpine, File: File(f.name), info: f.info}
 }
 
-func (c *Catalog) fileEntry(name string) Entry {
-	return Entry{Workspace: c.ws.ID, Name: name, Protocol: loop.ProtocolSpine, File: File(name)}
+// storeEntry is a loop that no file defines.
+func storeEntry(row loop.Loop) Entry {
+	return Entry{Workspace: row.WorkspaceID, Name: row.Name, Protocol: row.Protocol, Row: row}
 }
 
 // Page is a part of a listing. The zero Page is all of it.
@@ -182,18 +184,15 @@ type Page struct {
 // List lists the loops of the workspace: those that files define, and those of the
 // store that were not forgotten.
 func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
-	names, err := Names(c.ws.Root)
+	files, err := findFiles(c.ws.Root)
 	if err != nil {
 		return nil, err
 	}
-	var files []Entry // not listed yet
-	for _, name := range names {
-		if e := c.fileEntry(name); e.Key().compare(p.After) > 0 {
-			files = append(files, e)
-		}
+	for len(files) > 0 && files[0].key().compare(p.After) <= 0 {
+		files = files[1:]
 	}
 	limit := cmp.Or(p.Limit, math.MaxInt32)
-	var list []Entry
+	list := make([]Entry, 0, min(limit, len(files)))
 	err = c.view(ctx, func(r *store.Reader) error {
 		for last := p.After; ; {
 			rows, err := r.LoopsAfter(ctx, c.ws.ID, last.Name, last.Protocol, limit)
@@ -202,10 +201,15 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 			}
 			for _, row := range rows {
 				last = Key{row.Name, row.Protocol}
-				for len(files) > 0 && files[0].Key().compare(last) <= 0 {
-					list, files = append(list, files[0]), files[1:]
+				for len(files) > 0 && files[0].key().compare(last) <= 0 {
+					list, files = append(list, c.fileEntry(files[0])), files[1:]
 				}
-				list = c.withLast(list, row)
+				switch n := len(list); {
+				case n > 0 && list[n-1].Key() == last:
+					list[n-1].Row = row
+				case !row.Forgotten:
+					list = append(list, storeEntry(row))
+				}
 			}
 			if len(rows) < limit || len(list) >= limit {
 				return nil
@@ -215,18 +219,14 @@ func (c *Catalog) List(ctx context.Context, p Page) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, files...)
+	for _, f := range files {
+		list = append(list, c.fileEntry(f))
+	}
 	list = list[:min(len(list), limit)]
 	if p.Bare {
 		return list, nil
 	}
 	return list, c.Load(ctx, list)
-}
-
-// withLast is withRow where only the last entry can be the row's.
-func (c *Catalog) withLast(list []Entry, row loop.Loop) []Entry {
-	from := max(0, len(list)-1)
-	return append(list[:from], c.withRow(list[from:], row)...)
 }
 
 // Load reads the definitions of the entries. What is wrong with one of them is its
@@ -240,7 +240,7 @@ func (c *Catalog) Load(ctx context.Context, list []Entry) error {
 			digests = append(digests, e.Row.Definition)
 			continue
 		}
-		e.Definition, e.Warnings, e.Problem = c.files.read(c.ws.Root, e.Name)
+		e.Definition, e.Warnings, e.Problem = c.files.read(c.ws.Root, e.Name, e.info)
 	}
 	if len(digests) == 0 {
 		return nil

@@ -18,6 +18,24 @@ import (
 // Names lists the loops that files of the workspace at root define, by name. No
 // definition is opened. A .loops that cannot be listed is a *loop.Fault.
 func Names(root string) ([]string, error) {
+	files, err := findFiles(root)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.name)
+	}
+	return names, err
+}
+
+// file is the definition of a loop, not opened.
+type file struct {
+	name string // of the loop
+	info fs.FileInfo
+}
+
+func (f file) key() Key { return Key{f.name, loop.ProtocolSpine} }
+
+// findFiles finds all definitions, in the order of a listing.
+func findFiles(root string) ([]file, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ".loops"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -27,26 +45,29 @@ func Names(root string) ([]string, error) {
 			Exit: loop.ExitUnreadable, What: "list loops", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
 		}
 	}
-	var names []string
+	files := make([]file, 0, len(entries))
 	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(root, File(e.Name()))); err == nil {
-			names = append(names, e.Name())
+		if info, err := os.Lstat(filepath.Join(root, File(e.Name()))); err == nil {
+			files = append(files, file{e.Name(), info})
 		}
 	}
-	return names, nil
+	return files, nil
 }
 
-// isDefined reports whether Names lists the name, without listing the others.
-func isDefined(root, name string) (bool, error) {
+// findFile finds what findFiles finds of one loop; nil if there is nothing.
+func findFile(root, name string) (fs.FileInfo, error) {
 	if name == "." || name == ".." || filepath.Base(name) != name {
-		return false, nil
+		return nil, nil
 	}
-	_, err := os.Lstat(filepath.Join(root, File(name)))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err == nil, nil
+	info, err := os.Lstat(filepath.Join(root, File(name)))
+	switch {
+	case err == nil:
+		return info, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
 	}
-	_, err = Names(root) // A folder that cannot be listed is told alike by all.
-	return false, err
+	_, err = findFiles(root) // A folder that cannot be listed is told alike by all.
+	return nil, err
 }
 
 // Read reads the definition that a file of the workspace at root has for a loop.
@@ -90,7 +111,7 @@ const settled = 2 * time.Second
 type cache struct {
 	now  func() time.Time
 	mu   sync.Mutex
-	kept map[string]known // by name
+	kept map[string]*known // by name
 }
 
 // known is what is known of a file.
@@ -101,18 +122,15 @@ type known struct {
 	problem  error
 }
 
-func (c *cache) read(root, name string) (loop.Definition, []string, error) {
-	info, err := os.Lstat(filepath.Join(root, File(name)))
-	if err != nil {
-		return Read(root, name)
-	}
+// read is Read of a file that was found as info says.
+func (c *cache) read(root, name string, info fs.FileInfo) (loop.Definition, []string, error) {
 	c.mu.Lock()
 	k, ok := c.kept[name]
 	c.mu.Unlock()
 	if ok && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) {
 		return k.def, k.warnings, k.problem
 	}
-	k = known{info: info}
+	k = &known{info: info}
 	k.def, k.warnings, k.problem = Read(root, name)
 	k.warnings = slices.Clip(k.warnings) // Who appends to them gets a copy.
 	if !info.Mode().IsRegular() || c.now().Sub(info.ModTime()) < settled {
@@ -121,7 +139,7 @@ func (c *cache) read(root, name string) (loop.Definition, []string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kept == nil {
-		c.kept = map[string]known{}
+		c.kept = map[string]*known{}
 	}
 	c.kept[name] = k
 	return k.def, k.warnings, k.problem

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 // ScaffoldRequest says which loop to make, and where.
@@ -87,7 +88,7 @@ func (r ScaffoldRequest) note() string {
 	if _, known := pattern.Find(r.Pattern); known || r.Pattern == "" {
 		return ""
 	}
-	return fmt.Sprintf("there is no pattern %s, so what the loop is for is left to fill in; %s", r.Pattern, amongThem(r.Pattern, pattern.Names()))
+	return fmt.Sprintf("there is no pattern %s, so what the loop is for is left to fill in; %s", r.Pattern, readiness.Suggest(r.Pattern, pattern.Names()))
 }
 
 // place is where a loop is made.

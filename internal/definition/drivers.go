@@ -45,7 +45,7 @@ func Lacks(name string, d loop.Definition) (key, why, fix string) {
 		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), choices(able.efforts)
 	case len(d.MCP) > 0 && !able.servers:
 		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
-	case name == "command" && Advice(d) != "" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external":
+	case name == "command" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external" && Advice(d) != "":
 		return "agent_command", headlessAgent(d.AgentCommand) + " has no login inside the sandbox", Advice(d)
 	}
 	return "", "", ""
@@ -54,8 +54,11 @@ func Lacks(name string, d loop.Definition) (key, why, fix string) {
 // Advice is what to write instead of an agent_command that starts the program of
 // a driver; empty: it starts another.
 func Advice(d loop.Definition) string {
+	if d.AgentCommand == "" || d.Agent != "" && d.Agent != "command" {
+		return ""
+	}
 	agent := headlessAgent(d.AgentCommand)
-	if agent == "" || d.Agent != "" && d.Agent != "command" {
+	if agent == "" {
 		return ""
 	}
 	return fmt.Sprintf("use agent: %s instead of agent_command (--agent %s instead of --agent-command); pawl then gives it the prompt and its login", agent, agent)

@@ -12,7 +12,7 @@ type Run struct {
 	LoopID     string    `json:"loop_id"`
 	N          int64     `json:"n"`             // numbered per loop, from 1, without gaps
 	Seq        int64     `json:"seq,omitempty"` // order of firing among all runs of the store, with gaps
-	Key        string    `json:"key"` // loop + planned time or event id, unique
+	Key        string    `json:"key"`           // loop + planned time or event id, unique
 	Trigger    string    `json:"trigger"`
 	Event      string    `json:"event,omitempty"`  // what triggered it; empty: a person or the time
 	Planned    time.Time `json:"planned,omitzero"` // when a trigger planned it for; zero: nobody planned it

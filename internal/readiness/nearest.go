@@ -2,6 +2,15 @@ package readiness
 
 import "strings"
 
+// Suggest is the fix for a name that is not one of those that there are.
+func Suggest(name string, there []string) string {
+	fix := "there are: " + strings.Join(there, ", ")
+	if near := Nearest(name, there); near != "" {
+		fix = "did you mean " + near + "? " + fix
+	}
+	return fix
+}
+
 // Nearest is the one of some valid values that a text was probably meant to be:
 // the same but for case and punctuation, or a slip or two away. It is empty if
 // there is none, or more than one.

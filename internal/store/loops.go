@@ -224,7 +224,12 @@ func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string
 
 // collect runs a query and scans each row. It is no method because methods have
 // no type parameters.
-func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (list []T, err error) {
+func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) ([]T, error) {
+	return collectOnto(ctx, r, nil, query, scan, args...)
+}
+
+// collectOnto is collect that appends to a list.
+func collectOnto[T any](ctx context.Context, r *Reader, list []T, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (_ []T, err error) {
 	rows, err := r.q.QueryContext(ctx, r.sql.of(query), args...)
 	if err != nil {
 		return nil, err
@@ -254,11 +259,10 @@ func inParts[T any](ctx context.Context, r *Reader, query string, scan func(inte
 			with = append(with, v)
 			marks = append(marks, fmt.Sprintf("$%d", len(with)))
 		}
-		rows, err := collect(ctx, r, strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storable(with...)...)
+		list, err = collectOnto(ctx, r, slices.Grow(list, len(part)), strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storable(with...)...)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, rows...)
 	}
 	return list, nil
 }

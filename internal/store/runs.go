@@ -231,15 +231,10 @@ const newestRuns = `
 SELECT ` + runColumns + ` FROM runs
 WHERE  id IN (SELECT (SELECT m.id FROM runs m WHERE m.loop_id = l.id ORDER BY m.n DESC LIMIT 1) FROM loops l WHERE l.id IN ({list}))`
 
-// NewestRuns finds the newest run of each of the loops, by the loop's id. Loops
-// without runs are left out.
-func (r *Reader) NewestRuns(ctx context.Context, loops ...string) (map[string]loop.Run, error) {
-	newest := map[string]loop.Run{}
-	runs, err := inParts(ctx, r, newestRuns, scanRun, loops)
-	for _, run := range runs {
-		newest[run.LoopID] = run
-	}
-	return newest, err
+// NewestRuns lists the newest run of each of the loops, in no order. Loops without
+// runs are left out.
+func (r *Reader) NewestRuns(ctx context.Context, loops ...string) ([]loop.Run, error) {
+	return inParts(ctx, r, newestRuns, scanRun, loops)
 }
 
 const endedRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND state = 'ended' ORDER BY n DESC LIMIT $2`
