@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -180,5 +182,25 @@ func TestOnlyFilesThatCanHoldATestAreLookedAt(t *testing.T) {
 	}
 	if _, err := (&treeFiles{ctx: t.Context(), repo: repo}).of("no-such-tree"); err == nil {
 		t.Error("a tree that is not there was read")
+	}
+}
+
+func TestWhatATurnSaysInTheEndCountsMoreThanWhatItSaidSoFar(t *testing.T) {
+	usage := func(input int64) loop.Usage { return loop.Usage{Input: input, Source: loop.UsageReported} }
+	for name, c := range map[string]struct {
+		res  agent.Result
+		want int64
+	}{
+		"nothing":            {agent.Result{}, 5},
+		"a sum":              {agent.Result{Usage: usage(100)}, 100},
+		"a sum of one model": {agent.Result{Usage: usage(100), Models: []loop.ModelUsage{{Model: "m", Usage: usage(100)}}}, 100},
+	} {
+		account := new(model.Account)
+		n := &counter{told: account.Tell("m"), model: "m"}
+		n.used(t.Context())(usage(5))
+		n.end(c.res)
+		if got, _ := account.Total(); got.Input != c.want {
+			t.Errorf("%s: %d tokens are booked, want %d", name, got.Input, c.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
@@ -200,3 +201,60 @@ func TestAnEffectOfAKindThatNobodyKnowsLeavesItsRunUnfinished(t *testing.T) {
 		t.Errorf("run = %+v, %v", run, err)
 	}
 }
+
+// Whoever lost the run, or is to stop, takes no step that cannot be taken back.
+func TestWhoIsAskedRightBeforeAnEffectMaySayNo(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  func(r *rig) error
+		want    error
+		outcome loop.Outcome // of a run that can be concluded
+	}{
+		"nothing has changed":  {func(*rig) error { return nil }, nil, loop.OutcomeProposed},
+		"somebody has the run": {func(r *rig) error { r.steal("lp_w", loop.Holder{PID: 7, Node: "another"}); return nil }, loop.ErrLeaseLost, ""},
+		"the loop is paused":   {func(r *rig) error { r.switchTo("lp_w", true); return nil }, loop.ErrPaused, loop.OutcomePaused},
+		"the switch is set":    {func(r *rig) error { write(r.t, filepath.Join(r.root, ".loops/PAUSED"), ""); return nil }, loop.ErrPaused, loop.OutcomePaused},
+		"the store fails":      {func(r *rig) error { return r.exec("ALTER TABLE loops RENAME TO away") }, errNoTable, ""},
+		"the lease is short":   {func(r *rig) error { return r.exec(`UPDATE runs SET lease_until_ms = lease_until_ms - 20000`) }, nil, loop.OutcomeProposed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r *rig
+			var said error
+			var left time.Duration
+			var target engine.Target
+			r, target, _ = scriptedRun(t, effect.KindPropose, scripted{
+				apply: func(ctx context.Context, confirm func(context.Context) error) error {
+					if err := c.before(r); err != nil {
+						t.Error(err)
+					}
+					if said = confirm(ctx); said == nil {
+						r.view(func(rd *store.Reader) error {
+							live, err := rd.Live(t.Context(), "lp_w")
+							left = time.Until(live.LeaseUntil)
+							return err
+						})
+					}
+					return said
+				},
+				look: found(effect.Found{}, nil),
+			})
+			run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+			switch {
+			case errors.Is(c.want, errNoTable):
+				if said == nil || !strings.Contains(said.Error(), "no such table") {
+					t.Errorf("confirm = %v, want the error of the store", said)
+				}
+				return
+			case !errors.Is(said, c.want):
+				t.Errorf("confirm = %v, want %v", said, c.want)
+			case (err == nil) != (c.outcome != "") || run.Outcome != c.outcome && c.outcome != "":
+				t.Errorf("run = %s %s %q, %v, want %s", run.Outcome, run.Reason, run.Detail, err, c.outcome)
+			}
+			if said == nil && left < store.Lease/2 {
+				t.Errorf("the lease lasts for %v, want half of %v", left, store.Lease)
+			}
+		})
+	}
+}
+
+var errNoTable = errors.New("no such table")

@@ -244,6 +244,29 @@ func TestAMemoryThatCannotBeFinishedIsNotOpened(t *testing.T) {
 	r.comesToAGoodEnd(target, false)
 }
 
+func TestARunWhoseBaseIsNotThereSaysSo(t *testing.T) {
+	r, target := scribbles(t)
+	target.Definition.Base = "no-such-branch"
+	if run := r.run(target, engine.Firing{}); run.Outcome != loop.OutcomeFailed || !strings.Contains(run.Detail, "no-such-branch") || run.BaseCommit != "" {
+		t.Errorf("run = %s %s %q on %q", run.Outcome, run.Reason, run.Detail, run.BaseCommit)
+	}
+}
+
+func TestTheTranscriptOfARunHasItsPhasesInOrder(t *testing.T) {
+	r, target := scribbles(t)
+	run := r.run(target, engine.Firing{})
+	var phases []string
+	for _, e := range r.events {
+		if e.Kind == loop.EventPhase && e.RunID == run.ID {
+			phases = append(phases, e.Text)
+		}
+	}
+	want := "trigger,claim,kill switch,rehydrate,sense,decide,act,gather,verify,conclude,decide,conclude,persist,effect,sleep"
+	if got := strings.Join(phases, ","); got != want {
+		t.Errorf("phases = %s, want %s", got, want)
+	}
+}
+
 func TestTheRowsOfARunHaveTheirNumbersAndItsTime(t *testing.T) {
 	r, target := scribbles(t)
 	run := r.run(target, engine.Firing{})
