@@ -251,6 +251,15 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 			t.Errorf("%q: findings %+v, want one; a warning: %v", text, findings, same)
 		}
 	}
+	for text, differs := range map[string]bool{
+		"scope: a\nscope: a # c\n": false, "scope: a\nscope: 'a'\n": false, "scope: a\nscope: b\n": true, "scope: [a]\nscope: [a]\n": false, "scope: [a]\nscope: [ a]\n": true,
+		"scope:\n- a\nscope:\n  - 'a'\n": false, "scope:\n- a\nscope:\n- a\n- b\n": true, "scope: a\nscope:\n- a\n": true, "scope: a\nscope:\n": true,
+		"scope:\n  a: b\nscope:\n  a: b\n": true, // What is in them is not looked at.
+	} {
+		if keys := parse(t, text).Keys(); len(keys) != 2 || keys[0].Differs || keys[1].Differs != differs {
+			t.Errorf("%q has the keys %+v, want that the second says something else: %v", text, keys, differs)
+		}
+	}
 }
 
 func TestKeysThatAreNotHonouredAreNeverIgnored(t *testing.T) {
