@@ -154,6 +154,8 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a budget of nothing":            {configA, "budget_tokens", " 0", []string{"error budget_tokens"}, "at least 1"},
 		"a budget beyond counting":       {configA, "budget_tokens", " 99999999999999999999", []string{"error budget_tokens"}, "expected at most"},
 		"a budget with a comment":        {configA, "budget_tokens", " 200000#tokens", nil, ""},
+		"a look at gates without a gate": {configA, "sense", " gates", []string{"error sense"}, "neither is written"},
+		"a look at gates that there are": {configB, "sense", " gates", nil, ""},
 		"no scope":                       {configA, "scope", "", []string{"error scope"}, "missing"},
 		"an empty scope":                 {configA, "scope", " []", []string{"error scope"}, "missing"},
 		"a placeholder in scope":         {configA, "scope", "\n  - src/**\n  - <fill: glob>", []string{"error scope"}, "unfilled placeholder ('<fill: glob>')"},
