@@ -354,6 +354,10 @@ func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 	if err := replace(filepath.Join(file, "below"), []byte("new"), nil); err == nil {
 		t.Error("a file was made below a file")
 	}
+	write(t, filepath.Join(dir, ".file.pawl"), "what a process that was killed has left")
+	if err := replace(file, []byte("old"), nil); err != nil || read(t, file) != "old" {
+		t.Errorf("replace = %v beside what another one left, and the file holds %q", err, read(t, file))
+	}
 	nowhere := filepath.Join(dir, "nowhere")
 	if err := os.Symlink("nothing", nowhere); err != nil {
 		t.Fatal(err)

@@ -76,9 +76,6 @@ func (l Lender) kept(agent string) ([]keptFile, error) {
 	var all []keptFile
 	for _, entry := range entries {
 		path := filepath.Join(l.Dir, entry.Name())
-		if filepath.Ext(path) != ".kept" {
-			continue
-		}
 		var k keptFile
 		info, err := entry.Info()
 		text, unread := os.ReadFile(path)

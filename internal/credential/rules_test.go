@@ -214,7 +214,7 @@ func TestEachKeyGoesToItsVendorInItsHeader(t *testing.T) {
 }
 
 func TestAKeyIsOfPrintableASCII(t *testing.T) {
-	for r := rune(0); r < 0x100; r++ {
+	for r := range rune(0x100) {
 		if got, want := sendable("k"+string(r)), '!' <= r && r <= '~'; got != want {
 			t.Errorf("a key with %q can be sent: %v, want %v", r, got, want)
 		}

@@ -80,7 +80,7 @@ func TestALoginThatWasNotRenewedChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := b.lend(t).Return(t.Context()); err != nil || r.Back != Unchanged || r.Why != "" {
+	if r, err := b.lend(t).Return(t.Context()); err != nil || r.Back != Unchanged || r.Why != "" || r.Aside != "" {
 		t.Fatalf("Return = %+v, %v", r, err)
 	}
 	if after, err := os.Stat(b.file()); err != nil || !os.SameFile(before, after) {

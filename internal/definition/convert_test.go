@@ -154,6 +154,8 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a budget of nothing":            {configA, "budget_tokens", " 0", []string{"error budget_tokens"}, "at least 1"},
 		"a budget beyond counting":       {configA, "budget_tokens", " 99999999999999999999", []string{"error budget_tokens"}, "expected at most"},
 		"a budget with a comment":        {configA, "budget_tokens", " 200000#tokens", nil, ""},
+		"a look at gates without a gate": {configA, "sense", " gates", []string{"error sense"}, "neither is written"},
+		"a look at gates that there are": {configB, "sense", " gates", nil, ""},
 		"no scope":                       {configA, "scope", "", []string{"error scope"}, "missing"},
 		"an empty scope":                 {configA, "scope", " []", []string{"error scope"}, "missing"},
 		"a placeholder in scope":         {configA, "scope", "\n  - src/**\n  - <fill: glob>", []string{"error scope"}, "unfilled placeholder ('<fill: glob>')"},
@@ -249,6 +251,15 @@ func TestARepeatedKeyIsAnErrorUnlessItSaysTheSame(t *testing.T) {
 	for same, text := range map[bool]string{true: "protect: [a, b]\nprotect: [a, b]\n", false: "protect:\n  - a\nprotect:\n  - b\n"} {
 		if _, findings, _ := convert(t, configA+text); len(findings) != 1 || (findings[0].Severity == readiness.SeverityWarning) != same {
 			t.Errorf("%q: findings %+v, want one; a warning: %v", text, findings, same)
+		}
+	}
+	for text, differs := range map[string]bool{
+		"scope: a\nscope: a # c\n": false, "scope: a\nscope: 'a'\n": false, "scope: a\nscope: b\n": true, "scope: [a]\nscope: [a]\n": false, "scope: [a]\nscope: [ a]\n": true,
+		"scope:\n- a\nscope:\n  - 'a'\n": false, "scope:\n- a\nscope:\n- a\n- b\n": true, "scope: a\nscope:\n- a\n": true, "scope: a\nscope:\n": true,
+		"scope:\n  a: b\nscope:\n  a: b\n": true, // What is in them is not looked at.
+	} {
+		if keys := parse(t, text).Keys(); len(keys) != 2 || keys[0].Differs || keys[1].Differs != differs {
+			t.Errorf("%q has the keys %+v, want that the second says something else: %v", text, keys, differs)
 		}
 	}
 }

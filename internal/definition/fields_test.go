@@ -3,6 +3,7 @@ package definition
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -109,10 +110,15 @@ func TestEveryExampleIsTakenAsTheTableSays(t *testing.T) {
 }
 
 func TestNumbersAreReadUpToTheirBounds(t *testing.T) {
+	editors := compiled(t, configSchema)
 	for key, most := range map[string]int64{"budget_tokens": 1 << 50, "budget_tokens_day": 1 << 50, "max_iterations": math.MaxInt32, "max_items": math.MaxInt32} {
 		for n, want := range map[int64]string{most: "", most + 1: readiness.SeverityError} {
 			if got := severity(t, with(configB, key, fmt.Sprintf(" %d", n)), key); got != want {
 				t.Errorf("%s: %d: finding %q, want %q", key, n, got, want)
+			}
+			instance := decoded(t, setting(configJSON(t, with(configB, key, "")), key, strconv.FormatInt(n, 10)))
+			if got := refuses(editors, instance, key); got != (n > most) {
+				t.Errorf("%s: %d: the schema refuses it: %v, want %v", key, n, got, n > most)
 			}
 		}
 	}

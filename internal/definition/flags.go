@@ -22,12 +22,7 @@ type Flags struct {
 // status 2 that names what is wrong with the first bad value.
 func (f Flags) Apply(d *loop.Definition) error {
 	doc := &Document{first: map[string]int{}}
-	given := map[string][]string{"network": f.Network, "env": f.Env}
-	for key, text := range map[string]string{"base_url": f.BaseURL, "budget_usd_day": f.BudgetUSDDay} {
-		if text != "" {
-			given[key] = []string{text}
-		}
-	}
+	given := map[string][]string{"network": f.Network, "env": f.Env, "base_url": {f.BaseURL}, "budget_usd_day": {f.BudgetUSDDay}}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		e := entry{key: Key{Name: key}}
 		for _, text := range given[key] {

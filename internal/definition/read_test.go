@@ -114,6 +114,8 @@ func TestScalarsAreReadAsWritten(t *testing.T) {
 		"a comment in a bad file":             {"goal: Fix: it # soon", "Fix: it", true},
 		"a hash in quotes in a bad file":      {"tier:L1\ngoal: \"Close #7\" # c", "Close #7", true},
 		"a hash in quotes later in the value": {`goal: Say: "a # b" # c`, `Say: "a # b"`, true},
+		"a hash glued to quotes in one":       {"tier:L1\ngoal: \"a\"#b", `"a"#b`, true},
+		"a quote in a word in a bad file":     {"tier:L1\ngoal: a\"b # c", `a"b`, true},
 		"single quotes in a bad file":         {"tier:L1\ngoal: 'x'", "x", true},
 		"a block in a bad file":               {"tier:L1\ngoal: |\n  one\n  two\n", "one\ntwo", true},
 		"the first duplicate in a bad file":   {"tier:L1\ngoal: one\ngoal: two", "one", true},

@@ -117,8 +117,8 @@ func TestASchemaIsReadableJSONOrAnError(t *testing.T) {
 		t.Errorf("it is written as %s, %v", body, err)
 	}
 	for _, s := range []schema{{Const: make(chan int)}, within(schema{Const: make(chan int)})} {
-		if body, err := indented(s); err == nil {
-			t.Errorf("what has no JSON is written as %s", body)
+		if body, err := indented(s); err == nil || !strings.Contains(err.Error(), "unsupported type: chan int") {
+			t.Errorf("what has no JSON is written as %s, %v", body, err)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 	e := entry{key: Key{Name: show(at.Value), Line: at.Position.Line, Column: at.Position.Column}}
 	switch node := pair.Value.(type) {
 	case *ast.SequenceNode:
-		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
+		e.scalar, e.block = r.collection(node, node.Start, node.End)
 		for i, item := range node.Values {
 			v := r.item(item, node.IsFlowStyle)
 			if !node.IsFlowStyle && i < len(node.Entries) && node.Entries[i].Start != nil {
@@ -133,9 +133,9 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 			e.items = append(e.items, v)
 		}
 	case *ast.MappingNode:
-		e.scalar, e.block = r.collection(node, node.IsFlowStyle, node.Start, node.End)
+		e.scalar, e.block = r.collection(node, node.Start, node.End)
 	case *ast.MappingValueNode:
-		e.scalar, e.block = r.collection(node, false, nil, nil)
+		e.scalar, e.block = r.collection(node, nil, nil)
 	case *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:
 		// The line reader gives the text as it was written, items included.
 		if lines := readKey(r.src, e.key.Line-1); lines != nil && lines.key.Name == e.key.Name {
@@ -161,9 +161,9 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 }
 
 // collection is the source text of a flow collection, and no text for a block
-// collection.
-func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token) (v readiness.Value, block bool) {
-	if !flow || start == nil || end == nil {
+// collection, which has no end of its own.
+func (r treeReader) collection(node ast.Node, start, end *token.Token) (v readiness.Value, block bool) {
+	if start == nil || end == nil {
 		return at(first(node), ""), true
 	}
 	from, to := start.Position, end.Position
@@ -184,11 +184,11 @@ func (r treeReader) collection(node ast.Node, flow bool, start, end *token.Token
 func (r treeReader) item(node ast.Node, inFlow bool) readiness.Value {
 	switch node := node.(type) {
 	case *ast.SequenceNode:
-		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
+		if v, block := r.collection(node, node.Start, node.End); !block {
 			return v
 		}
 	case *ast.MappingNode:
-		if v, block := r.collection(node, node.IsFlowStyle, node.Start, node.End); !block {
+		if v, block := r.collection(node, node.Start, node.End); !block {
 			return v
 		}
 	case *ast.MappingValueNode, *ast.TagNode, *ast.AnchorNode, *ast.AliasNode:

@@ -173,6 +173,7 @@ func TestTestsAreNamedWhereEachOfThemIs(t *testing.T) {
 			"test_a (m.C.test_a) ... ok\ntest_b (m.C.test_b)\nWhat it does. ... ok\ntest_c (m.C.test_c) ... skipped 'x'\n\nRan 3 tests in 0.001s\n\nOK (skipped=1)\n",
 			[]string{"unittest test_a (m.C.test_a)", "unittest test_b (m.C.test_b)"},
 		},
+		"TAP with diagnostics":          {"TAP version 14\n1..2\nok 1 - a\n  ---\n  ok 7 - c\n  ...\n  ok 1 - sub\nok 2 - b\n", []string{"tap a", "tap b", "tap sub"}},
 		"TAP of numbers":                {"1..2\nok 1 - adds 0, 5 and 9\nok 2 - 7\n", []string{"tap 7", "tap adds #, # and #"}},
 		"TAP of nothing but parameters": {"1..2\nok 1 - (fast) it\nok 2 - it\n", []string{"tap it"}},
 		"TAP":                           {"1..3\nok 1 - adds 12 numbers (took 3 ms)\nnot ok 2 - it\nok 3 # SKIP no\n", []string{"tap adds ## numbers", "tap it"}},

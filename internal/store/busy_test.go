@@ -146,10 +146,8 @@ func TestAHolderTriesEverMoreRarelyUntilItsLeaseIsOver(t *testing.T) {
 			tried = append(tried, time.Since(start))
 			return io.EOF
 		})
-		want := []time.Duration{0}
-		for _, pause := range []time.Duration{50, 100, 200, 400, 800, 1000, 450} {
-			want = append(want, want[len(want)-1]+pause*time.Millisecond)
-		}
+		const ms = time.Millisecond
+		want := []time.Duration{0, 50 * ms, 150 * ms, 350 * ms, 750 * ms, 1550 * ms, 2550 * ms, 3000 * ms}
 		if diff := cmp.Diff(want, tried); diff != "" {
 			t.Errorf("tries (-want +got):\n%s", diff)
 		}

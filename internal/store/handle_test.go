@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -87,6 +89,18 @@ func TestAStoreThatIsClosedAnswersNobody(t *testing.T) {
 
 // On SQLite all who write take turns, and who waits for its turn has lost nothing.
 // PostgreSQL has no turns: what lasts longer than a lease there is trouble.
+func TestNoTransactionBeginsInAFileThatIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s := open(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Update(t.Context(), func(*store.Tx) error { t.Error("it was called"); return nil })
+	if !errors.Is(err, loop.ErrStoreGone) {
+		t.Errorf("Update = %v, want that the store is gone", err)
+	}
+}
+
 func TestAWaitForATurnIsNoTroubleOfAStoreInWhichAllTakeTurns(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		late := fmt.Errorf("commit: %w", context.DeadlineExceeded)
