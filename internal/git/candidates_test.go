@@ -116,3 +116,27 @@ func TestARefToAnObjectThatIsGoneIsNotFound(t *testing.T) {
 		t.Errorf("UpdateRef = %v, want that the object is not there", err)
 	}
 }
+
+func TestCandidatesThatCannotBeListedAreAnError(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"the packed refs are a folder": func(dir string) error { return os.Mkdir(filepath.Join(dir, ".git/packed-refs"), 0o755) },
+		"their folder is a file": func(dir string) error {
+			folder := filepath.Join(dir, ".git", git.CandidatePrefix)
+			return errors.Join(os.RemoveAll(folder), os.MkdirAll(filepath.Dir(folder), 0o755), os.WriteFile(folder, nil, 0o600))
+		},
+	} {
+		dir, r, commit := candidateRepo(t)
+		if err := r.HoldCandidate(t.Context(), "run_a", 1, commit); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		if runs, err := r.CandidateRuns(t.Context()); err == nil {
+			t.Errorf("%s: runs = %q", name, runs)
+		}
+		if err := r.DropCandidates(t.Context(), "run_a"); err == nil {
+			t.Errorf("%s: candidates were dropped", name)
+		}
+	}
+}

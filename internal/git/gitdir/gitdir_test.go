@@ -99,3 +99,20 @@ func TestReadFollowsLinksToRegularFilesOfBoundedSize(t *testing.T) {
 		}
 	}
 }
+
+func TestAChainOfObjectStoresHasAnEnd(t *testing.T) {
+	for stores, ok := range map[int]bool{10: true, 11: false} {
+		dir := gittest.Repo(t, nil)
+		for n, at := 1, filepath.Join(dir, ".git", "objects"); n < stores; n++ {
+			next := filepath.Join(t.TempDir(), "objects")
+			gittest.Write(t, at, map[string]string{"info/alternates": next + "\n"})
+			if err := os.MkdirAll(next, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			at = next
+		}
+		if dirs, err := open(t, dir).ObjectDirs(); (err == nil) != ok || ok && len(dirs) != stores {
+			t.Errorf("%d stores: %d were found, %v", stores, len(dirs), err)
+		}
+	}
+}
