@@ -83,8 +83,8 @@ func TestNoTableBreaksAWordOnANarrowTerminal(t *testing.T) {
 			t.Run(fmt.Sprint(name, " at ", columns), func(t *testing.T) {
 				narrow := printed(t, print, columns)
 				has := map[string]bool{}
-				for _, line := range strings.Split(narrow, "\n") {
-					for _, word := range strings.Fields(line) {
+				for line := range strings.SplitSeq(narrow, "\n") {
+					for word := range strings.FieldsSeq(line) {
 						has[word] = true
 					}
 					text := strings.TrimSpace(line)
@@ -94,7 +94,7 @@ func TestNoTableBreaksAWordOnANarrowTerminal(t *testing.T) {
 						t.Errorf("a line has %d columns and more than one word:\n%s", utf8.RuneCountInString(line), line)
 					}
 				}
-				for _, word := range strings.Fields(table) {
+				for word := range strings.FieldsSeq(table) {
 					if !has[word] {
 						t.Errorf("%q is broken or missing:\n%s", word, narrow)
 					}

@@ -48,8 +48,11 @@ func (b Box) root() []stage.Mount {
 	}
 	mounts = append(mounts, b.machine()...)
 	mounts = append(mounts, stage.Mount{Kind: stage.Memory, To: b.Home, Size: homeSize, Mode: 0o700})
+	// A home that is bound is above the tree of most people, and must not cover it.
+	above, below := b.parted()
+	mounts = append(mounts, above...)
 	mounts = append(mounts, b.tree())
-	mounts = append(mounts, b.binds()...)
+	mounts = append(mounts, below...)
 	for _, v := range b.Views {
 		for _, dir := range v.Lower {
 			mounts = append(mounts, stage.Mount{Kind: stage.Lower, From: dir})
@@ -153,6 +156,18 @@ func (b Box) binds() []stage.Mount {
 	}
 	slices.SortStableFunc(mounts, func(a, b stage.Mount) int { return strings.Compare(a.To, b.To) })
 	return slices.CompactFunc(mounts, func(a, b stage.Mount) bool { return a.To == b.To && a.From == b.From && a.ReadOnly == b.ReadOnly })
+}
+
+// parted are the binds above the tree, which come before it, and the others.
+func (b Box) parted() (above, others []stage.Mount) {
+	for _, m := range b.binds() {
+		if m.To != b.Tree && within(b.Tree, m.To) {
+			above = append(above, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	return above, others
 }
 
 // link is where a bind leads that is a symbolic link and can stay one, because

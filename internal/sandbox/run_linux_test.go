@@ -193,6 +193,36 @@ func TestOnlyWhatABoxNamesExists(t *testing.T) {
 	}
 }
 
+// Most people's repositories are below their home, and an agent has a home of its own
+// there.
+func TestAHomeThatIsBoundCoversNeitherTheTreeNorProgramsBelowIt(t *testing.T) {
+	for name, tree := range map[string]string{"below the home": "/home/somebody/work/project", "elsewhere": "/srv/project"} {
+		t.Run(name, func(t *testing.T) {
+			b := cell(t)
+			b.Tree = tree
+			write(t, filepath.Join(b.Layers.Lower[0], "readme"), "of the tree")
+			own(t, filepath.Join(b.Layers.Lower[0], "readme"))
+			home, programs := t.TempDir(), t.TempDir()
+			write(t, filepath.Join(home, "settings"), "of the agent")
+			write(t, filepath.Join(programs, "tool"), "a tool")
+			for _, dir := range []string{home, programs} {
+				own(t, dir)
+				if err := os.Chmod(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Binds = []Bind{{From: programs, To: b.Home + "/.local/bin"}, {From: home, To: b.Home, Write: true}}
+			out, _ := sh(t, b, `pwd; cat readme; echo; cat ~/settings; echo; cat ~/.local/bin/tool; echo; echo x >new && echo x >~/new && echo written`)
+			if want := tree + "\nof the tree\nof the agent\na tool\nwritten"; strings.TrimSpace(out) != want {
+				t.Errorf("printed:\n%s\nwant:\n%s", out, want)
+			}
+			if _, err := os.Stat(filepath.Join(home, "new")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestProtectedAndMaskedPathsHoldInTheTree(t *testing.T) {
 	b := cell(t)
 	for _, dir := range []string{"rules", "hidden"} {
