@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,5 +87,18 @@ func TestFoldersThatAreMadeHaveTheirNamesSynced(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a/b/c")); err != nil || !info.IsDir() {
 		t.Error(info, err)
+	}
+}
+
+func TestAllBelowAFolderIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "d"), 0o755), os.WriteFile(filepath.Join(dir, "d/f"), []byte("x"), 0o600), os.Symlink("none", filepath.Join(dir, "l"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.Below(dir); err != nil {
+		t.Error(err)
+	}
+	if err := durable.Below(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Below a folder that is not there: %v", err)
 	}
 }
