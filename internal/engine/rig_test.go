@@ -131,11 +131,13 @@ func (r *rig) turn(ctx context.Context, req agent.Request) (agent.Result, error)
 	return r.agent(ctx, req)
 }
 
+// newID is unlike those of other test processes: a run that is recovered ends every
+// program that carries its id.
 func (r *rig) newID(prefix string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids++
-	return fmt.Sprintf("%s_%s%04d", prefix, strings.ToLower(strings.ReplaceAll(filepath.Base(r.home), "-", "")), r.ids)
+	return fmt.Sprintf("%s_%dx%s%04d", prefix, os.Getpid(), strings.ToLower(strings.ReplaceAll(filepath.Base(r.home), "-", "")), r.ids)
 }
 
 func (r *rig) see(e loop.Event) {
