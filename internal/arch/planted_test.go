@@ -230,8 +230,8 @@ var plantedBugs = []planted{
 		"daemon.TestADiskThatIsFullAtAnyWriteLosesNothing",
 	},
 	{
-		"runs are listed by the wall clock alone", "internal/control/look.go",
-		[][2]string{{"if run.Created.After(latest) {", "if !run.Created.Equal(latest) {"}},
+		"runs are listed by the wall clock alone", "internal/store/runs.go",
+		[][2]string{{"AND seq < $2 ORDER BY seq DESC LIMIT $3", "AND seq < $2 ORDER BY created_ms DESC LIMIT $3"}},
 		"control.TestRunsOfALoopAreInOrderThoughTheClockWasSetBack",
 	},
 	{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,10 +43,9 @@ pawl's home, are listed below it, wherever the command is run.`,
 				return a.printSnapshots(rows, gone)
 			}
 			err = a.reading(cmd.Context(), func(s *control.Service) error {
-				loops, err := s.Loops(cmd.Context())
 				// Also one that seems to run may be left behind: by a process of another host.
-				dead = slices.ContainsFunc(loops, func(row control.LoopRow) bool { return row.Held != nil })
-				if err != nil || dead {
+				var err error
+				if dead, err = s.Live(cmd.Context()); err != nil || dead {
 					return err
 				}
 				return list(s)

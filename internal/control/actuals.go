@@ -31,13 +31,13 @@ type Actual struct {
 // those that have ended, quiet ones included. A loop that has none is a fault
 // that is loop.ErrNotFound.
 func (s *Service) Actuals(ctx context.Context, name string, limit int) (Actuals, error) {
-	row, err := s.find(ctx, name)
+	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return Actuals{}, err
 	}
-	a := Actuals{Schema: "pawl.actuals/v1", Loop: row.Name, Protocol: row.Protocol, Runs: []Actual{}}
+	a := Actuals{Schema: "pawl.actuals/v1", Loop: e.Name, Protocol: e.Protocol, Runs: []Actual{}}
 	err = s.view(ctx, func(r *store.Reader) error {
-		runs, err := r.Ended(ctx, loopID(s.ws.ID, row.Protocol, row.Name), max(0, limit))
+		runs, err := r.Ended(ctx, e.LoopID(), max(0, limit))
 		for _, run := range slices.Backward(runs) {
 			a.Runs = append(a.Runs, Actual{
 				N: run.N, Started: timeOrNil(run.Started), Tokens: run.Usage.Charged(), Output: run.Usage.Output,

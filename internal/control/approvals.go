@@ -45,11 +45,11 @@ type ApprovalView struct {
 func (s *Service) Approvals(ctx context.Context, name string, all bool) ([]ApprovalView, error) {
 	in := s.ws.ID
 	if name != "" {
-		row, err := s.find(ctx, name)
+		e, err := s.loops.Resolve(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		in = loopID(s.ws.ID, row.Protocol, row.Name)
+		in = e.LoopID()
 	}
 	var states []loop.ApprovalState
 	if !all {
@@ -82,8 +82,9 @@ func (s *Service) Approvals(ctx context.Context, name string, all bool) ([]Appro
 func (s *Service) Approval(ctx context.Context, ref string) (ApprovalView, error) {
 	id := ref
 	if !strings.HasPrefix(ref, "ap_") {
-		if row, err := s.find(ctx, ref); err == nil && len(row.Approvals) > 0 {
-			return s.approvalByID(ctx, row.Approvals[0])
+		open, err := s.openOf(ctx, ref)
+		if err == nil && len(open) > 0 {
+			return s.approvalByID(ctx, open[0])
 		}
 		run, err := s.runOf(ctx, ref)
 		if err != nil {

@@ -134,21 +134,28 @@ func audited(chains []AuditChain) Audit {
 func (s *Service) chains(ctx context.Context, name string) (list []AuditChain, err error) {
 	only := ""
 	if name != All {
-		row, err := s.find(ctx, name)
+		e, err := s.loops.Resolve(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		only = loopID(s.ws.ID, row.Protocol, row.Name)
+		only = e.LoopID()
 	}
 	err = s.view(ctx, func(r *store.Reader) error {
-		loops, err := r.Loops(ctx, s.ws.ID)
-		if err != nil {
-			return err
-		}
-		for _, l := range append(loops, loop.Loop{ID: s.ws.ID}) {
-			if only != "" && l.ID != only {
-				continue
+		var loops []loop.Loop
+		if only != "" {
+			l, err := r.Loop(ctx, only)
+			if err != nil {
+				return err
 			}
+			loops = []loop.Loop{l}
+		} else {
+			all, err := r.Loops(ctx, s.ws.ID)
+			if err != nil {
+				return err
+			}
+			loops = append(all, loop.Loop{ID: s.ws.ID})
+		}
+		for _, l := range loops {
 			c, err := readAudit(ctx, r, l)
 			if err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // edits a store behind its back
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
@@ -375,7 +376,7 @@ func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 	// Everything is written anew, with every hash and every row.
 	r.edit(`DELETE FROM audit`, `DELETE FROM chains`)
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
-		id := loopID(r.ws.ID, loop.ProtocolSpine, "tidy")
+		id := catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "tidy")
 		rows, err := tx.RunEnds(t.Context(), id)
 		for _, run := range rows {
 			body := map[string]any{"n": run.N, "outcome": run.Outcome}

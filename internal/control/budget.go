@@ -58,8 +58,8 @@ func (s *Service) Budgets(ctx context.Context, t BudgetTarget) ([]BudgetRow, err
 		return s.budgetsOfLoop(ctx, loops[0])
 	}
 	var own []loop.Budget
-	for _, row := range loops {
-		own = append(own, plan.BudgetsOf(row.def, loopID(s.ws.ID, row.Protocol, row.Name))...)
+	for _, l := range loops {
+		own = append(own, plan.BudgetsOf(l.usable(), l.LoopID())...)
 	}
 	scopes, err := s.scopesWith(ctx, t)
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *Service) Budgets(ctx context.Context, t BudgetTarget) ([]BudgetRow, err
 }
 
 // budgeted are the loops whose definitions count: one, all, or none.
-func (s *Service) budgeted(ctx context.Context, t BudgetTarget) ([]LoopRow, error) {
+func (s *Service) budgeted(ctx context.Context, t BudgetTarget) ([]loopState, error) {
 	switch t {
 	case BudgetTarget{Loop: t.Loop}:
 		if t.Loop == "" {
-			return s.Loops(ctx)
+			return s.allStates(ctx)
 		}
-		row, err := s.find(ctx, t.Loop)
-		return []LoopRow{row}, err
+		l, err := s.stateOf(ctx, t.Loop)
+		return []loopState{l}, err
 	}
 	return nil, nil
 }
@@ -112,27 +112,27 @@ func agentScope(name string) loop.BudgetScope {
 	return loop.BudgetScope{Kind: loop.BudgetAgent, ID: strings.TrimPrefix(name, "@")}
 }
 
-func (s *Service) budgetsOfLoop(ctx context.Context, row LoopRow) ([]BudgetRow, error) {
-	id := loopID(s.ws.ID, row.Protocol, row.Name)
+func (s *Service) budgetsOfLoop(ctx context.Context, l loopState) ([]BudgetRow, error) {
+	id := l.LoopID()
 	scopes := []loop.BudgetScope{{Kind: loop.BudgetLoop, ID: id}, {Kind: loop.BudgetWorkspace, ID: s.ws.ID}, {Kind: loop.BudgetAll}}
-	if name := actsIn(row); name != "" {
+	if name := actsIn(l); name != "" {
 		scopes = append(scopes, agentScope(name))
 	}
-	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(row.def, id))
-	return s.budgetRows(standing, []LoopRow{row}), err
+	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(l.usable(), id))
+	return s.budgetRows(standing, []loopState{l}), err
 }
 
 // actsIn is the name in the roster of who acts in a loop: a program that only the
 // definition knows has that of its driver. Where nobody is named it is who last
 // did, and empty if nobody has.
-func actsIn(row LoopRow) string {
-	switch {
-	case row.def.Agent != "":
-		return row.def.Agent
-	case row.def.AgentCommand != "":
+func actsIn(l loopState) string {
+	switch d := l.usable(); {
+	case d.Agent != "":
+		return d.Agent
+	case d.AgentCommand != "":
 		return turn.Command
-	case row.last != nil:
-		return row.last.Agent
+	case l.last != nil:
+		return l.last.Agent
 	}
 	return ""
 }
@@ -167,8 +167,12 @@ func narrower(a, b BudgetRow) int {
 }
 
 // budgetRows takes the caps of the budgets apart, and puts the narrowest first.
-func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []BudgetRow {
+func (s *Service) budgetRows(standing []loop.Standing, loops []loopState) []BudgetRow {
 	rows := []BudgetRow{}
+	names := map[string]string{} // of loops, by id
+	for _, l := range loops {
+		names[l.LoopID()] = l.Name
+	}
 	for _, st := range standing {
 		for i, most := range st.Budget.Cap.Parts() {
 			if most == 0 {
@@ -176,7 +180,7 @@ func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []Budget
 			}
 			used, reserved := st.Used.Parts()[i], st.Reserved.Parts()[i]
 			rows = append(rows, BudgetRow{
-				Scope: st.Budget.Scope.Kind, Name: s.scopeName(st.Budget.Scope, loops), Window: st.Budget.Window, What: loop.Dimensions[i],
+				Scope: st.Budget.Scope.Kind, Name: s.scopeName(st.Budget.Scope, names), Window: st.Budget.Window, What: loop.Dimensions[i],
 				Cap: most, Used: used, Reserved: reserved, Left: max(0, most-min(used, most)-min(reserved, most)),
 				Opens: timeOrNil(st.Opens), By: st.Budget.By,
 			})
@@ -187,13 +191,11 @@ func (s *Service) budgetRows(standing []loop.Standing, loops []LoopRow) []Budget
 }
 
 // scopeName is what people call a scope; the id of what is not known here.
-func (s *Service) scopeName(b loop.BudgetScope, loops []LoopRow) string {
+func (s *Service) scopeName(b loop.BudgetScope, loops map[string]string) string {
 	switch b.Kind {
 	case loop.BudgetLoop:
-		for _, row := range loops {
-			if loopID(s.ws.ID, row.Protocol, row.Name) == b.ID {
-				return row.Name
-			}
+		if name, ok := loops[b.ID]; ok {
+			return name
 		}
 	case loop.BudgetAgent:
 		return "@" + b.ID
@@ -232,12 +234,8 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 		return nil, err
 	}
 	b := loop.Budget{Window: window, By: c.By}
-	chain := s.ws.ID
 	if c.Target.Loop != "" {
-		b.Scope = loop.BudgetScope{Kind: loop.BudgetLoop, ID: loopID(s.ws.ID, loops[0].Protocol, loops[0].Name)}
-		if loops[0].LastN > 0 {
-			chain = b.Scope.ID
-		}
+		b.Scope = loop.BudgetScope{Kind: loop.BudgetLoop, ID: loops[0].LoopID()}
 	} else {
 		scopes, err := s.scopesWith(ctx, c.Target)
 		if err != nil {
@@ -245,7 +243,7 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 		}
 		b.Scope = scopes[0]
 	}
-	if err := s.Store.Update(ctx, func(tx *store.Tx) error { return setCaps(ctx, tx, b, caps, chain) }); err != nil {
+	if err := s.Store.Update(ctx, func(tx *store.Tx) error { return s.setCaps(ctx, tx, b, caps) }); err != nil {
 		return nil, err
 	}
 	standing, err := s.standings(ctx, []loop.BudgetScope{b.Scope}, nil)
@@ -253,8 +251,18 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 	return s.budgetRows(standing, loops), err
 }
 
-// setCaps puts the caps over those that stand.
-func setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64, chain string) error {
+// setCaps puts the caps over those that stand. A loop that has never run has no chain
+// of its own.
+func (s *Service) setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64) error {
+	chain := s.ws.ID
+	if b.Scope.Kind == loop.BudgetLoop {
+		switch _, err := tx.LockLoop(ctx, b.Scope.ID); {
+		case err == nil:
+			chain = b.Scope.ID
+		case !absent(err):
+			return err
+		}
+	}
 	before, after, err := tx.ChangeBudget(ctx, b, func(stands loop.Amount) loop.Amount {
 		p := stands.Parts()
 		for i, n := range caps {

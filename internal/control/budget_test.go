@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -83,8 +84,8 @@ func TestABudgetBurnsDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if row.def.BudgetTokens > 0 {
-			own.Cap, own.Left = row.def.BudgetTokens, row.def.BudgetTokens
+		if most := r.definition("ci").BudgetTokens; most > 0 {
+			own.Cap, own.Left = most, most
 			if d := cmp.Diff([]BudgetRow{own, mine, all}, row.Budgets); d != "" {
 				t.Error(d)
 			}
@@ -128,7 +129,7 @@ func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 	if got := len(links(r.ws.ID)); got != 2 {
 		t.Errorf("%d links in the chain of the workspace, want 2", got)
 	}
-	got := links(loopID(r.ws.ID, loop.ProtocolSpine, "ci"))
+	got := links(catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "ci"))
 	if len(got) != 1 {
 		t.Fatalf("links of the loop = %v, want one", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -48,8 +49,9 @@ type Deps struct {
 // Service carries out verbs in one workspace.
 type Service struct {
 	Deps
-	repo *git.Repo
-	ws   loop.Workspace
+	repo  *git.Repo
+	ws    loop.Workspace
+	loops *catalog.Catalog
 }
 
 // New makes the service for the repository that contains dir.
@@ -58,7 +60,8 @@ func New(ctx context.Context, d Deps, dir string) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{Deps: d, repo: repo, ws: loop.Workspace{ID: workspaceID(repo.Root), Root: repo.Root}}, nil
+	ws := loop.Workspace{ID: workspaceID(repo.Root), Root: repo.Root}
+	return &Service{Deps: d, repo: repo, ws: ws, loops: catalog.New(ws, d.Store, d.Now)}, nil
 }
 
 // Root is the top of the checkout.
@@ -71,11 +74,6 @@ func (s *Service) Repo() *git.Repo { return s.repo }
 func workspaceID(root string) string {
 	sum := sha256.Sum256([]byte(filepath.Clean(root)))
 	return "ws_" + hex.EncodeToString(sum[:8])
-}
-
-func loopID(ws, protocol, name string) string {
-	sum := sha256.Sum256([]byte(ws + "\x00" + protocol + "\x00" + name))
-	return "lp_" + hex.EncodeToString(sum[:8])
 }
 
 // view reads from the store. Without a store there is nothing to find.

@@ -1,13 +1,12 @@
 package control
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 )
@@ -33,7 +32,7 @@ func Definitions(dir, arg string) ([]Found, error) {
 		return []Found{found(dir, path)}, nil
 	}
 	name := strings.TrimPrefix(arg, loop.ProtocolSpine+":")
-	if path := filepath.Join(root, ".loops", name, spine.ConfigFile); filepath.Base(name) == name {
+	if path := filepath.Join(root, catalog.File(name)); filepath.Base(name) == name {
 		if _, err := os.Lstat(path); err == nil {
 			return []Found{found(dir, path)}, nil
 		}
@@ -78,13 +77,13 @@ func loopsRoot(dir string) string {
 }
 
 func everyDefinition(dir, root string) ([]Found, error) {
-	names, err := definedIn(root)
+	names, err := catalog.Names(root)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Found, 0, len(names))
 	for _, name := range names {
-		all = append(all, found(dir, filepath.Join(root, ".loops", name, spine.ConfigFile)))
+		all = append(all, found(dir, filepath.Join(root, catalog.File(name))))
 	}
 	if len(all) == 0 {
 		return nil, &loop.Fault{
@@ -124,28 +123,8 @@ func noDefinition(dir, root, arg string) error {
 	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
-	if names, err := definedIn(root); err == nil && len(names) > 0 {
+	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
 		f.Fix = "there are: " + strings.Join(names, ", ")
 	}
 	return f
-}
-
-// definedIn lists the folders of root/.loops that hold a definition, by name.
-func definedIn(root string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(root, ".loops"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, &loop.Fault{
-			Exit: loop.ExitUnreadable, What: "list loops", Why: err.Error(), Err: err, Fix: "put a readable folder there, or nothing",
-		}
-	}
-	var names []string
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(root, ".loops", e.Name(), spine.ConfigFile)); err == nil {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }

@@ -15,10 +15,10 @@ func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
 	r := newRig(t)
 	r.define("tidy", findsNone)
 	r.met("tidy")
-	_, err := r.find(t.Context(), "tidy")
+	_, err := r.stateOf(t.Context(), "tidy")
 	wantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "say which: spec:tidy or spine:tidy")
 	for _, protocol := range []string{loop.ProtocolSpec, loop.ProtocolSpine} {
-		row, err := r.find(t.Context(), protocol+":tidy")
+		row, err := r.stateOf(t.Context(), protocol+":tidy")
 		if err != nil || row.Protocol != protocol || row.Name != "tidy" {
 			t.Errorf("find %s:tidy = %s:%s, %v", protocol, row.Protocol, row.Name, err)
 		}
@@ -32,12 +32,12 @@ func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
 
 func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 	r := newRig(t)
-	_, err := r.find(t.Context(), "nobody")
+	_, err := r.stateOf(t.Context(), "nobody")
 	wantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root(), "", "make it: pawl new nobody")
 	r.define("one", findsNone)
 	r.define("two", findsNone)
 	write(t, r.Root(), ".loops/notes/README.md", "no loop")
-	_, err = r.find(t.Context(), "nobody")
+	_, err = r.stateOf(t.Context(), "nobody")
 	wantFault(t, err, loop.ExitNotFound, `"nobody"`, "", "it has: one, two")
 	if !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("%v is not ErrNotFound", err)
@@ -143,7 +143,9 @@ func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
 		t.Errorf("row = %+v", row)
 	}
 	_, err := r.Prepare(t.Context(), RunRequest{Loop: "tidy"})
-	wantFault(t, err, loop.ExitNotFound, `there is no loop "tidy"`, "", "it has: kept")
+	wantFault(t, err, loop.ExitNotFound, `loop tidy has no definition any more`, ".loops/tidy/loop.config.yaml is missing", "forget the loop: pawl rm tidy")
+	_, err = r.Prepare(t.Context(), RunRequest{Loop: "tidi"})
+	wantFault(t, err, loop.ExitNotFound, `there is no loop "tidi"`, "", "it has: kept, tidy")
 }
 
 func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
@@ -226,5 +228,45 @@ func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
 	s, err := New(t.Context(), r.Deps, filepath.Join(r.Root(), "src"))
 	if err != nil || s.Root() != r.Root() || s.Repo().Root != r.Root() || s.ws.ID != r.ws.ID {
 		t.Errorf("from src it is %+v, %v", s, err)
+	}
+}
+
+func TestRunsOfALoopThatWasForgottenAreNotListed(t *testing.T) {
+	r := newRig(t)
+	r.define("tidy", findsNone)
+	first := r.run(RunRequest{Loop: "tidy"})
+	for range 3 {
+		r.met("until")
+	}
+	last := r.run(RunRequest{Loop: "tidy"})
+	list := func(limit int) (ids []string) {
+		t.Helper()
+		views, err := r.Runs(t.Context(), "", limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range views {
+			ids = append(ids, v.ID)
+		}
+		return ids
+	}
+	if got := list(9); len(got) != 5 {
+		t.Errorf("listed are %q", got)
+	}
+	for _, name := range []string{"until", "tidy"} { // The folder of the second is there.
+		if _, err := r.Forget(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int][]string{1: {last.ID}, 2: {last.ID, first.ID}, 9: {last.ID, first.ID}} {
+		if got := list(limit); !slices.Equal(got, want) {
+			t.Errorf("at most %d: %q, want %q", limit, got, want)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(r.Root(), ".loops/tidy")); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(9); len(got) != 0 {
+		t.Errorf("without its folder %q are listed", got)
 	}
 }

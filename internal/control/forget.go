@@ -24,29 +24,32 @@ type Forgotten struct {
 // files, rows of runs and the audit chain stay. A loop with a live run is a
 // *loop.HeldError.
 func (s *Service) Forget(ctx context.Context, name string) (Forgotten, error) {
-	row, err := s.find(ctx, name)
+	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return Forgotten{}, err
 	}
-	f := Forgotten{Schema: "pawl.forgotten/v1", Loop: row.Name, Protocol: row.Protocol, Closed: []string{}}
-	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(spine.Dir(row.Name)))); err == nil {
-		f.Folder = spine.Dir(row.Name)
+	f := Forgotten{Schema: "pawl.forgotten/v1", Loop: e.Name, Protocol: e.Protocol, Closed: []string{}}
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, filepath.FromSlash(spine.Dir(e.Name)))); err == nil {
+		f.Folder = spine.Dir(e.Name)
 	}
-	if row.LastN == 0 {
-		return f, nil // The store has nothing of it.
-	}
-	id := loopID(s.ws.ID, row.Protocol, row.Name)
+	id := e.LoopID()
 	err = s.Store.Update(ctx, func(tx *store.Tx) error {
 		f.Closed = []string{}
-		if err := tx.Forget(ctx, id); err != nil {
+		// A run that starts now waits for the row, and makes the loop known again.
+		switch _, err := tx.LockLoop(ctx, id); {
+		case absent(err):
+			return nil // The store has nothing of it.
+		case err != nil:
 			return err
 		}
-		// The row is locked: a run that starts now waits, and makes the loop known again.
 		switch live, err := tx.Live(ctx, id); {
 		case err == nil:
-			return s.Engine.Held(row.Name, live)
+			return s.Engine.Held(e.Name, live)
 		case !absent(err):
-			return fmt.Errorf("forget %s: %w", row.Name, err)
+			return fmt.Errorf("forget %s: %w", e.Name, err)
+		}
+		if err := tx.Forget(ctx, id); err != nil {
+			return err
 		}
 		open, err := tx.Approvals(ctx, id, loop.ApprovalOpen)
 		if err != nil {

@@ -83,17 +83,18 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 		return p, err
 	}
 	p.Target = s.target(def)
-	row, err := s.find(ctx, v.Loop)
+	l, err := s.stateOf(ctx, v.Loop)
 	if err != nil {
 		return p, err
 	}
+	row := s.rowOf(l)
 	if row.Paused != "" {
 		return p, &loop.Fault{
 			Exit: loop.ExitPaused, What: "approve " + v.ID, Why: "the kill switch is set: " + row.Paused, Fix: ResumeCommand(v.Loop, row.Paused) + ", then approve again",
 		}
 	}
 	if row.State == "running" {
-		return p, s.Engine.Held(row.Name, *row.last)
+		return p, s.Engine.Held(row.Name, *l.last)
 	}
 	return p, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -53,7 +54,7 @@ func (r *rig) answers(name string) (outcomes []loop.Outcome) {
 func (r *rig) states(name, id string) (states []string) {
 	r.t.Helper()
 	err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
-		links, err := rd.Chain(r.t.Context(), loopID(r.ws.ID, loop.ProtocolSpine, name))
+		links, err := rd.Chain(r.t.Context(), catalog.LoopID(r.ws.ID, loop.ProtocolSpine, name))
 		if err != nil {
 			return err
 		}
@@ -228,7 +229,7 @@ func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*loop.Approval){
 		"of another run":  func(a *loop.Approval) { a.RunID = other.ID },
 		"of another step": func(a *loop.Approval) { a.StepID = "st_other" },
-		"of another loop": func(a *loop.Approval) { a.LoopID = loopID(r.ws.ID, loop.ProtocolSpine, "other") },
+		"of another loop": func(a *loop.Approval) { a.LoopID = catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "other") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := *r
@@ -261,7 +262,7 @@ func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
 	onBoth(t, func(t *testing.T, r *rig) {
 		_, a := r.proposed("fix")
 		ended := r.live("fix") // Defines it anew: only what the answer does to the row is looked at.
-		p := Plan{Target: r.target(r.row("fix").def), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
+		p := Plan{Target: r.target(r.definition("fix")), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
 		_, err := r.Start(t.Context(), p)
 		if _, held := errors.AsType[*loop.HeldError](err); !held {
 			t.Errorf("start beside a live run = %v, want it held", err)
@@ -303,7 +304,7 @@ func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
 func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	r := newRig(t)
 	v, a := r.proposed("fix")
-	target := r.target(r.row("fix").def)
+	target := r.target(r.definition("fix"))
 	// The transaction of the firing, by a process that is dead since.
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
 		if err := tx.AnswerApproval(t.Context(), a.ID, loop.Answer{Yes: true, By: "Ada", From: "test"}); err != nil {

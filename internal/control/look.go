@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -16,79 +18,92 @@ import (
 
 // Show returns one loop with its steps and the budgets that bound it.
 func (s *Service) Show(ctx context.Context, name string) (LoopRow, error) {
-	row, err := s.find(ctx, name)
+	l, err := s.stateOf(ctx, name)
 	if err != nil {
-		return row, err
+		return LoopRow{}, err
 	}
+	one := []loopState{l}
+	rows := s.rowsOf(one)
+	row := &rows[0]
 	row.Schema = "pawl.loop/v1"
 	err = s.view(ctx, func(r *store.Reader) error {
-		row.Steps, err = r.Steps(ctx, loopID(s.ws.ID, row.Protocol, row.Name))
+		row.Steps, err = r.Steps(ctx, l.LoopID())
 		return err
 	})
 	if err != nil && !absent(err) {
-		return row, err
+		return *row, err
 	}
-	if row.Budgets, err = s.budgetsOfLoop(ctx, row); err != nil {
-		return row, err
+	if row.Budgets, err = s.budgetsOfLoop(ctx, l); err != nil {
+		return *row, err
 	}
-	one := []LoopRow{row}
-	if err = s.rests(ctx, one); err != nil {
-		return row, err
+	if err = s.rests(ctx, one, rows); err != nil {
+		return *row, err
 	}
-	row = one[0]
-	row.Drift, err = s.drift(ctx, row)
-	return row, err
+	row.Drift, err = s.drift(ctx, l.LoopID())
+	return *row, err
 }
 
 // Runs lists the newest runs of a loop, newest first; of all loops if name is
 // empty.
 func (s *Service) Runs(ctx context.Context, name string, limit int) ([]RunView, error) {
-	var loops []LoopRow
-	if name == "" {
-		var err error
-		if loops, err = s.Loops(ctx); err != nil {
-			return nil, err
-		}
-	} else {
-		row, err := s.find(ctx, name)
+	list := func(r *store.Reader) ([]loop.Run, error) { return s.newestRuns(ctx, r, limit) }
+	if name != "" {
+		e, err := s.loops.Resolve(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		loops = []LoopRow{row}
+		list = func(r *store.Reader) ([]loop.Run, error) { return r.Runs(ctx, e.LoopID(), limit) }
+	}
+	var runs []loop.Run
+	err := s.view(ctx, func(r *store.Reader) (err error) {
+		runs, err = list(r)
+		return err
+	})
+	if err != nil && !absent(err) {
+		return nil, err
 	}
 	views := []RunView{}
-	came := map[string]time.Time{} // when a run was made, and never before an earlier one of its loop
-	for _, l := range loops {
-		var runs []loop.Run
-		err := s.view(ctx, func(r *store.Reader) (err error) {
-			runs, err = r.Runs(ctx, loopID(s.ws.ID, l.Protocol, l.Name), limit)
-			return err
-		})
-		if absent(err) {
-			continue
-		}
+	for _, run := range runs {
+		v, err := s.runView(ctx, run)
 		if err != nil {
 			return nil, err
 		}
-		for _, run := range runs {
-			v, err := s.runView(ctx, run)
-			if err != nil {
-				return nil, err
-			}
-			views = append(views, v)
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// newestRuns lists the newest runs of the workspace, in the order in which they were
+// fired: the clock may have been set back between two of them. Those of loops that
+// were forgotten are left out.
+func (s *Service) newestRuns(ctx context.Context, r *store.Reader, limit int) (list []loop.Run, err error) {
+	forgotten := map[string]bool{}
+	for before := int64(0); ; {
+		page, err := r.WorkspaceRuns(ctx, s.ws.ID, before, limit)
+		if err != nil {
+			return nil, err
 		}
-		var latest time.Time
-		for _, run := range slices.Backward(runs) {
-			if run.Created.After(latest) {
-				latest = run.Created
+		for _, run := range page {
+			before = run.Seq
+			if _, known := forgotten[run.LoopID]; !known {
+				l, err := r.Loop(ctx, run.LoopID)
+				if err != nil {
+					return nil, err
+				}
+				_, err = os.Lstat(filepath.Join(s.ws.Root, catalog.File(l.Name)))
+				forgotten[run.LoopID] = l.Forgotten && (l.Protocol != loop.ProtocolSpine || err != nil)
 			}
-			came[run.ID] = latest
+			if !forgotten[run.LoopID] {
+				list = append(list, run)
+			}
+			if len(list) == limit {
+				return list, nil
+			}
+		}
+		if len(page) < limit {
+			return list, nil
 		}
 	}
-	// Runs of one loop are ordered by their numbers: the clock may have been set
-	// back between two of them.
-	slices.SortStableFunc(views, func(a, b RunView) int { return came[b.ID].Compare(came[a.ID]) })
-	return views[:min(len(views), limit)], nil
 }
 
 // Run finds a RUN: a run id, LOOP#N, or LOOP for its newest.
@@ -110,24 +125,32 @@ func (s *Service) runOf(ctx context.Context, ref string) (loop.Run, error) {
 		return run, s.noRun(ref, err)
 	}
 	name, number, numbered := strings.Cut(ref, "#")
-	row, err := s.find(ctx, name)
+	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return run, err
 	}
 	if !numbered {
-		if row.last == nil {
+		var newest []loop.Run
+		err := s.view(ctx, func(r *store.Reader) (err error) {
+			newest, err = r.Runs(ctx, e.LoopID(), 1)
+			return err
+		})
+		if err != nil && !absent(err) {
+			return run, err
+		}
+		if len(newest) == 0 {
 			return run, &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Fix: "start one: pawl run " + name, Err: loop.ErrNotFound,
 			}
 		}
-		return *row.last, nil
+		return newest[0], nil
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return run, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%q is no run", ref), Fix: "write LOOP#NUMBER, for example " + name + "#3"}
 	}
 	err = s.view(ctx, func(r *store.Reader) (err error) {
-		run, err = r.RunNumber(ctx, loopID(s.ws.ID, row.Protocol, row.Name), n)
+		run, err = r.RunNumber(ctx, e.LoopID(), n)
 		return err
 	})
 	return run, s.noRun(ref, err)
@@ -163,11 +186,12 @@ func (s *Service) changingRun(ctx context.Context, ref string) (loop.Run, error)
 	if err != nil || run.Outcome != loop.OutcomeQuiet {
 		return run, err
 	}
-	if row, err := s.find(ctx, ref); err == nil && len(row.Approvals) > 0 {
-		v, err := s.approvalByID(ctx, row.Approvals[0])
-		return v.run, err
+	open, err := s.openOf(ctx, ref)
+	if err != nil || len(open) == 0 {
+		return run, err
 	}
-	return run, nil
+	v, err := s.approvalByID(ctx, open[0])
+	return v.run, err
 }
 
 // Diff is what a run changed, as a patch. It is empty for a run that changed
@@ -349,12 +373,12 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 // VerifyAudit walks the audit chain of a loop, and says which entry was
 // changed, removed or put in another place. A loop without entries is in order.
 func (s *Service) VerifyAudit(ctx context.Context, name string) error {
-	row, err := s.find(ctx, name)
+	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return err
 	}
 	err = s.view(ctx, func(r *store.Reader) error {
-		links, err := r.Chain(ctx, loopID(s.ws.ID, row.Protocol, row.Name))
+		links, err := r.Chain(ctx, e.LoopID())
 		if err != nil {
 			return err
 		}

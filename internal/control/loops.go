@@ -2,17 +2,12 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/protocol/spine"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -44,88 +39,92 @@ type LoopRow struct {
 	Rests      *RestView    `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; in ls and show
 	Drift      string       `json:"drift,omitempty"`     // how far the newest run's use left that of those before; show only
 	Held       *loop.Holder `json:"held,omitempty"`
-	last       *loop.Run    // newest run, nil if there is none
-	def        loop.Definition
+}
+
+// loopState is a loop with its newest run and what waits for an answer.
+type loopState struct {
+	catalog.Entry
+
+	last *loop.Run // nil if there is none
+	open []string  // ids of approvals, newest first
+}
+
+// usable is the definition, or the zero Definition where the file cannot be run.
+func (l loopState) usable() loop.Definition {
+	if l.File != "" && l.Problem != nil {
+		return loop.Definition{}
+	}
+	return l.Definition
 }
 
 // Loops lists the workspace's loops: those that its files define and those
 // that have runs.
 func (s *Service) Loops(ctx context.Context) ([]LoopRow, error) {
-	rows := map[string]*LoopRow{}
-	names, err := definedIn(s.ws.Root)
+	list, err := s.allStates(ctx)
+	return s.rowsOf(list), err
+}
+
+func (s *Service) allStates(ctx context.Context) ([]loopState, error) {
+	entries, err := s.loops.List(ctx, catalog.Page{})
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		row := &LoopRow{Name: name, Protocol: loop.ProtocolSpine, State: "never_run"}
-		if def, _, err := s.load(name); err != nil {
-			row.State, row.Problem = "broken", firstLine(err.Error())
-		} else {
-			row.describe(def)
-		}
-		rows[loop.ProtocolSpine+":"+name] = row
-	}
-	err = s.view(ctx, func(r *store.Reader) error { return s.stored(ctx, r, rows) })
-	if err != nil && !absent(err) {
-		return nil, err
-	}
-	list := make([]LoopRow, 0, len(rows))
-	for _, row := range rows {
-		s.switches(row)
-		list = append(list, *row)
-	}
-	slices.SortFunc(list, func(a, b LoopRow) int {
-		return strings.Compare(a.Name+"\x00"+a.Protocol, b.Name+"\x00"+b.Protocol)
-	})
-	return list, nil
+	return s.statesOf(ctx, entries)
 }
 
-func (row *LoopRow) describe(d loop.Definition) {
-	row.def = d
-	row.Tier, row.Cadence, row.Goal, row.Scope, row.Verify, row.Guard = d.Tier, d.Cadence, d.Goal, d.Scope, d.Verify, d.Guard
-	row.Agent = d.Agent
+// stateOf is the loop that a person means by a name, with its definition.
+func (s *Service) stateOf(ctx context.Context, name string) (loopState, error) {
+	e, err := s.loops.Lookup(ctx, name)
+	if err != nil {
+		return loopState{}, err
+	}
+	list, err := s.statesOf(ctx, []catalog.Entry{e})
+	if err != nil {
+		return loopState{}, err
+	}
+	return list[0], nil
 }
 
-// stored adds what the store knows.
-func (s *Service) stored(ctx context.Context, r *store.Reader, rows map[string]*LoopRow) error {
-	loops, err := r.Loops(ctx, s.ws.ID)
-	if err != nil {
-		return err
+// statesOf adds what the store knows.
+func (s *Service) statesOf(ctx context.Context, entries []catalog.Entry) ([]loopState, error) {
+	list := make([]loopState, len(entries))
+	var ran []string
+	for i, e := range entries {
+		if list[i].Entry = e; e.Row.LastN > 0 {
+			ran = append(ran, e.LoopID())
+		}
 	}
-	open, err := s.openByLoop(ctx, r)
-	if err != nil {
-		return err
+	if len(ran) == 0 {
+		return list, nil
 	}
-	for _, l := range loops {
-		row, ok := rows[l.Protocol+":"+l.Name]
-		if !ok && l.Forgotten {
-			continue
-		}
-		if !ok {
-			row = &LoopRow{Name: l.Name, Protocol: l.Protocol, State: "never_run"}
-			if d, err := r.Definition(ctx, l.Definition); err == nil {
-				row.describe(d)
-			}
-			rows[l.Protocol+":"+l.Name] = row
-		}
-		row.LastN, row.Definition, row.Approvals = l.LastN, l.Definition, open[l.ID]
-		if l.Paused {
-			row.Paused = "pawl pause"
-		}
-		runs, err := r.Runs(ctx, l.ID, 1)
+	err := s.view(ctx, func(r *store.Reader) error {
+		newest, err := r.NewestRuns(ctx, ran...)
 		if err != nil {
 			return err
 		}
-		if len(runs) == 1 {
-			s.newest(row, runs[0])
+		of := make(map[string]*loop.Run, len(newest))
+		for i := range newest {
+			of[newest[i].LoopID] = &newest[i]
 		}
-	}
-	return nil
+		in := s.ws.ID
+		if len(ran) == 1 {
+			in = ran[0]
+		}
+		open, err := s.openByLoop(ctx, r, in)
+		for i := range list {
+			l := &list[i]
+			id := l.LoopID()
+			l.last, l.open = of[id], open[id]
+		}
+		return err
+	})
+	return list, err
 }
 
-// openByLoop lists the ids of the approvals that wait, by loop.
-func (s *Service) openByLoop(ctx context.Context, r *store.Reader) (map[string][]string, error) {
-	list, err := r.Approvals(ctx, s.ws.ID, loop.ApprovalOpen)
+// openByLoop lists the ids of the approvals that wait in a loop or a workspace, by
+// loop.
+func (s *Service) openByLoop(ctx context.Context, r *store.Reader, in string) (map[string][]string, error) {
+	list, err := r.Approvals(ctx, in, loop.ApprovalOpen)
 	open := map[string][]string{}
 	for _, a := range list {
 		if s.Now().Before(a.Expires) {
@@ -135,8 +134,60 @@ func (s *Service) openByLoop(ctx context.Context, r *store.Reader) (map[string][
 	return open, err
 }
 
+// openOf lists the ids of the approvals that wait in the loop of that name; none if
+// there is no such loop.
+func (s *Service) openOf(ctx context.Context, name string) (ids []string, err error) {
+	e, err := s.loops.Resolve(ctx, name)
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = s.view(ctx, func(r *store.Reader) error {
+		open, err := s.openByLoop(ctx, r, e.LoopID())
+		ids = open[e.LoopID()]
+		return err
+	})
+	if absent(err) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+func (s *Service) rowsOf(list []loopState) []LoopRow {
+	rows := make([]LoopRow, 0, len(list))
+	for _, l := range list {
+		rows = append(rows, s.rowOf(l))
+	}
+	return rows
+}
+
+func (s *Service) rowOf(l loopState) LoopRow {
+	d := l.usable()
+	row := LoopRow{
+		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.open,
+		Tier: d.Tier, Cadence: d.Cadence, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent,
+	}
+	if l.File != "" && l.Problem != nil {
+		row.State, row.Problem = "broken", firstLine(l.Problem.Error())
+	}
+	if l.Row.Paused {
+		row.Paused = "pawl pause"
+	}
+	if l.last != nil {
+		s.newest(&row, *l.last)
+	}
+	if sw := engine.Switch(s.ws.Root, l.Name, d.SwitchPaths()...); sw != "" {
+		row.Paused = sw
+	}
+	if row.Paused != "" && (row.State == "idle" || row.State == "never_run") {
+		row.State = "paused"
+	}
+	return row
+}
+
 func (s *Service) newest(row *LoopRow, run loop.Run) {
-	row.last = &run
 	row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.Charged()
 	row.LastRun = timeOrNil(run.Started)
 	if row.State != "broken" {
@@ -162,99 +213,6 @@ func liveness(run loop.Run, holder loop.HolderState) string {
 		return "dead"
 	}
 	return "running"
-}
-
-// switches looks at the kill switch files.
-func (s *Service) switches(row *LoopRow) {
-	if sw := engine.Switch(s.ws.Root, row.Name, row.def.SwitchPaths()...); sw != "" {
-		row.Paused = sw
-	}
-	if row.Paused != "" && (row.State == "idle" || row.State == "never_run") {
-		row.State = "paused"
-	}
-}
-
-// load reads a spine loop's definition. Findings that do not keep it from
-// running come back beside it.
-func (s *Service) load(name string) (loop.Definition, []string, error) {
-	rel := filepath.Join(filepath.FromSlash(spine.Dir(name)), spine.ConfigFile)
-	doc, source, err := definition.Load(filepath.Join(s.ws.Root, rel))
-	if absent(err) {
-		names, _ := definedIn(s.ws.Root)
-		return loop.Definition{}, nil, s.noLoop(name, names)
-	}
-	if err != nil {
-		return loop.Definition{}, nil, err
-	}
-	def, findings := doc.Definition(name)
-	var warnings, problems []string
-	if doc.Notice != "" {
-		warnings = append(warnings, doc.Notice)
-	}
-	for _, f := range findings {
-		text := f.Render(rel, source)
-		if f.Severity == readiness.SeverityError {
-			problems = append(problems, text)
-			continue
-		}
-		warnings = append(warnings, text)
-	}
-	if len(problems) > 0 {
-		return def, warnings, &loop.Fault{
-			Exit: loop.ExitNotReady, What: name + " is not ready to run", Why: strings.Join(problems, "\n"),
-			Fix: "correct " + rel,
-		}
-	}
-	return def, warnings, nil
-}
-
-// noLoop is the error for a name that nothing answers to, with the names that
-// there are.
-func (s *Service) noLoop(name string, there []string) error {
-	f := &loop.Fault{
-		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, s.ws.Root), Err: loop.ErrNotFound,
-		Fix: "make it: pawl new " + name + "; or try `pawl run --until \"CMD\"`, which needs no file",
-	}
-	if len(there) > 0 {
-		f.Fix = "it has: " + strings.Join(there, ", ")
-	}
-	return f
-}
-
-// find resolves a LOOP: a name, or protocol:name where two protocols know the
-// name.
-func (s *Service) find(ctx context.Context, name string) (LoopRow, error) {
-	rows, err := s.Loops(ctx)
-	if err != nil {
-		return LoopRow{}, err
-	}
-	var hits []LoopRow
-	for _, row := range rows {
-		if row.Name == name || row.Protocol+":"+row.Name == name {
-			hits = append(hits, row)
-		}
-	}
-	switch len(hits) {
-	case 0:
-		return LoopRow{}, s.noLoop(name, named(rows))
-	case 1:
-		return hits[0], nil
-	}
-	var choice []string
-	for _, h := range hits {
-		choice = append(choice, h.Protocol+":"+h.Name)
-	}
-	return LoopRow{}, &loop.Fault{
-		Exit: loop.ExitUsage, What: fmt.Sprintf("%q names several loops", name), Fix: "say which: " + strings.Join(choice, " or "),
-	}
-}
-
-func named(rows []LoopRow) []string {
-	var names []string
-	for _, row := range rows {
-		names = append(names, row.Name)
-	}
-	return names
 }
 
 func firstLine(s string) string {

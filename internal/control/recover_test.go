@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/store"
@@ -31,7 +32,7 @@ func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
 	r.run(RunRequest{Loop: "tidy"})
 	check("another run")
 	err := r.Store.View(t.Context(), func(rd *store.Reader) error {
-		links, err := rd.Chain(t.Context(), loopID(r.ws.ID, loop.ProtocolSpine, "tidy"))
+		links, err := rd.Chain(t.Context(), catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "tidy"))
 		kinds := map[string]int{}
 		for _, l := range links {
 			kinds[l.Kind]++

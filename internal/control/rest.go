@@ -20,11 +20,11 @@ type RestView struct {
 
 // subjects are what a hold of the loop may stand under: the loop, and the account
 // that its agent acts with, as far as that is known here.
-func (s *Service) subjects(ctx context.Context, row LoopRow) []string {
-	subjects := []string{engine.LoopHold(loopID(s.ws.ID, row.Protocol, row.Name))}
-	d := row.def
-	if d.Agent == "" && d.AgentCommand == "" && row.last != nil {
-		d.Agent = row.last.Agent // A run named one.
+func (s *Service) subjects(ctx context.Context, l loopState) []string {
+	subjects := []string{engine.LoopHold(l.LoopID())}
+	d := l.usable()
+	if d.Agent == "" && d.AgentCommand == "" && l.last != nil {
+		d.Agent = l.last.Agent // A run named one.
 	}
 	actor, err := s.Actor(ctx, d)
 	if err != nil {
@@ -40,16 +40,17 @@ func (s *Service) subjects(ctx context.Context, row LoopRow) []string {
 // Listing lists the workspace's loops as Loops does, each with what keeps it from
 // acting.
 func (s *Service) Listing(ctx context.Context) ([]LoopRow, error) {
-	rows, err := s.Loops(ctx)
+	list, err := s.allStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return rows, s.rests(ctx, rows)
+	rows := s.rowsOf(list)
+	return rows, s.rests(ctx, list, rows)
 }
 
-// rests fills in what keeps each of the loops from acting now. Who acts in which
-// loop is only looked up where something rests at all.
-func (s *Service) rests(ctx context.Context, rows []LoopRow) error {
+// rests fills in the rows what keeps each of the loops from acting now. Who acts in
+// which loop is only looked up where something rests at all.
+func (s *Service) rests(ctx context.Context, list []loopState, rows []LoopRow) error {
 	resting := map[string]loop.Hold{}
 	err := s.view(ctx, func(r *store.Reader) error {
 		holds, err := r.Holds(ctx)
@@ -67,7 +68,7 @@ func (s *Service) rests(ctx context.Context, rows []LoopRow) error {
 		return err
 	}
 	for i := range rows {
-		for _, subject := range s.subjects(ctx, rows[i]) {
+		for _, subject := range s.subjects(ctx, list[i]) {
 			if h, ok := resting[subject]; ok && rows[i].Rests == nil {
 				rows[i].Rests = &RestView{Reason: h.Reason, Until: timeOrNil(h.Until), Detail: h.Detail}
 			}
@@ -77,9 +78,9 @@ func (s *Service) rests(ctx context.Context, rows []LoopRow) error {
 }
 
 // drift says whether the loop's newest run used far more than those before it.
-func (s *Service) drift(ctx context.Context, row LoopRow) (words string, err error) {
+func (s *Service) drift(ctx context.Context, loopID string) (words string, err error) {
 	err = s.view(ctx, func(r *store.Reader) error {
-		history, err := r.History(ctx, loopID(s.ws.ID, row.Protocol, row.Name), plan.Past+1)
+		history, err := r.History(ctx, loopID, plan.Past+1)
 		if err != nil || len(history) == 0 {
 			return err
 		}

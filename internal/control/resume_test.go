@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
@@ -63,7 +64,7 @@ func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
 		r.define("tidy", findsNone, "provider", "openai", "base_url", "http://127.0.0.1:9/v1", "agent", "caller")
 		r.Drivers["caller"] = caller{} // The engine has the same list.
 		r.define("other", findsNone)
-		tidy, other := engine.LoopHold(loopID(r.ws.ID, loop.ProtocolSpine, "tidy")), engine.LoopHold(loopID(r.ws.ID, loop.ProtocolSpine, "other"))
+		tidy, other := engine.LoopHold(catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "tidy")), engine.LoopHold(catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "other"))
 		soon := r.Now().Add(time.Hour)
 		r.rests(
 			loop.Hold{Subject: tidy, Errors: 3, Until: soon, Reason: loop.ReasonCoolOff, Detail: "3 turns in a row"},

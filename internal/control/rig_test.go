@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent/command"
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -290,11 +291,21 @@ func (r *rig) lapse() {
 // row is the listing's row of a loop of the spine.
 func (r *rig) row(name string) LoopRow {
 	r.t.Helper()
-	row, err := r.find(r.t.Context(), loop.ProtocolSpine+":"+name)
+	l, err := r.stateOf(r.t.Context(), loop.ProtocolSpine+":"+name)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return row
+	return r.rowOf(l)
+}
+
+// definition is that of a loop of the spine.
+func (r *rig) definition(name string) loop.Definition {
+	r.t.Helper()
+	e, err := r.loops.Lookup(r.t.Context(), loop.ProtocolSpine+":"+name)
+	if err = errors.Join(err, e.Problem); err != nil {
+		r.t.Fatal(err)
+	}
+	return e.Definition
 }
 
 // loopRow is the store's row of a loop.
@@ -314,7 +325,7 @@ func (r *rig) loopRow(protocol, name string) (l loop.Loop) {
 func (r *rig) kills(protocol, name string) (n int) {
 	r.t.Helper()
 	err := r.Store.View(r.t.Context(), func(rd *store.Reader) error {
-		links, err := rd.Chain(r.t.Context(), loopID(r.ws.ID, protocol, name))
+		links, err := rd.Chain(r.t.Context(), catalog.LoopID(r.ws.ID, protocol, name))
 		for _, l := range links {
 			if l.Kind == "kill" {
 				n++

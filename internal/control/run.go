@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
@@ -86,22 +87,21 @@ func (s *Service) definitionFor(ctx context.Context, r RunRequest, p *Plan) (loo
 	if r.Until != "" {
 		return s.until(ctx, r)
 	}
-	row, err := s.find(ctx, r.Loop)
+	e, err := s.loops.Lookup(ctx, r.Loop)
 	if err != nil {
 		return loop.Definition{}, err
 	}
-	if row.Protocol != loop.ProtocolSpine {
-		return row.def, nil // Its definition lives in the store.
+	p.Warnings = e.Warnings
+	if err = e.Problem; err == nil && e.File != "" {
+		err = spine.Unmerged(projection.Memory{Root: s.ws.Root}, e.Name)
 	}
-	def, warnings, err := s.load(row.Name)
-	p.Warnings = warnings
 	if err == nil {
-		err = spine.Unmerged(projection.Memory{Root: s.ws.Root}, row.Name)
+		return e.Definition, nil
 	}
-	if sw := engine.Switch(s.ws.Root, row.Name, def.SwitchPaths()...); sw != "" && err != nil {
-		return def, engine.PausedFault(row.Name, sw) // What is paused need not be in order.
+	if sw := engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...); sw != "" {
+		err = engine.PausedFault(e.Name, sw) // What is paused need not be in order.
 	}
-	return def, err
+	return e.Definition, err
 }
 
 // mayName is an error if a loop that needs no file cannot have this name.
@@ -112,11 +112,11 @@ func (s *Service) mayName(ctx context.Context, name string) error {
 			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
 		}
 	}
-	rows, err := s.Loops(ctx)
+	there, err := s.loops.Named(ctx, name)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(rows, func(row LoopRow) bool { return row.Name == name && row.Protocol != loop.ProtocolSpec }) {
+	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != loop.ProtocolSpec }) {
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
 			Fix: "run it: pawl run " + name + "; or choose another --name",
@@ -152,7 +152,7 @@ func (s *Service) target(def loop.Definition) engine.Target {
 	protocol := def.WithDefaults().Protocol
 	return engine.Target{
 		Workspace: s.ws, Repo: s.repo, Definition: def, Protocol: s.Protocols[protocol],
-		Loop: loop.Loop{ID: loopID(s.ws.ID, protocol, def.Name), WorkspaceID: s.ws.ID, Name: def.Name, Protocol: protocol},
+		Loop: loop.Loop{ID: catalog.LoopID(s.ws.ID, protocol, def.Name), WorkspaceID: s.ws.ID, Name: def.Name, Protocol: protocol},
 	}
 }
 
@@ -380,13 +380,13 @@ func (s *Service) passes(ctx context.Context, p *Plan) (bool, error) {
 // approvals whose time has run out. Every verb that writes does so first.
 func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 	var loops []loop.Loop
-	var open []loop.Approval
+	var overdue bool
 	defs := map[string]loop.Definition{}
 	err := s.view(ctx, func(r *store.Reader) (err error) {
-		if open, err = r.Approvals(ctx, s.ws.ID, loop.ApprovalOpen); err != nil {
+		if overdue, err = r.OverdueApprovals(ctx, s.Now()); err != nil {
 			return err
 		}
-		if loops, err = r.Loops(ctx, s.ws.ID); err != nil {
+		if loops, err = r.UnfinishedLoops(ctx, s.ws.ID); err != nil {
 			return err
 		}
 		for _, l := range loops {
@@ -419,19 +419,31 @@ func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
 			found = append(found, *rec)
 		}
 	}
-	errs = append(errs, s.expire(ctx, open), s.Engine.Sweep(ctx, s.repo))
+	if overdue { // The database's clock has the last word.
+		errs = append(errs, s.Store.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.ExpireApprovals(ctx)
+			return err
+		}))
+	}
+	errs = append(errs, s.Engine.Sweep(ctx, s.repo))
 	return found, errors.Join(errs...)
 }
 
-// expire closes approvals if one of these has run out. The database's clock has
-// the last word.
-func (s *Service) expire(ctx context.Context, open []loop.Approval) error {
-	now := s.Now()
-	if !slices.ContainsFunc(open, func(a loop.Approval) bool { return !now.Before(a.Expires) }) {
-		return nil
-	}
-	return s.Store.Update(ctx, func(tx *store.Tx) error {
-		_, err := tx.ExpireApprovals(ctx)
+// Live reports whether a run of the workspace has a holder, dead or alive.
+func (s *Service) Live(ctx context.Context) (live bool, err error) {
+	err = s.view(ctx, func(r *store.Reader) error {
+		loops, err := r.UnfinishedLoops(ctx, s.ws.ID)
+		for _, l := range loops {
+			_, liveErr := r.Live(ctx, l.ID)
+			live = live || liveErr == nil
+			if liveErr != nil && !absent(liveErr) {
+				return liveErr
+			}
+		}
 		return err
 	})
+	if absent(err) {
+		return false, nil
+	}
+	return live, err
 }

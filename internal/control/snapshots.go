@@ -153,14 +153,11 @@ func (s *Service) namedRun(ctx context.Context, r *store.Reader, name string) (l
 	if again := tail[:len(tail)/2]; tail == again+"-"+again {
 		tail = again
 	}
-	loops, err := r.Loops(ctx, s.ws.ID)
+	loops, err := r.LoopsNamed(ctx, s.ws.ID, name[:at])
 	if err != nil {
 		return loop.Run{}, err
 	}
 	for _, l := range loops {
-		if l.Name != name[:at] {
-			continue
-		}
 		run, err := r.RunNumber(ctx, l.ID, n)
 		if err == nil && strings.HasSuffix(run.ID, tail) {
 			return run, nil

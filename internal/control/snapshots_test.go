@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -87,7 +88,7 @@ func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
 	}
 	var bodies []string
 	err = r.Store.View(t.Context(), func(rd *store.Reader) error {
-		links, err := rd.Chain(t.Context(), loopID(r.ws.ID, loop.ProtocolSpine, "tidy"))
+		links, err := rd.Chain(t.Context(), catalog.LoopID(r.ws.ID, loop.ProtocolSpine, "tidy"))
 		for _, l := range links {
 			if l.Kind == loop.LinkSnapshot {
 				bodies = append(bodies, l.Body)

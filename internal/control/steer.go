@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/catalog"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -89,10 +90,14 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	if err != nil {
 		return sw, err
 	}
-	before, err := s.anyPaused(ctx, sw.Loop)
+	list, err := s.namedOrAll(ctx, sw.Loop)
+	if err == nil {
+		err = s.loops.Load(ctx, list)
+	}
 	if err != nil {
 		return sw, err
 	}
+	before := s.anyPaused(sw.Loop, list)
 	paths := []string{sw.Switch}
 	if name == All {
 		if paths, err = s.switchFiles(); err != nil {
@@ -107,13 +112,14 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 	if err := s.record(ctx, sw.Loop, false); err != nil {
 		return sw, err
 	}
-	if sw.Holds, err = s.clearHolds(ctx, sw.Loop); err != nil {
+	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
 		return sw, err
 	}
 	still := engine.Switch(s.ws.Root, sw.Loop)
-	if still == "" && name != All {
-		def, _, _ := s.load(sw.Loop) // Of one that cannot be read nothing but the files above is known.
-		still = engine.Switch(s.ws.Root, sw.Loop, def.SwitchPaths()...)
+	for _, e := range list {
+		if still == "" && name != All {
+			still = engine.Switch(s.ws.Root, sw.Loop, e.Definition.SwitchPaths()...)
+		}
 	}
 	if still != "" {
 		sw.Paused, sw.Switch = true, still
@@ -124,19 +130,13 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 
 // clearHolds forgets why loops rest, and says what that was. Loops rest by
 // themselves until a time, or until somebody does this.
-func (s *Service) clearHolds(ctx context.Context, name string) (words []string, err error) {
+func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words []string, err error) {
 	if s.Store == nil || s.Engine == nil {
 		return nil, nil
 	}
-	rows, err := s.Loops(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var subjects []string
-	for _, row := range rows {
-		if name == All || row.Name == name {
-			subjects = append(subjects, s.Engine.HoldSubjects(ctx, loopID(s.ws.ID, row.Protocol, row.Name), row.def)...)
-		}
+	for _, e := range list {
+		subjects = append(subjects, s.Engine.HoldSubjects(ctx, e.LoopID(), loopState{Entry: e}.usable())...)
 	}
 	if len(subjects) == 0 {
 		return nil, nil
@@ -166,11 +166,11 @@ func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 // ResumeCommand is the command that clears what a loop is paused by.
 func ResumeCommand(name, sw string) string { return engine.ClearedBy(name, sw) }
 
-// anyPaused reports whether a switch keeps the loop, or any loop, from running.
-func (s *Service) anyPaused(ctx context.Context, name string) (bool, error) {
-	rows, err := s.Loops(ctx)
-	paused := func(row LoopRow) bool { return row.Paused != "" && (name == All || row.Name == name) }
-	return engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(rows, paused), err
+// anyPaused reports whether a switch keeps the loop, or any of the list, from running.
+func (s *Service) anyPaused(name string, list []catalog.Entry) bool {
+	return engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(list, func(e catalog.Entry) bool {
+		return e.Row.Paused || engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != ""
+	})
 }
 
 // switchFiles lists where kill switches of the workspace may stand: also in
@@ -219,12 +219,12 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 	if name == All {
 		return sw, nil
 	}
-	row, err := s.find(ctx, name)
+	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return sw, err
 	}
-	sw.Loop = row.Name
-	sw.Switch = filepath.Join(".loops", row.Name, engine.PausedFile)
+	sw.Loop = e.Name
+	sw.Switch = filepath.Join(".loops", e.Name, engine.PausedFile)
 	return sw, nil
 }
 
@@ -234,17 +234,17 @@ func (s *Service) record(ctx context.Context, name string, paused bool) error {
 	if s.Store == nil {
 		return nil // The file stands, and every engine obeys it.
 	}
-	rows, err := s.Loops(ctx)
+	list, err := s.namedOrAll(ctx, name)
 	if err != nil {
 		return err
 	}
 	kind := map[bool]string{true: "pause", false: "resume"}[paused]
 	return s.Store.Update(ctx, func(tx *store.Tx) error {
-		for _, row := range rows {
-			if row.LastN == 0 || name != All && row.Name != name {
+		for _, e := range list {
+			if e.Row.LastN == 0 {
 				continue
 			}
-			id := loopID(s.ws.ID, row.Protocol, row.Name)
+			id := e.LoopID()
 			// The switch for all lives in its file alone: clearing it must not
 			// start loops that were paused one by one.
 			if name != All || !paused {
@@ -260,6 +260,15 @@ func (s *Service) record(ctx context.Context, name string, paused bool) error {
 	})
 }
 
+// namedOrAll lists the loops of that name, whatever their protocol, or all loops,
+// without their definitions.
+func (s *Service) namedOrAll(ctx context.Context, name string) ([]catalog.Entry, error) {
+	if name == All {
+		return s.loops.List(ctx, catalog.Page{Bare: true})
+	}
+	return s.loops.Named(ctx, name)
+}
+
 // stopWait is how long Kill and Stop wait for holders to end their runs, unless
 // Deps say another time.
 const stopWait = 10 * time.Second
@@ -272,27 +281,26 @@ func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
 	if err != nil {
 		return sw, err
 	}
-	rows, err := s.Loops(ctx)
+	entries, err := s.namedOrAll(ctx, sw.Loop)
 	if err != nil {
 		return sw, err
 	}
-	for _, row := range rows {
-		if row.last == nil || name != All && row.Name != sw.Loop {
+	list, err := s.statesOf(ctx, entries)
+	for _, l := range list {
+		if l.last == nil {
 			continue
 		}
-		// The definition of a live run may have been broken since, so that the
-		// state of the row does not tell.
-		live := s.liveness(*row.last) == "running"
+		live := s.liveness(*l.last) == "running"
 		if live {
-			if err := s.waitEnded(ctx, *row.last); err != nil {
+			if err := s.waitEnded(ctx, *l.last); err != nil {
 				return sw, err
 			}
 		}
-		if live || row.Outcome == loop.OutcomePaused && !row.last.Ended.Before(since) {
-			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", row.Name, row.LastN))
+		if live || l.last.Outcome == loop.OutcomePaused && !l.last.Ended.Before(since) {
+			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", l.Name, l.Row.LastN))
 		}
 	}
-	return sw, nil
+	return sw, err
 }
 
 // Stop asks the holder of a run to end it, and waits until it has. A run that

@@ -277,14 +277,14 @@ func gateView(g loop.GateResult) GateView {
 	return v
 }
 
+// loopOf is the name and the protocol of a loop of the workspace; both are empty for
+// any other.
 func (s *Service) loopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {
-	loops, err := r.Loops(ctx, s.ws.ID)
-	for _, l := range loops {
-		if l.ID == id {
-			return l.Name, l.Protocol, nil
-		}
+	l, err := r.Loop(ctx, id)
+	if absent(err) || err == nil && l.WorkspaceID != s.ws.ID {
+		return "", "", nil
 	}
-	return "", "", err
+	return l.Name, l.Protocol, err
 }
 
 // listed is a list that prints as one, also when it is empty.
