@@ -203,7 +203,8 @@ const readDefinitions = `SELECT digest, body FROM definitions WHERE digest IN ({
 // be decoded are left out: of many loops one must not hide the others.
 func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string]loop.Definition, error) {
 	list, err := inParts(ctx, r, readDefinitions, func(row interface{ Scan(...any) error }) (d [2]string, err error) {
-		return d, row.Scan(&d[0], &d[1])
+		err = row.Scan(&d[0], &d[1])
+		return d, err
 	}, digests)
 	found := map[string]loop.Definition{}
 	for _, row := range list {

@@ -25,21 +25,17 @@ func TestListingsUseIndexes(t *testing.T) {
 		"overdue approvals":   {overdueApprovals, "approvals_expire"},
 		"open approvals":      {strings.ReplaceAll(approvalsIn, "{among}", " AND state IN ('open')"), "approvals_open"},
 	} {
-		rows, err := s.r.QueryContext(ctx, "EXPLAIN QUERY PLAN "+s.sql.of(c.query), make([]any, strings.Count(c.query, "$"))...)
+		var plan []string
+		err := s.View(ctx, func(r *Reader) (err error) {
+			plan, err = collect(ctx, r, "EXPLAIN QUERY PLAN "+c.query, func(row interface{ Scan(...any) error }) (detail string, err error) {
+				var id, parent, unused int
+				err = row.Scan(&id, &parent, &unused, &detail)
+				return detail, err
+			}, make([]any, strings.Count(c.query, "$"))...)
+			return err
+		})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
-		}
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, detail)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
 		}
 		steps := strings.Join(plan, "\n")
 		sorted := strings.Contains(steps, "TEMP B-TREE FOR ORDER BY") && strings.Contains(c.query, "LIMIT")
