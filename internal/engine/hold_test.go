@@ -215,3 +215,22 @@ func TestAgentsWhoseRequestsPawlRefusesRestNeitherTheirLoopNorTheirAccount(t *te
 		t.Errorf("%d requests arrived", n)
 	}
 }
+
+// Some programs try again for hours without a word.
+func TestATurnEndsWhenTheVendorTakesNoMoreCalls(t *testing.T) {
+	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusUnauthorized}))
+	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
+		for range 3 {
+			ask(ctx, t, r, 1000)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Error("the turn goes on although its vendor turns every call down")
+		}
+		return agent.Result{Ended: proc.Canceled, Exit: 143}, nil
+	}
+	if run := p.run(p.calls("w", nil), engine.Firing{}); run.Reason != loop.FailureAuth {
+		t.Errorf("run = %s %s %q, want that the credential is not taken", run.Outcome, run.Reason, run.Detail)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -233,5 +234,40 @@ func TestAHomeWithoutCopiesThatAreKeptHasNone(t *testing.T) {
 	write(t, filepath.Join(home, "file", "trees"), "")
 	if copies, err := engine.KeptCopies(filepath.Join(home, "file")); err == nil {
 		t.Errorf("in a file: %+v", copies)
+	}
+}
+
+// An item that passed before its process died is proposed, however late it is known.
+func TestWhatADeadRunAskedForIsReadOrTheRunIsNotConcluded(t *testing.T) {
+	r := one(t)
+	gone := loop.Holder{PID: 7, Start: 1, Node: r.deps.Self.Node}
+	r.deps.HolderState = deadIf(gone)
+	r.engine = engine.New(r.deps)
+	target := r.target("w", boardLike{nil, []string{"first", "second"}}, loop.Definition{
+		Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x", MaxItems: 2,
+	})
+	stolen := untilStopped(t, func() { r.steal("lp_w", gone) })
+	r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
+		if strings.HasSuffix(variable(req, "PAWL_STEP"), "second") {
+			return stolen(ctx, req)
+		}
+		write(t, filepath.Join(req.Dir, "src/a.txt"), "first\n")
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	if run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"}); !errors.Is(err, loop.ErrLeaseLost) {
+		t.Fatalf("run = %+v, %v, want it lost", run, err)
+	}
+	away := new(fault.Plan).Do("engine.recover.claim.after", 1, func(context.Context) error {
+		return r.exec("ALTER TABLE effects RENAME TO away")
+	})
+	if rec, err := r.engine.Recover(fault.With(t.Context(), away), target); err == nil {
+		t.Errorf("recover = %+v without what the run had asked for", rec)
+	}
+	if err := r.exec("ALTER TABLE away RENAME TO effects"); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.engine.Recover(t.Context(), target)
+	if err != nil || rec == nil || rec.Run.Branch != "pawl/w/1" || runGit(t, r.root, "show", rec.Run.Branch+":src/a.txt") != "first" {
+		t.Errorf("recover = %+v, %v, want the first item on its branch", rec, err)
 	}
 }
