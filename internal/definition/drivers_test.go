@@ -88,6 +88,17 @@ func TestKeysThatADriverLacksAreRefusedInWords(t *testing.T) {
 	}
 }
 
+func TestAProgramThatIsGivenAPromptIsThatOfItsDriver(t *testing.T) {
+	for line, want := range map[string]string{
+		"claude -p fix": "claude", "claude --print fix": "claude", "codex exec fix": "codex", "codex e fix": "codex", "gemini -p fix": "gemini", "gemini --prompt fix": "gemini",
+		"opencode run fix": "opencode", "qwen -p fix": "qwen", "qwen --prompt fix": "qwen", "goose run": "goose", "claude": "", "codex fix": "", "opencode": "", "other -p fix": "", "": "",
+	} {
+		if got := headlessAgent(line); got != want {
+			t.Errorf("%q starts %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestTheNewKeysOfADefinitionAreRead(t *testing.T) {
 	def, got := complaints(t, "agent: claude", "effort: high", "network: [mcp.example]", "mcp: [a=node x.js, b=https://mcp.example/v1]", "instructions: [docs/style.md]")
 	if got != nil || def.Effort != "high" || !slices.Equal(def.Instructions, []string{"docs/style.md"}) {

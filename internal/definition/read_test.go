@@ -94,6 +94,9 @@ func TestScalarsAreReadAsWritten(t *testing.T) {
 		"carriage returns":                    {"goal: x\r\ntier: L1\r\n", "x", false},
 		"carriage returns in a block":         {"goal: |\r\n  one\r\n  two\r\n", "one\ntwo", false},
 		"a document marker":                   {"# c\n---\ngoal: x\n", "x", false},
+		"a document marker and a comment":     {"--- # c\ngoal: x\n---\t# d\ngoal: [broken\n", "x", false},
+		"dots that are no document end":       {"goal: x\n...y: [\n", "x", true},
+		"an alias as a key":                   {"*x: y\ngoal: x\n", "x", false},
 		"a directive":                         {"%YAML 1.2\n---\ngoal: x\n", "x", false},
 		"only the first document":             {"goal: x\n---\ngoal: [broken\n", "x", false},
 		"a document end":                      {"goal: x\n...\n: broken [\n", "x", false},
@@ -308,6 +311,7 @@ func TestATreeThatIsNotWhatALineReaderSeesIsNotBelieved(t *testing.T) {
 		"scope:\n  \t- a\nname: z\n":                      "line 1: a list item inside another value",
 		"scope: [\"a\"\t, 'b'\t, {c: d}\t, [e]\t]\n":      "line 1: a tab that YAML drops",
 		"name:\n x: y\ngoal:\nz\n":                        "line 4: text without a key",
+		"Name: x\nTIER: L1\n":                             "not a YAML mapping with such keys as a definition has",
 		"mcp: {a: b,\nname: x}\n":                         "line 2: a key inside another value",
 		"name: x\nmcp: {a: b,\nscope: [c]\n}\ngoal: it\n": "line 3: a key inside another value",
 	} {

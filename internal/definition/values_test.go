@@ -90,11 +90,11 @@ func TestAFileIsReadUpToItsBounds(t *testing.T) {
 
 func TestATextThatIsTooDeepIsNamedAsThat(t *testing.T) {
 	deep := func(n int) string {
-		text := "name: x\n"
+		var b strings.Builder
 		for i := range n {
-			text += strings.Repeat(" ", i) + "a:\n"
+			b.WriteString(strings.Repeat(" ", i) + "a:\n")
 		}
-		return text + strings.Repeat(" ", n) + "b: c\n"
+		return b.String() + strings.Repeat(" ", n) + "b: c\n"
 	}
 	for name, text := range map[string]string{"mappings": deep(maxDepth + 1), "lists": "name:\n" + strings.Repeat("- ", maxDashes+1) + "x\n", "brackets": "name: " + strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2) + "\n"} {
 		if _, err := Parse("loop.config.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "nested deeper than 64 levels") {
