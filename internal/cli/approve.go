@@ -42,7 +42,10 @@ func (a *app) cmdReject() *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
 		Use: "reject ID|RUN|LOOP", Short: "Say no to what waits for you", Args: exactly(1), ValidArgsFunction: a.completeApprovals,
-		Long:    "Say no to one question, once. Nothing lands; the branch stays for you to look at or delete.",
+		Long: `Say no to one question, once. Nothing lands; the branch stays for you to look at or delete.
+
+The loop does not make the same proposal again until its base, its definition or what it found has changed. To ask for
+something else at once: pawl run LOOP --request "what should be different".`,
 		Example: "  pawl reject ap_06c… --note 'changes the API'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answering(cmd.Context(), args[0], o, false)

@@ -16,12 +16,11 @@ import (
 func (a *app) cmdBudget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "budget", Short: "Show and set what may be spent", Args: exactly(0),
-		Long: `A budget caps what a loop, an agent, a workspace or everything may spend in one run, a day or a month, of which
-days and months are those of UTC. A run reserves what it needs before it acts, in every budget that applies, and is
-refused with 12 if one of them cannot fund it. What other runs have reserved counts as spent.
+		Long: `A budget caps what a loop, an agent, a workspace or everything may spend in one run, a day or a month.
+Days and months are those of UTC. A run reserves what it needs before it acts, in every budget that applies, and is
+refused with exit status 12 if one of them cannot fund it. What other runs have reserved counts as spent.
 
-A cap binds besides those that a loop's own definition sets (budget_usd_day, budget_tokens_day, budget_tokens):
-the tightest counts.`,
+A loop's own definition sets caps, too (budget_usd_day, budget_tokens_day, budget_tokens). The tightest cap counts.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.cmdBudgetShow(), a.cmdBudgetSet())

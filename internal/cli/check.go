@@ -29,7 +29,7 @@ func (a *app) cmdCheck() *cobra.Command {
 		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: between(0, 1), ValidArgsFunction: a.completeDefinitions,
 		Long: `Score a definition, or every definition of the workspace: 16 checks of equal weight. It needs no repository.
 
-Standard output has the findings, one per line; the score and the places stand on standard error. A loop is
+Standard output has the findings, one per line; the score and the places are printed on standard error. A loop is
 ready if it has no error, a score of at least --min and, with --strict, no warning and no unknown key.
 
 Notes change no score. One of them names each gate that files of the scope can rewrite, as the checkout shows it.`,

@@ -37,7 +37,7 @@ func (a *app) cmdEstimate() *cobra.Command {
 		ValidArgsFunction: a.completeDefinitions,
 		Long: `Say what a loop will cost: runs per day × tokens per run × price, with and without caching. It needs no repository.
 
-With a LOOP, pattern, cadence and model come from its definition, and what its runs really used stands beside the
+With a LOOP, pattern, cadence and model come from its definition, and what its runs really used is shown beside the
 estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides them, --pricing replaces them.`,
 		Example: "  pawl estimate --pattern ci-watch --cadence 5m --model claude-sonnet-4-6\n  pawl estimate ci-watch\n  pawl estimate --list-models",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ func (a *app) cmdNew() *cobra.Command {
 		Use: "new NAME", Short: "Make a new loop from a pattern", Args: between(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
 		Long: `Make the folder of a new loop: its definition, STATE.md, run-log.md and run.md. It needs no repository.
 
-The path of the definition stands on standard output. Start every loop at L1, which only reports.
+The path of the definition is printed on standard output. Start every loop at L1, which only reports.
 
 ` + patternList(),
 		Example: "  pawl new ci-watch --pattern ci-watch --cadence 15m\n  pawl new docs --pattern freshness --dry-run",

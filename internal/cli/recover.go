@@ -21,11 +21,11 @@ func (a *app) cmdRecover() *cobra.Command {
 		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactly(0),
 		Long: `List the snapshots below refs/pawl/snapshots: work of runs that is on no branch, because a run was
 stopped, failed or waits for a human. A run whose process died is concluded first, so that its work is among them.
-Of work of which no snapshot could be made, the folder in pawl's home is listed that holds its files.
+Where no snapshot could be made, the folder in pawl's home that holds the files is listed.
 Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.
 
-Repositories that are gone from this machine, and runs of which were not concluded or left files in
-pawl's home, are listed below it, wherever the command is run.`,
+Below that are repositories that are gone from this machine and have runs that were not concluded, or files in
+pawl's home. They are listed wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			gone, err := a.goneRepositories(cmd.Context())
 			if err != nil {
