@@ -159,11 +159,21 @@ func (a *app) human() error {
 
 // answerBy says who answers, and where.
 func (a *app) answerBy(o answerOptions) loop.Answer {
-	by := cmp.Or(o.by, a.variable("USER"), a.variable("LOGNAME"), "somebody")
-	if host, err := os.Hostname(); err == nil && o.by == "" {
-		by += "@" + host
+	by := a.actor(o.by)
+	return loop.Answer{By: by.Who, From: by.From, Note: o.note}
+}
+
+// actor is who uses the command: a person by the name given or by their account, or
+// the agent of a run.
+func (a *app) actor(name string) loop.Actor {
+	who := cmp.Or(name, a.variable("USER"), a.variable("LOGNAME"), "somebody")
+	if host, err := os.Hostname(); err == nil && name == "" {
+		who += "@" + host
 	}
-	return loop.Answer{By: by, From: "cli", Note: o.note}
+	if run := a.variable("PAWL_RUN"); run != "" {
+		return loop.Actor{Who: run, Role: loop.RoleAgent, From: "cli"}
+	}
+	return loop.Actor{Who: who, Role: loop.RoleHuman, From: "cli"}
 }
 
 // completeApprovals offers the open questions.

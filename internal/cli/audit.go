@@ -195,7 +195,7 @@ Without a terminal --rewrite requires --yes.`,
 					return err
 				}
 				return a.writing(cmd.Context(), nil, func(s *control.Service) error {
-					l, err := s.RewriteLog(cmd.Context(), args[0])
+					l, err := s.RewriteLog(cmd.Context(), a.actor(""), args[0])
 					if err != nil {
 						return err
 					}

@@ -98,7 +98,7 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 			if !given {
 				return usage(cmd, "whose budget? Name a loop, --agent, --whole-workspace or --all")
 			}
-			c.Caps, c.By = map[string]string{}, a.answerBy(o).By
+			c.Caps, c.By = map[string]string{}, a.actor(o.by)
 			for name, text := range caps {
 				if cmd.Flags().Changed(name) {
 					c.Caps[name] = *text

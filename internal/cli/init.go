@@ -177,7 +177,7 @@ func (a *app) left(plan initiation) error {
 // initiate writes what was agreed to.
 func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) error {
 	return a.writing(ctx, nil, func(s *control.Service) error {
-		if err := s.Register(ctx, o.accept); err != nil {
+		if err := s.Register(ctx, a.actor(""), o.accept); err != nil {
 			return err
 		}
 		if !o.noLoop {

@@ -84,7 +84,7 @@ func (a *app) swapLogin(ctx context.Context, l control.Logins, name string, yes 
 	if err := a.consent(yes, "replaces "+k.From+" and keeps the login that is there", "pawl agent login swap "+k.ID); err != nil {
 		return err
 	}
-	s, err := l.Swap(ctx, k.ID, a.answerBy(answerOptions{}).By)
+	s, err := l.Swap(ctx, a.actor(""), k.ID)
 	if err != nil {
 		return err
 	}

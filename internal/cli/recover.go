@@ -217,7 +217,7 @@ Without a terminal --yes is required.`,
 				return err
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
-				r, err := s.Restore(cmd.Context(), args[0], branch)
+				r, err := s.Restore(cmd.Context(), a.actor(""), args[0], branch)
 				if err != nil {
 					return err
 				}
@@ -256,7 +256,7 @@ with --dry-run.`,
 				return err
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
-				p, err := s.Prune(cmd.Context(), age, dry)
+				p, err := s.Prune(cmd.Context(), a.actor(""), age, dry)
 				if p.Schema == "" || err != nil && len(p.Removed)+len(p.Mirrors) == 0 {
 					return err
 				}

@@ -24,7 +24,7 @@ run is refused. Without a terminal --yes is required.`,
 				return err
 			}
 			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
-				f, err := s.Forget(cmd.Context(), args[0])
+				f, err := s.Forget(cmd.Context(), a.actor(""), args[0])
 				if err != nil {
 					return err
 				}

@@ -129,6 +129,7 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	show := &lateWatcher{}
 	return a.writing(ctx, show.see, func(s *control.Service) error {
 		checked := waiting.For(ctx, "the checks before the run", nil)
+		o.By = a.actor("")
 		p, err := s.Prepare(ctx, o.RunRequest)
 		checked()
 		if err != nil {

@@ -53,7 +53,7 @@ func (a *app) cmdPause() *cobra.Command {
 	return a.switching("pause", "Set the kill switch of a loop, or of all",
 		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
 		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Pause(ctx, t.loop) })
+			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Pause(ctx, a.actor(""), t.loop) })
 		})
 }
 
@@ -61,7 +61,7 @@ func (a *app) cmdKill() *cobra.Command {
 	return a.switching("kill", "Set the kill switch and wait until nothing runs any more",
 		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
 		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Kill(ctx, t.loop) })
+			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Kill(ctx, a.actor(""), t.loop) })
 		})
 }
 
@@ -70,7 +70,7 @@ func (a *app) cmdResume() *cobra.Command {
 		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
 		func(ctx context.Context, t target) error {
 			return a.writing(ctx, nil, func(s *control.Service) error {
-				sw, err := s.Resume(ctx, t.loop)
+				sw, err := s.Resume(ctx, a.actor(""), t.loop)
 				if err != nil {
 					return err
 				}

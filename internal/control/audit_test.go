@@ -256,7 +256,7 @@ func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 	}
 	write(t, r.Root(), ".loops/tidy/run-log.md", "something else\n")
 	live := r.fire("tidy", r.self)
-	if _, err := r.RewriteLog(t.Context(), "tidy"); !isHeld(err) {
+	if _, err := r.RewriteLog(t.Context(), ann, "tidy"); !isHeld(err) {
 		t.Errorf("while a run is live: %v, want a HeldError", err)
 	}
 	live.Outcome = loop.OutcomePaused
@@ -270,7 +270,7 @@ func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := r.RewriteLog(t.Context(), "tidy")
+	l, err := r.RewriteLog(t.Context(), ann, "tidy")
 	if err != nil || !l.Changed || l.Kept == "" {
 		t.Fatalf("rewrite = %+v, %v", l, err)
 	}
@@ -284,7 +284,7 @@ func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 		t.Error(breaks(a))
 	}
 	r.edit(`UPDATE audit SET body = '{}' WHERE kind = 'run'`)
-	_, err = r.RewriteLog(t.Context(), "tidy")
+	_, err = r.RewriteLog(t.Context(), ann, "tidy")
 	wantFault(t, err, loop.ExitError, "make the run log of tidy", "was changed", "audit verify tidy")
 }
 
@@ -390,7 +390,7 @@ func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.Root(), ".loops/tidy/run-log.md")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.RewriteLog(t.Context(), "tidy"); err != nil {
+	if _, err := r.RewriteLog(t.Context(), ann, "tidy"); err != nil {
 		t.Fatal(err)
 	}
 	if a := r.audit(All); !a.Intact {

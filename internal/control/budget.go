@@ -214,7 +214,7 @@ type BudgetChange struct {
 	Target BudgetTarget
 	Window string
 	Caps   map[string]string
-	By     string
+	By     loop.Actor
 }
 
 // SetBudget changes caps, as a link in the audit chain of the loop, or of the
@@ -233,7 +233,7 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 	if err != nil {
 		return nil, err
 	}
-	b := loop.Budget{Window: window, By: c.By}
+	b := loop.Budget{Window: window, By: c.By.Who}
 	if c.Target.Loop != "" {
 		b.Scope = loop.BudgetScope{Kind: loop.BudgetLoop, ID: loops[0].LoopID()}
 	} else {
@@ -243,7 +243,7 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 		}
 		b.Scope = scopes[0]
 	}
-	if err := s.Store.Update(ctx, func(tx *store.Tx) error { return s.setCaps(ctx, tx, b, caps) }); err != nil {
+	if err := s.Store.Update(ctx, func(tx *store.Tx) error { return s.setCaps(ctx, tx, c.By, b, caps) }); err != nil {
 		return nil, err
 	}
 	standing, err := s.standings(ctx, []loop.BudgetScope{b.Scope}, nil)
@@ -253,7 +253,7 @@ func (s *Service) SetBudget(ctx context.Context, c BudgetChange) ([]BudgetRow, e
 
 // setCaps puts the caps over those that stand. A loop that has never run has no chain
 // of its own.
-func (s *Service) setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps map[int]int64) error {
+func (s *Service) setCaps(ctx context.Context, tx *store.Tx, by loop.Actor, b loop.Budget, caps map[int]int64) error {
 	chain := s.ws.ID
 	if b.Scope.Kind == loop.BudgetLoop {
 		switch _, err := tx.LockLoop(ctx, b.Scope.ID); {
@@ -273,7 +273,7 @@ func (s *Service) setCaps(ctx context.Context, tx *store.Tx, b loop.Budget, caps
 	if err != nil || after == before {
 		return err
 	}
-	return tx.Link(ctx, chain, loop.LinkBudget, "", map[string]any{
+	return tx.LinkBy(ctx, by, chain, loop.LinkBudget, "", map[string]any{
 		"scope": b.Scope, "window": b.Window, "by": b.By, "before": before, "after": after,
 	})
 }

@@ -60,7 +60,7 @@ func TestABudgetBurnsDown(t *testing.T) {
 		r.charged("ci", loop.Amount{Tokens: 30, MicroUSD: 4}, loop.Amount{Tokens: 20})
 		set := func(target BudgetTarget, window string, caps map[string]string) []BudgetRow {
 			t.Helper()
-			rows, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: window, Caps: caps, By: "ada"})
+			rows, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: window, Caps: caps, By: loop.Actor{Who: "ada"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 	r.define("ci", "true")
 	set := func(target BudgetTarget, caps map[string]string) {
 		t.Helper()
-		if _, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: "day", Caps: caps, By: "ada"}); err != nil {
+		if _, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: "day", Caps: caps, By: loop.Actor{Who: "ada"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

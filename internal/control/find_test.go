@@ -91,7 +91,7 @@ func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 	r.fire("lost", r.dead())
 	r.fire("due", loop.Holder{})
 	write(t, r.Root(), ".loops/held/PAUSED", "")
-	if _, err := r.Pause(t.Context(), "stopped"); err != nil {
+	if _, err := r.Pause(t.Context(), ann, "stopped"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(r.Root(), ".loops/stopped/PAUSED")); err != nil {
@@ -254,7 +254,7 @@ func TestRunsOfALoopThatWasForgottenAreNotListed(t *testing.T) {
 		t.Errorf("listed are %q", got)
 	}
 	for _, name := range []string{"until", "tidy"} { // The folder of the second is there.
-		if _, err := r.Forget(t.Context(), name); err != nil {
+		if _, err := r.Forget(t.Context(), ann, name); err != nil {
 			t.Fatal(err)
 		}
 	}

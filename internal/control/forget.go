@@ -23,7 +23,7 @@ type Forgotten struct {
 // Forget takes a loop out of listings until it runs again. Branches, snapshots,
 // files, rows of runs and the audit chain stay. A loop with a live run is a
 // *loop.HeldError.
-func (s *Service) Forget(ctx context.Context, name string) (Forgotten, error) {
+func (s *Service) Forget(ctx context.Context, by loop.Actor, name string) (Forgotten, error) {
 	e, err := s.loops.Resolve(ctx, name)
 	if err != nil {
 		return Forgotten{}, err
@@ -48,7 +48,7 @@ func (s *Service) Forget(ctx context.Context, name string) (Forgotten, error) {
 		case !absent(err):
 			return fmt.Errorf("forget %s: %w", e.Name, err)
 		}
-		if err := tx.Forget(ctx, id); err != nil {
+		if err := tx.Forget(ctx, by, id); err != nil {
 			return err
 		}
 		open, err := tx.Approvals(ctx, id, loop.ApprovalOpen)

@@ -124,8 +124,8 @@ func EstimateFor(home string, r ScaffoldRequest) (readiness.Cost, error) {
 
 // Register records the workspace, and what git would execute in it: a change
 // of that refuses later runs. Doing it twice is harmless; only accept records
-// such a change.
-func (s *Service) Register(ctx context.Context, accept bool) error {
+// such a change, as an entry of the workspace's audit chain.
+func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) error {
 	hazards, err := hazard.Scan(ctx, s.repo.Dirs)
 	if err != nil {
 		return err
@@ -142,7 +142,11 @@ func (s *Service) Register(ctx context.Context, accept bool) error {
 		if err != nil || known != "" && !accept {
 			return err
 		}
-		return tx.SaveGitFingerprint(ctx, s.ws.ID, hazard.Fingerprint(hazards), string(list))
+		now := hazard.Fingerprint(hazards)
+		if known != "" && known != now {
+			err = tx.LinkBy(ctx, by, s.ws.ID, loop.LinkGitConfig, "", map[string]any{"verb": "accept", "before": known, "after": now})
+		}
+		return errors.Join(err, tx.SaveGitFingerprint(ctx, s.ws.ID, now, string(list)))
 	})
 }
 

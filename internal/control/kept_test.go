@@ -48,7 +48,7 @@ func TestWorkThatLiesInPawlsHomeIsListedAndPutOnABranch(t *testing.T) {
 		t.Errorf("removed %+v", p.Removed)
 	}
 	for _, branch := range []string{"rescue/1", "rescue/2"} {
-		if _, err := r.Restore(t.Context(), "tidy#1", branch); err != nil {
+		if _, err := r.Restore(t.Context(), ann, "tidy#1", branch); err != nil {
 			t.Fatal(err)
 		}
 		if got := gittest.Run(t, r.Root(), "show", branch+":src/rescued.txt"); got != "work" {
@@ -66,7 +66,7 @@ func TestWorkThatCannotBeComparedIsSaidToBeCopiedByHand(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, []byte("?"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.Restore(t.Context(), "tidy#1", "rescue/1")
+	_, err := r.Restore(t.Context(), ann, "tidy#1", "rescue/1")
 	f, ok := errors.AsType[*loop.Fault](err)
 	if !ok || !strings.Contains(f.Why, dir) || !strings.Contains(f.Fix, "by hand") {
 		t.Errorf("restore = %v, want where the files are", err)

@@ -36,7 +36,7 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (RunV
 			return RunView{}, s.first(ctx, v.ID, err)
 		}
 		if again {
-			plan.Firing = engine.Again(v.ID)
+			plan.Firing = engine.Again(v.ID, by)
 			plan.Firing.Overrides = v.run.Overrides
 			return s.remake(ctx, plan, v)
 		}

@@ -270,7 +270,7 @@ func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
 		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
 			t.Errorf("the approval is %s, want open", got)
 		}
-		if _, err := r.Stop(t.Context(), "fix", "the test"); err != nil {
+		if _, err := r.Stop(t.Context(), ann, "fix", "the test"); err != nil {
 			t.Fatal(err)
 		}
 		<-ended

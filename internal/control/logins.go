@@ -25,13 +25,13 @@ type LoginSwap struct {
 // program, and keeps what was there. The exchange is linked into the audit chain
 // of the loop whose run left the login. An unknown name is a *loop.Fault, a login
 // that a run has is a *loop.HeldError.
-func (l Logins) Swap(ctx context.Context, name, by string) (LoginSwap, error) {
+func (l Logins) Swap(ctx context.Context, by loop.Actor, name string) (LoginSwap, error) {
 	s := LoginSwap{Schema: "pawl.login-swap/v1"}
 	var err error
-	if s.Swapped, err = l.Lender.Swap(ctx, name, by+" exchanged it"); err != nil {
+	if s.Swapped, err = l.Lender.Swap(ctx, name, by.Who+" exchanged it"); err != nil {
 		return s, err
 	}
 	return s, l.Store.Update(ctx, func(tx *store.Tx) error {
-		return tx.Link(ctx, s.Chain, loop.LinkLogin, "", map[string]string{"agent": s.Taken.Agent, "back": "swapped", "taken": s.Taken.ID, "kept": s.Kept, "by": by})
+		return tx.LinkBy(ctx, by, s.Chain, loop.LinkLogin, "", map[string]any{"agent": s.Taken.Agent, "back": "swapped", "taken": s.Taken.ID, "kept": s.Kept, "by": by.Who})
 	})
 }

@@ -90,14 +90,14 @@ func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
 		{"diff", func() error { _, err := r.Diff(ctx, "loop-7"); return err }, 0},
 		{"run", func() error { r.run(RunRequest{Loop: "loop-7"}); return nil }, 1},
 		{"recovery", func() error { _, err := r.Recover(ctx); return err }, 0},
-		{"pause", func() error { _, err := r.Pause(ctx, "loop-7"); return err }, 0},
-		{"kill", func() error { _, err := r.Kill(ctx, "loop-8"); return err }, 0},
-		{"resume", func() error { _, err := r.Resume(ctx, "loop-7"); return err }, 1},
-		{"stop", func() error { _, err := r.Stop(ctx, other.ID, "test"); return err }, 0},
+		{"pause", func() error { _, err := r.Pause(ctx, ann, "loop-7"); return err }, 0},
+		{"kill", func() error { _, err := r.Kill(ctx, ann, "loop-8"); return err }, 0},
+		{"resume", func() error { _, err := r.Resume(ctx, ann, "loop-7"); return err }, 1},
+		{"stop", func() error { _, err := r.Stop(ctx, ann, other.ID, "test"); return err }, 0},
 		{"approvals", func() error { _, err := r.Approvals(ctx, "loop-7", true); return err }, 0},
 		{"audit LOOP", func() error { return r.VerifyAudit(ctx, "loop-7") }, 0},
 		{"budget show LOOP", func() error { _, err := r.Budgets(ctx, BudgetTarget{Loop: "loop-7"}); return err }, 1},
-		{"rm", func() error { _, err := r.Forget(ctx, "loop-9"); return err }, 0},
+		{"rm", func() error { _, err := r.Forget(ctx, ann, "loop-9"); return err }, 0},
 		{"ls", func() error { _, err := r.Listing(ctx); return err }, loops}, // The watch works.
 	} {
 		opened()

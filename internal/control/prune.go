@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git/mirror"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -29,7 +30,7 @@ type Pruned struct {
 // done, or that no run of this store made is never removed. Each removal is an
 // entry of the loop's audit chain before it is done, with the commit, so that
 // the work can be found for as long as git keeps it.
-func (s *Service) Prune(ctx context.Context, olderThan time.Duration, dryRun bool) (Pruned, error) {
+func (s *Service) Prune(ctx context.Context, by loop.Actor, olderThan time.Duration, dryRun bool) (Pruned, error) {
 	p := Pruned{Schema: "pawl.pruned/v1", DryRun: dryRun, Removed: []SnapshotRow{}, Kept: []SnapshotRow{}, Mirrors: []mirror.Info{}}
 	rows, err := s.Snapshots(ctx)
 	if err != nil {
@@ -48,14 +49,14 @@ func (s *Service) Prune(ctx context.Context, olderThan time.Duration, dryRun boo
 	if err != nil {
 		return p, err
 	}
-	if err := s.condemn(ctx, &p, s.Now().Add(-olderThan)); err != nil {
+	if err := s.condemn(ctx, by, &p, s.Now().Add(-olderThan)); err != nil {
 		return p, err
 	}
 	var errs []error
 	gone := []SnapshotRow{}
 	for _, row := range p.Removed {
 		if err := s.repo.DeleteRef(ctx, row.Ref, row.Commit); err != nil {
-			errs = append(errs, err, s.linkSnapshot(ctx, row, map[string]string{"verb": "keep", "why": err.Error()}))
+			errs = append(errs, err, s.linkSnapshot(ctx, by, row, map[string]any{"verb": "keep", "why": err.Error()}))
 			p.Kept = append(p.Kept, row)
 			continue
 		}
@@ -81,7 +82,7 @@ func (p *Pruned) sort(rows []SnapshotRow, before time.Time) {
 
 // condemn looks again and records what is to be removed, in one transaction: a
 // step that has begun to wait meanwhile keeps its snapshot.
-func (s *Service) condemn(ctx context.Context, p *Pruned, before time.Time) error {
+func (s *Service) condemn(ctx context.Context, by loop.Actor, p *Pruned, before time.Time) error {
 	if len(p.Removed) == 0 {
 		return nil
 	}
@@ -98,7 +99,7 @@ func (s *Service) condemn(ctx context.Context, p *Pruned, before time.Time) erro
 		// Whoever takes the locks of several chains takes them in one order.
 		slices.SortStableFunc(p.Removed, func(a, b SnapshotRow) int { return strings.Compare(a.run.LoopID, b.run.LoopID) })
 		for _, row := range p.Removed {
-			if err := s.link(ctx, tx, row, map[string]string{"verb": "remove", "settled": row.Settled.UTC().Format(time.RFC3339)}); err != nil {
+			if err := s.link(ctx, tx, by, row, map[string]any{"verb": "remove", "settled": row.Settled.UTC().Format(time.RFC3339)}); err != nil {
 				return err
 			}
 		}

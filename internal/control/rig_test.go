@@ -27,6 +27,9 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
+// ann is who asks for changes.
+var ann = loop.Actor{Who: "ann", Role: loop.RoleHuman, From: "test"}
+
 // rig is a service on a real repository with a real store, whose agents are
 // shell commands.
 type rig struct {

@@ -37,6 +37,7 @@ type RunRequest struct {
 	Flags     definition.Flags // with Until: further keys
 	Request   string
 	Overrides loop.Overrides
+	By        loop.Actor
 }
 
 const triggerManual = "manual"
@@ -57,7 +58,7 @@ func Tiers() []string {
 
 // Prepare finds and checks what a request would run, and starts nothing.
 func (s *Service) Prepare(ctx context.Context, r RunRequest) (Plan, error) {
-	p := Plan{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides}}
+	p := Plan{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By}}
 	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
 		return p, &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),

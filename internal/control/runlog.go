@@ -101,7 +101,7 @@ const rewrites = 5
 // RewriteLog writes the run log of a loop anew from its audit chain. The file
 // that was there is kept beside it; that it is done is an entry of the chain
 // before it is. A loop with a live run is a *loop.HeldError.
-func (s *Service) RewriteLog(ctx context.Context, name string) (RunLog, error) {
+func (s *Service) RewriteLog(ctx context.Context, by loop.Actor, name string) (RunLog, error) {
 	var kept string
 	for n := range rewrites {
 		l, err := s.RunLog(ctx, name)
@@ -120,7 +120,7 @@ func (s *Service) RewriteLog(ctx context.Context, name string) (RunLog, error) {
 			kept = cmp.Or(kept, l.Kept)
 		}
 		err = s.Store.Update(ctx, func(tx *store.Tx) error {
-			return tx.Link(ctx, l.chain, loop.LinkLog, "", map[string]string{
+			return tx.LinkBy(ctx, by, l.chain, loop.LinkLog, "", map[string]any{
 				"verb": "rewrite", "path": l.Path, "kept": l.Kept, "before": digest(l.was), "after": digest(l.Text),
 			})
 		})

@@ -40,7 +40,7 @@ func TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		return nil
 	})
 	defer stop()
-	if l, err := r.RewriteLog(t.Context(), "tidy"); err != nil || !l.Changed {
+	if l, err := r.RewriteLog(t.Context(), ann, "tidy"); err != nil || !l.Changed {
 		t.Fatalf("rewrite = %+v, %v", l, err)
 	}
 	want := []string{"run-log.md.before, the old log", "run-log.md.new, the old log", "tidy, the new log"}

@@ -223,7 +223,7 @@ type Restored struct {
 // Restore puts a snapshot on a new branch, and makes it first of work that was kept
 // as it lies. A branch of that name is never
 // moved, no file of the checkout is touched, and the snapshot stays.
-func (s *Service) Restore(ctx context.Context, name, branch string) (Restored, error) {
+func (s *Service) Restore(ctx context.Context, by loop.Actor, name, branch string) (Restored, error) {
 	ref := "refs/heads/" + branch
 	err := git.CheckRef(ref)
 	if err == nil && (branch == "pawl" || strings.HasPrefix(branch, "pawl/")) {
@@ -247,7 +247,7 @@ func (s *Service) Restore(ctx context.Context, name, branch string) (Restored, e
 	if err := s.repo.UpdateRef(ctx, ref, row.Commit, ""); err != nil {
 		return Restored{}, branchTaken(branch, "", err)
 	}
-	return Restored{"pawl.restored/v1", row.Ref, row.Commit, branch}, s.linkSnapshot(ctx, row, map[string]string{"verb": "restore", "branch": branch})
+	return Restored{"pawl.restored/v1", row.Ref, row.Commit, branch}, s.linkSnapshot(ctx, by, row, map[string]any{"verb": "restore", "branch": branch})
 }
 
 func branchTaken(branch, at string, err error) error {
@@ -260,15 +260,15 @@ func branchTaken(branch, at string, err error) error {
 
 // linkSnapshot records what is done to a snapshot in the chain of its loop, or
 // of the workspace if it belongs to none.
-func (s *Service) linkSnapshot(ctx context.Context, row SnapshotRow, body map[string]string) error {
-	return s.Store.Update(ctx, func(tx *store.Tx) error { return s.link(ctx, tx, row, body) })
+func (s *Service) linkSnapshot(ctx context.Context, by loop.Actor, row SnapshotRow, body map[string]any) error {
+	return s.Store.Update(ctx, func(tx *store.Tx) error { return s.link(ctx, tx, by, row, body) })
 }
 
-func (s *Service) link(ctx context.Context, tx *store.Tx, row SnapshotRow, body map[string]string) error {
+func (s *Service) link(ctx context.Context, tx *store.Tx, by loop.Actor, row SnapshotRow, body map[string]any) error {
 	chain := row.run.LoopID
 	if chain == "" {
 		chain = s.ws.ID
 	}
 	body["ref"], body["commit"] = row.Ref, row.Commit
-	return tx.Link(ctx, chain, loop.LinkSnapshot, row.RunID, body)
+	return tx.LinkBy(ctx, by, chain, loop.LinkSnapshot, row.RunID, body)
 }

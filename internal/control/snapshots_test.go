@@ -41,7 +41,7 @@ func (r *rig) snapshot(ref string) SnapshotRow {
 
 func (r *rig) prune() Pruned {
 	r.t.Helper()
-	p, err := r.Prune(r.t.Context(), 0, false)
+	p, err := r.Prune(r.t.Context(), ann, 0, false)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
 	r.edit(`UPDATE steps SET state = 'done', snapshot = ''`)
 	lock := filepath.Join(".git", filepath.FromSlash(v.Snapshot)+".lock")
 	write(t, r.Root(), lock, "")
-	p, err := r.Prune(t.Context(), 0, false)
+	p, err := r.Prune(t.Context(), ann, 0, false)
 	if err == nil || len(p.Removed) != 0 || len(p.Kept) != 1 {
 		t.Errorf("a ref that somebody holds = %+v, %v, want it kept with an error", p, err)
 	}
@@ -148,7 +148,7 @@ func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
 		gone  int
 	}{"a day early": {KeepSnapshots - 24*time.Hour, 0}, "when it is over": {KeepSnapshots, 1}} {
 		r.Now = func() time.Time { return settled.Add(c.later) }
-		if p, err := r.Prune(t.Context(), KeepSnapshots, true); err != nil || len(p.Removed) != c.gone || !p.DryRun {
+		if p, err := r.Prune(t.Context(), ann, KeepSnapshots, true); err != nil || len(p.Removed) != c.gone || !p.DryRun {
 			t.Errorf("%s: %+v, %v, want %d to go", name, p, err, c.gone)
 		}
 	}
@@ -171,7 +171,7 @@ func TestLinkedWorktreesKeepEachOthersSnapshots(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].State != SnapshotWaiting || rows[0].RunID != v.ID {
 		t.Errorf("seen from the other checkout = %+v, %v, want waiting, of %s", rows, err, v.ID)
 	}
-	if p, err := other.Prune(t.Context(), 0, false); err != nil || len(p.Removed) != 0 {
+	if p, err := other.Prune(t.Context(), ann, 0, false); err != nil || len(p.Removed) != 0 {
 		t.Errorf("pruned = %+v, %v", p, err)
 	}
 }

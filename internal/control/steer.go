@@ -35,7 +35,7 @@ type Switched struct {
 
 // Pause sets the kill switch of one loop, or of all. The file comes first: it
 // works without a store, and every engine watches it.
-func (s *Service) Pause(ctx context.Context, name string) (Switched, error) {
+func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
 		return sw, err
@@ -44,7 +44,7 @@ func (s *Service) Pause(ctx context.Context, name string) (Switched, error) {
 	if sw.Was, err = s.set(sw.Switch); err != nil || sw.Was {
 		return sw, err
 	}
-	return sw, s.record(ctx, sw.Loop, true)
+	return sw, s.record(ctx, by, sw.Loop, true)
 }
 
 // set makes the file of a switch, and reports whether it stood before. It
@@ -85,7 +85,7 @@ func switchFault(verb, rel string, err error) error {
 // Resume clears the kill switch of one loop, or of all: the one in .loops and
 // those of each loop. It also clears what keeps a loop from acting after
 // failures: its own rest, and that of the account that it would act with now.
-func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
+func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	sw, err := s.switchFor(ctx, name)
 	if err != nil {
 		return sw, err
@@ -109,7 +109,7 @@ func (s *Service) Resume(ctx context.Context, name string) (Switched, error) {
 			return sw, err
 		}
 	}
-	if err := s.record(ctx, sw.Loop, false); err != nil {
+	if err := s.record(ctx, by, sw.Loop, false); err != nil {
 		return sw, err
 	}
 	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
@@ -230,7 +230,7 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 
 // record keeps the store's switch in step with the file, and makes a link of
 // it in each loop's audit chain.
-func (s *Service) record(ctx context.Context, name string, paused bool) error {
+func (s *Service) record(ctx context.Context, by loop.Actor, name string, paused bool) error {
 	if s.Store == nil {
 		return nil // The file stands, and every engine obeys it.
 	}
@@ -252,7 +252,7 @@ func (s *Service) record(ctx context.Context, name string, paused bool) error {
 					return err
 				}
 			}
-			if err := tx.Link(ctx, id, "kill", "", map[string]string{"verb": kind, "loop": name}); err != nil {
+			if err := tx.LinkBy(ctx, by, id, loop.LinkKill, "", map[string]any{"verb": kind, "loop": name}); err != nil {
 				return err
 			}
 		}
@@ -275,9 +275,9 @@ const stopWait = 10 * time.Second
 
 // Kill pauses a loop, or all, and waits until no run of it is live. It names
 // the runs that ended by it.
-func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
+func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switched, error) {
 	since := s.Now().Truncate(time.Millisecond)
-	sw, err := s.Pause(ctx, name)
+	sw, err := s.Pause(ctx, by, name)
 	if err != nil {
 		return sw, err
 	}
@@ -305,15 +305,18 @@ func (s *Service) Kill(ctx context.Context, name string) (Switched, error) {
 
 // Stop asks the holder of a run to end it, and waits until it has. A run that
 // has ended already is returned as it is.
-func (s *Service) Stop(ctx context.Context, ref, why string) (RunView, error) {
+func (s *Service) Stop(ctx context.Context, by loop.Actor, ref, why string) (RunView, error) {
 	run, err := s.runOf(ctx, ref)
 	if err != nil {
 		return RunView{}, err
 	}
 	if run.State != loop.RunEnded {
 		err := s.Store.Update(ctx, func(tx *store.Tx) error {
-			_, err := tx.Cancel(ctx, run.ID, why)
-			return err
+			asked, err := tx.Cancel(ctx, run.ID, why)
+			if err != nil || !asked {
+				return err
+			}
+			return tx.LinkBy(ctx, by, run.LoopID, loop.LinkKill, run.ID, map[string]any{"verb": "stop", "why": why})
 		})
 		if err != nil {
 			return RunView{}, err

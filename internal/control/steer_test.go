@@ -14,7 +14,7 @@ import (
 
 func pause(t *testing.T, s *Service, name string) Switched {
 	t.Helper()
-	sw, err := s.Pause(t.Context(), name)
+	sw, err := s.Pause(t.Context(), ann, name)
 	if err != nil {
 		t.Fatalf("pause %q: %v", name, err)
 	}
@@ -23,7 +23,7 @@ func pause(t *testing.T, s *Service, name string) Switched {
 
 func resume(t *testing.T, s *Service, name string) Switched {
 	t.Helper()
-	sw, err := s.Resume(t.Context(), name)
+	sw, err := s.Resume(t.Context(), ann, name)
 	if err != nil {
 		t.Fatalf("resume %q: %v", name, err)
 	}
@@ -150,7 +150,7 @@ func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 	r := newRig(t)
 	r.define("tidy", findsNone)
 	r.met("tidy")
-	_, err := r.Pause(t.Context(), "tidy")
+	_, err := r.Pause(t.Context(), ann, "tidy")
 	wantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "spec:tidy or spine:tidy")
 	if r.exists(".loops/tidy/PAUSED") {
 		t.Error("an ambiguous name set a switch")
@@ -178,17 +178,17 @@ func TestTheSwitchWorksWithoutAStore(t *testing.T) {
 	if row := r.row("tidy"); row.State != "paused" {
 		t.Errorf("tidy is %s", row.State)
 	}
-	if sw, err := s.Kill(t.Context(), All); err != nil || len(sw.Stopped) != 0 {
+	if sw, err := s.Kill(t.Context(), ann, All); err != nil || len(sw.Stopped) != 0 {
 		t.Errorf("kill = %+v, %v", sw, err)
 	}
 	resume(t, s, All)
 	if r.exists(".loops/PAUSED") || r.exists(".loops/tidy/PAUSED") {
 		t.Error("a switch stands")
 	}
-	if _, err := s.Pause(t.Context(), "nobody"); !errors.Is(err, loop.ErrNotFound) {
+	if _, err := s.Pause(t.Context(), ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("pause of nobody = %v", err)
 	}
-	if _, err := s.Resume(t.Context(), "nobody"); !errors.Is(err, loop.ErrNotFound) {
+	if _, err := s.Resume(t.Context(), ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
 		t.Errorf("resume of nobody = %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestWhateverStandsAsSwitchIsClearedAndNothingElse(t *testing.T) {
 			if err := c.set(t, r, outside); err != nil {
 				t.Fatal(err)
 			}
-			_, err := r.Resume(t.Context(), All)
+			_, err := r.Resume(t.Context(), ann, All)
 			if c.fix != "" {
 				wantFault(t, err, loop.ExitError, "resume by .loops/PAUSED", "not empty", c.fix)
 			} else if err != nil {
@@ -286,7 +286,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := tree(t, outside)
-				_, err := r.Pause(t.Context(), "tidy")
+				_, err := r.Pause(t.Context(), ann, "tidy")
 				wantFault(t, err, loop.ExitError, "pause by .loops/tidy/PAUSED", "escapes", "no link out of it")
 
 				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
@@ -301,7 +301,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 					t.Errorf("tidy is %s", row.State)
 				}
 				for _, name := range []string{"tidy", All} {
-					_, err = r.Resume(t.Context(), name)
+					_, err = r.Resume(t.Context(), ann, name)
 					wantFault(t, err, loop.ExitError, "resume by .loops/tidy/PAUSED", "escapes", "no link out of it")
 				}
 				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
@@ -332,10 +332,10 @@ func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
 func TestAFileInThePlaceOfTheFolderIsNoReasonToLoseIt(t *testing.T) {
 	r := newRig(t)
 	write(t, r.Root(), ".loops", "notes")
-	_, err := r.Pause(t.Context(), All)
+	_, err := r.Pause(t.Context(), ann, All)
 	wantFault(t, err, loop.ExitError, "pause by .loops/PAUSED", ".loops: ", "see that .loops is a folder")
 	// Every engine takes it for a switch, so that resume may not be silent.
-	_, err = r.Resume(t.Context(), All)
+	_, err = r.Resume(t.Context(), ann, All)
 	wantFault(t, err, loop.ExitUnreadable, "list loops", "not a directory", "readable folder")
 	if data, err := os.ReadFile(filepath.Join(r.Root(), ".loops")); err != nil || string(data) != "notes" {
 		t.Errorf(".loops = %q, %v", data, err)

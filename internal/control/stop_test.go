@@ -25,7 +25,7 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 			if row := r.row("slow"); row.State != "running" || row.Held == nil {
 				t.Errorf("slow is %s", row.State)
 			}
-			sw, err := r.Kill(t.Context(), target)
+			sw, err := r.Kill(t.Context(), ann, target)
 			if err != nil || !sw.Paused || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
 				t.Errorf("kill = %+v, %v", sw, err)
 			}
@@ -34,7 +34,7 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 				t.Errorf("run = %s %s %q, %v, want its work kept", v.State, v.Outcome, v.Snapshot, err)
 			}
 			<-ended
-			again, err := r.Kill(t.Context(), target)
+			again, err := r.Kill(t.Context(), ann, target)
 			if err != nil || !again.Was || len(again.Stopped) != 0 {
 				t.Errorf("again = %+v, %v", again, err)
 			}
@@ -49,7 +49,7 @@ func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 	if row := r.row("slow"); row.State != "broken" {
 		t.Errorf("slow is %s", row.State)
 	}
-	sw, err := r.Kill(t.Context(), "slow")
+	sw, err := r.Kill(t.Context(), ann, "slow")
 	if err != nil || !cmp.Equal(sw.Stopped, []string{"slow#1"}) {
 		t.Errorf("kill = %+v, %v", sw, err)
 	}
@@ -62,7 +62,7 @@ func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
 	r := newRig(t)
 	ended := r.live("slow")
-	v, err := r.Stop(t.Context(), "slow", "ann wants it")
+	v, err := r.Stop(t.Context(), ann, "slow", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted || v.Reason != loop.ReasonStopped || v.Detail != "ann wants it" {
 		t.Errorf("stopped = %s %s %s %q, %v", v.State, v.Outcome, v.Reason, v.Detail, err)
 	}
@@ -82,14 +82,14 @@ func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
 	r := newRig(t)
 	r.define("tidy", writesTwo)
 	want := r.run(RunRequest{Loop: "tidy"})
-	got, err := r.Stop(t.Context(), "tidy#1", "too late")
+	got, err := r.Stop(t.Context(), ann, "tidy#1", "too late")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stop changed it (-before +after):\n%s", diff)
 	}
-	_, err = r.Stop(t.Context(), "tidy#2", "")
+	_, err = r.Stop(t.Context(), ann, "tidy#2", "")
 	wantFault(t, err, loop.ExitNotFound, "there is no run tidy#2", "", "pawl runs")
 }
 
@@ -97,7 +97,7 @@ func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 	r := newRig(t)
 	r.define("lost", writesTwo)
 	r.fire("lost", r.dead())
-	v, err := r.Stop(t.Context(), "lost", "ann wants it")
+	v, err := r.Stop(t.Context(), ann, "lost", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted {
 		t.Errorf("stopped = %s %s, %v", v.State, v.Outcome, err)
 	}
@@ -118,7 +118,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 			r.fire(name, c.by)
 			// The wait is over before the first look has ended, or after many.
 			for _, r.StopWait = range []time.Duration{1, 60 * time.Millisecond} {
-				_, err := r.Stop(t.Context(), name, "ann wants it")
+				_, err := r.Stop(t.Context(), ann, name, "ann wants it")
 				wantFault(t, err, loop.ExitHeld, "run "+name+"#1 did not stop within "+r.StopWait.String(), c.why, c.fix)
 				if held, ok := errors.AsType[*loop.HeldError](err); !ok || held.Holder != c.by {
 					t.Errorf("error = %v, want that %s holds it", err, c.by)
@@ -126,7 +126,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	_, err := r.Kill(t.Context(), "here")
+	_, err := r.Kill(t.Context(), ann, "here")
 	wantFault(t, err, loop.ExitHeld, "run here#1 did not stop", alive, "pawl recover")
 }
 
@@ -136,7 +136,7 @@ func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 	r.StopWait = 2500 * time.Millisecond
 	told := make(chan string, 9)
 	ctx := waiting.With(t.Context(), func(line string) { told <- line })
-	_, err := r.Stop(ctx, "busy", "ann wants it")
+	_, err := r.Stop(ctx, ann, "busy", "ann wants it")
 	wantFault(t, err, loop.ExitHeld, "run busy#1 did not stop within 2.5s", "", "")
 	want := fmt.Sprintf("waiting for run busy#1 to end (since 2 s; held by process %d on %s)", r.self.PID, r.self.Node)
 	select {
@@ -176,7 +176,7 @@ func TestWaitingForAHolderEndsWithItsCaller(t *testing.T) {
 			}
 		}
 	}()
-	_, err := r.Stop(ctx, "busy", "ann wants it")
+	_, err := r.Stop(ctx, ann, "busy", "ann wants it")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("stop = %v, want the caller's end", err)
 	}

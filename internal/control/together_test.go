@@ -40,7 +40,7 @@ func TestCapsThatAreSetAtTheSameTimeAllStand(t *testing.T) {
 			var sets []func() error
 			for name, text := range map[string]string{"usd": "5", "tokens": "6", "output": "7", "wall": "8s", "iterations": "9", "items": "10"} {
 				sets = append(sets, func() error {
-					_, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: "day", Caps: map[string]string{name: text}, By: name})
+					_, err := r.SetBudget(t.Context(), BudgetChange{Target: target, Window: "day", Caps: map[string]string{name: text}, By: loop.Actor{Who: name}})
 					return err
 				})
 			}

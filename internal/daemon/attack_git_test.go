@@ -144,7 +144,7 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	p := probe.Prober{Exec: proc.Plain{}, Environ: os.Environ(), Home: v.outside}
 	_, err := v.svc.Survey(ctx, p)
 	must(t, err)
-	must(t, v.svc.Register(ctx, false))
+	must(t, v.svc.Register(ctx, ann, false))
 	_, err = v.svc.Gates(ctx, "fix", nil)
 	must(t, err)
 	found := control.Found{Name: "fix", Path: filepath.Join(v.root, ".loops/fix/loop.config.yaml")}

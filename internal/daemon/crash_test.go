@@ -77,7 +77,7 @@ func child() int {
 	}
 	var out told
 	if os.Getenv(childEnv) == "kill" { // As `pawl kill` does it: before anything is recovered.
-		if _, err := s.Kill(ctx, "fix"); err != nil {
+		if _, err := s.Kill(ctx, ann, "fix"); err != nil {
 			return fail(err)
 		}
 	}
@@ -104,7 +104,7 @@ func child() int {
 		}
 	}
 	if os.Getenv(childEnv) == "resume" {
-		if _, err = s.Resume(ctx, "fix"); err != nil {
+		if _, err = s.Resume(ctx, ann, "fix"); err != nil {
 			return fail(err)
 		}
 	}

@@ -75,7 +75,7 @@ var flows = map[string]flow{
 			write(r.t, filepath.Join(r.root, "README.md"), "moved\n")
 			runGit(r.t, r.root, "commit", "-qam", "moved")
 			r.void(run.Approval)
-			return engine.Again(run.Approval)
+			return engine.Again(run.Approval, loop.Answer{By: "Ada", From: "test"})
 		},
 		do: fires, want: loop.OutcomeProposed,
 	},

@@ -66,6 +66,7 @@ const (
 // switch is set, the approval stays open.
 func Yes(id string, by loop.Answer) Firing {
 	f := answerFiring(id)
+	f.By = by.Actor()
 	by.Yes = true
 	f.Answer = &by
 	return f
@@ -73,13 +74,13 @@ func Yes(id string, by loop.Answer) Firing {
 
 // Again is the firing that makes the proposal of a void approval once more, on
 // a base that has moved.
-func Again(id string) Firing {
-	return Firing{Trigger: triggerApproval, Key: rebaseKey + id, Rebase: id}
+func Again(id string, by loop.Answer) Firing {
+	return Firing{Trigger: triggerApproval, Key: rebaseKey + id, Rebase: id, By: by.Actor()}
 }
 
 // firingOf is the firing that a queued run was made of.
 func firingOf(r loop.Run) Firing {
-	f := Firing{Trigger: r.Trigger, Planned: r.Planned, Event: r.Event, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
+	f := Firing{Trigger: r.Trigger, Planned: r.Planned, Event: r.Event, By: r.By, Key: r.Key, Request: r.Request, Overrides: r.Overrides, Approval: r.Approval}
 	if void, again := strings.CutPrefix(r.Key, rebaseKey); again && r.Trigger == triggerApproval {
 		f.Rebase = void
 	}

@@ -128,7 +128,8 @@ type Firing struct {
 	Trigger   string    // manual, approval …
 	Planned   time.Time // when the trigger planned the run for; zero: nobody planned it
 	Event     string    // what triggered it; empty: a person or the time
-	Key       string    // what makes this firing unique; empty: the run's own id
+	By        loop.Actor
+	Key       string // what makes this firing unique; empty: the run's own id
 	Request   string
 	Overrides loop.Overrides
 	Approval  string       // id of the approval whose answer fires the run

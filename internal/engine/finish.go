@@ -252,8 +252,12 @@ func outcomeText(r loop.Run) string {
 
 // auditOf is what the chain says of a run: enough to write its log line again.
 func auditOf(r loop.Run) map[string]any {
-	return map[string]any{
+	body := map[string]any{
 		"n": r.N, "outcome": r.Outcome, "reason": r.Reason, "definition": r.Definition, "base": r.BaseCommit, "branch": r.Branch,
 		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.Charged(), "subject": r.Subject,
 	}
+	if r.By != (loop.Actor{}) {
+		body["actor"] = r.By
+	}
+	return body
 }

@@ -161,7 +161,7 @@ func TestAProposalIsQueuedToBeMadeAgainOnABaseThatMoved(t *testing.T) {
 		if run := r.run(target, engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})); run.Outcome == loop.OutcomeLanded {
 			t.Fatalf("a proposal landed on a base that moved")
 		}
-		queued := r.queue(target, engine.Again(a.ID))
+		queued := r.queue(target, engine.Again(a.ID, loop.Answer{By: "Ada", From: "test"}))
 		run, err := r.engine.Execute(t.Context(), target, queued.ID)
 		if err != nil || run.Outcome != loop.OutcomeProposed || run.Approval == "" || run.Approval == a.ID {
 			t.Errorf("run = %s %s, asking %q: %v", run.Outcome, run.Detail, run.Approval, err)

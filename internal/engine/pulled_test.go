@@ -221,7 +221,7 @@ func TestAProposalThatWasMadeAgainOnANewBaseAndRejectedIsNotPaidForAgain(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := r.run(target, engine.Again(first.Approval))
+	again := r.run(target, engine.Again(first.Approval, loop.Answer{By: "Ada", From: "test"}))
 	if again.Outcome != loop.OutcomeProposed || *paid != 1 {
 		t.Fatalf("run = %s %q after %d attempts", again.Outcome, again.Detail, *paid)
 	}

@@ -52,7 +52,7 @@ func TestAProposalIsMadeAgainOnABaseThatMoved(t *testing.T) {
 			runGit(t, r.root, "commit", "-qm", "moved")
 			runGit(t, r.root, "checkout", "-qb", "elsewhere") // The base is what was asked for, not what is checked out.
 			r.void(a.ID)
-			run := r.run(target, engine.Again(a.ID))
+			run := r.run(target, engine.Again(a.ID, loop.Answer{By: "Ada", From: "test"}))
 			tip := runGit(t, r.root, "rev-parse", "main")
 			detail := strings.Replace(c.detail, "%s", tip[:12], 1)
 			if run.Outcome != c.outcome || run.Reason != c.reason || !strings.HasPrefix(run.Detail, detail) || engine.AnswerOf(run) != a.ID || run.Key != "rebase/"+a.ID {

@@ -198,7 +198,7 @@ func fire(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id str
 	}
 	r = loop.Run{
 		ID: id, LoopID: l.ID, N: l.LastN, Trigger: f.Trigger, Request: f.Request, Overrides: f.Overrides, Definition: digest,
-		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event,
+		Sandbox: d.Sandbox, Approval: f.Approval, Key: cmp.Or(f.Key, id), Planned: f.Planned, Event: f.Event, By: f.By,
 	}
 	return l, r, nil
 }

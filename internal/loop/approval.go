@@ -68,3 +68,6 @@ type Answer struct {
 	From string // the surface: cli, api, …
 	Note string
 }
+
+// Actor is who answered: only humans do.
+func (a Answer) Actor() Actor { return Actor{Who: a.By, Role: RoleHuman, From: a.From} }

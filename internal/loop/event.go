@@ -35,10 +35,11 @@ const (
 	LinkEffect     = "effect"     // how an effect ended
 	LinkApproval   = "approval"   // asked for, answered, void, expired
 	LinkDefinition = "definition" // the definition is another one
-	LinkKill       = "kill"       // the kill switch was set or cleared
+	LinkKill       = "kill"       // the kill switch was set or cleared, or a run was asked to stop
 	LinkLog        = "log"        // a run log was written anew
 	LinkBudget     = "budget"     // a cap was set or removed
 	LinkSnapshot   = "snapshot"   // a snapshot is removed, or was put on a branch
+	LinkGitConfig  = "git_config" // a change of what git would execute was accepted
 	LinkForget     = "forget"     // the loop is not listed any more
 	LinkLogin      = "login"      // what became of a login that was lent, or two were exchanged
 )

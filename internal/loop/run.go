@@ -15,6 +15,7 @@ type Run struct {
 	Key        string    `json:"key"`           // loop + planned time or event id, unique
 	Trigger    string    `json:"trigger"`
 	Event      string    `json:"event,omitempty"`  // what triggered it; empty: a person or the time
+	By         Actor     `json:"by,omitzero"`      // who asked for it
 	Planned    time.Time `json:"planned,omitzero"` // when a trigger planned it for; zero: nobody planned it
 	Request    string    `json:"request,omitempty"`
 	State      RunState  `json:"state"`

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -39,6 +40,14 @@ func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) erro
 		return fmt.Errorf("move the head of audit chain %s: %w", chain, err)
 	}
 	return nil
+}
+
+// LinkBy is Link for a change that somebody asked for: the body is an object, and
+// gets them as its "actor".
+func (t *Tx) LinkBy(ctx context.Context, by loop.Actor, chain, kind, runID string, body map[string]any) error {
+	body = maps.Clone(body)
+	body["actor"] = by
+	return t.Link(ctx, chain, kind, runID, body)
 }
 
 // Link is that of Tx. The entry of the run itself also holds the lines that

@@ -164,12 +164,12 @@ const forgetLoop = `UPDATE loops SET forgotten = 1, paused = 0 WHERE id = $1`
 
 // Forget takes a loop out of listings until it runs again. Its runs and its audit
 // chain, of which this is a link, stay, and its numbers go on.
-func (t *Tx) Forget(ctx context.Context, loopID string) error {
+func (t *Tx) Forget(ctx context.Context, by loop.Actor, loopID string) error {
 	if _, err := t.exec(ctx, forgetLoop, loopID); err != nil {
 		return fmt.Errorf("forget loop %s: %w", loopID, err)
 	}
 	t.announce(loop.FeedLoop, loopID, loopID, "forgotten")
-	return t.Link(ctx, loopID, loop.LinkForget, "", map[string]string{"verb": "forget"})
+	return t.LinkBy(ctx, by, loopID, loop.LinkForget, "", map[string]any{"verb": "forget"})
 }
 
 const (

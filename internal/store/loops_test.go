@@ -42,7 +42,7 @@ func TestAForgottenLoopIsKnownAgainWhenItRuns(t *testing.T) {
 		l := seed(t, s, "ci")
 		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
 		if err := s.Update(t.Context(), func(tx *store.Tx) error {
-			return errors.Join(tx.Pause(t.Context(), l.ID, true), tx.Forget(t.Context(), l.ID))
+			return errors.Join(tx.Pause(t.Context(), l.ID, true), tx.Forget(t.Context(), loop.Actor{Who: "ann"}, l.ID))
 		}); err != nil {
 			t.Fatal(err)
 		}

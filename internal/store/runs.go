@@ -13,16 +13,16 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, request, state, phase, outcome, reason, detail, summary, subject, definition,
+const runColumns = `id, loop_id, n, seq, run_key, trigger_name, event, planned_ms, fired_by, request, state, phase, outcome, reason, detail, summary, subject, definition,
 overrides, base_commit, base_tree, branch, commit_hash, snapshot, approval, sandbox, readiness, agent, auth, usage, cost, total_us,
 agent_us, gates_us, holder, fence, lease_until_ms, cancel, created_ms, started_ms, ended_ms`
 
 func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	var r loop.Run
-	var overrides, usage, cost, holder string
+	var overrides, usage, cost, holder, by string
 	var total, agent, gates, lease, created, started, ended int64
 	var planned sql.NullInt64
-	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
+	err := row.Scan(&r.ID, &r.LoopID, &r.N, &r.Seq, &r.Key, &r.Trigger, &r.Event, &planned, &by, &r.Request, &r.State, &r.Phase, &r.Outcome, &r.Reason, &r.Detail, &r.Summary,
 		&r.Subject, &r.Definition, &overrides, &r.BaseCommit, &r.BaseTree, &r.Branch, &r.Commit, &r.Snapshot, &r.Approval, &r.Sandbox,
 		&r.Readiness, &r.Agent, &r.Auth, &usage, &cost, &total, &agent, &gates, &holder, &r.Fence, &lease, &r.Cancel, &created, &started, &ended)
 	if err != nil {
@@ -31,7 +31,7 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 	r.Spent = loop.Spent{Total: fromMicros(total), Agent: fromMicros(agent), Gates: fromMicros(gates)}
 	r.LeaseUntil, r.Created, r.Started, r.Ended = fromMillis(lease), fromMillis(created), fromMillis(started), fromMillis(ended)
 	r.Planned = fromMillis(planned.Int64)
-	err = errors.Join(decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage), decode("cost", cost, &r.Cost))
+	err = errors.Join(decode("actor", by, &r.By), decode("overrides", overrides, &r.Overrides), decode("usage", usage, &r.Usage), decode("cost", cost, &r.Cost))
 	if holder != "" {
 		err = errors.Join(err, decode("holder", holder, &r.Holder))
 	}
@@ -40,9 +40,9 @@ func scanRun(row interface{ Scan(...any) error }) (loop.Run, error) {
 
 const insertRun = `
 INSERT INTO runs (id, loop_id, n, run_key, trigger_name, request, state, phase, definition, overrides, sandbox, approval, created_ms,
-                  holder, fence, lease_until_ms, started_ms, event, planned_ms, workspace_id, seq)
+                  holder, fence, lease_until_ms, started_ms, event, planned_ms, fired_by, workspace_id, seq)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, CASE $14 WHEN '' THEN 0 ELSE {now} + $16 END, $17, $18,
-       $19, (SELECT workspace_id FROM loops WHERE id = $2), {next}
+       $19, $20, (SELECT workspace_id FROM loops WHERE id = $2), {next}
 WHERE  $7 = 'queued' OR NOT EXISTS (SELECT 1 FROM runs WHERE loop_id = $2 AND state IN ('running', 'settling'))
 ON CONFLICT (run_key) DO NOTHING
 RETURNING seq`
@@ -67,7 +67,7 @@ func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.
 func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
 	err := t.row(ctx, insertRun, storable(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
-		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()})...).Scan(&r.Seq)
+		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By))...).Scan(&r.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, t.refusal(ctx, r)
 	}

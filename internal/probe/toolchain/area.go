@@ -7,7 +7,7 @@ import (
 )
 
 // systemDirs are in every confined file system.
-var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/dev", "/proc"}
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc"}
 
 // area knows what is visible anyhow, and what must never be shown as a whole.
 type area struct {

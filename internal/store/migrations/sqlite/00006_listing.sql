@@ -3,6 +3,7 @@ ALTER TABLE runs ADD COLUMN workspace_id TEXT NOT NULL DEFAULT ''; -- of its loo
 ALTER TABLE runs ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;        -- order of firing, of all runs of the store
 ALTER TABLE runs ADD COLUMN planned_ms INTEGER;                    -- when a trigger planned the run for; null: nobody planned it
 ALTER TABLE runs ADD COLUMN event TEXT NOT NULL DEFAULT '';        -- what triggered it
+ALTER TABLE runs ADD COLUMN fired_by TEXT NOT NULL DEFAULT '{}';   -- who asked for it
 
 -- The clock may have been set back between two runs of a loop: their numbers say which came first.
 UPDATE runs SET workspace_id = o.workspace_id, seq = o.seq
@@ -27,6 +28,7 @@ DROP INDEX loops_name;
 DROP INDEX runs_unfinished;
 DROP INDEX runs_newest;
 DROP INDEX runs_in_order;
+ALTER TABLE runs DROP COLUMN fired_by;
 ALTER TABLE runs DROP COLUMN event;
 ALTER TABLE runs DROP COLUMN planned_ms;
 ALTER TABLE runs DROP COLUMN seq;

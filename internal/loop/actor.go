@@ -1,0 +1,19 @@
+package loop
+
+// Role is what somebody is who asks for a change.
+type Role string
+
+// The roles. The zero Role is not known.
+const (
+	RoleHuman   Role = "human"
+	RoleAgent   Role = "agent"
+	RoleTrigger Role = "trigger" // a schedule or an event, set up by a human before
+)
+
+// Actor is who asked for a change. It is kept in the audit chain with what was
+// changed. The zero Actor is nobody that is known.
+type Actor struct {
+	Who  string `json:"who"`
+	Role Role   `json:"role"`
+	From string `json:"from"` // the surface: cli, api, mcp, …
+}
