@@ -228,6 +228,10 @@ func TestANoteOfAnotherLoginIsForgotten(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want nothing", name, r, err)
 		}
 		nothingLeft(t, b)
+		write(t, filepath.Join(b.lender.at(c.File, ".lent"), "x"), "")
+		if r, err := b.lender.fetch(t.Context(), c.File, ""); err == nil {
+			t.Errorf("of a note that cannot be read came %+v", r)
+		}
 	}
 }
 
@@ -262,6 +266,9 @@ func TestASwapLeavesEitherLoginInPlace(t *testing.T) {
 				c.name = id
 			}
 			s, err := b.lender.Swap(t.Context(), c.name, "test")
+			if missing := errors.Is(err, loop.ErrNotFound); missing != (c.name == "gemini") {
+				t.Errorf("Swap = %v, want that the login is not found: %v", err, !missing)
+			}
 			if (err != nil) != c.fails || read(t, b.file()) != c.file {
 				t.Errorf("Swap = %+v, %v, and the file holds %s", s, err, read(t, b.file()))
 			}

@@ -49,6 +49,11 @@ func TestACredentialIsFoundWhereTheMachineHasOne(t *testing.T) {
 			map[string]string{claudeFile: lentLogin},
 			"lend claude:login from ~/" + claudeFile, "", Keyless,
 		},
+		"a login beside another vendor's gateway": {
+			Want{Profile: claude, Auth: loop.AuthLend, Environ: []string{"OPENAI_BASE_URL=https://gw.example.com"}},
+			map[string]string{claudeFile: lentLogin},
+			"lend claude:login from ~/" + claudeFile, "", Keyless,
+		},
 		"a login, if there is no key": {Want{Profile: claude}, map[string]string{claudeFile: lentLogin}, "lend claude:login from ~/" + claudeFile, "", Keyless},
 		"a server of somebody else with its own key": {
 			Want{Profile: claude, BaseURL: "https://models.example.com", Environ: []string{"PAWL_API_KEY=k1", "ANTHROPIC_API_KEY=k2"}},

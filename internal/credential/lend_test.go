@@ -242,6 +242,9 @@ func TestALoginOutlivesAProcessThatIsKilled(t *testing.T) {
 				t.Errorf("kept are %+v, %v, want %q", list, err, kept)
 			}
 			b.kept(t, loan.Before.Aside) // What it names is there.
+			if there := loan.Before.Back == Renewed && loan.Before.Why == "run rn_1 renewed it"; there != (point == "credential.back.after") {
+				t.Errorf("of the dead run came back %+v", loan.Before)
+			}
 			if got, _ := fresh.Read(".claude/.credentials.json"); string(got) != want {
 				t.Errorf("what is lent next is %s", got)
 			}

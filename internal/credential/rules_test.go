@@ -185,6 +185,21 @@ func TestEachClaimAboutTheOwnerIsCompared(t *testing.T) {
 	if err := sameAccount(form{"id_token": "a.b"}, form{"id_token": "c.d"}); err != nil {
 		t.Errorf("what is not readable: %v", err)
 	}
+	half := func(owner string) form {
+		return form{"id_token": "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"`+owner+`"}`)) + "!.s"}
+	}
+	if err := sameAccount(half("a1"), half("b1")); err != nil {
+		t.Errorf("what is readable up to its middle: %v", err)
+	}
+}
+
+func TestTheShapeOfAProviderIsItsOwnOrThatOfOpenAI(t *testing.T) {
+	const url = "https://models.example.com"
+	for want, c := range map[string][]string{"openai": {"groq", url}, "anthropic": {"anthropic", url}, "groq": {"groq", ""}, "": {"", url}, "gemini": {"gemini", ""}} {
+		if got := Shape(c[0], c[1]); got != want {
+			t.Errorf("the shape of %q behind %q is %q, want %q", c[0], c[1], got, want)
+		}
+	}
 }
 
 func TestEachKeyGoesToItsVendorInItsHeader(t *testing.T) {

@@ -174,6 +174,7 @@ func TestTestsAreNamedWhereEachOfThemIs(t *testing.T) {
 			[]string{"unittest test_a (m.C.test_a)", "unittest test_b (m.C.test_b)"},
 		},
 		"TAP with diagnostics":          {"TAP version 14\n1..2\nok 1 - a\n  ---\n  ok 7 - c\n  ...\n  ok 1 - sub\nok 2 - b\n", []string{"tap a", "tap b", "tap sub"}},
+		"TAP with comments":             {"1..2\nok 1 - a # time=3ms\nnot ok 2 - b # took 7\n", []string{"tap a", "tap b"}},
 		"TAP of numbers":                {"1..2\nok 1 - adds 0, 5 and 9\nok 2 - 7\n", []string{"tap 7", "tap adds #, # and #"}},
 		"TAP of nothing but parameters": {"1..2\nok 1 - (fast) it\nok 2 - it\n", []string{"tap it"}},
 		"TAP":                           {"1..3\nok 1 - adds 12 numbers (took 3 ms)\nnot ok 2 - it\nok 3 # SKIP no\n", []string{"tap adds ## numbers", "tap it"}},

@@ -217,16 +217,18 @@ func TestFiftyRunsShareABudgetForTen(t *testing.T) {
 
 func TestBudgetsAreSetReplacedAndRemoved(t *testing.T) {
 	onBothAt(t, func(t *testing.T, s *store.Store, _ *hand) {
-		mine := loop.BudgetScope{Kind: loop.BudgetLoop, ID: "lp_ci"}
+		mine, namesake := loop.BudgetScope{Kind: loop.BudgetLoop, ID: "lp_ci"}, loop.BudgetScope{Kind: loop.BudgetAgent, ID: "lp_ci"}
 		for _, b := range []loop.Budget{
-			budget(everything, loop.WindowDay, tokens(1)), budget(mine, loop.WindowMonth, tokens(2)),
+			budget(namesake, loop.WindowMonth, tokens(5)), budget(everything, loop.WindowDay, tokens(1)), budget(mine, loop.WindowMonth, tokens(2)),
 			budget(mine, loop.WindowRun, tokens(3)), budget(everything, loop.WindowDay, tokens(4)), budget(mine, loop.WindowMonth, loop.Amount{}),
 		} {
 			limit(t, s, b)
 		}
 		got := look(t, s, func(ctx context.Context, r *store.Reader) ([]loop.Budget, error) { return r.Budgets(ctx) })
-		want := []loop.Budget{budget(mine, loop.WindowRun, tokens(3)), budget(everything, loop.WindowDay, tokens(4))}
-		want[0].Set, want[1].Set = noon, noon
+		want := []loop.Budget{budget(mine, loop.WindowRun, tokens(3)), budget(namesake, loop.WindowMonth, tokens(5)), budget(everything, loop.WindowDay, tokens(4))}
+		for i := range want {
+			want[i].Set = noon
+		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}

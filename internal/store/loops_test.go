@@ -39,12 +39,15 @@ func TestManyRegisterAWorkspaceAtOnce(t *testing.T) {
 
 func TestAForgottenLoopIsKnownAgainWhenItRuns(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
-		l := seed(t, s, "ci")
+		l, other := seed(t, s, "ci"), seed(t, s, "other")
 		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
 		if err := s.Update(t.Context(), func(tx *store.Tx) error {
-			return errors.Join(tx.Pause(t.Context(), l.ID, true), tx.Forget(t.Context(), loop.Actor{Who: "ann"}, l.ID))
+			return errors.Join(tx.Pause(t.Context(), other.ID, true), tx.Pause(t.Context(), l.ID, true), tx.Forget(t.Context(), loop.Actor{Who: "ann"}, l.ID))
 		}); err != nil {
 			t.Fatal(err)
+		}
+		if got := look(t, s, func(ctx context.Context, r *store.Reader) (loop.Loop, error) { return r.Loop(ctx, other.ID) }); got.Forgotten || !got.Paused {
+			t.Errorf("another loop: %+v, want that it is paused as before", got)
 		}
 		read := func() loop.Loop {
 			return look(t, s, func(ctx context.Context, r *store.Reader) (loop.Loop, error) { return r.Loop(ctx, l.ID) })

@@ -46,6 +46,9 @@ func TestARunComesBackAsItWasSaved(t *testing.T) {
 func TestAKeyFiresOnceAndUsesUpNoNumber(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		l := seed(t, s, "ci")
+		if run := fire(t, s, seed(t, s, "fresh"), "-1", loop.Holder{}); run.Created.IsZero() || run.Readiness != 100 {
+			t.Errorf("a run that was fired was made at %v with readiness %d, want now and 100", run.Created, run.Readiness)
+		}
 		settle(t, s, fire(t, s, l, "-1", alice), loop.OutcomeQuiet)
 		err := s.Update(t.Context(), func(tx *store.Tx) error {
 			l, err := tx.Number(t.Context(), "ws", l.Protocol, l.Name)
