@@ -243,11 +243,10 @@ func (f flow) troubles(hits []string) map[string]trouble {
 		times[point]++
 	}
 	for point, n := range times {
-		all[point+" fails"] = passing(point, 1)
-		if n > 1 {
-			all[point+" fails the second time"] = passing(point, 2)
-			all[point+" fails the last time"] = passing(point, n)
+		for hit := 1; hit <= min(n, 4); hit++ {
+			all[fmt.Sprintf("%s fails, hit %d", point, hit)] = passing(point, hit)
 		}
+		all[fmt.Sprintf("%s fails, hit %d", point, n)] = passing(point, n)
 	}
 	for _, point := range f.readsAt {
 		for _, table := range asked {
@@ -328,6 +327,19 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 		kept := cmp.Or(run.Branch, run.Snapshot)
 		if worked && run.N < next.N && run.Outcome != loop.OutcomeLanded && !strings.Contains(run.Detail, "kept-") && (kept == "" || runGit(t, r.root, "show", kept+":src/a.txt") == "one") {
 			t.Errorf("#%d %s %s: its work is kept in %q", run.N, run.Outcome, run.Detail, kept)
+		}
+		if _, there, err := r.repo.Ref(t.Context(), fmt.Sprintf("refs/heads/pawl/w/%d", run.N)); err != nil || there && run.Branch == "" {
+			t.Errorf("#%d %s %q has a branch that its row does not name: %v", run.N, run.Outcome, run.Detail, err)
+		}
+		if s := r.step(); run.Outcome == loop.OutcomeWaiting && s.WaitsFor == run.Approval && (s.Snapshot != run.Snapshot || s.Snapshot == "") {
+			t.Errorf("#%d waits for an answer; its step goes on from %q, and its work is in %q", run.N, s.Snapshot, run.Snapshot)
+		}
+		var used loop.Usage
+		for _, row := range r.turnRows(run.ID) {
+			used = used.Add(row.Usage)
+		}
+		if used.Charged() != run.Usage.Charged() {
+			t.Errorf("#%d is charged %d tokens, and its turns have used %d", run.N, run.Usage.Charged(), used.Charged())
 		}
 		if lines := strings.Count(log, fmt.Sprintf("#%d %s\n", run.N, run.Outcome)); run.State != loop.RunEnded || lines > 1 || lines == 0 && run.N == next.N {
 			t.Errorf("run %d is %s, %s %q, and the log says\n%s", run.N, run.State, run.Outcome, run.Detail, log)

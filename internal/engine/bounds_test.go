@@ -204,3 +204,18 @@ func TestWhatATurnSaysInTheEndCountsMoreThanWhatItSaidSoFar(t *testing.T) {
 		}
 	}
 }
+
+func TestALabelThatStopsNothingIsNotSpokenOf(t *testing.T) {
+	named := Target{Definition: loop.Definition{Tier: loop.TierUnattended, KillSwitch: "the loop-pause label"}}
+	for name, label := range map[string]func(context.Context, *git.Repo) (string, error){
+		"nobody asks":      nil,
+		"it is not set":    func(context.Context, *git.Repo) (string, error) { return "", nil },
+		"there is no host": func(context.Context, *git.Repo) (string, error) { return "", fmt.Errorf("origin: %w", ErrNoCodeHost) },
+	} {
+		c := quietly(t)
+		c.Label = label
+		if sw, warning := c.labelled(t.Context(), named); sw != "" || warning != "" {
+			t.Errorf("%s: switch %q, warning %q", name, sw, warning)
+		}
+	}
+}

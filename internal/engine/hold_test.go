@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,5 +233,27 @@ func TestATurnEndsWhenTheVendorTakesNoMoreCalls(t *testing.T) {
 	}
 	if run := p.run(p.calls("w", nil), engine.Firing{}); run.Reason != loop.FailureAuth {
 		t.Errorf("run = %s %s %q, want that the credential is not taken", run.Outcome, run.Reason, run.Detail)
+	}
+}
+
+// A wait that is longer than a turn is not waited for in the run.
+func TestALimitThatLastsLongerThanATurnParksTheAccount(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		holds  int
+	}{
+		"a limit of the account": {http.StatusTooManyRequests, 1},
+		"an error of the vendor": {http.StatusServiceUnavailable, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: c.status, RetryAfter: 20}))
+			p.agent = p.once
+			run := p.run(p.calls("a", func(d *loop.Definition) { d.MaxStepTimeout = 5 * time.Second }), engine.Firing{})
+			holds := slices.DeleteFunc(p.holds(), func(h loop.Hold) bool { return h.Until.IsZero() })
+			if n := p.turns.Load(); len(holds) != c.holds || run.Outcome.Success() || c.holds > 0 && n != 1 {
+				t.Errorf("run = %s %s %q after %d turns, holds %+v", run.Outcome, run.Reason, run.Detail, n, p.holds())
+			}
+		})
 	}
 }

@@ -3,7 +3,9 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -219,4 +221,34 @@ func (d tokened) Profile() agent.Profile {
 	p := d.signed.Profile()
 	p.Login.Variables = []string{"SIGNED_TOKEN"}
 	return p
+}
+
+// What a turn made of its login is not lost with a disk that fails: its note stays for
+// the next run.
+func TestALoginThatCannotBeGivenBackIsSaidAndSettledByTheNextRun(t *testing.T) {
+	p, _ := lender(t)
+	second := login("second", time.Now().Add(2*time.Hour))
+	renews := true
+	p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
+		if renews {
+			write(t, filepath.Join(r.Home.Path(), loginName), second)
+			if err := os.Rename(filepath.Join(p.home, "logins"), filepath.Join(p.home, "away")); err != nil {
+				t.Error(err)
+			}
+			write(t, filepath.Join(p.home, "logins"), "")
+		}
+		write(t, r.Dir+"/src/a.txt", "two\n")
+		return says(t, r, `{"outcome":"done"}`)
+	}
+	run := p.run(p.signs("a", false), engine.Firing{})
+	if told := p.told(run.ID); !strings.Contains(told, "login: ") || strings.Contains(told, "tok-") {
+		t.Errorf("it says %s", told)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(p.home, "logins")), os.Rename(filepath.Join(p.home, "away"), filepath.Join(p.home, "logins"))); err != nil {
+		t.Fatal(err)
+	}
+	renews = false
+	if next := p.run(p.signs("b", false), engine.Firing{}); next.Outcome != loop.OutcomeProposed {
+		t.Errorf("the next run = %s %s %q", next.Outcome, next.Reason, next.Detail)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,8 +135,27 @@ func TestTurnsThatWereOnlyNotedAreCountedOnce(t *testing.T) {
 		if diff := cmp.Diff(c.want, run.withNoted(c.saved)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+		// A row is written again unless its end is saved already.
+		writes := 0
+		for _, row := range c.want {
+			if !slices.ContainsFunc(c.saved, func(s loop.Turn) bool { return s.N == row.N && s.Ended != "" }) {
+				writes++
+			}
+		}
+		if run.countDead(c.saved); len(run.staged) != writes || run.turns != len(c.want) {
+			t.Errorf("%s: %d rows are written and %d turns counted, want %d of %d", name, len(run.staged), run.turns, writes, len(c.want))
+		}
 	}
 	run := quietly(t)
+	if err := errors.Join(run.writeNotes([]byte("[]")), run.notes.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{filepath.Dir(run.notesFile("run_1")): 0o700, run.notesFile("run_1"): 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v, want it for its owner only", name, info.Mode(), err)
+		}
+	}
+	run = quietly(t)
 	long, short := []byte(`[{"RunID":"run_1","N":1,"Ended":"exited"},{"RunID":"run_1","N":2}]`), []byte(`[]`)
 	if err := errors.Join(run.writeNotes(long), run.writeNotes(short), run.notes.Close()); err != nil {
 		t.Fatal(err)

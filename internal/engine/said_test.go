@@ -294,3 +294,22 @@ func TestTheRowsOfARunHaveTheirNumbersAndItsTime(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAgentDoesNotSeeWhatASenseCommandWrote(t *testing.T) {
+	r := one(t)
+	seen := ""
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		seen = read(t, filepath.Join(req.Dir, "src/sensed.txt")) + read(t, filepath.Join(req.Dir, "src/a.txt"))
+		write(t, filepath.Join(req.Dir, "src/b.txt"), "two\n")
+		return says(t, req, `{"outcome":"done"}`)
+	}
+	def := until("echo sensed >src/sensed.txt; echo changed >src/a.txt; false", "w", []string{"src/**"})
+	def.Verify = "true"
+	run := r.run(r.target("w", pinned{}, def), engine.Firing{})
+	if run.Outcome != loop.OutcomeProposed || seen != "one\n" {
+		t.Fatalf("run = %s %s %q, and its agent saw %q", run.Outcome, run.Reason, run.Detail, seen)
+	}
+	if files := runGit(t, r.root, "diff", "--name-only", "main", run.Branch); files != "src/b.txt" {
+		t.Errorf("proposed files = %q", files)
+	}
+}

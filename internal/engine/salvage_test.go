@@ -271,3 +271,24 @@ func TestWhatADeadRunAskedForIsReadOrTheRunIsNotConcluded(t *testing.T) {
 		t.Errorf("recover = %+v, %v, want the first item on its branch", rec, err)
 	}
 }
+
+// The prompt was written, and nobody noted what became of the turn.
+func TestATurnThatNobodySawIsChargedOrItsRunIsNotConcluded(t *testing.T) {
+	r, target := keeper(t)
+	r.lostAt(target, "engine.verify.before", 1)
+	if err := errors.Join(r.exec("DELETE FROM turns"), os.RemoveAll(filepath.Join(r.home, "runs", r.runs("lp_w")[0].ID+".turns")),
+		r.exec("CREATE TRIGGER none BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'a trouble'); END")); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := r.engine.Recover(t.Context(), target); err == nil {
+		t.Errorf("recover = %+v without the row of its turn", rec)
+	}
+	if err := r.exec("DROP TRIGGER none"); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.engine.Recover(t.Context(), target)
+	if err != nil || rec == nil || rec.Run.Usage.Charged() == 0 || len(r.turnRows(rec.Run.ID)) != 1 {
+		t.Fatalf("recover = %+v, %v, with %d turns", rec, err, len(r.turnRows(rec.Run.ID)))
+	}
+	r.comesToAGoodEnd(target, true)
+}
