@@ -27,4 +27,5 @@ if ! "$dir/runs" 2>/dev/null; then
 	exec "$@"
 fi
 rm "$dir/runs"
-TMPDIR=$dir "$@"
+# Tests that need files on a disk find a place for them there.
+PAWL_TEST_DISK=/tmp TMPDIR=$dir "$@"

@@ -107,7 +107,7 @@ func (r *rig) stores(protocol, name string, forgotten bool) {
 		err := tx.AddLoop(ctx, r.ws, loop.Loop{ID: id, WorkspaceID: r.ws.ID, Name: name, Protocol: protocol, LastN: 1})
 		err = errors.Join(err, tx.SaveDefinition(ctx, id, loop.Definition{Name: name, Goal: "as it last ran"}))
 		if forgotten {
-			err = errors.Join(err, tx.Forget(ctx, id))
+			err = errors.Join(err, tx.Forget(ctx, loop.Actor{Who: "ann"}, id))
 		}
 		return err
 	})

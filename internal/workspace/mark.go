@@ -59,7 +59,9 @@ func (t *Tree) seal(dir string) {
 // that a mark of this tick would hold for a file that was written after it.
 func (m *mark) seal(now int64) { m.sure = m.stamp.changed < now }
 
-// present makes a file in dir for a moment and returns its stamp.
+// present makes a file in dir for a moment and returns its stamp. The file is
+// changed once after it was looked at: newer kernels have a finer time for such a
+// change, and for every later one of a file that note has looked at.
 func present(dir string) (int64, bool) {
 	probe, err := os.Create(filepath.Join(dir, ".git"))
 	if err != nil {
@@ -67,6 +69,12 @@ func present(dir string) (int64, bool) {
 	}
 	defer os.Remove(probe.Name())
 	defer probe.Close()
+	if _, err := probe.Stat(); err != nil {
+		return 0, false
+	}
+	if err := probe.Chmod(0o600); err != nil {
+		return 0, false
+	}
 	info, err := probe.Stat()
 	if err != nil {
 		return 0, false

@@ -14,6 +14,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == stageArg {
 		os.Exit(stage(os.Args[2]))
 	}
+	if dir := os.Getenv("PAWL_TEST_DISK"); dir != "" { // What is below /dev is not what these tests make.
+		os.Setenv("TMPDIR", dir)
+	}
 	os.Exit(m.Run())
 }
 
