@@ -40,8 +40,13 @@ func (c claim) String() string {
 	return fmt.Sprintf("%s fence %d live %v at %s", c.run, c.fence, c.live, c.at.Format(time.StampMilli))
 }
 
-// clockGrain is how far the time of a file may lie behind that of a row.
-const clockGrain = 20 * time.Millisecond
+// clockGrain is how far the time of a file may lie behind that of a row, and
+// rowGrain how far that of a row may lie behind the clock: it is a whole number of
+// milliseconds.
+const (
+	clockGrain = 20 * time.Millisecond
+	rowGrain   = time.Millisecond
+)
 
 // lawless says what is wrong with movements of branches: each has to be one
 // effect that is recorded as done, and the fence by which it was made has to have
@@ -65,7 +70,7 @@ func lawless(moves []move, claims []claim, done []loop.Effect) (wrong []string) 
 			say("by %s, which has %d effects for it", m.run, recorded)
 		}
 		if !slices.ContainsFunc(liveTimes(claims, m.run, m.fence), func(span [2]time.Time) bool {
-			return !m.till.Add(clockGrain).Before(span[0]) && (span[1].IsZero() || !m.from.After(span[1]))
+			return !m.till.Add(clockGrain).Before(span[0]) && (span[1].IsZero() || !m.from.After(span[1].Add(rowGrain)))
 		}) {
 			say("by fence %d of %s between %s and %s, when it was not the live one: %v", m.fence, m.run,
 				m.from.Format(time.StampMilli), m.till.Format(time.StampMilli), claims)
