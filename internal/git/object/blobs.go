@@ -33,6 +33,9 @@ type Blobs struct {
 // Blobs starts the process, or takes the one that a held Store has at hand. It
 // ends with Close, or when ctx does.
 func (s Store) Blobs(ctx context.Context) (*Blobs, error) {
+	if ctx.Err() != nil { // The process, which has a context of its own, might answer before it is ended.
+		return nil, context.Cause(ctx)
+	}
 	p := s.shelf.take()
 	if p == nil {
 		var err error
