@@ -71,7 +71,9 @@ func TestLoopsAreListedInPagesByTheBytesOfTheirNames(t *testing.T) {
 		}
 		addLoop(t, s, "ws", loop.ProtocolSpec, "ab")
 		addLoop(t, s, "far", loop.ProtocolSpine, "c")
-		update(t, s, func(ctx context.Context, tx *store.Tx) error { return tx.Forget(ctx, loop.Actor{Who: "ann"}, "lp_wsspineb") })
+		update(t, s, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Forget(ctx, loop.Actor{Who: "ann"}, "lp_wsspineb")
+		})
 		want := []string{"spine:B", "spine:a-b", "spec:ab", "spine:ab", "spine:b", "spine:z", "spine:é"}
 		for size := 1; size <= len(want)+1; size++ {
 			var got []string
