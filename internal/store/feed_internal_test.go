@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,6 +61,8 @@ func announces(t *testing.T, s *Store, run loop.Run, name string, call func(*Run
 	}
 }
 
+// fedRows are the rows that the feed is about, by kind and id, without their silent
+// columns.
 func fedRows(ctx context.Context, t *testing.T, tx *Tx) map[loop.FeedKind]map[string]string {
 	t.Helper()
 	all := map[loop.FeedKind]map[string]string{}
@@ -69,28 +72,35 @@ func fedRows(ctx context.Context, t *testing.T, tx *Tx) map[loop.FeedKind]map[st
 		if err != nil {
 			t.Fatal(err)
 		}
-		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			values, into := make([]any, len(columns)), make([]any, len(columns))
-			for i := range values {
-				into[i] = &values[i]
-			}
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
+		if err := eachRow(rows, func(columns []string, values []any) {
 			id := fmt.Sprint(values[0])
 			for i, column := range columns[1:] {
 				if !slices.Contains(of.silent, column) {
 					all[kind][id] += fmt.Sprintf("%s=%v ", column, values[i+1])
 				}
 			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return all
+}
+
+func eachRow(rows *sql.Rows, do func(columns []string, values []any)) error {
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		do(columns, values)
+	}
+	return rows.Err()
 }
