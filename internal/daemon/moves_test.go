@@ -40,13 +40,9 @@ func (c claim) String() string {
 	return fmt.Sprintf("%s fence %d live %v at %s", c.run, c.fence, c.live, c.at.Format(time.StampMilli))
 }
 
-// clockGrain is how far the time of a file may lie behind that of a row, and
-// rowGrain how far that of a row may lie behind the clock: it is a whole number of
-// milliseconds.
-const (
-	clockGrain = 20 * time.Millisecond
-	rowGrain   = time.Millisecond
-)
+// clockGrain is how far the time of a file may lie behind that of a row, which is a
+// whole number of milliseconds, cut and not rounded.
+const clockGrain = 20 * time.Millisecond
 
 // lawless says what is wrong with movements of branches: each has to be one
 // effect that is recorded as done, and the fence by which it was made has to have
@@ -70,7 +66,7 @@ func lawless(moves []move, claims []claim, done []loop.Effect) (wrong []string) 
 			say("by %s, which has %d effects for it", m.run, recorded)
 		}
 		if !slices.ContainsFunc(liveTimes(claims, m.run, m.fence), func(span [2]time.Time) bool {
-			return !m.till.Add(clockGrain).Before(span[0]) && (span[1].IsZero() || !m.from.After(span[1].Add(rowGrain)))
+			return !m.till.Add(clockGrain).Before(span[0]) && (span[1].IsZero() || !m.from.Truncate(time.Millisecond).After(span[1]))
 		}) {
 			say("by fence %d of %s between %s and %s, when it was not the live one: %v", m.fence, m.run,
 				m.from.Format(time.StampMilli), m.till.Format(time.StampMilli), claims)
@@ -130,6 +126,7 @@ func TestAMovementWithoutALiveFenceOrARecordIsFound(t *testing.T) {
 		"in the second in which it was taken":   {move{"main", "c", "r", 1, at(4500), at(5499)}, []loop.Effect{land}, ""},
 		"by who has lost it":                    {by(1, 5001), []loop.Effect{land}, "by fence 1"},
 		"in a second after it was taken":        {move{"main", "c", "r", 1, at(6000), at(6999)}, []loop.Effect{land}, "by fence 1"},
+		"in the millisecond of its end":         {move{"main", "c", "r", 2, at(9000).Add(900 * time.Microsecond), at(9001)}, []loop.Effect{land}, ""},
 		"after the run has ended":               {by(2, 9001), []loop.Effect{land}, "by fence 2"},
 		"before it had the run":                 {by(2, 4000), []loop.Effect{land}, "by fence 2"},
 		"by a fence that never was":             {by(3, 6000), []loop.Effect{land}, "by fence 3"},
