@@ -48,6 +48,9 @@ func (v Survey) Complete(r ScaffoldRequest) ScaffoldRequest {
 	if p, known := pattern.Find(r.Pattern); known {
 		set(&r.Goal, p.Goal)
 	}
+	if r.Verify != "" && proposal.Guard.Line == proposal.Verify.Line {
+		set(&r.Guard, r.Verify) // Whoever names another test does not want the one that was found.
+	}
 	set(&r.Verify, proposal.Verify.Line)
 	set(&r.Guard, proposal.Guard.Line)
 	set(&r.SetupFound, proposal.Setup.Line)
