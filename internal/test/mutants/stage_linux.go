@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +22,9 @@ const stageArg = "in-stage"
 
 // most is what a mutant that never ends may take of memory and of a file.
 const most = 4 << 30
+
+// sharedMemory is where every user can keep files in memory.
+const sharedMemory = "/dev/shm"
 
 // staged makes cmd the run: behind a limit that carries the mutant and, where
 // the kernel lets us, in a mount namespace in which only the writable
@@ -104,11 +110,17 @@ func (r run) enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part the mounts: %w", err)
 	}
-	shown := r.Writable
+	var readable []string
 	if r.Tmp != "" {
-		shown = append([]string{r.Root}, shown...)
+		readable = append(readable, r.Root)
 	}
-	// They can lie below /tmp, which is about to be covered.
+	for _, dir := range []string{filepath.Dir(r.File), r.Dir} {
+		if strings.HasPrefix(dir, sharedMemory+"/") {
+			readable = append(readable, dir)
+		}
+	}
+	shown := slices.Concat(readable, r.Writable)
+	// They can lie below what is about to be covered.
 	held := make([]int, len(shown))
 	for i, dir := range shown {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -121,6 +133,10 @@ func (r run) enter() error {
 		if err := unix.Mount(r.Tmp, "/tmp", "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("cover /tmp: %w", err)
 		}
+	}
+	// It is below /dev, which stays writable, and others keep files in it.
+	if err := unix.Mount("tmpfs", sharedMemory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("cover %s: %w", sharedMemory, err)
 	}
 	for i, dir := range shown {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -145,10 +161,24 @@ func (r run) enter() error {
 			return fmt.Errorf("make /tmp writable: %w", err)
 		}
 	}
-	for _, dir := range append([]string{"/dev", "/sys"}, r.Writable...) {
-		if err := unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("make %s writable: %w", dir, err)
+	writable := func(dirs ...string) error {
+		for _, dir := range dirs {
+			if err := unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}); err != nil && !errors.Is(err, unix.EINVAL) {
+				return fmt.Errorf("make %s writable: %w", dir, err)
+			}
 		}
+		return nil
+	}
+	if err := writable("/dev", "/sys"); err != nil {
+		return err
+	}
+	for _, dir := range readable { // It can be below one of them.
+		if err := unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make %s read-only: %w", dir, err)
+		}
+	}
+	if err := writable(r.Writable...); err != nil {
+		return err
 	}
 	// A directory that was entered before lies below the mounts.
 	return os.Chdir(r.Dir)

@@ -44,7 +44,7 @@ func TestARunChangesItsOwnDirectoriesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := shell(t, "rm -rf "+other+"; echo gone >"+precious+"; echo made >"+own+"/file && echo done >/dev/null && echo ok", own).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "ok") || !strings.Contains(string(out), "Read-only") {
+	if err != nil || !strings.Contains(string(out), "ok") || !strings.Contains(string(out), "cannot create "+precious) {
 		t.Errorf("the run said %v %q, want only its own directory to be writable", err, out)
 	}
 	if body, err := os.ReadFile(precious); string(body) != "kept" {
@@ -52,6 +52,30 @@ func TestARunChangesItsOwnDirectoriesAndNothingElse(t *testing.T) {
 	}
 	if body, err := os.ReadFile(filepath.Join(own, "file")); string(body) != "made\n" {
 		t.Errorf("its own file reads %q, %v", body, err)
+	}
+}
+
+// /dev is writable as a whole, and others keep files below it.
+func TestARunDoesNotSeeTheSharedMemoryOfOthers(t *testing.T) {
+	needRoot(t)
+	other, err := os.MkdirTemp("/dev/shm", "mutants-") //nolint:usetesting // It has to be there, whatever TMPDIR says.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	precious := filepath.Join(other, "precious")
+	if err := os.WriteFile(precious, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := shell(t, "rm -rf "+other+"; echo gone >"+precious+"; echo own >"+other+"-own && echo ok", t.TempDir()).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ok") {
+		t.Errorf("the run said %v %q, want a /dev/shm of its own", err, out)
+	}
+	if body, err := os.ReadFile(precious); string(body) != "kept" {
+		t.Errorf("a file of others reads %q, %v", body, err)
+	}
+	if _, err := os.Lstat(other + "-own"); !os.IsNotExist(err) {
+		t.Errorf("the run has written into the shared memory of all: %v", err)
 	}
 }
 
