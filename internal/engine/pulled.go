@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// readPulls finds the pull requests of the loop that are open, or of which nobody
-// knows whether they still are. The code host is asked once for all of them, and
+// readPulls finds the pull requests of the loop that are open, or whose state is
+// unknown. The code host is asked once for all of them, and
 // never again for one that is merged or closed.
 func (c *cycle) readPulls(ctx context.Context) error {
 	pulls, err := c.donePulls(ctx)

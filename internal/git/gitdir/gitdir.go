@@ -91,7 +91,7 @@ func Of(at string) (string, error) {
 }
 
 // At describes the git directory gitDir of a checkout whose top is root. It
-// reports false if that is none.
+// reports false if that is not a git directory.
 func At(root, gitDir string) (Dirs, bool) {
 	return Dirs{Root: root, GitDir: gitDir, CommonDir: commonDir(gitDir)}, isGitDir(gitDir)
 }

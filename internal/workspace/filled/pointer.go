@@ -18,8 +18,8 @@ const maxPointer = 1024
 
 var pointerRule = regexp.MustCompile(`^version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n$`)
 
-// parsePointer reads a pointer as git LFS writes it. One with extensions, which
-// are programs, is none.
+// parsePointer reads a pointer as git LFS writes it. It reports false for one with
+// extensions, which are programs.
 func parsePointer(text string) (pointer, bool) {
 	m := pointerRule.FindStringSubmatch(text)
 	if m == nil {
