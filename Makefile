@@ -14,10 +14,10 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 
-.PHONY: help demo build test test-all test-agents lint check cross bench fuzz planted mutants postgres
+.PHONY: help demo build test test-all test-agents lint check cross bench fuzz mutants mutants-listed postgres
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## watch a loop turn a red test green: no key, no network
 	@$(GO) build -o bin/pawl ./cmd/pawl
@@ -38,7 +38,7 @@ test-all: postgres ## every test, faults at every point and not at a sample, a m
 
 test-agents: ## each real agent program through whole runs, no key (10 minutes on 2 busy cores; npm installs them into a cache; needs Linux)
 	@dir=$$(tools/agents.sh) && echo "PAWL_TEST_AGENTS=$$dir" && \
-	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/rollcall $(TESTFLAGS)
+	PAWL_TEST_AGENTS=$$dir $(GO) test -tags agents -count=1 -timeout 30m ./internal/test/agente2e $(TESTFLAGS)
 
 lint: ## layout, linters and the layers of the packages
 	@out=$$(gofmt -l cmd internal); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w on:"; echo "$$out"; exit 1; fi
@@ -63,8 +63,8 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; \
 	done
 
-planted: postgres ## take out one guardrail at a time and see a test fail (minutes)
-	$(GO) test -tags planted -count=1 -timeout 60m -run '^TestEveryPlantedBugIsCaught$$' -v ./internal/arch
+mutants-listed: postgres ## take out one guardrail at a time and see a test fail (minutes)
+	$(GO) test -tags mutants -count=1 -timeout 60m -run '^TestEachListedMutantIsCaught$$' -v ./internal/arch
 
 mutants: postgres ## plant small bugs and count those that a test notices (20 minutes; PKG=store N=30 SEED=2 AT=file:line AGAIN=1; MUTANTS=all: at night)
 	@$(GO) run ./internal/test/mutants $(if $(filter all,$(MUTANTS)),-all) $(if $(PKG),-pkg $(PKG)) $(if $(N),-n $(N)) $(if $(SEED),-seed $(SEED)) \

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 // closing is a decoder of a program that says things, and is done when it ends.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 // slow is a decoder that takes its time with each line, as one does that asks a

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 // teller is a decoder of lines "say TEXT" and "used N".

@@ -33,7 +33,7 @@ func TestTheCheckoutIsReallyRead(t *testing.T) {
 	for _, p := range checkout(t) {
 		names = append(names, p.name)
 	}
-	for _, name := range []string{"arch", "clock", "fault", "loop", "store/pgtest"} {
+	for _, name := range []string{"arch", "clock", "fault", "loop", "test/pgtest"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("package %s was not read; read were %q", name, names)
 		}
@@ -79,7 +79,7 @@ func TestTheRulesSeeWhatBreaksThem(t *testing.T) {
 		"two leaves":                        {"agent/claude/x.go", "import _ " + here + `agent/codex"`, "imports agent/codex"},
 		"two protocols":                     {"protocol/spine/x.go", "import _ " + here + `protocol/board"`, "imports protocol/board (level 5)"},
 		"somebody who imports bench":        {"cli/x.go", "import _ " + here + `bench"`, "cli (level 10) imports bench"},
-		"test support outside of tests":     {"engine/x.go", "import _ " + here + `store/pgtest"`, "imports store/pgtest, which is for tests only"},
+		"test support outside of tests":     {"engine/x.go", "import _ " + here + `test/pgtest"`, "imports test/pgtest, which is for tests only"},
 		"a test that reaches upwards":       {"plan/x_test.go", "import _ " + here + `engine"`, "plan (level 1) imports engine (level 4) in a test"},
 		"another platform's file":           {"plan/x_windows.go", "import _ " + here + `engine"`, "plan (level 1) imports engine"},
 		"main that does more":               {"../cmd/pawl/main.go", "import _ " + here + `loop"`, "cmd/pawl imports loop, and may import cli only"},
@@ -121,7 +121,7 @@ func TestTheRulesLeaveAloneWhatIsAllowed(t *testing.T) {
 		"proc/x.go":           "import (\n_ " + here + "proc/stage\"\n_ \"os/exec\"\n\"time\"\n)\nvar f = time.Now",
 		"proc/stage/x.go":     "import (\n_ \"os\"\n_ \"unsafe\"\n_ \"golang.org/x/sys/unix\"\n)\nfunc init() {}",
 		"store/x.go":          "import _ \"database/sql\"\nconst q = `SELECT 1 FROM runs`",
-		"store/x_test.go":     "import _ " + here + `store/pgtest"`,
+		"store/x_test.go":     "import _ " + here + `test/pgtest"`,
 		"engine/x.go":         "import (\n" + here + "fault\"\n\"time\"\n)\nvar p = fault.New(\"a.\" + side)\nvar d = time.Second\nfunc (t T) init() {}\ntype T int",
 		"engine/x_test.go":    "import (\n_ \"os/exec\"\n\"time\"\n)\nvar now = time.Now",
 		"plan/x.go":           `import _ "net/url"`,

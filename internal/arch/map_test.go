@@ -14,7 +14,7 @@ var groups = []struct {
 	packages       []string
 }{
 	{"Words and rules", "What may follow what? What does a decision depend on? Everything here is a pure function.", []string{
-		"loop", "plan", "policy", "judging", "schedule", "readiness", "report", "price", "pattern", "shell", "hidden",
+		"loop", "plan", "policy", "judging", "schedule", "readiness", "report", "price", "pattern", "shell", "unprintable",
 	}},
 	{"Definitions", "Which formats are read, with which keys? What does a machine or a repository offer?", []string{
 		"definition", "catalog", "config", "guidance", "probe", "probe/toolchain",
@@ -26,22 +26,22 @@ var groups = []struct {
 		"git", "git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard", "git/mirror",
 	}},
 	{"Confinement", "In what do untrusted programs run, and what ends them?", []string{
-		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/trial", "workspace", "workspace/filled", "workspace/kit", "site",
+		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
-		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "purse",
+		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "budget",
 	}},
 	{"The cycle", "What does one run do from its trigger to its end?", []string{
-		"engine", "protocol/*", "gate", "try", "effect", "forge", "notify", "trigger", "queue",
+		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "trigger", "queue",
 	}},
 	{"Surfaces", "What do people and programs ask for, and what do they see?", []string{
-		"control", "demo", "daemon", "cli", "api", "mcp", "client", "web", "tui", "cmd/pawl",
+		"control", "demo", "compose", "cli", "api", "mcp", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
-		"clock", "fault", "durable", "waiting", "flock", "regular", "redact",
+		"clock", "fault", "durable", "waiting", "flock", "safeopen", "redact",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
-		"arch", "bench", "rollcall", "test/mutants", "test/mutants/mutant", "standin", "store/pgtest", "git/gittest", "agent/agenttest", "definition/hostile",
+		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/pgtest", "test/gittest", "test/agenttest", "test/hostile",
 	}},
 }
 

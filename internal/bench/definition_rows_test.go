@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/definition/hostile"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/test/hostile"
 )
 
 // keepGreen is an L2 definition of twenty lines, as people keep them.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 func coldStart(b *testing.B) []row {
@@ -48,7 +48,7 @@ func coldStart(b *testing.B) []row {
 // the process, files written and synced.
 func quietRuns(b *testing.B) []row {
 	b.Helper()
-	s := newSite(b, 20, "", nil)
+	s := newFixture(b, 20, "", nil)
 	s.loop("waits", "L1", "agent: command\nretry_blocked_after: 1000000\nagent_command: 'echo \"{\\\"outcome\\\":\\\"blocked\\\",\\\"reason\\\":\\\"x\\\"}\" > \"$PAWL_REPORT\"'")
 	s.loop("looks", "L1", "agent: command\nagent_command: 'false'\nsense: 'true'")
 	s.run(b.Context(), "waits", loop.OutcomeBlocked)
@@ -88,7 +88,7 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 	b.Helper()
 	var mu sync.Mutex
 	var events []loop.Event
-	s := newSite(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
+	s := newFixture(b, files, "", func(e loop.Event) { mu.Lock(); events = append(events, e); mu.Unlock() })
 	s.loop("works", "L2", writes)
 	begun, _ := s.proposes("works")
 	first := toDuration(begun.MS.Overhead)
@@ -119,15 +119,15 @@ func wholeRun(b *testing.B, files, rounds int, target string) []row {
 func longHistory(b *testing.B) []row {
 	b.Helper()
 	const commits = 100_000
-	short, long := newSite(b, 20, "", nil), newSite(b, 20, "", nil)
+	short, long := newFixture(b, 20, "", nil), newFixture(b, 20, "", nil)
 	long.history(commits)
-	overhead := func(s *site) time.Duration {
+	overhead := func(s *fixture) time.Duration {
 		v, _ := s.proposes("works")
 		return toDuration(v.MS.Overhead)
 	}
 	var first, moved time.Duration
 	var bare, over []time.Duration
-	for _, s := range []*site{short, long} {
+	for _, s := range []*fixture{short, long} {
 		s.loop("works", "L2", writes)
 		first = overhead(s)
 	}
@@ -146,7 +146,7 @@ func longHistory(b *testing.B) []row {
 }
 
 // history puts commits on main, each of which changes one file.
-func (s *site) history(commits int) {
+func (s *fixture) history(commits int) {
 	s.b.Helper()
 	var in strings.Builder
 	for i := range commits {
@@ -165,7 +165,7 @@ func (s *site) history(commits int) {
 	s.git("reset", "-q", "--hard")
 }
 
-func plainGit(s *site, i int) {
+func plainGit(s *fixture, i int) {
 	a, c := filepath.Join(s.home, "wt-a"), filepath.Join(s.home, "wt-b")
 	branch := fmt.Sprintf("bare/%d", i)
 	s.git("worktree", "add", "-q", "-b", branch, a)

@@ -77,7 +77,7 @@ func starts(b *testing.B) []row {
 func killSwitch(b *testing.B) []row {
 	b.Helper()
 	const loops = 100
-	s := newSite(b, 5, "", nil)
+	s := newFixture(b, 5, "", nil)
 	long := fmt.Sprintf("6%d", os.Getpid())
 	name := func(i int) string { return fmt.Sprintf("sleeps-%s-%d", long, i) }
 	for i := range loops {

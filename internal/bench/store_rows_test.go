@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -34,7 +34,7 @@ func (idle) Begin(plan.Choice) ([]loop.Change, engine.Brief, error)     { return
 func noOps(b *testing.B, database string) (rate, commits float64) {
 	b.Helper()
 	const workers, each = 8, 300
-	s := newSite(b, 5, database, nil)
+	s := newFixture(b, 5, database, nil)
 	repo, err := git.Open(b.Context(), s.root)
 	s.must(err)
 	before := s.d.Store().Commits()
@@ -71,7 +71,7 @@ func crashChild() int {
 	if err != nil {
 		return 1
 	}
-	d, err := daemon.New(ctx, daemon.Options{Settings: settings, Environ: os.Environ(), Log: daemon.Log(nil)})
+	d, err := compose.New(ctx, compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
 	if err != nil {
 		return 1
 	}
@@ -94,7 +94,7 @@ func crashToResumed(b *testing.B) []row {
 	b.Helper()
 	var took []time.Duration
 	for range 7 {
-		s := newSite(b, 20, "", nil)
+		s := newFixture(b, 20, "", nil)
 		s.loop("works", "L2", writes)
 		cmd := exec.CommandContext(b.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), crashEnv+"="+s.root, config.EnvHome+"="+s.home, "PAWL_FAULTS=1", "PAWL_CRASH_AT=engine.act.after:1")
@@ -104,7 +104,7 @@ func crashToResumed(b *testing.B) []row {
 		took = append(took, timed(func() {
 			settings, err := config.Load(config.Settings{Home: s.home}, nil)
 			s.must(err)
-			d, err := daemon.New(b.Context(), daemon.Options{Settings: settings, Environ: os.Environ(), Log: daemon.Log(nil)})
+			d, err := compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
 			s.must(err)
 			svc, err := d.Control(b.Context(), s.root)
 			s.must(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -184,7 +184,7 @@ subscription's login lies inside while a run lasts, for one run at a time, and u
 reports. A key goes before a login. Nothing is asked of a network: whether a vendor accepts what was
 found shows in a run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := control.Doctor{Dir: a.dir(), Probe: a.prober(), Profiles: daemon.Profiles()}
+			d := control.Doctor{Dir: a.dir(), Probe: a.prober(), Profiles: compose.Profiles()}
 			return a.printDrivers(d.Drivers(cmd.Context()))
 		},
 	}
@@ -223,22 +223,22 @@ func yesNo(b bool) string {
 
 // roster calls fn with the roster of this home.
 func (a *app) roster(ctx context.Context, read bool, fn func(control.Roster) error) error {
-	return a.daemon(ctx, read, func(d *daemon.Daemon) error { return fn(d.Roster()) })
+	return a.daemon(ctx, read, func(d *compose.Parts) error { return fn(d.Roster()) })
 }
 
 // logins calls fn with the logins that are kept in this home.
 func (a *app) logins(ctx context.Context, read bool, fn func(control.Logins) error) error {
-	return a.daemon(ctx, read, func(d *daemon.Daemon) error { return fn(d.Logins()) })
+	return a.daemon(ctx, read, func(d *compose.Parts) error { return fn(d.Logins()) })
 }
 
 // daemon calls fn with the store of this home, which needs no repository.
-func (a *app) daemon(ctx context.Context, read bool, fn func(*daemon.Daemon) error) error {
+func (a *app) daemon(ctx context.Context, read bool, fn func(*compose.Parts) error) error {
 	o, err := a.options()
 	if err != nil {
 		return err
 	}
 	o.ReadOnly = read
-	d, err := daemon.New(ctx, o)
+	d, err := compose.New(ctx, o)
 	if err != nil {
 		return err
 	}

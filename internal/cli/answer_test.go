@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/cli"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // workspace is a repository with loops, and a home beside it.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -115,7 +115,7 @@ func (a *app) readAll(ctx context.Context, all []control.Found) (checked []contr
 // the roster is not looked up, and prices that cannot be read are for a run to say.
 func (a *app) priced(ctx context.Context, c *control.Checked) {
 	if table, err := a.prices(""); err == nil {
-		c.Price(control.Doctor{Profiles: daemon.Profiles()}.Asked(ctx, c.Definition), table)
+		c.Price(control.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/pawl-run/pawl/internal/hidden"
+	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 // clean takes out of a text whatever a terminal would obey: escape sequences,
@@ -33,7 +33,7 @@ func clean(text string) string {
 			b.WriteRune(r)
 		}
 	}
-	return hidden.Show(b.String())
+	return unprintable.Show(b.String())
 }
 
 // cleanLine is clean for what has to stay on one line.

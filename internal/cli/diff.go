@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/hidden"
+	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 func (a *app) cmdDiff() *cobra.Command {
@@ -40,7 +40,7 @@ func rawFlag(cmd *cobra.Command, raw *bool) {
 }
 
 func (a *app) printPatch(ref string, patch []byte, raw bool) error {
-	found := hidden.InPatch(string(patch))
+	found := unprintable.InPatch(string(patch))
 	if a.json {
 		return a.printJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful(found)})
 	}
@@ -54,7 +54,7 @@ func (a *app) printPatch(ref string, patch []byte, raw bool) error {
 		_, err := a.Out.Write(patch)
 		return err
 	case !a.Terminal:
-		shown, escaped := hidden.ShowPatch(patch)
+		shown, escaped := unprintable.ShowPatch(patch)
 		if _, err := a.Out.Write(shown); err != nil || escaped == 0 {
 			return err
 		}
@@ -66,7 +66,7 @@ func (a *app) printPatch(ref string, patch []byte, raw bool) error {
 	}
 	s := a.style()
 	var b strings.Builder
-	for line := range strings.Lines(clean(hidden.Show(string(patch)))) {
+	for line := range strings.Lines(clean(unprintable.Show(string(patch)))) {
 		b.WriteString(s.patchLine(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 	_, err := fmt.Fprint(a.Out, b.String())
@@ -81,7 +81,7 @@ type diffView struct {
 }
 
 // careful is what a reader of a patch is told of its hidden characters.
-func careful(found []hidden.Found) (list []string) {
+func careful(found []unprintable.Found) (list []string) {
 	const most = 20
 	for i, f := range found {
 		if i == most {

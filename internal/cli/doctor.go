@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -122,13 +122,13 @@ func (a *app) examining(ctx context.Context, fn func(control.Doctor)) error {
 	if err != nil {
 		return err
 	}
-	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: daemon.Profiles(), Output: a.gateOutput()}
+	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles(), Output: a.gateOutput()}
 	o.ReadOnly, o.Gates = true, true
-	made, err := daemon.New(ctx, o)
+	made, err := compose.New(ctx, o)
 	if err != nil {
 		d.Store = err
 		o.NoStore = true
-		if made, err = daemon.New(ctx, o); err != nil {
+		if made, err = compose.New(ctx, o); err != nil {
 			return err
 		}
 	}

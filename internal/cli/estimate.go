@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -142,7 +142,7 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 
 // asked is the model that a loop's agent asks, as far as that is known before.
 func (a *app) asked(ctx context.Context, d loop.Definition) string {
-	look := control.Doctor{Profiles: daemon.Profiles()}
+	look := control.Doctor{Profiles: compose.Profiles()}
 	model := look.Asked(ctx, d)
 	if model != "" || d.Agent == "" {
 		return model

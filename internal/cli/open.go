@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -63,13 +63,13 @@ func (a *app) dir() string {
 	return filepath.Join(a.Dir, a.workspace)
 }
 
-func (a *app) options() (daemon.Options, error) {
+func (a *app) options() (compose.Options, error) {
 	home := a.home
 	if home != "" && !filepath.IsAbs(home) {
 		home = filepath.Join(a.Dir, home)
 	}
 	settings, err := config.Load(config.Settings{Home: home}, a.Environ)
-	return daemon.Options{Settings: settings, Environ: a.Environ, Log: daemon.Log(a.Environ)}, err
+	return compose.Options{Settings: settings, Environ: a.Environ, Log: compose.Log(a.Environ)}, err
 }
 
 // reading calls fn with verbs that never write.
@@ -102,10 +102,10 @@ func (a *app) writing(ctx context.Context, live func(loop.Event), fn func(*contr
 	})
 }
 
-func (a *app) with(ctx context.Context, o daemon.Options, fn func(*control.Service) error) error {
+func (a *app) with(ctx context.Context, o compose.Options, fn func(*control.Service) error) error {
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
 	defer opened()
-	d, err := daemon.New(ctx, o)
+	d, err := compose.New(ctx, o)
 	if err != nil {
 		return err
 	}

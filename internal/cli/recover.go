@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
-	"github.com/pawl-run/pawl/internal/daemon"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -73,7 +73,7 @@ func (a *app) goneRepositories(ctx context.Context) ([]control.GoneRepository, e
 		return nil, err
 	}
 	o.ReadOnly = true
-	d, err := daemon.New(ctx, o)
+	d, err := compose.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) 
 		return // Said already, in the row of the agent.
 	}
 	defer unmade(d.Home)()
-	tools, err := d.Service.Engine.Kit(ctx, d.Service.target(def))
+	tools, err := d.Service.Engine.Toolset(ctx, d.Service.target(def))
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		add(readiness.StateBad, "toolchain", f.What+": "+f.Why, f.Fix)
 		return

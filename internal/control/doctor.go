@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/readiness"
-	"github.com/pawl-run/pawl/internal/workspace/kit"
+	"github.com/pawl-run/pawl/internal/workspace/toolset"
 )
 
 // DoctorRow is one thing that a loop needs, and whether it is so.
@@ -109,7 +109,7 @@ func (d Doctor) gatePrograms(ctx context.Context, c Checked, add adder) {
 	for _, g := range []struct{ key, line string }{
 		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
 	} {
-		if word, skip := readiness.GateProgram(g.line); !skip && word != "" && g.line != kit.None {
+		if word, skip := readiness.GateProgram(g.line); !skip && word != "" && g.line != toolset.None {
 			d.program(ctx, g.key, g.key, word, add)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // keptAsItLies is a run whose copy was set aside without a snapshot.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
@@ -129,14 +129,14 @@ func (d Doctor) mirrors(add adder) {
 	if d.Service != nil {
 		key = workspace.Key(d.Service.Repo())
 	}
-	shelf := site.Host{Home: d.Home}.Mirrors()
-	u, err := shelf.Usage(key)
+	mirrors := runenv.Host{Home: d.Home}.Mirrors()
+	u, err := mirrors.Usage(key)
 	switch {
 	case err != nil:
-		add(readiness.StateWarn, "history", "what sandboxes show of it cannot be measured: "+err.Error(), "see whether "+shelf.Dir+" can be read")
+		add(readiness.StateWarn, "history", "what sandboxes show of it cannot be measured: "+err.Error(), "see whether "+mirrors.Dir+" can be read")
 	case u.Mirrors > 0:
 		const mib = 1 << 20
-		detail := fmt.Sprintf("%.1f MiB packed for sandboxes in %s", float64(u.Bytes)/mib, shelf.Dir)
+		detail := fmt.Sprintf("%.1f MiB packed for sandboxes in %s", float64(u.Bytes)/mib, mirrors.Dir)
 		if key != "" {
 			detail += fmt.Sprintf(", %.1f MiB of this repository", float64(u.Own)/mib)
 		}

@@ -204,7 +204,7 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 // equipped refuses a run whose programs cannot be shown in a root of their own.
 // Those that a set-up prepares are not there yet.
 func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Actor) error {
-	tools, err := s.Engine.Kit(ctx, s.target(d))
+	tools, err := s.Engine.Toolset(ctx, s.target(d))
 	if err != nil {
 		return err
 	}

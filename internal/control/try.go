@@ -59,7 +59,7 @@ func unmade(home string) func() {
 	if len(folders) == 0 {
 		return func() {}
 	}
-	own := []string{"runs", "trees", "layers", "kits", "caches", "setups", "filled", "mirrors"}
+	own := []string{"runs", "trees", "layers", "toolsets", "caches", "setups", "filled", "mirrors"}
 	return func() {
 		entries, err := os.ReadDir(home)
 		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(own, e.Name()) }) {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/forge"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 var when = time.Unix(1_700_000_000, 0)

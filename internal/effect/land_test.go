@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAttack109ACommitWithAnotherTreeThanTheGatedOneNeverLands(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/purse"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/sandbox"
-	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -42,7 +42,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, c.nobody
 	}
 	brief, err := c.intend(ctx, d)
-	if purse.Unpaid(err) {
+	if budget.Unpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 // takeTurn lets the agent act once: it gets a folder with its prompt, a place to
 // work in, and what it needs to reach its model.
 func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (agent.Result, error) {
-	s, n := c.site(), len(c.its)
+	s, n := c.runEnv(), len(c.its)
 	dir, err := s.FreshTurn(n)
 	if err != nil {
 		return agent.Result{}, err
@@ -127,7 +127,7 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 	if err := s.WritePrompt(n, prompt); err != nil {
 		return agent.Result{}, err
 	}
-	seat, err := c.openSeat(ctx)
+	turnEnv, err := c.openTurnEnv(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
 		return turn.Refused(loop.FailureAuth, missing), nil
 	}
@@ -137,17 +137,17 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (ag
 	if err != nil {
 		return agent.Result{}, err
 	}
-	res, err := c.sit(ctx, seat, step, prompt, dir)
-	err = errors.Join(err, seat.Close())
-	c.loan = seat.Loan()
+	res, err := c.runDriver(ctx, turnEnv, step, prompt, dir)
+	err = errors.Join(err, turnEnv.Close())
+	c.loan = turnEnv.Loan()
 	return res, err
 }
 
-// sit runs the driver in a seat.
-func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt, dir string) (agent.Result, error) {
-	c.said.Learn(seat.Secrets())
-	s := c.site()
-	at, err := s.Place(ctx, c.tree, c.useOf(seat, dir))
+// runDriver runs the driver in a turnEnv.
+func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (agent.Result, error) {
+	c.said.Learn(turnEnv.Secrets())
+	s := c.runEnv()
+	at, err := s.Place(ctx, c.tree, c.useOf(turnEnv, dir))
 	if err != nil {
 		return agent.Result{}, err
 	}
@@ -159,17 +159,17 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 	out, printed := c.said.Output(), proc.NewRing(0, mostWords)
 	defer out.End()
 	defer func() { c.printed = printed.String() }()
-	count := c.counter(seat)
+	count := c.counter(turnEnv)
 	defer c.begin(ctx, c.turnRow(c.Now()), count, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(c.purse().Account().Exhausted(), c.exhausted(cancel))()
-	defer when(seat.Rejected(), cancel)()
+	defer when(c.ledger().Account().Exhausted(), c.exhausted(cancel))()
+	defer when(turnEnv.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: seat.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
-		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: site.Tag(c.run.ID), Env: seat.Environ(s.StepEnv()),
-		Home: seat.AgentHome(), Models: seat.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event,
+		Purpose: purpose(step), Prompt: prompt, Command: turnEnv.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
+		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: runenv.Tag(c.run.ID), Env: turnEnv.Environ(s.StepEnv()),
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event,
 		Output: io.MultiWriter(out, printed),
 		Used:   count.used(ctx),
 	})
@@ -183,11 +183,11 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 		}
 		return res, err
 	}
-	c.said.Learn(seat.Secrets())
+	c.said.Learn(turnEnv.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
 		res.Asks = asks.List()
 	}
-	if res = seat.Outcome(res); res.Failure != nil {
+	if res = turnEnv.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
 		if hidden.Class == loop.FailureRateLimit && hidden.Reset.IsZero() {
 			hidden.Reset = agent.LimitReset(hidden.Text, c.Now())
@@ -195,7 +195,7 @@ func (c *cycle) sit(ctx context.Context, seat *turn.Seat, step loop.Step, prompt
 		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
-	c.blind = c.blind || !seat.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	c.blind = c.blind || !turnEnv.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
 	return res, nil
 }
 
@@ -221,7 +221,7 @@ func (c *cycle) turnRow(started time.Time) loop.Turn {
 func (c *cycle) account(ctx context.Context, res agent.Result, started time.Time) {
 	row := c.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
-	row.Models, row.Cost = c.purse().Cost(res.Models)
+	row.Models, row.Cost = c.ledger().Cost(res.Models)
 	if res.Session != nil {
 		row.Session = res.Session.ID
 	}
@@ -256,7 +256,7 @@ func acted(res agent.Result) string {
 	switch res.Ended {
 	case proc.Exited, proc.NotStarted:
 	case proc.Limited:
-		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), site.LimitText(res.Limit, res.Took))
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), runenv.LimitText(res.Limit, res.Took))
 	case proc.TimedOut:
 		return fmt.Sprintf("the agent was stopped after %s, the longest that a turn may take (max_step_timeout)", res.Took.Round(time.Millisecond))
 	case proc.Signaled:

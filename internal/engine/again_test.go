@@ -22,8 +22,8 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
-	"github.com/pawl-run/pawl/internal/standin"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 // takeBack lets PostgreSQL take back every transaction once that writes, as the
@@ -121,7 +121,7 @@ func (r *rig) files() string {
 	var b strings.Builder
 	for _, dir := range []string{r.root, r.home} {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "layers" || d.Name() == "kits") {
+			if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "layers" || d.Name() == "toolsets") {
 				return fs.SkipDir
 			}
 			if d.IsDir() {
@@ -185,7 +185,7 @@ func TestARunWhoseEveryTransactionIsBegunAnewLeavesTheSameBehind(t *testing.T) {
 	t.Cleanup(server.Close)
 	for i, name := range []string{"at once", "begun anew"} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurseAt(t, databases["postgres"](t), standin.Script{}, func() time.Time { return began })
+			p := newMeteredRigAt(t, databases["postgres"](t), fakemodel.Script{}, func() time.Time { return began })
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 2_000_000, Iterations: 40})
 			p.url, model = server.URL, http.HandlerFunc(p.answer) // An address is a part of the definition.
 			taken := func() int { return 0 }
@@ -221,7 +221,7 @@ func TestARunWhoseEveryTransactionIsBegunAnewLeavesTheSameBehind(t *testing.T) {
 // lives takes a loop through most of what can become of one: work that fails and
 // is tried again and needs more money than was thought, a question and its answer,
 // a proposal and its landing, and a process that dies.
-func (p *purse) lives() (outcomes []string) {
+func (p *meteredRig) lives() (outcomes []string) {
 	p.t.Helper()
 	p.writes.Store(1000)
 	target := p.calls("w", func(d *loop.Definition) {
@@ -281,7 +281,7 @@ func (p *purse) lives() (outcomes []string) {
 
 // What a transaction did not write is not written into files either.
 func TestAnIterationThatNobodyPaysForLeavesNoLineInTheMemory(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1})
 		target := p.calls("w", nil)
 		target.Protocol = scribe{boardLike{nil, []string{"the task"}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -90,7 +90,7 @@ func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, e
 	c.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: site.Tag(c.run.ID),
+		Argv: a.Action.Argv, Dir: at.Dir, Env: c.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: runenv.Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)

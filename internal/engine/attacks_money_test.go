@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 // streams is a turn that asks for streams until it is refused or cut.
-func (p *purse) streams(times int) func(context.Context, agent.Request) (agent.Result, error) {
+func (p *meteredRig) streams(times int) func(context.Context, agent.Request) (agent.Result, error) {
 	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		for range times {
 			if status, _ := askModel(ctx, p.t, r, 200_000, cheap, true); status != http.StatusOK {
@@ -28,8 +28,8 @@ func (p *purse) streams(times int) func(context.Context, agent.Request) (agent.R
 }
 
 func TestAttack095InARunOneTokenIsReportedForAHundredThousand(t *testing.T) {
-	script := standin.Script{Turns: []standin.Turn{{Say: "so it is", Flood: 100_000, Repeat: true, Lie: &standin.Lie{Output: "1", Input: "1"}}}}
-	onBothPurses(t, script, func(t *testing.T, p *purse) {
+	script := fakemodel.Script{Turns: []fakemodel.Turn{{Say: "so it is", Flood: 100_000, Repeat: true, Lie: &fakemodel.Lie{Output: "1", Input: "1"}}}}
+	onBothMetered(t, script, func(t *testing.T, p *meteredRig) {
 		const most = 50_000
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: most})
 		p.agent = p.streams(10)
@@ -50,12 +50,12 @@ func TestAttack095InARunOneTokenIsReportedForAHundredThousand(t *testing.T) {
 }
 
 func TestAttack097InARunNumbersThatAreNoneAreChargedPessimistically(t *testing.T) {
-	for name, lie := range map[string]standin.Lie{
+	for name, lie := range map[string]fakemodel.Lie{
 		"less than nothing": {Output: "-1"}, "more than an int64": {Output: "9223372036854775808"}, "more than a float": {Output: "1e309"},
 		"a text": {Output: `"NaN"`}, "nothing at all": {Missing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), standin.Script{Turns: []standin.Turn{{Say: strings.Repeat("word ", 400), Lie: &lie}}})
+			p := newMeteredRig(t, databases["sqlite"](t), fakemodel.Script{Turns: []fakemodel.Turn{{Say: strings.Repeat("word ", 400), Lie: &lie}}})
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 				ask(ctx, t, r, 1000)
@@ -79,7 +79,7 @@ func TestAttack097InARunNumbersThatAreNoneAreChargedPessimistically(t *testing.T
 func TestTokensThatNobodyCountedAreChargedAsTheyWereReserved(t *testing.T) {
 	for name, u := range map[string]loop.Usage{"no usage": {}, "an estimate": {Input: 12, Output: 3, Source: loop.UsageEstimated}} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), says200(1, 1))
+			p := newMeteredRig(t, databases["sqlite"](t), says200(1, 1))
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 			p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 				write(t, filepath.Join(r.Dir, "src/a.txt"), "two\n")
@@ -94,7 +94,7 @@ func TestTokensThatNobodyCountedAreChargedAsTheyWereReserved(t *testing.T) {
 }
 
 func TestARunStoresWhatItCostAndThePricesThatWereUsed(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.writes.Store(1000)
 		p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 			ask(ctx, t, r, 1000)
@@ -142,7 +142,7 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 		"one that it asks beside a priced one":    {"asking", cheap, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+			p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
 			p.deps.Drivers["asking"] = asking{caller{p}, c.asks}
 			p.engine = engine.New(p.deps)
 			p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 1_000_000})
@@ -177,7 +177,7 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 
 // Without a budget in money nobody has to know what a model costs.
 func TestAModelWithoutAPriceRunsWhereMoneyHasNoCap(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
 	p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
 	p.agent = p.spends(1, 1000)
 	run := p.run(p.calls("w", func(d *loop.Definition) { d.Model = "nobodys-model" }), engine.Firing{})
@@ -189,7 +189,7 @@ func TestAModelWithoutAPriceRunsWhereMoneyHasNoCap(t *testing.T) {
 // A sub-agent whose model has no price is refused, and the run goes on: what it
 // was refused is an event, from which why tells it.
 func TestACallOfASubAgentThatIsRefusedIsTold(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
 	p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 10_000_000})
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		askModel(ctx, t, r, 1000, "nobodys-model", false)
@@ -205,7 +205,7 @@ func TestACallOfASubAgentThatIsRefusedIsTold(t *testing.T) {
 }
 
 func TestAPathThatIsNoModelCallIsToldOncePerTurn(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		for _, path := range []string{"/api/hello", "/api/hello", "/api/hello", "/telemetry"} {
 			req, err := http.NewRequestWithContext(ctx, http.MethodHead, r.Models.URL+path, nil)
@@ -227,7 +227,7 @@ func TestAPathThatIsNoModelCallIsToldOncePerTurn(t *testing.T) {
 }
 
 func TestAThousandEarlyWakesStartNoAgentAndReserveNothing(t *testing.T) {
-	onBothPurses(t, says200(1, 1), func(t *testing.T, p *purse) {
+	onBothMetered(t, says200(1, 1), func(t *testing.T, p *meteredRig) {
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 100_000})
 		p.agent = func(context.Context, agent.Request) (agent.Result, error) {
 			t.Error("an agent is started")

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/standin"
-	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 // worksOnce is an agent that does its task.
@@ -190,7 +190,7 @@ func TestARunWhoseStoreIsGoneEndsKeepsItsWorkAndLandsNothing(t *testing.T) {
 // A turn that ended well is in no row before gather is over. Then the disk goes, or
 // the store: neither the run's end nor a snapshot can be written.
 func TestWhatAnAgentUsedIsNotLostWithWhatFailedAfterIt(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.writes.Store(1000)
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
 		p.agent = p.spends(3, 1000)
@@ -214,7 +214,7 @@ func TestWhatAnAgentUsedIsNotLostWithWhatFailedAfterIt(t *testing.T) {
 }
 
 // wantUsed checks that all who say what a run has used say the same.
-func (p *purse) wantUsed(run loop.Run, want int64) {
+func (p *meteredRig) wantUsed(run loop.Run, want int64) {
 	p.t.Helper()
 	var turns int64
 	rows := p.turnRows(run.ID)
@@ -234,7 +234,7 @@ func (p *purse) wantUsed(run loop.Run, want int64) {
 }
 
 func TestWhatAnAgentUsedIsNotLostWithAnErrorOfItsTurn(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), standin.Script{})
+	p := newMeteredRig(t, databases["sqlite"](t), fakemodel.Script{})
 	p.writes.Store(1000)
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		if status, text := ask(ctx, t, r, 1000); status != http.StatusOK {

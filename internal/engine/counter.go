@@ -14,9 +14,9 @@ import (
 // Without one the numbers come from the driver, and are booked on the run's account,
 // so that its caps hold there too.
 type counter struct {
-	seat  *turn.Seat
-	model string
-	told  *model.Told // nil: an endpoint counts
+	turnEnv *turn.Env
+	model   string
+	told    *model.Told // nil: an endpoint counts
 
 	mu   sync.Mutex
 	last loop.Usage // that the driver has told
@@ -24,10 +24,10 @@ type counter struct {
 
 // counter makes the counter of a turn. A turn that is cut without an endpoint is
 // killed at any line of what it does.
-func (c *cycle) counter(seat *turn.Seat) *counter {
-	n := &counter{seat: seat, model: c.actor.Model}
-	if c.cutUnmetered = !seat.Metered(); c.cutUnmetered {
-		n.told = c.purse().Account().Tell(n.model)
+func (c *cycle) counter(turnEnv *turn.Env) *counter {
+	n := &counter{turnEnv: turnEnv, model: c.actor.Model}
+	if c.cutUnmetered = !turnEnv.Metered(); c.cutUnmetered {
+		n.told = c.ledger().Account().Tell(n.model)
 	}
 	return n
 }
@@ -47,7 +47,7 @@ func (n *counter) used(ctx context.Context) func(loop.Usage) bool {
 
 func (n *counter) soFar() (loop.Usage, []loop.ModelUsage) {
 	if n.told == nil {
-		return n.seat.SoFar()
+		return n.turnEnv.SoFar()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -135,7 +135,7 @@ func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop
 // gateID is the same for the same gate as long as nothing but the tree decides what
 // it says.
 func (c *cycle) gateID(ctx context.Context, g gate.Check) (string, error) {
-	tools, err := c.site().Kit(ctx)
+	tools, err := c.runEnv().Toolset(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -171,12 +171,12 @@ func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, 
 		}
 	}
 	c.said.Note("running %s on the base, which happens once per tree", g.Name)
-	copied, err := c.copyOf(ctx, site.ForBase, c.run.BaseCommit)
+	copied, err := c.copyOf(ctx, runenv.ForBase, c.run.BaseCommit)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, copied.Remove(context.WithoutCancel(ctx))) }()
-	s := c.site()
+	s := c.runEnv()
 	if s.Iteration == 0 {
 		s.Iteration, s.Step = 1, "the gates on the base" // The environment is that of an iteration.
 	}
@@ -212,16 +212,16 @@ func (c *cycle) saveTests(ctx context.Context, tree string, g gate.Check, res lo
 
 // freshCopy is a place for one more try of a gate, in which no earlier try left
 // anything.
-func (c *cycle) freshCopy(ctx context.Context) (site.Place, error) {
+func (c *cycle) freshCopy(ctx context.Context) (runenv.Place, error) {
 	if err := c.dropFresh(ctx); err != nil {
-		return site.Place{}, err
+		return runenv.Place{}, err
 	}
-	fresh, err := c.copyOf(ctx, site.ForRetry, c.current().Candidate)
+	fresh, err := c.copyOf(ctx, runenv.ForRetry, c.current().Candidate)
 	if err != nil {
-		return site.Place{}, err
+		return runenv.Place{}, err
 	}
 	c.fresh = fresh
-	return c.site().GatePlace(ctx, fresh, false)
+	return c.runEnv().GatePlace(ctx, fresh, false)
 }
 
 func (c *cycle) dropFresh(ctx context.Context) error {

@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
-func says200(input, output int64) standin.Script {
-	return standin.Script{Turns: []standin.Turn{{Say: "so it is", Usage: usage(input, output)}}}
+func says200(input, output int64) fakemodel.Script {
+	return fakemodel.Script{Turns: []fakemodel.Turn{{Say: "so it is", Usage: usage(input, output)}}}
 }
 
 // cutAfter changes a file and then asks until the turn is ended.
-func (p *purse) cutAfter(name, text string) func(context.Context, agent.Request) (agent.Result, error) {
+func (p *meteredRig) cutAfter(name, text string) func(context.Context, agent.Request) (agent.Result, error) {
 	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		write(p.t, r.Dir+"/"+name, text)
 		for ctx.Err() == nil {
@@ -33,7 +33,7 @@ func (p *purse) cutAfter(name, text string) func(context.Context, agent.Request)
 }
 
 func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.writes.Store(1000)
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
 		target := p.calls("w", func(d *loop.Definition) { d.Verify = "grep -q good src/a.txt" })
@@ -70,7 +70,7 @@ func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *t
 func TestACutRunWhoseWorkDoesNotPassEndsWithItsBudgetAndCountsNoAttempt(t *testing.T) {
 	for name, file := range map[string]string{"work that does not pass": "src/a.txt", "no work": ""} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), says200(10, 1000))
+			p := newMeteredRig(t, databases["sqlite"](t), says200(10, 1000))
 			p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
 			p.agent = p.cutAfter("src/a.txt", "bad\n")
 			if file == "" {
@@ -104,7 +104,7 @@ func (r *rig) wantOpen(loopID string, attempts int) {
 }
 
 func TestAProgramThatGivesUpWhenItIsRefusedEndsWithTheBudgetAndNotItsOwnWords(t *testing.T) {
-	onBothPurses(t, says200(10, 1000), func(t *testing.T, p *purse) {
+	onBothMetered(t, says200(10, 1000), func(t *testing.T, p *meteredRig) {
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: usualTokens})
 		p.agent = p.spends(100, 1000)
 		run := p.run(p.calls("w", nil), engine.Firing{})
@@ -131,7 +131,7 @@ func TestCapsThatAreReservedAreObeyed(t *testing.T) {
 		"iterations of day":    {loop.WindowDay, loop.Amount{Iterations: 2}, func(r loop.Run) bool { return true }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), standin.Script{})
+			p := newMeteredRig(t, databases["sqlite"](t), fakemodel.Script{})
 			p.writes.Store(1000)
 			p.budget(all, c.window, c.most)
 			p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {

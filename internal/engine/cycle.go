@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
-	"github.com/pawl-run/pawl/internal/purse"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/transcript"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -52,10 +52,10 @@ type cycle struct {
 	success   loop.Outcome
 
 	actor    turn.Actor
-	nobody   error        // why there is no actor
-	prices   price.Table  // of a run that starts; one that died has been counted
-	money    *purse.Purse // nil: nobody asked for it
-	blind    bool         // there was a turn of which nobody counted the tokens
+	nobody   error          // why there is no actor
+	prices   price.Table    // of a run that starts; one that died has been counted
+	money    *budget.Ledger // nil: nobody asked for it
+	blind    bool           // there was a turn of which nobody counted the tokens
 	signed   credential.Credential
 	unsigned error            // why there is no credential
 	loan     *credential.Loan // a login that a turn has renewed; nil: there is none
@@ -70,11 +70,11 @@ type cycle struct {
 
 	cutUnmetered bool // of the last turn no endpoint counted the calls: if it was cut, it was killed in the midst of what it did
 
-	tools    site.Tools
-	disk     site.Disk
-	tree     *site.Copy // the agent's copy, kept between iterations
-	fresh    *site.Copy // for a gate that is tried again
-	treeBase string     // commit that the copy was made from
+	tools    runenv.Tools
+	disk     runenv.Disk
+	tree     *runenv.Copy // the agent's copy, kept between iterations
+	fresh    *runenv.Copy // for a gate that is tried again
+	treeBase string       // commit that the copy was made from
 
 	guided      string   // the repository's instructions as they stand in a prompt
 	guidedFor   string   // commit that they are of
@@ -193,7 +193,7 @@ func (c *cycle) flush(ctx context.Context) error {
 		if len(events) == 0 && sofar == nil {
 			return nil
 		}
-		if c.live != nil && c.said.Learn(c.live.count.seat.Secrets()) {
+		if c.live != nil && c.said.Learn(c.live.count.turnEnv.Secrets()) {
 			for i, ev := range events {
 				events[i].Text = c.said.Hide(ev.Text)
 			}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
-	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -76,7 +76,7 @@ func (c *cycle) noChoice(d plan.Decision) ending {
 // intend makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
 func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
-	if err := c.purse().Open(ctx); err != nil {
+	if err := c.ledger().Open(ctx); err != nil {
 		return Brief{}, err
 	}
 	changes, brief, err := c.session.Begin(*d.Choice)
@@ -111,15 +111,15 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
 		c.recordChanges(changes), c.reserve)
 	if err != nil {
-		if purse.Short(err) {
+		if budget.Short(err) {
 			c.unintend(had)
 		}
 		return brief, err
 	}
-	if len(c.its) == 1 && !c.purse().Held().Zero() {
-		c.said.Note("reserved %s", plan.Words(c.purse().Held()))
+	if len(c.its) == 1 && !c.ledger().Held().Zero() {
+		c.said.Note("reserved %s", plan.Words(c.ledger().Held()))
 		if c.run.N == 1 {
-			c.said.Note("why: the run %s", c.purse().Why())
+			c.said.Note("why: the run %s", c.ledger().Why())
 		}
 	}
 	return brief, c.applyPending(ctx)
@@ -128,10 +128,10 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 // rules are those of the definition, within what was reserved.
 func (c *cycle) rules() plan.Rules {
 	r := plan.RulesOf(c.def)
-	if n := c.purse().Held().Iterations; n > 0 {
+	if n := c.ledger().Held().Iterations; n > 0 {
 		r.MaxIterations = min(r.MaxIterations, int(n))
 	}
-	if n := c.purse().Held().Items; n > 0 {
+	if n := c.ledger().Held().Items; n > 0 {
 		r.MaxItems = min(r.MaxItems, int(n))
 	}
 	return r
@@ -142,7 +142,7 @@ func (c *cycle) reserve(ctx context.Context, rt *store.RunTx) error {
 	if len(c.its) > 1 {
 		return nil
 	}
-	return c.purse().Reserve(ctx, rt)
+	return c.ledger().Reserve(ctx, rt)
 }
 
 // unintend takes back an iteration that could not be paid for. Nothing of it was

@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -125,7 +125,7 @@ func (m mortal) seen(ctx context.Context) (all bool) {
 }
 
 // dies lets a process run a loop that kills it, and waits for that.
-func (p *purse) dies(database string, target engine.Target, d dying) {
+func (p *meteredRig) dies(database string, target engine.Target, d dying) {
 	p.t.Helper()
 	d.Database, d.Root, d.Home, d.Environ, d.Definition = database, p.root, p.home, p.deps.Environ, target.Definition
 	d.Ahead = time.Duration(p.ahead.Load())
@@ -152,7 +152,7 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				place := database(t)
-				p := newPurse(t, place, standin.Script{})
+				p := newMeteredRig(t, place, fakemodel.Script{})
 				p.writes.Store(1000)
 				p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
 				target := p.calls("w", nil)
@@ -195,7 +195,7 @@ func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsChargedWhatWasCounted(t *test
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			place := database(t)
-			p := newPurse(t, place, standin.Script{})
+			p := newMeteredRig(t, place, fakemodel.Script{})
 			p.writes.Store(1000)
 			target := p.calls("w", nil)
 			p.dies(place, target, dying{Calls: 1, Crash: "engine.gather.before"})
@@ -212,7 +212,7 @@ func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsChargedWhatWasCounted(t *test
 }
 
 func TestARunThatDiesAfterItsEndIsChargedWhatItUsed(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.writes.Store(1000)
 		p.budget(all, loop.WindowDay, loop.Amount{Tokens: 1_000_000})
 		p.agent = p.spends(3, 1000)
@@ -255,7 +255,7 @@ func TestALoginThatARunChangedBeforeItDiedIsKeptBesideTheUsers(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(p.home, "logins", "*.lent")); len(left) != 0 {
 				t.Errorf("loans of a dead run: %v", left)
 			}
-			if left, _ := filepath.Glob(filepath.Join(p.home, "runs", "*", "seat-*")); len(left) != 0 {
+			if left, _ := filepath.Glob(filepath.Join(p.home, "runs", "*", "turnenv-*")); len(left) != 0 {
 				t.Errorf("homes of a dead run: %v", left)
 			}
 		})

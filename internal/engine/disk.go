@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 )
 
 // diskShare is how much of the time may be spent on looking at files: one part of
@@ -21,7 +21,7 @@ const diskShare = 20
 func (c *cycle) watchDisk(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looking, stop := context.WithCancel(ctx)
-	s, most := c.site(), c.def.DiskLimit()
+	s, most := c.runEnv(), c.def.DiskLimit()
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		wait := time.NewTimer(c.DiskGap)
@@ -48,7 +48,7 @@ func (c *cycle) watchDisk(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-func diskText(u site.Usage, most int64) string {
+func diskText(u runenv.Usage, most int64) string {
 	return fmt.Sprintf("its files take up %s of the disk, and max_disk is %s; most of it is in %s",
-		site.SizeText(u.Bytes), site.SizeText(most), strings.Join(printables(u.Largest), ", "))
+		runenv.SizeText(u.Bytes), runenv.SizeText(most), strings.Join(printables(u.Largest), ", "))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/gatecheck"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
@@ -26,12 +27,11 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/projection"
 	"github.com/pawl-run/pawl/internal/redact"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/try"
 	"github.com/pawl-run/pawl/internal/turn"
 	"github.com/pawl-run/pawl/internal/workspace/filled"
-	"github.com/pawl-run/pawl/internal/workspace/kit"
+	"github.com/pawl-run/pawl/internal/workspace/toolset"
 )
 
 // Effect is one kind of effect.
@@ -215,27 +215,27 @@ func (e *Engine) actor(ctx context.Context, d loop.Definition, view viewing) (tu
 	})
 }
 
-// Kit is what the programs of the target's definition need beside their tree.
+// Toolset is what the programs of the target's definition need beside their tree.
 // The error is a *loop.Fault that names a program which is not there.
-func (e *Engine) Kit(ctx context.Context, t Target) (kit.Kit, error) {
+func (e *Engine) Toolset(ctx context.Context, t Target) (toolset.Set, error) {
 	actor, err := e.Actor(ctx, t.Definition)
 	if err != nil {
-		return kit.Kit{}, err
+		return toolset.Set{}, err
 	}
-	s := site.Site{
-		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.Lines(), Tools: &site.Tools{},
+	s := runenv.Env{
+		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.Lines(), Tools: &runenv.Tools{},
 	}
-	return s.Kit(ctx)
+	return s.Toolset(ctx)
 }
 
 // TryGates tries the gates of the target's definition, which is no run: see
-// try.Tries. Deps.Store may be nil.
+// gatecheck.Tries. Deps.Store may be nil.
 func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
-	return e.tries().Gates(ctx, try.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
+	return e.tries().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
 }
 
-func (e *Engine) tries() try.Tries {
-	return try.Tries{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
+func (e *Engine) tries() gatecheck.Checker {
+	return gatecheck.Checker{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
 }
 
 // drive takes a claimed run to its end.
@@ -333,7 +333,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 		return *end, nil
 	}
 	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.said.Phase())), slog.String("error", err.Error()))
-	if broken, ok := errors.AsType[*site.SetupError](err); ok {
+	if broken, ok := errors.AsType[*runenv.SetupError](err); ok {
 		return ending{outcome: loop.OutcomeFailed, reason: loop.ReasonSetupFailed, detail: c.said.Hide(broken.Error())}, nil
 	}
 	if missing, ok := errors.AsType[*filled.MissingError](err); ok {

@@ -140,7 +140,7 @@ func (c *cycle) checkScope(ctx context.Context, w *work) error {
 	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := c.site().Scope(ctx)
+	scope, err := c.runEnv().Scope(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/guidance"
-	"github.com/pawl-run/pawl/internal/hidden"
+	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 // EventInstructions carries the list of the repository's instructions that the
@@ -83,11 +83,11 @@ func guidanceText(files []guidance.File) string {
 		if f.Given == 0 {
 			continue
 		}
-		label := hidden.Show(f.Path)
+		label := unprintable.Show(f.Path)
 		if f.Note != "" {
 			label += " (" + f.Note + ")"
 		}
-		text := strings.ReplaceAll(hidden.Show(f.Text), word, "[…]")
+		text := strings.ReplaceAll(unprintable.Show(f.Text), word, "[…]")
 		fmt.Fprintf(&b, "\n## %s\n<<GUIDANCE %s\n%s\nGUIDANCE %s\n", strings.ReplaceAll(label, "\n", " "), word, text, word)
 	}
 	return b.String()

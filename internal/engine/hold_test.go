@@ -12,15 +12,15 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
-func faulty(f standin.Fault) standin.Script {
-	return standin.Script{Turns: []standin.Turn{{Say: "so it is", Usage: usage(10, 10), Fault: &f}}}
+func faulty(f fakemodel.Fault) fakemodel.Script {
+	return fakemodel.Script{Turns: []fakemodel.Turn{{Say: "so it is", Usage: usage(10, 10), Fault: &f}}}
 }
 
 // once asks the model once, and fails as programs do: without a word on why.
-func (p *purse) once(ctx context.Context, r agent.Request) (agent.Result, error) {
+func (p *meteredRig) once(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if status, _ := ask(ctx, p.t, r, 1000); status != http.StatusOK {
 		return ended(&loop.Failure{Class: loop.FailureCrash})
 	}
@@ -29,7 +29,7 @@ func (p *purse) once(ctx context.Context, r agent.Request) (agent.Result, error)
 }
 
 func TestALimitWithAResetParksEveryLoopOfTheAccountUntilThenAndCountsAsNoFailure(t *testing.T) {
-	onBothPurses(t, faulty(standin.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *purse) {
+	onBothMetered(t, faulty(fakemodel.Fault{Status: http.StatusTooManyRequests, RetryAfter: 40 * 60, Times: 1}), func(t *testing.T, p *meteredRig) {
 		p.agent = p.once
 		began := time.Now() // The vendor's clock, which is not put past midnight as that of the runs may be.
 		first := p.run(p.calls("a", nil), engine.Firing{})
@@ -70,7 +70,7 @@ func TestALimitWithAResetParksEveryLoopOfTheAccountUntilThenAndCountsAsNoFailure
 }
 
 func TestLimitsWithoutAResetAddUp(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusTooManyRequests}))
+	p := newMeteredRig(t, databases["sqlite"](t), faulty(fakemodel.Fault{Status: http.StatusTooManyRequests}))
 	p.agent = p.once
 	for i, least := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute} {
 		began := p.now()
@@ -89,18 +89,18 @@ func TestLimitsWithoutAResetAddUp(t *testing.T) {
 
 func TestWhatTimeDoesNotHelpRestsUntilSomebodyResumes(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault   standin.Fault
+		fault   fakemodel.Fault
 		reason  loop.Reason
 		subject string
 	}{
-		"an account that is used up": {standin.Fault{Kind: standin.FaultQuota}, loop.FailureQuota, "account:"},
-		"a key that is refused":      {standin.Fault{Status: http.StatusUnauthorized}, loop.FailureAuth, "account:"},
-		"a thing that is forbidden":  {standin.Fault{Status: http.StatusForbidden}, loop.FailureAuth, "loop:"},
-		"a model that is not known":  {standin.Fault{Status: http.StatusNotFound, Text: "model: no-such-model"}, loop.FailureRequest, "loop:"},
+		"an account that is used up": {fakemodel.Fault{Kind: fakemodel.FaultQuota}, loop.FailureQuota, "account:"},
+		"a key that is refused":      {fakemodel.Fault{Status: http.StatusUnauthorized}, loop.FailureAuth, "account:"},
+		"a thing that is forbidden":  {fakemodel.Fault{Status: http.StatusForbidden}, loop.FailureAuth, "loop:"},
+		"a model that is not known":  {fakemodel.Fault{Status: http.StatusNotFound, Text: "model: no-such-model"}, loop.FailureRequest, "loop:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.fault.Times = 1
-			p := newPurse(t, databases["sqlite"](t), faulty(c.fault))
+			p := newMeteredRig(t, databases["sqlite"](t), faulty(c.fault))
 			p.agent = p.once
 			if run := p.run(p.calls("a", nil), engine.Firing{}); run.Outcome != loop.OutcomeBlocked || run.Reason != c.reason {
 				t.Fatalf("run = %s %s %q, want blocked by %s", run.Outcome, run.Reason, run.Detail, c.reason)
@@ -121,7 +121,7 @@ func TestWhatTimeDoesNotHelpRestsUntilSomebodyResumes(t *testing.T) {
 
 // A run said that it rests until somebody resumes it, and until a time beside that.
 func TestAResetThatIsNotWaitedForIsNotSaidToBeTheEndOfARest(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusTooManyRequests, RetryAfter: 35 * 24 * 60 * 60, Times: 1}))
+	p := newMeteredRig(t, databases["sqlite"](t), faulty(fakemodel.Fault{Status: http.StatusTooManyRequests, RetryAfter: 35 * 24 * 60 * 60, Times: 1}))
 	p.agent = p.once
 	first := p.run(p.calls("a", nil), engine.Firing{})
 	later := p.run(p.calls("b", nil), engine.Firing{})
@@ -136,7 +136,7 @@ func TestAResetThatIsNotWaitedForIsNotSaidToBeTheEndOfARest(t *testing.T) {
 }
 
 func TestAServerThatFailsIsAskedAgainInTheRun(t *testing.T) {
-	onBothPurses(t, faulty(standin.Fault{Status: http.StatusInternalServerError, Times: 2}), func(t *testing.T, p *purse) {
+	onBothMetered(t, faulty(fakemodel.Fault{Status: http.StatusInternalServerError, Times: 2}), func(t *testing.T, p *meteredRig) {
 		p.agent = p.once
 		run := p.run(p.calls("a", nil), engine.Firing{})
 		if run.Outcome != loop.OutcomeProposed || p.turns.Load() != 3 || len(p.slept) != 2 {
@@ -153,7 +153,7 @@ func TestAServerThatFailsIsAskedAgainInTheRun(t *testing.T) {
 }
 
 func TestThreeErrorsInARowLetALoopCoolOffAndATurnThatGoesWellForgetsThem(t *testing.T) {
-	onBothPurses(t, says200(10, 10), func(t *testing.T, p *purse) {
+	onBothMetered(t, says200(10, 10), func(t *testing.T, p *meteredRig) {
 		bad := func(context.Context, agent.Request) (agent.Result, error) {
 			return agent.Result{Ended: proc.Exited, Exit: 1, Took: time.Millisecond, Usage: loop.Usage{Input: 1, Source: loop.UsageReported}, Failure: &loop.Failure{Class: loop.FailureMalformed, Text: "no end"}}, nil
 		}
@@ -187,7 +187,7 @@ func TestThreeErrorsInARowLetALoopCoolOffAndATurnThatGoesWellForgetsThem(t *test
 }
 
 func TestAgentsWhoseRequestsPawlRefusesRestNeitherTheirLoopNorTheirAccount(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), standin.Script{})
+	p := newMeteredRig(t, databases["sqlite"](t), fakemodel.Script{})
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		const body = `{"model":"m","max_tokens":9,"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Models.URL+"/v1/messages", strings.NewReader(body))
@@ -219,7 +219,7 @@ func TestAgentsWhoseRequestsPawlRefusesRestNeitherTheirLoopNorTheirAccount(t *te
 
 // Some programs try again for hours without a word.
 func TestATurnEndsWhenTheVendorTakesNoMoreCalls(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: http.StatusUnauthorized}))
+	p := newMeteredRig(t, databases["sqlite"](t), faulty(fakemodel.Fault{Status: http.StatusUnauthorized}))
 	p.agent = func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		for range 3 {
 			ask(ctx, t, r, 1000)
@@ -247,7 +247,7 @@ func TestALimitThatLastsLongerThanATurnParksTheAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPurse(t, databases["sqlite"](t), faulty(standin.Fault{Status: c.status, RetryAfter: 20}))
+			p := newMeteredRig(t, databases["sqlite"](t), faulty(fakemodel.Fault{Status: c.status, RetryAfter: 20}))
 			p.agent = p.once
 			run := p.run(p.calls("a", func(d *loop.Definition) { d.MaxStepTimeout = 5 * time.Second }), engine.Firing{})
 			holds := slices.DeleteFunc(p.holds(), func(h loop.Hold) bool { return h.Until.IsZero() })

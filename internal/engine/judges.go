@@ -8,10 +8,10 @@ import (
 
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git/object"
-	"github.com/pawl-run/pawl/internal/hidden"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 // warn collects what a human should know before a candidate lands that its
@@ -28,7 +28,7 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	}
 	flags = append(flags, hiddenIn(w.compared.Changes)...)
 	flags = append(flags, suspectsIn(w.compared.Changes)...)
-	deciding, err := c.site().Judges(ctx)
+	deciding, err := c.runEnv().Judges(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 func hiddenIn(changes []policy.Change) (flags []string) {
 	const most = 10
 	for _, ch := range changes {
-		for _, f := range hidden.Added(ch.Path, ch.Old.Text, ch.New.Text) {
+		for _, f := range unprintable.Added(ch.Path, ch.Old.Text, ch.New.Text) {
 			if len(flags) == most {
 				return append(flags, "and more lines like these")
 			}
@@ -92,9 +92,9 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	if err != nil {
 		return nil, err
 	}
-	err = c.site().Judge(ctx, restored.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
+	err = c.runEnv().Judge(ctx, restored.Commit, false, func(g gate.Check, at runenv.Place) (more bool, err error) {
 		g.Name += "@base"
-		res, err := c.site().RunGate(ctx, g, at, nil, io.Discard)
+		res, err := c.runEnv().RunGate(ctx, g, at, nil, io.Discard)
 		if err != nil {
 			return false, err
 		}
@@ -119,7 +119,7 @@ const EventRewritable = "rewritable"
 // sayRewritable notes which gates files of the scope can rewrite, for whoever
 // decides about the proposal and for whoever asks why.
 func (c *cycle) sayRewritable(ctx context.Context) error {
-	judges, err := c.site().Judges(ctx)
+	judges, err := c.runEnv().Judges(ctx)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (c *cycle) forgetLogin() {
 // reopen finds what a run that died left in the homes of its agent.
 func (c *cycle) reopen(ctx context.Context) func(run string) (agent.Home, error) {
 	return func(run string) (agent.Home, error) {
-		left, err := filepath.Glob(filepath.Join(c.runDir(run), "seat-*", "home"))
+		left, err := filepath.Glob(filepath.Join(c.runDir(run), "turnenv-*", "home"))
 		if err != nil {
 			return nil, err
 		}

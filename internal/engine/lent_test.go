@@ -37,14 +37,14 @@ func (signed) Profile() agent.Profile {
 }
 
 // lender is a rig whose user has a login.
-func lender(t *testing.T) (p *purse, file string) {
+func lender(t *testing.T) (p *meteredRig, file string) {
 	t.Helper()
 	return lenderOn(t, databases["sqlite"](t))
 }
 
-func lenderOn(t *testing.T, database string) (p *purse, file string) {
+func lenderOn(t *testing.T, database string) (p *meteredRig, file string) {
 	t.Helper()
-	p = newPurse(t, database, says200(1, 1))
+	p = newMeteredRig(t, database, says200(1, 1))
 	user := t.TempDir()
 	file = filepath.Join(user, loginName)
 	write(t, file, login("first", time.Now().Add(time.Hour)))
@@ -54,7 +54,7 @@ func lenderOn(t *testing.T, database string) (p *purse, file string) {
 	return p, file
 }
 
-func (p *purse) signs(name string, resume bool) engine.Target {
+func (p *meteredRig) signs(name string, resume bool) engine.Target {
 	return p.calls(name, func(d *loop.Definition) {
 		d.Agent, d.BaseURL, d.Model, d.Auth, d.Resume = "signed", "", "", loop.AuthLend, resume
 	})
@@ -160,7 +160,7 @@ func TestAHomeThatIsKeptHoldsConversationsAndNoLogin(t *testing.T) {
 }
 
 // keptLogin is the login that an account of a run says is kept; empty: none.
-func (p *purse) keptLogin(told string) string {
+func (p *meteredRig) keptLogin(told string) string {
 	p.t.Helper()
 	_, after, found := strings.Cut(told, "`pawl agent login swap ")
 	id, _, _ := strings.Cut(after, "`")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/transcript"
 	"github.com/pawl-run/pawl/internal/turn"
 )
@@ -38,13 +38,13 @@ func (s *shown) tell(kind, text string) {
 
 // guard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (c *cycle) guard(ctx context.Context, at site.Place, turnDir string) (policy.Guard, error) {
-	scope, err := c.site().Scope(ctx)
+func (c *cycle) guard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
+	scope, err := c.runEnv().Scope(ctx)
 	if err != nil {
 		return policy.Guard{}, err
 	}
 	return policy.Guard{
 		Scope: scope, Root: at.Dir, ReportOnly: c.def.Tier == loop.TierReport, Hosts: c.def.Network,
-		Beside: []string{os.TempDir(), c.site().SeenTurn(turnDir)},
+		Beside: []string{os.TempDir(), c.runEnv().SeenTurn(turnDir)},
 	}, nil
 }

@@ -23,7 +23,7 @@ type liveTurn struct {
 func (c *cycle) begin(ctx context.Context, row loop.Turn, count *counter, prompt string) (end func()) {
 	row.Usage = leastUsage(len(prompt))
 	c.mu.Lock()
-	c.live = &liveTurn{row: row, count: count, cost: c.purse().Cost}
+	c.live = &liveTurn{row: row, count: count, cost: c.ledger().Cost}
 	c.noteTurns(ctx)
 	c.mu.Unlock()
 	return func() {

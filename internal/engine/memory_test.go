@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/redact"
 )
 
@@ -55,7 +55,7 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 		"two of two":                 {2, 2, last, "", single},
 	} {
 		run := &cycle{
-			def: loop.Definition{MaxIterations: int(c.most)}, money: purse.New(purse.Owner{}), worked: int(c.worked), success: c.success,
+			def: loop.Definition{MaxIterations: int(c.most)}, money: budget.New(budget.Owner{}), worked: int(c.worked), success: c.success,
 			its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}},
 		}
 		if end := run.next(c.s, fail, false); end == nil || *end != c.want {

@@ -5,18 +5,18 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/price"
-	"github.com/pawl-run/pawl/internal/purse"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// purse is what the run may spend. It is made when it is first asked for, which is
+// ledger is what the run may spend. It is made when it is first asked for, which is
 // after it is known who acts.
-func (c *cycle) purse() *purse.Purse {
+func (c *cycle) ledger() *budget.Ledger {
 	if c.money == nil {
-		c.money = purse.New(purse.Owner{
+		c.money = budget.New(budget.Owner{
 			Store: c.Store, Now: c.Now, Prices: func() (price.Table, error) { return c.prices, nil }, Run: c.id, Definition: c.def, Loop: c.t.Loop.Name, Workspace: c.t.Workspace.ID,
 			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Asked(c.signed.Provider), Untold: c.unsigned == nil && c.signed.Auth == "",
 		})
@@ -49,7 +49,7 @@ func when(c <-chan struct{}, do func()) (stop func()) {
 // exhausted ends a turn for which nothing is left.
 func (c *cycle) exhausted(cancel context.CancelFunc) func() {
 	return func() {
-		c.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: c.purse().Exhausted()}
+		c.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: c.ledger().Exhausted()}
 		cancel()
 	}
 }
@@ -57,7 +57,7 @@ func (c *cycle) exhausted(cancel context.CancelFunc) func() {
 // turnTime is the wall-clock cap of a turn.
 func (c *cycle) turnTime() time.Duration {
 	limit := c.within(c.def.MaxStepTimeout)
-	if wall := c.purse().Held().Wall; wall > 0 {
+	if wall := c.ledger().Held().Wall; wall > 0 {
 		limit = min(limit, max(time.Second, wall-c.run.Spent.Agent))
 	}
 	return limit
@@ -73,8 +73,8 @@ func (c *cycle) spentNow() loop.Amount {
 
 // settleBudget is the part of a run's end that gives back what it did not use.
 func (c *cycle) settleBudget() write {
-	spent := purse.Spent{Used: c.spentNow(), Died: c.taken && c.unseen, Blind: c.blind, Priced: len(c.run.Cost.Unpriced) == 0}
-	return func(ctx context.Context, rt *store.RunTx) error { return c.purse().Settle(ctx, rt, spent) }
+	spent := budget.Spent{Used: c.spentNow(), Died: c.taken && c.unseen, Blind: c.blind, Priced: len(c.run.Cost.Unpriced) == 0}
+	return func(ctx context.Context, rt *store.RunTx) error { return c.ledger().Settle(ctx, rt, spent) }
 }
 
 // alarm says so when the run used far more than those of its loop before it.

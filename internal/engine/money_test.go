@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
-	"github.com/pawl-run/pawl/internal/standin"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 // What a loop without a past reserves: the table's numbers of the pattern custom.
@@ -33,7 +33,7 @@ func TestFiftyConcurrentRunsOnABudgetForTenSpendNoMoreThanIt(t *testing.T) {
 		"of money":  {loop.Amount{MicroUSD: 10 * usualMicro}, func(a loop.Amount) int64 { return a.MicroUSD }, "USD", usualMicro / 5 / 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+			onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 				p.writes.Store(c.output)
 				p.budget(all, loop.WindowDay, c.most)
 				p.agent = p.spends(10, int(c.output))
@@ -76,7 +76,7 @@ func TestFiftyConcurrentRunsOnABudgetForTenSpendNoMoreThanIt(t *testing.T) {
 }
 
 // fifty runs fifty loops at once, on five engines that share a store.
-func fifty(t *testing.T, p *purse) []loop.Run {
+func fifty(t *testing.T, p *meteredRig) []loop.Run {
 	t.Helper()
 	engines := make([]*engine.Engine, 5)
 	for i := range engines {
@@ -103,7 +103,7 @@ func fifty(t *testing.T, p *purse) []loop.Run {
 // A cap on money bounded nothing for a program of which pawl knows no model: each
 // run reserved and was charged a millionth of a dollar.
 func TestMoneyCannotPayForAProgramThatNamesNoModel(t *testing.T) {
-	onBothPurses(t, standin.Script{}, func(t *testing.T, p *purse) {
+	onBothMetered(t, fakemodel.Script{}, func(t *testing.T, p *meteredRig) {
 		p.budget(all, loop.WindowDay, loop.Amount{MicroUSD: 3_000_000})
 		p.agent = func(_ context.Context, r agent.Request) (agent.Result, error) {
 			p.turns.Add(1)

@@ -20,15 +20,15 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
-// purse is a rig whose agents reach a scripted model through the endpoint that
+// meteredRig is a rig whose agents reach a scripted model through the endpoint that
 // meters them, and whose clock can be moved.
-type purse struct {
+type meteredRig struct {
 	*rig
-	model  *standin.Server
+	model  *fakemodel.Server
 	url    string
 	ahead  atomic.Int64 // of the machine's clock
 	mu     sync.Mutex
@@ -41,26 +41,26 @@ type purse struct {
 // output.
 const cheap = "claude-haiku-4-5"
 
-func onBothPurses(t *testing.T, script standin.Script, test func(t *testing.T, p *purse)) {
+func onBothMetered(t *testing.T, script fakemodel.Script, test func(t *testing.T, p *meteredRig)) {
 	t.Helper()
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newPurse(t, url(t), script))
+			test(t, newMeteredRig(t, url(t), script))
 		})
 	}
 }
 
-func newPurse(t *testing.T, database string, script standin.Script) *purse {
+func newMeteredRig(t *testing.T, database string, script fakemodel.Script) *meteredRig {
 	t.Helper()
-	return newPurseAt(t, database, script, nil)
+	return newMeteredRigAt(t, database, script, nil)
 }
 
-// newPurseAt is newPurse by another clock; nil: the machine's.
-func newPurseAt(t *testing.T, database string, script standin.Script, now func() time.Time) *purse {
+// newMeteredRigAt is newMeteredRig by another clock; nil: the machine's.
+func newMeteredRigAt(t *testing.T, database string, script fakemodel.Script, now func() time.Time) *meteredRig {
 	t.Helper()
 	script.Bare = true
-	p := &purse{model: standin.New(script)}
+	p := &meteredRig{model: fakemodel.New(script)}
 	p.ahead.Store(int64(pastMidnight(time.Now())))
 	server := httptest.NewServer(http.HandlerFunc(p.answer))
 	t.Cleanup(server.Close)
@@ -88,7 +88,7 @@ func pastMidnight(now time.Time) time.Duration {
 }
 
 // answer is the model, which obeys max_tokens.
-func (p *purse) answer(w http.ResponseWriter, r *http.Request) {
+func (p *meteredRig) answer(w http.ResponseWriter, r *http.Request) {
 	if p.writes.Load() == 0 {
 		p.model.ServeHTTP(w, r)
 		return
@@ -102,17 +102,17 @@ func (p *purse) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	n := min(call.Most, p.writes.Load())
 	name := fmt.Sprint("most", n)
-	p.model.Set(name, standin.Script{Bare: true, Turns: []standin.Turn{{Say: "so it is", Usage: usage(10, n)}}})
+	p.model.Set(name, fakemodel.Script{Bare: true, Turns: []fakemodel.Turn{{Say: "so it is", Usage: usage(10, n)}}})
 	r.URL.Path, r.Body = "/s/"+name+r.URL.Path, io.NopCloser(bytes.NewReader(body))
 	p.model.ServeHTTP(w, r)
 }
 
-func (p *purse) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
+func (p *meteredRig) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 
-func (p *purse) later(d time.Duration) { p.ahead.Add(int64(d)) }
+func (p *meteredRig) later(d time.Duration) { p.ahead.Add(int64(d)) }
 
 // sleep takes no time.
-func (p *purse) sleep(_ context.Context, d time.Duration) error {
+func (p *meteredRig) sleep(_ context.Context, d time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.slept = append(p.slept, d)
@@ -121,7 +121,7 @@ func (p *purse) sleep(_ context.Context, d time.Duration) error {
 }
 
 // caller is a driver whose program is metered.
-type caller struct{ p *purse }
+type caller struct{ p *meteredRig }
 
 func (caller) Profile() agent.Profile {
 	return agent.Profile{Name: "caller", Program: "sh", Providers: []string{"anthropic"}}
@@ -140,7 +140,7 @@ func (lasting) Profile() agent.Profile {
 }
 
 // calls is a loop whose agent asks the model.
-func (p *purse) calls(name string, more func(*loop.Definition)) engine.Target {
+func (p *meteredRig) calls(name string, more func(*loop.Definition)) engine.Target {
 	d := loop.Definition{
 		Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, Agent: "caller", Model: cheap, BaseURL: p.url,
 	}
@@ -194,7 +194,7 @@ func ended(failure *loop.Failure) (agent.Result, error) {
 
 // spends is a turn that asks until the model is refused, or at most so often,
 // and then changes a file.
-func (p *purse) spends(times, most int) func(context.Context, agent.Request) (agent.Result, error) {
+func (p *meteredRig) spends(times, most int) func(context.Context, agent.Request) (agent.Result, error) {
 	return func(ctx context.Context, r agent.Request) (agent.Result, error) {
 		for range times {
 			if status, text := ask(ctx, p.t, r, most); status != http.StatusOK {
@@ -207,7 +207,7 @@ func (p *purse) spends(times, most int) func(context.Context, agent.Request) (ag
 }
 
 // budget caps what a scope may spend in a day.
-func (p *purse) budget(scope loop.BudgetScope, window loop.BudgetWindow, most loop.Amount) {
+func (p *meteredRig) budget(scope loop.BudgetScope, window loop.BudgetWindow, most loop.Amount) {
 	p.t.Helper()
 	err := p.store.Update(p.t.Context(), func(tx *store.Tx) error {
 		return tx.SetBudget(p.t.Context(), loop.Budget{Scope: scope, Window: window, Cap: most, By: "ada"})
@@ -219,7 +219,7 @@ func (p *purse) budget(scope loop.BudgetScope, window loop.BudgetWindow, most lo
 
 var all = loop.BudgetScope{Kind: loop.BudgetAll}
 
-func (p *purse) standing(scope loop.BudgetScope) (s loop.Standing) {
+func (p *meteredRig) standing(scope loop.BudgetScope) (s loop.Standing) {
 	p.t.Helper()
 	p.view(func(r *store.Reader) error {
 		list, err := r.Standings(p.t.Context(), []loop.BudgetScope{scope}, nil, p.now())
@@ -231,7 +231,7 @@ func (p *purse) standing(scope loop.BudgetScope) (s loop.Standing) {
 	return s
 }
 
-func (p *purse) holds() (list []loop.Hold) {
+func (p *meteredRig) holds() (list []loop.Hold) {
 	p.t.Helper()
 	p.view(func(r *store.Reader) (err error) {
 		list, err = r.Holds(p.t.Context())
@@ -264,4 +264,6 @@ func (r *rig) told(id string) string {
 	return b.String()
 }
 
-func usage(input, output int64) *standin.Usage { return &standin.Usage{Input: input, Output: output} }
+func usage(input, output int64) *fakemodel.Usage {
+	return &fakemodel.Usage{Input: input, Output: output}
+}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/hidden"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 // howToReport is the same for every loop and every run.
@@ -53,7 +53,7 @@ func (c *cycle) prompt(step loop.Step, brief Brief) string {
 	fmt.Fprintf(&b, "\n# How to work and report\n%s\n", how)
 	b.WriteString(c.guided)
 
-	fmt.Fprintf(&b, "\n# %s\n%s\n", heading, hidden.Show(or(brief.Task, step.Title)))
+	fmt.Fprintf(&b, "\n# %s\n%s\n", heading, unprintable.Show(or(brief.Task, step.Title)))
 	if c.run.Request != "" {
 		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", c.run.Request)
 	}
@@ -125,7 +125,7 @@ func data(b *strings.Builder, word, label, text string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
-	text = hidden.Show(text)
+	text = unprintable.Show(text)
 	if len(text) > blockText {
 		text = strings.ToValidUTF8(text[:blockText/2], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-blockText/2:], "")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/projection"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/sandbox"
-	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
@@ -199,7 +199,7 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase, How: how.sentence(dead.Phase)}
 	c.countUnseen()
 	var err error
-	if rec.Killed, err = c.Survive(ctx, site.Tag(c.run.ID)); err != nil {
+	if rec.Killed, err = c.Survive(ctx, runenv.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
 	c.fetchLogins(ctx)
@@ -377,7 +377,7 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 // not see it: one with another home. What cannot be read is kept as it lies.
 func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
 	seen := run.Branch != "" || run.Snapshot != "" && !strings.HasSuffix(run.Snapshot, candidateSuffix)
-	if name != site.TreeName(run.ID, site.ForAct) || seen || run.BaseCommit == "" {
+	if name != runenv.TreeName(run.ID, runenv.ForAct) || seen || run.BaseCommit == "" {
 		return nil
 	}
 	tree, err := e.host().Adopt(ctx, repo, run)

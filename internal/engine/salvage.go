@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/projection"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/sandbox"
-	"github.com/pawl-run/pawl/internal/site"
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
@@ -106,7 +106,7 @@ func joinWords(a, b string) string {
 }
 
 func (c *cycle) copyPath() string {
-	return c.host().CopyPath(site.TreeName(c.run.ID, site.ForAct))
+	return c.host().CopyPath(runenv.TreeName(c.run.ID, runenv.ForAct))
 }
 
 // setAsideUnread keeps whatever lies where the copy was.
@@ -120,7 +120,7 @@ func (c *cycle) setAsideUnread() (string, error) {
 			return to, nil
 		}
 	}
-	return c.host().Trees(c.t.Repo, sandbox.None).SetAside(site.TreeName(c.run.ID, site.ForAct), keepPrefix+c.run.ID)
+	return c.host().Trees(c.t.Repo, sandbox.None).SetAside(runenv.TreeName(c.run.ID, runenv.ForAct), keepPrefix+c.run.ID)
 }
 
 // keepNewest puts the newest candidate that git still has under a snapshot ref, and
@@ -167,7 +167,7 @@ func KeptCopies(home string) ([]KeptCopy, error) {
 	if home == "" {
 		return nil, nil
 	}
-	h := site.Host{Home: home}
+	h := runenv.Host{Home: home}
 	entries, err := os.ReadDir(filepath.Dir(h.CopyPath(keepPrefix)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 )
 
 const (
@@ -82,8 +82,8 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 		tail = proc.NewRing(gateEnds, gateEnds) // What it prints is told again after each attempt.
 	}
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.site().Env(), Stdout: tail, Stderr: tail,
-		Timeout: limit, Tag: site.Tag(c.run.ID),
+		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail,
+		Timeout: limit, Tag: runenv.Tag(c.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
@@ -102,13 +102,13 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 }
 
 // sensePlace is where commands work that come before any turn.
-func (c *cycle) sensePlace(ctx context.Context, vouched bool) (site.Place, error) {
-	s := c.site()
+func (c *cycle) sensePlace(ctx context.Context, vouched bool) (runenv.Place, error) {
+	s := c.runEnv()
 	turn, err := s.OpenTurn(0)
 	if err != nil {
-		return site.Place{}, err
+		return runenv.Place{}, err
 	}
-	return s.Place(ctx, c.tree, site.Use{Turn: turn, Vouched: vouched})
+	return s.Place(ctx, c.tree, runenv.Use{Turn: turn, Vouched: vouched})
 }
 
 func senseFailed(src Source, why string) *ending {

@@ -19,7 +19,7 @@ import (
 
 // talk is an agent whose program counts tokens since its conversation began.
 type talk struct {
-	p     *purse
+	p     *meteredRig
 	given []loop.Session // per turn; the zero Session is a fresh one
 	begun int
 	fails loop.FailureClass // of the next turn
@@ -54,7 +54,7 @@ func (k *talk) turn(_ context.Context, r agent.Request) (agent.Result, error) {
 }
 
 // talks is a loop that goes on with its conversation, and has a lot to do.
-func (p *purse) talks(more func(*loop.Definition)) engine.Target {
+func (p *meteredRig) talks(more func(*loop.Definition)) engine.Target {
 	t := p.calls("t", func(d *loop.Definition) {
 		d.Agent, d.Resume, d.Tier, d.Scope = "lasting", true, loop.TierAssisted, []string{"src/**"}
 		if more != nil {
@@ -70,7 +70,7 @@ func (p *purse) talks(more func(*loop.Definition)) engine.Target {
 }
 
 // savedTalk is the conversation that the next run goes on with.
-func (p *purse) savedTalk() (s loop.Session, there bool) {
+func (p *meteredRig) savedTalk() (s loop.Session, there bool) {
 	p.t.Helper()
 	p.view(func(r *store.Reader) (err error) {
 		s, err = r.Session(p.t.Context(), "lp_t", "lasting")
@@ -83,7 +83,7 @@ func (p *purse) savedTalk() (s loop.Session, there bool) {
 }
 
 func TestAConversationGoesFromRunToRunWithItsTotals(t *testing.T) {
-	onBothPurses(t, says200(1, 1), func(t *testing.T, p *purse) {
+	onBothMetered(t, says200(1, 1), func(t *testing.T, p *meteredRig) {
 		k := &talk{p: p, each: 1000}
 		p.agent = k.turn
 		for range 3 {
@@ -114,7 +114,7 @@ func TestALongConversationIsNotGoneOnWith(t *testing.T) {
 		turns int
 	}{"of many turns": {10, 20}, "of many tokens": {160_000, 2}} {
 		t.Run(name, func(t *testing.T) {
-			p := newPurse(t, databases["sqlite"](t), says200(1, 1))
+			p := newMeteredRig(t, databases["sqlite"](t), says200(1, 1))
 			k := &talk{p: p, each: c.each}
 			p.agent = k.turn
 			// Within one run it is no shorter: half of the turns are taken by runs of several iterations.
@@ -136,7 +136,7 @@ func TestALongConversationIsNotGoneOnWith(t *testing.T) {
 }
 
 func TestAConversationThatIsTooLongIsLeftBehind(t *testing.T) {
-	onBothPurses(t, says200(1, 1), func(t *testing.T, p *purse) {
+	onBothMetered(t, says200(1, 1), func(t *testing.T, p *meteredRig) {
 		k := &talk{p: p, each: 100}
 		p.agent = k.turn
 		p.run(p.talks(nil), engine.Firing{})
@@ -152,7 +152,7 @@ func TestAConversationThatIsTooLongIsLeftBehind(t *testing.T) {
 }
 
 func TestATurnThatCouldNotBeTakenLeavesTheConversation(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), says200(1, 1))
+	p := newMeteredRig(t, databases["sqlite"](t), says200(1, 1))
 	k := &talk{p: p, each: 100}
 	p.agent = k.turn
 	p.run(p.talks(nil), engine.Firing{})
@@ -168,7 +168,7 @@ func TestATurnThatCouldNotBeTakenLeavesTheConversation(t *testing.T) {
 }
 
 func TestADriverWithoutConversationsSaysSo(t *testing.T) {
-	p := newPurse(t, databases["sqlite"](t), says200(10, 10))
+	p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
 	p.agent = p.once
 	run := p.run(p.calls("a", func(d *loop.Definition) { d.Resume = true }), engine.Firing{})
 	if run.Outcome != loop.OutcomeProposed || !strings.Contains(p.told(run.ID), "resume: caller cannot go on with a conversation; each turn begins anew") {

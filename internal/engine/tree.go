@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 )
 
 var (
@@ -33,7 +33,7 @@ func (c *cycle) makeTree(ctx context.Context) error {
 	if c.treeBase == "" {
 		c.treeBase = c.run.BaseCommit
 	}
-	tree, err := c.copyOf(ctx, site.ForAct, c.treeBase)
+	tree, err := c.copyOf(ctx, runenv.ForAct, c.treeBase)
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func (c *cycle) makeTree(ctx context.Context) error {
 }
 
 // copyOf makes a copy of a commit for the run.
-func (c *cycle) copyOf(ctx context.Context, purpose site.Purpose, commit string) (*site.Copy, error) {
+func (c *cycle) copyOf(ctx context.Context, purpose runenv.Purpose, commit string) (*runenv.Copy, error) {
 	c.copied = true
-	return c.site().Copy(ctx, purpose, commit)
+	return c.runEnv().Copy(ctx, purpose, commit)
 }
 
 // cleanTree makes the copy anew if a sense command wrote into it.
@@ -137,7 +137,7 @@ func (c *cycle) keep(ctx context.Context) error {
 
 // snapshot keeps a tree under the ref, or under one of its own if somebody
 // else's work is there. It returns "" if there is nothing to keep.
-func snapshot(ctx context.Context, tree *site.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
+func snapshot(ctx context.Context, tree *runenv.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
 	commit, err = tree.Snapshot(ctx, ref, msg, now)
 	if errors.Is(err, git.ErrRefMoved) {
 		ref += "-" + tail(runID)
@@ -232,5 +232,5 @@ func short(hash string) string { return hash[:min(len(hash), 12)] }
 
 // dropTrees removes all copies of the run.
 func (c *cycle) dropTrees(ctx context.Context) error {
-	return errors.Join(c.dropTree(ctx), c.host().Drop(ctx, c.t.Repo, c.site().Tier(), c.run.ID))
+	return errors.Join(c.dropTree(ctx), c.host().Drop(ctx, c.t.Repo, c.runEnv().Tier(), c.run.ID))
 }

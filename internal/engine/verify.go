@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/report"
-	"github.com/pawl-run/pawl/internal/site"
+	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -84,7 +84,7 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
 		a.Reason, a.Words = c.cut.reason, c.cut.detail
 	case !timedOut && w.turn.Limit != "" && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
-		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+site.LimitText(w.turn.Limit, w.turn.Took)
+		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+runenv.LimitText(w.turn.Limit, w.turn.Took)
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
 		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
@@ -136,7 +136,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		return a, err
 	}
 	var renamed []string
-	err := c.site().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at site.Place) (more bool, err error) {
+	err := c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at runenv.Place) (more bool, err error) {
 		res, flag, err := c.runGate(ctx, w, g, at)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Name + ": " + flag}), ""))
@@ -162,7 +162,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 
 // runGate runs one gate of the run and books what it said. The flag is what a
 // human should know of a gate that passed.
-func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at site.Place) (res loop.GateResult, flag string, err error) {
+func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at runenv.Place) (res loop.GateResult, flag string, err error) {
 	it := c.current()
 	r, known, err := c.recorded(ctx, it.Tree, g)
 	if known = known && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
@@ -170,7 +170,7 @@ func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at site.Place
 		res.Known, res.Names, res.Took = true, *r.Names, 0
 	} else if err == nil {
 		out := c.said.Output()
-		res, err = c.site().RunGate(ctx, g, at, c.freshCopy, out)
+		res, err = c.runEnv().RunGate(ctx, g, at, c.freshCopy, out)
 		out.End()
 		err = errors.Join(err, c.dropFresh(ctx))
 	}

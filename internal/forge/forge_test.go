@@ -19,18 +19,18 @@ import (
 
 var repo = Repository{Host: "github.com", Owner: "pawl-run", Name: "pawl"}
 
-// standIn is a program named gh that records its arguments, environment and
+// fakeGH is a program named gh that records its arguments, environment and
 // input, and answers with files.
-type standIn struct {
+type fakeGH struct {
 	GH
 	dir string
 }
 
-func newStandIn(t *testing.T, answers map[string]string) standIn {
+func newFakeGH(t *testing.T, answers map[string]string) fakeGH {
 	t.Helper()
 	dir := t.TempDir()
 	script := `#!/bin/sh
-cd "$STANDIN" || exit 9
+cd "$FAKE_GH" || exit 9
 printf '%s\0' "$@" >>args; printf '\n' >>args
 env >environ
 name="$1-$2"
@@ -48,12 +48,12 @@ exit "$(cat "$name.exit" 2>/dev/null || echo 0)"
 			t.Fatal(err)
 		}
 	}
-	env := []string{"PATH=" + dir + ":/usr/bin:/bin", "STANDIN=" + dir, "GH_REPO=evil/evil", "GH_DEBUG=api", "GIT_DIR=/x", "GH_TOKEN=secret"}
-	return standIn{GH{Exec: proc.Plain{}, Environ: env}, dir}
+	env := []string{"PATH=" + dir + ":/usr/bin:/bin", "FAKE_GH=" + dir, "GH_REPO=evil/evil", "GH_DEBUG=api", "GIT_DIR=/x", "GH_TOKEN=secret"}
+	return fakeGH{GH{Exec: proc.Plain{}, Environ: env}, dir}
 }
 
 // calls lists the arguments of every call.
-func (s standIn) calls(t *testing.T) [][]string {
+func (s fakeGH) calls(t *testing.T) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "args"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -68,7 +68,7 @@ func (s standIn) calls(t *testing.T) [][]string {
 	return calls
 }
 
-func (s standIn) file(t *testing.T, name string) string {
+func (s fakeGH) file(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, name))
 	if err != nil {
@@ -109,7 +109,7 @@ func TestFindBelievesOnlyPullRequestsOfTheBranchItself(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			gh := newStandIn(t, map[string]string{"pr-list": c.answer})
+			gh := newFakeGH(t, map[string]string{"pr-list": c.answer})
 			pr, ok, err := gh.Find(t.Context(), repo, "pawl/x")
 			if err != nil || pr.Number != c.want || ok != (c.want != 0) {
 				t.Errorf("Find = %+v, %v, %v, want number %d", pr, ok, err, c.want)
@@ -120,14 +120,14 @@ func TestFindBelievesOnlyPullRequestsOfTheBranchItself(t *testing.T) {
 
 func TestAnswersThatAreNotExactlyJSONAreFaults(t *testing.T) {
 	for _, answer := range []string{"", "{", `{"number":1}`, `[] []`, `[{"number":"1"}]`, "<html>"} {
-		gh := newStandIn(t, map[string]string{"pr-list": answer})
+		gh := newFakeGH(t, map[string]string{"pr-list": answer})
 		_, _, err := gh.Find(t.Context(), repo, "pawl/x")
 		wantFault(t, err, loop.ExitError, "gh --version")
 	}
 }
 
 func TestOpenLooksFirstAndSendsTheTextAsItIs(t *testing.T) {
-	gh := newStandIn(t, map[string]string{"pr-list": "[]", "pr-create": "Creating…\nhttps://github.com/pawl-run/pawl/pull/12\n"})
+	gh := newFakeGH(t, map[string]string{"pr-list": "[]", "pr-create": "Creating…\nhttps://github.com/pawl-run/pawl/pull/12\n"})
 	pr, err := gh.Open(t.Context(), PullRequest{
 		Repo: repo, Base: "main", Head: "pawl/ci/1", Draft: true,
 		Title: "--web $(touch x)\n\x1b[2J`id`", Body: "--body\n$HOME \u202e\x00end\n",
@@ -164,7 +164,7 @@ func TestOpenLooksFirstAndSendsTheTextAsItIs(t *testing.T) {
 
 func TestOpenOpensNothingWhereThereIsOneInAnyState(t *testing.T) {
 	for _, state := range []string{Open, Closed, Merged} {
-		gh := newStandIn(t, map[string]string{"pr-list": "[" + pull("7", state, "pawl/x", "false") + "]"})
+		gh := newFakeGH(t, map[string]string{"pr-list": "[" + pull("7", state, "pawl/x", "false") + "]"})
 		pr, err := gh.Open(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
 		if err != nil || pr.Number != 7 || pr.State != state || len(gh.calls(t)) != 1 {
 			t.Errorf("Open = %+v, %v after %q, want the one that is there", pr, err, gh.calls(t))
@@ -173,7 +173,7 @@ func TestOpenOpensNothingWhereThereIsOneInAnyState(t *testing.T) {
 }
 
 func TestOpenThatDiedAfterItsEffectFindsItWhenRepeated(t *testing.T) {
-	gh := newStandIn(t, map[string]string{"pr-list": "[]", "pr-create": "https://github.com/pawl-run/pawl/pull/7\n"})
+	gh := newFakeGH(t, map[string]string{"pr-list": "[]", "pr-create": "https://github.com/pawl-run/pawl/pull/7\n"})
 	plan, err := fault.Parse("forge.open.after=EIO")
 	if err != nil {
 		t.Fatal(err)
@@ -201,14 +201,14 @@ func TestOpenThatDiedAfterItsEffectFindsItWhenRepeated(t *testing.T) {
 
 func TestOpenSaysSoWhenTheAddressIsNotOfTheRepository(t *testing.T) {
 	for _, out := range []string{"", "done\n", "https://github.com/other/pawl/pull/7\n", "https://github.com/pawl-run/pawl/issues/7\n"} {
-		gh := newStandIn(t, map[string]string{"pr-list": "[]", "pr-create": out})
+		gh := newFakeGH(t, map[string]string{"pr-list": "[]", "pr-create": out})
 		_, err := gh.Open(t.Context(), PullRequest{Repo: repo, Base: "main", Head: "pawl/x"})
 		wantFault(t, err, loop.ExitError, "https://github.com/pawl-run/pawl/pulls")
 	}
 }
 
 func TestNamesThatGhCouldTakeForSomethingElseNeverReachIt(t *testing.T) {
-	gh := newStandIn(t, nil)
+	gh := newFakeGH(t, nil)
 	for _, head := range []string{"", "-x", "owner:branch", "a b", "a..b", "a\nb", "x\x00", strings.Repeat("a", 256)} {
 		if _, _, err := gh.Find(t.Context(), repo, head); err == nil {
 			t.Errorf("branch %q was accepted", head)
@@ -247,7 +247,7 @@ func TestLabelsHasThreeAnswers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			gh := newStandIn(t, c.files)
+			gh := newFakeGH(t, c.files)
 			got, on, err := gh.Labels(t.Context(), repo)
 			if got != c.want || on != c.on || (err != nil) != (c.want == LabelUnknown) {
 				t.Errorf("Labels = %s, %q, %v, want %s, %q", got, on, err, c.want, c.on)
@@ -258,7 +258,7 @@ func TestLabelsHasThreeAnswers(t *testing.T) {
 
 func TestAHostThatNeverAnswersIsUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	gh := newStandIn(t, map[string]string{"api-graphql.hang": ""})
+	gh := newFakeGH(t, map[string]string{"api-graphql.hang": ""})
 	got, _, err := gh.Labels(t.Context(), repo)
 	if got != LabelUnknown || !errors.Is(err, errSlow) {
 		t.Errorf("Labels = %s, %v, want unknown because it took too long", got, err)
@@ -266,18 +266,18 @@ func TestAHostThatNeverAnswersIsUnknownWithinFiveSeconds(t *testing.T) {
 }
 
 func TestWhatIsWrongWithGhIsSaidWithTheFix(t *testing.T) {
-	gh := newStandIn(t, map[string]string{"auth-status.exit": "1", "auth-status.err": "You are not logged\x1b[2J in\nmore"})
+	gh := newFakeGH(t, map[string]string{"auth-status.exit": "1", "auth-status.err": "You are not logged\x1b[2J in\nmore"})
 	err := gh.Available(t.Context(), repo)
 	wantFault(t, err, loop.ExitMissing, "gh auth login --hostname github.com")
 	if strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), "more") {
 		t.Errorf("the message holds what gh printed as it is: %q", err)
 	}
-	if err := newStandIn(t, nil).Available(t.Context(), repo); err != nil {
+	if err := newFakeGH(t, nil).Available(t.Context(), repo); err != nil {
 		t.Errorf("Available = %v, want nil", err)
 	}
 	gh.Program = filepath.Join(gh.dir, "no-such-gh")
 	wantFault(t, gh.Available(t.Context(), repo), loop.ExitMissing, "install gh")
-	gh = newStandIn(t, map[string]string{"pr-list.exit": "4", "pr-list.err": "To get started"})
+	gh = newFakeGH(t, map[string]string{"pr-list.exit": "4", "pr-list.err": "To get started"})
 	_, _, err = gh.Find(t.Context(), repo, "b")
 	wantFault(t, err, loop.ExitMissing, "gh auth login")
 }

@@ -126,7 +126,7 @@ func (r *Repo) CanAdvance(ctx context.Context, a Advance) error {
 
 // ready looks at everything that could stand against an Advance. It returns
 // the checkout that has to come along, locked, or nil if there is none.
-func (r *Repo) ready(ctx context.Context, a Advance) (*takeover, error) {
+func (r *Repo) ready(ctx context.Context, a Advance) (*checkoutUpdate, error) {
 	forward, err := r.Contains(ctx, a.Commit, a.Onto)
 	if err != nil {
 		return nil, err

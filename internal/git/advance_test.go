@@ -17,9 +17,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // landing is a repository with main checked out and a commit to land on it.

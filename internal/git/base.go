@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // Base is what a run starts from.
@@ -97,7 +97,7 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 // holds an object name or does not exist. A link, as old versions of git wrote,
 // is an error.
 func (r *Repo) refersTo(file string) (string, error) {
-	f, info, err := regular.Open(file)
+	f, info, err := safeopen.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -17,7 +17,7 @@ import (
 
 // finish brings the files and the index to the new commit, each path only as
 // far as it still is what it was at the old one, and clears the journal.
-func (t *takeover) finish(ctx context.Context, j *journal) error {
+func (t *checkoutUpdate) finish(ctx context.Context, j *journal) error {
 	err := t.files(ctx)
 	if err == nil {
 		err = t.restage(ctx)
@@ -32,7 +32,7 @@ func (t *takeover) finish(ctx context.Context, j *journal) error {
 }
 
 // files deletes first: a directory may stand where a file is to be.
-func (t *takeover) files(ctx context.Context) error {
+func (t *checkoutUpdate) files(ctx context.Context) error {
 	var write []touch
 	for _, one := range t.touches {
 		if err := t.sweep(leftover(one)); err != nil {
@@ -52,7 +52,7 @@ func (t *takeover) files(ctx context.Context) error {
 }
 
 // sweep removes what an earlier process left, through no link.
-func (t *takeover) sweep(name string) error {
+func (t *checkoutUpdate) sweep(name string) error {
 	_, blocker, err := t.look(name)
 	if errors.Is(err, fs.ErrNotExist) || blocker != "" {
 		return nil
@@ -61,7 +61,7 @@ func (t *takeover) sweep(name string) error {
 }
 
 // around passes the points on both sides of one change to the checkout.
-func (t *takeover) around(ctx context.Context, one touch, do func(touch) error) error {
+func (t *checkoutUpdate) around(ctx context.Context, one touch, do func(touch) error) error {
 	if err := beforeFile.Hit(ctx); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (t *takeover) around(ctx context.Context, one touch, do func(touch) error) 
 }
 
 // remove deletes a file and the directories that it leaves empty.
-func (t *takeover) remove(one touch) error {
+func (t *checkoutUpdate) remove(one touch) error {
 	if err := t.root.Remove(one.path); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (t *takeover) remove(one touch) error {
 }
 
 // writeAll asks for all contents at once, because git is slow to start.
-func (t *takeover) writeAll(ctx context.Context, touches []touch) error {
+func (t *checkoutUpdate) writeAll(ctx context.Context, touches []touch) error {
 	touches = slices.DeleteFunc(touches, func(one touch) bool { return !t.onDisk(one.path, one.old) })
 	if len(touches) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func leftover(one touch) string {
 }
 
 // write puts a file in place with one rename.
-func (t *takeover) write(one touch, content io.Reader) error {
+func (t *checkoutUpdate) write(one touch, content io.Reader) error {
 	if !t.onDisk(one.path, one.old) {
 		return nil // It changed since it was looked at.
 	}
@@ -131,7 +131,7 @@ func (t *takeover) write(one touch, content io.Reader) error {
 	return err
 }
 
-func (t *takeover) create(name string, mode uint32, content io.Reader) error {
+func (t *checkoutUpdate) create(name string, mode uint32, content io.Reader) error {
 	if mode == object.ModeSymlink {
 		target, err := io.ReadAll(io.LimitReader(content, object.MaxPath+1))
 		if err != nil || len(target) > object.MaxPath {
@@ -153,7 +153,7 @@ func (t *takeover) create(name string, mode uint32, content io.Reader) error {
 
 // restage tells the index. An entry that is no longer what it was at the old
 // commit is a person's own and stays. Git takes the lock and starts nothing.
-func (t *takeover) restage(ctx context.Context) error {
+func (t *checkoutUpdate) restage(ctx context.Context) error {
 	var lines strings.Builder
 	none := strings.Repeat("0", t.repo.Format.HexLen())
 	for _, one := range t.touches {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func candidateRepo(t *testing.T) (dir string, r *git.Repo, commit string) {

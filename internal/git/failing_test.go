@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // failing starts processes, but not one of them.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAHeldRepositorySeesWhatIsWrittenAndPackedMeanwhile(t *testing.T) {

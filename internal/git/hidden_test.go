@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // Without its index nobody knows what a person has in the checkout, and a branch

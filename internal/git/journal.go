@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // journalName is a file in the git directory of a checkout. It is empty unless
@@ -69,7 +69,7 @@ func (j *journal) clear() error {
 // readJournal returns what the journal holds. One that is damaged was never
 // completely written, so its ref was not moved.
 func (r *Repo) readJournal() (Advance, bool) {
-	f, _, err := regular.Open(filepath.Join(r.GitDir, journalName))
+	f, _, err := safeopen.Open(filepath.Join(r.GitDir, journalName))
 	if err != nil {
 		return Advance{}, false
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestTheRepositoryOfASubmoduleIsFoundWhereItIsKept(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/fault"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // user is the environment of somebody who pushes.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestOpenFindsTheCheckoutFromASubdirectory(t *testing.T) {

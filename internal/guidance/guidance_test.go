@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/guidance"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 // read commits the files and reads the instructions of that commit.

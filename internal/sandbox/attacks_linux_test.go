@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
 // plainCell is a box of tier full over a directory of the host.
@@ -242,8 +242,8 @@ func TestAttack079NothingLeavesPastTheProxy(t *testing.T) {
 				got[row.Action] = row.Got
 			}
 			for _, way := range []string{
-				trial.ConnectTCP4, trial.ConnectTCP6, trial.SendUDP, trial.ConnectMPTCP, trial.ConnectEarly, trial.OtherProtocols,
-				trial.ConnectPath, trial.ConnectAbstract, trial.OpenVSOCK, trial.OpenPacket, trial.AskResolver, trial.ReachMetadata,
+				selftest.ConnectTCP4, selftest.ConnectTCP6, selftest.SendUDP, selftest.ConnectMPTCP, selftest.ConnectEarly, selftest.OtherProtocols,
+				selftest.ConnectPath, selftest.ConnectAbstract, selftest.OpenVSOCK, selftest.OpenPacket, selftest.AskResolver, selftest.ReachMetadata,
 			} {
 				if got[way] != Denied {
 					t.Errorf("%s: %q", way, got[way])

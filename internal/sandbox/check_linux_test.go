@@ -219,7 +219,7 @@ func TestManyWhoNeedTheSelfTestAtOnceMakeItOnce(t *testing.T) {
 	go func() { done <- all.Wait() }()
 	for made := map[string]bool{}; ; time.Sleep(time.Millisecond) {
 		// Each has a directory of its own as long as it lasts.
-		at, _ := filepath.Glob(filepath.Join(home, "trial-*"))
+		at, _ := filepath.Glob(filepath.Join(home, "selftest-*"))
 		for _, dir := range at {
 			made[dir] = true
 		}

@@ -15,9 +15,9 @@ import (
 // Both have the name of a claim that is there before them and goes after them:
 // what has one that nobody holds is left over.
 const (
-	trialPrefix  = "trial-"
-	claimPrefix  = "." + trialPrefix
-	socketPrefix = "/tmp/pawl-" // The path of a socket must not be long.
+	selftestPrefix = "selftest-"
+	claimPrefix    = "." + selftestPrefix
+	socketPrefix   = "/tmp/pawl-" // The path of a socket must not be long.
 )
 
 // claimed takes a name below dir for a self-test. Another one may sweep at this
@@ -47,7 +47,7 @@ func sweep(dir string) {
 
 // release removes what has the name and, when that is gone, the claim.
 func release(dir, name string, claim *os.File) error {
-	err := Discard(filepath.Join(dir, trialPrefix+name))
+	err := Discard(filepath.Join(dir, selftestPrefix+name))
 	if info, there := os.Lstat(socketPrefix + name); there == nil && ours(info) {
 		err = errors.Join(err, os.RemoveAll(socketPrefix+name))
 	}

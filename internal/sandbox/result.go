@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
 // Answer says what became of an action inside a box.
@@ -12,8 +12,8 @@ type Answer string
 
 // The answers.
 const (
-	Works  Answer = trial.Works
-	Denied Answer = trial.Denied
+	Works  Answer = selftest.Works
+	Denied Answer = selftest.Denied
 )
 
 // Row is one action that was tried inside a box.
@@ -54,11 +54,11 @@ var tools = []string{commit, node, compile}
 
 // possible is what works in every tier. A tier without a network of its own
 // cannot offer servers.
-var possible = append([]string{trial.WriteTree, trial.WriteHome, trial.WriteTemp, trial.ReadUsr, trial.Fork}, tools...)
+var possible = append([]string{selftest.WriteTree, selftest.WriteHome, selftest.WriteTemp, selftest.ReadUsr, selftest.Fork}, tools...)
 
 // open is what tier landlock does not promise to deny.
 var open = []string{
-	trial.ChangeOutside, trial.WriteProtected, trial.RenameProtected, trial.SeeProcesses, trial.GainCapability, trial.Serve,
+	selftest.ChangeOutside, selftest.WriteProtected, selftest.RenameProtected, selftest.SeeProcesses, selftest.GainCapability, selftest.Serve,
 }
 
 // want is what a tier promises of an action; empty: nothing.
@@ -68,9 +68,9 @@ func (t Tier) want(action string) Answer {
 		return ""
 	case slices.Contains(possible, action):
 		return Works
-	case t == Full && (action == trial.Serve || action == trial.ServeUnbound):
+	case t == Full && (action == selftest.Serve || action == selftest.ServeUnbound):
 		return Works
-	case t == Landlock && action == trial.ExceedProcesses:
+	case t == Landlock && action == selftest.ExceedProcesses:
 		return "" // Who has no namespace of their own is counted with all that the user runs; a control group or pawl counts.
 	case t != Full && slices.Contains(open, action):
 		return ""

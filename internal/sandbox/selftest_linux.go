@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
-	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
 // Test tries in one box of the tier what a program must not be able to do, and
@@ -58,10 +58,10 @@ func try(ctx context.Context, tier Tier, dir string, layered bool) (Result, erro
 	}
 	received, signalled := targets.close()
 	for _, row := range parse(tier, out.String(), &r.Absent) {
-		if row.Action == trial.SendUDP && !received {
+		if row.Action == selftest.SendUDP && !received {
 			row = tier.row(row.Action, Denied, "did not arrive")
 		}
-		if row.Action == trial.SignalProcess && signalled {
+		if row.Action == selftest.SignalProcess && signalled {
 			row = tier.row(row.Action, Works, "it ended")
 		}
 		r.Rows = append(r.Rows, row)
@@ -71,15 +71,15 @@ func try(ctx context.Context, tier Tier, dir string, layered bool) (Result, erro
 	} else if ok {
 		r.Rows = append(r.Rows, memory)
 	}
-	done := func(row Row) bool { return row.Action == trial.Serve }
+	done := func(row Row) bool { return row.Action == selftest.Serve }
 	if res.Ended != proc.Exited || !slices.ContainsFunc(r.Rows, done) {
 		said := strings.TrimSpace(complaints.String())
-		return r, fmt.Errorf("test the sandbox: the trial ended early (%s, status %d): %.300s", res.Ended, res.Exit, said)
+		return r, fmt.Errorf("test the sandbox: the self-test ended early (%s, status %d): %.300s", res.Ended, res.Exit, said)
 	}
 	return r, nil
 }
 
-// parse reads the lines of a trial.
+// parse reads the lines of a self-test.
 func parse(tier Tier, text string, absent *[]string) []Row {
 	var rows []Row
 	for line := range strings.Lines(text) {
@@ -125,7 +125,7 @@ func newGround(dir string, tier Tier) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Join(dir, trialPrefix+name)
+	root := filepath.Join(dir, selftestPrefix+name)
 	at := func(name string) string { return filepath.Join(root, name) }
 	g := &ground{
 		dir: dir, name: name, claim: claim, root: root, host: at("host"), tree: at("tree"), base: at("base"), upper: at("upper"), work: at("work"),
@@ -163,7 +163,7 @@ func (g *ground) box(tier Tier) Box {
 	return b
 }
 
-// script runs the trial that stands in its arguments, and what else is to work.
+// script runs the self-test that stands in its arguments, and what else is to work.
 // A program that is not installed is said to be absent.
 const script = `
 try() {
@@ -197,18 +197,18 @@ func (g *ground) spec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc
 		_ = os.MkdirAll(home, 0o755)
 		_ = os.MkdirAll(tmp, 0o755)
 	}
-	argv := append([]string{"/bin/sh", "-c", script, g.exe, trial.Arg},
-		trial.Canary+"="+g.canary(), trial.Tree+"="+g.tree, trial.Protected+"="+filepath.Join(g.tree, "protected"),
-		trial.Home+"="+home, trial.Temporary+"="+tmp, trial.Resolver+"="+resolver(),
-		trial.Processes+"="+strconv.Itoa(trialLimits.Processes), trial.FileBytes+"="+strconv.FormatInt(trialLimits.FileBytes, 10))
+	argv := append([]string{"/bin/sh", "-c", script, g.exe, selftest.Arg},
+		selftest.Canary+"="+g.canary(), selftest.Tree+"="+g.tree, selftest.Protected+"="+filepath.Join(g.tree, "protected"),
+		selftest.Home+"="+home, selftest.Temporary+"="+tmp, selftest.Resolver+"="+resolver(),
+		selftest.Processes+"="+strconv.Itoa(selftestLimits.Processes), selftest.FileBytes+"="+strconv.FormatInt(selftestLimits.FileBytes, 10))
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + tmp, "TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1"}
 	return proc.Spec{
-		Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience, Limits: trialLimits,
+		Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience, Limits: selftestLimits,
 	}
 }
 
-// trialLimits are those of the trial: enough for the tools that it starts.
-var trialLimits = proc.Limits{Processes: 1024, FileBytes: 1 << 30}
+// selftestLimits are those of the self-test: enough for the tools that it starts.
+var selftestLimits = proc.Limits{Processes: 1024, FileBytes: 1 << 30}
 
 // Of memory a process of its own tries to hold more than it may.
 const (
@@ -220,20 +220,20 @@ const (
 // fillMemory starts a process that holds more memory than it may, and says whether
 // that ended it. The tier may promise nothing of the kind.
 func (g *ground) fillMemory(ctx context.Context, tier Tier) (row Row, tried bool, err error) {
-	if tier.want(trial.ExceedMemory) == "" {
+	if tier.want(selftest.ExceedMemory) == "" {
 		return Row{}, false, nil
 	}
 	res, err := g.box(tier).Run(ctx, proc.Spec{
-		Argv: []string{g.exe, trial.Arg, trial.Hold, strconv.Itoa(holds)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
+		Argv: []string{g.exe, selftest.Arg, selftest.Hold, strconv.Itoa(holds)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
 		Timeout: holdTime, Limits: proc.Limits{Memory: mayHold},
 	})
 	if err != nil {
 		return Row{}, false, err
 	}
 	if res.Limit == proc.MemoryLimit {
-		return tier.row(trial.ExceedMemory, Denied, "it was ended"), true, nil
+		return tier.row(selftest.ExceedMemory, Denied, "it was ended"), true, nil
 	}
-	return tier.row(trial.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
+	return tier.row(selftest.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
 }
 
 // resolver is the first name server of the host that has an IPv4 address.

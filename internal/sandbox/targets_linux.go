@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/sandbox/stage/trial"
+	"github.com/pawl-run/pawl/internal/sandbox/stage/selftest"
 )
 
-// targets are what a trial tries to reach on the host.
+// targets are what a self-test tries to reach on the host.
 type targets struct {
 	token     string
-	listeners map[string]net.Listener // by what a trial calls them
+	listeners map[string]net.Listener // by what a self-test calls them
 	packets   net.PacketConn
 	path      string
 
@@ -42,11 +42,11 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 	ctx, t.stop = context.WithCancel(ctx)
 	var l net.ListenConfig
 	for what, at := range map[string][2]string{
-		trial.TCP4: {"tcp4", "127.0.0.1:0"}, trial.TCP6: {"tcp6", "[::1]:0"},
-		trial.Path: {"unix", t.path}, trial.Abstract: {"unix", "@" + t.token},
+		selftest.TCP4: {"tcp4", "127.0.0.1:0"}, selftest.TCP6: {"tcp6", "[::1]:0"},
+		selftest.Path: {"unix", t.path}, selftest.Abstract: {"unix", "@" + t.token},
 	} {
 		listener, err := l.Listen(ctx, at[0], at[1])
-		if err != nil && what == trial.TCP6 {
+		if err != nil && what == selftest.TCP6 {
 			continue // A host without IPv6 is none that could be reached by it.
 		}
 		if err != nil {
@@ -84,13 +84,13 @@ func accept(l net.Listener) {
 	}
 }
 
-// last is a datagram that no trial sends, and lastWait how long it may take.
+// last is a datagram that no self-test sends, and lastWait how long it may take.
 const (
 	last     = "last"
 	lastWait = 2 * time.Second
 )
 
-// receive notes a datagram of the trial, until the last one.
+// receive notes a datagram of the self-test, until the last one.
 func (t *targets) receive() {
 	packet := make([]byte, 64)
 	for {
@@ -110,7 +110,7 @@ func (t *targets) wait(ctx context.Context) error {
 	t.working.Go(func() {
 		var err error
 		t.waited, err = proc.Plain{}.Run(ctx, proc.Spec{
-			Argv: []string{"/proc/self/exe", trial.Arg, trial.Wait, t.token}, Env: []string{"PAWL_TRIAL=" + t.token}, Stdout: there,
+			Argv: []string{"/proc/self/exe", selftest.Arg, selftest.Wait, t.token}, Env: []string{"PAWL_TRIAL=" + t.token}, Stdout: there,
 		})
 		there.CloseWithError(err) // Nil is the end of the file.
 	})
@@ -120,7 +120,7 @@ func (t *targets) wait(ctx context.Context) error {
 	return nil
 }
 
-// told is what a trial has to know of them.
+// told is what a self-test has to know of them.
 func (t *targets) told() []string {
 	port := func(what string) string {
 		if l, ok := t.listeners[what]; ok {
@@ -130,8 +130,8 @@ func (t *targets) told() []string {
 	}
 	udp := t.packets.LocalAddr().(*net.UDPAddr).Port //nolint:forcetypeassert // It listens on UDP.
 	return []string{
-		trial.TCP4 + "=" + port(trial.TCP4), trial.TCP6 + "=" + port(trial.TCP6), trial.UDP + "=" + strconv.Itoa(udp),
-		trial.Path + "=" + t.path, trial.Abstract + "=" + t.token, trial.Token + "=" + t.token,
+		selftest.TCP4 + "=" + port(selftest.TCP4), selftest.TCP6 + "=" + port(selftest.TCP6), selftest.UDP + "=" + strconv.Itoa(udp),
+		selftest.Path + "=" + t.path, selftest.Abstract + "=" + t.token, selftest.Token + "=" + t.token,
 	}
 }
 

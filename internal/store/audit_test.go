@@ -22,7 +22,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 func head(t *testing.T, s *store.Store, chain string) store.Head {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 // sideBySide begins a transaction, runs first in it, and begins another one with

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/pgtest"
+	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
 
 func TestAStoreFromANewerPawlIsRefusedAndLeftAlone(t *testing.T) {

@@ -37,7 +37,7 @@ func (c counted) since(before counted) counted {
 }
 
 // SoFar is what the meter has seen of the turn. It may be called at any time.
-func (s *Seat) SoFar() (loop.Usage, []loop.ModelUsage) {
+func (s *Env) SoFar() (loop.Usage, []loop.ModelUsage) {
 	if s.models == nil {
 		return loop.Usage{}, nil
 	}
@@ -47,14 +47,14 @@ func (s *Seat) SoFar() (loop.Usage, []loop.ModelUsage) {
 
 // Metered reports whether every call that the program can make is counted on its
 // way.
-func (s *Seat) Metered() bool { return s.models != nil }
+func (s *Env) Metered() bool { return s.models != nil }
 
 // Outcome is what counts of a turn: what the meter saw before what a program
 // says of itself, and what its vendor answered before what the program made of
 // that. Where nothing was metered, the program's own numbers stand. The program
 // has to be gone: its model takes no more calls then, and those that were under
 // way are charged.
-func (s *Seat) Outcome(r agent.Result) agent.Result {
+func (s *Env) Outcome(r agent.Result) agent.Result {
 	if s.models == nil {
 		return r
 	}
@@ -86,7 +86,7 @@ func (s *Seat) Outcome(r agent.Result) agent.Result {
 // Rejected is closed when the model's vendor takes no more calls of the turn, as
 // far as can be told: then the turn is to be ended. Where nothing is metered it
 // is nil.
-func (s *Seat) Rejected() <-chan struct{} {
+func (s *Env) Rejected() <-chan struct{} {
 	if s.models == nil {
 		return nil
 	}

@@ -17,19 +17,19 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// seatBefore is a seat whose model answers every call with a status.
-func seatBefore(t *testing.T, status int) *turn.Seat {
+// envAnswering is an environment whose model answers every call with a status.
+func envAnswering(t *testing.T, status int) *turn.Env {
 	t.Helper()
-	return seatAt(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	return envAt(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-// seatAt is a seat without a box, with such a model.
-func seatAt(t *testing.T, answer http.HandlerFunc) *turn.Seat {
+// envAt is an environment without a box, with such a model.
+func envAt(t *testing.T, answer http.HandlerFunc) *turn.Env {
 	t.Helper()
-	return seatIn(t, sandbox.None, answer)
+	return envIn(t, sandbox.None, answer)
 }
 
-func seatIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Seat {
+func envIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Env {
 	t.Helper()
 	vendor := httptest.NewServer(answer)
 	t.Cleanup(vendor.Close)
@@ -39,23 +39,23 @@ func seatIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Seat
 	if err != nil {
 		t.Fatal(err)
 	}
-	seat, err := turn.Open(t.Context(), turn.Need{
+	env, err := turn.Open(t.Context(), turn.Need{
 		Actor: actor, With: with, Tier: tier, Account: &model.Account{}, Say: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := seat.Close(); err != nil {
+		if err := env.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return seat
+	return env
 }
 
-func call(t *testing.T, seat *turn.Seat) {
+func call(t *testing.T, env *turn.Env) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, seat.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,32 +69,32 @@ func call(t *testing.T, seat *turn.Seat) {
 }
 
 func TestATurnThatWasEndedBecauseItsVendorRefusesFailedForThat(t *testing.T) {
-	seat := seatBefore(t, http.StatusUnauthorized)
+	env := envAnswering(t, http.StatusUnauthorized)
 	for range 3 {
-		call(t, seat)
+		call(t, env)
 	}
-	<-seat.Rejected()
+	<-env.Rejected()
 	for name, said := range map[string]*loop.Failure{
 		"the program said nothing":        nil,
 		"the program says that it ended":  {Class: loop.FailureCrash, Text: "terminated"},
 		"the program names another cause": {Class: loop.FailureServer, Text: "try later", Typed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := seat.Outcome(agent.Result{Ended: proc.Canceled, Failure: said})
+			got := env.Outcome(agent.Result{Ended: proc.Canceled, Failure: said})
 			if got.Failure == nil || got.Failure.Class != loop.FailureAuth || got.Failure.Status != http.StatusUnauthorized {
 				t.Errorf("failure = %+v, want the vendor's", got.Failure)
 			}
 		})
 	}
-	if got := seat.Outcome(agent.Result{Ended: proc.Exited}); got.Failure != nil {
+	if got := env.Outcome(agent.Result{Ended: proc.Exited}); got.Failure != nil {
 		t.Errorf("a turn that ended well all the same has the failure %+v", got.Failure)
 	}
 }
 
 func TestAToolOfTheVendorThatIsRefusedIsAFailureOfNobodysAccount(t *testing.T) {
-	seat := seatBefore(t, http.StatusOK)
+	env := envAnswering(t, http.StatusOK)
 	ask := func(body string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, seat.Endpoint.URL+"/v1/responses", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.Endpoint.URL+"/v1/responses", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,38 +114,38 @@ func TestAToolOfTheVendorThatIsRefusedIsAFailureOfNobodysAccount(t *testing.T) {
 		"the program takes it for its connection": {Class: loop.FailureServer, Text: "try later"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := seat.Outcome(agent.Result{Ended: proc.Exited, Failure: said})
+			got := env.Outcome(agent.Result{Ended: proc.Exited, Failure: said})
 			if got.Failure == nil || got.Failure.Class != loop.FailureDenied || !strings.Contains(got.Failure.Text, "model_tools: [web_search]") {
 				t.Errorf("failure = %+v, want pawl's own", got.Failure)
 			}
 		})
 	}
-	if !got(seat).Zero() {
-		t.Errorf("a refused call was charged: %+v", got(seat))
+	if !got(env).Zero() {
+		t.Errorf("a refused call was charged: %+v", got(env))
 	}
 }
 
-func got(seat *turn.Seat) loop.Usage {
-	usage, _ := seat.SoFar()
+func got(env *turn.Env) loop.Usage {
+	usage, _ := env.SoFar()
 	return usage
 }
 
 func TestATurnThatWasStoppedWhileItsVendorFailedIsNoFailureOfTheVendor(t *testing.T) {
-	seat := seatBefore(t, http.StatusUnauthorized)
-	call(t, seat)
-	if got := seat.Outcome(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
+	env := envAnswering(t, http.StatusUnauthorized)
+	call(t, env)
+	if got := env.Outcome(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
 		t.Errorf("failure = %+v, want none", got.Failure)
 	}
 }
 
 func TestACallThatWasUnderWayWhenItsProgramWasEndedIsInTheOutcome(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
-	seat := seatAt(t, func(_ http.ResponseWriter, r *http.Request) {
+	env := envAt(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		kill()
 		<-r.Context().Done()
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, seat.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, env.Endpoint.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestACallThatWasUnderWayWhenItsProgramWasEndedIsInTheOutcome(t *testing.T) 
 		_ = resp.Body.Close()
 		t.Fatal("the call was answered")
 	}
-	got := seat.Outcome(agent.Result{Ended: proc.Canceled})
+	got := env.Outcome(agent.Result{Ended: proc.Canceled})
 	if got.Usage.Input == 0 || got.Usage.Source != loop.UsageEstimated || len(got.Models) != 1 {
 		t.Errorf("usage = %+v of %+v, and the model has read a call", got.Usage, got.Models)
 	}
@@ -172,8 +172,8 @@ func TestAProgramInABoxThatNeverAskedItsModelIsChargedNothing(t *testing.T) {
 		"nor does a sandbox of somebody else hold it": {sandbox.External, guess, guess},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seat := seatIn(t, c.tier, func(http.ResponseWriter, *http.Request) { t.Error("the model was asked") })
-			got := seat.Outcome(agent.Result{Ended: proc.TimedOut, Usage: c.said, Models: []loop.ModelUsage{{Model: "m", Usage: c.said}}})
+			env := envIn(t, c.tier, func(http.ResponseWriter, *http.Request) { t.Error("the model was asked") })
+			got := env.Outcome(agent.Result{Ended: proc.TimedOut, Usage: c.said, Models: []loop.ModelUsage{{Model: "m", Usage: c.said}}})
 			if got.Usage != c.want || (len(got.Models) == 0) != c.want.Zero() {
 				t.Errorf("charged were %+v of %+v, want %+v", got.Usage, got.Models, c.want)
 			}

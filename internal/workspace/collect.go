@@ -53,7 +53,7 @@ func (t *Trees) Collect(ctx context.Context, p Policy) (removed int, err error) 
 	}
 	c := &collector{policy: p, used: used}
 	for _, e := range entries {
-		if err := c.shelf(ctx, &shelf{dir: filepath.Join(t.options.Cache, e.Name()), trees: t}); err != nil {
+		if err := c.collectCache(ctx, &layerCache{dir: filepath.Join(t.options.Cache, e.Name()), trees: t}); err != nil {
 			return c.removed, fmt.Errorf("collect layers: %w", err)
 		}
 	}
@@ -66,7 +66,7 @@ type collector struct {
 	removed int
 }
 
-func (c *collector) shelf(ctx context.Context, s *shelf) error {
+func (c *collector) collectCache(ctx context.Context, s *layerCache) error {
 	boot, _ := bootID() // Where there is none, there are no layers.
 	for _, name := range c.layers(s, boot) {
 		if err := c.layer(ctx, s, name); err != nil {
@@ -83,7 +83,7 @@ func (c *collector) shelf(ctx context.Context, s *shelf) error {
 
 // layers lists what the policy does not keep, deltas first: then no delta is
 // ever without its base.
-func (c *collector) layers(s *shelf, boot string) []string {
+func (c *collector) layers(s *layerCache, boot string) []string {
 	entries, _ := os.ReadDir(s.layers())
 	names, used := []string{}, map[string]time.Time{}
 	for _, e := range entries {
@@ -112,7 +112,7 @@ func (c *collector) layers(s *shelf, boot string) []string {
 }
 
 // layer removes one, unless somebody holds it, and its lock with it.
-func (c *collector) layer(ctx context.Context, s *shelf, name string) error {
+func (c *collector) layer(ctx context.Context, s *layerCache, name string) error {
 	if err := beforeCollect.Hit(ctx); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (c *collector) parked(ctx context.Context, dir string) error {
 
 // leftovers removes what a process left that was killed while it made or
 // removed a layer, and the locks that nobody needs.
-func (c *collector) leftovers(s *shelf) error {
+func (c *collector) leftovers(s *layerCache) error {
 	entries, _ := os.ReadDir(s.layers())
 	for _, e := range entries {
 		name, hidden := strings.CutPrefix(e.Name(), ".")
@@ -197,7 +197,7 @@ func alone(lock string, do func() error) error {
 }
 
 // commits forgets the trees of commits after the time that layers are kept.
-func (c *collector) commits(s *shelf) error {
+func (c *collector) commits(s *layerCache) error {
 	entries, _ := os.ReadDir(s.commits())
 	for _, e := range entries {
 		info, err := e.Info()

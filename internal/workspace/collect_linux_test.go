@@ -61,7 +61,7 @@ func TestCollectKeepsWhatIsUsedOrYoung(t *testing.T) {
 		}, 1, 1},
 		"what an earlier start of the machine made goes": {Policy{Now: now, Age: time.Hour, Count: 10}, func(t *testing.T, trees *Trees, _, _ string) {
 			for _, name := range layerNames(t, trees) {
-				must(t, os.WriteFile(filepath.Join(trees.shelf().layerDir(name), "boot"), nil, 0o600))
+				must(t, os.WriteFile(filepath.Join(trees.layerCache().layerDir(name), "boot"), nil, 0o600))
 			}
 		}, 0, 0},
 	} {
@@ -91,7 +91,7 @@ func TestAnInterruptedCollectIsFinishedByTheNext(t *testing.T) {
 	for _, point := range []string{"workspace.collect.before", "workspace.collect.after", "workspace.collect.before:2", "workspace.collect.after:2"} {
 		t.Run(point, func(t *testing.T) {
 			trees, _, _ := manyLayers(t)
-			s := trees.shelf()
+			s := trees.layerCache()
 			must(t, os.MkdirAll(s.making("x"), 0o700))
 			must(t, os.MkdirAll(filepath.Join(s.layers(), ".y"+suffixGone), 0o700))
 			plan, err := fault.Parse(point + "=EIO")

@@ -20,7 +20,7 @@ import (
 const backdated = 10 * time.Second
 
 // style is how the files of a layer are left.
-func (s *shelf) style(dir string) style {
+func (s *layerCache) style(dir string) style {
 	as := style{owner: s.trees.owner()}
 	if now, ok := present(dir); ok {
 		as.when = time.Unix(0, now).Add(-backdated)
@@ -29,7 +29,7 @@ func (s *shelf) style(dir string) style {
 }
 
 // base writes the complete checkout of a tree.
-func (s *shelf) base(ctx context.Context, l *layer, blobs *object.Blobs, tree string) error {
+func (s *layerCache) base(ctx context.Context, l *layer, blobs *object.Blobs, tree string) error {
 	t, entries, err := s.trees.describe(blobs, "", l.files(), tree)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (t *Tree) indexed() []index.Entry {
 }
 
 // delta writes what makes another tree of a base.
-func (s *shelf) delta(ctx context.Context, l *layer, blobs *object.Blobs, base *layer, diff object.Differences) error {
+func (s *layerCache) delta(ctx context.Context, l *layer, blobs *object.Blobs, base *layer, diff object.Differences) error {
 	var entries []object.Entry
 	for _, c := range diff.Paths {
 		if c.New.Mode != 0 {
@@ -168,7 +168,7 @@ func (t *Tree) changed(diff object.Differences) []object.Entry {
 
 // deltaIndex writes the index of the whole tree: what the base's says, but for
 // the changed paths.
-func (s *shelf) deltaIndex(l, base *layer, t *Tree, diff object.Differences) error {
+func (s *layerCache) deltaIndex(l, base *layer, t *Tree, diff object.Differences) error {
 	data, err := os.ReadFile(base.index())
 	if err != nil {
 		return err

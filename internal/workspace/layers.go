@@ -92,7 +92,7 @@ func (t *Tree) record(pushed []string) record {
 // layered returns a tree of rev that has its layers below it and no upper
 // directory yet.
 func (t *Trees) layered(ctx context.Context, name, rev string) (*Tree, error) {
-	from, lower, err := t.shelf().open(ctx, rev)
+	from, lower, err := t.layerCache().open(ctx, rev)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func newLayers(t *testing.T, files map[string]string) (*Tree, *git.Repo) {
 // layerNames lists the layers of the cache.
 func layerNames(t *testing.T, trees *Trees) []string {
 	t.Helper()
-	entries, err := os.ReadDir(trees.shelf().layers())
+	entries, err := os.ReadDir(trees.layerCache().layers())
 	must(t, err)
 	var names []string
 	for _, e := range entries {

@@ -86,9 +86,9 @@ func (t *Trees) cached() error {
 	return nil
 }
 
-// shelf is the folder of the repository in the cache.
-func (t *Trees) shelf() *shelf {
-	return &shelf{dir: filepath.Join(t.options.Cache, Key(t.repo)), trees: t}
+// layerCache is the folder of the repository in the cache.
+func (t *Trees) layerCache() *layerCache {
+	return &layerCache{dir: filepath.Join(t.options.Cache, Key(t.repo)), trees: t}
 }
 
 // Key names a repository in folders that several share. Checkouts of one

@@ -37,7 +37,7 @@ const (
 
 // parked is where copies wait that belong to the user of the trees: another one
 // could not write to them.
-func (s *shelf) parked() string {
+func (s *layerCache) parked() string {
 	name := parkedName
 	if o := s.trees.owner(); !o.isPawl() {
 		name += "-" + strconv.Itoa(o.uid)
@@ -46,7 +46,7 @@ func (s *shelf) parked() string {
 }
 
 // allParked lists the folders of parked copies, of all users.
-func (s *shelf) allParked() []string {
+func (s *layerCache) allParked() []string {
 	others, _ := filepath.Glob(filepath.Join(s.dir, parkedName+"-*")) // The pattern is a good one.
 	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
 }
@@ -86,7 +86,7 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 // prepare leaves a complete copy in the unit. A parked one that cannot be reset
 // is thrown away.
 func (t *Tree) prepare(ctx context.Context, unit string, entries []object.Entry, blobs *object.Blobs) error {
-	if t.trees.shelf().lease(unit) {
+	if t.trees.layerCache().lease(unit) {
 		kept, err := t.reset(ctx, unit)
 		if err == nil {
 			err = t.complete(ctx, unit, kept, entries, blobs)
@@ -113,7 +113,7 @@ func (t *Tree) prepare(ctx context.Context, unit string, entries []object.Entry,
 }
 
 // lease takes one parked unit.
-func (s *shelf) lease(unit string) bool {
+func (s *layerCache) lease(unit string) bool {
 	entries, err := os.ReadDir(s.parked())
 	if err != nil {
 		return false
@@ -203,7 +203,7 @@ func (t *Trees) park(ctx context.Context, name, dir string) error {
 	if _, err := os.Lstat(filepath.Join(unit, unitMarks)); err != nil || t.options.Kind != Pooled {
 		return sandbox.Discard(unit)
 	}
-	s := t.shelf()
+	s := t.layerCache()
 	there, err := os.ReadDir(s.parked())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(there) >= maxParked {
 		return sandbox.Discard(unit)

@@ -30,7 +30,7 @@ func pooledTrees(tb testing.TB, repo *git.Repo) *Trees {
 // parkedUnits lists the copies that wait.
 func parkedUnits(t failer, trees *Trees) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(trees.shelf().parked(), "*"))
+	list, err := filepath.Glob(filepath.Join(trees.layerCache().parked(), "*"))
 	must(t, err)
 	return list
 }

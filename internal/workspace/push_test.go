@@ -108,10 +108,10 @@ func TestCopiesAreParkedForTheUserWhoWroteThem(t *testing.T) {
 	if got := parkedUnits(t, own); len(got) != 1 {
 		t.Fatalf("parked %v", got)
 	}
-	if other.shelf().lease(filepath.Join(dir, "unit")) {
+	if other.layerCache().lease(filepath.Join(dir, "unit")) {
 		t.Error("a copy of one user was given to another")
 	}
-	must(t, os.MkdirAll(filepath.Join(other.shelf().parked(), "old"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(other.layerCache().parked(), "old"), 0o700))
 	if n, err := own.Collect(t.Context(), Policy{}); n != 2 || err != nil {
 		t.Errorf("collected %d copies, %v, want those of both users", n, err)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 var when = time.Unix(1_700_000_000, 0)

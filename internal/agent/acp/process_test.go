@@ -15,9 +15,9 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/pawl-run/pawl/internal/agent/acp"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 // asAgent is the variable that makes the test binary an agent.

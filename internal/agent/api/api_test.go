@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 // TestMain makes the test binary the agent, as pawl would be.
@@ -40,9 +40,9 @@ func (here) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 var providers = map[string]string{anthropic: "anthropic", openai: "chat", gemini: "gemini"}
 
 // serve plays a script.
-func serve(t *testing.T, turns ...standin.Turn) (*standin.Server, string) {
+func serve(t *testing.T, turns ...fakemodel.Turn) (*fakemodel.Server, string) {
 	t.Helper()
-	s := standin.New(standin.Script{Turns: turns})
+	s := fakemodel.New(fakemodel.Script{Turns: turns})
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	return s, h.URL
@@ -92,12 +92,12 @@ func take(t *testing.T, d Driver, r agent.Request) agenttest.Turn {
 func TestATurnWorksInEveryShape(t *testing.T) {
 	for provider, shape := range providers {
 		t.Run(provider, func(t *testing.T) {
-			used := standin.Usage{Input: 700, Output: 60, CacheRead: 500}
+			used := fakemodel.Usage{Input: 700, Output: 60, CacheRead: 500}
 			s, url := serve(t,
-				standin.Read("main.go").Using(used), standin.Edit("main.go", "println(1)", "println(2)").Using(used),
-				standin.Write("new/a.txt", "hello\n").Using(used), standin.Shell("cat new/a.txt; echo beside >&2").Using(used),
-				standin.Tool("search", `{"pattern":"println\\(2\\)"}`).Using(used), standin.Tool("list", `{"path":"."}`).Using(used),
-				standin.Say("All is done.").Using(used),
+				fakemodel.Read("main.go").Using(used), fakemodel.Edit("main.go", "println(1)", "println(2)").Using(used),
+				fakemodel.Write("new/a.txt", "hello\n").Using(used), fakemodel.Shell("cat new/a.txt; echo beside >&2").Using(used),
+				fakemodel.Tool("search", `{"pattern":"println\\(2\\)"}`).Using(used), fakemodel.Tool("list", `{"path":"."}`).Using(used),
+				fakemodel.Say("All is done.").Using(used),
 			)
 			r := request(t, provider, url)
 			turn := take(t, quick, r)
@@ -155,7 +155,7 @@ func TestTheAgentRunsAsAProgramOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, url := serve(t, standin.Shell("echo $PAWL_STEP"), standin.Tool("report", `{"outcome":"done","summary":"it works"}`), standin.Say("done"))
+	_, url := serve(t, fakemodel.Shell("echo $PAWL_STEP"), fakemodel.Tool("report", `{"outcome":"done","summary":"it works"}`), fakemodel.Say("done"))
 	r := request(t, anthropic, url)
 	r.Exec = proc.Plain{}
 	file := filepath.Join(t.TempDir(), "report.json")
@@ -175,8 +175,8 @@ func TestTheAgentRunsAsAProgramOfItsOwn(t *testing.T) {
 func TestNothingIsChangedWithoutLeave(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.txt")
 	put(t, outside, "the secret\n")
-	turns := []standin.Turn{
-		standin.Write("a.txt", "x"), standin.Edit("main.go", "println(1)", "x"), standin.Shell("touch b.txt"), standin.Read(outside), standin.Say("I could not."),
+	turns := []fakemodel.Turn{
+		fakemodel.Write("a.txt", "x"), fakemodel.Edit("main.go", "println(1)", "x"), fakemodel.Shell("touch b.txt"), fakemodel.Read(outside), fakemodel.Say("I could not."),
 	}
 	_, url := serve(t, turns...)
 	r := request(t, anthropic, url)
@@ -207,7 +207,7 @@ func TestNothingIsChangedWithoutLeave(t *testing.T) {
 }
 
 func TestTheStableBeginningIsCached(t *testing.T) {
-	s, url := serve(t, standin.Read("main.go"), standin.Say("done"))
+	s, url := serve(t, fakemodel.Read("main.go"), fakemodel.Say("done"))
 	take(t, quick, request(t, anthropic, url))
 	type block struct {
 		Text  string          `json:"text"`

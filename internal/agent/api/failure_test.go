@@ -8,44 +8,44 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 func TestEveryFaultHasItsClassInEveryShape(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault  standin.Fault
+		fault  fakemodel.Fault
 		class  loop.FailureClass // empty: the turn gets over it
 		calls  int               // that are made; 0: any
 		others map[string]loop.FailureClass
 	}{
-		"a wrong key":                         {fault: standin.Fault{Status: 401}, class: loop.FailureAuth, calls: 1},
-		"a key that may not":                  {fault: standin.Fault{Status: 403}, class: loop.FailureAuth, calls: 1},
-		"an unknown model":                    {fault: standin.Fault{Status: 404}, class: loop.FailureRequest, calls: 1},
-		"a request that makes no sense":       {fault: standin.Fault{Status: 400, Text: "tools: no"}, class: loop.FailureRequest, calls: 1},
-		"a rate limit for ever":               {fault: standin.Fault{Status: 429}, class: loop.FailureRateLimit, calls: 4},
-		"a rate limit that passes":            {fault: standin.Fault{Status: 429, Times: 2}, calls: 4},
-		"a rate limit of ten minutes":         {fault: standin.Fault{Status: 429, RetryAfter: 600}, class: loop.FailureRateLimit, calls: 1},
-		"a used-up window":                    {fault: standin.Fault{Kind: standin.FaultUsageLimit}, class: loop.FailureRateLimit},
-		"an empty account":                    {fault: standin.Fault{Kind: standin.FaultQuota}, class: loop.FailureQuota, calls: 1, others: map[string]loop.FailureClass{gemini: loop.FailureRateLimit}},
-		"a vendor's failure for ever":         {fault: standin.Fault{Status: 500}, class: loop.FailureServer, calls: 4},
-		"a vendor's failure that passes":      {fault: standin.Fault{Status: 500, Times: 3}, calls: 5},
-		"an overload":                         {fault: standin.Fault{Status: 529, Times: 1}, calls: 3},
-		"an overload in the middle":           {fault: standin.Fault{Kind: standin.FaultOverload, Times: 1}, calls: 3},
-		"an overflow":                         {fault: standin.Fault{Kind: standin.FaultOverflow}, class: loop.FailureOverflow, calls: 1},
-		"a refusal":                           {fault: standin.Fault{Kind: standin.FaultRefusal}, class: loop.FailureRefusal, calls: 1},
-		"answers at their limit":              {fault: standin.Fault{Kind: standin.FaultMaxTokens}, class: loop.FailureMaxTokens, calls: 2},
-		"one answer at its limit":             {fault: standin.Fault{Kind: standin.FaultMaxTokens, Times: 1}, calls: 3},
-		"answers that are cut for ever":       {fault: standin.Fault{Kind: standin.FaultCut}, class: loop.FailureServer, calls: 4},
-		"an answer that is cut":               {fault: standin.Fault{Kind: standin.FaultCut, Times: 1}, calls: 3},
-		"an error page":                       {fault: standin.Fault{Status: 502, Body: "<html>Bad Gateway</html>"}, class: loop.FailureServer, calls: 4},
-		"an answer that is no stream":         {fault: standin.Fault{Status: 200, Body: "hello"}, class: loop.FailureServer, calls: 4},
-		"an answer that is no JSON":           {fault: standin.Fault{Status: 200, Body: "data: hello\n\n"}, class: loop.FailureMalformed, calls: 1},
-		"a redirection":                       {fault: standin.Fault{Status: 302, Header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, class: loop.FailureRequest, calls: 1},
-		"a vendor that says not to try again": {fault: standin.Fault{Status: 500, Header: http.Header{"X-Should-Retry": {"false"}}}, class: loop.FailureServer, calls: 1},
+		"a wrong key":                         {fault: fakemodel.Fault{Status: 401}, class: loop.FailureAuth, calls: 1},
+		"a key that may not":                  {fault: fakemodel.Fault{Status: 403}, class: loop.FailureAuth, calls: 1},
+		"an unknown model":                    {fault: fakemodel.Fault{Status: 404}, class: loop.FailureRequest, calls: 1},
+		"a request that makes no sense":       {fault: fakemodel.Fault{Status: 400, Text: "tools: no"}, class: loop.FailureRequest, calls: 1},
+		"a rate limit for ever":               {fault: fakemodel.Fault{Status: 429}, class: loop.FailureRateLimit, calls: 4},
+		"a rate limit that passes":            {fault: fakemodel.Fault{Status: 429, Times: 2}, calls: 4},
+		"a rate limit of ten minutes":         {fault: fakemodel.Fault{Status: 429, RetryAfter: 600}, class: loop.FailureRateLimit, calls: 1},
+		"a used-up window":                    {fault: fakemodel.Fault{Kind: fakemodel.FaultUsageLimit}, class: loop.FailureRateLimit},
+		"an empty account":                    {fault: fakemodel.Fault{Kind: fakemodel.FaultQuota}, class: loop.FailureQuota, calls: 1, others: map[string]loop.FailureClass{gemini: loop.FailureRateLimit}},
+		"a vendor's failure for ever":         {fault: fakemodel.Fault{Status: 500}, class: loop.FailureServer, calls: 4},
+		"a vendor's failure that passes":      {fault: fakemodel.Fault{Status: 500, Times: 3}, calls: 5},
+		"an overload":                         {fault: fakemodel.Fault{Status: 529, Times: 1}, calls: 3},
+		"an overload in the middle":           {fault: fakemodel.Fault{Kind: fakemodel.FaultOverload, Times: 1}, calls: 3},
+		"an overflow":                         {fault: fakemodel.Fault{Kind: fakemodel.FaultOverflow}, class: loop.FailureOverflow, calls: 1},
+		"a refusal":                           {fault: fakemodel.Fault{Kind: fakemodel.FaultRefusal}, class: loop.FailureRefusal, calls: 1},
+		"answers at their limit":              {fault: fakemodel.Fault{Kind: fakemodel.FaultMaxTokens}, class: loop.FailureMaxTokens, calls: 2},
+		"one answer at its limit":             {fault: fakemodel.Fault{Kind: fakemodel.FaultMaxTokens, Times: 1}, calls: 3},
+		"answers that are cut for ever":       {fault: fakemodel.Fault{Kind: fakemodel.FaultCut}, class: loop.FailureServer, calls: 4},
+		"an answer that is cut":               {fault: fakemodel.Fault{Kind: fakemodel.FaultCut, Times: 1}, calls: 3},
+		"an error page":                       {fault: fakemodel.Fault{Status: 502, Body: "<html>Bad Gateway</html>"}, class: loop.FailureServer, calls: 4},
+		"an answer that is no stream":         {fault: fakemodel.Fault{Status: 200, Body: "hello"}, class: loop.FailureServer, calls: 4},
+		"an answer that is no JSON":           {fault: fakemodel.Fault{Status: 200, Body: "data: hello\n\n"}, class: loop.FailureMalformed, calls: 1},
+		"a redirection":                       {fault: fakemodel.Fault{Status: 302, Header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, class: loop.FailureRequest, calls: 1},
+		"a vendor that says not to try again": {fault: fakemodel.Fault{Status: 500, Header: http.Header{"X-Should-Retry": {"false"}}}, class: loop.FailureServer, calls: 1},
 	} {
 		for provider := range providers {
 			t.Run(name+", "+provider, func(t *testing.T) {
-				s, url := serve(t, standin.Read("main.go").Failing(c.fault), standin.Say("done"))
+				s, url := serve(t, fakemodel.Read("main.go").Failing(c.fault), fakemodel.Say("done"))
 				turn := take(t, quick, request(t, provider, url))
 				want := c.class
 				if other, ok := c.others[provider]; ok {
@@ -67,10 +67,10 @@ func TestEveryFaultHasItsClassInEveryShape(t *testing.T) {
 
 func TestALimitSaysUntilWhen(t *testing.T) {
 	far := time.Unix(4102444800, 0)
-	for provider, fault := range map[string]standin.Fault{
-		anthropic: {Kind: standin.FaultUsageLimit, Reset: far}, openai: {Kind: standin.FaultUsageLimit, Reset: far},
+	for provider, fault := range map[string]fakemodel.Fault{
+		anthropic: {Kind: fakemodel.FaultUsageLimit, Reset: far}, openai: {Kind: fakemodel.FaultUsageLimit, Reset: far},
 	} {
-		s, url := serve(t, standin.Say("x").Failing(fault))
+		s, url := serve(t, fakemodel.Say("x").Failing(fault))
 		turn := take(t, quick, request(t, provider, url))
 		if f := turn.Result.Failure; f == nil || !f.Reset.Equal(far) || !f.Typed || f.Status != http.StatusTooManyRequests {
 			t.Errorf("%s: the failure is %+v", provider, f)
@@ -79,7 +79,7 @@ func TestALimitSaysUntilWhen(t *testing.T) {
 			t.Errorf("%s: %d events of a limit and %d calls, want 1 and 1", provider, n, len(s.Log()))
 		}
 	}
-	_, url := serve(t, standin.Say("x").Failing(standin.Fault{Status: 429, RetryAfter: 600}))
+	_, url := serve(t, fakemodel.Say("x").Failing(fakemodel.Fault{Status: 429, RetryAfter: 600}))
 	before := time.Now().Truncate(time.Second)
 	turn := take(t, quick, request(t, gemini, url))
 	first, last := before.Add(10*time.Minute), time.Now().Add(10*time.Minute)
@@ -89,7 +89,7 @@ func TestALimitSaysUntilWhen(t *testing.T) {
 }
 
 func TestAVendorIsWaitedForAsItAsks(t *testing.T) {
-	_, url := serve(t, standin.Say("done").Failing(standin.Fault{Status: 429, RetryAfter: 1, Times: 1}))
+	_, url := serve(t, fakemodel.Say("done").Failing(fakemodel.Fault{Status: 429, RetryAfter: 1, Times: 1}))
 	begin := time.Now()
 	turn := take(t, quick, request(t, openai, url))
 	if took := time.Since(begin); turn.Result.Failure != nil || took < time.Second {
@@ -102,10 +102,10 @@ func TestAVendorIsWaitedForAsItAsks(t *testing.T) {
 
 func TestRoomIsMadeOnce(t *testing.T) {
 	for provider := range providers {
-		overflow := standin.Fault{Kind: standin.FaultOverflow, Times: 1}
+		overflow := fakemodel.Fault{Kind: fakemodel.FaultOverflow, Times: 1}
 		s, url := serve(t,
-			standin.Read("main.go"), standin.Shell("true"), standin.Shell("true"), standin.Shell("true"),
-			standin.Shell("true").Failing(overflow), standin.Say("done").Failing(standin.Fault{Kind: standin.FaultOverflow}),
+			fakemodel.Read("main.go"), fakemodel.Shell("true"), fakemodel.Shell("true"), fakemodel.Shell("true"),
+			fakemodel.Shell("true").Failing(overflow), fakemodel.Say("done").Failing(fakemodel.Fault{Kind: fakemodel.FaultOverflow}),
 		)
 		turn := take(t, quick, request(t, provider, url))
 		if f := turn.Result.Failure; f == nil || f.Class != loop.FailureOverflow {
@@ -119,7 +119,7 @@ func TestRoomIsMadeOnce(t *testing.T) {
 }
 
 func TestATurnHasSoManyCalls(t *testing.T) {
-	forever := standin.Shell("true")
+	forever := fakemodel.Shell("true")
 	forever.Repeat = true
 	s, url := serve(t, forever)
 	turn := take(t, Driver{Self: "pawl", turns: 5}, request(t, gemini, url))
@@ -129,7 +129,7 @@ func TestATurnHasSoManyCalls(t *testing.T) {
 }
 
 func TestAnEmptyAnswerIsAskedAboutOnce(t *testing.T) {
-	s, url := serve(t, standin.Say(""))
+	s, url := serve(t, fakemodel.Say(""))
 	turn := take(t, quick, request(t, openai, url))
 	if f := turn.Result.Failure; f == nil || f.Class != loop.FailureMalformed || len(s.Log()) != 2 {
 		t.Errorf("after %d calls the failure is %+v", len(s.Log()), f)
@@ -137,14 +137,14 @@ func TestAnEmptyAnswerIsAskedAboutOnce(t *testing.T) {
 }
 
 func TestAUsageThatLiesIsEstimated(t *testing.T) {
-	for name, c := range map[string]standin.Turn{
-		"nothing":                   standin.Say("done").Lying(standin.Lie{Missing: true}),
-		"a negative number":         standin.Say("done").Lying(standin.Lie{Input: "-5"}),
-		"infinity":                  standin.Say("done").Lying(standin.Lie{Output: "1e309"}),
-		"a text":                    standin.Say("done").Lying(standin.Lie{Output: `"NaN"`}),
-		"more than there are":       standin.Say("done").Lying(standin.Lie{Input: "9223372036854775808"}),
-		"one where thousands came":  {Say: "done", Flood: 100_000, Usage: &standin.Usage{Input: 1000, Output: 1}},
-		"more cached than was sent": standin.Say("done").Lying(standin.Lie{Input: "10", CacheRead: "20"}),
+	for name, c := range map[string]fakemodel.Turn{
+		"nothing":                   fakemodel.Say("done").Lying(fakemodel.Lie{Missing: true}),
+		"a negative number":         fakemodel.Say("done").Lying(fakemodel.Lie{Input: "-5"}),
+		"infinity":                  fakemodel.Say("done").Lying(fakemodel.Lie{Output: "1e309"}),
+		"a text":                    fakemodel.Say("done").Lying(fakemodel.Lie{Output: `"NaN"`}),
+		"more than there are":       fakemodel.Say("done").Lying(fakemodel.Lie{Input: "9223372036854775808"}),
+		"one where thousands came":  {Say: "done", Flood: 100_000, Usage: &fakemodel.Usage{Input: 1000, Output: 1}},
+		"more cached than was sent": fakemodel.Say("done").Lying(fakemodel.Lie{Input: "10", CacheRead: "20"}),
 	} {
 		for provider := range providers {
 			if provider == anthropic && name == "more cached than was sent" {
@@ -167,7 +167,7 @@ func TestAUsageThatLiesIsEstimated(t *testing.T) {
 
 func TestACallThatFailsIsCountedAsFarAsItCame(t *testing.T) {
 	for provider := range providers {
-		s, url := serve(t, standin.Say("this is cut").Using(standin.Usage{Input: 5000, Output: 9}).Failing(standin.Fault{Kind: standin.FaultCut, Times: 1}))
+		s, url := serve(t, fakemodel.Say("this is cut").Using(fakemodel.Usage{Input: 5000, Output: 9}).Failing(fakemodel.Fault{Kind: fakemodel.FaultCut, Times: 1}))
 		turn := take(t, quick, request(t, provider, url))
 		if n := count(turn.Events, agent.EventUsage); n != 2 {
 			t.Errorf("%s: %d events of usage, want one for each call", provider, n)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 // record writes what the agent prints, and what models are made to stream, for
@@ -24,17 +24,17 @@ func TestRecordedTurnsAreReadAlike(t *testing.T) {
 }
 
 func TestTheAgentPrintsWhatWasRecorded(t *testing.T) {
-	work := []standin.Turn{
-		standin.Read("main.go"), standin.Edit("main.go", "println(1)", "println(2)"), standin.Shell("echo fine"), standin.Say("All is done."),
+	work := []fakemodel.Turn{
+		fakemodel.Read("main.go"), fakemodel.Edit("main.go", "println(1)", "println(2)"), fakemodel.Shell("echo fine"), fakemodel.Say("All is done."),
 	}
-	for name, turns := range map[string][]standin.Turn{
+	for name, turns := range map[string][]fakemodel.Turn{
 		"anthropic-work": work, "openai-work": work, "gemini-work": work,
-		"openai-refusal":    {standin.Say("x").Failing(standin.Fault{Kind: standin.FaultRefusal})},
-		"openai-limit":      {standin.Read("none"), standin.Say("x").Failing(standin.Fault{Kind: standin.FaultUsageLimit})},
-		"openai-cut":        {standin.Write("a.txt", "hello\n").Failing(standin.Fault{Kind: standin.FaultCut, Times: 1}), standin.Say("done")},
-		"anthropic-maxima":  {standin.Say("half").Failing(standin.Fault{Kind: standin.FaultMaxTokens})},
-		"gemini-overflow":   {standin.Say("x").Failing(standin.Fault{Kind: standin.FaultOverflow})},
-		"anthropic-denials": {standin.Write("a.txt", "hello\n"), standin.Tool("list", `{"path":3}`), standin.Say("I could not.")},
+		"openai-refusal":    {fakemodel.Say("x").Failing(fakemodel.Fault{Kind: fakemodel.FaultRefusal})},
+		"openai-limit":      {fakemodel.Read("none"), fakemodel.Say("x").Failing(fakemodel.Fault{Kind: fakemodel.FaultUsageLimit})},
+		"openai-cut":        {fakemodel.Write("a.txt", "hello\n").Failing(fakemodel.Fault{Kind: fakemodel.FaultCut, Times: 1}), fakemodel.Say("done")},
+		"anthropic-maxima":  {fakemodel.Say("half").Failing(fakemodel.Fault{Kind: fakemodel.FaultMaxTokens})},
+		"gemini-overflow":   {fakemodel.Say("x").Failing(fakemodel.Fault{Kind: fakemodel.FaultOverflow})},
+		"anthropic-denials": {fakemodel.Write("a.txt", "hello\n"), fakemodel.Tool("list", `{"path":3}`), fakemodel.Say("I could not.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider, _, _ := strings.Cut(name, "-")
@@ -65,7 +65,7 @@ func answers(name string) string {
 }
 
 // stream records the first answer of a model.
-func stream(t *testing.T, provider, name string, turns []standin.Turn) {
+func stream(t *testing.T, provider, name string, turns []fakemodel.Turn) {
 	t.Helper()
 	_, url := serve(t, turns...)
 	p := &place{}

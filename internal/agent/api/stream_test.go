@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/standin"
+	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
 func data(t *testing.T, text string) []string {
@@ -145,8 +145,8 @@ func TestASignatureGoesBackWithItsCall(t *testing.T) {
 }
 
 func TestAModelThatFallsSilentIsLeft(t *testing.T) {
-	for _, kind := range []standin.FaultKind{standin.FaultHang, standin.FaultStall} {
-		s, url := serve(t, standin.Say("half of it").Failing(standin.Fault{Kind: kind}))
+	for _, kind := range []fakemodel.FaultKind{fakemodel.FaultHang, fakemodel.FaultStall} {
+		s, url := serve(t, fakemodel.Say("half of it").Failing(fakemodel.Fault{Kind: kind}))
 		turn := take(t, Driver{Self: "pawl", backoff: time.Millisecond, silence: 50 * time.Millisecond}, request(t, anthropic, url))
 		retries := 0
 		for _, e := range turn.Events {
@@ -162,7 +162,7 @@ func TestAModelThatFallsSilentIsLeft(t *testing.T) {
 }
 
 func TestALongAnswerIsASignOfLife(t *testing.T) {
-	_, url := serve(t, standin.Turn{Say: "end", Flood: 400_000, Usage: &standin.Usage{Input: 1000, Output: 400_001}})
+	_, url := serve(t, fakemodel.Turn{Say: "end", Flood: 400_000, Usage: &fakemodel.Usage{Input: 1000, Output: 400_001}})
 	r := request(t, openai, url)
 	var told strings.Builder
 	status := Main(t.Context(), strings.NewReader(`{"prompt":"x","model":"m","provider":"openai","url":"`+url+`","dir":"`+r.Dir+`"}`+"\n"), &told)

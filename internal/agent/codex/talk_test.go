@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {

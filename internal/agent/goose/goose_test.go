@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/agent"
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/agent/goose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 const finished = `{"type":"message","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Do"}]}}

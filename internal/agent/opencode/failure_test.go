@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent/agenttest"
 	"github.com/pawl-run/pawl/internal/agent/opencode"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/agenttest"
 )
 
 func TestErrorsHaveTheClassOfTheirNameAndStatus(t *testing.T) {

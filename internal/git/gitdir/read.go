@@ -5,7 +5,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // MaxRead is the largest file in bytes that Read returns.
@@ -18,7 +18,7 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, info, err := regular.Open(real)
+	f, info, err := safeopen.Open(real)
 	if err != nil {
 		return nil, err
 	}

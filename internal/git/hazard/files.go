@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // maxEntries bounds how many hooks or replaced objects are named.
@@ -171,7 +171,7 @@ func (s *scan) replaced() {
 		s.replace(e.Name(), string(bytes.TrimSpace(data)))
 	}
 	packed := filepath.Join(s.dirs.CommonDir, "packed-refs")
-	f, info, err := regular.Open(gitdir.Resolve("", packed))
+	f, info, err := safeopen.Open(gitdir.Resolve("", packed))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

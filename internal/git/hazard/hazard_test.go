@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/git/gitconfig"
 	"github.com/pawl-run/pawl/internal/git/gitdir"
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func hazards(t *testing.T, d gitdir.Dirs) []Hazard {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/index"
 	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func open(t *testing.T, dir string) *git.Repo {

@@ -22,16 +22,16 @@ type Info struct {
 	Orphan     bool      `json:"orphan"`     // its repository is gone
 }
 
-// Usage is what all mirrors of a shelf take on the disk.
+// Usage is what all mirrors of a cache take on the disk.
 type Usage struct {
 	Mirrors int
 	Bytes   int64 // a pack that several share counts once
 	Own     int64 // of them those of one repository
 }
 
-// Usage measures the shelf. Key names the repository whose share is told apart;
-// it may be empty. A shelf that is not there is empty.
-func (s Shelf) Usage(key string) (Usage, error) {
+// Usage measures the cache. Key names the repository whose share is told apart;
+// it may be empty. A cache that is not there is empty.
+func (s Cache) Usage(key string) (Usage, error) {
 	var u Usage
 	err := s.each(func(p *place) error {
 		packs := map[string]int64{}
@@ -55,7 +55,7 @@ func (s Shelf) Usage(key string) (Usage, error) {
 // Collect removes mirrors that nobody holds and that nobody used since before,
 // or whose repository is gone, and what was left of such as were never complete. With
 // dry it only says which.
-func (s Shelf) Collect(ctx context.Context, before time.Time, dry bool) (removed []Info, err error) {
+func (s Cache) Collect(ctx context.Context, before time.Time, dry bool) (removed []Info, err error) {
 	err = s.each(func(p *place) error {
 		// While one is made its folder has no name yet, and nothing is removed.
 		turn, err := flock.Try(p.lock(making))
@@ -193,14 +193,14 @@ func (p *place) leftovers(ctx context.Context) error {
 }
 
 // each calls fn for the folder of each repository.
-func (s Shelf) each(fn func(*place) error) error {
+func (s Cache) each(fn func(*place) error) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := fn(&place{Shelf: s, dir: filepath.Join(s.Dir, e.Name())}); err != nil {
+			if err := fn(&place{Cache: s, dir: filepath.Join(s.Dir, e.Name())}); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,7 @@ const (
 	sizeSaid = 64 << 20
 )
 
-// Shelf is the folder in which mirrors of all repositories are:
+// Cache is the folder in which mirrors of all repositories are:
 //
 //	KEY/repository         the repository's git directory
 //	KEY/COMMIT…/objects    an object directory with the mirror's packs
@@ -58,7 +58,7 @@ const (
 //	KEY/locks/…            one for each mirror, held by all who use it, and one for making
 //
 // Several processes may use one at once.
-type Shelf struct {
+type Cache struct {
 	Dir string // absolute path; need not exist
 	Now func() time.Time
 	Say func(string) // is told what the making of a mirror costs; may be nil
@@ -100,7 +100,7 @@ type pack struct {
 
 // place is the folder of one repository.
 type place struct {
-	Shelf
+	Cache
 	dir  string
 	repo *git.Repo
 }
@@ -122,7 +122,7 @@ const (
 // alone, of that commit without those before it. Key names the repository. If
 // there is none yet it is made, which may take long; one that is there costs the
 // reading of a file.
-func (s Shelf) Open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
+func (s Cache) Open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
 	m, err := s.open(ctx, key, repo, base, alone)
 	if err != nil {
 		return nil, fmt.Errorf("mirror the history of %s: %w", base, err)
@@ -130,14 +130,14 @@ func (s Shelf) Open(ctx context.Context, key string, repo *git.Repo, base string
 	return m, nil
 }
 
-func (s Shelf) open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
+func (s Cache) open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
 	if err := repo.Format.Check(base); err != nil {
 		return nil, err
 	}
 	if s.Say == nil {
 		s.Say = func(string) {}
 	}
-	p := &place{Shelf: s, dir: filepath.Join(s.Dir, key), repo: repo}
+	p := &place{Cache: s, dir: filepath.Join(s.Dir, key), repo: repo}
 	kind, err := p.kind(alone)
 	if err != nil {
 		return nil, err

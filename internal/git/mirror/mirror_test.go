@@ -17,25 +17,25 @@ import (
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git"
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
-// rig is a repository and a shelf of mirrors.
+// rig is a repository and a cache of mirrors.
 type rig struct {
 	t     *testing.T
 	dir   string
 	repo  *git.Repo
 	git   *gittest.Counting
-	shelf mirror.Shelf
+	cache mirror.Cache
 	said  []string
 }
 
 func newRig(t *testing.T, dir string) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: dir, git: &gittest.Counting{}}
-	r.shelf = mirror.Shelf{Dir: filepath.Join(t.TempDir(), "mirrors"), Now: time.Now, Say: func(s string) { r.said = append(r.said, s) }}
+	r.cache = mirror.Cache{Dir: filepath.Join(t.TempDir(), "mirrors"), Now: time.Now, Say: func(s string) { r.said = append(r.said, s) }}
 	var err error
 	if r.repo, err = git.OpenWith(t.Context(), r.git, dir); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func (r *rig) open(base string) *mirror.Mirror { r.t.Helper(); return r.openAs(b
 
 func (r *rig) openAs(base string, alone bool) *mirror.Mirror {
 	r.t.Helper()
-	m, err := r.shelf.Open(r.t.Context(), "key", r.repo, base, alone)
+	m, err := r.cache.Open(r.t.Context(), "key", r.repo, base, alone)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestManySmallPacksBecomeOne(t *testing.T) {
 	if most > 10 {
 		t.Errorf("a mirror had %d packs", most)
 	}
-	entries, err := os.ReadDir(filepath.Join(r.shelf.Dir, "key"))
+	entries, err := os.ReadDir(filepath.Join(r.cache.Dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestAPartialCloneWithoutTheFilesOfItsBaseIsRefusedWithTheFix(t *testing.T) 
 	origin := newRig(t, gittest.Repo(t, map[string]string{"a": "1\n", "b": "2\n"}))
 	dir, contacts := promised(t, origin.dir, "--filter=blob:none", "--no-checkout")
 	r := newRig(t, dir)
-	_, err := r.shelf.Open(t.Context(), "key", r.repo, r.run("rev-parse", "HEAD"), false)
+	_, err := r.cache.Open(t.Context(), "key", r.repo, r.run("rev-parse", "HEAD"), false)
 	f, ok := errors.AsType[*loop.Fault](err)
 	if !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.What, "2 files of commit") || !strings.Contains(f.Fix, "git checkout") {
 		t.Errorf("Open = %v, want what is missing and the fix", err)
@@ -351,9 +351,9 @@ func TestOfTwoThatWantOneMirrorOneMakesIt(t *testing.T) {
 	made := make([]*mirror.Mirror, 8)
 	for i := range made {
 		all.Go(func() {
-			shelf := r.shelf
-			shelf.Say = nil
-			m, err := shelf.Open(t.Context(), "key", r.repo, base, false)
+			cache := r.cache
+			cache.Say = nil
+			m, err := cache.Open(t.Context(), "key", r.repo, base, false)
 			if err != nil {
 				t.Error(err)
 				return
@@ -388,22 +388,22 @@ func TestWhatIsLeftOfAMirrorThatFailedCountsForNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.shelf.Open(fault.With(t.Context(), plan), "key", r.repo, base, false); !errors.Is(err, syscall.ENOSPC) {
+			if _, err := r.cache.Open(fault.With(t.Context(), plan), "key", r.repo, base, false); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("Open = %v, want a full disk", err)
 			}
 			if point == "mirror.place.after" { // It is complete, and nobody holds it.
-				unused, err := r.shelf.Collect(t.Context(), time.Now().Add(time.Hour), true)
+				unused, err := r.cache.Collect(t.Context(), time.Now().Add(time.Hour), true)
 				if err != nil || len(unused) != 1 {
 					t.Errorf("Collect = %+v, %v, want the mirror that nobody uses", unused, err)
 				}
 			}
 			// A process that is killed leaves this behind.
-			half := filepath.Join(r.shelf.Dir, "key", "."+base+".new", "objects", "pack")
+			half := filepath.Join(r.cache.Dir, "key", "."+base+".new", "objects", "pack")
 			if err := errors.Join(os.MkdirAll(half, 0o700), os.WriteFile(filepath.Join(half, "tmp_pack_x"), []byte("half"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			wantObjects(t, r.open(base), reached(r, base))
-			hidden, _ := filepath.Glob(filepath.Join(r.shelf.Dir, "key", ".*"))
+			hidden, _ := filepath.Glob(filepath.Join(r.cache.Dir, "key", ".*"))
 			if hidden != nil && point != "mirror.place.after" {
 				t.Errorf("left behind: %q", hidden)
 			}
@@ -417,7 +417,7 @@ func TestWhereAShallowCloneEndsMustBeKnown(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(r.dir, ".git", "shallow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := r.shelf.Open(t.Context(), "key", r.repo, base, false); err == nil {
+	if m, err := r.cache.Open(t.Context(), "key", r.repo, base, false); err == nil {
 		t.Errorf("Open = %+v though nobody knows where the history ends", m)
 	}
 }
@@ -430,7 +430,7 @@ func TestADamagedMirrorIsMadeAnew(t *testing.T) {
 	if err := errors.Join(os.Chmod(pack, 0o600), os.Truncate(pack, 10)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.shelf.Open(t.Context(), "key", r.repo, base, false); err == nil || !strings.Contains(err.Error(), "damaged, and a run still uses it") {
+	if _, err := r.cache.Open(t.Context(), "key", r.repo, base, false); err == nil || !strings.Contains(err.Error(), "damaged, and a run still uses it") {
 		t.Errorf("Open = %v, while somebody uses the damaged one", err)
 	}
 	m.Release()
@@ -444,7 +444,7 @@ func TestWhatNobodyUsesIsCollected(t *testing.T) {
 	old.Release()
 	collect := func(before time.Time, dry bool) (bases []string) {
 		t.Helper()
-		gone, err := r.shelf.Collect(t.Context(), before, dry)
+		gone, err := r.cache.Collect(t.Context(), before, dry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -463,7 +463,7 @@ func TestWhatNobodyUsesIsCollected(t *testing.T) {
 		}
 	}
 	wantObjects(t, held, reached(r, "main"))
-	u, err := r.shelf.Usage("key")
+	u, err := r.cache.Usage("key")
 	if err != nil || u.Mirrors != 1 || u.Bytes == 0 || u.Own != u.Bytes {
 		t.Errorf("usage = %+v, %v", u, err)
 	}
@@ -474,7 +474,7 @@ func TestWhatNobodyUsesIsCollected(t *testing.T) {
 	if got := collect(time.Time{}, false); !slices.Equal(got, []string{held.Base}) {
 		t.Errorf("removed %q of a repository that is gone", got)
 	}
-	if left, _ := os.ReadDir(r.shelf.Dir); len(left) > 0 {
+	if left, _ := os.ReadDir(r.cache.Dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -488,14 +488,14 @@ func TestAMirrorIsNotRemovedWhileSomebodyWaitsForIt(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := r.shelf.Collect(context.WithoutCancel(ctx), time.Now().Add(time.Hour), false); err != nil {
+			if _, err := r.cache.Collect(context.WithoutCancel(ctx), time.Now().Add(time.Hour), false); err != nil {
 				t.Error(err)
 				return
 			}
 		}
 	})
 	for range 30 {
-		m, err := r.shelf.Open(t.Context(), "key", r.repo, base, false)
+		m, err := r.cache.Open(t.Context(), "key", r.repo, base, false)
 		if err != nil {
 			t.Error(err)
 			break

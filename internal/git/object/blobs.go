@@ -21,9 +21,9 @@ const MaxBlob = 64 << 20
 // concurrent use; requests are served one after another. After an error that
 // is not loop.ErrNotFound it is broken and every call fails: open a new one.
 type Blobs struct {
-	format Format
-	shelf  *shelf
-	loose  func() bool // lets go of the context; false: it has ended the process
+	format   Format
+	sessions *sessionCache
+	loose    func() bool // lets go of the context; false: it has ended the process
 
 	mu     sync.Mutex
 	broken error
@@ -36,7 +36,7 @@ func (s Store) Blobs(ctx context.Context) (*Blobs, error) {
 	if ctx.Err() != nil { // The process, which has a context of its own, might answer before it is ended.
 		return nil, context.Cause(ctx)
 	}
-	p := s.shelf.take()
+	p := s.sessions.take()
 	if p == nil {
 		var err error
 		if p, err = s.startSession(ctx); err != nil {
@@ -44,7 +44,7 @@ func (s Store) Blobs(ctx context.Context) (*Blobs, error) {
 		}
 	}
 	return &Blobs{
-		format: s.Format, shelf: s.shelf, session: p,
+		format: s.Format, sessions: s.sessions, session: p,
 		loose: context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) }),
 	}, nil
 }
@@ -57,7 +57,7 @@ func (b *Blobs) Close() error {
 		return nil
 	}
 	b.broken = errClosed
-	if b.loose() && b.shelf.put(b.session) {
+	if b.loose() && b.sessions.put(b.session) {
 		return nil
 	}
 	return b.end()

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestCandidateWritesTheTreeThatAnIndexWouldGive(t *testing.T) {

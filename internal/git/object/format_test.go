@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestCleanMessageAlwaysGivesOneSafeText(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // HashFile returns the object name that the file at path has as a blob, byte
@@ -27,7 +27,7 @@ func (f Format) HashFile(path string, mode uint32, limit int64) (id string, size
 		target = filepath.ToSlash(target)
 		return f.HashBytes([]byte(target)), int64(len(target)), nil
 	}
-	file, info, err := regular.Open(path)
+	file, info, err := safeopen.Open(path)
 	if err != nil {
 		return "", 0, fmt.Errorf("hash file: %w", err)
 	}

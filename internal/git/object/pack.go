@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/git/program"
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
 // unpackLimit is up to how many objects are written as single files, as git
@@ -174,7 +174,7 @@ func (p *pack) feedObject(w io.Writer, deflate *zlib.Writer, o packed) error {
 // feedFile copies one file into the pack, and fails before its end if it is no
 // longer the file that was looked at.
 func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
-	f, info, err := regular.Open(c.From)
+	f, info, err := safeopen.Open(c.From)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 var when = time.Unix(1_700_000_000, 0)

@@ -42,9 +42,9 @@ func (s *session) end() error {
 	return err
 }
 
-// shelf keeps the process of a held Store while nobody uses it, one at most. A
-// nil shelf keeps none.
-type shelf struct {
+// sessionCache keeps the process of a held Store while nobody uses it, one at most. A
+// nil sessionCache keeps none.
+type sessionCache struct {
 	mu     sync.Mutex
 	idle   *session
 	closed bool
@@ -52,7 +52,7 @@ type shelf struct {
 
 // take returns the process that is kept, or nil. One that died meanwhile is no
 // longer kept.
-func (s *shelf) take() *session {
+func (s *sessionCache) take() *session {
 	if s == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (s *shelf) take() *session {
 }
 
 // put keeps a process, unless there is one already.
-func (s *shelf) put(p *session) bool {
+func (s *sessionCache) put(p *session) bool {
 	if s == nil {
 		return false
 	}
@@ -83,7 +83,7 @@ func (s *shelf) put(p *session) bool {
 
 // clear ends the process that is kept, and keeps none any more if it is the
 // last time. How it ends means nothing: all that was asked has been answered.
-func (s *shelf) clear(last bool) {
+func (s *sessionCache) clear(last bool) {
 	if s == nil {
 		return
 	}

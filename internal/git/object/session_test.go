@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAHeldRepositoryStartsOneProcessForItsReaders(t *testing.T) {
 	}
 	release()
 	wantContent(t, held, id, "one")
-	if n := len(count.Verbs); n != len(want)+1 || held.shelf.idle != nil {
+	if n := len(count.Verbs); n != len(want)+1 || held.sessions.idle != nil {
 		t.Errorf("%d processes after the release, want one more and none that is kept", n-len(want))
 	}
 }
@@ -74,7 +74,7 @@ func TestTheProcessOfAReaderThatWasCanceledIsNotReused(t *testing.T) {
 	must(t, err)
 	cancel()
 	_ = blobs.Close()
-	if held.shelf.idle != nil {
+	if held.sessions.idle != nil {
 		t.Error("the process is kept")
 	}
 	wantContent(t, held, r.Format.HashBytes([]byte("one")), "one")
@@ -88,9 +88,9 @@ func TestARepositoryAtRestHasNoProcess(t *testing.T) {
 	id := r.Format.HashBytes([]byte("one"))
 	for range 2 {
 		wantContent(t, held, id, "one")
-		kept := held.shelf.idle
+		kept := held.sessions.idle
 		held.Rest()
-		if _, err := kept.In.WriteString("flush\n"); err == nil || held.shelf.idle != nil {
+		if _, err := kept.In.WriteString("flush\n"); err == nil || held.sessions.idle != nil {
 			t.Errorf("the process is still spoken to: %v", err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAProcessThatDiedBetweenTwoReadersIsReplaced(t *testing.T) {
 	held, release := r.Hold()
 	id := r.Format.HashBytes([]byte("one"))
 	wantContent(t, held, id, "one")
-	kept := held.shelf.idle
+	kept := held.sessions.idle
 	kept.cancel(errClosed)
 	err := <-kept.Ended
 	kept.Ended <- err

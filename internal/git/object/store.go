@@ -13,8 +13,8 @@ import "github.com/pawl-run/pawl/internal/git/program"
 type Store struct {
 	Format Format
 
-	git   program.Git
-	shelf *shelf // nil unless held
+	git      program.Git
+	sessions *sessionCache // nil unless held
 }
 
 // At returns the objects of the repository that git is started for.
@@ -25,10 +25,10 @@ func At(git program.Git, format Format) Store { return Store{Format: format, git
 // one. Release ends it, waits for that, and must be called; afterwards each use
 // starts its own again.
 func (s Store) Hold() (held Store, release func()) {
-	s.shelf = &shelf{}
-	return s, func() { s.shelf.clear(true) }
+	s.sessions = &sessionCache{}
+	return s, func() { s.sessions.clear(true) }
 }
 
 // Rest ends the process that is held, and waits for that. It is for the time in
 // which nobody will read; the next use starts another one.
-func (s Store) Rest() { s.shelf.clear(false) }
+func (s Store) Rest() { s.sessions.clear(false) }

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/git/gittest"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
 func TestTheEnvironmentIsMadeFromNothing(t *testing.T) {

@@ -19,12 +19,12 @@ type Limits struct {
 // Home is where this process may make groups. The zero Home offers none.
 type Home struct {
 	unified   string // the directory of version 2; empty: none
-	processes seat
-	memory    seat
+	processes controllerDir
+	memory    controllerDir
 }
 
-// seat is where one controller is to be had.
-type seat struct {
+// controllerDir is where one controller is to be had.
+type controllerDir struct {
 	dir     string // empty: nowhere
 	unified bool   // of version 2, and then dir is Home.unified
 }
@@ -43,15 +43,15 @@ func (h Home) Memory() string { return h.memory.String() }
 // refuses to start a program in it.
 func (h Home) WithoutUnified() Home {
 	h.unified = ""
-	for _, s := range []*seat{&h.processes, &h.memory} {
+	for _, s := range []*controllerDir{&h.processes, &h.memory} {
 		if s.unified {
-			*s = seat{}
+			*s = controllerDir{}
 		}
 	}
 	return h
 }
 
-func (s seat) String() string {
+func (s controllerDir) String() string {
 	switch {
 	case s.dir == "":
 		return ""

@@ -192,9 +192,9 @@ func TestNothingIsMadeWithoutAHome(t *testing.T) {
 	if g.Kill() || len(g.Members()) > 0 || processes || memory || g.Remove() != nil || g.BoundsMemory() || g.BoundsProcesses() {
 		t.Error("the group that is none does something")
 	}
-	seat2 := seat{dir: "/a", unified: true}
-	h = Home{unified: "/a", processes: seat2, memory: seat{dir: "/m"}}.WithoutUnified()
-	if want := (Home{memory: seat{dir: "/m"}}); h != want {
+	second := controllerDir{dir: "/a", unified: true}
+	h = Home{unified: "/a", processes: second, memory: controllerDir{dir: "/m"}}.WithoutUnified()
+	if want := (Home{memory: controllerDir{dir: "/m"}}); h != want {
 		t.Errorf("without version 2: %+v, want %+v", h, want)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func (h Home) Make(name string, l Limits) *Group {
 	g := &Group{}
 	if l.Kill && h.unified != "" {
-		g.enter(seat{dir: h.unified, unified: true}, name)
+		g.enter(controllerDir{dir: h.unified, unified: true}, name)
 	}
 	if l.Processes > 0 {
 		first := l.Processes
@@ -45,7 +45,7 @@ func (h Home) Make(name string, l Limits) *Group {
 
 // enter makes the directory of the group at s, unless it was made before, and
 // returns it; empty if that cannot be.
-func (g *Group) enter(s seat, name string) string {
+func (g *Group) enter(s controllerDir, name string) string {
 	if s.dir == "" {
 		return ""
 	}
@@ -75,7 +75,7 @@ func boundProcesses(dir string, n int) bool {
 	return put(dir, "pids.max", strconv.Itoa(n)) == nil
 }
 
-func boundMemory(dir string, s seat, n int64) bool {
+func boundMemory(dir string, s controllerDir, n int64) bool {
 	limit := strconv.FormatInt(n, 10)
 	// Swap is bounded where the kernel counts it, and in version 1 only together
 	// with memory, which must come first.

@@ -102,7 +102,7 @@ func below(root, own string) (at string, ok bool) {
 func climbs(p string) bool { return slices.Contains(strings.Split(p, "/"), "..") }
 
 // take makes a group of version 1 the place of a controller that has none.
-func (s *seat) take(at spot) {
+func (s *controllerDir) take(at spot) {
 	if s.dir == "" && at.dir != "" && ours(at) {
 		s.dir = at.dir
 	}
@@ -122,10 +122,10 @@ func (h *Home) settle(own spot) {
 		}
 		h.unified = at.dir
 		if handsOut(at.dir, "pids") {
-			h.processes = seat{dir: at.dir, unified: true}
+			h.processes = controllerDir{dir: at.dir, unified: true}
 		}
 		if handsOut(at.dir, "memory") {
-			h.memory = seat{dir: at.dir, unified: true}
+			h.memory = controllerDir{dir: at.dir, unified: true}
 		}
 		return
 	}

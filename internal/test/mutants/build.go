@@ -108,11 +108,11 @@ func buildTests(ctx context.Context, root, work string, all *planted, groups []s
 }
 
 // idle are packages whose tests are no use here: they measure.
-var idle = []string{"bench", "rollcall", "arch", "test/mutants"}
+var idle = []string{"bench", "test/agente2e", "arch", "test/mutants"}
 
 // whole are packages whose tests are whole runs of pawl. All of them take longer
 // than the tests of all other packages, and they are asked with -all.
-var whole = []string{"daemon", "cli"}
+var whole = []string{"compose", "cli"}
 
 // writeOverlay writes the copies, and what tells the go command to take them.
 func writeOverlay(root, work string, copies map[string][]byte) (string, error) {

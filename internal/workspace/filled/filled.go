@@ -23,14 +23,14 @@ import (
 	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/regular"
+	"github.com/pawl-run/pawl/internal/safeopen"
 	"github.com/pawl-run/pawl/internal/workspace"
-	"github.com/pawl-run/pawl/internal/workspace/kit"
+	"github.com/pawl-run/pawl/internal/workspace/toolset"
 )
 
-// Shelf is a directory with layers, for all repositories of a home.
-type Shelf struct {
-	kit.Prepared
+// Cache is a directory with layers, for all repositories of a home.
+type Cache struct {
+	toolset.Prepared
 	Environ  []string     // of the user, for git's configuration
 	UID, GID int          // of whoever works with the files; zero is pawl itself
 	Say      func(string) // told what is filled for the first time
@@ -46,7 +46,7 @@ type Filling struct {
 // Of returns what a tree of the repository is to be filled with, and prepares it
 // if nobody has. The tree is one that no program has seen yet. What is not in the
 // clone is a *MissingError.
-func (s Shelf) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
+func (s Cache) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Filling, error) {
 	partial, err := tree.Partial()
 	if err != nil {
 		return Filling{}, err
@@ -58,7 +58,7 @@ func (s Shelf) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Fi
 	if err != nil {
 		return Filling{}, err
 	}
-	l := look{shelf: s, digest: sha256.New()}
+	l := look{cache: s, digest: sha256.New()}
 	fmt.Fprintf(l.digest, "1\x00%d\x00%d\x00", s.UID, s.GID)
 	if err := errors.Join(os.MkdirAll(s.Dir, 0o700), l.repository(ctx, repo, "", entries, 0)); err != nil {
 		return Filling{}, fmt.Errorf("fill tree %s: %w", tree.Name, err)
@@ -76,7 +76,7 @@ func (s Shelf) Of(ctx context.Context, repo *git.Repo, tree *workspace.Tree) (Fi
 const treeName = "tree"
 
 // layer is the directory of the layer that holds what was found.
-func (s Shelf) layer(ctx context.Context, l *look) (string, error) {
+func (s Cache) layer(ctx context.Context, l *look) (string, error) {
 	key := hex.EncodeToString(l.digest.Sum(nil)[:16])
 	if dir, ok := s.Layer(key); ok {
 		return filepath.Join(dir, treeName), nil
@@ -127,7 +127,7 @@ func (l *look) summary() string {
 
 // write writes what was found into dir, which must not exist: submodules before
 // those within them, and then files in place of pointers.
-func (s Shelf) write(ctx context.Context, dir string, l *look) error {
+func (s Cache) write(ctx context.Context, dir string, l *look) error {
 	if err := errors.Join(os.Mkdir(dir, 0o755), s.own(dir)); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s Shelf) write(ctx context.Context, dir string, l *look) error {
 }
 
 // own gives a file or folder to whoever works with it.
-func (s Shelf) own(name string) error {
+func (s Cache) own(name string) error {
 	if s.UID == 0 || s.UID == os.Geteuid() {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (s Shelf) own(name string) error {
 
 // folder makes the folders of a path below dir. None of them is reached through a
 // link, which what was written there may hold.
-func (s Shelf) folder(dir, name string) (string, error) {
+func (s Cache) folder(dir, name string) (string, error) {
 	at := dir
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." {
@@ -184,12 +184,12 @@ func (s Shelf) folder(dir, name string) (string, error) {
 
 // object writes a file from the store of git LFS, if it has the content that the
 // pointer names.
-func (s Shelf) object(ctx context.Context, dir string, o lfsObject) error {
+func (s Cache) object(ctx context.Context, dir string, o lfsObject) error {
 	folder, err := s.folder(dir, path.Dir(o.path))
 	if err != nil {
 		return err
 	}
-	from, _, err := regular.Open(o.from)
+	from, _, err := safeopen.Open(o.from)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const maxDepth = 32
 // look finds what a tree only names, in its repository and in those of its
 // submodules.
 type look struct {
-	shelf   Shelf
+	cache   Cache
 	digest  hash.Hash // of all that is found
 	modules []module  // outer ones first
 	objects []lfsObject
@@ -150,7 +150,7 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 			candidates, paths = append(candidates, e), append(paths, e.Path)
 		}
 	}
-	kept, err := l.shelf.kept(ctx, repo, blobs, entries, paths)
+	kept, err := l.cache.kept(ctx, repo, blobs, entries, paths)
 	if err != nil || kept == nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 			return nil
 		}
 		if stores == nil {
-			if stores, err = l.shelf.stores(repo); err != nil {
+			if stores, err = l.cache.stores(repo); err != nil {
 				return err
 			}
 		}
@@ -197,7 +197,7 @@ func (l *look) pointers(ctx context.Context, repo *git.Repo, blobs *object.Blobs
 
 // kept reports which paths are given to git LFS by the attributes of a tree and of
 // the repository; nil: none.
-func (s Shelf) kept(ctx context.Context, repo *git.Repo, blobs *object.Blobs, entries []object.Entry, paths []string) (kept []bool, err error) {
+func (s Cache) kept(ctx context.Context, repo *git.Repo, blobs *object.Blobs, entries []object.Entry, paths []string) (kept []bool, err error) {
 	rules := map[string][]byte{}
 	names := workspace.NamesLFS(ownAttributes(repo))
 	for _, e := range entries {
@@ -248,7 +248,7 @@ func ownAttributes(repo *git.Repo) string {
 
 // Kept reports for each path whether the attributes of the tree that a copy was
 // made from give it to git LFS.
-func (s Shelf) Kept(ctx context.Context, repo *git.Repo, tree *workspace.Tree, paths []string) (kept []bool, err error) {
+func (s Cache) Kept(ctx context.Context, repo *git.Repo, tree *workspace.Tree, paths []string) (kept []bool, err error) {
 	blobs, err := repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (s Shelf) Kept(ctx context.Context, repo *git.Repo, tree *workspace.Tree, p
 }
 
 // stores are the directories in which git LFS keeps objects for a repository.
-func (s Shelf) stores(repo *git.Repo) ([]string, error) {
+func (s Cache) stores(repo *git.Repo) ([]string, error) {
 	dirs, err := repo.ObjectDirs()
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (s Shelf) stores(repo *git.Repo) ([]string, error) {
 }
 
 // storage is what lfs.storage says, in the repository or for the user.
-func (s Shelf) storage(repo *git.Repo) (dir string) {
+func (s Cache) storage(repo *git.Repo) (dir string) {
 	home := proc.Variable(s.Environ, "HOME")
 	config := proc.Variable(s.Environ, "XDG_CONFIG_HOME")
 	if config == "" {

@@ -1,0 +1,189 @@
+// Package daemon is the composition root: the one place where the parts are
+// joined. A command of the foreground composes what it needs and closes it
+// when it is through.
+//
+// It decides nothing and holds no state of its own.
+package compose
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/clock"
+	"github.com/pawl-run/pawl/internal/config"
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/forge"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Options of a composition.
+type Options struct {
+	Settings config.Settings
+	Environ  []string // of the process
+	Log      *slog.Logger
+	Live     func(loop.Event) // sees every event of runs in this process; may be nil
+	ReadOnly bool             // for verbs that only read: nothing is created or migrated
+	Gates    bool             // gates can be tried, also if ReadOnly
+	NoStore  bool             // with ReadOnly: go without the store, which cannot be used
+
+	Lease time.Duration    // how long a claim lasts; zero: store.Lease
+	Now   func() time.Time // nil: the machine's clock
+}
+
+// Parts is the joined parts. Close it.
+type Parts struct {
+	store *store.Store // nil if read-only and there is none yet
+	deps  control.Deps
+	home  string // pawl's own folder
+}
+
+// New opens the store and joins the parts.
+func New(ctx context.Context, o Options) (*Parts, error) {
+	now := o.Now
+	if now == nil {
+		now = clock.System{}.Now
+	}
+	d := &Parts{home: o.Settings.Home, deps: control.Deps{
+		Now: now, NewID: func(prefix string) string { return newID(prefix, now()) }, Environ: o.Environ, Home: o.Settings.Home, Plain: proc.Plain{},
+		HolderState: holderState, EndHolder: endHolder,
+		Drivers:   drivers(),
+		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
+	}}
+	if err := d.openStore(ctx, o, now); err != nil {
+		return nil, err
+	}
+	if o.ReadOnly && !o.Gates {
+		return d, nil
+	}
+	gh := forge.GH{Exec: proc.Plain{}, Environ: o.Environ}
+	d.deps.Engine = engine.New(engine.Deps{
+		Store: d.store, Now: now, NewID: d.deps.NewID, Exec: proc.Tree{},
+		Drivers: d.deps.Drivers, Prices: func() (price.Table, error) { return control.Prices(o.Settings.Home, "") },
+		Effects: func(r *git.Repo) map[string]engine.Effect {
+			return map[string]engine.Effect{
+				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
+				effect.KindPullRequest: effect.NewPullRequest(r, gh),
+			}
+		},
+		Label: func(ctx context.Context, r *git.Repo) (string, error) {
+			address, err := r.RemoteURL("origin")
+			if err != nil {
+				return "", engine.ErrNoCodeHost
+			}
+			repo, err := forge.Parse(address)
+			if err != nil {
+				return "", engine.ErrNoCodeHost
+			}
+			_, on, err := gh.Labels(ctx, repo)
+			return on, err
+		},
+		Pulls: func(ctx context.Context, r *git.Repo, remote string, addresses []string) (map[string]string, error) {
+			address, err := r.RemoteURL(remote)
+			if err != nil {
+				return nil, err
+			}
+			repo, err := forge.Parse(address)
+			if err != nil {
+				return nil, err
+			}
+			return gh.States(ctx, repo, addresses)
+		},
+		Self: self(), HolderState: holderState, EndHolder: endHolder, Survive: proc.KillTagged, Home: o.Settings.Home, Environ: o.Environ, Log: o.Log, Live: o.Live,
+	})
+	return d, nil
+}
+
+// openStore opens the store. A reader does without one that nobody has made
+// yet.
+func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) error {
+	if o.NoStore {
+		return nil
+	}
+	s, err := store.Open(ctx, store.Options{Database: o.Settings.Database, ReadOnly: o.ReadOnly, Now: now, Lease: o.Lease})
+	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
+		return nil
+	}
+	d.store, d.deps.Store = s, s
+	return err
+}
+
+// Control returns the verbs for the repository that contains dir.
+func (d *Parts) Control(ctx context.Context, dir string) (*control.Service, error) {
+	return control.New(ctx, d.deps, dir)
+}
+
+// Gone lists the checkouts that are gone, with what is open of them.
+func (d *Parts) Gone(ctx context.Context) ([]control.GoneRepository, error) {
+	return control.Gone(ctx, d.store, d.home, holderState)
+}
+
+// Engine runs targets that no definition in a workspace names; nil if read-only.
+func (d *Parts) Engine() *engine.Engine { return d.deps.Engine }
+
+// Store is the open store, nil if there is none to read.
+func (d *Parts) Store() *store.Store { return d.store }
+
+// Close ends the composition. Runs must have ended.
+func (d *Parts) Close() error {
+	if d.store == nil {
+		return nil
+	}
+	return d.store.Close()
+}
+
+func self() loop.Holder { return loop.Holder(proc.Self()) }
+
+// holderState looks at the process behind a holder. Of another host nothing is
+// known here: the lease decides.
+func holderState(h loop.Holder) loop.HolderState {
+	id := proc.Identity(h)
+	switch {
+	case !proc.SameHost(id):
+		return loop.HolderElsewhere
+	case !proc.Alive(id):
+		return loop.HolderDead
+	case proc.Stopped(id):
+		return loop.HolderStopped
+	}
+	return loop.HolderRunning
+}
+
+// endHolder kills the process behind a holder and waits for its end.
+func endHolder(ctx context.Context, h loop.Holder) error { return proc.Kill(ctx, proc.Identity(h)) }
+
+// newID is sortable by time and unique: 48 bits of milliseconds, 80 random
+// bits, in lower-case base 32.
+func newID(prefix string, now time.Time) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	if _, err := rand.Read(b[6:]); err != nil {
+		panic("daemon: no random numbers: " + err.Error()) // crypto/rand never fails on our platforms
+	}
+	return prefix + "_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// Log is where a foreground command writes what nobody has to act on: nowhere,
+// unless PAWL_DEBUG asks for it.
+func Log(environ []string) *slog.Logger {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "PAWL_DEBUG="); ok && v != "" {
+			return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		}
+	}
+	return slog.New(slog.DiscardHandler)
+}

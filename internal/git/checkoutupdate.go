@@ -1,0 +1,238 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/git/index"
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// checkoutUpdate is a checkout on its way from one commit to another.
+type checkoutUpdate struct {
+	repo    *Repo
+	a       Advance
+	root    *os.Root
+	touches []touch
+	gone    map[string]bool // paths that are deleted
+	index   map[string]index.Record
+}
+
+// takeOver looks at both commits, the index and the checkout; it changes
+// nothing. Close it.
+func (r *Repo) takeOver(ctx context.Context, a Advance) (*checkoutUpdate, error) {
+	t := &checkoutUpdate{repo: r, a: a, gone: map[string]bool{}, index: map[string]index.Record{}}
+	var err error
+	if t.touches, err = r.touched(ctx, a.Onto, a.Commit); err != nil {
+		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	for _, one := range t.touches {
+		t.gone[one.path] = one.now.ID == ""
+	}
+	entries, err := r.readIndex()
+	if errors.Is(err, index.ErrForm) {
+		return nil, t.refusal("the index of "+r.Root+" cannot be updated", err.Error())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("advance %s: read index: %w", a.Branch, err)
+	}
+	for _, e := range entries {
+		if old, ok := t.index[e.Path]; !ok || e.Stage > old.Stage {
+			t.index[e.Path] = e
+		}
+	}
+	if t.root, err = os.OpenRoot(r.Root); err != nil {
+		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
+	}
+	return t, nil
+}
+
+func (t *checkoutUpdate) close() { t.root.Close() }
+
+// refusal is what a person is told when the checkout cannot follow.
+func (t *checkoutUpdate) refusal(what, why string) error {
+	from := t.a.From
+	if from == "" {
+		from = t.a.Commit
+	}
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: what, Why: why,
+		Fix: "commit or stash what is there and land again, or land it by hand with `git merge --ff-only " + from + "`",
+	}
+}
+
+// clean refuses a checkout in which any touched path is not exactly what Onto
+// holds.
+func (t *checkoutUpdate) clean(ctx context.Context) error {
+	if err := t.unlocked(); err != nil {
+		return err
+	}
+	var dirty []string
+	for i, one := range t.touches {
+		if i%256 == 0 && ctx.Err() != nil {
+			return fmt.Errorf("advance %s: %w", t.a.Branch, context.Cause(ctx))
+		}
+		if one.old.Mode == object.ModeGitlink || one.now.Mode == object.ModeGitlink {
+			return t.refusal(fmt.Sprintf("%q is a submodule", one.path), "pawl does not move submodules")
+		}
+		if !t.staged(one) || !t.vacant(one) {
+			dirty = append(dirty, one.path)
+		}
+	}
+	if len(dirty) == 0 {
+		return nil
+	}
+	return t.refusal(
+		fmt.Sprintf("%s is checked out in %s, and landing would overwrite what is there", t.a.Branch, t.repo.Root),
+		"it differs from "+t.a.Onto[:12]+": "+someOf(dirty))
+}
+
+// unlocked refuses while another git command changes the index.
+func (t *checkoutUpdate) unlocked() error {
+	lock := filepath.Join(t.repo.GitDir, "index.lock")
+	if _, err := os.Lstat(lock); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "the index of " + t.repo.Root + " is locked",
+		Why: "another git command works there, or ended without cleaning up",
+		Fix: "wait until it is done and land again; if no git runs, remove " + lock,
+	}
+}
+
+// someOf quotes the first few of many paths.
+func someOf(paths []string) string {
+	const most = 10
+	var b strings.Builder
+	for i, p := range paths[:min(most, len(paths))] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%.200q", p)
+	}
+	if more := len(paths) - most; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
+}
+
+// staged reports whether the index holds for a path what Onto does, and
+// nothing that the new path would push out.
+func (t *checkoutUpdate) staged(one touch) bool {
+	if !t.indexed(one.path, one.old) {
+		return false
+	}
+	if one.old.ID != "" || one.now.ID == "" {
+		return true
+	}
+	for dir := path.Dir(one.path); dir != "."; dir = path.Dir(dir) {
+		if _, ok := t.index[dir]; ok && !t.gone[dir] {
+			return false
+		}
+	}
+	for p := range t.index {
+		if strings.HasPrefix(p, one.path+"/") && !t.gone[p] {
+			return false
+		}
+	}
+	return true
+}
+
+// indexed reports whether the index holds exactly this entry; one without an
+// id must not be there.
+func (t *checkoutUpdate) indexed(path string, want object.Entry) bool {
+	e, ok := t.index[path]
+	if want.ID == "" {
+		return !ok
+	}
+	return ok && e.Stage == 0 && !e.Skip && !e.Intent && e.ID == want.ID && object.PlainMode(e.Mode) == want.Mode
+}
+
+// vacant reports whether the file of a path is what Onto holds. Where Onto
+// holds nothing there may be what this Advance deletes.
+func (t *checkoutUpdate) vacant(one touch) bool {
+	if one.old.ID != "" {
+		return t.onDisk(one.path, one.old)
+	}
+	info, blocker, err := t.look(one.path)
+	switch {
+	case blocker != "":
+		return t.gone[blocker]
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil || !info.IsDir():
+		return false
+	}
+	return t.emptied(one.path)
+}
+
+// look finds what is at a path without following any link. blocker is the part
+// of the path that is there and is no directory.
+func (t *checkoutUpdate) look(name string) (info fs.FileInfo, blocker string, err error) {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		if info, err = t.root.Lstat(name[:i]); err != nil {
+			return nil, "", err
+		}
+		if !info.IsDir() {
+			return nil, name[:i], nil
+		}
+	}
+	info, err = t.root.Lstat(name)
+	return info, "", err
+}
+
+// onDisk reports whether the file of a path is byte for byte this entry, with
+// its mode. An entry without an id must not be there, and no file or link may
+// stand where its directory would be.
+func (t *checkoutUpdate) onDisk(name string, want object.Entry) bool {
+	info, blocker, err := t.look(name)
+	if want.ID == "" {
+		return blocker == "" && errors.Is(err, fs.ErrNotExist)
+	}
+	if err != nil || blocker != "" {
+		return false
+	}
+	switch mode := info.Mode(); {
+	case want.Mode == object.ModeSymlink:
+		if mode.Type() != fs.ModeSymlink {
+			return false
+		}
+	case !mode.IsRegular():
+		return false
+	case runtime.GOOS != "windows" && (mode&0o100 != 0) != (want.Mode == object.ModeExec):
+		return false
+	}
+	id, _, err := t.repo.Format.HashFile(filepath.Join(t.repo.Root, filepath.FromSlash(name)), want.Mode, info.Size())
+	return err == nil && id == want.ID
+}
+
+// emptied reports whether a directory will be gone when everything that this
+// Advance deletes is.
+func (t *checkoutUpdate) emptied(dir string) bool {
+	below := func(p string) bool {
+		for gone, is := range t.gone {
+			if is && strings.HasPrefix(gone, p+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	err := fs.WalkDir(t.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !t.gone[p] || d.IsDir() && !below(p) {
+			return errors.Join(err, fs.ErrExist)
+		}
+		return nil
+	})
+	return err == nil
+}

@@ -1,0 +1,138 @@
+package runenv
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+// gateTimeout bounds one gate; a gate that is stopped by it has failed.
+const gateTimeout = 10 * time.Minute
+
+// Judge calls run for each gate of the definition, for as long as run asks for
+// more. Each gate gets a clean copy of the commit with a home, temporary files
+// and caches of its own: nothing that one gate leaves anywhere is seen by the
+// next. No copy is left behind. Vouched says that a human stands for the commit.
+//
+// Where copies are layers, which no program in a sandbox finds, that of the next gate
+// is made while a gate runs, and the last one is removed meanwhile.
+func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) error {
+	var removing sync.WaitGroup
+	defer removing.Wait()
+	remove := func(k *Copy) {
+		removing.Go(func() {
+			err := k.Remove(context.WithoutCancel(ctx))
+			if err != nil {
+				s.Log.WarnContext(ctx, "gate tree stays behind", slog.String("run", s.ID), slog.String("error", err.Error()))
+			}
+		})
+	}
+	checks := gate.Checks(s.Definition)
+	var next func() (*Copy, error) // waits for the copy of the next gate; nil: none is being made
+	for i, g := range checks {
+		var k *Copy
+		var err error
+		if next != nil {
+			k, err = next()
+		} else {
+			removing.Wait()
+			k, err = s.Copy(ctx, gatePurposes[i], commit)
+		}
+		if err != nil {
+			return err
+		}
+		next = nil
+		if i+1 < len(checks) && s.layered() {
+			next = s.copyAhead(ctx, gatePurposes[i+1], commit)
+		}
+		more, err := s.judge(ctx, g, k, vouched, run)
+		remove(k)
+		if err == nil && more {
+			continue
+		}
+		if next != nil {
+			if unused, none := next(); none == nil {
+				remove(unused)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// gatePurposes are those of the copies of verify and of guard, which may be there at
+// the same time.
+var gatePurposes = [2]Purpose{ForGate, forGuard}
+
+// layered reports whether copies are layers, which are nowhere on the host as a whole.
+func (s Env) layered() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
+
+// copyAhead begins to make a copy, and returns what waits for it. That must be called.
+func (s Env) copyAhead(ctx context.Context, purpose Purpose, commit string) func() (*Copy, error) {
+	var k *Copy
+	var err error
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		k, err = s.Copy(ctx, purpose, commit)
+		s.Repo.Rest() // As before every gate: one may run for long.
+	}()
+	return func() (*Copy, error) {
+		<-made
+		return k, err
+	}
+}
+
+func (s Env) judge(ctx context.Context, g gate.Check, k *Copy, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) (bool, error) {
+	at, err := s.GatePlace(ctx, k, vouched)
+	if err != nil {
+		return false, err
+	}
+	defer at.Done()
+	return run(g, at)
+}
+
+// GatePlace is where a gate works on a copy. The folder of the turn is made anew
+// for it, with an empty prompt: it stands where the agent's stood, so that the
+// environment is the same, and holds neither what the agent was told and
+// reported nor what another gate left.
+func (s Env) GatePlace(ctx context.Context, k *Copy, vouched bool) (Place, error) {
+	n := max(1, s.Iteration)
+	turn, err := s.FreshTurn(n)
+	if err != nil {
+		return Place{}, err
+	}
+	if err := s.WritePrompt(n, ""); err != nil {
+		return Place{}, err
+	}
+	return s.Place(ctx, k, Use{Turn: turn, Vouched: vouched})
+}
+
+// RunGate runs one gate at a place, for no longer than gates may take. Fresh gives the
+// place of each further try of a gate that the definition holds for flaky; nil
+// uses the same for all of them. Out gets what the gate prints; it may be nil.
+func (s Env) RunGate(ctx context.Context, g gate.Check, at Place, fresh func(context.Context) (Place, error), out io.Writer) (loop.GateResult, error) {
+	rule, err := gate.ParseRule(s.Definition.Flaky)
+	if err != nil {
+		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
+	}
+	command := gate.Command{
+		Name: g.Name, Line: g.Line, Place: at.gate(), Env: s.StepEnv(),
+		Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule,
+	}
+	if fresh != nil {
+		command.Fresh = func(ctx context.Context) (gate.Place, error) {
+			at, err := fresh(ctx)
+			return at.gate(), err
+		}
+	}
+	s.Repo.Rest()
+	return gate.Run(ctx, command)
+}

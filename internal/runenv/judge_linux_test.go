@@ -1,0 +1,32 @@
+package runenv
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+func TestTheCopyOfTheGuardIsMadeWhileVerifyRunsAndIsAnother(t *testing.T) {
+	for what, more := range map[string]bool{"it passes": true, "it fails": false} {
+		s := newEnv(t, loop.Definition{Verify: "true", Guard: "true", Sandbox: "full"}, map[string]string{"a.txt": "one\n"})
+		places := map[string]bool{}
+		err := s.Judge(t.Context(), s.head(t), false, func(g gate.Check, at Place) (bool, error) {
+			places[at.files] = true
+			for wait := 0; g.Name == "verify" && len(s.trees(t)) < 2; wait++ {
+				if wait == 3000 {
+					t.Fatalf("%s: only %v while verify runs", what, s.trees(t))
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			return more, nil
+		})
+		if err != nil || more && len(places) != 2 {
+			t.Errorf("%s: the gates worked in %v, %v", what, places, err)
+		}
+		if left := s.trees(t); len(left) > 0 {
+			t.Errorf("%s: copies stay behind: %v", what, left)
+		}
+	}
+}

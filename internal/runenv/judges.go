@@ -1,0 +1,72 @@
+package runenv
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Judges is what decides what the gates say, as it is on the base: an agent's
+// own tree could name anything. It is read once per base.
+func (s Env) Judges(ctx context.Context) (gate.Judges, error) {
+	if s.Tools == nil || s.Base == "" {
+		return gate.JudgesOf(s.Definition, nil)
+	}
+	s.Tools.mu.Lock()
+	found, ok := s.Tools.judges[s.Base]
+	s.Tools.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	found, err := gate.JudgesOf(s.Definition, baseTree(ctx, s.Repo, s.Base))
+	if err == nil {
+		err = context.Cause(ctx) // What was read by halves is no answer.
+	}
+	if err != nil {
+		return gate.Judges{}, err
+	}
+	s.Tools.mu.Lock()
+	defer s.Tools.mu.Unlock()
+	if s.Tools.judges == nil {
+		s.Tools.judges = map[string]gate.Judges{}
+	}
+	s.Tools.judges[s.Base] = found
+	return found, nil
+}
+
+// treeOf is a tree of two functions.
+type treeOf struct {
+	read  func(name string) ([]byte, error)
+	names func() ([]string, error)
+}
+
+// Read returns the content of a file of the tree.
+func (t treeOf) Read(name string) ([]byte, error) { return t.read(name) }
+
+// Names lists the files of the tree.
+func (t treeOf) Names() ([]string, error) { return t.names() }
+
+// baseTree reads the files of a commit.
+func baseTree(ctx context.Context, repo *git.Repo, commit string) treeOf {
+	return treeOf{
+		read: func(name string) ([]byte, error) {
+			text, err := repo.Show(ctx, commit, name)
+			if errors.Is(err, loop.ErrNotFound) {
+				return nil, fs.ErrNotExist
+			}
+			return text, err
+		},
+		names: func() ([]string, error) {
+			entries, err := repo.List(ctx, commit)
+			names := make([]string, 0, len(entries))
+			for _, e := range entries {
+				names = append(names, e.Path)
+			}
+			return names, err
+		},
+	}
+}

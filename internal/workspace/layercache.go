@@ -1,0 +1,342 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/git/object"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+var (
+	beforeLayer = fault.New("workspace.layer.before")
+	afterLayer  = fault.New("workspace.layer.after")
+)
+
+// layerCache is the folder of one repository in the cache:
+//
+//	layers/TREE         a base: the complete checkout of a tree
+//	layers/TREE-OTHER   a delta: what makes TREE of the base OTHER
+//	locks/…             one for each layer, held together by all who use it
+//	commits/COMMIT      the tree of a commit
+//	parked/…            copies that wait for their next use
+//
+// A layer has its name only when it is complete, and is never written to again.
+// It is believed for as long as the machine runs: nothing of it was forced to
+// the disk, so after a power failure it could be anything.
+type layerCache struct {
+	dir   string
+	trees *Trees
+}
+
+// layer is one layer that is held.
+type layer struct {
+	name  string // TREE or TREE-OTHER
+	dir   string
+	claim *os.File
+}
+
+func (l *layer) files() string   { return filepath.Join(l.dir, "files") }
+func (l *layer) listing() string { return filepath.Join(l.dir, "listing") }
+func (l *layer) index() string   { return filepath.Join(l.files(), ".git", "index") }
+
+// release lets go of a layer, and of none.
+func (l *layer) release() {
+	if l != nil {
+		l.claim.Close()
+	}
+}
+
+func (s *layerCache) layers() string            { return filepath.Join(s.dir, "layers") }
+func (s *layerCache) layerDir(n string) string  { return filepath.Join(s.layers(), n) }
+func (s *layerCache) locks() string             { return filepath.Join(s.dir, "locks") }
+func (s *layerCache) lock(name string) string   { return filepath.Join(s.locks(), name) }
+func (s *layerCache) commits() string           { return filepath.Join(s.dir, "commits") }
+func (s *layerCache) commit(rev string) string  { return filepath.Join(s.commits(), rev) }
+func (s *layerCache) making(name string) string { return filepath.Join(s.layers(), "."+name+suffixNew) }
+
+// suffixMake ends the name of the lock that is held while a layer is made.
+const suffixMake = ".make"
+
+var objectName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// open returns the tree of rev and layers that show it, topmost first. The
+// caller holds them and releases them.
+func (s *layerCache) open(ctx context.Context, rev string) (tree string, lower []*layer, err error) {
+	boot, err := bootID()
+	if err == nil {
+		err = s.trees.cached()
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("make layers: %w", err)
+	}
+	if objectName.MatchString(rev) {
+		tree = s.treeOf(rev)
+		lower, err = s.find(ctx, tree, boot)
+		if err != nil || lower != nil {
+			return tree, lower, err
+		}
+	}
+	blobs, err := s.trees.repo.Blobs(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	defer blobs.Close()
+	if tree, err = blobs.TreeOf(rev); err != nil {
+		return "", nil, err
+	}
+	if lower, err = s.build(ctx, blobs, tree, boot); err == nil && rev != tree {
+		err = s.remember(rev, tree)
+	}
+	return tree, lower, err
+}
+
+// treeOf is what is known of a commit; a tree is its own.
+func (s *layerCache) treeOf(rev string) string {
+	if text, err := os.ReadFile(s.commit(rev)); err == nil && objectName.Match(text) {
+		return string(text)
+	}
+	return rev
+}
+
+func (s *layerCache) remember(commit, tree string) error {
+	path := s.commit(commit)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), ".")
+	if err != nil {
+		return err
+	}
+	_, err = next.WriteString(tree)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // It was collected already, and is asked for again.
+	}
+	return err
+}
+
+// find holds layers that exist. It returns none if there are none.
+func (s *layerCache) find(ctx context.Context, tree, boot string) ([]*layer, error) {
+	base, err := s.hold(ctx, tree, boot)
+	if err != nil {
+		return nil, err
+	}
+	if base != nil {
+		return []*layer{base}, nil
+	}
+	deltas, err := filepath.Glob(s.layerDir(tree + "-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range deltas {
+		_, other, _ := strings.Cut(filepath.Base(dir), "-")
+		base, err := s.hold(ctx, other, boot)
+		if err != nil {
+			return nil, err
+		}
+		if base == nil {
+			continue
+		}
+		delta, err := s.hold(ctx, filepath.Base(dir), boot)
+		if err == nil && delta != nil {
+			return []*layer{delta, base}, nil
+		}
+		base.release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// hold takes a layer for use, or returns nil if it does not exist or is not to
+// be believed.
+func (s *layerCache) hold(ctx context.Context, name, boot string) (*layer, error) {
+	if !s.sound(name, boot) {
+		return nil, nil
+	}
+	claim, err := flock.WaitShared(ctx, s.lock(name))
+	if err != nil {
+		return nil, err
+	}
+	if !s.sound(name, boot) { // It was collected meanwhile.
+		return nil, claim.Close()
+	}
+	// The time of the lock is the time of the last use.
+	if _, err := claim.WriteAt([]byte{'\n'}, 0); err != nil {
+		return nil, errors.Join(err, claim.Close())
+	}
+	return &layer{name: name, dir: s.layerDir(name), claim: claim}, nil
+}
+
+func (s *layerCache) sound(name, boot string) bool {
+	text, err := os.ReadFile(filepath.Join(s.layerDir(name), "boot"))
+	return err == nil && boot != "" && string(text) == boot
+}
+
+// build makes what find does not find: a delta if a base is near, else a base.
+// Of those who want the same tree one makes it and the others wait.
+func (s *layerCache) build(ctx context.Context, blobs *object.Blobs, tree, boot string) ([]*layer, error) {
+	turn, err := flock.Wait(ctx, s.lock(tree+suffixMake))
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close()
+	if lower, err := s.find(ctx, tree, boot); err != nil || lower != nil {
+		return lower, err
+	}
+	base, diff, err := s.nearest(ctx, blobs, tree, boot)
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		made, err := s.make(ctx, tree, boot, func(l *layer) error { return s.base(ctx, l, blobs, tree) })
+		if err != nil {
+			return nil, err
+		}
+		return []*layer{made}, nil
+	}
+	made, err := s.make(ctx, tree+"-"+base.name, boot, func(l *layer) error { return s.delta(ctx, l, blobs, base, diff) })
+	if err != nil {
+		base.release()
+		return nil, err
+	}
+	return []*layer{made, base}, nil
+}
+
+// make lets fill write a layer under a hidden name, and names and holds it. The
+// caller has the lock for making it.
+func (s *layerCache) make(ctx context.Context, name, boot string, fill func(*layer) error) (*layer, error) {
+	made := &layer{name: name, dir: s.making(name)}
+	if err := errors.Join(sandbox.Discard(made.dir), os.MkdirAll(made.dir, 0o700)); err != nil {
+		return nil, err
+	}
+	err := gitDir{owner: s.trees.owner()}.folder(made.files())
+	if err == nil {
+		err = fill(made)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(made.dir, "boot"), []byte(boot), 0o600)
+	}
+	if err == nil {
+		err = beforeLayer.Hit(ctx)
+	}
+	if err == nil {
+		err = s.place(ctx, made)
+	}
+	if err != nil {
+		return nil, errors.Join(err, sandbox.Discard(made.dir))
+	}
+	if err := afterLayer.Hit(ctx); err != nil {
+		made.release()
+		return nil, err
+	}
+	return made, nil
+}
+
+// place gives a complete layer its name. What has it already is of an earlier
+// start of the machine, and nobody uses it.
+func (s *layerCache) place(ctx context.Context, made *layer) error {
+	if err := s.drop(ctx, made.name); err != nil {
+		return err
+	}
+	claim, err := flock.WaitShared(ctx, s.lock(made.name))
+	if err != nil {
+		return err
+	}
+	dir := s.layerDir(made.name)
+	if err := os.Rename(made.dir, dir); err != nil {
+		return errors.Join(err, claim.Close())
+	}
+	made.dir, made.claim = dir, claim
+	return nil
+}
+
+// drop removes a layer that nobody holds. Without it there is nothing to do.
+func (s *layerCache) drop(ctx context.Context, name string) error {
+	dir := s.layerDir(name)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	claim, err := flock.Wait(ctx, s.lock(name))
+	if err != nil {
+		return err
+	}
+	defer claim.Close()
+	return s.discard(name)
+}
+
+// discard takes the name from a layer and removes it. The caller holds it alone.
+func (s *layerCache) discard(name string) error {
+	gone := filepath.Join(s.layers(), "."+name+suffixGone)
+	if err := sandbox.Discard(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(s.layerDir(name), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return sandbox.Discard(gone)
+}
+
+// How near a base has to be for a delta over it, and how many are looked at.
+const (
+	maxDelta = 2000 // files
+	maxBases = 4
+)
+
+// nearest holds the base from which the tree differs least, or none.
+func (s *layerCache) nearest(ctx context.Context, blobs *object.Blobs, tree, boot string) (best *layer, diff object.Differences, err error) {
+	limit := maxDelta
+	for _, name := range s.bases() {
+		base, held := s.hold(ctx, name, boot)
+		if held == nil && base == nil {
+			continue
+		}
+		err = held
+		var d object.Differences
+		if err == nil {
+			d, err = blobs.Differ(name, tree, limit, 0)
+		}
+		switch {
+		case err == nil:
+			best.release()
+			best, diff, limit = base, d, len(d.Paths)-1
+		case errors.Is(err, object.ErrManyChanges), errors.Is(err, loop.ErrNotFound):
+			// Too far away, or the repository has forgotten what the base was.
+			base.release()
+		default:
+			base.release()
+			best.release()
+			return nil, object.Differences{}, err
+		}
+	}
+	return best, diff, nil
+}
+
+// bases lists the bases that were used last, the latest first.
+func (s *layerCache) bases() []string {
+	entries, _ := os.ReadDir(s.layers())
+	var names []string
+	used := map[string]int64{}
+	for _, e := range entries {
+		if info, err := os.Lstat(s.lock(e.Name())); err == nil && objectName.MatchString(e.Name()) {
+			names, used[e.Name()] = append(names, e.Name()), info.ModTime().UnixNano()
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(used[b], used[a]) })
+	return names[:min(len(names), maxBases)]
+}

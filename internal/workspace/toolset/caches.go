@@ -1,0 +1,174 @@
+package toolset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/flock"
+	"github.com/pawl-run/pawl/internal/probe/toolchain"
+	"github.com/pawl-run/pawl/internal/sandbox"
+)
+
+// Cache is where the layers of caches of one workspace lie.
+type Cache struct {
+	Dir      string // absolute; made when it is needed
+	UID, GID int    // of programs; -1 leaves what is made to pawl
+}
+
+// Access is how some programs that trust each other use caches.
+type Access struct {
+	// Scratch is where what they add goes: an absolute path on the file system of
+	// the cache, which the caller removes.
+	Scratch string
+	// Vouched sends it to the cache instead, for all that come later, unless
+	// another process does that now.
+	Vouched bool
+	// Layer is what a set-up prepared, or empty. Its downloads are shown.
+	Layer string
+	// Downloads are to be added, by a set-up.
+	Downloads bool
+}
+
+// Views show the caches of a toolset. Done lets go of the cache.
+func (k Set) Views(cache Cache, a Access) (views []sandbox.View, done func(), err error) {
+	done = func() {}
+	if len(k.Caches) == 0 {
+		return nil, done, nil
+	}
+	if err := os.MkdirAll(cache.Dir, 0o700); err != nil {
+		return nil, done, fmt.Errorf("make the caches: %w", err)
+	}
+	if a.Vouched {
+		claim, err := flock.Try(filepath.Join(cache.Dir, "lock"))
+		if err != nil && !errors.Is(err, flock.ErrHeld) {
+			return nil, done, fmt.Errorf("lock the caches: %w", err)
+		}
+		if a.Vouched = err == nil; a.Vouched {
+			done = func() { claim.Close() }
+		}
+	}
+	for i, c := range k.Caches {
+		v, err := cache.view(c, i, a)
+		if err != nil {
+			done()
+			return nil, func() {}, fmt.Errorf("show the cache %s: %w", c.Kind, err)
+		}
+		views = append(views, v)
+	}
+	return views, done, nil
+}
+
+// Folders show the caches of a toolset where no layers can be mounted, which would take
+// a complete copy of each. What a set-up downloaded is shown read-only, or else
+// the host's own downloads are. Programs start without anything compiled, and a
+// set-up without anything downloaded: they write to empty folders below
+// a.Scratch. Nothing is added for those that come later, whoever vouches for it.
+func (k Set) Folders(cache Cache, a Access) (views []sandbox.View, binds []sandbox.Bind, err error) {
+	for i, c := range k.Caches {
+		name := cacheName(c, i)
+		prepared := filepath.Join(a.Layer, cachesName, name)
+		switch {
+		case !c.Downloads || a.Downloads:
+			own := filepath.Join(a.Scratch, name)
+			if err := cache.own(own); err != nil {
+				return nil, nil, fmt.Errorf("show the cache %s: %w", c.Kind, err)
+			}
+			binds = append(binds, sandbox.Bind{From: own, To: c.Path, Write: true})
+		case a.Layer != "" && isFolder(prepared):
+			views = append(views, readOnly(c.Path, prepared))
+		case isFolder(c.Path):
+			views = append(views, readOnly(c.Path, c.Path))
+		}
+	}
+	return views, binds, nil
+}
+
+func readOnly(at, dir string) sandbox.View {
+	return sandbox.View{At: at, Overlay: sandbox.Overlay{Lower: []string{dir}}}
+}
+
+// cacheName names a cache in folders of layers.
+func cacheName(c toolchain.Cache, n int) string { return c.Kind + "-" + strconv.Itoa(n) }
+
+// view layers one cache: the host's own at the bottom, the cache's above it, and
+// what a set-up downloaded above both.
+func (s Cache) view(c toolchain.Cache, n int, a Access) (sandbox.View, error) {
+	name := cacheName(c, n)
+	own, work := filepath.Join(s.Dir, name), filepath.Join(s.Dir, "."+name)
+	if err := s.own(own); err != nil {
+		return sandbox.View{}, err
+	}
+	v := sandbox.View{At: c.Path}
+	// Programs of another user cannot add to folders that are the host's, and a
+	// set-up must add to all of them.
+	if isFolder(c.Path) && (s.UID < 0 || !a.Downloads || !c.Downloads) {
+		v.Lower = []string{c.Path}
+		if err := s.mirror(c, own); err != nil {
+			return sandbox.View{}, err
+		}
+	}
+	if a.Vouched {
+		v.Upper, v.Work = own, work
+	} else {
+		v.Lower = append([]string{own}, v.Lower...)
+		v.Upper, v.Work = filepath.Join(a.Scratch, name), filepath.Join(a.Scratch, "."+name)
+		if err := s.own(v.Upper); err != nil {
+			return sandbox.View{}, err
+		}
+	}
+	if dir := filepath.Join(a.Layer, cachesName, name); a.Layer != "" && isFolder(dir) {
+		v.Lower = append([]string{dir}, v.Lower...)
+	}
+	if len(v.Lower) == 0 {
+		// The kernel wants one.
+		none := filepath.Join(s.Dir, "none")
+		v.Lower = []string{none}
+		return v, s.own(none)
+	}
+	return v, nil
+}
+
+// mirror makes the folders at the top of a build cache in own too, where they
+// belong to programs: of a folder that two layers have, the upper one's owner
+// counts. Such a cache has no folders below those.
+func (s Cache) mirror(c toolchain.Cache, own string) error {
+	if s.UID < 0 || c.Downloads {
+		return nil
+	}
+	entries, err := os.ReadDir(c.Path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := s.own(filepath.Join(own, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// own makes a directory that programs may write to.
+func (s Cache) own(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil && s.UID >= 0 {
+		err = os.Lchown(dir, s.UID, s.GID)
+	}
+	return err
+}
