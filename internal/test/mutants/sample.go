@@ -1,19 +1,22 @@
 package main
 
 import (
-	"math/rand/v2"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 )
 
-// sample chooses n mutants of each group, the same ones for the same seed and
-// the same sources. Operators take turns, so that the many constants do not
-// crowd out the few fences. It returns them with the groups mixed, so that a
-// hunt that is cut short has seen some of each. n of 0 is all.
+// sample chooses n mutants of each group: those with the lowest hashes. A change
+// of one function therefore changes the choice in no other, apart from filling or
+// taking the places of the mutants that the change removed or added. Operators
+// take turns, so that the many constants do not crowd out the few fences. The
+// groups of the result are mixed, so that a hunt that is cut short has seen some
+// of each. n of 0 is all.
 func sample(all []bug, groups []string, n int, seed uint64) []bug {
 	var chosen [][]bug
 	for _, group := range groups {
-		// A generator of its own, so that a group does not depend on the others.
-		random := rand.New(rand.NewPCG(seed, uint64(slices.Index(named, group))))
 		byOp := map[string][]bug{}
 		for _, m := range all {
 			if m.Group == group {
@@ -22,7 +25,7 @@ func sample(all []bug, groups []string, n int, seed uint64) []bug {
 		}
 		ops := []string{opDelete, opError, opNegate, opShift, opConstant, opSQL}
 		for _, op := range ops {
-			random.Shuffle(len(byOp[op]), func(i, j int) { byOp[op][i], byOp[op][j] = byOp[op][j], byOp[op][i] })
+			sortByHash(byOp[op], seed)
 		}
 		var some []bug
 		for turn := 0; ; turn++ {
@@ -50,4 +53,19 @@ func sample(all []bug, groups []string, n int, seed uint64) []bug {
 			return mixed
 		}
 	}
+}
+
+// sortByHash orders mutants by a hash of the seed and of what each changes: the
+// group, the function, the line, the change and the ordinal among those that are
+// alike in the function. Neither its number nor its file counts, because both
+// change with other code.
+func sortByHash(mutants []bug, seed uint64) {
+	hashes := map[int][]byte{}
+	for _, m := range mutants {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %q %q %q %d", seed, m.Group, m.Func, m.Op, m.Text, m.Before, m.After, m.Nth))
+		hashes[m.ID] = sum[:]
+	}
+	slices.SortFunc(mutants, func(a, b bug) int {
+		return cmp.Or(bytes.Compare(hashes[a.ID], hashes[b.ID]), cmp.Compare(a.ID, b.ID))
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +33,84 @@ func TestASampleIsTheSameForTheSameSeed(t *testing.T) {
 	}
 	if other := sample(field(), named, 20, 8); slices.Equal(ids(one), ids(other)) {
 		t.Error("another seed chooses the same")
+	}
+}
+
+// edited is a field in which one function has other mutants than before, so that
+// all behind it have other numbers and the operators other counts.
+func edited(all []bug, function string, mutants ...bug) []bug {
+	var now []bug
+	for _, m := range all {
+		if m.Func == function {
+			now = append(now, mutants...)
+			mutants = nil
+			continue
+		}
+		now = append(now, m)
+	}
+	for i := range now {
+		now[i].ID = i + 1
+	}
+	return now
+}
+
+// drawn are the keys of a sample.
+func drawn(all []bug, in string) map[string]bool {
+	keys := map[string]bool{}
+	for _, m := range sample(all, named, 20, 7) {
+		if m.Group == in {
+			keys[m.key()] = true
+		}
+	}
+	return keys
+}
+
+func TestAChangeOfOneFunctionMovesNothingInOthers(t *testing.T) {
+	all := field()
+	for i := range all {
+		all[i].Func = fmt.Sprint("f", i/10)
+	}
+	before := drawn(all, "store")
+	for i := 20; i < 40; i++ {
+		function := fmt.Sprint("f", i)
+		removed := 0
+		for _, m := range all {
+			if m.Func == function && before[m.key()] {
+				removed++
+			}
+		}
+		fresh := []bug{
+			{Group: "store", Func: function, Op: opDelete, Text: "x()", After: "(nothing)"},
+			{Group: "store", Func: function, Op: opConstant, Text: "y := 1", After: "1+1"},
+		}
+		now := edited(all, function, fresh...)
+		if plan := drawn(now, "plan"); !maps.Equal(plan, drawn(all, "plan")) {
+			t.Errorf("%s is of store, and its change moves the sample of plan", function)
+		}
+		added, gone := 0, 0
+		after := drawn(now, "store")
+		for _, m := range now {
+			if m.Func != function && after[m.key()] && !before[m.key()] {
+				added++
+			}
+			if m.Func != function && before[m.key()] && !after[m.key()] {
+				gone++
+			}
+		}
+		if added > removed || gone > len(fresh) {
+			t.Errorf("%s: %d of other functions are new in the place of %d, and %d made place for %d", function, added, removed, gone, len(fresh))
+		}
+	}
+}
+
+func TestAFunctionThatMovesToAnotherFileKeepsItsPartOfTheSample(t *testing.T) {
+	all := field()
+	before := sample(all, named, 20, 7)
+	for i := range all {
+		all[i].File, all[i].Line = "internal/store/other.go", all[i].Line+100
+	}
+	if after := sample(all, named, 20, 7); !slices.Equal(ids(before), ids(after)) {
+		t.Errorf("the sample is %v after the move, was %v", ids(after), ids(before))
 	}
 }
 
