@@ -21,7 +21,7 @@ type fixture struct {
 	root string
 	home string
 	d    *compose.Parts
-	svc  *control.Service
+	svc  *compose.Verbs
 }
 
 func newFixture(b *testing.B, files int, database string, live func(loop.Event)) *fixture {
@@ -38,7 +38,7 @@ func newFixture(b *testing.B, files int, database string, live func(loop.Event))
 	s.d, err = compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil), Live: live})
 	s.must(err)
 	b.Cleanup(func() { s.must(s.d.Close()) })
-	s.svc, err = s.d.Control(b.Context(), s.root)
+	s.svc, err = s.d.Verbs(b.Context(), s.root)
 	s.must(err)
 	return s
 }

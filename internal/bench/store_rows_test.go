@@ -75,7 +75,7 @@ func crashChild() int {
 	if err != nil {
 		return 1
 	}
-	svc, err := d.Control(ctx, os.Getenv(crashEnv))
+	svc, err := d.Verbs(ctx, os.Getenv(crashEnv))
 	if err != nil {
 		return 1
 	}
@@ -106,7 +106,7 @@ func crashToResumed(b *testing.B) []row {
 			s.must(err)
 			d, err := compose.New(b.Context(), compose.Options{Settings: settings, Environ: os.Environ(), Log: compose.Log(nil)})
 			s.must(err)
-			svc, err := d.Control(b.Context(), s.root)
+			svc, err := d.Verbs(b.Context(), s.root)
 			s.must(err)
 			found, err := svc.Recover(b.Context())
 			s.must(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -16,7 +17,7 @@ func (a *app) cmdApprovals() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approvals [LOOP|ID]", Short: "List what waits for a human, or show one question", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				ref := strings.Join(args, "")
 				if strings.HasPrefix(ref, "ap_") || strings.Contains(ref, "#") {
 					v, err := s.Approval(cmd.Context(), ref)

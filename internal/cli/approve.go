@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -90,7 +91,7 @@ func (a *app) answering(ctx context.Context, ref string, o answerOptions, yes bo
 	if err := a.human(); err != nil {
 		return err
 	}
-	return a.writing(ctx, nil, func(s *control.Service) error {
+	return a.writing(ctx, nil, func(s *compose.Verbs) error {
 		v, err := s.Approval(ctx, ref)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func (a *app) landing(ctx context.Context, ref string, o answerOptions) error {
 	if err := a.human(); err != nil {
 		return err
 	}
-	return a.writing(ctx, nil, func(s *control.Service) error {
+	return a.writing(ctx, nil, func(s *compose.Verbs) error {
 		v, err := s.Landing(ctx, ref, o.LandRequest)
 		if err != nil {
 			return err
@@ -179,7 +180,7 @@ func (a *app) actor(name string) loop.Actor {
 // completeApprovals offers the open questions.
 func (a *app) completeApprovals(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	err := a.reading(cmd.Context(), func(s *control.Service) error {
+	err := a.reading(cmd.Context(), func(s *compose.Verbs) error {
 		list, err := s.Approvals(cmd.Context(), "", false)
 		for _, v := range list {
 			words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -72,7 +73,7 @@ func (a *app) audit(ctx context.Context, o verifyOptions) (found control.Audit, 
 		})
 		return found, err
 	}
-	err = a.reading(ctx, func(s *control.Service) error {
+	err = a.reading(ctx, func(s *compose.Verbs) error {
 		if found, err = s.Audit(ctx, o.loop); err != nil || o.against == "" {
 			return err
 		}
@@ -164,7 +165,7 @@ func (a *app) cmdAuditExport() *cobra.Command {
 		Long: `Print the audit chain of a loop, or of all, as lines of JSON, schema pawl.audit/v1: first how long each
 chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" + ` verifies it without the store.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				name := control.All
 				if len(args) == 1 {
 					name = args[0]
@@ -194,7 +195,7 @@ Without a terminal --rewrite requires --yes.`,
 				if err := a.consent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
 					return err
 				}
-				return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+				return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 					l, err := s.RewriteLog(cmd.Context(), a.actor(""), args[0])
 					if err != nil {
 						return err
@@ -202,7 +203,7 @@ Without a terminal --rewrite requires --yes.`,
 					return a.printRewritten(l)
 				})
 			}
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				l, err := s.RunLog(cmd.Context(), args[0])
 				if err != nil {
 					return err

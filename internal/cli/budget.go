@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -67,7 +68,7 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 			if _, err := a.prices(""); err != nil {
 				return err // No run that these budgets bound would start.
 			}
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				rows, err := s.Budgets(cmd.Context(), t)
 				if err != nil {
 					return err
@@ -123,7 +124,7 @@ func (a *app) settingBudget(cmd *cobra.Command, c control.BudgetChange) error {
 	if err := a.human(); err != nil {
 		return err
 	}
-	return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+	return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 		rows, err := s.SetBudget(cmd.Context(), c)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/pattern"
@@ -20,7 +21,7 @@ func (a *app) completeLoops(cmd *cobra.Command, args []string, prefix string) ([
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	err := a.reading(cmd.Context(), func(s *control.Service) error {
+	err := a.reading(cmd.Context(), func(s *compose.Verbs) error {
 		rows, err := s.Loops(cmd.Context())
 		for _, row := range rows {
 			if strings.HasPrefix(row.Name, prefix) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
@@ -22,7 +22,7 @@ characters; --raw writes any patch byte for byte. Lines that are not what they l
 hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				patch, err := s.Diff(cmd.Context(), args[0])
 				if err != nil {
 					return err

@@ -132,10 +132,9 @@ func (a *app) examining(ctx context.Context, fn func(control.Doctor)) error {
 			return err
 		}
 	}
-	if d.Service, d.Reason = made.Control(ctx, a.dir()); d.Reason != nil {
-		d.Service = nil
-	} else {
-		d.Dir = d.Service.Root()
+	var verbs *compose.Verbs
+	if verbs, d.Reason = made.Verbs(ctx, a.dir()); d.Reason == nil {
+		d.Service, d.Dir = verbs.Service, verbs.Root()
 	}
 	fn(d)
 	return errors.Join(ctx.Err(), made.Close())

@@ -147,8 +147,8 @@ func (a *app) asked(ctx context.Context, d loop.Definition) string {
 	if model != "" || d.Agent == "" {
 		return model
 	}
-	_ = a.reading(ctx, func(s *control.Service) error { // Without a store there is no roster to look into.
-		look.Service = s
+	_ = a.reading(ctx, func(s *compose.Verbs) error { // Without a store there is no roster to look into.
+		look.Service = s.Service
 		model = look.Asked(ctx, d)
 		return nil
 	})
@@ -204,7 +204,7 @@ func (a *app) actuals(ctx context.Context, name string, cost readiness.Cost) *re
 		return nil
 	}
 	var totals []int64
-	err := a.reading(ctx, func(s *control.Service) error {
+	err := a.reading(ctx, func(s *compose.Verbs) error {
 		past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, mostActuals)
 		for _, run := range past.Runs {
 			if run.Tokens > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -72,7 +73,7 @@ type initiation struct {
 func (a *app) init(ctx context.Context, o initOptions) error {
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
 	var survey control.Survey
-	err := a.reading(ctx, func(s *control.Service) (err error) {
+	err := a.reading(ctx, func(s *compose.Verbs) (err error) {
 		survey, err = s.Survey(ctx, a.prober())
 		return err
 	})
@@ -176,7 +177,7 @@ func (a *app) left(plan initiation) error {
 
 // initiate writes what was agreed to.
 func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) error {
-	return a.writing(ctx, nil, func(s *control.Service) error {
+	return a.writing(ctx, nil, func(s *compose.Verbs) error {
 		if err := s.Register(ctx, a.actor(""), o.accept); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -56,7 +57,7 @@ type intentLimits struct {
 	OutputTokens int64   `json:"output_tokens,omitempty"`
 }
 
-func intentOf(ctx context.Context, s *control.Service, p control.Plan, req control.RunRequest) (intent, error) {
+func intentOf(ctx context.Context, s *compose.Verbs, p control.Plan, req control.RunRequest) (intent, error) {
 	d := p.Firing.Overrides.Apply(p.Target.Definition).WithDefaults()
 	base, err := s.Repo().Base(ctx, d.Base)
 	if err != nil {
@@ -81,7 +82,7 @@ func (i intent) agent() string { return joined(" · ", i.Agent, i.AgentCommand, 
 
 // dryRun says what would run.
 func (a *app) dryRun(ctx context.Context, req control.RunRequest) error {
-	return a.reading(ctx, func(s *control.Service) error {
+	return a.reading(ctx, func(s *compose.Verbs) error {
 		p, err := s.Prepare(ctx, req)
 		if err != nil {
 			return err

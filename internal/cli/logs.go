@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -42,7 +42,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 			if err != nil {
 				return err
 			}
-			return a.reading(cmd.Context(), func(s *control.Service) error { return a.logs(cmd.Context(), s, o, view) })
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error { return a.logs(cmd.Context(), s, o, view) })
 		},
 	}
 	f := cmd.Flags()
@@ -106,7 +106,7 @@ func (o logsOptions) jsonFilter(a *app) bool { return o.follow && a.jq != "" }
 // page is how many events are read at once.
 const page = 1000
 
-func (a *app) logs(ctx context.Context, s *control.Service, o logsOptions, view logView) error {
+func (a *app) logs(ctx context.Context, s *compose.Verbs, o logsOptions, view logView) error {
 	run, err := s.Run(ctx, o.run)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func raw(lines []string) []json.RawMessage {
 
 // follower remembers how far the events of a run have been read.
 type follower struct {
-	s     *control.Service
+	s     *compose.Verbs
 	run   string
 	after int64       // number of the last event that was read
 	seen  loop.Cursor // place in the store's feed: what it says of the run has been read

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -20,7 +21,7 @@ func (a *app) cmdLs() *cobra.Command {
 			// Of thousands of loops a fifth of the time would go into collecting
 			// garbage that ends with the command.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				rows, err := s.Listing(cmd.Context())
 				if err != nil {
 					return err

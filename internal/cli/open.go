@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -73,7 +72,7 @@ func (a *app) options() (compose.Options, error) {
 }
 
 // reading calls fn with verbs that never write.
-func (a *app) reading(ctx context.Context, fn func(*control.Service) error) error {
+func (a *app) reading(ctx context.Context, fn func(*compose.Verbs) error) error {
 	o, err := a.options()
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (a *app) reading(ctx context.Context, fn func(*control.Service) error) erro
 
 // writing concludes what dead processes left, says so, and calls fn with verbs
 // that may write. Live sees the events of runs; it may be nil.
-func (a *app) writing(ctx context.Context, live func(loop.Event), fn func(*control.Service) error) error {
+func (a *app) writing(ctx context.Context, live func(loop.Event), fn func(*compose.Verbs) error) error {
 	o, err := a.options()
 	if err != nil {
 		return err
@@ -96,20 +95,20 @@ func (a *app) writing(ctx context.Context, live func(loop.Event), fn func(*contr
 			return err
 		}
 	}
-	return a.with(ctx, o, func(s *control.Service) error {
+	return a.with(ctx, o, func(s *compose.Verbs) error {
 		a.recover(ctx, s)
 		return fn(s)
 	})
 }
 
-func (a *app) with(ctx context.Context, o compose.Options, fn func(*control.Service) error) error {
+func (a *app) with(ctx context.Context, o compose.Options, fn func(*compose.Verbs) error) error {
 	opened := waiting.For(ctx, "pawl to open its store and the repository", nil)
 	defer opened()
 	d, err := compose.New(ctx, o)
 	if err != nil {
 		return err
 	}
-	s, err := d.Control(ctx, a.dir())
+	s, err := d.Verbs(ctx, a.dir())
 	opened()
 	if err == nil {
 		err = fn(s)
@@ -123,7 +122,7 @@ func (a *app) with(ctx context.Context, o compose.Options, fn func(*control.Serv
 // recover concludes what dead processes left behind and reports it. What it
 // cannot conclude is said, and is left to a later command: it must not keep
 // other loops from running.
-func (a *app) recover(ctx context.Context, s *control.Service) {
+func (a *app) recover(ctx context.Context, s *compose.Verbs) {
 	done := waiting.For(ctx, "the conclusion of what earlier runs left behind", nil)
 	found, err := s.Recover(ctx)
 	done()

@@ -35,14 +35,14 @@ pawl's home. They are listed wherever the command is run.`,
 				return a.printSnapshots(nil, gone)
 			}
 			dead := false
-			list := func(s *control.Service) error {
+			list := func(s *compose.Verbs) error {
 				rows, err := s.Snapshots(cmd.Context())
 				if err != nil {
 					return err
 				}
 				return a.printSnapshots(rows, gone)
 			}
-			err = a.reading(cmd.Context(), func(s *control.Service) error {
+			err = a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				// Also one that seems to run may be left behind: by a process of another host.
 				var err error
 				if dead, err = s.Live(cmd.Context()); err != nil || dead {
@@ -188,7 +188,7 @@ func (a *app) cmdRecoverShow() *cobra.Command {
 		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactly(1),
 		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				patch, err := s.SnapshotDiff(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -216,7 +216,7 @@ Without a terminal --yes is required.`,
 			if err := a.consent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 				r, err := s.Restore(cmd.Context(), a.actor(""), args[0], branch)
 				if err != nil {
 					return err
@@ -255,7 +255,7 @@ with --dry-run.`,
 			if err := a.consent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 				p, err := s.Prune(cmd.Context(), a.actor(""), age, dry)
 				if p.Schema == "" || err != nil && len(p.Removed)+len(p.Mirrors) == 0 {
 					return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 )
 
@@ -23,7 +24,7 @@ run is refused. Without a terminal --yes is required.`,
 			if err := a.consent(yes, does, "pawl rm "+args[0]); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 				f, err := s.Forget(cmd.Context(), a.actor(""), args[0])
 				if err != nil {
 					return err

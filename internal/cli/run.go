@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -127,7 +128,7 @@ func (a *app) untilAgent(ctx context.Context, r *control.RunRequest) error {
 func (a *app) run(ctx context.Context, o runOptions) error {
 	defer unheard()()
 	show := &lateWatcher{}
-	return a.writing(ctx, show.see, func(s *control.Service) error {
+	return a.writing(ctx, show.see, func(s *compose.Verbs) error {
 		checked := waiting.For(ctx, "the checks before the run", nil)
 		o.By = a.actor("")
 		p, err := s.Prepare(ctx, o.RunRequest)

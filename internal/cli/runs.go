@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -25,7 +26,7 @@ func (a *app) cmdRuns() *cobra.Command {
 			if o.limit < 1 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				views, err := s.Runs(cmd.Context(), o.loop, o.limit)
 				if err != nil {
 					return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -17,7 +18,7 @@ func (a *app) cmdShow() *cobra.Command {
 		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactly(1), ValidArgsFunction: a.completeLoops,
 		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				if isRun(args[0]) {
 					view, err := s.Run(cmd.Context(), args[0])
 					if err != nil {

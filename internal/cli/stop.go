@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/compose"
 )
 
 func (a *app) cmdStop() *cobra.Command {
@@ -18,7 +18,7 @@ refs/pawl/snapshots; the loop may run again. A run that has ended already is lef
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := a.Now().Truncate(time.Millisecond) // as the store keeps times
-			return a.writing(cmd.Context(), nil, func(s *control.Service) error {
+			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
 				view, err := s.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
 				if err != nil {
 					return err

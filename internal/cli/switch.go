@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -53,7 +54,7 @@ func (a *app) cmdPause() *cobra.Command {
 	return a.switching("pause", "Set the kill switch of a loop, or of all",
 		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
 		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Pause(ctx, a.actor(""), t.loop) })
+			return a.stopping(ctx, func(s *compose.Verbs) (control.Switched, error) { return s.Pause(ctx, a.actor(""), t.loop) })
 		})
 }
 
@@ -61,7 +62,7 @@ func (a *app) cmdKill() *cobra.Command {
 	return a.switching("kill", "Set the kill switch and wait until nothing runs any more",
 		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
 		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *control.Service) (control.Switched, error) { return s.Kill(ctx, a.actor(""), t.loop) })
+			return a.stopping(ctx, func(s *compose.Verbs) (control.Switched, error) { return s.Kill(ctx, a.actor(""), t.loop) })
 		})
 }
 
@@ -69,7 +70,7 @@ func (a *app) cmdResume() *cobra.Command {
 	return a.switching("resume", "Clear the kill switch of a loop, or of all",
 		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
 		func(ctx context.Context, t target) error {
-			return a.writing(ctx, nil, func(s *control.Service) error {
+			return a.writing(ctx, nil, func(s *compose.Verbs) error {
 				sw, err := s.Resume(ctx, a.actor(""), t.loop)
 				if err != nil {
 					return err
@@ -81,13 +82,13 @@ func (a *app) cmdResume() *cobra.Command {
 
 // stopping sets a switch. Setting one comes before everything else, and works
 // without a store: what keeps it from being recorded is said and is no error.
-func (a *app) stopping(ctx context.Context, do func(*control.Service) (control.Switched, error)) error {
+func (a *app) stopping(ctx context.Context, do func(*compose.Verbs) (control.Switched, error)) error {
 	o, err := a.options()
 	if err != nil {
 		return err
 	}
 	var sw control.Switched
-	err = a.with(ctx, o, func(s *control.Service) (err error) {
+	err = a.with(ctx, o, func(s *compose.Verbs) (err error) {
 		if sw, err = do(s); err != nil {
 			return err
 		}
@@ -105,10 +106,9 @@ func (a *app) stopping(ctx context.Context, do func(*control.Service) (control.S
 
 // withoutStore sets the file alone, which every engine obeys.
 func (a *app) withoutStore(
-	ctx context.Context, do func(*control.Service) (control.Switched, error), cause error,
+	ctx context.Context, do func(*compose.Verbs) (control.Switched, error), cause error,
 ) (control.Switched, error) {
-	bare := control.Deps{Now: a.Now, Environ: a.Environ, HolderState: func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }}
-	s, err := control.New(ctx, bare, a.dir())
+	s, err := compose.WithoutStore(ctx, a.dir(), a.Environ, a.Now)
 	if err != nil {
 		return control.Switched{}, err
 	}

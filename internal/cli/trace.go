@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 )
 
@@ -25,7 +26,7 @@ A trace has at most %d lines; of long texts it shows the end. --full shows every
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				view, err := s.Run(cmd.Context(), args[0])
 				if err != nil {
 					return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -19,7 +20,7 @@ why the run ended as it did, and what can be done next.
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *control.Service) error {
+			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
 				why, err := s.Why(cmd.Context(), args[0])
 				if err != nil {
 					return err

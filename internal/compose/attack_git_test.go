@@ -150,7 +150,7 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	found := control.Found{Name: "fix", Path: filepath.Join(v.root, ".loops/fix/loop.config.yaml")}
 	checked, err := control.Check(found)
 	must(t, err)
-	doctor := control.Doctor{Service: v.svc, Probe: p, Dir: v.root, Home: v.home}
+	doctor := control.Doctor{Service: v.svc.Service, Probe: p, Dir: v.root, Home: v.home}
 	if rows := append(doctor.Loop(ctx, checked), doctor.Machine(ctx)...); len(rows) < 5 {
 		t.Errorf("doctor has only %+v", rows)
 	}

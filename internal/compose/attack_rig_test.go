@@ -30,7 +30,7 @@ var attackedFiles = map[string]string{"src/a.txt": "one\n", "README.md": "hello\
 type victim struct {
 	*fixture
 	d       *compose.Parts
-	svc     *control.Service
+	svc     *compose.Verbs
 	main    string // where the branch stood before
 	outside string // a folder beside the repository
 	tier    string // of the sandbox
@@ -60,7 +60,7 @@ func (v *victim) besides(script string, files map[string]string, keys ...string)
 	w := &victim{fixture: &fixture{t: v.t, root: v.t.TempDir(), home: v.home}, d: v.d, outside: v.t.TempDir(), tier: v.tier}
 	w.fill(script, files, keys...)
 	var err error
-	if w.svc, err = w.d.Control(w.t.Context(), w.root); err != nil {
+	if w.svc, err = w.d.Verbs(w.t.Context(), w.root); err != nil {
 		w.t.Fatal(err)
 	}
 	return w
@@ -103,7 +103,7 @@ func (v *victim) open(environ []string) {
 			v.t.Error(err)
 		}
 	})
-	if v.svc, err = v.d.Control(v.t.Context(), v.root); err != nil {
+	if v.svc, err = v.d.Verbs(v.t.Context(), v.root); err != nil {
 		v.t.Fatal(err)
 	}
 }

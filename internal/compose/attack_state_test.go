@@ -172,7 +172,7 @@ func (v *victim) reopen() (runs []control.RunView, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	svc, err := d.Control(v.t.Context(), v.root)
+	svc, err := d.Verbs(v.t.Context(), v.root)
 	if err != nil {
 		return nil, err
 	}

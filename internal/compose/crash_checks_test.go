@@ -77,7 +77,7 @@ func (s *fixture) nothingLeft() {
 }
 
 // reader is the service of the fixture's repository in a process that writes nothing.
-func (s *fixture) reader() *control.Service {
+func (s *fixture) reader() *compose.Verbs {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 	settings, err := config.Load(config.Settings{Home: s.home, Database: s.database}, nil)
@@ -89,7 +89,7 @@ func (s *fixture) reader() *control.Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	svc, err := d.Control(ctx, s.root)
+	svc, err := d.Verbs(ctx, s.root)
 	if err != nil {
 		t.Fatal(err)
 	}

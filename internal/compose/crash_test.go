@@ -71,7 +71,7 @@ func child() int {
 	if err != nil {
 		return fail(err)
 	}
-	s, err := d.Control(ctx, ".")
+	s, err := d.Verbs(ctx, ".")
 	if err != nil {
 		return fail(err)
 	}
@@ -121,7 +121,7 @@ func child() int {
 }
 
 // landing is the state of the newest land effect of the loop, or nothing.
-func landing(ctx context.Context, d *compose.Parts, s *control.Service) (state loop.EffectState, err error) {
+func landing(ctx context.Context, d *compose.Parts, s *compose.Verbs) (state loop.EffectState, err error) {
 	runs, err := s.Runs(ctx, "fix", 10)
 	if err != nil {
 		return "", err

@@ -122,11 +122,6 @@ func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) 
 	return err
 }
 
-// Control returns the verbs for the repository that contains dir.
-func (d *Parts) Control(ctx context.Context, dir string) (*control.Service, error) {
-	return control.New(ctx, d.deps, dir)
-}
-
 // Gone lists the checkouts that are gone, with what is open of them.
 func (d *Parts) Gone(ctx context.Context) ([]control.GoneRepository, error) {
 	return control.Gone(ctx, d.store, d.home, holderState)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
 )
@@ -163,7 +163,7 @@ func (f fleet) check(t *testing.T) {
 	}
 }
 
-func (f fleet) checkLoop(t *testing.T, svc *control.Service, name string) {
+func (f fleet) checkLoop(t *testing.T, svc *compose.Verbs, name string) {
 	t.Helper()
 	runs, err := svc.Runs(t.Context(), name, 10)
 	if err != nil {
