@@ -64,7 +64,7 @@ func (a *app) explain(err error, status int) {
 		_, _ = fmt.Fprintf(a.Err, "  why: %s\n", indented(f.Why, "       "))
 	}
 	if f.Fix != "" {
-		_, _ = fmt.Fprintf(a.Err, "  fix: %s\n", indented(f.Fix, "       "))
+		_, _ = fmt.Fprintf(a.Err, "  fix: %s\n", indented(f.Advice().String(), "       "))
 	}
 }
 

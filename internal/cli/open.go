@@ -133,7 +133,7 @@ func (a *app) recover(ctx context.Context, s *compose.Verbs) {
 		return
 	}
 	f := faultOf(err)
-	_, _ = fmt.Fprintf(a.Err, "pawl: warning: %s\n", indented(joined("\n", f.What, f.Why, f.Fix), "  "))
+	_, _ = fmt.Fprintf(a.Err, "pawl: warning: %s\n", indented(joined("\n", f.What, f.Why, f.Advice().String()), "  "))
 }
 
 func recovery(r engine.Recovered) string {

@@ -36,7 +36,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return end, nil
 	}
 	if f, ok := errors.AsType[*loop.Fault](c.nobody); ok {
-		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonAgentMissing, detail: f.Why + "; " + f.Fix}, nil
+		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonAgentMissing, detail: f.Why + "; " + f.Advice().String()}, nil
 	}
 	if c.nobody != nil {
 		return nil, c.nobody

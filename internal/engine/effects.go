@@ -188,7 +188,7 @@ func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
 	c.run.Detail = fmt.Sprintf("%s: %s", e.Kind, e.Error)
 	if f := c.refusal; f != nil {
 		c.run.Outcome, c.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
-		c.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Fix)
+		c.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Advice())
 	}
 	for _, key := range c.passed() {
 		s := c.steps[key]

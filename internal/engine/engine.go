@@ -341,7 +341,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	}
 	end := ending{outcome: loop.OutcomeFailed, reason: loop.ReasonInternal, detail: fmt.Sprintf("%s: %s", c.said.Phase(), err)}
 	if f, ok := errors.AsType[*loop.Fault](projection.DiskFault(err)); ok && f.Fix != "" {
-		end.detail += "; " + f.Fix
+		end.detail += "; " + f.Advice().String()
 	}
 	return end, nil
 }

@@ -17,7 +17,7 @@ func (c *cycle) leaveGone(ctx context.Context, err error) error {
 	}
 	gone := &loop.Fault{Exit: loop.ExitError, What: fmt.Sprintf("run %s#%d", c.t.Loop.Name, c.run.N), Why: err.Error(), Err: err}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		gone.Fix = f.Fix
+		gone.Advised(f.Advice())
 	}
 	if c.run.Commit == "" && c.run.Snapshot == "" && c.tree != nil {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), keepTime, errKeepTime)

@@ -102,7 +102,7 @@ func (c *cycle) askHost(ctx context.Context, pulls []loop.Effect) (states map[st
 	}
 	states, err := c.Pulls(ctx, c.t.Repo, pulls[0].Args[effect.ArgRemote], addresses)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		return nil, f.Error() + "; fix: " + f.Fix
+		return nil, f.Error() + "; fix: " + f.Advice().String()
 	}
 	if err != nil {
 		return nil, err.Error()

@@ -37,7 +37,7 @@ func (e *awayError) ending() *ending {
 	detail := fmt.Sprintf("the store did not answer for %s, and without it nobody can tell who holds the run: %s", e.since.Round(time.Second), e.err)
 	fix := "see that the database is reachable from here, and run the loop again: the work of this run is kept"
 	if f, ok := errors.AsType[*loop.Fault](e.err); ok && f.Fix != "" {
-		fix = f.Fix
+		fix = f.Advice().String()
 	}
 	return &ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStoreAway, detail: detail + "; " + fix}
 }

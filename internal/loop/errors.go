@@ -64,13 +64,24 @@ func (e *HeldError) Error() string {
 }
 
 // Fault is an error that a person can act on: what, why and the fix, with the
-// exit status that a script sees.
+// exit status that a script sees. Fix names the commands of Actions by their
+// places, as in an Advice: each surface shows them in its own way.
 type Fault struct {
-	Exit int
-	What string
-	Why  string
-	Fix  string
-	Err  error // the cause, or nil
+	Exit    int
+	What    string
+	Why     string
+	Fix     string
+	Actions []Command
+	Err     error // the cause, or nil
+}
+
+// Advice is the fix with its actions.
+func (f *Fault) Advice() Advice { return Advice{f.Fix, f.Actions} }
+
+// Advised sets the fix and its actions, and returns the fault.
+func (f *Fault) Advised(fix Advice) *Fault {
+	f.Fix, f.Actions = fix.Text, fix.Actions
+	return f
 }
 
 func (f *Fault) Error() string {

@@ -15,7 +15,7 @@ import (
 func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
 	text := f.Error()
 	if f.Fix != "" {
-		text += "; " + f.Fix
+		text += "; " + f.Advice().String()
 	}
 	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
 }
