@@ -29,7 +29,7 @@ var groups = []struct {
 		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
-		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "budget",
+		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "spend", "budget",
 	}},
 	{"The cycle", "What does one run do from its trigger to its end?", []string{
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "trigger", "queue",

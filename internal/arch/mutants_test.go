@@ -313,8 +313,8 @@ var listedMutants = []mutant{
 		"price.TestWhatACallCostsIsWhatAPersonWorksOut",
 	},
 	{
-		"a stream that outgrows its grant goes on", "internal/meter/model/charge.go",
-		[][2]string{{"\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn false\n", "\t_ = a.exhaust(what, loop.Amount{}, why)\n\treturn true\n"}},
+		"a stream that outgrows its grant goes on", "internal/spend/charge.go",
+		[][2]string{{"\t_ = a.exhaust(passed, loop.Amount{}, why)\n\treturn false\n", "\t_ = a.exhaust(passed, loop.Amount{}, why)\n\treturn true\n"}},
 		"meter/model.TestAttack095TheStreamIsCutAtTheCap",
 	},
 	{
@@ -604,7 +604,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"no cap binds a program without an endpoint", "internal/engine/counter.go",
-		[][2]string{{"return n.told.Used(ctx, u)", "return n.told.Used(ctx, loop.Usage{})"}},
+		[][2]string{{"return n.reported.Progress(ctx, u)", "return n.reported.Progress(ctx, loop.Usage{})"}},
 		"engine.TestTheCapOfAProgramWithoutAnEndpointIsThatOfTheWholeRun",
 	},
 }

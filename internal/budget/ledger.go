@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/spend"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -44,7 +44,7 @@ type Owner struct {
 // Ledger is what a run may spend. One that was not opened has reserved nothing.
 type Ledger struct {
 	owner   Owner
-	account *model.Account
+	account *spend.Account
 	prices  price.Table
 	own     []loop.Budget              // of the definition
 	held    loop.Amount                // reserved in the store; zero in what has no cap
@@ -84,7 +84,7 @@ func (p *Ledger) Open(ctx context.Context) error {
 	if err := p.payable(standings); err != nil {
 		return err
 	}
-	p.account = &model.Account{Grant: p.grant(), More: p.more, Price: p.price}
+	p.account = &spend.Account{Grant: p.grant(), More: p.more, Price: p.price}
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (p *Ledger) Held() loop.Amount { return p.held }
 func (p *Ledger) Why() string { return p.why }
 
 // Account is what models are asked on; nil before the ledger is opened.
-func (p *Ledger) Account() *model.Account { return p.account }
+func (p *Ledger) Account() *spend.Account { return p.account }
 
 // Cost prices what models were used for, with the prices of this run.
 func (p *Ledger) Cost(used []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/spend"
 	"github.com/pawl-run/pawl/internal/test/gittest"
 )
 
@@ -195,8 +195,8 @@ func TestWhatATurnSaysInTheEndCountsMoreThanWhatItSaidSoFar(t *testing.T) {
 		"a sum":              {agent.Result{Usage: usage(100)}, 100},
 		"a sum of one model": {agent.Result{Usage: usage(100), Models: []loop.ModelUsage{{Model: "m", Usage: usage(100)}}}, 100},
 	} {
-		account := new(model.Account)
-		n := &counter{told: account.Tell("m"), model: "m"}
+		account := new(spend.Account)
+		n := &counter{reported: account.OpenReported("m"), model: "m"}
 		n.used(t.Context())(usage(5))
 		n.end(c.res)
 		if got, _ := account.Total(); got.Input != c.want {

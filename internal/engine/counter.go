@@ -6,7 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/spend"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -14,9 +14,9 @@ import (
 // Without one the numbers come from the driver, and are booked on the run's account,
 // so that its caps hold there too.
 type counter struct {
-	turnEnv *turn.Env
-	model   string
-	told    *model.Told // nil: an endpoint counts
+	turnEnv  *turn.Env
+	model    string
+	reported *spend.Reported // nil: an endpoint counts
 
 	mu   sync.Mutex
 	last loop.Usage // that the driver has told
@@ -27,26 +27,26 @@ type counter struct {
 func (c *cycle) counter(turnEnv *turn.Env) *counter {
 	n := &counter{turnEnv: turnEnv, model: c.actor.Model}
 	if c.cutUnmetered = !turnEnv.Metered(); c.cutUnmetered {
-		n.told = c.ledger().Account().Tell(n.model)
+		n.reported = c.ledger().Account().OpenReported(n.model)
 	}
 	return n
 }
 
 // used is what a driver calls with what was used so far.
 func (n *counter) used(ctx context.Context) func(loop.Usage) bool {
-	if n.told == nil {
+	if n.reported == nil {
 		return nil
 	}
 	return func(u loop.Usage) bool {
 		n.mu.Lock()
 		n.last = u
 		n.mu.Unlock()
-		return n.told.Used(ctx, u)
+		return n.reported.Progress(ctx, u)
 	}
 }
 
 func (n *counter) soFar() (loop.Usage, []loop.ModelUsage) {
-	if n.told == nil {
+	if n.reported == nil {
 		return n.turnEnv.SoFar()
 	}
 	n.mu.Lock()
@@ -59,7 +59,7 @@ func (n *counter) soFar() (loop.Usage, []loop.ModelUsage) {
 
 // end books what a turn came to in the end.
 func (n *counter) end(res agent.Result) {
-	if n.told == nil {
+	if n.reported == nil {
 		return
 	}
 	if res.Usage.Zero() {
@@ -68,5 +68,5 @@ func (n *counter) end(res agent.Result) {
 	if len(res.Models) == 0 {
 		res.Models = []loop.ModelUsage{{Usage: res.Usage}}
 	}
-	n.told.End(res.Models)
+	n.reported.Finish(res.Models)
 }

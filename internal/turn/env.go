@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // placeholder stands in a sandbox where a program wants a key. It is none.
@@ -44,7 +45,7 @@ type Need struct {
 	Holder   loop.Holder
 	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
 	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil: there is none
-	Account  *model.Account
+	Account  *spend.Account
 	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
 	Upstream func(*url.URL) (*url.URL, error) // by which proxy this machine reaches an address; nil: by none
 	Say      func(string)

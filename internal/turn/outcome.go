@@ -5,8 +5,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // counted is what an account said at one moment.
@@ -15,7 +15,7 @@ type counted struct {
 	models []loop.ModelUsage
 }
 
-func count(a *model.Account) counted {
+func count(a *spend.Account) counted {
 	usage, models := a.Total()
 	return counted{usage, models}
 }

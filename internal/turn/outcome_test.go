@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/meter/model"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/spend"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -40,7 +41,7 @@ func envIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Env {
 		t.Fatal(err)
 	}
 	env, err := turn.Open(t.Context(), turn.Need{
-		Actor: actor, With: with, Tier: tier, Account: &model.Account{}, Say: func(string) {},
+		Actor: actor, With: with, Tier: tier, Account: &spend.Account{}, Say: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) {
 // answer, which no vendor bills. One that was ended here may have been under way.
 func (x *exchange) unbegun(ctx context.Context, err error) {
 	if ctx.Err() == nil && !errors.Is(err, errLarge) {
-		x.c.release()
+		x.c.Release()
 	}
 }
 
@@ -105,8 +105,8 @@ func (x *exchange) charge() {
 		return
 	}
 	u, odd := x.t.usage(x.q)
-	x.Account.remember(x.q.model, x.outline, u, x.now())
-	x.c.settle(firstText(x.t.model, x.q.model), u)
+	x.Account.Remember(x.q.model, x.outline, u, x.now())
+	x.c.Settle(firstText(x.t.model, x.q.model), u)
 	if odd != "" {
 		x.deny(ReasonBadUsage, fmt.Sprintf("%s; charged are %d tokens of input and %d of output", odd, u.Input, u.Output))
 	}
@@ -155,7 +155,7 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 		raw, data, err := in.next()
 		began = began || len(raw) > 0
 		ours := x.count(data, err)
-		if u, _ := x.t.usage(x.q); !x.c.progress(ctx, x.t.model, u) {
+		if u, _ := x.t.usage(x.q); !x.c.Progress(ctx, x.t.model, u) {
 			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
 			panic(http.ErrAbortHandler)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // chatStream is a stream of text with a usage at its end.
@@ -78,7 +79,7 @@ func TestAttack095TheStreamIsCutAtTheCap(t *testing.T) {
 		pieces = append(pieces, piece)
 	}
 	r := start(t, OpenAI, says(chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, pieces...)), func(e *Endpoint) {
-		e.Account = &Account{Grant: loop.Amount{Tokens: grant}}
+		e.Account = &spend.Account{Grant: loop.Amount{Tokens: grant}}
 	})
 	got := r.post("/v1/chat/completions", askChat)
 	if got.err == nil {
@@ -107,7 +108,7 @@ func TestAttack095NothingIsForwardedAfterTheCap(t *testing.T) {
 	r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 		calls++
 		write(w, `{"model":"m","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":9000,"completion_tokens":1}}`)
-	}, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{Tokens: 4000}} })
+	}, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Tokens: 4000}} })
 	const ask = `{"model":"m","max_tokens":100,"messages":[]}`
 	if got := r.post("/v1/chat/completions", ask); got.status != http.StatusOK {
 		t.Fatalf("first call: %d %s", got.status, got.body)

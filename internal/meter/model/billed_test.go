@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // listPrice is what a call costs by the built-in table.
@@ -111,7 +112,7 @@ func TestAnAnswerIsBilledToTheMicroDollar(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, c.provider, says(c.answer), func(e *Endpoint) { e.Account = &Account{Price: listPrice} })
+			r := start(t, c.provider, says(c.answer), func(e *Endpoint) { e.Account = &spend.Account{Price: listPrice} })
 			ask := `{"generationConfig":{"maxOutputTokens":4000}}`
 			if c.model != "" {
 				most := "max_tokens"
@@ -138,7 +139,7 @@ func TestAnAnswerIsBilledToTheMicroDollar(t *testing.T) {
 // would.
 func TestLongInputIsPricedByTheCall(t *testing.T) {
 	r := start(t, OpenAI, says(`{"model":"gpt-6.1-sol","status":"completed","output":[],"usage":{"input_tokens":200000,"output_tokens":100}}`), func(e *Endpoint) {
-		e.Account = &Account{Price: listPrice}
+		e.Account = &spend.Account{Price: listPrice}
 	})
 	for range 2 {
 		r.post("/v1/responses", `{"model":"gpt-6.1-sol"}`)
@@ -157,12 +158,14 @@ func TestACallThatTheProviderTurnedDownCostsNothing(t *testing.T) {
 		r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = fmt.Fprint(w, `{"type":"error","error":{"type":"some_error","message":"no"}}`)
-		}, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{MicroUSD: 10_000_000}, Price: listPrice} })
+		}, func(e *Endpoint) {
+			e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 10_000_000}, Price: listPrice}
+		})
 		for range 5 {
 			r.post("/v1/messages", `{"model":"claude-opus-5-5","max_tokens":32000}`)
 		}
 		r.stop()
-		if total, models := r.Account.Total(); !total.Zero() || len(models) != 0 || !r.Asked() || !r.Account.committed().Zero() {
+		if total, models := r.Account.Total(); !total.Zero() || len(models) != 0 || !r.Asked() || !r.Account.Committed().Zero() {
 			t.Errorf("%d: charged are %+v", status, total)
 		}
 	}
@@ -193,7 +196,9 @@ func TestAStreamThatIsCutIsChargedWithWhatWasSentAndWhatCame(t *testing.T) {
 				if c.broken {
 					panic(http.ErrAbortHandler)
 				}
-			}, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{MicroUSD: 100_000_000}, Price: listPrice} })
+			}, func(e *Endpoint) {
+				e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 100_000_000}, Price: listPrice}
+			})
 			const tries = 5
 			for range tries {
 				r.post("/v1/messages", `{"model":"claude-opus-5-5","max_tokens":32000,"stream":true}`)
@@ -207,7 +212,7 @@ func TestAStreamThatIsCutIsChargedWithWhatWasSentAndWhatCame(t *testing.T) {
 			if total.Input != tries*input || total.Output > tries*c.output || total.Output < tries*(c.output-10) {
 				t.Errorf("charged are %+v (%+v), want %d and at most %d", total, models, tries*input, tries*c.output)
 			}
-			if left := r.Account.committed(); left.MicroUSD > tries*(input*4+c.output*20) {
+			if left := r.Account.Committed(); left.MicroUSD > tries*(input*4+c.output*20) {
 				t.Errorf("%+v is held or spent", left)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // Limits are caps. A zero field means its default, which stands beside it; none
@@ -64,7 +65,7 @@ type Endpoint struct {
 	Key    string // the real credential; empty: the provider wants none
 	Bearer bool   // Key is a token, for Authorization, where Anthropic or Gemini would get a key
 
-	Account *Account
+	Account *spend.Account
 
 	// Tools are what the vendor may do by itself for a request. Nil allows nothing:
 	// then requests for the vendor's own tools, for content by its address and for

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
@@ -37,7 +38,7 @@ func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
 				b, _ := io.ReadAll(req.Body)
 				asked = string(b)
 				write(w, `{}`)
-			}, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{Output: 100}} })
+			}, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Output: 100}} })
 			r.post(c.path, c.ask)
 			if !strings.Contains(asked, c.want) {
 				t.Errorf("the provider was asked %s, want %s", asked, c.want)
@@ -48,7 +49,7 @@ func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
 
 func TestThoughtsThatDoNotFitAreNotBegun(t *testing.T) {
 	r := start(t, Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) }, func(e *Endpoint) {
-		e.Account = &Account{Grant: loop.Amount{Output: 2000}}
+		e.Account = &spend.Account{Grant: loop.Amount{Output: 2000}}
 	})
 	got := r.post("/v1/messages", `{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000}}`)
 	if got.status != http.StatusForbidden || !strings.Contains(got.body, "2000 output tokens are left") || r.Account.Cause() == nil {
@@ -71,7 +72,7 @@ func TestACallThatCannotBeMadeAsShortAsWhatIsLeftIsNotMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
-			r := start(t, c.provider, seen.ServeHTTP, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{Output: c.left}} })
+			r := start(t, c.provider, seen.ServeHTTP, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Output: c.left}} })
 			got := r.post(c.path, c.ask)
 			if made := seen.n == 1; made != c.made || made != (got.status == http.StatusOK) {
 				t.Errorf("made: %t, got %d %s", made, got.status, got.body)
@@ -82,7 +83,7 @@ func TestACallThatCannotBeMadeAsShortAsWhatIsLeftIsNotMade(t *testing.T) {
 
 func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 	for path, want := range map[string]int{"/v1/chat/completions": http.StatusForbidden, "/v1/responses": http.StatusBadRequest} {
-		r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{Tokens: 1}} })
+		r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Tokens: 1}} })
 		if got := r.post(path, `{"model":"m"}`); got.status != want || !strings.Contains(got.body, `"code":"budget_exhausted"`) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
@@ -91,7 +92,7 @@ func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 }
 
 func TestAModelWithoutAPriceIsAFailureThatSaysWhatToDo(t *testing.T) {
-	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &Account{Grant: loop.Amount{MicroUSD: 1}} })
+	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 1}} })
 	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "pawl prices update") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // conversation is a request of which everything but the last words was said before.
@@ -47,7 +46,7 @@ func TestAConversationThatIsCachedIsNotFundedAnewEachTime(t *testing.T) {
 				write(w, `{"model":"m","content":[{"text":"hello"}],"usage":`+usage+`}`)
 			}, func(e *Endpoint) {
 				e.Clock = now
-				e.Account = &Account{Grant: loop.Amount{Tokens: first + first/2}}
+				e.Account = &spend.Account{Grant: loop.Amount{Tokens: first + first/2}}
 			})
 			for turns < 20 && r.post("/v1/messages", conversation(turns)).status == http.StatusOK {
 				turns++
@@ -66,42 +65,3 @@ func TestAConversationThatIsCachedIsNotFundedAnewEachTime(t *testing.T) {
 type stepClock struct{ at time.Time }
 
 func (c *stepClock) Now() time.Time { return c.at }
-
-func TestWhatTwoRequestsHaveInCommonIsNoMoreThanEitherHas(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := func(name string) []byte {
-			return []byte(strings.Repeat(rapid.StringMatching(`[ab]`).Draw(t, name), rapid.IntRange(0, 9000).Draw(t, name+" times")))
-		}
-		head, tail := text("head"), text("tail")
-		a := append(append(append([]byte{}, head...), text("first")...), tail...)
-		b := append(append(append([]byte{}, head...), text("second")...), tail...)
-		x, y := outlineOf(a), outlineOf(b)
-		if got := x.common(y); got != y.common(x) || got > int64(min(len(a), len(b))) {
-			t.Fatalf("%d and %d bytes have %d and %d in common", len(a), len(b), got, y.common(x))
-		}
-		if got := x.common(x); got != int64(len(a)/blockSize*blockSize) {
-			t.Fatalf("%d bytes have %d in common with themselves", len(a), got)
-		}
-	})
-}
-
-func TestOnlyWholeBlocksAreRemembered(t *testing.T) {
-	for size, want := range map[int]int{0: 0, blockSize - 1: 0, blockSize: 1, 2*blockSize - 1: 1, 2 * blockSize: 2} {
-		if o := outlineOf(make([]byte, size)); len(o.front) != want || len(o.back) != want {
-			t.Errorf("%d bytes have %d and %d blocks, want %d", size, len(o.front), len(o.back), want)
-		}
-	}
-}
-
-func TestWhatAProviderKeepsIsExpectedForFiveMinutes(t *testing.T) {
-	a, o := &Account{}, outlineOf([]byte(strings.Repeat("x", 30<<10)))
-	a.remember("m", o, loop.Usage{CacheRead: 100, Source: loop.UsageMetered}, noon)
-	for after, want := range map[time.Duration]bool{keptFor - time.Nanosecond: true, keptFor: false} {
-		if got := a.kept("m", o, noon.Add(after)); (got > 0) != want {
-			t.Errorf("after %s, %d tokens are kept", after, got)
-		}
-	}
-	if got := a.kept("other", o, noon); got != 0 {
-		t.Errorf("%d tokens are kept by a model that was not asked", got)
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
@@ -137,7 +138,7 @@ func TestAnEndpointWhoseListenerBreaksSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Endpoint{Provider: OpenAI, Account: &Account{}}
+	e := &Endpoint{Provider: OpenAI, Account: &spend.Account{}}
 	if err := e.Serve(t.Context(), brokenListener{l}); err == nil || !strings.Contains(err.Error(), "accept on "+l.Addr().String()+": no more of it") {
 		t.Errorf("Serve = %v, want the error of its listener", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // usualOutput is what an answer may have if the request does not say it.
@@ -102,11 +103,12 @@ func readRequest(r route, body []byte) (*request, error) {
 	return q, nil
 }
 
-func (q *request) asking() asking {
-	return asking{
-		model: q.model, input: q.input - q.kept, kept: q.kept, output: q.output,
-		write:   q.shape == messages && bytes.Contains(q.body, []byte(`"cache_control"`)),
-		write1h: bytes.Contains(q.body, []byte(`"1h"`)),
+// call is what the request wants to spend.
+func (q *request) call() spend.Call {
+	return spend.Call{
+		Model: q.model, Input: q.input - q.kept, Cached: q.kept, Output: q.output,
+		CacheWrite:   q.shape == messages && bytes.Contains(q.body, []byte(`"cache_control"`)),
+		CacheWrite1h: bytes.Contains(q.body, []byte(`"1h"`)),
 	}
 }
 

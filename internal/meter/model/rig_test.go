@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // long is how long a test waits for what comes at once when all is well.
@@ -44,7 +45,7 @@ func start(tb testing.TB, provider string, handler http.HandlerFunc, change ...f
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &rig{t: tb, Endpoint: &Endpoint{Base: base, Provider: provider, Key: secret, Account: &Account{}}}
+	r := &rig{t: tb, Endpoint: &Endpoint{Base: base, Provider: provider, Key: secret, Account: &spend.Account{}}}
 	r.Denied = func(d meter.Denial) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 var (
@@ -143,8 +144,8 @@ type exchange struct {
 	watch   *watch
 
 	q       *request // of a call that spends, as what follows
-	outline outline
-	c       *charge
+	outline spend.Outline
+	c       *spend.Charge
 	t       tally
 	reached atomic.Bool // there was a connection to the provider, which may have the request
 }
@@ -177,15 +178,15 @@ func (x *exchange) spend(client, ctx context.Context) {
 		return
 	}
 	x.q.hosted = x.hosted
-	x.outline = outlineOf(x.body)
-	x.q.kept = min(x.Account.kept(x.q.model, x.outline, x.now()), x.q.input-1)
-	if x.c, err = x.Account.open(client, x.q.asking()); err != nil {
+	x.outline = spend.OutlineOf(x.body)
+	x.q.kept = min(x.Account.CachedBytes(x.q.model, x.outline, x.now())/bytesPerToken, x.q.input-1)
+	if x.c, err = x.Account.Open(client, x.q.call()); err != nil {
 		x.unfunded(err)
 		return
 	}
-	defer x.c.release()
-	if err = x.q.fit(x.c.output); err != nil {
-		x.unfunded(x.Account.end(err))
+	defer x.c.Release()
+	if err = x.q.fit(x.c.Output); err != nil {
+		x.unfunded(x.Account.Exhaust(err))
 		return
 	}
 	if !x.heard() {
@@ -193,7 +194,7 @@ func (x *exchange) spend(client, ctx context.Context) {
 	}
 	x.body = x.q.body
 	least, _ := x.t.usage(x.q)
-	x.c.begin(least)
+	x.c.Begin(least)
 	resp, err := x.send(ctx)
 	if err != nil {
 		x.unanswered(ctx, err)
@@ -212,7 +213,7 @@ func (x *exchange) spend(client, ctx context.Context) {
 
 // unfunded says why a call may not be made.
 func (x *exchange) unfunded(err error) {
-	_, unpriced := errors.AsType[*unpricedError](err)
+	_, unpriced := errors.AsType[*spend.UnpricedError](err)
 	_, exhausted := errors.AsType[*loop.Fault](err)
 	switch {
 	case !x.heard():

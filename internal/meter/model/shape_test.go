@@ -456,3 +456,18 @@ func TestValuesAreFoundWhateverIsBetweenThem(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestSaysWhatItsVendorIsToCache(t *testing.T) {
+	rec := recordings["Anthropic Messages, whole"]
+	for mark, want := range map[string][2]bool{
+		``:                                      {},
+		`,"cache_control":{"type":"ephemeral"}`: {true, false},
+		`,"cache_control":{"type":"ephemeral","ttl":"1h"}`: {true, true},
+	} {
+		rec.ask = `{"model":"m","max_tokens":7` + mark + `}`
+		q := asked(t, rec)
+		if c := q.call(); c.Input != q.input || c.Output != 7 || [2]bool{c.CacheWrite, c.CacheWrite1h} != want {
+			t.Errorf("%q is the call %+v", mark, c)
+		}
+	}
+}

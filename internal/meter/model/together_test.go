@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/spend"
 )
 
 // drawnCall is a call and what the provider answers.
@@ -75,7 +76,7 @@ func TestCallsOfAnySortTogetherSpendNoMoreThanTheGrantAndOneAnswer(t *testing.T)
 	rapid.Check(t, func(t *rapid.T) {
 		grant := rapid.Int64Range(1, 12000).Draw(t, "grant")
 		callers := rapid.SliceOfN(rapid.SliceOfN(drawnCalls, 1, 5), 1, 4).Draw(t, "callers")
-		e := &Endpoint{Base: r.Base, Provider: OpenAI, Account: &Account{Grant: loop.Amount{Tokens: grant}}}
+		e := &Endpoint{Base: r.Base, Provider: OpenAI, Account: &spend.Account{Grant: loop.Amount{Tokens: grant}}}
 		var largest int64
 		var all sync.WaitGroup
 		for _, calls := range callers {

@@ -1,4 +1,4 @@
-package model
+package spend
 
 import (
 	"context"
@@ -28,24 +28,24 @@ func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
 			MicroUSD: rapid.Int64Range(0, 10_000_000).Draw(t, "money"),
 		}
 		a := &Account{Grant: grant, Price: dollar}
-		var open []*charge
-		asks := map[*charge]asking{}
+		var open []*Charge
+		asks := map[*Charge]Call{}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			if len(open) > 0 && rapid.Bool().Draw(t, "end") {
 				i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
 				c := open[i]
 				u := loop.Usage{
-					Input:  rapid.Int64Range(0, asks[c].input).Draw(t, "read"),
-					Output: rapid.Int64Range(0, c.output).Draw(t, "written"), Source: loop.UsageMetered,
+					Input:  rapid.Int64Range(0, asks[c].Input).Draw(t, "read"),
+					Output: rapid.Int64Range(0, c.Output).Draw(t, "written"), Source: loop.UsageMetered,
 				}
-				if !c.progress(context.Background(), "priced", u) {
+				if !c.Progress(context.Background(), "priced", u) {
 					t.Fatalf("an answer within what it may be was cut: %+v", u)
 				}
-				c.settle("priced", u)
+				c.Settle("priced", u)
 				open = append(open[:i], open[i+1:]...)
 			} else {
-				q := asking{model: "priced", input: rapid.Int64Range(1, 300).Draw(t, "input"), output: rapid.Int64Range(1, 900).Draw(t, "most")}
-				c, _, err := a.try(context.Background(), q)
+				q := Call{Model: "priced", Input: rapid.Int64Range(1, 300).Draw(t, "input"), Output: rapid.Int64Range(1, 900).Draw(t, "most")}
+				c, _, err := a.fund(context.Background(), q)
 				if err != nil && !errors.As(err, new(*loop.Fault)) {
 					t.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
 					open, asks[c] = append(open, c), q
 				}
 			}
-			if what := short(grant, a.Used()); what != "" {
+			if what := exceeded(grant, a.Used()); what != "" {
 				t.Fatalf("%s: used %+v of %+v", what, a.Used(), grant)
 			}
 		}
@@ -66,13 +66,13 @@ func TestALiarSpendsNoMoreThanOneAnswerBeyondTheGrant(t *testing.T) {
 		a := &Account{Grant: loop.Amount{Tokens: grant}}
 		var largest int64
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {
-			c, _, err := a.try(context.Background(), asking{model: "m", input: rapid.Int64Range(1, 300).Draw(t, "input"), output: 100})
+			c, _, err := a.fund(context.Background(), Call{Model: "m", Input: rapid.Int64Range(1, 300).Draw(t, "input"), Output: 100})
 			if err != nil {
 				break
 			}
 			u := loop.Usage{Input: rapid.Int64Range(0, 9000).Draw(t, "read"), Output: rapid.Int64Range(0, 9000).Draw(t, "written")}
 			largest = max(largest, u.Charged())
-			c.settle("m", u)
+			c.Settle("m", u)
 		}
 		if used := a.Used().Tokens; used > grant+largest {
 			t.Fatalf("used %d of %d, the largest answer had %d", used, grant, largest)
@@ -88,17 +88,17 @@ func TestCallsAtTheSameTimeStayWithinTheGrant(t *testing.T) {
 		var all sync.WaitGroup
 		for i, n := range asks {
 			all.Go(func() {
-				c, err := a.open(context.Background(), asking{model: "m", input: n, output: n})
+				c, err := a.Open(context.Background(), Call{Model: "m", Input: n, Output: n})
 				if err != nil {
 					return
 				}
-				defer c.release()
-				for out := range c.output / 100 {
-					if !c.progress(context.Background(), "m", loop.Usage{Input: n, Output: out * 100}) {
+				defer c.Release()
+				for out := range c.Output / 100 {
+					if !c.Progress(context.Background(), "m", loop.Usage{Input: n, Output: out * 100}) {
 						t.Errorf("call %d was cut within what it holds", i)
 					}
 				}
-				c.settle("m", loop.Usage{Input: n, Output: c.output})
+				c.Settle("m", loop.Usage{Input: n, Output: c.Output})
 			})
 		}
 		all.Wait()
@@ -115,20 +115,20 @@ func TestMoreIsAskedForWhatIsNeeded(t *testing.T) {
 		return loop.Amount{Tokens: min(need.Tokens, 500)}, nil
 	}}
 	for i, want := range []int64{50, 50, 150} {
-		c, err := a.open(t.Context(), asking{model: "m", input: 10, output: want - 10})
-		if err != nil || c.output != want-10 {
+		c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: want - 10})
+		if err != nil || c.Output != want-10 {
 			t.Fatalf("call %d: %+v, %v", i, c, err)
 		}
-		c.settle("m", loop.Usage{Input: 10, Output: want - 10})
+		c.Settle("m", loop.Usage{Input: 10, Output: want - 10})
 	}
 	if len(asked) != 1 || asked[0] != 250 {
 		t.Errorf("asked for %v, want 250 once", asked)
 	}
-	c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 900})
-	if err != nil || c.output != 240 {
+	c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 900})
+	if err != nil || c.Output != 240 {
 		t.Fatalf("the last call may write %+v, %v", c, err)
 	}
-	if c.progress(t.Context(), "m", loop.Usage{Input: 20, Output: 240}) {
+	if c.Progress(t.Context(), "m", loop.Usage{Input: 20, Output: 240}) {
 		t.Error("it outgrew the grant and went on")
 	}
 	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || f.Exit != loop.ExitBudget || !strings.Contains(f.Why, "510 of 500 tokens") {
@@ -140,16 +140,16 @@ func TestAStreamGoesOnWithMore(t *testing.T) {
 	a := &Account{Grant: loop.Amount{Tokens: 100}, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
 		return loop.Amount{Tokens: min(need.Tokens+100, 1000)}, nil
 	}}
-	c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10})
+	c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for out := int64(0); out <= 990; out += 10 {
-		if !c.progress(t.Context(), "m", loop.Usage{Input: 10, Output: out}) {
+		if !c.Progress(t.Context(), "m", loop.Usage{Input: 10, Output: out}) {
 			t.Fatalf("cut at %d", out)
 		}
 	}
-	if c.progress(t.Context(), "m", loop.Usage{Input: 10, Output: 1000}) {
+	if c.Progress(t.Context(), "m", loop.Usage{Input: 10, Output: 1000}) {
 		t.Error("it went beyond all that there is")
 	}
 }
@@ -158,16 +158,16 @@ func TestWhatHadNoCapGetsNoneWithMore(t *testing.T) {
 	a := &Account{Grant: loop.Amount{Tokens: 100}, More: func(context.Context, loop.Amount) (loop.Amount, error) {
 		return loop.Amount{Tokens: 1000, Output: 5, MicroUSD: 5}, nil
 	}}
-	if c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 500}); err != nil || c.output != 500 {
-		t.Errorf("open = %+v, %v, want all 500 tokens of output", c, err)
+	if c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 500}); err != nil || c.Output != 500 {
+		t.Errorf("Open = %+v, %v, want all 500 tokens of output", c, err)
 	}
 }
 
 func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
 	why := errors.New("the day's window of the loop has 5 tokens left")
 	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) { return loop.Amount{}, why }}
-	if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10}); !errors.Is(err, why) || !errors.Is(a.Cause(), why) {
-		t.Errorf("open = %v, cause = %v", err, a.Cause())
+	if _, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10}); !errors.Is(err, why) || !errors.Is(a.Cause(), why) {
+		t.Errorf("Open = %v, cause = %v", err, a.Cause())
 	}
 	if f := new(loop.Fault); !errors.As(a.Cause(), &f) || !strings.Contains(f.Why, "no more was granted: "+why.Error()) {
 		t.Errorf("cause = %+v, want why no more was granted", f)
@@ -176,7 +176,7 @@ func TestWhyNoMoreWasGrantedIsTheCause(t *testing.T) {
 
 func TestAnAnswerWithoutNumbersLiftsNoCap(t *testing.T) {
 	a := &Account{Grant: loop.Amount{Tokens: 10}, More: func(context.Context, loop.Amount) (loop.Amount, error) { return loop.Amount{}, nil }}
-	if c, err := a.open(t.Context(), asking{model: "m", input: 10, output: 10}); err == nil {
+	if c, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 10}); err == nil {
 		t.Errorf("funded with %+v", c)
 	}
 }
@@ -184,13 +184,13 @@ func TestAnAnswerWithoutNumbersLiftsNoCap(t *testing.T) {
 func TestACallWaitsForWhatAnotherHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Account{Grant: loop.Amount{Tokens: 100}}
-		first, err := a.open(t.Context(), asking{model: "m", input: 10, output: 90})
+		first, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 90})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := make(chan error, 1)
 		go func() {
-			_, err := a.open(t.Context(), asking{model: "m", input: 10, output: 40})
+			_, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 40})
 			got <- err
 		}()
 		synctest.Wait()
@@ -199,7 +199,7 @@ func TestACallWaitsForWhatAnotherHolds(t *testing.T) {
 			t.Fatalf("the second did not wait: %v", err)
 		default:
 		}
-		first.settle("m", loop.Usage{Input: 10, Output: 20})
+		first.Settle("m", loop.Usage{Input: 10, Output: 20})
 		if err := <-got; err != nil {
 			t.Errorf("the second = %v", err)
 		}
@@ -209,10 +209,10 @@ func TestACallWaitsForWhatAnotherHolds(t *testing.T) {
 func TestACallDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Account{Grant: loop.Amount{Tokens: 100}}
-		if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 90}); err != nil {
+		if _, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 90}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.open(t.Context(), asking{model: "m", input: 10, output: 40}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := a.Open(t.Context(), Call{Model: "m", Input: 10, Output: 40}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the second = %v", err)
 		}
 		if a.Cause() != nil {
@@ -223,11 +223,11 @@ func TestACallDoesNotWaitForEver(t *testing.T) {
 
 func TestMoneyIsACapOfItsOwn(t *testing.T) {
 	a := &Account{Grant: loop.Amount{MicroUSD: 1_000_000}, Price: dollar}
-	c, err := a.open(t.Context(), asking{model: "priced", input: 40, output: 900})
-	if err != nil || c.output != 60 {
+	c, err := a.Open(t.Context(), Call{Model: "priced", Input: 40, Output: 900})
+	if err != nil || c.Output != 60 {
 		t.Fatalf("for a dollar of 100 tokens a call may write %+v, %v", c, err)
 	}
-	if !c.progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 60}) || c.progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 61}) {
+	if !c.Progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 60}) || c.Progress(t.Context(), "priced", loop.Usage{Input: 40, Output: 61}) {
 		t.Error("it was not cut at the dollar")
 	}
 	if want := "$1.0100 of $1.0000"; !strings.Contains(fmt.Sprint(a.Cause()), want) {
@@ -238,47 +238,48 @@ func TestMoneyIsACapOfItsOwn(t *testing.T) {
 func TestACallThatNeverFitsIsRefusedAtOnceThoughOthersHoldSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Account{Grant: loop.Amount{MicroUSD: 1_000_000}, Price: dollar}
-		if _, err := a.open(t.Context(), asking{model: "priced", input: 10, output: 10}); err != nil {
+		if _, err := a.Open(t.Context(), Call{Model: "priced", Input: 10, Output: 10}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.open(t.Context(), asking{model: "priced", input: 100, output: 10})
+		_, err := a.Open(t.Context(), Call{Model: "priced", Input: 100, Output: 10})
 		if _, ok := errors.AsType[*loop.Fault](err); !ok || !strings.Contains(err.Error(), "$0.0000 of $1.0000 are used, and the next call costs about $1.0100") {
 			t.Errorf("a call of more than the grant = %v, want what it costs", err)
 		}
 	})
 }
 
-func TestWhatIsToBeKeptIsHeldAtItsHigherPrice(t *testing.T) {
-	rec := recordings["Anthropic Messages, whole"]
-	for mark, want := range map[string]func(loop.Usage) int64{
-		``:                                      func(u loop.Usage) int64 { return u.Input },
-		`,"cache_control":{"type":"ephemeral"}`: func(u loop.Usage) int64 { return u.CacheWrite - u.CacheWrite1h },
-		`,"cache_control":{"type":"ephemeral","ttl":"1h"}`: func(u loop.Usage) int64 { return u.CacheWrite1h },
+func TestWhatIsToBeCachedIsHeldAtItsHigherPrice(t *testing.T) {
+	for name, c := range map[string]struct {
+		call Call
+		want loop.Usage
+	}{
+		"not cached":         {Call{}, loop.Usage{Input: 9, CacheRead: 3, Output: 7}},
+		"cached":             {Call{CacheWrite: true}, loop.Usage{CacheWrite: 9, CacheRead: 3, Output: 7}},
+		"cached for an hour": {Call{CacheWrite: true, CacheWrite1h: true}, loop.Usage{CacheWrite: 9, CacheWrite1h: 9, CacheRead: 3, Output: 7}},
+		"an hour of nothing": {Call{CacheWrite1h: true}, loop.Usage{Input: 9, CacheRead: 3, Output: 7}},
 	} {
-		rec.ask = `{"model":"m","max_tokens":7` + mark + `}`
-		q := asked(t, rec)
-		u := q.asking().with(7)
-		if got := want(u); got != q.input || u.Charged() != q.input+7 {
-			t.Errorf("%q is held as %+v", mark, u)
+		c.call.Input, c.call.Cached = 9, 3
+		if got := c.call.usage(7); got != c.want {
+			t.Errorf("%s: held as %+v, want %+v", name, got, c.want)
 		}
 	}
 }
 
 func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
-	q := asking{model: "new", input: 1, output: 1}
+	q := Call{Model: "new", Input: 1, Output: 1}
 	a := &Account{Grant: loop.Amount{MicroUSD: 1}, Price: dollar}
-	if _, err := a.open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "pawl prices update") {
-		t.Errorf("open = %v", err)
+	if _, err := a.Open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "pawl prices update") {
+		t.Errorf("Open = %v", err)
 	}
 	if a.Cause() != nil {
 		t.Errorf("cause = %v", a.Cause())
 	}
 	b := &Account{Grant: loop.Amount{Tokens: 100}, Price: dollar}
-	c, err := b.open(t.Context(), q)
+	c, err := b.Open(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.settle("", loop.Usage{Input: 1})
+	c.Settle("", loop.Usage{Input: 1})
 	if _, models := b.Total(); len(models) != 1 || models[0].Model != "new" || models[0].Priced {
 		t.Errorf("models = %+v", models)
 	}
@@ -299,7 +300,7 @@ func TestACallIsPricedByTheNameThatHasAPrice(t *testing.T) {
 		"there are no more": {nil, "priced", "priced", loop.ModelUsage{Model: "priced", Usage: u}},
 	} {
 		a := &Account{Price: c.price}
-		if d := cmp.Diff(c.want, a.priced(c.answered, c.asked, u)); d != "" {
+		if d := cmp.Diff(c.want, a.price(c.answered, c.asked, u)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -308,19 +309,19 @@ func TestACallIsPricedByTheNameThatHasAPrice(t *testing.T) {
 func TestTotalsAreByModelAndHoldWhatIsUnderWay(t *testing.T) {
 	a := &Account{Price: dollar}
 	for _, model := range []string{"b", "priced", "b"} {
-		c, err := a.open(t.Context(), asking{model: model, input: 1, output: 1})
+		c, err := a.Open(t.Context(), Call{Model: model, Input: 1, Output: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.settle(model, loop.Usage{Input: 10, Output: 1, CacheRead: 5, Source: loop.UsageMetered})
-		c.settle(model, loop.Usage{Input: 10})
-		c.release()
+		c.Settle(model, loop.Usage{Input: 10, Output: 1, CacheRead: 5, Source: loop.UsageMetered})
+		c.Settle(model, loop.Usage{Input: 10})
+		c.Release()
 	}
-	c, err := a.open(t.Context(), asking{model: "live", input: 1, output: 1})
+	c, err := a.Open(t.Context(), Call{Model: "live", Input: 1, Output: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.progress(t.Context(), "live", loop.Usage{Input: 7, Output: 3, Source: loop.UsageEstimated})
+	c.Progress(t.Context(), "live", loop.Usage{Input: 7, Output: 3, Source: loop.UsageEstimated})
 	total, models := a.Total()
 	if want := (loop.Usage{Input: 37, Output: 6, CacheRead: 15, Source: loop.UsageEstimated}); total != want {
 		t.Errorf("total = %+v, want %+v", total, want)
@@ -335,7 +336,7 @@ func TestTotalsAreByModelAndHoldWhatIsUnderWay(t *testing.T) {
 	if a.Calls() != 3 || a.Used().Tokens != 43 {
 		t.Errorf("%d calls used %+v", a.Calls(), a.Used())
 	}
-	c.release()
+	c.Release()
 	if total, _ := a.Total(); total.Input != 30 {
 		t.Errorf("after its release %+v", total)
 	}

@@ -1,4 +1,4 @@
-package model
+package spend
 
 import (
 	"context"
@@ -15,22 +15,22 @@ func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
 		asked++
 		return loop.Amount{Output: min(need.Output, 1000)}, nil
 	}}
-	first := a.Tell("priced")
+	first := a.OpenReported("priced")
 	for n := int64(1); n <= 600; n++ {
-		if !first.Used(t.Context(), loop.Usage{Output: n, Source: loop.UsageEstimated}) {
+		if !first.Progress(t.Context(), loop.Usage{Output: n, Source: loop.UsageEstimated}) {
 			t.Fatalf("cut at %d of 1000", n)
 		}
 	}
 	if asked > 20 {
 		t.Errorf("asked for more %d times", asked)
 	}
-	first.End([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500, Source: loop.UsageReported}}})
-	first.End([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500}}})
-	second := a.Tell("priced")
-	if !second.Used(t.Context(), loop.Usage{Output: 500}) || second.Used(t.Context(), loop.Usage{Output: 501}) {
+	first.Finish([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500, Source: loop.UsageReported}}})
+	first.Finish([]loop.ModelUsage{{Model: "priced", Usage: loop.Usage{Output: 500}}})
+	second := a.OpenReported("priced")
+	if !second.Progress(t.Context(), loop.Usage{Output: 500}) || second.Progress(t.Context(), loop.Usage{Output: 501}) {
 		t.Error("the second turn is not bound by what the first has left")
 	}
-	if second.Used(t.Context(), loop.Usage{Output: 1}) {
+	if second.Progress(t.Context(), loop.Usage{Output: 1}) {
 		t.Error("an account that is exhausted gives again")
 	}
 	select {
@@ -39,13 +39,13 @@ func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
 		t.Error("it is not exhausted")
 	}
 	other := &Account{}
-	if f, ok := errors.AsType[*loop.Fault](other.end(io.EOF)); !ok || f.Why != io.EOF.Error() {
+	if f, ok := errors.AsType[*loop.Fault](other.Exhaust(io.EOF)); !ok || f.Why != io.EOF.Error() {
 		t.Errorf("it ends for %+v, want what the call said", f)
 	}
-	if err := a.end(io.EOF); !errors.Is(err, a.Cause()) || errors.Is(err, io.EOF) {
+	if err := a.Exhaust(io.EOF); !errors.Is(err, a.Cause()) || errors.Is(err, io.EOF) {
 		t.Errorf("it ends once more = %v, want the first cause, %v", err, a.Cause())
 	}
-	second.End([]loop.ModelUsage{{Usage: loop.Usage{Output: 501}}})
+	second.Finish([]loop.ModelUsage{{Usage: loop.Usage{Output: 501}}})
 	if total, _ := a.Total(); total.Output != 1001 {
 		t.Errorf("total = %+v", total)
 	}

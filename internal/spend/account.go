@@ -1,4 +1,4 @@
-package model
+package spend
 
 import (
 	"context"
@@ -7,13 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
-
-// patience bounds how long a call waits for others to give back what they hold.
-const patience = 2 * time.Minute
 
 // Account is what a run may spend on models and what it has spent, over all of
 // its turns. Any number of goroutines may use one, and several endpoints. The
@@ -44,33 +40,29 @@ type Account struct {
 	ready   bool
 	grant   loop.Amount
 	settled map[string]loop.ModelUsage
-	live    map[*charge]struct{}
+	live    map[*Charge]struct{}
 	calls   int64
-	priors  map[string][]prior
+	recent  map[string][]answered
 	freed   chan struct{} // closed and made anew when a call ends
 	done    chan struct{}
 	cause   error
 }
 
-// prepare makes a zero Account usable. a.mu is held.
-func (a *Account) prepare() {
-	if a.ready {
-		return
-	}
-	a.ready, a.grant = true, loop.Amount{Tokens: a.Grant.Tokens, Output: a.Grant.Output, MicroUSD: a.Grant.MicroUSD}
-	a.settled, a.live = map[string]loop.ModelUsage{}, map[*charge]struct{}{}
-	a.priors = map[string][]prior{}
-	a.freed, a.done = make(chan struct{}), make(chan struct{})
-}
-
+// lock locks a.mu, makes a zero Account usable, and returns the function that
+// unlocks a.mu.
 func (a *Account) lock() func() {
 	a.mu.Lock()
-	a.prepare()
+	if !a.ready {
+		a.ready, a.grant = true, loop.Amount{Tokens: a.Grant.Tokens, Output: a.Grant.Output, MicroUSD: a.Grant.MicroUSD}
+		a.settled, a.live = map[string]loop.ModelUsage{}, map[*Charge]struct{}{}
+		a.recent = map[string][]answered{}
+		a.freed, a.done = make(chan struct{}), make(chan struct{})
+	}
 	return a.mu.Unlock
 }
 
-// Exhausted is closed when a call was refused or cut because the grant is used
-// up. From then on every call is refused.
+// Exhausted is closed when a call is refused or cut because the grant is used up.
+// From then on every call is refused.
 func (a *Account) Exhausted() <-chan struct{} {
 	defer a.lock()()
 	return a.done
@@ -94,6 +86,12 @@ func (a *Account) Used() loop.Amount {
 	return a.spent()
 }
 
+// Committed is what was spent and what calls under way may still spend.
+func (a *Account) Committed() loop.Amount {
+	defer a.lock()()
+	return a.committed()
+}
+
 // Total is what was used so far, in all and by model in the order of names. It
 // includes what is known of calls under way.
 func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
@@ -101,7 +99,7 @@ func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
 	byModel := maps.Clone(a.settled)
 	for c := range a.live {
 		if !c.used.Zero() {
-			addTo(byModel, a.priced(c.model, c.asked, c.used))
+			addTo(byModel, a.price(c.answered, c.asked, c.used))
 		}
 	}
 	var sum loop.Usage
@@ -123,10 +121,10 @@ func addTo(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
 	byModel[m.Model] = m
 }
 
-// priced is the usage of a call with its price: of the model that answered, or else
-// of the one that was asked, which the provider may have given a longer name. It is
-// booked under the name that has the price.
-func (a *Account) priced(answered, asked string, u loop.Usage) loop.ModelUsage {
+// price prices the usage of a call: by the model that answered, or else
+// by the one that was asked, which the provider may have given a longer name. The
+// usage is booked under the name that has the price.
+func (a *Account) price(answered, asked string, u loop.Usage) loop.ModelUsage {
 	m := loop.ModelUsage{Model: answered, Usage: u}
 	if m.Model == "" {
 		m.Model = asked
@@ -146,42 +144,45 @@ func (a *Account) priced(answered, asked string, u loop.Usage) loop.ModelUsage {
 	return m
 }
 
-// amount is what a usage takes from the grant. Money is looked up only if it has
-// a cap: this runs for every piece of a stream.
+// amount is what a usage takes from the grant; a.mu is held. Money is looked up
+// only if it has a cap: this runs for every piece of a stream.
 func (a *Account) amount(answered, asked string, u loop.Usage) loop.Amount {
 	sum := loop.Amount{Tokens: u.Charged(), Output: u.Output}
 	if a.grant.MicroUSD > 0 {
-		sum.MicroUSD = a.priced(answered, asked, u).MicroUSD
+		sum.MicroUSD = a.price(answered, asked, u).MicroUSD
 	}
 	return sum
 }
 
-// spent is what is used; a.mu is held.
-func (a *Account) spent() loop.Amount {
-	sum := a.over()
-	for c := range a.live {
-		m := a.priced(c.model, c.asked, c.used)
-		sum = sum.Add(loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD})
-	}
-	return sum
-}
-
-// over is what the calls have used that are over; a.mu is held.
-func (a *Account) over() loop.Amount {
+// settledAmount is what the calls used that have ended; a.mu is held.
+func (a *Account) settledAmount() loop.Amount {
 	var sum loop.Amount
 	for _, m := range a.settled {
-		sum = sum.Add(loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD})
+		sum = sum.Add(amountOf(m))
 	}
 	return sum
 }
 
-// committed is what is used and what calls under way may still use; a.mu is held.
-func (a *Account) committed() loop.Amount {
-	sum := a.over()
+// spent is what calls have used, those under way included; a.mu is held.
+func (a *Account) spent() loop.Amount {
+	sum := a.settledAmount()
 	for c := range a.live {
-		sum = sum.Add(larger(c.held, a.amount(c.model, c.asked, c.used)))
+		sum = sum.Add(amountOf(a.price(c.answered, c.asked, c.used)))
 	}
 	return sum
+}
+
+// committed is what is spent and what calls under way may still spend; a.mu is held.
+func (a *Account) committed() loop.Amount {
+	sum := a.settledAmount()
+	for c := range a.live {
+		sum = sum.Add(larger(c.held, a.amount(c.answered, c.asked, c.used)))
+	}
+	return sum
+}
+
+func amountOf(m loop.ModelUsage) loop.Amount {
+	return loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD}
 }
 
 // larger is the larger of both in each field.
@@ -191,8 +192,8 @@ func larger(x, y loop.Amount) loop.Amount {
 	}
 }
 
-// short names the first cap that need passes; empty means that it fits.
-func short(grant, need loop.Amount) string {
+// exceeded names the first cap that need passes; empty means that it passes none.
+func exceeded(grant, need loop.Amount) string {
 	for _, c := range []struct {
 		what      string
 		cap, need int64
@@ -208,13 +209,20 @@ func short(grant, need loop.Amount) string {
 	return ""
 }
 
-// exhaust ends the account because a cap would be passed by what a call needs, or
-// for another reason if what is empty; a.mu is held.
+// Exhaust refuses every further call for a reason that only the caller knows, and
+// returns the cause.
+func (a *Account) Exhaust(why error) error {
+	defer a.lock()()
+	return a.exhaust("", loop.Amount{}, why)
+}
+
+// exhaust ends the account because what a call needs would pass a cap, or because
+// of why if no cap is named; a.mu is held.
 func (a *Account) exhaust(what string, need loop.Amount, why error) error {
 	if a.cause != nil {
 		return a.cause
 	}
-	text := a.standing(what, need)
+	text := a.describe(what, need)
 	switch {
 	case what == "":
 		text = why.Error()
@@ -229,8 +237,8 @@ func (a *Account) exhaust(what string, need loop.Amount, why error) error {
 	return a.cause
 }
 
-// standing says how a cap stands; a.mu is held.
-func (a *Account) standing(what string, need loop.Amount) string {
+// describe says how much of a cap is used and what the next call needs; a.mu is held.
+func (a *Account) describe(what string, need loop.Amount) string {
 	used, text, more := a.spent(), "", int64(0)
 	switch what {
 	case "tokens":
@@ -251,8 +259,8 @@ func (a *Account) standing(what string, need loop.Amount) string {
 
 func dollars(micro int64) float64 { return float64(micro) / 1e6 }
 
-// widen asks for more. It returns why none was given; nil says nothing about how
-// much was.
+// widen asks for more and adds what was granted, which may be less. It returns why
+// nothing was granted.
 func (a *Account) widen(ctx context.Context, need loop.Amount) error {
 	if a.More == nil {
 		return nil

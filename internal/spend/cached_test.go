@@ -1,0 +1,52 @@
+package spend
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func TestWhatTwoRequestsHaveInCommonIsNoMoreThanEitherHas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(name string) []byte {
+			return []byte(strings.Repeat(rapid.StringMatching(`[ab]`).Draw(t, name), rapid.IntRange(0, 9000).Draw(t, name+" times")))
+		}
+		head, tail := text("head"), text("tail")
+		a := append(append(append([]byte{}, head...), text("first")...), tail...)
+		b := append(append(append([]byte{}, head...), text("second")...), tail...)
+		x, y := OutlineOf(a), OutlineOf(b)
+		if got := x.common(y); got != y.common(x) || got > int64(min(len(a), len(b))) {
+			t.Fatalf("%d and %d bytes have %d and %d in common", len(a), len(b), got, y.common(x))
+		}
+		if got := x.common(x); got != int64(len(a)/blockSize*blockSize) {
+			t.Fatalf("%d bytes have %d in common with themselves", len(a), got)
+		}
+	})
+}
+
+func TestOnlyWholeBlocksAreRemembered(t *testing.T) {
+	for size, want := range map[int]int{0: 0, blockSize - 1: 0, blockSize: 1, 2*blockSize - 1: 1, 2 * blockSize: 2} {
+		if o := OutlineOf(make([]byte, size)); len(o.front) != want || len(o.back) != want {
+			t.Errorf("%d bytes have %d and %d blocks, want %d", size, len(o.front), len(o.back), want)
+		}
+	}
+}
+
+func TestWhatAProviderCachesIsExpectedForFiveMinutes(t *testing.T) {
+	a, o := &Account{}, OutlineOf([]byte(strings.Repeat("x", 30<<10)))
+	a.Remember("m", o, loop.Usage{CacheRead: 100, Source: loop.UsageMetered}, noon)
+	for after, want := range map[time.Duration]bool{cacheTime - time.Nanosecond: true, cacheTime: false} {
+		if got := a.CachedBytes("m", o, noon.Add(after)); (got > 0) != want {
+			t.Errorf("after %s, %d bytes are cached", after, got)
+		}
+	}
+	if got := a.CachedBytes("other", o, noon); got != 0 {
+		t.Errorf("%d bytes are cached by a model that was not asked", got)
+	}
+}

@@ -1,0 +1,229 @@
+package spend
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// patience bounds how long a call waits for others to give back what they hold.
+const patience = 2 * time.Minute
+
+// Call is what a call of a model wants to spend. Tokens of input are estimated.
+type Call struct {
+	Model        string
+	Input        int64 // tokens, without those in Cached
+	Cached       int64 // tokens that the provider reads from its cache
+	Output       int64 // tokens, at most
+	CacheWrite   bool  // the provider is to cache the input, which costs more
+	CacheWrite1h bool  // for an hour
+}
+
+// usage is what the call uses if it writes so many tokens.
+func (q Call) usage(output int64) loop.Usage {
+	u := loop.Usage{Input: q.Input, CacheRead: q.Cached, Output: output}
+	if q.CacheWrite {
+		u.Input, u.CacheWrite = 0, q.Input
+	}
+	if q.CacheWrite && q.CacheWrite1h {
+		u.CacheWrite1h = q.Input
+	}
+	return u
+}
+
+// Charge is a funded call under way.
+type Charge struct {
+	// Output is how many tokens the call may write.
+	Output int64
+
+	account *Account
+	asked   string      // model
+	held    loop.Amount // for the call
+
+	// These belong to the mutex of the account.
+	answered string // model, once it is known
+	used     loop.Usage
+}
+
+// UnpricedError means that money has a cap and the model has no price.
+type UnpricedError struct{ Model string }
+
+// Error says what to do about it.
+func (e *UnpricedError) Error() string {
+	return fmt.Sprintf("the run has a budget in money and the model %q has no price: the call was refused; add a price (`pawl prices update --file F`), or name a model that has one", e.Model)
+}
+
+// Open funds a call, or returns why it cannot be funded: an *UnpricedError, a
+// *loop.Fault once the account is exhausted, or the end of ctx. It waits for calls
+// under way if only what they hold is in the way. The charge must be settled or
+// released.
+func (a *Account) Open(ctx context.Context, q Call) (*Charge, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		c, freed, err := a.fund(ctx, q)
+		if c != nil || err != nil {
+			return c, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for what other calls of the run hold: %w", ctx.Err())
+		}
+	}
+}
+
+// fund returns a charge, why there is none, or a channel that is closed when it
+// is worth trying again.
+func (a *Account) fund(ctx context.Context, q Call) (*Charge, <-chan struct{}, error) {
+	if c, _, err := a.fundWhole(q); c != nil || err != nil {
+		return c, nil, err
+	}
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	c, need, err := a.fundWhole(q)
+	if c != nil || err != nil {
+		return c, nil, err
+	}
+	why := a.widen(ctx, need)
+	return a.fundRest(q, why)
+}
+
+// fundWhole funds a call with all that it wants. Without a charge and an error it
+// returns what would have to be granted.
+func (a *Account) fundWhole(q Call) (*Charge, loop.Amount, error) {
+	defer a.lock()()
+	if a.cause != nil {
+		return nil, loop.Amount{}, a.cause
+	}
+	if a.grant.MicroUSD > 0 && !a.price(q.Model, q.Model, q.usage(q.Output)).Priced {
+		return nil, loop.Amount{}, &UnpricedError{q.Model}
+	}
+	want := a.amount(q.Model, q.Model, q.usage(q.Output))
+	need := a.committed().Add(want)
+	if exceeded(a.grant, need) != "" {
+		return nil, need, nil
+	}
+	return a.addCharge(q.Model, want, q.Output), loop.Amount{}, nil
+}
+
+// fundRest funds a call with what is left, if that pays for its input and at
+// least one token of output.
+func (a *Account) fundRest(q Call, why error) (*Charge, <-chan struct{}, error) {
+	defer a.lock()()
+	base := a.committed()
+	if left := a.affordableOutput(q, base); left > 0 {
+		return a.addCharge(q.Model, a.amount(q.Model, q.Model, q.usage(left)), left), nil, nil
+	}
+	if len(a.live) > 0 && a.affordableOutput(q, a.spent()) > 0 {
+		return nil, a.freed, nil
+	}
+	least := a.amount(q.Model, q.Model, q.usage(1))
+	return nil, nil, a.exhaust(exceeded(a.grant, base.Add(least)), least, why)
+}
+
+// affordableOutput is how many tokens the call can write on top of base, at most
+// those that it asks for; a.mu is held. It searches because prices need not be
+// linear.
+func (a *Account) affordableOutput(q Call, base loop.Amount) int64 {
+	const most = 1 << 30
+	first := sort.Search(int(min(q.Output, most)), func(n int) bool {
+		return exceeded(a.grant, base.Add(a.amount(q.Model, q.Model, q.usage(int64(n)+1)))) != ""
+	})
+	return int64(first)
+}
+
+// addCharge adds a call under way; a.mu is held.
+func (a *Account) addCharge(model string, held loop.Amount, output int64) *Charge {
+	c := &Charge{Output: output, account: a, asked: model, held: held}
+	a.live[c] = struct{}{}
+	return c
+}
+
+// Begin notes the least that a call uses once it is sent, for whoever adds up the
+// calls of a process that died.
+func (c *Charge) Begin(least loop.Usage) {
+	defer c.account.lock()()
+	c.used = least
+}
+
+// Progress says what the call has used so far. It returns false if that is more
+// than was granted: then the answer has to be cut. It may block while more is
+// asked for.
+func (c *Charge) Progress(ctx context.Context, model string, u loop.Usage) bool {
+	return c.update(ctx, model, u, func(need loop.Amount) loop.Amount { return need })
+}
+
+// update records what was used. If that passes a cap, it asks for what request
+// makes of the need, and exhausts the account if that is not granted.
+func (c *Charge) update(ctx context.Context, model string, u loop.Usage, request func(need loop.Amount) loop.Amount) bool {
+	a := c.account
+	if _, passed := c.record(model, u); passed == "" {
+		return true
+	}
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	need, passed := c.record(model, u)
+	if passed == "" {
+		return true
+	}
+	why := a.widen(ctx, request(need))
+	defer a.lock()()
+	if passed = exceeded(a.grant, a.committed()); passed == "" {
+		return true
+	}
+	_ = a.exhaust(passed, loop.Amount{}, why)
+	return false
+}
+
+// record notes what was used. If that is more than is held for the call, it
+// returns what the account needs and which cap that passes.
+func (c *Charge) record(model string, u loop.Usage) (loop.Amount, string) {
+	a := c.account
+	defer a.lock()()
+	c.answered, c.used = model, u
+	now := a.amount(c.answered, c.asked, u)
+	if larger(now, c.held) == c.held {
+		return loop.Amount{}, ""
+	}
+	need := a.committed()
+	return need, exceeded(a.grant, need)
+}
+
+// Settle ends the call with what it has used in the end.
+func (c *Charge) Settle(model string, u loop.Usage) {
+	c.settle(loop.ModelUsage{Model: model, Usage: u})
+}
+
+func (c *Charge) settle(models ...loop.ModelUsage) {
+	a := c.account
+	defer a.lock()()
+	if !c.remove() {
+		return
+	}
+	a.calls++
+	for _, m := range models {
+		addTo(a.settled, a.price(m.Model, c.asked, m.Usage))
+	}
+}
+
+// Release ends the call without a charge. After Settle it does nothing.
+func (c *Charge) Release() {
+	defer c.account.lock()()
+	c.remove()
+}
+
+// remove reports whether the call was still under way; a.mu is held.
+func (c *Charge) remove() bool {
+	a := c.account
+	if _, live := a.live[c]; !live {
+		return false
+	}
+	delete(a.live, c)
+	close(a.freed)
+	a.freed = make(chan struct{})
+	return true
+}
