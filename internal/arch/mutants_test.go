@@ -55,7 +55,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"only the line of a gate is read", "internal/runenv/judges.go",
-		[][2]string{{"found, err := gate.JudgesOf(s.Definition, baseTree(ctx, s.Repo, s.Base))", "found, err := gate.JudgesOf(s.Definition, nil)\n\t_ = baseTree"}},
+		[][2]string{{"found, err := gate.JudgesOf(s.Definition, treeAt(ctx, s.Repo, s.Base))", "found, err := gate.JudgesOf(s.Definition, nil)\n\t_ = treeAt"}},
 		"compose.TestAttack055WhatAGateRunsAtOneRemoveCannotBeRewritten",
 	},
 	{
@@ -114,8 +114,8 @@ var listedMutants = []mutant{
 	{
 		"what one gate leaves reaches the next", "internal/runenv/judge.go",
 		[][2]string{
-			{"k, err = s.Copy(ctx, gatePurposes[i], commit)", "k, err = s.kept(ctx, commit)"},
-			{"if i+1 < len(checks) && s.layered() {", "if i > len(checks) {"},
+			{"k, err = s.Copy(ctx, gatePurpose(i), commit)", "k, err = s.kept(ctx, commit)"},
+			{"if i+1 < len(gates) && s.layered() {", "if i > len(gates) {"},
 			{"err := k.Remove(context.WithoutCancel(ctx))", "var err error"},
 			{"// GatePlace is where", "var keptCopies = map[string]*Copy{}\n\nfunc (s Env) kept(ctx context.Context, commit string) (*Copy, error) {\n\tif keptCopies[s.ID] == nil {\n\t\tk, err := s.Copy(ctx, ForGate, commit)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tkeptCopies[s.ID] = k\n\t}\n\treturn keptCopies[s.ID], nil\n}\n\n// GatePlace is where"},
 		},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/effect"
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 )
@@ -29,7 +28,7 @@ func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest
 		return nil, nil
 	}
 	set := policy.ChangeSet{
-		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionLand, Branch: c.baseBranch, Green: len(gate.Checks(c.def)) > 0,
+		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionLand, Branch: c.baseBranch, Green: len(c.runEnv().Gates()) > 0,
 	}
 	action := loop.Action{Kind: loop.ActionLand, Base: c.baseBranch, Onto: propose.Args[effect.ArgParent], Branch: propose.Args[effect.ArgBranch], Why: c.run.Summary}
 	switch c.def.LandVia {

@@ -22,7 +22,7 @@ const gatesPass = "the gates pass on the base"
 // costs more than a suite.
 func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
 	var results []loop.GateResult
-	for _, g := range gate.Checks(c.def) {
+	for _, g := range c.runEnv().Gates() {
 		r, known, err := c.recorded(ctx, c.run.BaseTree, g)
 		if err != nil {
 			return nil, nil, err
@@ -38,7 +38,7 @@ func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 		if why, fix := gate.Obstacle(*r.Result, c.def); why != "" {
 			return nil, &ending{
 				outcome: loop.OutcomeFailed, reason: loop.ReasonGateStart,
-				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Name, headline(why), fix),
+				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Check().Name, headline(why), fix),
 			}, nil
 		}
 		results = append(results, *r.Result)

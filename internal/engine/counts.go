@@ -22,7 +22,7 @@ import (
 // not look as if it should, costs no second run; if it has ever been counted on
 // the base, silence is no pass. The flag is what a human should know of a gate
 // that passed all the same.
-func (c *cycle) ratchet(ctx context.Context, w work, g gate.Check, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
+func (c *cycle) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
 	if !res.Pass || c.run.BaseTree == "" {
 		return res, "", nil
 	}
@@ -51,11 +51,11 @@ func (c *cycle) ratchet(ctx context.Context, w work, g gate.Check, res loop.Gate
 
 // unreported compares the tests that a gate named on the candidate with those
 // of the base.
-func (c *cycle) unreported(ctx context.Context, w work, g gate.Check, base, now loop.TestNames) (found gate.Unreported, err error) {
+func (c *cycle) unreported(ctx context.Context, w work, g runenv.Gate, base, now loop.TestNames) (found gate.Unreported, err error) {
 	files := &treeFiles{ctx: ctx, repo: c.t.Repo}
 	defer func() { err = errors.Join(err, files.close()) }()
 	return gate.Comparison{
-		Line: g.Line, Base: base, Now: now, Tests: slices.ContainsFunc(w.compared.Changes, policy.Testing),
+		Line: g.Check().Line, Base: base, Now: now, Tests: slices.ContainsFunc(w.compared.Changes, policy.Testing),
 		BaseTree: func() (gate.Tree, error) { return files.of(c.run.BaseTree) },
 		NowTree:  func() (gate.Tree, error) { return files.of(w.candidate.Tree) },
 	}.Unreported()
@@ -103,13 +103,13 @@ func (f *treeFiles) close() error {
 // recordedTests is what a gate was found to report on the base before, and
 // whether that is known at all. Counts without names are records of an older
 // version, and are made anew.
-func (c *cycle) recordedTests(ctx context.Context, g gate.Check) (r loop.TestRecord, recorded bool, err error) {
+func (c *cycle) recordedTests(ctx context.Context, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
 	r, recorded, err = c.recorded(ctx, c.run.BaseTree, g)
 	return r, recorded && (r.Names != nil || r.Format == ""), err
 }
 
 // recorded is what a gate said about a tree, in this run or before.
-func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop.TestRecord, recorded bool, err error) {
+func (c *cycle) recorded(ctx context.Context, tree string, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
 	id, err := c.gateID(ctx, g)
 	if err != nil {
 		return r, false, err
@@ -126,7 +126,7 @@ func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop
 	}
 	if r.Result != nil { // Two gates may be one command.
 		res := *r.Result
-		res.Name, res.Known = g.Name, res.Known || !inThisRun
+		res.Name, res.Known = g.Check().Name, res.Known || !inThisRun
 		r.Result = &res
 	}
 	return r, err == nil, err
@@ -134,17 +134,17 @@ func (c *cycle) recorded(ctx context.Context, tree string, g gate.Check) (r loop
 
 // gateID is the same for the same gate as long as nothing but the tree decides what
 // it says.
-func (c *cycle) gateID(ctx context.Context, g gate.Check) (string, error) {
+func (c *cycle) gateID(ctx context.Context, g runenv.Gate) (string, error) {
 	tools, err := c.runEnv().Toolset(ctx)
 	if err != nil {
 		return "", err
 	}
 	d := c.def
-	return g.ID(c.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
+	return g.Check().ID(c.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
 }
 
 // baseTests is what a gate reports on the base.
-func (c *cycle) baseTests(ctx context.Context, g gate.Check) (loop.TestRecord, error) {
+func (c *cycle) baseTests(ctx context.Context, g runenv.Gate) (loop.TestRecord, error) {
 	res, err := c.onBase(ctx, g)
 	if err != nil {
 		return loop.TestRecord{}, err
@@ -161,16 +161,16 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 }
 
 // onBase runs one gate on a copy of the base.
-func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, err error) {
+func (c *cycle) onBase(ctx context.Context, g runenv.Gate) (res loop.GateResult, err error) {
 	if c.f.Tried.Commit == c.run.BaseCommit {
 		for _, res := range c.f.Tried.Gates {
-			if res.Name == g.Name {
+			if res.Name == g.Check().Name {
 				res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
 				return res, nil
 			}
 		}
 	}
-	c.said.Note("running %s on the base, which happens once per tree", g.Name)
+	c.said.Note("running %s on the base, which happens once per tree", g.Check().Name)
 	copied, err := c.copyOf(ctx, runenv.ForBase, c.run.BaseCommit)
 	if err != nil {
 		return res, err
@@ -194,7 +194,7 @@ func (c *cycle) onBase(ctx context.Context, g gate.Check) (res loop.GateResult, 
 // saveTests records what a gate said about a tree with the next commit. A tree
 // that lands is the next base, and is known already. What could not start says
 // nothing about the tree, nor does what was stopped.
-func (c *cycle) saveTests(ctx context.Context, tree string, g gate.Check, res loop.GateResult) (loop.TestRecord, error) {
+func (c *cycle) saveTests(ctx context.Context, tree string, g runenv.Gate, res loop.GateResult) (loop.TestRecord, error) {
 	r := gate.Record(res)
 	id, err := c.gateID(ctx, g)
 	if why, _ := gate.Obstacle(res, c.def); err != nil || why != "" || ctx.Err() != nil || gate.Stopped(res) {

@@ -92,19 +92,22 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	if err != nil {
 		return nil, err
 	}
-	err = c.runEnv().Judge(ctx, restored.Commit, false, func(g gate.Check, at runenv.Place) (more bool, err error) {
-		g.Name += "@base"
+	err = c.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+		if g.Check().Kind != gate.KindCommand {
+			return true, nil // It reads no files of the tree to find out what it checks.
+		}
 		res, err := c.runEnv().RunGate(ctx, g, at, nil, io.Discard)
 		if err != nil {
 			return false, err
 		}
+		res.Name += "@base"
 		res.Evidence = c.said.Hide(res.Evidence)
 		it := c.current()
 		it.Gates = append(it.Gates, res)
 		c.run.Spent.Gates += res.Took
 		if !res.Pass {
-			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", g.Name))
-			c.said.Emit(loop.EventGate, g.Name+": fails, which a human decides about")
+			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", res.Name))
+			c.said.Emit(loop.EventGate, res.Name+": fails, which a human decides about")
 		}
 		return true, nil
 	})

@@ -1,16 +1,18 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git/mirror"
 	"github.com/pawl-run/pawl/internal/runenv"
 )
 
 // host is what the environments of the engine's runs share.
 func (e *Engine) host() runenv.Host {
-	return runenv.Host{Home: e.Home, Environ: e.Environ, Exec: e.Exec, Now: e.Now, Log: e.Log, Egress: e.Egress}
+	return runenv.Host{Home: e.Home, Environ: e.Environ, Exec: e.Exec, Now: e.Now, Log: e.Log, Egress: e.Egress, GatesOf: e.Gates}
 }
 
 // Mirrors are the histories that programs in a sandbox may read, of all
@@ -22,6 +24,9 @@ func (c *cycle) runEnv() runenv.Env {
 	s := runenv.Env{
 		Host: c.host(), ID: c.run.ID, Loop: c.t.Loop.Name, Root: c.t.Workspace.Root, Repo: c.t.Repo, Definition: c.def, Base: c.run.BaseCommit, Started: c.started,
 		Agent: c.lines(), Tools: &c.tools, Disk: &c.disk, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
+	}
+	if c.AskModel != nil {
+		s.Ask = func(ctx context.Context, q gate.Question) (gate.Answer, error) { return c.AskModel(ctx, c.run, q) }
 	}
 	if s.Iteration = len(c.its); s.Iteration > 0 {
 		s.Step = stepText(c.stepOf(c.current()))

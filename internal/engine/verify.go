@@ -136,13 +136,13 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		return a, err
 	}
 	var renamed []string
-	err := c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g gate.Check, at runenv.Place) (more bool, err error) {
+	err := c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, flag, err := c.runGate(ctx, w, g, at)
 		if flag != "" {
-			renamed = append(renamed, strings.Join(printables([]string{g.Name + ": " + flag}), ""))
+			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
 		}
 		if err == nil && !res.Pass {
-			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Fail, g.Name, gate.Feedback(res)
+			a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictFail, g.Check().Fail, g.Check().Name, gate.Feedback(res)
 		}
 		return res.Pass, err
 	})
@@ -154,7 +154,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 	case err != nil || a.Verdict == loop.VerdictFail:
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
-	case len(gate.Checks(c.def)) == 0:
+	case len(c.runEnv().Gates()) == 0:
 		a.Reason = loop.ReasonNoGate
 	}
 	return a, err
@@ -162,7 +162,7 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 
 // runGate runs one gate of the run and books what it said. The flag is what a
 // human should know of a gate that passed.
-func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at runenv.Place) (res loop.GateResult, flag string, err error) {
+func (c *cycle) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
 	it := c.current()
 	r, known, err := c.recorded(ctx, it.Tree, g)
 	if known = known && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
@@ -200,7 +200,7 @@ func (c *cycle) runGate(ctx context.Context, w work, g gate.Check, at runenv.Pla
 	if res.Known {
 		verdict += ", known of this tree"
 	}
-	c.said.Emit(loop.EventGate, g.Name+": "+verdict)
+	c.said.Emit(loop.EventGate, res.Name+": "+verdict)
 	return res, flag, nil
 }
 

@@ -9,25 +9,34 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Check is one gate of a definition.
+// KindCommand is the kind of the gates that are commands.
+const KindCommand = "command"
+
+// Check says which check a gate is.
 type Check struct {
-	Name, Line string
-	Fail       loop.Reason // of a tree that does not pass it
+	Name string      // unique in its definition
+	Kind string      // KindCommand, invariant, reviewer
+	Line string      // what it checks: of a command its command line
+	Fail loop.Reason // of a tree that does not pass it
 }
 
-// ID is the same for the same command under the same conditions, whatever the gate
-// is called.
+// ID is the same for gates that check the same under the same conditions, whatever
+// they are called.
 func (c Check) ID(conditions ...string) string {
+	texts := append([]string{c.Line}, conditions...)
+	if c.Kind != KindCommand {
+		texts = append(texts, c.Kind)
+	}
 	h := sha256.New()
-	for _, text := range append([]string{c.Line}, conditions...) {
+	for _, text := range texts {
 		fmt.Fprintf(h, "%d\x00%s", len(text), text)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Checks lists the gates that a definition has, in the order in which they
+// Commands lists the command gates of a definition, in the order in which they
 // run.
-func Checks(d loop.Definition) []Check {
-	all := []Check{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
-	return slices.DeleteFunc(all, func(c Check) bool { return c.Line == "" })
+func Commands(d loop.Definition) []Command {
+	all := []Command{{"verify", d.Verify, loop.ReasonGateFailed}, {"guard", d.Guard, loop.ReasonGuardFailed}}
+	return slices.DeleteFunc(all, func(c Command) bool { return c.Line == "" })
 }

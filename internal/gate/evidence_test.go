@@ -20,7 +20,7 @@ import (
 
 // module is a module of Go with some files, and a gate in it that finds the
 // go program.
-func module(t *testing.T, line string, files map[string]string) gate.Command {
+func module(t *testing.T, line string, files map[string]string) job {
 	t.Helper()
 	c := command(t, line)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOFLAGS=-mod=mod", "GOPROXY=off"}
@@ -83,8 +83,7 @@ func TestGoTestsThatVanishMakeTheGateFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := module(t, c.line, map[string]string{"m_test.go": c.file})
-			cmd.Base = c.base
-			g := run(t, cmd)
+			g := gate.Judge(run(t, cmd), c.base)
 			if g.Pass != c.pass || g.Note != c.note || (g.Exit == 0) != (c.pass || c.note != "") {
 				t.Errorf("pass %v, exit %d, note %q, want %v, %q", g.Pass, g.Exit, g.Note, c.pass, c.note)
 			}
@@ -145,12 +144,11 @@ func TestAGateThatOnlySaysThatItRanTestsCountsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := command(t, c.line)
-			cmd.Base = c.base
 			script := filepath.Join(cmd.Dir, "run-tests.sh")
 			if err := os.WriteFile(script, []byte("#!/bin/sh\necho fine\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if g := run(t, cmd); g.Pass != c.pass || g.Note != c.note || g.Tests != nil {
+			if g := gate.Judge(run(t, cmd), c.base); g.Pass != c.pass || g.Note != c.note || g.Tests != nil {
 				t.Errorf("result = %+v, want pass %v, note %q and no counts", g, c.pass, c.note)
 			}
 		})
@@ -207,7 +205,7 @@ func TestALineThatLooksLikeTestsIsOneThatShouldCountThem(t *testing.T) {
 		"make build": false, "true": false, "./run test/unit/data": false, "./attest.sh": false, "make testing": false, "A=test true": false, "": false,
 	} {
 		exec := execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.Exited}, nil })
-		g, err := gate.Run(t.Context(), on(exec, gate.Command{Name: "verify", Line: line, Place: gate.Place{Dir: t.TempDir()}}))
+		g, err := runJob(t.Context(), on(exec, newJob(line, gate.Input{Place: gate.Place{Dir: t.TempDir()}})))
 		if err != nil || !g.Pass || (g.Note != "") != looks {
 			t.Errorf("%q: note %q, %v, want one: %v", line, g.Note, err, looks)
 		}

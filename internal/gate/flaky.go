@@ -46,49 +46,34 @@ func (r Rule) open(passed, tried int) bool {
 	return passed < r.Need && r.Need-passed <= r.Of-tried
 }
 
-// runRule tries a gate until its rule is met or cannot be met any more. The
+// runRule tries the gate until its rule is met or cannot be met any more. The
 // last try is the one that decided, and its result is that of the gate: a
 // passing one if the rule is met, else a failing one.
-func runRule(ctx context.Context, c Command, s script) (loop.GateResult, error) {
+func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResult, error) {
 	var res loop.GateResult
 	var tries []loop.Try
 	var took time.Duration
 	passed := 0
-	for c.Rule.open(passed, len(tries)) {
-		if err := c.again(ctx, len(tries)); err != nil {
-			return loop.GateResult{}, err
+	for in.Rule.open(passed, len(tries)) {
+		if len(tries) > 0 && in.Fresh != nil {
+			at, err := in.Fresh(ctx)
+			if err != nil {
+				return loop.GateResult{}, fmt.Errorf("ready try %d of the %s gate: %w", len(tries)+1, c.Name, err)
+			}
+			in.Place = at
 		}
 		var err error
-		if res, err = try(ctx, c, s); err != nil {
+		if res, err = c.try(ctx, in, s); err != nil {
 			return loop.GateResult{}, err
 		}
 		tries = append(tries, loop.Try{Pass: res.Pass, Exit: res.Exit, Took: res.Took})
 		took += res.Took
 		if res.Pass {
 			passed++
-		}
-		if hopeless(ctx, res) {
-			break
+		} else if Missing(res) || ctx.Err() != nil {
+			break // Another try would end in the same way.
 		}
 	}
 	res.Tries, res.Took = tries, took
 	return res, nil
-}
-
-// hopeless reports whether another try would end in the same way.
-func hopeless(ctx context.Context, res loop.GateResult) bool {
-	return !res.Pass && (Missing(res) || ctx.Err() != nil)
-}
-
-// again readies the folder for every try but the first.
-func (c *Command) again(ctx context.Context, tried int) error {
-	if tried == 0 || c.Fresh == nil {
-		return nil
-	}
-	at, err := c.Fresh(ctx)
-	if err != nil {
-		return fmt.Errorf("ready try %d of the %s gate: %w", tried+1, c.Name, err)
-	}
-	c.Place = at
-	return nil
 }

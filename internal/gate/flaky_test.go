@@ -76,7 +76,7 @@ func TestAFlakyGateIsTriedUntilItsRuleIsDecided(t *testing.T) {
 			exec := &scripted{script: c.tries}
 			cmd := command(t, "true")
 			cmd.Rule = c.rule
-			g, err := gate.Run(t.Context(), on(exec, cmd))
+			g, err := runJob(t.Context(), on(exec, cmd))
 			if err != nil || g.Pass != c.pass || exec.tries != c.used {
 				t.Fatalf("pass %v after %d tries, %v, want %v after %d", g.Pass, exec.tries, err, c.pass, c.used)
 			}
@@ -97,7 +97,7 @@ func TestARuleIsMetByExactlyTheTriesThatItNeeds(t *testing.T) {
 		of := rapid.IntRange(1, 10).Draw(t, "of")
 		need := rapid.IntRange(1, of).Draw(t, "need")
 		script := rapid.StringOfN(rapid.RuneFrom([]rune("pf")), of, of, -1).Draw(t, "tries")
-		g, err := gate.Run(context.Background(), on(&scripted{script: script}, gate.Command{Name: "verify", Line: "true", Rule: gate.Rule{Need: need, Of: of}}))
+		g, err := runJob(context.Background(), on(&scripted{script: script}, newJob("true", gate.Input{Rule: gate.Rule{Need: need, Of: of}})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestARuleIsMetByExactlyTheTriesThatItNeeds(t *testing.T) {
 
 func TestAGateWithoutARuleIsTriedOnce(t *testing.T) {
 	exec := &scripted{script: "fp"}
-	g, err := gate.Run(t.Context(), on(exec, command(t, "true")))
+	g, err := runJob(t.Context(), on(exec, command(t, "true")))
 	if err != nil || g.Pass || exec.tries != 1 || g.Tries != nil {
 		t.Errorf("%+v after %d tries, %v, want one failure and no list", g, exec.tries, err)
 	}
@@ -140,7 +140,7 @@ func TestEachTryAfterTheFirstGetsAFreshFolder(t *testing.T) {
 	}
 	lost := errors.New("the disk is full")
 	c.Fresh = func(context.Context) (gate.Place, error) { return gate.Place{}, lost }
-	if _, err := gate.Run(t.Context(), on(proc.Tree{}, c)); !errors.Is(err, lost) {
+	if _, err := runJob(t.Context(), on(proc.Tree{}, c)); !errors.Is(err, lost) {
 		t.Errorf("Run = %v, want the cause", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestACanceledRunIsNotTriedAgain(t *testing.T) {
 	c := command(t, "echo x >>tries; echo started; sleep 60")
 	c.Rule = gate.Rule{Need: 1, Of: 5}
 	c.Output = writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-	g, err := gate.Run(ctx, on(proc.Tree{}, c))
+	g, err := runJob(ctx, on(proc.Tree{}, c))
 	if err != nil || g.Pass || len(g.Tries) != 1 {
 		t.Errorf("result = %+v, %v, want one try", g, err)
 	}

@@ -1,6 +1,7 @@
 // Package gate runs the checks by which the runtime, and not the agent,
 // decides whether a tree is good: commands whose exit status is the verdict,
-// unless their own output contradicts it.
+// unless their own output contradicts it. A gate of another kind is a type with
+// the same methods; one that needs a model is given an Ask.
 //
 // A gate runs in a directory that its caller has made from exactly the tree
 // under judgement. The package trusts nothing that the agent wrote about it:
@@ -18,22 +19,30 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/judging"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Command is one command gate.
+// Command is a gate that is a command: its exit status is the verdict.
 type Command struct {
 	Name string // verify, guard
 	Line string // run by the shell
+	Fail loop.Reason
+}
+
+// Check says which check it is.
+func (c Command) Check() Check {
+	return Check{Name: c.Name, Kind: KindCommand, Line: c.Line, Fail: c.Fail}
+}
+
+// Input is what a gate is given to judge one tree with.
+type Input struct {
 	Place
-	Env     []string // complete
+	Env     []string // of its programs; complete
 	Tag     string
 	Timeout time.Duration // of each try
-	Output  io.Writer     // gets what the gate prints, as it prints it
-
-	// Base is what the same gate counted on the base; nil if nothing.
-	Base *loop.TestCounts
+	Output  io.Writer     // gets what the gate prints, as it prints it; may be nil
 
 	// Rule is for a gate that is known to be flaky. The zero Rule is one try.
 	Rule Rule
@@ -41,6 +50,15 @@ type Command struct {
 	// Fresh returns the place for each try after the first: a copy in which no
 	// earlier try left anything. Nil uses the same for all of them.
 	Fresh func(context.Context) (Place, error)
+
+	// Tree is the tree under judgement and Base the one that it is compared with, as
+	// git has them: what is in Place may be layers, which no process of the host sees
+	// as a whole. Gates are also run on the base itself, where both are the same: one
+	// that judges changes passes there. Base is nil if it is not known.
+	Tree, Base judging.Tree
+
+	// Ask asks a model. It is not nil; where there is no model it is NoModel.
+	Ask Ask
 }
 
 // Place is where a gate runs.
@@ -74,21 +92,21 @@ const evidence = 4 << 10
 // Calls of go test in the line are made to print events, which are counted and
 // turned back before anybody reads them. What the output does not tell is
 // looked up in the JUnit reports that the gate wrote into its folder.
-func Run(ctx context.Context, c Command) (loop.GateResult, error) {
+func (c Command) Run(ctx context.Context, in Input) (loop.GateResult, error) {
 	s := parse(c.Line)
-	if c.Rule == (Rule{}) {
-		return try(ctx, c, s)
+	if in.Rule == (Rule{}) {
+		return c.try(ctx, in, s)
 	}
-	return runRule(ctx, c, s)
+	return c.runRule(ctx, in, s)
 }
 
 // try runs the gate once.
-func try(ctx context.Context, c Command, s script) (loop.GateResult, error) {
+func (c Command) try(ctx context.Context, in Input, s script) (loop.GateResult, error) {
 	tail := proc.NewRing(0, evidence)
-	out := newOutput(tail, c, s)
-	earlier := reportsIn(c.files())
-	res, err := c.Exec.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", s.instrumented}, Dir: c.Dir, Env: c.Env, Stdout: out, Stderr: out, Timeout: c.Timeout, Tag: c.Tag,
+	out := newOutput(tail, in.Output, s)
+	earlier := reportsIn(in.files())
+	res, err := in.Exec.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", s.instrumented}, Dir: in.Dir, Env: in.Env, Stdout: out, Stderr: out, Timeout: in.Timeout, Tag: in.Tag,
 	})
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("start %s gate %q: %w", c.Name, c.Line, err)
@@ -97,12 +115,12 @@ func try(ctx context.Context, c Command, s script) (loop.GateResult, error) {
 		return loop.GateResult{}, fmt.Errorf("show what %s gate %q printed: %w", c.Name, c.Line, err)
 	}
 	g := loop.GateResult{
-		Name: c.Name, Kind: "command", Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
+		Name: c.Name, Kind: KindCommand, Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
 		Evidence: strings.TrimSpace(tail.String()), Took: res.Took,
 	}
-	g.Tests, g.Names = out.counted(c.files(), earlier)
+	g.Tests, g.Names = out.counted(in.files(), earlier)
 	if res.Ended == proc.TimedOut {
-		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", c.Timeout))
+		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", in.Timeout))
 	}
 	if !g.Pass && res.Limit != "" && res.Limit != proc.TimeLimit {
 		g.Evidence = strings.TrimSpace(g.Evidence + "\n(it ran into the limit of " + strings.ReplaceAll(string(res.Limit), "_", " ") + ")")
@@ -110,7 +128,7 @@ func try(ctx context.Context, c Command, s script) (loop.GateResult, error) {
 	if g.Pass && g.Tests == nil && s.tests {
 		g.Note = uncounted
 	}
-	return Judge(g, c.Base), nil
+	return Judge(g, nil), nil
 }
 
 // Missing reports whether the result says that the gate's program does not

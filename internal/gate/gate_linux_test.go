@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -54,7 +53,7 @@ func TestNothingThatAGateStartedOutlivesIt(t *testing.T) {
 			mark := fmt.Sprintf("301.%d%09d", os.Getpid(), time.Now().UnixNano()%1e9)
 			cmd := command(t, c.line)
 			cmd.Env, cmd.Tag, cmd.Timeout = append(cmd.Env, "MARK="+mark, "PAWL_RUN="+mark), "PAWL_RUN="+mark, c.timeout
-			g, err := gate.Run(t.Context(), on(proc.Tree{}, cmd))
+			g, err := runJob(t.Context(), on(proc.Tree{}, cmd))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,14 +21,14 @@ import (
 
 const systemPath = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-func command(t *testing.T, line string) gate.Command {
+func command(t *testing.T, line string) job {
 	t.Helper()
-	return gate.Command{Name: "verify", Line: line, Place: gate.Place{Dir: t.TempDir()}, Env: []string{systemPath}, Timeout: time.Minute}
+	return newJob(line, gate.Input{Place: gate.Place{Dir: t.TempDir()}, Env: []string{systemPath}, Timeout: time.Minute})
 }
 
-func run(t *testing.T, c gate.Command) loop.GateResult {
+func run(t *testing.T, c job) loop.GateResult {
 	t.Helper()
-	g, err := gate.Run(t.Context(), on(proc.Tree{}, c))
+	g, err := runJob(t.Context(), on(proc.Tree{}, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestAGateThatIsCanceledHasNotPassed(t *testing.T) {
 	defer cancel()
 	c := command(t, "echo started; sleep 60")
 	c.Output = writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-	g, err := gate.Run(ctx, on(proc.Tree{}, c))
+	g, err := runJob(ctx, on(proc.Tree{}, c))
 	if err != nil || g.Pass {
 		t.Errorf("result = %+v, %v; want no pass", g, err)
 	}
@@ -129,7 +129,7 @@ func TestAGateThatDidNotEndByItselfHasNotPassedWhateverItsStatus(t *testing.T) {
 	for ended, pass := range map[proc.Ended]bool{
 		proc.Exited: true, proc.Signaled: false, proc.TimedOut: false, proc.Canceled: false, proc.NotStarted: false,
 	} {
-		g, err := gate.Run(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Exit: 0, Ended: ended}, nil }), command(t, "true")))
+		g, err := runJob(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Exit: 0, Ended: ended}, nil }), command(t, "true")))
 		if err != nil || g.Pass != pass {
 			t.Errorf("%s with status 0: %+v, %v; want pass %v", ended, g, err, pass)
 		}
@@ -137,16 +137,16 @@ func TestAGateThatDidNotEndByItselfHasNotPassedWhateverItsStatus(t *testing.T) {
 }
 
 func TestAGateThatCannotBeStartedIsAnErrorThatNamesIt(t *testing.T) {
-	for name, change := range map[string]func(*gate.Command){
-		"its folder is gone":           func(c *gate.Command) { c.Dir = filepath.Join(c.Dir, "gone") },
-		"its tag is not in its world":  func(c *gate.Command) { c.Tag = "PAWL_RUN=r1" },
-		"its line holds a NUL":         func(c *gate.Command) { c.Line = "echo a\x00b" },
-		"a variable of it holds a NUL": func(c *gate.Command) { c.Env = append(c.Env, "A=b\x00c") },
+	for name, change := range map[string]func(*job){
+		"its folder is gone":           func(c *job) { c.Dir = filepath.Join(c.Dir, "gone") },
+		"its tag is not in its world":  func(c *job) { c.Tag = "PAWL_RUN=r1" },
+		"its line holds a NUL":         func(c *job) { c.Line = "echo a\x00b" },
+		"a variable of it holds a NUL": func(c *job) { c.Env = append(c.Env, "A=b\x00c") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := command(t, "true")
 			change(&c)
-			g, err := gate.Run(t.Context(), on(proc.Tree{}, c))
+			g, err := runJob(t.Context(), on(proc.Tree{}, c))
 			if err == nil || !strings.Contains(err.Error(), "start verify gate") {
 				t.Errorf("Run = %v, want an error that names the gate", err)
 			}
@@ -156,7 +156,7 @@ func TestAGateThatCannotBeStartedIsAnErrorThatNamesIt(t *testing.T) {
 		})
 	}
 	lost := errors.New("the host is out of processes")
-	_, err := gate.Run(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.NotStarted}, lost }), command(t, "true")))
+	_, err := runJob(t.Context(), on(execFunc(func() (proc.Result, error) { return proc.Result{Ended: proc.NotStarted}, lost }), command(t, "true")))
 	if !errors.Is(err, lost) {
 		t.Errorf("Run = %v, want the cause", err)
 	}
@@ -239,7 +239,19 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func on(exec proc.Runner, c gate.Command) gate.Command {
+// job is one command gate with what it judges a tree with.
+type job struct {
+	gate.Command
+	gate.Input
+}
+
+func newJob(line string, in gate.Input) job {
+	return job{gate.Command{Name: "verify", Line: line, Fail: loop.ReasonGateFailed}, in}
+}
+
+func runJob(ctx context.Context, j job) (loop.GateResult, error) { return j.Run(ctx, j.Input) }
+
+func on(exec proc.Runner, c job) job {
 	c.Exec = exec
 	return c
 }

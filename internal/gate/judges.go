@@ -58,11 +58,11 @@ func some(list []string) string {
 // JudgesOf follows the gates of a definition through a tree, the one that a run
 // starts from. It fails if the scope is invalid.
 func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
-	checks := Checks(d)
+	commands := Commands(d)
 	var j Judges
 	all := judging.Follow(tree, "sense", d.SenseCommand())
-	found := make([]judging.Judges, len(checks))
-	for i, c := range checks {
+	found := make([]judging.Judges, len(commands))
+	for i, c := range commands {
 		found[i] = judging.Follow(tree, c.Name, c.Line)
 		all = all.Merge(found[i])
 	}
@@ -72,7 +72,7 @@ func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
 		return j, err // What a report changes goes nowhere.
 	}
 	allowed := func(name string) bool { return scope.Judge(name).Allowed }
-	for i, c := range checks {
+	for i, c := range commands {
 		r := Rewritable{c.Name, found[i].Rewritable(tree, allowed), found[i].Lost}
 		if len(r.By)+len(r.Lost) > 0 {
 			j.Rewritable = append(j.Rewritable, r)

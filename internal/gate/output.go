@@ -17,10 +17,12 @@ type output struct {
 	names *unnamed // takes the names of pytest out again; nil if there are none
 }
 
-func newOutput(tail io.Writer, c Command, s script) *output {
+// newOutput is where a gate with a script prints to. What is shown goes to tail, and
+// to live unless that is nil.
+func newOutput(tail, live io.Writer, s script) *output {
 	o := &output{shown: tail}
-	if c.Output != nil {
-		o.shown = io.MultiWriter(tail, &listener{to: c.Output})
+	if live != nil {
+		o.shown = io.MultiWriter(tail, &listener{to: live})
 	}
 	if s.pytest {
 		o.names = &unnamed{to: o.shown}

@@ -173,7 +173,7 @@ func TestALimitThatAGateRanIntoIsNamed(t *testing.T) {
 		"a gate that passes":   {proc.Result{Exit: 0, Ended: proc.Exited, Limit: proc.ProcessesLimit}, ""},
 		"a gate without limit": {proc.Result{Exit: 1, Ended: proc.Exited}, ""},
 	} {
-		g, err := gate.Run(t.Context(), on(execFunc(func() (proc.Result, error) { return c.res, nil }), command(t, "true")))
+		g, err := runJob(t.Context(), on(execFunc(func() (proc.Result, error) { return c.res, nil }), command(t, "true")))
 		if err != nil || g.Evidence != c.want {
 			t.Errorf("%s: evidence %q, %v, want %q", name, g.Evidence, err, c.want)
 		}
@@ -191,13 +191,13 @@ func TestAFlakyGateThatCannotBeStartedAgainIsAnError(t *testing.T) {
 		}
 		return proc.Result{Exit: 1, Ended: proc.Exited}, nil
 	})
-	g, err := gate.Run(t.Context(), c)
+	g, err := runJob(t.Context(), c)
 	if !errors.Is(err, lost) || g.Pass || tries != 2 {
 		t.Errorf("Run = %+v, %v after %d tries, want the cause", g, err, tries)
 	}
 	c.Fresh = func(context.Context) (gate.Place, error) { return gate.Place{}, lost }
 	tries = 0
-	if _, err := gate.Run(t.Context(), c); !errors.Is(err, lost) || !strings.Contains(err.Error(), "try 2 of the verify gate") {
+	if _, err := runJob(t.Context(), c); !errors.Is(err, lost) || !strings.Contains(err.Error(), "try 2 of the verify gate") {
 		t.Errorf("Run = %v, want the try that could not be made ready", err)
 	}
 }

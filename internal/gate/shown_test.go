@@ -64,7 +64,7 @@ func (f *failing) Write(p []byte) (int, error) {
 func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
 	const held = `{"Action":"output","Package":"m","Test":"T","Output":"it hangs\n"}` + "\n"
 	for name, s := range map[string]script{"as it is": {}, "events": {golang: true}, "names": {pytest: true}, "both": {golang: true, pytest: true}} {
-		out := newOutput(&failing{}, Command{}, s)
+		out := newOutput(&failing{}, nil, s)
 		if n, err := out.Write([]byte("a line\n")); n != 7 || err != nil {
 			t.Errorf("%s: the first line: %d, %v", name, n, err)
 		}
@@ -80,7 +80,7 @@ func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
 		"names":  {script{pytest: true}, "a line without an end"},
 		"both":   {script{golang: true, pytest: true}, held},
 	} {
-		out := newOutput(&failing{writes: 1}, Command{}, c.s)
+		out := newOutput(&failing{writes: 1}, nil, c.s)
 		if _, err := out.Write([]byte(c.rest)); err != nil {
 			t.Errorf("%s: what is held back: %v", name, err)
 		}
@@ -92,7 +92,7 @@ func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
 
 func TestOutputIsCountedAlthoughNobodySeesIt(t *testing.T) {
 	var tail strings.Builder
-	out := newOutput(&tail, Command{Output: &failing{writes: 1}}, script{})
+	out := newOutput(&tail, &failing{writes: 1}, script{})
 	if _, err := out.Write([]byte("1 passed in 0.1s\n")); err != nil {
 		t.Fatal(err)
 	}

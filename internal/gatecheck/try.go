@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flock"
-	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/projection"
@@ -67,7 +66,7 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
 	}
 	var results []loop.GateResult
-	err = s.Judge(ctx, base.Commit, true, func(g gate.Check, at runenv.Place) (more bool, err error) {
+	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {
 			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.

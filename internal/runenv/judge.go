@@ -13,6 +13,28 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
+// Gate is one check by which the runtime decides about a tree.
+type Gate interface {
+	// Check says which check it is. It does no I/O.
+	Check() gate.Check
+	// Run judges the tree in the place that the input names. A tree that does not pass
+	// is a result, with the reason in its Note unless the gate is a command; an error
+	// means that nothing was found out about the tree.
+	Run(context.Context, gate.Input) (loop.GateResult, error)
+}
+
+// Gates are the gates of the definition, in the order in which they run.
+func (s Env) Gates() []Gate {
+	if s.GatesOf != nil {
+		return s.GatesOf(s.Definition)
+	}
+	var gates []Gate
+	for _, c := range gate.Commands(s.Definition) {
+		gates = append(gates, c)
+	}
+	return gates
+}
+
 // gateTimeout bounds one gate; a gate that is stopped by it has failed.
 const gateTimeout = 10 * time.Minute
 
@@ -23,7 +45,7 @@ const gateTimeout = 10 * time.Minute
 //
 // Where copies are layers, which no program in a sandbox finds, that of the next gate
 // is made while a gate runs, and the last one is removed meanwhile.
-func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) error {
+func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g Gate, at Place) (more bool, err error)) error {
 	var removing sync.WaitGroup
 	defer removing.Wait()
 	remove := func(k *Copy) {
@@ -34,23 +56,24 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 			}
 		})
 	}
-	checks := gate.Checks(s.Definition)
+	gates := s.Gates()
 	var next func() (*Copy, error) // waits for the copy of the next gate; nil: none is being made
-	for i, g := range checks {
+	for i, g := range gates {
 		var k *Copy
 		var err error
 		if next != nil {
 			k, err = next()
 		} else {
 			removing.Wait()
-			k, err = s.Copy(ctx, gatePurposes[i], commit)
+			k, err = s.Copy(ctx, gatePurpose(i), commit)
 		}
 		if err != nil {
 			return err
 		}
 		next = nil
-		if i+1 < len(checks) && s.layered() {
-			next = s.copyAhead(ctx, gatePurposes[i+1], commit)
+		if i+1 < len(gates) && s.layered() {
+			removing.Wait() // The copy of the gate before this one has the same purpose.
+			next = s.copyAhead(ctx, gatePurpose(i+1), commit)
 		}
 		more, err := s.judge(ctx, g, k, vouched, run)
 		remove(k)
@@ -67,9 +90,9 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 	return nil
 }
 
-// gatePurposes are those of the copies of verify and of guard, which may be there at
-// the same time.
-var gatePurposes = [2]Purpose{ForGate, forGuard}
+// gatePurpose is that of the copy for the gate with an index. The copies of two gates in
+// a row may be there at the same time.
+func gatePurpose(i int) Purpose { return [2]Purpose{ForGate, forGuard}[i%2] }
 
 // layered reports whether copies are layers, which are nowhere on the host as a whole.
 func (s Env) layered() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
@@ -90,7 +113,7 @@ func (s Env) copyAhead(ctx context.Context, purpose Purpose, commit string) func
 	}
 }
 
-func (s Env) judge(ctx context.Context, g gate.Check, k *Copy, vouched bool, run func(g gate.Check, at Place) (more bool, err error)) (bool, error) {
+func (s Env) judge(ctx context.Context, g Gate, k *Copy, vouched bool, run func(g Gate, at Place) (more bool, err error)) (bool, error) {
 	at, err := s.GatePlace(ctx, k, vouched)
 	if err != nil {
 		return false, err
@@ -118,21 +141,27 @@ func (s Env) GatePlace(ctx context.Context, k *Copy, vouched bool) (Place, error
 // RunGate runs one gate at a place, for no longer than gates may take. Fresh gives the
 // place of each further try of a gate that the definition holds for flaky; nil
 // uses the same for all of them. Out gets what the gate prints; it may be nil.
-func (s Env) RunGate(ctx context.Context, g gate.Check, at Place, fresh func(context.Context) (Place, error), out io.Writer) (loop.GateResult, error) {
+func (s Env) RunGate(ctx context.Context, g Gate, at Place, fresh func(context.Context) (Place, error), out io.Writer) (loop.GateResult, error) {
 	rule, err := gate.ParseRule(s.Definition.Flaky)
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
 	}
-	command := gate.Command{
-		Name: g.Name, Line: g.Line, Place: at.gate(), Env: s.StepEnv(),
-		Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule,
+	in := gate.Input{
+		Place: at.gate(), Env: s.StepEnv(), Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule, Ask: s.Ask,
+	}
+	in.Tree = treeAt(ctx, s.Repo, at.tree)
+	if s.Base != "" {
+		in.Base = treeAt(ctx, s.Repo, s.Base)
+	}
+	if in.Ask == nil {
+		in.Ask = gate.NoModel
 	}
 	if fresh != nil {
-		command.Fresh = func(ctx context.Context) (gate.Place, error) {
+		in.Fresh = func(ctx context.Context) (gate.Place, error) {
 			at, err := fresh(ctx)
 			return at.gate(), err
 		}
 	}
 	s.Repo.Rest()
-	return gate.Run(ctx, command)
+	return g.Run(ctx, in)
 }

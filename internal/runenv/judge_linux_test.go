@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -12,9 +14,9 @@ func TestTheCopyOfTheGuardIsMadeWhileVerifyRunsAndIsAnother(t *testing.T) {
 	for what, more := range map[string]bool{"it passes": true, "it fails": false} {
 		s := newEnv(t, loop.Definition{Verify: "true", Guard: "true", Sandbox: "full"}, map[string]string{"a.txt": "one\n"})
 		places := map[string]bool{}
-		err := s.Judge(t.Context(), s.head(t), false, func(g gate.Check, at Place) (bool, error) {
+		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
 			places[at.files] = true
-			for wait := 0; g.Name == "verify" && len(s.trees(t)) < 2; wait++ {
+			for wait := 0; g.Check().Name == "verify" && len(s.trees(t)) < 2; wait++ {
 				if wait == 3000 {
 					t.Fatalf("%s: only %v while verify runs", what, s.trees(t))
 				}
@@ -27,6 +29,25 @@ func TestTheCopyOfTheGuardIsMadeWhileVerifyRunsAndIsAnother(t *testing.T) {
 		}
 		if left := s.trees(t); len(left) > 0 {
 			t.Errorf("%s: copies stay behind: %v", what, left)
+		}
+	}
+}
+
+func TestAThirdGateGetsACleanCopyLikeTheOthers(t *testing.T) {
+	for _, tier := range []string{"full", "none"} {
+		s := newEnv(t, loop.Definition{Sandbox: tier}, map[string]string{"a.txt": "one\n"})
+		s.GatesOf = func(loop.Definition) (gates []Gate) {
+			for _, name := range []string{"one", "two", "three", "four"} {
+				gates = append(gates, gate.Command{Name: name, Line: "test ! -e left && : >left"})
+			}
+			return gates
+		}
+		want := map[string]bool{"one": true, "two": true, "three": true, "four": true}
+		if diff := cmp.Diff(want, s.judged(t)); diff != "" {
+			t.Errorf("%s: passed (-want +got):\n%s", tier, diff)
+		}
+		if left := s.trees(t); len(left) > 0 {
+			t.Errorf("%s: copies stay behind: %v", tier, left)
 		}
 	}
 }

@@ -16,9 +16,9 @@ import (
 func (s Env) judged(t *testing.T) map[string]bool {
 	t.Helper()
 	passed := map[string]bool{}
-	err := s.Judge(t.Context(), s.head(t), false, func(g gate.Check, at Place) (bool, error) {
+	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
 		res, err := s.RunGate(t.Context(), g, at, nil, io.Discard)
-		passed[g.Name] = res.Pass
+		passed[g.Check().Name] = res.Pass
 		return true, err
 	})
 	if err != nil {
@@ -44,8 +44,8 @@ func TestJudgingEndsWithTheFirstGateThatAsksForNoMore(t *testing.T) {
 	stop := errors.New("stop")
 	for name, c := range map[string]struct{ err error }{"it has seen enough": {}, "it failed": {stop}} {
 		var asked []string
-		err := s.Judge(t.Context(), s.head(t), false, func(g gate.Check, _ Place) (bool, error) {
-			asked = append(asked, g.Name)
+		err := s.Judge(t.Context(), s.head(t), false, func(g Gate, _ Place) (bool, error) {
+			asked = append(asked, g.Check().Name)
 			return false, c.err
 		})
 		if !errors.Is(err, c.err) || len(asked) != 1 {
@@ -60,7 +60,7 @@ func TestJudgingEndsWithTheFirstGateThatAsksForNoMore(t *testing.T) {
 func TestEachTryOfAFlakyGateGetsItsOwnPlace(t *testing.T) {
 	s := newEnv(t, loop.Definition{Verify: "mkdir tried && exit 1", Flaky: "2 of 3"}, map[string]string{"a.txt": "one\n"})
 	var places []string
-	err := s.Judge(t.Context(), s.head(t), false, func(g gate.Check, at Place) (bool, error) {
+	err := s.Judge(t.Context(), s.head(t), false, func(g Gate, at Place) (bool, error) {
 		_, err := s.RunGate(t.Context(), g, at, func(ctx context.Context) (Place, error) {
 			fresh, err := s.Copy(ctx, ForRetry, s.head(t))
 			if err != nil {
@@ -79,7 +79,7 @@ func TestEachTryOfAFlakyGateGetsItsOwnPlace(t *testing.T) {
 
 func TestARuleThatIsNoneIsSaidWithItsKey(t *testing.T) {
 	s := newEnv(t, loop.Definition{Verify: "true", Flaky: "often"}, map[string]string{"a.txt": "one\n"})
-	_, err := s.RunGate(t.Context(), gate.Check{Name: "verify", Line: "true"}, Place{}, nil, io.Discard)
+	_, err := s.RunGate(t.Context(), gate.Command{Name: "verify", Line: "true"}, Place{}, nil, io.Discard)
 	if err == nil || err.Error()[:5] != "flaky" {
 		t.Errorf("RunGate = %v, want an error that names flaky", err)
 	}

@@ -22,7 +22,7 @@ func (s Env) Judges(ctx context.Context) (gate.Judges, error) {
 	if ok {
 		return found, nil
 	}
-	found, err := gate.JudgesOf(s.Definition, baseTree(ctx, s.Repo, s.Base))
+	found, err := gate.JudgesOf(s.Definition, treeAt(ctx, s.Repo, s.Base))
 	if err == nil {
 		err = context.Cause(ctx) // What was read by halves is no answer.
 	}
@@ -50,18 +50,18 @@ func (t treeOf) Read(name string) ([]byte, error) { return t.read(name) }
 // Names lists the files of the tree.
 func (t treeOf) Names() ([]string, error) { return t.names() }
 
-// baseTree reads the files of a commit.
-func baseTree(ctx context.Context, repo *git.Repo, commit string) treeOf {
+// treeAt reads the files of a commit or tree.
+func treeAt(ctx context.Context, repo *git.Repo, rev string) treeOf {
 	return treeOf{
 		read: func(name string) ([]byte, error) {
-			text, err := repo.Show(ctx, commit, name)
+			text, err := repo.Show(ctx, rev, name)
 			if errors.Is(err, loop.ErrNotFound) {
 				return nil, fs.ErrNotExist
 			}
 			return text, err
 		},
 		names: func() ([]string, error) {
-			entries, err := repo.List(ctx, commit)
+			entries, err := repo.List(ctx, rev)
 			names := make([]string, 0, len(entries))
 			for _, e := range entries {
 				names = append(names, e.Path)

@@ -27,6 +27,8 @@ type Place struct {
 	Dir   string // the copy, as programs see it
 	files string // where the host finds what programs write to it
 	Done  func() // lets go of it; to be called when the programs have ended
+
+	tree string // that the copy was made from
 }
 
 // Use is what a place is for. The zero Use is for a program of nobody's.
@@ -55,7 +57,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 		if len(k.path) > 0 {
 			exec = prefixed{exec, k.path}
 		}
-		return Place{limited{exec}, k.Dir, k.Dir, func() {}}, nil
+		return Place{limited{exec}, k.Dir, k.Dir, func() {}, k.From}, nil
 	}
 	tools, err := s.Toolset(ctx)
 	if err != nil {
@@ -84,7 +86,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	for _, store := range k.stores {
 		box.Binds = append(box.Binds, sandbox.Bind{From: store.Host, To: store.Inside})
 	}
-	p := Place{Dir: s.seen(k), files: k.Where(), Done: func() {}}
+	p := Place{Dir: s.seen(k), files: k.Where(), Done: func() {}, tree: k.From}
 	env := append(tools.Env(tier), "PATH="+tools.Path(k.path...))
 	if tier.Mounts() {
 		layered := k.Overlay() != nil

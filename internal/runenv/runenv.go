@@ -15,20 +15,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Host is what all run environments of this process share. All but Egress is required.
+// Host is what all run environments of this process share. All but Egress and GatesOf is required.
 type Host struct {
 	Home    string   // folder for trees, layers, caches and run files
 	Environ []string // of this process; what a definition allows is taken from it
 	Exec    proc.Runner
 	Now     func() time.Time
 	Log     *slog.Logger
-	Egress  func(*meter.Egress) // may change a proxy before it serves; may be nil
+	Egress  func(*meter.Egress)          // may change a proxy before it serves; may be nil
+	GatesOf func(loop.Definition) []Gate // in the order in which they run; nil: the commands of the definition
 }
 
 // Env is where the programs of one definition work.
@@ -46,6 +48,7 @@ type Env struct {
 	Tools     *Tools       // those of the same id share it
 	Disk      *Disk        // those of the same id share it; nil: what is written is not measured
 	Say       func(string) // shows an event of whoever works at the run environment
+	Ask       gate.Ask     // asks a model for a gate, and charges the run; nil: no model can be asked
 	Iteration int          // that programs work on; 0: none yet
 	Step      string       // that the iteration works on, as programs are told
 }

@@ -1,0 +1,150 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runenv"
+)
+
+// mayNotSay is an invariant: no file has the word.
+type mayNotSay string
+
+func (word mayNotSay) Check() gate.Check {
+	return gate.Check{Name: "no-" + string(word), Kind: "invariant", Line: string(word), Fail: loop.ReasonGuardFailed}
+}
+
+func (word mayNotSay) Run(_ context.Context, in gate.Input) (loop.GateResult, error) {
+	res := loop.GateResult{Name: word.Check().Name, Kind: word.Check().Kind, Pass: true}
+	names, err := in.Tree.Names()
+	for _, name := range names {
+		text, err := in.Tree.Read(name)
+		if err != nil {
+			return res, err
+		}
+		if bytes.Contains(text, []byte(word)) {
+			res.Pass, res.Note = false, fmt.Sprintf("%s says %q", name, word)
+		}
+	}
+	return res, err
+}
+
+// reviewer asks a model about the new text of one file, unless it is that of the base.
+type reviewer struct{ file string }
+
+func (r reviewer) Check() gate.Check {
+	return gate.Check{Name: "review", Kind: "reviewer", Line: "review " + r.file, Fail: loop.ReasonGateFailed}
+}
+
+func (r reviewer) Run(ctx context.Context, in gate.Input) (loop.GateResult, error) {
+	res := loop.GateResult{Name: "review", Kind: "reviewer", Pass: true}
+	before, err := in.Base.Read(r.file)
+	if err != nil {
+		return res, err
+	}
+	now, err := in.Tree.Read(r.file)
+	if err != nil || bytes.Equal(before, now) {
+		return res, err
+	}
+	answer, err := in.Ask(ctx, gate.Question{Purpose: "review", Prompt: "yes or no: " + string(now), MaxOutput: 100, Timeout: time.Minute})
+	if err != nil {
+		return res, fmt.Errorf("review %s: %w", r.file, err)
+	}
+	if res.Evidence = answer.Text; answer.Text != "yes" {
+		res.Pass, res.Note = false, "the reviewer did not say yes"
+	}
+	return res, nil
+}
+
+// gated makes a rig judge by its definition's command, an invariant and a reviewer, and
+// returns a target whose agent writes each text in turn.
+func (r *rig) gated(ask func(context.Context, loop.Run, gate.Question) (gate.Answer, error), texts ...string) engine.Target {
+	r.t.Helper()
+	r.deps.AskModel = ask
+	r.deps.Gates = func(d loop.Definition) []runenv.Gate {
+		return []runenv.Gate{gate.Commands(d)[0], mayNotSay("bad"), reviewer{"src/a.txt"}}
+	}
+	r.engine = engine.New(r.deps)
+	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
+		write(r.t, filepath.Join(req.Dir, "src/a.txt"), texts[0])
+		write(r.t, filepath.Join(req.Dir, "src/a_test.txt"), "it is changed with its test\n")
+		texts = texts[1:]
+		return says(r.t, req, `{"outcome":"done"}`)
+	}
+	return r.target("g", boardLike{nil, []string{"write it"}}, loop.Definition{
+		Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**", "src/a_test.txt"}, AgentCommand: "x", Verify: "test -s src/a.txt", MaxIterations: len(texts),
+	})
+}
+
+// verdicts are what the gates of a run said, iteration by iteration.
+func (r *rig) verdicts(run loop.Run) (said []string) {
+	r.t.Helper()
+	for _, it := range r.iterations(run.ID) {
+		for _, g := range it.Gates {
+			said = append(said, strings.TrimSpace(fmt.Sprintf("%d %s %s %v %s", it.N, g.Kind, g.Name, g.Pass, g.Note)))
+		}
+	}
+	return said
+}
+
+func TestGatesOfEveryKindDecideAboutACandidate(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		var questions []gate.Question
+		var asking []string
+		target := r.gated(func(_ context.Context, run loop.Run, q gate.Question) (gate.Answer, error) {
+			questions, asking = append(questions, q), append(asking, run.ID)
+			if strings.Contains(q.Prompt, "dull") {
+				return gate.Answer{Text: "no, it is dull", Usage: loop.Usage{Input: 9, Output: 5}}, nil
+			}
+			return gate.Answer{Text: "yes"}, nil
+		}, "bad\n", "dull\n", "fine\n")
+		run := r.run(target, engine.Firing{})
+		if run.Outcome != loop.OutcomeProposed {
+			t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
+		}
+		want := []string{
+			"1 command verify true", `1 invariant no-bad false src/a.txt says "bad"`,
+			"2 command verify true", "2 invariant no-bad true", "2 reviewer review false the reviewer did not say yes",
+			"3 command verify true", "3 invariant no-bad true", "3 reviewer review true", "3 command verify@base true",
+		}
+		if diff := cmp.Diff(want, r.verdicts(run)); diff != "" {
+			t.Errorf("what the gates said (-want +got):\n%s", diff)
+		}
+		its := r.iterations(run.ID)
+		for i, want := range []string{`no-bad failed: src/a.txt says "bad"`, "review failed: the reviewer did not say yes:\nno, it is dull"} {
+			if !strings.Contains(its[i].Feedback, want) {
+				t.Errorf("feedback of iteration %d = %q, want it to say %q", i+1, its[i].Feedback, want)
+			}
+		}
+		if its[0].Reason != loop.ReasonGuardFailed || its[1].Reason != loop.ReasonGateFailed {
+			t.Errorf("reasons = %s, %s, want those of the gates", its[0].Reason, its[1].Reason)
+		}
+		wantAsked := []gate.Question{
+			{Purpose: "review", Prompt: "yes or no: dull\n", MaxOutput: 100, Timeout: time.Minute},
+			{Purpose: "review", Prompt: "yes or no: fine\n", MaxOutput: 100, Timeout: time.Minute},
+		}
+		if diff := cmp.Diff(wantAsked, questions); diff != "" || asking[0] != run.ID {
+			t.Errorf("asked for run %v (-want +got):\n%s", asking, diff)
+		}
+	})
+}
+
+func TestAGateThatAsksAModelWhereThereIsNoneSaysSo(t *testing.T) {
+	r := newRig(t, databases["sqlite"](t))
+	target := r.gated(nil, "fine\n")
+	run, err := r.engine.Run(t.Context(), target, engine.Firing{Trigger: "manual"})
+	if said := fmt.Sprint(run.Detail, err); run.Outcome == loop.OutcomeProposed || !strings.Contains(said, "review src/a.txt: this gate asks a model, and there is none to ask") {
+		t.Errorf("run = %s %q, %v, want an error that says that there is no model", run.Outcome, run.Detail, err)
+	}
+}
