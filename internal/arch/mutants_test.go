@@ -429,12 +429,12 @@ var listedMutants = []mutant{
 	},
 	{
 		"a switch can be set while an effect begins", "internal/store/outbox.go",
-		[][2]string{{"WHERE id = $1{share}`", "WHERE id = $1`"}},
+		[][2]string{{"WHERE id = $1{for_share}`", "WHERE id = $1`"}},
 		"store.TestTheSwitchOfALoopAndAnEffectThatBeginsWaitForEachOther",
 	},
 	{
 		"two changes of an agent start from the same entry", "internal/store/roster.go",
-		[][2]string{{"agentByHandle+`{alone}`", "agentByHandle"}},
+		[][2]string{{"agentByHandle+`{for_update}`", "agentByHandle"}},
 		"store.TestOfTwoChangesOfAnAgentAtOnceNoneIsLost",
 	},
 	{
@@ -589,7 +589,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"nobody waits for a database that is away", "internal/store/holding.go",
-		[][2]string{{"if !away(err) && !victim(err) || ctx.Err() != nil {", "if !victim(err) || ctx.Err() != nil {"}},
+		[][2]string{{"if !isAway(err) && !isSerializationFailure(err) || ctx.Err() != nil {", "if !isSerializationFailure(err) || ctx.Err() != nil {"}},
 		"store.TestAHolderWaitsForADatabaseThatIsAway",
 	},
 	{

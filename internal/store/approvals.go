@@ -48,7 +48,7 @@ const approvalByID = `SELECT ` + approvalColumns + ` FROM approvals WHERE id = $
 
 // Approval returns one approval, or ErrNotFound.
 func (r *Reader) Approval(ctx context.Context, id string) (loop.Approval, error) {
-	a, err := scanApproval(r.row(ctx, approvalByID, id))
+	a, err := scanApproval(r.queryRow(ctx, approvalByID, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, fmt.Errorf("approval %s: %w", id, loop.ErrNotFound)
 	}
@@ -65,12 +65,12 @@ ORDER  BY created_ms DESC, id DESC`
 // are in one of the states, newest first. No state means every state. An open
 // one may have run out: compare its Expires, or call ExpireApprovals before.
 func (r *Reader) Approvals(ctx context.Context, in string, states ...loop.ApprovalState) ([]loop.Approval, error) {
-	query, args := among(approvalsIn, "state", []any{in}, states)
+	query, args := fillAmong(approvalsIn, "state", []any{in}, states)
 	return collect(ctx, r, query, scanApproval, args...)
 }
 
-// among fills in {among}: the column holds one of the values, if there are any.
-func among[T ~string](query, column string, args []any, values []T) (string, []any) {
+// fillAmong fills in {among}: the column holds one of the values, if there are any.
+func fillAmong[T ~string](query, column string, args []any, values []T) (string, []any) {
 	var marks []string
 	for _, v := range values {
 		args = append(args, string(v))
@@ -100,7 +100,7 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 		to = loop.ApprovalApproved
 	}
 	var loopID string
-	err := t.row(ctx, answerApproval, string(to), text(answer.By), text(answer.From), text(answer.Note), id).Scan(&loopID)
+	err := t.queryRow(ctx, answerApproval, string(to), storableText(answer.By), storableText(answer.From), storableText(answer.Note), id).Scan(&loopID)
 	if err == nil {
 		t.announce(loop.FeedApproval, id, loopID, string(to))
 		return nil
@@ -124,14 +124,14 @@ UPDATE approvals SET state = 'void', note = $1, answered_ms = {now}
 WHERE  loop_id = $2 AND id <> $3 AND state = 'open' AND kind IN ('` + loop.ActionLand + `', '` + loop.ActionPullRequest + `'){among}
 RETURNING ` + approvalColumns
 
-// VoidProposals makes the open approvals void that are about proposals of these
-// steps of a loop, all but one, because of what why says, and returns them. Each is
-// a link in the loop's audit chain.
+// VoidProposals makes void, for the reason why, the open approvals of proposals of
+// these steps of a loop, all but one, and returns them. Each is a link in the loop's
+// audit chain.
 func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, except, why string) ([]loop.Approval, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	query, args := among(voidProposals, "step_id", []any{text(why), loopID, except}, steps)
+	query, args := fillAmong(voidProposals, "step_id", []any{storableText(why), loopID, except}, steps)
 	list, err := t.closeApprovals(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("void proposals of %s: %w", loopID, err)
@@ -142,10 +142,10 @@ func (t *Tx) VoidProposals(ctx context.Context, loopID string, steps []string, e
 const voidApproval = `
 UPDATE approvals SET state = 'void', note = $1, answered_ms = {now} WHERE id = $2 AND state = 'open' RETURNING ` + approvalColumns
 
-// VoidApproval makes one open approval void, because of what why says, as a
-// link in the loop's audit chain. It reports false if it was not open.
+// VoidApproval makes one open approval void for the reason why, as a link in the
+// loop's audit chain. It reports false if it was not open.
 func (t *Tx) VoidApproval(ctx context.Context, id, why string) (bool, error) {
-	list, err := t.closeApprovals(ctx, voidApproval, text(why), id)
+	list, err := t.closeApprovals(ctx, voidApproval, storableText(why), id)
 	if err != nil {
 		return false, fmt.Errorf("void approval %s: %w", id, err)
 	}
@@ -157,7 +157,7 @@ const overdueApprovals = `SELECT EXISTS (SELECT 1 FROM approvals WHERE state = '
 // OverdueApprovals reports whether the time of an open approval of the store has
 // run out.
 func (r *Reader) OverdueApprovals(ctx context.Context, now time.Time) (overdue bool, err error) {
-	err = r.row(ctx, overdueApprovals, millis(now)).Scan(&overdue)
+	err = r.queryRow(ctx, overdueApprovals, millis(now)).Scan(&overdue)
 	return overdue, err
 }
 
@@ -182,7 +182,7 @@ func (t *Tx) closeApprovals(ctx context.Context, query string, args ...any) ([]l
 	if err != nil {
 		return nil, err
 	}
-	// Whoever takes the locks of several chains takes them in one order.
+	// Several chains are always locked in one order.
 	slices.SortFunc(list, func(a, b loop.Approval) int { return cmp.Or(cmp.Compare(a.LoopID, b.LoopID), cmp.Compare(a.ID, b.ID)) })
 	for _, a := range list {
 		t.announce(loop.FeedApproval, a.ID, a.LoopID, string(a.State))

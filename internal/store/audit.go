@@ -29,7 +29,7 @@ const (
 // a workspace for what belongs to none of its loops.
 func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) error {
 	l := loop.Link{Chain: chain, At: fromMillis(millis(t.now)), Kind: kind, RunID: runID, Body: encode(body)}
-	if err := t.row(ctx, extendChain, chain).Scan(&l.Seq, &l.Prev); err != nil {
+	if err := t.queryRow(ctx, extendChain, chain).Scan(&l.Seq, &l.Prev); err != nil {
 		return fmt.Errorf("extend audit chain %s: %w", chain, err)
 	}
 	l.Hash = linkHash(l)
@@ -42,8 +42,7 @@ func (t *Tx) Link(ctx context.Context, chain, kind, runID string, body any) erro
 	return nil
 }
 
-// LinkBy is Link for a change that somebody asked for: the body is an object, and
-// gets them as its "actor".
+// LinkBy is Link for a change by somebody, who becomes the "actor" of the body.
 func (t *Tx) LinkBy(ctx context.Context, by loop.Actor, chain, kind, runID string, body map[string]any) error {
 	body = maps.Clone(body)
 	body["actor"] = by
@@ -95,10 +94,9 @@ type Head struct {
 	Hash  string
 }
 
-// ChainHead returns where a chain ends. A chain that nobody began has the zero
-// Head.
+// ChainHead returns where a chain ends. A chain without entries has the zero Head.
 func (r *Reader) ChainHead(ctx context.Context, chain string) (h Head, err error) {
-	err = r.row(ctx, readHead, chain).Scan(&h.Links, &h.Hash)
+	err = r.queryRow(ctx, readHead, chain).Scan(&h.Links, &h.Hash)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -15,7 +15,7 @@ const (
 	saveBudget = `
 INSERT INTO budgets (scope_kind, scope_id, window_name, body) VALUES ($1, $2, $3, $4)
 ON CONFLICT (scope_kind, scope_id, window_name) DO UPDATE SET body = excluded.body`
-	// lockBudget makes the row of a budget that is none yet, and locks it.
+	// lockBudget inserts the row if it is missing, and locks it.
 	lockBudget = `
 INSERT INTO budgets (scope_kind, scope_id, window_name, body) VALUES ($1, $2, $3, $4)
 ON CONFLICT (scope_kind, scope_id, window_name) DO UPDATE SET body = budgets.body
@@ -23,12 +23,12 @@ RETURNING body`
 	dropBudget = `DELETE FROM budgets WHERE scope_kind = $1 AND scope_id = $2 AND window_name = $3`
 )
 
-// SetBudget makes b the budget of its scope and window. A cap of nothing at all
-// removes it. A number that is none is a *loop.AmountError. Runs that hold more
-// than a lower cap keep it, and none is funded beside them.
+// SetBudget makes b the budget of its scope and window. A zero cap removes it. An
+// invalid amount is a *loop.AmountError. Runs that hold more than a lower cap keep
+// what they hold, and no other run is funded beside them.
 func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
-	if err := valid(b); err != nil {
-		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	if err := validBudget(b); err != nil {
+		return fmt.Errorf("set the %s budget of %s: %w", b.Window, scopeName(b.Scope), err)
 	}
 	if b.Set.IsZero() {
 		b.Set = fromMillis(millis(t.now))
@@ -40,7 +40,7 @@ func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
 		_, err = t.exec(ctx, saveBudget, b.Scope.Kind, b.Scope.ID, string(b.Window), encode(b))
 	}
 	if err != nil {
-		return fmt.Errorf("set the %s budget of %s: %w", b.Window, named(b.Scope), err)
+		return fmt.Errorf("set the %s budget of %s: %w", b.Window, scopeName(b.Scope), err)
 	}
 	of := "" // the loop
 	if b.Scope.Kind == loop.BudgetLoop {
@@ -50,22 +50,22 @@ func (t *Tx) SetBudget(ctx context.Context, b loop.Budget) error {
 	return nil
 }
 
-// ChangeBudget is SetBudget for who starts from the caps that stand, which are
-// nothing at first: change makes b.Cap of them, and nobody else changes them in
-// between. It returns both. Caps that stay as they are leave the budget as it is.
+// ChangeBudget is SetBudget with a cap that change computes from the present one,
+// zero at first; nobody else changes it in between. It returns both. If the cap stays
+// the same, so does the budget.
 func (t *Tx) ChangeBudget(ctx context.Context, b loop.Budget, change func(before loop.Amount) loop.Amount) (before, after loop.Amount, err error) {
 	none := loop.Budget{Scope: b.Scope, Window: b.Window}
-	if err := valid(none); err != nil {
-		return before, after, fmt.Errorf("change the %s budget of %s: %w", b.Window, named(b.Scope), err)
+	if err := validBudget(none); err != nil {
+		return before, after, fmt.Errorf("change the %s budget of %s: %w", b.Window, scopeName(b.Scope), err)
 	}
-	stands, err := scanBody[loop.Budget](t.row(ctx, lockBudget, b.Scope.Kind, text(b.Scope.ID), string(b.Window), encode(none)))
+	present, err := scanBody[loop.Budget](t.queryRow(ctx, lockBudget, b.Scope.Kind, storableText(b.Scope.ID), string(b.Window), encode(none)))
 	if err != nil {
-		return before, after, fmt.Errorf("read the %s budget of %s: %w", b.Window, named(b.Scope), err)
+		return before, after, fmt.Errorf("read the %s budget of %s: %w", b.Window, scopeName(b.Scope), err)
 	}
-	if b.Cap = change(stands.Cap); b.Cap == stands.Cap {
-		b = stands
+	if b.Cap = change(present.Cap); b.Cap == present.Cap {
+		b = present
 	}
-	return stands.Cap, b.Cap, t.SetBudget(ctx, b)
+	return present.Cap, b.Cap, t.SetBudget(ctx, b)
 }
 
 // scopeOrder and windowOrder are the kinds and the windows, and the order in
@@ -75,7 +75,7 @@ var (
 	windowOrder = []loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}
 )
 
-func valid(b loop.Budget) error {
+func validBudget(b loop.Budget) error {
 	switch {
 	case !slices.Contains(scopeOrder, b.Scope.Kind):
 		return fmt.Errorf("%q is no kind of scope", b.Scope.Kind)
@@ -85,7 +85,7 @@ func valid(b loop.Budget) error {
 	return b.Cap.Valid()
 }
 
-func named(s loop.BudgetScope) string { return strings.TrimSpace(s.Kind + " " + s.ID) }
+func scopeName(s loop.BudgetScope) string { return strings.TrimSpace(s.Kind + " " + s.ID) }
 
 func compareScopes(a, b loop.BudgetScope) int {
 	return cmp.Or(cmp.Compare(slices.Index(scopeOrder, a.Kind), slices.Index(scopeOrder, b.Kind)), cmp.Compare(a.ID, b.ID))
@@ -109,19 +109,19 @@ func (r *Reader) Budgets(ctx context.Context) ([]loop.Budget, error) {
 
 const budgetsOf = `SELECT body FROM budgets WHERE {scopes}`
 
-// applying lists own and the budgets that were set for any of the scopes.
-func (r *Reader) applying(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget) ([]loop.Budget, error) {
+// budgetsFor lists own and the budgets that are set for any of the scopes.
+func (r *Reader) budgetsFor(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget) ([]loop.Budget, error) {
 	for _, b := range own {
-		if err := valid(b); err != nil {
-			return nil, fmt.Errorf("the %s budget of %s: %w", b.Window, named(b.Scope), err)
+		if err := validBudget(b); err != nil {
+			return nil, fmt.Errorf("the %s budget of %s: %w", b.Window, scopeName(b.Scope), err)
 		}
 	}
 	list := slices.Clone(own)
 	for part := range slices.Chunk(scopes, scopesAtOnce) {
-		query, args := inScopes(budgetsOf, part, nil)
+		query, args := fillScopes(budgetsOf, part, nil)
 		set, err := collect(ctx, r, query, scanBody[loop.Budget], args...)
 		if err != nil {
-			return nil, fmt.Errorf("read the budgets of %s: %w", named(part[0]), err)
+			return nil, fmt.Errorf("read the budgets of %s: %w", scopeName(part[0]), err)
 		}
 		list = append(list, set...)
 	}
@@ -133,8 +133,8 @@ func (r *Reader) applying(ctx context.Context, scopes []loop.BudgetScope, own []
 // expression deeper, and SQLite takes at most 1,000 levels.
 const scopesAtOnce = 200
 
-// inScopes fills in {scopes}: the row is of one of them.
-func inScopes(query string, scopes []loop.BudgetScope, args []any) (string, []any) {
+// fillScopes fills in {scopes}: the row is of one of them.
+func fillScopes(query string, scopes []loop.BudgetScope, args []any) (string, []any) {
 	var any []string
 	for _, s := range scopes {
 		args = append(args, s.Kind, s.ID)
@@ -145,11 +145,11 @@ func inScopes(query string, scopes []loop.BudgetScope, args []any) (string, []an
 
 const spendingOf = `SELECT ` + spendingColumns + ` FROM spending WHERE start_ms IN ($1, $2) AND {scopes}`
 
-// Standings says how every budget stands that applies to any of the scopes, and
-// those of own, in the windows that hold now. The window of a run has no
-// standing before the run: it is shown empty.
+// Standings returns what is used and held of every budget that applies to any of the
+// scopes, and of own, in the current windows. A window of a run is empty before the
+// run.
 func (r *Reader) Standings(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget, now time.Time) ([]loop.Standing, error) {
-	budgets, err := r.applying(ctx, scopes, own)
+	budgets, err := r.budgetsFor(ctx, scopes, own)
 	if err != nil || len(budgets) == 0 {
 		return nil, err
 	}
@@ -157,39 +157,39 @@ func (r *Reader) Standings(ctx context.Context, scopes []loop.BudgetScope, own [
 	for _, b := range budgets {
 		among = append(among, b.Scope)
 	}
-	among = unique(among)
+	among = uniqueScopes(among)
 	var rows []spending
 	for part := range slices.Chunk(among, scopesAtOnce) {
-		query, args := inScopes(spendingOf, part, []any{millis(loop.WindowDay.Start(now)), millis(loop.WindowMonth.Start(now))})
+		query, args := fillScopes(spendingOf, part, []any{millis(loop.WindowDay.Start(now)), millis(loop.WindowMonth.Start(now))})
 		spent, err := collect(ctx, r, query, scanSpending, args...)
 		if err != nil {
 			return nil, fmt.Errorf("read what was spent: %w", err)
 		}
 		rows = append(rows, spent...)
 	}
-	return stand(budgets, places(nil, among, now), rows), nil
+	return joinStandings(budgets, spendingKeys(nil, among, now), rows), nil
 }
 
-func unique(scopes []loop.BudgetScope) []loop.BudgetScope {
+func uniqueScopes(scopes []loop.BudgetScope) []loop.BudgetScope {
 	scopes = slices.Clone(scopes)
 	slices.SortFunc(scopes, compareScopes)
 	return slices.Compact(scopes)
 }
 
-// stand joins budgets with what was spent in the places.
-func stand(budgets []loop.Budget, in []place, rows []spending) []loop.Standing {
-	found := map[place]spending{}
+// joinStandings joins budgets with what was spent.
+func joinStandings(budgets []loop.Budget, in []spendingKey, rows []spending) []loop.Standing {
+	found := map[spendingKey]spending{}
 	for _, s := range rows {
-		found[s.place] = s
+		found[s.spendingKey] = s
 	}
-	start := map[place]int64{} // by scope and window
+	start := map[spendingKey]int64{} // by scope and window
 	for _, p := range in {
-		start[place{Scope: p.Scope, Window: p.Window}] = p.Start
+		start[spendingKey{Scope: p.Scope, Window: p.Window}] = p.Start
 	}
 	var list []loop.Standing
 	for _, b := range budgets {
 		s := loop.Standing{Budget: b}
-		p := place{Scope: b.Scope, Window: b.Window}
+		p := spendingKey{Scope: b.Scope, Window: b.Window}
 		if at, ok := start[p]; ok {
 			p.Start = at
 			s.Used, s.Reserved, s.Opens = found[p].used, found[p].held, b.Window.End(fromMillis(at))

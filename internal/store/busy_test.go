@@ -33,7 +33,7 @@ func lockedOut(t *testing.T) error {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err = db.BeginTx(t.Context(), nil); !busy(err) {
+	if _, err = db.BeginTx(t.Context(), nil); !isBusy(err) {
 		t.Fatalf("the second writer = %v, want that it is locked out", err)
 	}
 	return err
@@ -45,7 +45,7 @@ func TestAWriterWaitsAsLongAsOthersCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		commits := func() int64 { return 1 + int64(time.Since(start)/(20*time.Second)) } // One in 20 s.
-		err := whileBusy(t.Context(), commits, func() error {
+		err := retryWhileBusy(t.Context(), commits, func() error {
 			if time.Since(start) < 5*Lease {
 				return locked
 			}
@@ -61,7 +61,7 @@ func TestAWriterGivesUpWhenAnotherWritesForALeaseWithoutACommit(t *testing.T) {
 	locked := lockedOut(t)
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		err := whileBusy(t.Context(), func() int64 { return 1 }, func() error { return locked })
+		err := retryWhileBusy(t.Context(), func() int64 { return 1 }, func() error { return locked })
 		if took := time.Since(start); !errors.Is(err, locked) || took < Lease || took > Lease+time.Second {
 			t.Errorf("after %v: %v, want that it gives up after %v", took, err, Lease)
 		}
@@ -75,7 +75,7 @@ func TestAWriterWithADeadlineWaitsUntilThen(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*Lease)
 		defer cancel()
-		err := whileBusy(ctx, func() int64 { return 1 }, func() error {
+		err := retryWhileBusy(ctx, func() int64 { return 1 }, func() error {
 			if time.Since(start) < 4*Lease {
 				return locked
 			}
@@ -93,7 +93,7 @@ func TestAWriterThatIsAskedToEndDoesNotWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		err := whileBusy(ctx, func() int64 { return int64(time.Since(start)) }, func() error { return locked })
+		err := retryWhileBusy(ctx, func() int64 { return int64(time.Since(start)) }, func() error { return locked })
 		if took := time.Since(start); !errors.Is(err, locked) || took > 2*time.Second {
 			t.Errorf("after %v: %v", took, err)
 		}
@@ -112,7 +112,7 @@ func TestCommitsOfOthersAreSeen(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		stores[i] = s
 	}
-	committed := stores[0].committed(t.Context())
+	committed := stores[0].commitCounter(t.Context())
 	write := func(s *Store, id string) {
 		t.Helper()
 		err := s.Update(t.Context(), func(tx *Tx) error {
@@ -142,7 +142,7 @@ func TestAHolderTriesEverMoreRarelyUntilItsLeaseIsOver(t *testing.T) {
 		s := &Store{sql: dialect{name: "store"}, now: time.Now, lease: 3 * time.Second}
 		h := s.Holding(loop.Run{}, start, func(err error) { told = append(told, err) })
 		var tried []time.Duration
-		err := h.again(t.Context(), newTries(), func() error {
+		err := h.retry(t.Context(), newAttempts(), func() error {
 			tried = append(tried, time.Since(start))
 			return io.EOF
 		})

@@ -16,7 +16,7 @@ const readCounts = `SELECT body FROM test_counts WHERE tree = $1 AND gate = $2`
 // ErrNotFound.
 func (r *Reader) TestRecord(ctx context.Context, tree, gate string) (c loop.TestRecord, err error) {
 	var body string
-	switch err := r.row(ctx, readCounts, tree, gate).Scan(&body); {
+	switch err := r.queryRow(ctx, readCounts, tree, gate).Scan(&body); {
 	case errors.Is(err, sql.ErrNoRows):
 		return c, fmt.Errorf("test counts of tree %s: %w", tree, loop.ErrNotFound)
 	case err != nil:
@@ -44,7 +44,7 @@ const readFingerprint = `SELECT git_fingerprint, git_hazards FROM workspaces WHE
 // as it was given to SaveGitFingerprint; empty texts if nothing was, or if the
 // workspace is not registered.
 func (r *Reader) GitFingerprint(ctx context.Context, workspace string) (fingerprint, hazards string, err error) {
-	err = r.row(ctx, readFingerprint, workspace).Scan(&fingerprint, &hazards)
+	err = r.queryRow(ctx, readFingerprint, workspace).Scan(&fingerprint, &hazards)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -320,23 +320,23 @@ func TestATransactionWhoseCommitCouldNotBeLookedUpIsNotCommitted(t *testing.T) {
 			return err
 		}
 		c := commit{run: run}
-		if err := c.note(ctx, tx); err != nil || !c.known || c.lease == 0 {
+		if err := c.recordLease(ctx, tx); err != nil || !c.known || c.lease == 0 {
 			t.Errorf("note = %v of %+v", err, c)
 		}
 		again := commit{run: run, before: c.lease}
-		if err := again.note(ctx, tx); err != nil || again.lease != c.lease+1 {
+		if err := again.recordLease(ctx, tx); err != nil || again.lease != c.lease+1 {
 			t.Errorf("a second transaction in the same millisecond leaves %d: %v, want another than %d", again.lease, err, c.lease)
 		}
 		fresh := *tx
 		fresh.extended = false
 		other := commit{run: run}
-		if err := other.note(ctx, &fresh); err != nil || other.known {
+		if err := other.recordLease(ctx, &fresh); err != nil || other.known {
 			t.Errorf("what leaves the lease alone = %+v, %v", other, err)
 		}
 		for name, do := range map[string]func(tx *Tx, c *commit) error{
-			"note":            func(tx *Tx, c *commit) error { return c.note(ctx, tx) },
-			"wasMade":         func(tx *Tx, c *commit) error { c.unknown = true; _, err := c.wasMade(ctx, tx); return err },
-			"a first wasMade": func(tx *Tx, c *commit) error { c.before = 0; _, err := c.wasMade(ctx, tx); return err },
+			"note":            func(tx *Tx, c *commit) error { return c.recordLease(ctx, tx) },
+			"wasMade":         func(tx *Tx, c *commit) error { c.unknown = true; _, err := c.wasCommitted(ctx, tx); return err },
+			"a first wasMade": func(tx *Tx, c *commit) error { c.before = 0; _, err := c.wasCommitted(ctx, tx); return err },
 		} {
 			for n, struck := 1, true; struck; n++ {
 				f := &failing{querier: tx.q, in: n}
@@ -351,7 +351,7 @@ func TestATransactionWhoseCommitCouldNotBeLookedUpIsNotCommitted(t *testing.T) {
 		}
 		lost := commit{run: run, unknown: true}
 		lost.run.Fence++
-		if made, err := lost.wasMade(ctx, tx); made || !errors.Is(err, loop.ErrLeaseLost) {
+		if made, err := lost.wasCommitted(ctx, tx); made || !errors.Is(err, loop.ErrLeaseLost) {
 			t.Errorf("after another took the run: %v, %v, want ErrLeaseLost", made, err)
 		}
 		return nil

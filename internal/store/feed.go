@@ -5,19 +5,18 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// ErrFeedPruned is the error of Feed for a cursor whose entry was removed: what
-// came after it may be gone too. The caller reads everything anew, from FeedHead
-// on.
+// ErrFeedPruned is the error of Feed for a cursor whose entry was removed: later
+// entries may have been removed too. The caller reads everything again and continues
+// from FeedHead.
 var ErrFeedPruned = errors.New("the feed no longer reaches back to this cursor")
 
-// announce adds an entry to the feed when the transaction commits. Of several
-// about one thing the last state counts; an empty one leaves the state as it is.
+// announce adds an entry to the feed when the transaction commits. Several entries
+// about one thing become one with the last state; an empty state changes nothing.
 func (t *Tx) announce(kind loop.FeedKind, id, loopID, state string) {
 	for i, e := range t.feed {
 		if e.Kind == kind && e.ID == id {
@@ -39,34 +38,23 @@ func (t *Tx) announceRun(r loop.Run) {
 	t.announce(loop.FeedRun, r.ID, r.LoopID, state)
 }
 
-const insertFeed = `INSERT INTO feed (at_ms, kind, id, loop_id, state) VALUES `
+const insertFeed = `INSERT INTO feed (at_ms, kind, id, loop_id, state) VALUES {rows}`
 
-// writeFeed writes what the transaction announced. It is the last that a
-// transaction does before it commits.
+// writeFeed writes what the transaction announced. It is called right before the
+// commit.
 func (t *Tx) writeFeed(ctx context.Context) error {
-	const most = 100 // rows of one statement; five parameters each stay far below the limits of both databases
-	for len(t.feed) > 0 {
-		part := t.feed[:min(most, len(t.feed))]
-		t.feed = t.feed[len(part):]
-		var q strings.Builder
-		q.WriteString(insertFeed)
-		args := make([]any, 0, 5*len(part))
-		for i, e := range part {
-			if i > 0 {
-				q.WriteByte(',')
-			}
-			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d)", 5*i+1, 5*i+2, 5*i+3, 5*i+4, 5*i+5)
-			args = append(args, millis(t.now), string(e.Kind), e.ID, e.LoopID, e.State)
-		}
-		if _, err := t.exec(ctx, q.String(), args...); err != nil {
-			return fmt.Errorf("write the feed: %w", err)
-		}
+	var rows [][]any
+	for _, e := range t.feed {
+		rows = append(rows, []any{millis(t.now), string(e.Kind), e.ID, e.LoopID, e.State})
+	}
+	if err := t.insertRows(ctx, insertFeed, rows); err != nil {
+		return fmt.Errorf("write the feed: %w", err)
 	}
 	return nil
 }
 
-// On PostgreSQL an entry is read when no transaction that began before its own
-// is still under way: none can then appear before it.
+// On PostgreSQL an entry is read only when every transaction that began before its
+// own has ended, so that no entry can appear before it later.
 const (
 	feedAfter = `SELECT {xact}, seq, at_ms, kind, id, loop_id, state FROM feed WHERE {after} AND {settled} ORDER BY {order} LIMIT $3`
 	feedEntry = `SELECT count(*) FROM feed WHERE {at}`
@@ -80,7 +68,7 @@ func (r *Reader) Feed(ctx context.Context, after loop.Cursor, limit int) ([]loop
 	xact := fmt.Sprint(after.Transaction)
 	if after != (loop.Cursor{}) {
 		var n int
-		if err := r.row(ctx, feedEntry, after.Seq, xact).Scan(&n); err != nil {
+		if err := r.queryRow(ctx, feedEntry, after.Seq, xact).Scan(&n); err != nil {
 			return nil, fmt.Errorf("read the feed: %w", err)
 		}
 		if n == 0 {
@@ -97,7 +85,7 @@ func (r *Reader) Feed(ctx context.Context, after loop.Cursor, limit int) ([]loop
 
 // FeedHead is the cursor of the newest entry that Feed lists.
 func (r *Reader) FeedHead(ctx context.Context) (c loop.Cursor, err error) {
-	err = r.row(ctx, feedHead).Scan(&c.Transaction, &c.Seq)
+	err = r.queryRow(ctx, feedHead).Scan(&c.Transaction, &c.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil
 	}

@@ -13,13 +13,13 @@ func TestACopyOfAStoreThatFailsLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(path, []byte("rows"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := freeze(path); err != nil || f.copy != "" {
+	if f, err := newFrozen(path); err != nil || f.copy != "" {
 		t.Errorf("a store without a log = %+v, %v, want that it is read as it is", f, err)
 	}
 	if err := os.WriteFile(path+"-wal", []byte("more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := freeze(path)
+	f, err := newFrozen(path)
 	if err != nil || f.copy == "" {
 		t.Fatalf("a store with a log = %+v, %v, want a copy", f, err)
 	}
@@ -40,13 +40,13 @@ func TestACopyOfAStoreThatFailsLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path+"-wal", "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := freeze(path); err == nil {
+	if _, err := newFrozen(path); err == nil {
 		t.Error("half a copy was believed")
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
 		t.Errorf("%d folders are left, %v", len(left), err)
 	}
-	if _, err := freeze(filepath.Join(scratch, "none")); err == nil {
+	if _, err := newFrozen(filepath.Join(scratch, "none")); err == nil {
 		t.Error("a store that is not there was read")
 	}
 }

@@ -27,8 +27,8 @@ type frozen struct {
 	copy string // folder of the copy that is read instead; empty: the file itself
 }
 
-// stamp tells whether a store has changed: the file, and the log beside it in
-// which new rows stand first.
+// stamp tells whether a store has changed: the file, and the write-ahead log beside
+// it.
 type stamp struct {
 	size, wal int64
 	changed   time.Time
@@ -49,9 +49,9 @@ func stampOf(path string) (stamp, error) {
 	return s, err
 }
 
-// unwritable reports whether an error is that of a SQLite file, or its folder,
+// isUnwritable reports whether an error is that of a SQLite file, or its folder,
 // that may not be written.
-func unwritable(err error) bool {
+func isUnwritable(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return false
@@ -60,12 +60,11 @@ func unwritable(err error) bool {
 	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY
 }
 
-// connectFrozen opens a SQLite file without writing anything beside it. As long
-// as no log stands beside the file, all committed rows are in it, and it is read
-// as it is; a View during which it changes fails. With a log, which only SQLite
-// itself can join with the file, a copy of both is read.
+// connectFrozen opens a SQLite file without writing anything beside it. Without a log
+// beside the file, all committed rows are in it, and it is read as it is; a View
+// during which it changes fails. With a log, a copy of both is read.
 func connectFrozen(o Options) (*Store, error) {
-	f, err := freeze(o.Database)
+	f, err := newFrozen(o.Database)
 	if err != nil {
 		return nil, fmt.Errorf("read the store %s, whose folder cannot be written: %w", o.Database, err)
 	}
@@ -81,7 +80,7 @@ func connectFrozen(o Options) (*Store, error) {
 	return &Store{w: r, r: r, now: o.Now, lease: cmp.Or(o.Lease, Lease), frozen: f, sql: sqliteDialect(o.Database)}, nil
 }
 
-func freeze(path string) (*frozen, error) {
+func newFrozen(path string) (*frozen, error) {
 	const tries = 5
 	for range tries {
 		seen, err := stampOf(path)
@@ -123,9 +122,9 @@ func copyFile(from, to string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// view is what a View returns: what was read while the file changed may be of
-// two times.
-func (f *frozen) view(err error) error {
+// checkUnchanged returns err, or that the file has changed during the View: the rows
+// may then be of two times.
+func (f *frozen) checkUnchanged(err error) error {
 	if f == nil || f.copy != "" {
 		return err
 	}
@@ -152,9 +151,9 @@ func (f *frozen) close() error {
 	return os.RemoveAll(f.copy)
 }
 
-// openReading opens a SQLite file for a reader, also where nothing can be
+// openReadOnly opens a SQLite file for a reader, also where nothing can be
 // written.
-func openReading(ctx context.Context, o Options) (*Store, error) {
+func openReadOnly(ctx context.Context, o Options) (*Store, error) {
 	s, err := connectSQLite(o)
 	if err != nil {
 		return nil, err
@@ -164,7 +163,7 @@ func openReading(ctx context.Context, o Options) (*Store, error) {
 		return s, nil
 	}
 	err = errors.Join(err, s.Close())
-	if !unwritable(err) {
+	if !isUnwritable(err) {
 		return nil, err
 	}
 	s, frozenErr := connectFrozen(o)

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// present fails if the SQLite file is not the one that was opened: a connection
-// goes on reading and writing a file that was deleted, and all of that is lost.
-func (s *Store) present() error {
+// checkFile fails if the SQLite file is not the one that was opened: a connection
+// still reads and writes a deleted file, and all of that is lost.
+func (s *Store) checkFile() error {
 	if s.file == nil {
 		return nil
 	}

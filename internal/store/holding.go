@@ -18,38 +18,37 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Between two tries the holder of a run waits ever longer, so that a server that
-// starts is not kept busy by those who wait for it.
+// Between two attempts the holder of a run waits ever longer, so that a server that
+// starts is not kept busy by its clients.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// Holding is the store as the holder of a run uses it. While the database is away
-// (a server that restarts, a connection that is cut), each call is tried again for
-// as long as the lease of the run lasts, so that an outage of seconds does not cost
-// the work of hours. The lease counts from the last extension that the database
-// confirmed.
+// Holding is the store as the holder of a run uses it. While the database cannot be
+// reached (the server restarts, the connection is lost), each call is repeated until
+// the lease of the run ends, so that an outage of seconds does not cost the work of
+// hours. The lease counts from the last extension that the database confirmed.
 //
 // Its methods may be called concurrently. Functions that are passed to it may be
 // called several times: see Store.Update.
 type Holding struct {
-	store *Store
-	run   loop.Run
-	waits func(error)
+	store  *Store
+	run    loop.Run
+	onWait func(error)
 
-	updating sync.Mutex // held for the length of an Update, tries included
-	lease    int64      // column of the row as the last commit left it, 0 if that is not known; guarded by updating
+	updating sync.Mutex // held during an Update with all its attempts
+	lease    int64      // the column after the last commit, 0 if unknown; guarded by updating
 
 	mu        sync.Mutex
 	confirmed time.Time // when the transaction began that last extended the lease
 }
 
-// Holding makes the view of the holder of a run that was claimed at the given
-// time; id and fence of the run are enough. Waits, which may be nil, is told why a
-// call has to wait, once for each call.
-func (s *Store) Holding(run loop.Run, claimed time.Time, waits func(error)) *Holding {
-	return &Holding{store: s, run: run, waits: waits, confirmed: claimed}
+// Holding returns the store for the holder of a run that was claimed at the given
+// time; id and fence of the run are enough. If onWait is not nil, it is called once
+// for each call that has to wait, with the reason.
+func (s *Store) Holding(run loop.Run, claimed time.Time, onWait func(error)) *Holding {
+	return &Holding{store: s, run: run, onWait: onWait, confirmed: claimed}
 }
 
 // Left is how much of the lease is left; it is not positive when it is over.
@@ -65,51 +64,51 @@ func (h *Holding) Age() time.Duration {
 	return h.store.now().Sub(h.confirmed)
 }
 
-// Update is Store.Update, tried again while the database is away. One runs at a
-// time. Where a connection is lost while it commits, the next try first looks
+// Update is Store.Update, repeated while the database cannot be reached. One runs at
+// a time. If a connection is lost during a commit, the next attempt first looks
 // whether the transaction was committed, and then does not repeat it.
 //
 // When the lease is over, the error is a *loop.Fault that says so.
 func (h *Holding) Update(ctx context.Context, fn func(*Tx) error) error {
 	h.updating.Lock()
 	defer h.updating.Unlock()
-	t := h.tries()
-	return h.again(ctx, t, func() error { return h.try(ctx, t, fn) })
+	t := h.newAttempts()
+	return h.retry(ctx, t, func() error { return h.tryOnce(ctx, t, fn) })
 }
 
-// TryUpdate is Update for whoever comes back soon anyway: it tries once, and does
+// TryUpdate is Update for a caller that repeats it anyway: it tries once, and does
 // nothing while another Update runs, which extends the lease itself. It may be
-// committed although it returns an error: fn must not mind being repeated.
+// committed although it returns an error: fn must be idempotent.
 func (h *Holding) TryUpdate(ctx context.Context, fn func(*Tx) error) (tried bool, err error) {
 	if !h.updating.TryLock() {
 		return false, nil
 	}
 	defer h.updating.Unlock()
-	return true, h.gone(h.try(ctx, h.tries(), fn))
+	return true, h.explainGone(h.tryOnce(ctx, h.newAttempts(), fn))
 }
 
-// View is Store.View, tried again while the database is away.
+// View is Store.View, repeated while the database cannot be reached.
 func (h *Holding) View(ctx context.Context, fn func(*Reader) error) error {
-	return h.again(ctx, newTries(), func() error { return h.store.View(ctx, fn) })
+	return h.retry(ctx, newAttempts(), func() error { return h.store.View(ctx, fn) })
 }
 
-// TryView is View for whoever comes back soon anyway: it tries once.
+// TryView is View with one attempt.
 func (h *Holding) TryView(ctx context.Context, fn func(*Reader) error) error {
-	return h.gone(h.store.View(ctx, fn))
+	return h.explainGone(h.store.View(ctx, fn))
 }
 
-func (h *Holding) tries() *tries {
-	t := newTries()
+func (h *Holding) newAttempts() *attempts {
+	t := newAttempts()
 	t.commit.run, t.commit.before = h.run, h.lease
 	return t
 }
 
-func (h *Holding) try(ctx context.Context, t *tries, fn func(*Tx) error) error {
+func (h *Holding) tryOnce(ctx context.Context, t *attempts, fn func(*Tx) error) error {
 	began := h.store.now()
-	err := h.store.try(ctx, t, fn)
+	err := h.store.tryUpdate(ctx, t, fn)
 	if err == nil {
-		// Whoever deleted the file meanwhile has deleted what was just committed.
-		err = h.store.present()
+		// If the file was deleted meanwhile, so was what was just committed.
+		err = h.store.checkFile()
 	}
 	switch {
 	case err == nil && t.commit.known:
@@ -126,24 +125,24 @@ func (h *Holding) try(ctx context.Context, t *tries, fn func(*Tx) error) error {
 	return nil
 }
 
-// again calls try until it comes to something, or the lease is over.
-func (h *Holding) again(ctx context.Context, t *tries, try func() error) error {
+// retry calls try until it succeeds, fails for good, or the lease is over.
+func (h *Holding) retry(ctx context.Context, t *attempts, try func() error) error {
 	said := false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := try()
-		if !away(err) && !victim(err) || ctx.Err() != nil {
-			return h.gone(err)
+		if !isAway(err) && !isSerializationFailure(err) || ctx.Err() != nil {
+			return h.explainGone(err)
 		}
 		if t.commit.unknown && !t.commit.known {
 			return err // Nobody could tell whether it was committed.
 		}
 		left := h.Left()
 		if left <= 0 {
-			return h.over(t, err)
+			return h.leaseOverFault(t, err)
 		}
-		if !said && h.waits != nil {
+		if !said && h.onWait != nil {
 			said = true
-			h.waits(err)
+			h.onWait(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -153,7 +152,7 @@ func (h *Holding) again(ctx context.Context, t *tries, try func() error) error {
 	}
 }
 
-func (h *Holding) over(t *tries, err error) error {
+func (h *Holding) leaseOverFault(t *attempts, err error) error {
 	why := fmt.Sprintf("it did not answer for as long as the lease of the run lasts (%s): %s", h.Lease(), err)
 	if t.commit.unknown {
 		why += "; whether the last transaction was committed is not known"
@@ -164,8 +163,8 @@ func (h *Holding) over(t *tries, err error) error {
 	}
 }
 
-// gone turns the errors of a database that lacks what was there when the run began.
-func (h *Holding) gone(err error) error {
+// explainGone recognises that the database or its tables were removed during the run.
+func (h *Holding) explainGone(err error) error {
 	const noDatabase, noTable = "3D000", "42P01"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || e.Code != noDatabase && e.Code != noTable {
@@ -174,13 +173,13 @@ func (h *Holding) gone(err error) error {
 	return goneFault(h.store.sql, e.Message)
 }
 
-// commit is how a transaction finds out, on a new connection, whether an earlier
-// try of it was committed although nobody acknowledged that: each transaction of a
-// holder writes a lease into the row of its run that was not there before.
+// commit finds out on a new connection whether an earlier attempt of a transaction
+// was committed but not acknowledged: each transaction of a holder writes into the
+// row of its run a lease that differs from the one before.
 type commit struct {
-	run     loop.Run // of whose holder; zero: nothing is looked up
-	before  int64    // lease in the row before; 0 until it is known
-	lease   int64    // that the try has written
+	run     loop.Run // of the holder; if it is zero, nothing is looked up
+	before  int64    // the lease in the row before; 0 until it is known
+	lease   int64    // the lease that the attempt has written
 	known   bool     // lease is set
 	unknown bool     // the connection was lost during the commit
 }
@@ -188,16 +187,16 @@ type commit struct {
 const (
 	readLease = `SELECT lease_until_ms FROM runs WHERE id = $1`
 	pushLease = `UPDATE runs SET lease_until_ms = lease_until_ms + 1 WHERE id = $1`
-	lockLease = `SELECT fence, lease_until_ms FROM runs WHERE id = $1{alone}`
+	lockLease = `SELECT fence, lease_until_ms FROM runs WHERE id = $1{for_update}`
 )
 
-// note reads what the transaction leaves in the row of its run.
-func (c *commit) note(ctx context.Context, tx *Tx) error {
+// recordLease reads the lease that the transaction leaves in the row of its run.
+func (c *commit) recordLease(ctx context.Context, tx *Tx) error {
 	c.known = false
 	if c.run.ID == "" || !tx.extended {
 		return nil
 	}
-	err := tx.row(ctx, readLease, c.run.ID).Scan(&c.lease)
+	err := tx.queryRow(ctx, readLease, c.run.ID).Scan(&c.lease)
 	if err == nil && c.lease == c.before { // Two transactions within a millisecond.
 		c.lease++
 		_, err = tx.exec(ctx, pushLease, c.run.ID)
@@ -209,17 +208,17 @@ func (c *commit) note(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
-// wasMade reports whether the try before was committed. It waits for a transaction
-// of a connection whose loss the server has not noticed yet, which may still be
-// committed until then.
-func (c *commit) wasMade(ctx context.Context, tx *Tx) (bool, error) {
+// wasCommitted reports whether the previous attempt was committed. It waits for the
+// transaction of a connection whose loss the server has not noticed yet, because that
+// may still be committed.
+func (c *commit) wasCommitted(ctx context.Context, tx *Tx) (bool, error) {
 	if c.run.ID == "" || !c.unknown && c.before != 0 {
 		return false, nil
 	}
 	var fence, lease int64
-	err := tx.row(ctx, lockLease, c.run.ID).Scan(&fence, &lease)
+	err := tx.queryRow(ctx, lockLease, c.run.ID).Scan(&fence, &lease)
 	if !c.unknown {
-		// The claim may have been in this very millisecond, with the lease that this try would write.
+		// The claim may be of this millisecond, with the lease that this attempt would write.
 		if c.before = lease; errors.Is(err, sql.ErrNoRows) {
 			err = nil
 		}
@@ -235,9 +234,9 @@ func (c *commit) wasMade(ctx context.Context, tx *Tx) (bool, error) {
 	return lease == c.lease, nil
 }
 
-// away tells whether an error is that of a PostgreSQL that cannot be reached at
-// this moment, or of a connection to it that was lost.
-func away(err error) bool {
+// isAway reports whether PostgreSQL cannot be reached at the moment, or a connection
+// to it was lost.
+func isAway(err error) bool {
 	if err == nil || errors.Is(err, loop.ErrStoreGone) {
 		return false
 	}

@@ -14,10 +14,10 @@ ON CONFLICT (subject) DO UPDATE
 SET    until_ms = excluded.until_ms, reason = excluded.reason, detail = excluded.detail, errors = excluded.errors, updated_ms = excluded.updated_ms
 WHERE  NOT (holds.reason <> '' AND excluded.reason <> '' AND excluded.until_ms <> 0 AND (holds.until_ms = 0 OR holds.until_ms > excluded.until_ms))`
 
-// SetHold keeps runs of h.Subject from starting, in place of any hold that it
-// had, unless that one lasts longer: of two runs with one account that are limited
-// at the same time, only one may have been told until when. A zero Until is until
-// somebody clears it; a hold without a reason holds nothing, and counts errors.
+// SetHold keeps runs of h.Subject from starting. It replaces the present hold, unless
+// that one lasts longer: of two runs that are limited at the same time, only one may
+// know until when. A zero Until means until somebody clears it; a hold without a
+// reason holds nothing and only counts errors.
 func (t *Tx) SetHold(ctx context.Context, h loop.Hold) error {
 	_, err := t.exec(ctx, saveHold, h.Subject, millis(h.Until), string(h.Reason), h.Detail, h.Errors, millis(t.now))
 	if err != nil {
@@ -48,7 +48,7 @@ const readHolds = `SELECT subject, until_ms, reason, detail, errors, updated_ms 
 // subject. Those whose time is over are among them: they carry the count of
 // errors.
 func (r *Reader) Holds(ctx context.Context, subjects ...string) ([]loop.Hold, error) {
-	query, args := among(readHolds, "subject", nil, subjects)
+	query, args := fillAmong(readHolds, "subject", nil, subjects)
 	list, err := collect(ctx, r, query, func(row interface{ Scan(...any) error }) (loop.Hold, error) {
 		var h loop.Hold
 		var until, updated int64

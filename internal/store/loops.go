@@ -74,21 +74,21 @@ RETURNING ` + loopColumns
 // gives its number back with the transaction. A loop that was forgotten is known
 // again. One that does not exist is ErrNotFound.
 func (t *Tx) Number(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
-	return oneLoop(name, t.row(ctx, numberRun, workspace, protocol, name))
+	return oneLoop(name, t.queryRow(ctx, numberRun, workspace, protocol, name))
 }
 
 const loopNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND protocol = $2 AND name = $3`
 
 // LoopNamed finds a loop by its protocol and name, or returns ErrNotFound.
 func (r *Reader) LoopNamed(ctx context.Context, workspace, protocol, name string) (loop.Loop, error) {
-	return oneLoop(name, r.row(ctx, loopNamed, workspace, protocol, name))
+	return oneLoop(name, r.queryRow(ctx, loopNamed, workspace, protocol, name))
 }
 
 const loopByID = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1`
 
 // Loop returns one loop of any workspace, or ErrNotFound.
 func (r *Reader) Loop(ctx context.Context, id string) (loop.Loop, error) {
-	return oneLoop(id, r.row(ctx, loopByID, id))
+	return oneLoop(id, r.queryRow(ctx, loopByID, id))
 }
 
 func oneLoop(name string, row *sql.Row) (loop.Loop, error) {
@@ -111,7 +111,7 @@ const loopsNamed = `SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $
 // LoopsNamed lists the loops of a workspace that have one of the names, whatever
 // their protocol, also those that were forgotten.
 func (r *Reader) LoopsNamed(ctx context.Context, workspace string, names ...string) ([]loop.Loop, error) {
-	return inParts(ctx, r, loopsNamed, scanLoop, names, workspace)
+	return collectInParts(ctx, r, loopsNamed, scanLoop, names, workspace)
 }
 
 const loopsAfter = `
@@ -121,7 +121,7 @@ SELECT ` + loopColumns + ` FROM loops WHERE workspace_id = $1 AND (name, protoco
 // protocol, also those that were forgotten: at most limit of those that come after
 // this name and protocol. Texts are compared byte by byte.
 func (r *Reader) LoopsAfter(ctx context.Context, workspace, name, protocol string, limit int) ([]loop.Loop, error) {
-	return collect(ctx, r, loopsAfter, scanLoop, storable(workspace, name, protocol, limit)...)
+	return collect(ctx, r, loopsAfter, scanLoop, storableArgs(workspace, name, protocol, limit)...)
 }
 
 const unfinishedLoops = `
@@ -137,12 +137,12 @@ func (r *Reader) UnfinishedLoops(ctx context.Context, workspace string) ([]loop.
 	return collect(ctx, r, unfinishedLoops, scanLoop, workspace)
 }
 
-const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{alone}`
+const lockLoop = `SELECT ` + loopColumns + ` FROM loops WHERE id = $1{for_update}`
 
 // LockLoop returns one loop, or ErrNotFound. Nobody fires a run of it, pauses it or
 // forgets it before the transaction ends.
 func (t *Tx) LockLoop(ctx context.Context, id string) (loop.Loop, error) {
-	return oneLoop(id, t.row(ctx, lockLoop, id))
+	return oneLoop(id, t.queryRow(ctx, lockLoop, id))
 }
 
 const pauseLoop = `UPDATE loops SET paused = $1 WHERE id = $2`
@@ -195,7 +195,7 @@ const readDefinition = `SELECT body FROM definitions WHERE digest = $1`
 // Definition returns the definition with the digest, or ErrNotFound.
 func (r *Reader) Definition(ctx context.Context, digest string) (d loop.Definition, err error) {
 	var body string
-	switch err := r.row(ctx, readDefinition, digest).Scan(&body); {
+	switch err := r.queryRow(ctx, readDefinition, digest).Scan(&body); {
 	case errors.Is(err, sql.ErrNoRows):
 		return d, fmt.Errorf("definition %s: %w", digest, loop.ErrNotFound)
 	case err != nil:
@@ -209,7 +209,7 @@ const readDefinitions = `SELECT digest, body FROM definitions WHERE digest IN ({
 // Definitions finds definitions by their digests. Those that do not exist or cannot
 // be decoded are left out: of many loops one must not hide the others.
 func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string]loop.Definition, error) {
-	list, err := inParts(ctx, r, readDefinitions, func(row interface{ Scan(...any) error }) (d [2]string, err error) {
+	list, err := collectInParts(ctx, r, readDefinitions, func(row interface{ Scan(...any) error }) (d [2]string, err error) {
 		err = row.Scan(&d[0], &d[1])
 		return d, err
 	}, digests)
@@ -223,15 +223,15 @@ func (r *Reader) Definitions(ctx context.Context, digests ...string) (map[string
 	return found, err
 }
 
-// collect runs a query and scans each row. It is no method because methods have
-// no type parameters.
+// collect runs a query and scans each row. It is not a method because methods have no
+// type parameters.
 func collect[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) ([]T, error) {
-	return collectOnto(ctx, r, nil, query, scan, args...)
+	return appendRows(ctx, r, nil, query, scan, args...)
 }
 
-// collectOnto is collect that appends to a list.
-func collectOnto[T any](ctx context.Context, r *Reader, list []T, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (_ []T, err error) {
-	rows, err := r.q.QueryContext(ctx, r.sql.of(query), args...)
+// appendRows is collect that appends to a list.
+func appendRows[T any](ctx context.Context, r *Reader, list []T, query string, scan func(interface{ Scan(...any) error }) (T, error), args ...any) (_ []T, err error) {
+	rows, err := r.q.QueryContext(ctx, r.sql.expand(query), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -250,9 +250,9 @@ func collectOnto[T any](ctx context.Context, r *Reader, list []T, query string, 
 // depth of an expression and both databases the number of parameters.
 const partSize = 500
 
-// inParts is collect for a query in which {list} stands for values, which may be
+// collectInParts is collect for a query in which {list} stands for values, which may be
 // thousands. Other parameters come first. Rows of one part are in the query's order.
-func inParts[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), values []string, args ...any) (list []T, err error) {
+func collectInParts[T any](ctx context.Context, r *Reader, query string, scan func(interface{ Scan(...any) error }) (T, error), values []string, args ...any) (list []T, err error) {
 	for part := range slices.Chunk(values, partSize) {
 		var marks []string
 		with := slices.Clone(args)
@@ -260,7 +260,7 @@ func inParts[T any](ctx context.Context, r *Reader, query string, scan func(inte
 			with = append(with, v)
 			marks = append(marks, fmt.Sprintf("$%d", len(with)))
 		}
-		list, err = collectOnto(ctx, r, slices.Grow(list, len(part)), strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storable(with...)...)
+		list, err = appendRows(ctx, r, slices.Grow(list, len(part)), strings.ReplaceAll(query, "{list}", strings.Join(marks, ", ")), scan, storableArgs(with...)...)
 		if err != nil {
 			return nil, err
 		}

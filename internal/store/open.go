@@ -48,7 +48,7 @@ type Options struct {
 // date. A database from a newer pawl is refused and left as it is.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.ReadOnly && !isPostgres(o.Database) {
-		return openReading(ctx, o)
+		return openReadOnly(ctx, o)
 	}
 	s, err := connect(ctx, o)
 	if err != nil {
@@ -76,7 +76,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgxpool.ParseConfig(o.Database)
 	var pool *pgxpool.Pool
 	if err == nil {
-		config.AfterConnect = newEnough
+		config.AfterConnect = checkServerVersion
 		pool, err = pgxpool.NewWithConfig(ctx, config)
 	}
 	if err != nil {
@@ -89,7 +89,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 	return &Store{
 		w: db, r: db, pool: pool, now: o.Now,
 		sql: dialect{
-			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), share: " FOR SHARE", alone: " FOR UPDATE",
+			name: "PostgreSQL store", place: addressOf(pool.Config().ConnConfig), forShare: " FOR SHARE", forUpdate: " FOR UPDATE",
 			now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", next: "nextval('runs_seq')",
 			feed: feedDialect{
 				xact: "xact::text::bigint", at: "seq = $1 AND xact = $2::xid8", after: "(xact, seq) > ($2::xid8, $1)",
@@ -100,7 +100,7 @@ func connectPostgres(ctx context.Context, o Options) (*Store, error) {
 }
 
 func connectSQLite(o Options) (*Store, error) {
-	if err := placeSQLite(o); err != nil {
+	if err := prepareSQLiteFile(o); err != nil {
 		return nil, err
 	}
 	file := "file:" + (&url.URL{Path: o.Database}).EscapedPath() + "?_pragma=foreign_keys(1)"
@@ -122,8 +122,8 @@ func connectSQLite(o Options) (*Store, error) {
 	if o.ReadOnly {
 		return s, nil
 	}
-	// SQLite itself tries ever more rarely the longer it has waited, so that who
-	// waits longest gets its turn last: see whileBusy, which begins anew instead.
+	// SQLite itself retries ever more rarely, so that the longest wait ends last:
+	// see retryWhileBusy, which starts again instead.
 	s.w, err = sql.Open("sqlite", file+"&_pragma=busy_timeout(100)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", o.Database, err), r.Close())
@@ -140,9 +140,9 @@ func sqliteDialect(path string) dialect {
 	}
 }
 
-// placeSQLite makes the folder of the file, or finds that there is nothing to
-// read yet.
-func placeSQLite(o Options) error {
+// prepareSQLiteFile creates the file and its folder. For a reader it creates nothing,
+// and a missing file is ErrNotFound.
+func prepareSQLiteFile(o Options) error {
 	if o.ReadOnly {
 		_, err := os.Stat(o.Database)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ const (
 )
 
 // prepare compares the version of the tables with what this binary knows, and
-// migrates only when they differ: the comparison is one query, goose is not.
+// starts goose, which is slow, only if they differ.
 func (s *Store) prepare(ctx context.Context, o Options) error {
 	v, err := s.version(ctx)
 	switch {
@@ -202,26 +202,26 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 
 const readVersion = `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`
 
-// version reads which tables there are. It is the first use of a connection, which
-// turns a new SQLite file over to its write-ahead log: that needs the file alone,
-// and SQLite does not wait for it.
+// version reads the version of the tables; 0 means that there are none. It is the
+// first use of a connection, which switches a new SQLite file to its write-ahead log:
+// that needs exclusive access, for which SQLite does not wait.
 func (s *Store) version(ctx context.Context) (v int64, err error) {
-	defer s.waits(ctx)()
-	err = whileBusy(ctx, s.committed(ctx), func() error { return s.w.QueryRowContext(ctx, readVersion).Scan(&v) })
+	defer s.announceWait(ctx)()
+	err = retryWhileBusy(ctx, s.commitCounter(ctx), func() error { return s.w.QueryRowContext(ctx, readVersion).Scan(&v) })
 	if err == nil {
 		return v, nil
 	}
 	if strings.Contains(err.Error(), "goose_db_version") { // No such table: nothing has been made yet.
 		return 0, nil
 	}
-	if f := s.fault(err); f != nil {
+	if f := s.faultOf(err); f != nil {
 		return 0, f
 	}
 	return 0, fmt.Errorf("open the %s: %w", s.sql.name, err)
 }
 
 func (s *Store) migrate(ctx context.Context) error {
-	defer s.waits(ctx)()
+	defer s.announceWait(ctx)()
 	kind, folder := goose.DialectSQLite3, "migrations/sqlite"
 	if s.pool != nil {
 		kind, folder = goose.DialectPostgres, "migrations/postgres"
@@ -234,11 +234,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)
 	}
-	// Several commands may make a fresh store at the same time: who fails because
-	// another was faster goes on from where that one is.
+	// Several commands may create a store at the same time: one that fails because
+	// another was faster continues from there.
 	var earlier error
 	for v := int64(-1); ; {
-		err := whileBusy(ctx, s.committed(ctx), func() error {
+		err := retryWhileBusy(ctx, s.commitCounter(ctx), func() error {
 			_, err := p.Up(ctx)
 			return err
 		})
@@ -253,9 +253,9 @@ func (s *Store) migrate(ctx context.Context) error {
 			v, earlier = now, err
 			continue
 		}
-		// After a first failure goose no longer tries to make its table: what keeps
-		// it from that was said then.
-		if f := s.fault(errors.Join(earlier, err)); f != nil {
+		// After a first failure goose no longer tries to create its table, so the
+		// earlier error has the cause.
+		if f := s.faultOf(errors.Join(earlier, err)); f != nil {
 			return f
 		}
 		return fmt.Errorf("migrate the %s: %w", s.sql.name, err)

@@ -15,14 +15,14 @@ const (
 )
 
 // RecordChanges makes file changes durable before they are applied. They stay
-// pending until Applied. Each is returned once, also where Update calls its
-// function again, so that whoever collects them has none twice.
+// pending until Applied. Each is returned once, even if Update calls its function
+// again.
 func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loop.PendingChange, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
 	var seq int
-	if err := t.row(ctx, lastChange, t.run.ID).Scan(&seq); err != nil {
+	if err := t.queryRow(ctx, lastChange, t.run.ID).Scan(&seq); err != nil {
 		return nil, fmt.Errorf("number changes of run %s: %w", t.run.ID, err)
 	}
 	var pending []loop.PendingChange
@@ -34,8 +34,8 @@ func (t *RunTx) RecordChanges(ctx context.Context, changes []loop.Change) ([]loo
 		if c.Kind == loop.ChangeAppend {
 			t.appended = append(t.appended, line{c.Path, c.Content})
 		}
-		if id := (changeID{t.run.ID, seq}); !t.told[id] {
-			t.told[id] = true
+		if id := (changeID{t.run.ID, seq}); !t.returned[id] {
+			t.returned[id] = true
 			pending = append(pending, loop.PendingChange{RunID: t.run.ID, Seq: seq, Change: c})
 		}
 	}
@@ -88,7 +88,7 @@ func (t *RunTx) RequestEffect(ctx context.Context, e loop.EffectRequest) error {
 
 // loopPaused makes a change of the switch wait for the end of the transaction,
 // so that nothing begins after the switch was set.
-const loopPaused = `SELECT paused FROM loops WHERE id = $1{share}`
+const loopPaused = `SELECT paused FROM loops WHERE id = $1{for_share}`
 
 const moveEffect = `UPDATE effects SET state = $1, result = $2, error = $3 WHERE run_id = $4 AND seq = $5 AND state = $6`
 
@@ -101,7 +101,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 	}
 	if e.State == loop.EffectApplying {
 		var paused bool
-		if err := t.row(ctx, loopPaused, t.run.LoopID).Scan(&paused); err != nil {
+		if err := t.queryRow(ctx, loopPaused, t.run.LoopID).Scan(&paused); err != nil {
 			return fmt.Errorf("read the switch of loop %s: %w", t.run.LoopID, err)
 		}
 		if paused {
@@ -112,7 +112,7 @@ func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Ef
 		e.Result = map[string]string{}
 	}
 	n, err := t.exec(ctx, moveEffect, string(e.State), encode(e.Result), e.Error, t.run.ID, e.Seq, string(from))
-	return t.guarded("save effect of", n, err)
+	return t.checkGuard("save effect of", n, err)
 }
 
 // The row of another run of the same loop: that run has ended, and nobody else
@@ -125,7 +125,7 @@ WHERE  run_id = $2 AND seq = $3 AND state = 'done' AND run_id IN (SELECT id FROM
 // what became of it was learned later.
 func (t *RunTx) AmendEffect(ctx context.Context, e loop.Effect) error {
 	n, err := t.exec(ctx, amendEffect, encode(e.Result), e.RunID, e.Seq, t.run.LoopID)
-	return t.guarded("amend effect "+e.Key+" by", n, err)
+	return t.checkGuard("amend effect "+e.Key+" by", n, err)
 }
 
 const effectColumns = `e.run_id, e.seq, e.kind, e.effect_key, e.args, e.state, e.result, e.error`

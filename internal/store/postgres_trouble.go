@@ -24,9 +24,9 @@ import (
 // and the queue need.
 const oldestPostgres = 13
 
-// newEnough refuses a server that is too old, before its errors are those of SQL
+// checkServerVersion refuses a server that is too old, before its errors are those of SQL
 // that it does not know.
-func newEnough(_ context.Context, conn *pgx.Conn) error {
+func checkServerVersion(_ context.Context, conn *pgx.Conn) error {
 	told := conn.PgConn().ParameterStatus("server_version")
 	major, err := strconv.Atoi(told[:len(told)-len(strings.TrimLeft(told, "0123456789"))]) // 15.3 (Debian …), 18beta1
 	if err == nil && major < oldestPostgres {                                              // A server that does not say its version is tried.
@@ -47,9 +47,9 @@ func postgresTrouble(place string, err error) *loop.Fault {
 	}
 	var why, fix string
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		why, fix = refusedBy(e)
+		why, fix = explainRefusal(e)
 	} else {
-		why, fix = unreachable(err)
+		why, fix = explainUnreachable(err)
 	}
 	if fix == "" {
 		return nil
@@ -57,8 +57,8 @@ func postgresTrouble(place string, err error) *loop.Fault {
 	return &loop.Fault{Exit: loop.ExitError, What: "use the PostgreSQL store at " + place, Why: why, Fix: fix, Err: err}
 }
 
-// refusedBy explains an answer of the server by its SQLSTATE.
-func refusedBy(e *pgconn.PgError) (why, fix string) {
+// explainRefusal explains an answer of the server by its SQLSTATE.
+func explainRefusal(e *pgconn.PgError) (why, fix string) {
 	why = fmt.Sprintf("the server says: %s (SQLSTATE %s)", e.Message, e.Code)
 	switch e.Code {
 	case "28P01": // invalid_password
@@ -88,14 +88,14 @@ func refusedBy(e *pgconn.PgError) (why, fix string) {
 	return why, ""
 }
 
-// unreachable explains why there is no answer of a server.
-func unreachable(err error) (why, fix string) {
+// explainUnreachable explains why there is no answer of a server.
+func explainUnreachable(err error) (why, fix string) {
 	const again = "; once it answers, run the command again, and `pawl recover` concludes what was cut off"
 	connect, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, name := errors.AsType[*net.DNSError](err)
-	why = firstLineOf(err)
+	why = firstAddressError(err)
 	switch {
-	case tlsTrouble(err):
+	case isTLSError(err):
 		return why, "correct sslmode, sslrootcert, sslcert and sslkey in the URL in PAWL_DATABASE: " +
 			"sslmode=disable only where the network is your own, sslmode=verify-full with the certificate of the server's authority elsewhere"
 	case name:
@@ -112,8 +112,8 @@ func unreachable(err error) (why, fix string) {
 	return why, ""
 }
 
-// tlsTrouble reports whether client and server do not agree about encryption.
-func tlsTrouble(err error) bool {
+// isTLSError reports whether client and server do not agree about encryption.
+func isTLSError(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
@@ -131,9 +131,9 @@ func tlsTrouble(err error) bool {
 	return strings.Contains(text, "server refused TLS connection") || strings.Contains(text, "tls error")
 }
 
-// firstLineOf is what the first address that was tried came to: the driver tries
-// every address of a host, and mostly says the same of all.
-func firstLineOf(err error) string {
+// firstAddressError is the error of the first address: the driver tries every address of
+// a host and mostly says the same about all of them.
+func firstAddressError(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	if len(lines) > 1 {
 		return strings.TrimSpace(lines[0]) + " " + strings.TrimSpace(lines[1])

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// reservation is what a run holds, or was charged when it is settled.
+// reservation is what a run holds, or what it was charged once it is settled.
 type reservation struct {
 	amount, used loop.Amount
-	in           []place
+	in           []spendingKey
 	settled      bool
 }
 
@@ -21,7 +21,7 @@ const readReservation = `SELECT amount, used, scopes, settled FROM reservations 
 // reservation returns that of a run, and false if there is none.
 func (r *Reader) reservation(ctx context.Context, runID string) (v reservation, ok bool, err error) {
 	var amount, used, in string
-	err = r.row(ctx, readReservation, runID).Scan(&amount, &used, &in, &v.settled)
+	err = r.queryRow(ctx, readReservation, runID).Scan(&amount, &used, &in, &v.settled)
 	if errors.Is(err, sql.ErrNoRows) {
 		return v, false, nil
 	}
@@ -43,19 +43,18 @@ func (t *RunTx) saveReservation(ctx context.Context, v reservation) error {
 		settled = 1
 	}
 	n, err := t.exec(ctx, saveReservation, t.run.ID, encode(v.amount), encode(v.used), encode(v.in), settled, millis(t.now))
-	return t.guarded("save the reservation of", n, err)
+	return t.checkGuard("save the reservation of", n, err)
 }
 
 // Reserve makes want the whole reservation of the run, new or grown: in every
 // day and month of the scopes, and for the budgets of its definition, own. It
-// is granted by nil if every budget that applies has room for it beside what
-// was used and what other runs hold. A Shortage says which has not, changes
-// nothing and is no error.
+// returns nil if every budget that applies has room for it beside what was used and
+// what other runs hold. Otherwise it changes nothing and returns the budget that has
+// not, which is not an error.
 //
-// What a run holds stays in the windows in which it began. Numbers that are
-// none are a *loop.AmountError. The rows stay locked until the transaction ends:
-// call it, and SettleBudget, after what extends an audit chain, so that nobody
-// waits in a circle.
+// What a run holds stays in the windows in which it began. An invalid amount is a
+// *loop.AmountError. The rows stay locked until the transaction ends: to avoid
+// deadlocks, call it, and SettleBudget, after what extends an audit chain.
 func (t *RunTx) Reserve(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget, want loop.Amount) (*loop.Shortage, error) {
 	short, err := t.reserve(ctx, scopes, own, want)
 	if err != nil {
@@ -78,19 +77,19 @@ func (t *RunTx) reserve(ctx context.Context, scopes []loop.BudgetScope, own []lo
 	for _, b := range own {
 		scopes = append(scopes[:len(scopes):len(scopes)], b.Scope)
 	}
-	budgets, err := t.applying(ctx, scopes, own)
+	budgets, err := t.budgetsFor(ctx, scopes, own)
 	if err != nil {
 		return nil, err
 	}
-	in := places(v.in, scopes, t.now)
-	rows, err := t.lock(ctx, in)
+	in := spendingKeys(v.in, scopes, t.now)
+	rows, err := t.lockSpending(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if rows, err = v.join(rows); err != nil {
+	if rows, err = v.addHeldTo(rows); err != nil {
 		return nil, err
 	}
-	standing := stand(budgets, in, rows)
+	standing := joinStandings(budgets, in, rows)
 	for i, s := range standing {
 		if s.Budget.Window == loop.WindowRun {
 			standing[i].Reserved = v.amount
@@ -110,14 +109,14 @@ func (t *RunTx) reserve(ctx context.Context, scopes []loop.BudgetScope, own []lo
 	return nil, errors.Join(t.saveSpending(ctx, rows), t.saveReservation(ctx, v))
 }
 
-// join puts what the run holds already into the rows that it was not in.
-func (v reservation) join(rows []spending) ([]spending, error) {
-	had := map[place]bool{}
+// addHeldTo adds what the run holds already to the rows that did not count it.
+func (v reservation) addHeldTo(rows []spending) ([]spending, error) {
+	had := map[spendingKey]bool{}
 	for _, p := range v.in {
 		had[p] = true
 	}
 	for i, s := range rows {
-		if had[s.place] {
+		if had[s.spendingKey] {
 			continue
 		}
 		if err := s.held.Room(v.amount); err != nil {
@@ -130,8 +129,8 @@ func (v reservation) join(rows []spending) ([]spending, error) {
 
 const useReservation = `UPDATE reservations SET used = $1 WHERE run_id = $2 AND settled = 0`
 
-// Use notes what the run has used so far, for whoever finds it dead. A run that
-// has reserved nothing, or is settled, is loop.ErrNotFound.
+// Use records what the run has used so far, for recovery. A run that has reserved
+// nothing, or is settled, is loop.ErrNotFound.
 func (t *RunTx) Use(ctx context.Context, used loop.Amount) error {
 	err := used.Valid()
 	if err == nil {
@@ -173,12 +172,12 @@ func (t *RunTx) settle(ctx context.Context, scopes []loop.BudgetScope, used loop
 	if err != nil || v.settled || !ok && used.Zero() {
 		return err
 	}
-	in := places(v.in, scopes, t.now)
-	rows, err := t.lock(ctx, in)
+	in := spendingKeys(v.in, scopes, t.now)
+	rows, err := t.lockSpending(ctx, in)
 	if err != nil {
 		return err
 	}
-	if rows, err = v.join(rows); err != nil {
+	if rows, err = v.addHeldTo(rows); err != nil {
 		return err
 	}
 	for i := range rows {

@@ -60,14 +60,14 @@ func (r *Reader) Agent(ctx context.Context, handle string) (loop.Agent, error) {
 	return r.agent(ctx, agentByHandle, handle)
 }
 
-// AgentToChange is Agent for who changes it in this transaction: others that
-// want to wait for its end, so that no change is lost.
+// AgentToChange is Agent that locks the row until the transaction ends, so that of
+// two changes none is lost.
 func (t *Tx) AgentToChange(ctx context.Context, handle string) (loop.Agent, error) {
-	return t.agent(ctx, agentByHandle+`{alone}`, handle)
+	return t.agent(ctx, agentByHandle+`{for_update}`, handle)
 }
 
 func (r *Reader) agent(ctx context.Context, query, handle string) (loop.Agent, error) {
-	a, err := scanAgent(r.row(ctx, query, handle))
+	a, err := scanAgent(r.queryRow(ctx, query, handle))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrNotFound
 	}
@@ -88,8 +88,8 @@ const saveSession = `
 INSERT INTO sessions (loop_id, agent, body, updated_ms) VALUES ($1, $2, $3, $4)
 ON CONFLICT (loop_id, agent) DO UPDATE SET body = excluded.body, updated_ms = excluded.updated_ms`
 
-// SaveSession keeps the conversation that an agent's later turn in this loop
-// can go on with.
+// SaveSession keeps the conversation that a later turn of the agent in this loop can
+// continue.
 func (t *RunTx) SaveSession(ctx context.Context, agent string, s loop.Session) error {
 	if _, err := t.exec(ctx, saveSession, t.run.LoopID, agent, encode(s), millis(t.now)); err != nil {
 		return fmt.Errorf("save the session of %s: %w", agent, err)
@@ -99,7 +99,7 @@ func (t *RunTx) SaveSession(ctx context.Context, agent string, s loop.Session) e
 
 const dropSession = `DELETE FROM sessions WHERE loop_id = $1 AND agent = $2`
 
-// DropSession makes the agent's next turn in this loop begin anew.
+// DropSession makes the agent's next turn in this loop start a new conversation.
 func (t *RunTx) DropSession(ctx context.Context, agent string) error {
 	if _, err := t.exec(ctx, dropSession, t.run.LoopID, agent); err != nil {
 		return fmt.Errorf("drop the session of %s: %w", agent, err)
@@ -111,7 +111,7 @@ const readSession = `SELECT body FROM sessions WHERE loop_id = $1 AND agent = $2
 
 // Session returns the conversation of an agent in a loop, or ErrNotFound.
 func (r *Reader) Session(ctx context.Context, loopID, agent string) (loop.Session, error) {
-	s, err := scanBody[loop.Session](r.row(ctx, readSession, loopID, agent))
+	s, err := scanBody[loop.Session](r.queryRow(ctx, readSession, loopID, agent))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrNotFound
 	}

@@ -52,7 +52,7 @@ RETURNING seq`
 // must not be committed.
 func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 	r.State, r.Phase = loop.RunQueued, loop.PhaseTrigger
-	return t.insert(ctx, r, "", 0)
+	return t.insertRun(ctx, r, "", 0)
 }
 
 // FireClaimed inserts a run that the caller holds from the start, with fence
@@ -61,15 +61,15 @@ func (t *Tx) Fire(ctx context.Context, r loop.Run) (loop.Run, error) {
 func (t *Tx) FireClaimed(ctx context.Context, r loop.Run, by loop.Holder) (loop.Run, error) {
 	r.State, r.Phase, r.Holder, r.Fence = loop.RunRunning, loop.PhaseClaim, by, 1
 	r.Started = fromMillis(millis(t.now))
-	return t.insert(ctx, r, encode(by), t.lease.Milliseconds())
+	return t.insertRun(ctx, r, encode(by), t.lease.Milliseconds())
 }
 
-func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
-	err := t.row(ctx, insertRun, storable(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
+func (t *Tx) insertRun(ctx context.Context, r loop.Run, holder string, lease int64) (loop.Run, error) {
+	err := t.queryRow(ctx, insertRun, storableArgs(r.ID, r.LoopID, r.N, r.Key, r.Trigger, r.Request, string(r.State), string(r.Phase), r.Definition,
 		encode(r.Overrides), r.Sandbox, r.Approval, millis(t.now), holder, r.Fence, lease, millis(r.Started), r.Event,
 		sql.NullInt64{Int64: millis(r.Planned), Valid: !r.Planned.IsZero()}, encode(r.By))...).Scan(&r.Seq)
 	if errors.Is(err, sql.ErrNoRows) {
-		return r, t.refusal(ctx, r)
+		return r, t.whyNotInserted(ctx, r)
 	}
 	if err != nil {
 		return r, fmt.Errorf("fire %s: %w", r.Key, err)
@@ -79,8 +79,8 @@ func (t *Tx) insert(ctx context.Context, r loop.Run, holder string, lease int64)
 	return r, nil
 }
 
-// refusal finds out why a run was not inserted.
-func (t *Tx) refusal(ctx context.Context, r loop.Run) error {
+// whyNotInserted returns the reason as an error: a live run, or a duplicate key.
+func (t *Tx) whyNotInserted(ctx context.Context, r loop.Run) error {
 	live, err := t.Live(ctx, r.LoopID)
 	if errors.Is(err, loop.ErrNotFound) {
 		return fmt.Errorf("%s: %w", r.Key, loop.ErrDuplicateKey)
@@ -112,7 +112,7 @@ func (t *Tx) Claim(ctx context.Context, id string, seen int64, by, dead loop.Hol
 	if dead != (loop.Holder{}) {
 		gone = encode(dead)
 	}
-	r, err := scanRun(t.row(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone))
+	r, err := scanRun(t.queryRow(ctx, claimRun, encode(by), t.lease.Milliseconds(), millis(t.now), id, seen, gone))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, nil, fmt.Errorf("claim run %s: %w", id, loop.ErrLeaseLost)
 	}
@@ -131,7 +131,7 @@ RETURNING cancel`
 // Extend prolongs the lease of the holder with the fence and returns what the
 // run was asked to stop for, empty when it was not.
 func (t *Tx) Extend(ctx context.Context, id string, fence int64) (cancel string, err error) {
-	err = t.row(ctx, extendRun, t.lease.Milliseconds(), id, fence).Scan(&cancel)
+	err = t.queryRow(ctx, extendRun, t.lease.Milliseconds(), id, fence).Scan(&cancel)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = loop.ErrLeaseLost
 	}
@@ -148,7 +148,7 @@ const cancelRun = `UPDATE runs SET cancel = $1 WHERE id = $2 AND state IN ('queu
 // past the point where stopping means anything, or was asked before.
 func (t *Tx) Cancel(ctx context.Context, id, why string) (bool, error) {
 	r := loop.Run{ID: id}
-	err := t.row(ctx, cancelRun, text(why), id).Scan(&r.LoopID, &r.State)
+	err := t.queryRow(ctx, cancelRun, storableText(why), id).Scan(&r.LoopID, &r.State)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -174,7 +174,7 @@ type Asked struct {
 // is loop.ErrStoreGone: rows of live runs are never removed.
 func (r *Reader) Asked(ctx context.Context, id string) (a Asked, err error) {
 	var lease int64
-	err = r.row(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease)
+	err = r.queryRow(ctx, asked, id).Scan(&a.Cancel, &a.Fence, &a.Paused, &lease)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = goneFault(r.sql, "the run that is under way is not in it any more")
 	}
@@ -197,7 +197,7 @@ func (r *Reader) RunNumber(ctx context.Context, loopID string, n int64) (loop.Ru
 }
 
 func (r *Reader) oneRun(ctx context.Context, what, query string, args ...any) (loop.Run, error) {
-	run, err := scanRun(r.row(ctx, query, args...))
+	run, err := scanRun(r.queryRow(ctx, query, args...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return run, fmt.Errorf("%s: %w", what, loop.ErrNotFound)
 	}
@@ -234,7 +234,7 @@ WHERE  id IN (SELECT (SELECT m.id FROM runs m WHERE m.loop_id = l.id ORDER BY m.
 // NewestRuns lists the newest run of each of the loops, in no order. Loops without
 // runs are left out.
 func (r *Reader) NewestRuns(ctx context.Context, loops ...string) ([]loop.Run, error) {
-	return inParts(ctx, r, newestRuns, scanRun, loops)
+	return collectInParts(ctx, r, newestRuns, scanRun, loops)
 }
 
 const endedRuns = `SELECT ` + runColumns + ` FROM runs WHERE loop_id = $1 AND state = 'ended' ORDER BY n DESC LIMIT $2`
@@ -268,7 +268,7 @@ WHERE  id = $3 AND fence = $4 AND state IN ('running', 'settling')`
 func (t *Tx) Enter(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, error) {
 	n, err := t.exec(ctx, enterPhase, string(phase), t.lease.Milliseconds(), r.ID, r.Fence)
 	r.Phase = phase
-	return t.held("enter", r, n, err)
+	return t.newRunTx("enter", r, n, err)
 }
 
 const saveRun = `
@@ -313,13 +313,13 @@ func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to lo
 		r.Approval, r.Sandbox, r.Readiness, r.Agent, string(r.Auth), encode(r.Usage), encode(r.Cost), micros(r.Spent.Total),
 		micros(r.Spent.Agent), micros(r.Spent.Gates), string(phase), string(to), string(r.Outcome), ended, t.lease.Milliseconds(), r.ID, r.Fence, string(from))
 	r.Phase, r.State = phase, to
-	return t.held("save", r, n, err)
+	return t.newRunTx("save", r, n, err)
 }
 
-// held makes the handle if the guarding statement matched the row.
-func (t *Tx) held(doing string, r loop.Run, n int64, err error) (*RunTx, error) {
+// newRunTx returns the handle if the guarding statement matched the row.
+func (t *Tx) newRunTx(doing string, r loop.Run, n int64, err error) (*RunTx, error) {
 	rt := &RunTx{Tx: t, run: r}
-	if err := rt.guarded(doing, n, err); err != nil {
+	if err := rt.checkGuard(doing, n, err); err != nil {
 		return nil, err
 	}
 	t.extended = true
@@ -327,7 +327,7 @@ func (t *Tx) held(doing string, r loop.Run, n int64, err error) (*RunTx, error) 
 	return rt, nil
 }
 
-func (t *RunTx) guarded(doing string, n int64, err error) error {
+func (t *RunTx) checkGuard(doing string, n int64, err error) error {
 	if err == nil && n == 0 {
 		err = loop.ErrLeaseLost
 	}

@@ -22,8 +22,8 @@ const waitingSteps = `
 SELECT s.snapshot, s.title FROM steps s JOIN loops l ON l.id = s.loop_id
 WHERE  s.snapshot <> '' AND s.state NOT IN ('done', 'dropped') AND (l.workspace_id = $1 OR $1 = '') ORDER BY s.id`
 
-// Waiting maps each snapshot ref from which a step of the workspace would go
-// on to the title of such a step. An empty workspace means all.
+// Waiting maps each snapshot ref from which a step of the workspace would continue to
+// the title of such a step. An empty workspace means all.
 func (r *Reader) Waiting(ctx context.Context, workspace string) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
 	_, err = collect(ctx, r, waitingSteps, func(row interface{ Scan(...any) error }) (struct{}, error) {

@@ -11,37 +11,38 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// place is one row of spending: a scope in a window that began at Start.
-type place struct {
+// spendingKey identifies a row of spending: a scope and a window that began at
+// Start.
+type spendingKey struct {
 	Scope  loop.BudgetScope  `json:"scope"`
 	Window loop.BudgetWindow `json:"window"`
 	Start  int64             `json:"start_ms"`
 }
 
-func comparePlaces(a, b place) int {
+func compareSpendingKeys(a, b spendingKey) int {
 	return cmp.Or(compareScopes(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Start, b.Start))
 }
 
-// places are where a run of the scopes is counted, in the order in which rows
-// are locked: where it is counted already, and for the other scopes the windows
-// that hold now.
-func places(have []place, scopes []loop.BudgetScope, now time.Time) []place {
+// spendingKeys lists the rows in which a run of the scopes is counted, in the order
+// in which rows are locked: those that it has already, and for the other scopes the
+// rows of the current windows.
+func spendingKeys(have []spendingKey, scopes []loop.BudgetScope, now time.Time) []spendingKey {
 	list := slices.Clone(have)
-	for _, s := range unique(scopes) {
-		if slices.ContainsFunc(have, func(p place) bool { return p.Scope == s }) {
+	for _, s := range uniqueScopes(scopes) {
+		if slices.ContainsFunc(have, func(p spendingKey) bool { return p.Scope == s }) {
 			continue
 		}
 		for _, w := range []loop.BudgetWindow{loop.WindowDay, loop.WindowMonth} {
-			list = append(list, place{s, w, millis(w.Start(now))})
+			list = append(list, spendingKey{s, w, millis(w.Start(now))})
 		}
 	}
-	slices.SortFunc(list, comparePlaces)
+	slices.SortFunc(list, compareSpendingKeys)
 	return list
 }
 
-// spending is what was used in a place, and what is held of it.
+// spending is a row: what was used and what is held.
 type spending struct {
-	place
+	spendingKey
 	used, held loop.Amount
 }
 
@@ -55,15 +56,15 @@ func scanSpending(row interface{ Scan(...any) error }) (s spending, err error) {
 	return s, err
 }
 
-// lockSpending makes the rows that are missing and locks all of them, in the
-// order of the list: whoever wants the same rows waits for the end of the
-// transaction, and nobody waits in a circle. The update changes nothing.
+// lockSpending inserts the rows that are missing and locks all of them, in the order
+// of the list, so that two transactions never wait for each other. The update
+// changes nothing.
 const lockSpending = `
 INSERT INTO spending (scope_kind, scope_id, window_name, start_ms) VALUES {rows}
 ON CONFLICT (scope_kind, scope_id, window_name, start_ms) DO UPDATE SET used_tokens = spending.used_tokens
 RETURNING ` + spendingColumns
 
-func (t *Tx) lock(ctx context.Context, in []place) ([]spending, error) {
+func (t *Tx) lockSpending(ctx context.Context, in []spendingKey) ([]spending, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
@@ -71,15 +72,15 @@ func (t *Tx) lock(ctx context.Context, in []place) ([]spending, error) {
 	for _, p := range in {
 		args = append(args, p.Scope.Kind, p.Scope.ID, string(p.Window), p.Start)
 	}
-	rows, err := collect(ctx, &t.Reader, inRows(lockSpending, len(in), 4), scanSpending, args...)
+	rows, err := collect(ctx, &t.Reader, fillRows(lockSpending, len(in), 4), scanSpending, args...)
 	if err != nil {
 		return nil, fmt.Errorf("lock what was spent: %w", err)
 	}
-	slices.SortFunc(rows, func(a, b spending) int { return comparePlaces(a.place, b.place) })
+	slices.SortFunc(rows, func(a, b spending) int { return compareSpendingKeys(a.spendingKey, b.spendingKey) })
 	return rows, nil
 }
 
-// saveSpending writes whole rows, which lock has read in this transaction.
+// saveSpending writes whole rows, which lockSpending has read in this transaction.
 const saveSpending = `
 INSERT INTO spending (` + spendingColumns + `) VALUES {rows}
 ON CONFLICT (scope_kind, scope_id, window_name, start_ms) DO UPDATE
@@ -101,14 +102,14 @@ func (t *Tx) saveSpending(ctx context.Context, rows []spending) error {
 			}
 		}
 	}
-	if _, err := t.exec(ctx, inRows(saveSpending, len(rows), 16), args...); err != nil {
+	if _, err := t.exec(ctx, fillRows(saveSpending, len(rows), 16), args...); err != nil {
 		return fmt.Errorf("save what was spent: %w", err)
 	}
 	return nil
 }
 
-// inRows fills in {rows}: n lists of parameters.
-func inRows(query string, n, columns int) string {
+// fillRows fills in {rows}: n lists of parameters, each of so many columns.
+func fillRows(query string, n, columns int) string {
 	var b strings.Builder
 	for i := range n {
 		for j := range columns {
@@ -118,4 +119,18 @@ func inRows(query string, n, columns int) string {
 		b.WriteString(map[bool]string{true: ")", false: "), "}[i == n-1])
 	}
 	return strings.ReplaceAll(query, "{rows}", b.String())
+}
+
+// rowsAtOnce is how many rows one statement inserts: a few parameters each stay far
+// below the limits of both databases.
+const rowsAtOnce = 100
+
+// insertRows runs an INSERT in which {rows} stands for the rows.
+func (t *Tx) insertRows(ctx context.Context, query string, rows [][]any) error {
+	for part := range slices.Chunk(rows, rowsAtOnce) {
+		if _, err := t.exec(ctx, fillRows(query, len(part), len(part[0])), slices.Concat(part...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

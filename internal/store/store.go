@@ -43,8 +43,8 @@ type Store struct {
 	pool *pgxpool.Pool
 	sql  dialect
 
-	frozen *frozen     // a file that is only read, because its folder may not be written; nil: it may
-	file   os.FileInfo // of the SQLite file that was opened; nil on PostgreSQL
+	frozen *frozen     // set if the folder of the file is not writable
+	file   os.FileInfo // of the SQLite file when it was opened; nil on PostgreSQL
 	now    func() time.Time
 
 	lease time.Duration // never zero
@@ -66,24 +66,24 @@ type querier interface {
 
 // dialect holds the few places where the two databases differ.
 type dialect struct {
-	name  string
-	place string // path, or address without the password
-	now   string // expression: the database's time in Unix milliseconds
-	next  string // expression: the next number in the order of firing
-	share string // clause: rows that are read do not change before the transaction ends
-	alone string // clause: rows that are read are not read so by another transaction before this one ends
-	feed  feedDialect
+	name      string
+	place     string // path, or address without the password
+	now       string // expression: the database's time in Unix milliseconds
+	next      string // expression: the next number in the order of firing
+	forShare  string // clause: rows that are read do not change before the transaction ends
+	forUpdate string // clause: rows that are read are not read so by another transaction before this one ends
+	feed      feedDialect
 }
 
 // feedDialect is how the feed is read. $1 is the number of a cursor, $2 its
 // transaction.
 type feedDialect struct{ xact, at, after, settled, order, newest string }
 
-// of fills in {now}, the database's own time, because leases of several
-// machines are compared by one clock, {next}, {share} and {alone}, and what the feed needs.
-func (d dialect) of(query string) string {
+// expand fills in {now}, the time of the database, so that leases of several
+// machines are compared by one clock, {next}, {for_share} and {for_update}, and what the feed needs.
+func (d dialect) expand(query string) string {
 	return strings.NewReplacer(
-		"{now}", d.now, "{next}", d.next, "{share}", d.share, "{alone}", d.alone, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
+		"{now}", d.now, "{next}", d.next, "{for_share}", d.forShare, "{for_update}", d.forUpdate, "{xact}", d.feed.xact, "{at}", d.feed.at, "{after}", d.feed.after,
 		"{settled}", d.feed.settled, "{order}", d.feed.order, "{newest}", d.feed.newest,
 	).Replace(query)
 }
@@ -94,17 +94,17 @@ type Reader struct {
 	sql dialect
 }
 
-func (r *Reader) row(ctx context.Context, query string, args ...any) *sql.Row {
-	return r.q.QueryRowContext(ctx, r.sql.of(query), args...)
+func (r *Reader) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return r.q.QueryRowContext(ctx, r.sql.expand(query), args...)
 }
 
 // Tx is one write transaction; it reads what it wrote.
 type Tx struct {
 	Reader
-	now    time.Time
-	lease  time.Duration
-	native native
-	told   map[changeID]bool // changes that were returned, by earlier tries too
+	now      time.Time
+	lease    time.Duration
+	native   native
+	returned map[changeID]bool // changes that were returned, by earlier tries too
 
 	extended bool             // the lease of a run, by its holder
 	feed     []loop.FeedEntry // to be written before the commit
@@ -132,19 +132,19 @@ func (t *Tx) Postgres() pgx.Tx { return t.native.postgres }
 
 // exec runs a statement that writes. Every text is made storable.
 func (t *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := t.q.ExecContext(ctx, t.sql.of(query), storable(args...)...)
+	res, err := t.q.ExecContext(ctx, t.sql.expand(query), storableArgs(args...)...)
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
 }
 
-// storable makes every text storable on both databases: PostgreSQL refuses NUL and
+// storableArgs makes every text storable on both databases: PostgreSQL refuses NUL and
 // invalid UTF-8.
-func storable(args ...any) []any {
+func storableArgs(args ...any) []any {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok {
-			args[i] = text(s)
+			args[i] = storableText(s)
 		}
 	}
 	return args
@@ -153,35 +153,34 @@ func storable(args ...any) []any {
 // Update runs fn in one write transaction and commits if it returns nil.
 // Nothing is written otherwise, and the error of fn comes back as it is.
 //
-// PostgreSQL may take back a transaction so that another can go on. Then fn is
-// called again: what it leaves behind outside of the database it has to set, and
-// not to add to.
+// PostgreSQL may abort a transaction because of a conflict with another. Then fn is
+// called again: outside of the database it must set results, not add to them.
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	defer s.waits(ctx)()
-	tries := newTries()
+	defer s.announceWait(ctx)()
+	tries := newAttempts()
 	for n := 1; ; n++ {
-		err := s.try(ctx, tries, fn)
-		if !victim(err) || n == mostVictims || ctx.Err() != nil {
+		err := s.tryUpdate(ctx, tries, fn)
+		if !isSerializationFailure(err) || n == maxAttempts || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// mostVictims is how often in a row a transaction may be taken back.
-const mostVictims = 10
+// maxAttempts is how often a transaction is tried that PostgreSQL aborts.
+const maxAttempts = 10
 
-// tries is what all tries of one transaction share.
-type tries struct {
+// attempts is the state that all attempts of one transaction share.
+type attempts struct {
 	told     map[changeID]bool
-	commit   commit // what is known of the commit of the last try
-	extended bool   // the last try has extended a lease
+	commit   commit // what is known about the commit of the last attempt
+	extended bool   // the last attempt extended a lease
 }
 
-func newTries() *tries { return &tries{told: map[changeID]bool{}} }
+func newAttempts() *attempts { return &attempts{told: map[changeID]bool{}} }
 
-// try is one try of a transaction.
-func (s *Store) try(ctx context.Context, t *tries, fn func(*Tx) error) error {
-	if err := s.present(); err != nil {
+// tryUpdate is one attempt of a transaction.
+func (s *Store) tryUpdate(ctx context.Context, t *attempts, fn func(*Tx) error) error {
+	if err := s.checkFile(); err != nil {
 		return err
 	}
 	t.extended = false
@@ -196,29 +195,30 @@ func (s *Store) try(ctx context.Context, t *tries, fn func(*Tx) error) error {
 	return err
 }
 
-func (s *Store) trySQLite(ctx context.Context, t *tries, fn func(*Tx) error) error {
+func (s *Store) trySQLite(ctx context.Context, t *attempts, fn func(*Tx) error) error {
 	var tx *sql.Tx
-	err := whileBusy(ctx, s.committed(ctx), func() (err error) {
+	err := retryWhileBusy(ctx, s.commitCounter(ctx), func() (err error) {
 		tx, err = s.w.BeginTx(ctx, nil)
 		return err
 	})
 	if err != nil {
-		return s.trouble("begin", err)
+		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }() // After a commit this does nothing.
-	ours := &Tx{Reader: Reader{tx, s.sql}, now: s.now(), lease: s.lease, native: native{sqlite: tx}, told: t.told}
+	ours := &Tx{Reader: Reader{tx, s.sql}, now: s.now(), lease: s.lease, native: native{sqlite: tx}, returned: t.told}
 	if err := fn(ours); err != nil {
-		return s.trouble("", err)
+		return s.explain("", err)
 	}
 	if err := ours.writeFeed(ctx); err != nil {
-		return s.trouble("", err)
+		return s.explain("", err)
 	}
 	t.extended = ours.extended
-	return s.trouble("commit", tx.Commit())
+	return s.explain("commit", tx.Commit())
 }
 
-// waits begins a wait for the database. On SQLite it is told who writes.
-func (s *Store) waits(ctx context.Context) (done func()) {
+// announceWait reports a wait for the database, on SQLite with the process that
+// holds it, until done is called.
+func (s *Store) announceWait(ctx context.Context) (done func()) {
 	return waiting.For(ctx, "the "+s.sql.name+" to answer", func() string {
 		if s.pool != nil {
 			return ""
@@ -227,24 +227,24 @@ func (s *Store) waits(ctx context.Context) (done func()) {
 	})
 }
 
-// busyPause is how long SQLite is left alone after it said that it is busy. It says
-// so at once where it takes waiting for a deadlock.
+// busyPause is the pause after SQLite reports that it is busy, which it does at once
+// if waiting could be a deadlock.
 const busyPause = 5 * time.Millisecond
 
-// whileBusy calls fn again while other processes write to a SQLite file. Every try
-// is as good as the first, so that of many processes none is left out. A caller with
-// a deadline waits until then. Any other gives up when nobody else has committed
-// anything for as long as a lease lasts: of many who take turns on a slow machine,
-// the last may have to wait longer than that.
-func whileBusy(ctx context.Context, committed func() int64, fn func() error) error {
+// retryWhileBusy calls fn again while other processes write to a SQLite file. It
+// pauses for the same time after each attempt, so that no process starves. A caller
+// with a deadline waits until then. Any other gives up when nobody has committed
+// anything for the length of a lease: with many writers on a slow machine, the last
+// may have to wait longer than that.
+func retryWhileBusy(ctx context.Context, committed func() int64, fn func() error) error {
 	err := fn()
-	if !busy(err) {
+	if !isBusy(err) {
 		return err
 	}
 	_, bounded := ctx.Deadline()
 	for before := committed(); ; {
-		err := untilLapsed(ctx, fn)
-		if !busy(err) || ctx.Err() != nil {
+		err := retryForLease(ctx, fn)
+		if !isBusy(err) || ctx.Err() != nil {
 			return err
 		}
 		now := committed()
@@ -255,13 +255,13 @@ func whileBusy(ctx context.Context, committed func() int64, fn func() error) err
 	}
 }
 
-// untilLapsed calls fn again while SQLite is busy, for as long as a lease lasts.
-func untilLapsed(ctx context.Context, fn func() error) error {
+// retryForLease calls fn again while SQLite is busy, for the length of a lease.
+func retryForLease(ctx context.Context, fn func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Lease)
 	defer cancel()
 	for {
 		err := fn()
-		if !busy(err) || ctx.Err() != nil {
+		if !isBusy(err) || ctx.Err() != nil {
 			return err
 		}
 		pause, done := context.WithTimeout(ctx, busyPause)
@@ -270,9 +270,9 @@ func untilLapsed(ctx context.Context, fn func() error) error {
 	}
 }
 
-// committed is a number that changes when another process commits to a SQLite
-// file; 0: nothing can be read yet.
-func (s *Store) committed(ctx context.Context) func() int64 {
+// commitCounter returns a number that changes when another process commits to a
+// SQLite file, or 0 if nothing can be read yet.
+func (s *Store) commitCounter(ctx context.Context) func() int64 {
 	return func() (n int64) {
 		if s.w.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&n) != nil {
 			return 0
@@ -281,9 +281,9 @@ func (s *Store) committed(ctx context.Context) func() int64 {
 	}
 }
 
-// Patience is how long one transaction of a run may take, its turn included. On
-// SQLite that is long: a process that has its turn may get no CPU for a while, and
-// what the run has done so far is worth the wait.
+// Patience is how long one transaction of a run may take, waiting included. On SQLite
+// that is long: the process that writes may get no CPU for a while, and the work of
+// the run is worth the wait.
 func (s *Store) Patience() time.Duration {
 	if s.pool == nil {
 		return 10 * Lease
@@ -291,17 +291,15 @@ func (s *Store) Patience() time.Duration {
 	return Lease
 }
 
-// Waiting reports whether an error of the store says no more than that the caller did
-// not get its turn in time, where all who take turns are of this host: the others
-// use the store, and nothing is wrong with it. That is never so on PostgreSQL, where
-// nobody takes turns.
+// Waiting reports whether an error means only that other processes of this host were
+// using the store for too long. It is never so on PostgreSQL, which has many writers.
 func (s *Store) Waiting(err error) bool {
-	return s.pool == nil && (busy(err) || errors.Is(err, context.DeadlineExceeded))
+	return s.pool == nil && (isBusy(err) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// busy tells whether an error of SQLite means that others use the file: with many
-// of them a reader may also lose each race for a snapshot (SQLITE_PROTOCOL).
-func busy(err error) bool {
+// isBusy reports whether an error of SQLite means that others use the file: with many
+// of them a reader may also lose every race for a snapshot (SQLITE_PROTOCOL).
+func isBusy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
 		return false
@@ -310,10 +308,10 @@ func busy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_PROTOCOL
 }
 
-// victim tells whether an error is that of a transaction which would have gone
-// through alone: two that want the same rows in another order wait for each other
-// until PostgreSQL takes one of them back.
-func victim(err error) bool {
+// isSerializationFailure reports whether PostgreSQL aborted a transaction only
+// because of another one, for example because two lock the same rows in different
+// orders.
+func isSerializationFailure(err error) bool {
 	const serializationFailure, deadlockDetected = "40001", "40P01"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == serializationFailure || e.Code == deadlockDetected)
@@ -322,10 +320,10 @@ func victim(err error) bool {
 // tryPostgres begins on the raw connection, because a queue on PostgreSQL
 // needs a pgx.Tx: our SQL goes through conn and the queue's through tx, which
 // is one connection and so one transaction.
-func (s *Store) tryPostgres(ctx context.Context, t *tries, fn func(*Tx) error) error {
+func (s *Store) tryPostgres(ctx context.Context, t *attempts, fn func(*Tx) error) error {
 	conn, err := s.w.Conn(ctx)
 	if err != nil {
-		return s.trouble("connect", err)
+		return s.explain("connect", err)
 	}
 	defer func() { _ = conn.Close() }()
 	var raw *pgx.Conn
@@ -334,54 +332,54 @@ func (s *Store) tryPostgres(ctx context.Context, t *tries, fn func(*Tx) error) e
 		return nil
 	})
 	if err != nil {
-		return s.trouble("connect", err)
+		return s.explain("connect", err)
 	}
 	tx, err := raw.Begin(ctx)
 	if err != nil {
-		return s.trouble("begin", err)
+		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	ours := &Tx{Reader: Reader{conn, s.sql}, now: s.now(), lease: s.lease, native: native{postgres: tx}, told: t.told}
-	if done, err := t.commit.wasMade(ctx, ours); done || err != nil {
-		return s.trouble("", err)
+	ours := &Tx{Reader: Reader{conn, s.sql}, now: s.now(), lease: s.lease, native: native{postgres: tx}, returned: t.told}
+	if done, err := t.commit.wasCommitted(ctx, ours); done || err != nil {
+		return s.explain("", err)
 	}
 	if err := fn(ours); err != nil {
-		return s.trouble("", err)
+		return s.explain("", err)
 	}
 	if err := ours.writeFeed(ctx); err != nil {
-		return s.trouble("", err)
+		return s.explain("", err)
 	}
-	if err := t.commit.note(ctx, ours); err != nil {
-		return s.trouble("", err)
+	if err := t.commit.recordLease(ctx, ours); err != nil {
+		return s.explain("", err)
 	}
 	t.extended = ours.extended
 	err = tx.Commit(ctx)
-	t.commit.unknown = away(err)
-	return s.trouble("commit", err)
+	t.commit.unknown = isAway(err)
+	return s.explain("commit", err)
 }
 
 // View runs fn on one consistent view of the rows. fn must not keep the Reader.
 func (s *Store) View(ctx context.Context, fn func(*Reader) error) error {
-	defer s.waits(ctx)()
+	defer s.announceWait(ctx)()
 	// A read transaction of SQLite is one snapshot; PostgreSQL has to be asked.
 	o := &sql.TxOptions{ReadOnly: true}
 	if s.pool != nil {
 		o.Isolation = sql.LevelRepeatableRead
 	}
-	if err := s.present(); err != nil {
+	if err := s.checkFile(); err != nil {
 		return err
 	}
 	tx, err := s.r.BeginTx(ctx, o)
 	if err != nil {
-		return s.trouble("begin", err)
+		return s.explain("begin", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return s.trouble("", s.frozen.view(fn(&Reader{tx, s.sql})))
+	return s.explain("", s.frozen.checkUnchanged(fn(&Reader{tx, s.sql})))
 }
 
-// SQLiteWriter is the one writing connection, which a queue on SQLite must
-// share; nil on PostgreSQL. Inside of Update only the queue's methods that take
-// a transaction may be used: any other waits for this connection for ever.
+// SQLiteWriter is the only writing connection, which a queue on SQLite must share;
+// nil on PostgreSQL. Inside Update, use only those methods of the queue that take a
+// transaction: any other would wait for this connection for ever.
 func (s *Store) SQLiteWriter() *sql.DB {
 	if s.pool != nil {
 		return nil
@@ -404,13 +402,13 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.frozen.close())
 }
 
-// trouble names the database in errors of the database; errors of callers
-// pass unchanged.
-func (s *Store) trouble(doing string, err error) error {
+// explain names the database in its errors; errors of callers are returned as they
+// are.
+func (s *Store) explain(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if f := s.fault(err); f != nil {
+	if f := s.faultOf(err); f != nil {
 		return f
 	}
 	if doing == "" {
@@ -419,9 +417,9 @@ func (s *Store) trouble(doing string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, s.sql.name, err)
 }
 
-// fault says what a person can do about an error of the database; nil: pawl does
-// not know.
-func (s *Store) fault(err error) *loop.Fault {
+// faultOf says what a person can do about an error of the database. It is nil if pawl
+// does not know.
+func (s *Store) faultOf(err error) *loop.Fault {
 	if s.pool != nil {
 		return postgresTrouble(s.sql.place, err)
 	}

@@ -69,14 +69,14 @@ func TestWhyPostgreSQLIsNotReachedIsToldApart(t *testing.T) {
 		"a time":                    {os.ErrDeadlineExceeded, ""},
 		"anything else":             {errors.New("x"), ""},
 	} {
-		if why, fix := unreachable(fmt.Errorf("read: %w", c.err)); (fix == "") != (c.want == "") || !strings.Contains(fix, c.want) || !strings.Contains(why, "read: ") {
+		if why, fix := explainUnreachable(fmt.Errorf("read: %w", c.err)); (fix == "") != (c.want == "") || !strings.Contains(fix, c.want) || !strings.Contains(why, "read: ") {
 			t.Errorf("%s: %q, %q, want the fix %q", name, why, fix, c.want)
 		}
 	}
 	for text, want := range map[string]string{
 		"one": "one", " one\n": "one", "failed to connect:\n\thost a: refused\n\thost b: refused": "failed to connect: host a: refused",
 	} {
-		if got := firstLineOf(errors.New(text)); got != want {
+		if got := firstAddressError(errors.New(text)); got != want {
 			t.Errorf("%q is told as %q, want %q", text, got, want)
 		}
 	}
@@ -84,27 +84,27 @@ func TestWhyPostgreSQLIsNotReachedIsToldApart(t *testing.T) {
 
 func TestADatabaseThatIsAwayIsToldFromOneThatRefuses(t *testing.T) {
 	for _, code := range []string{"08000", "08006", "53300", "57P01", "57P02", "57P03", "57P05"} {
-		if !away(fmt.Errorf("begin: %w", &pgconn.PgError{Code: code})) {
+		if !isAway(fmt.Errorf("begin: %w", &pgconn.PgError{Code: code})) {
 			t.Errorf("%s: it is not away", code)
 		}
 	}
 	for _, code := range []string{"", "23505", "28P01", "3D000", "40001", "57014", "57P04"} {
-		if away(&pgconn.PgError{Code: code}) {
+		if isAway(&pgconn.PgError{Code: code}) {
 			t.Errorf("%s: it is away", code)
 		}
 	}
 	for _, err := range []error{&pgconn.ConnectError{}, &net.OpError{Err: errors.New("x")}, io.EOF, io.ErrUnexpectedEOF, driver.ErrBadConn, net.ErrClosed} {
-		if !away(errors.Join(errors.New("read"), err)) {
+		if !isAway(errors.Join(errors.New("read"), err)) {
 			t.Errorf("%#v: it is not away", err)
 		}
 	}
 	for _, err := range []error{nil, errors.New("x"), context.DeadlineExceeded, errors.Join(io.EOF, loop.ErrStoreGone)} {
-		if away(err) {
+		if isAway(err) {
 			t.Errorf("%#v: it is away", err)
 		}
 	}
 	for code, want := range map[string]bool{"40001": true, "40P01": true, "": false, "23505": false} {
-		if victim(&pgconn.PgError{Code: code}) != want {
+		if isSerializationFailure(&pgconn.PgError{Code: code}) != want {
 			t.Errorf("%q is a transaction that was taken back: %v, want %v", code, !want, want)
 		}
 	}
@@ -120,24 +120,24 @@ func TestTheErrorOfAReaderOfAFileThatStaysPassesUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &frozen{path: path, seen: seen}
-	if err := errors.Join(f.view(nil), f.close(), (*frozen)(nil).view(nil), (*frozen)(nil).close()); err != nil {
+	if err := errors.Join(f.checkUnchanged(nil), f.close(), (*frozen)(nil).checkUnchanged(nil), (*frozen)(nil).close()); err != nil {
 		t.Error(err)
 	}
 	for name, f := range map[string]*frozen{"none": nil, "a copy": {path: "none", copy: "copy"}, "a file that stays": f} {
-		if err := f.view(io.EOF); !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() {
+		if err := f.checkUnchanged(io.EOF); !errors.Is(err, io.EOF) || err.Error() != io.EOF.Error() {
 			t.Errorf("%s: %v, want the error of the reader", name, err)
 		}
 	}
 	if err := os.WriteFile(path, []byte("more rows"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.view(nil); err == nil || !strings.Contains(err.Error(), "has written to it in the meantime") {
+	if err := f.checkUnchanged(nil); err == nil || !strings.Contains(err.Error(), "has written to it in the meantime") {
 		t.Errorf("after a change: %v, want an error that says so", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.view(nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := f.checkUnchanged(nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after its end: %v, want that it is not there", err)
 	}
 }

@@ -44,7 +44,7 @@ WHERE  steps.run_id IN ('', $18)`
 // SaveStep creates or updates a step of the run's loop. A change of state that
 // the state table does not list is refused.
 func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
-	had, err := scanStep(t.row(ctx, stepByKey, s.LoopID, s.Key))
+	had, err := scanStep(t.queryRow(ctx, stepByKey, s.LoopID, s.Key))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		had = loop.Step{}
@@ -56,12 +56,13 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 	if had.State != s.State && !reachable(had.State, s.State) {
 		return fmt.Errorf("step %q: %q may not become %q", s.Title, had.State, s.State)
 	}
-	if s.RunID = ""; s.State == loop.StepClaimed {
+	s.RunID = ""
+	if s.State == loop.StepClaimed {
 		s.RunID = t.run.ID
 	}
 	n, err := t.exec(ctx, saveStep, s.ID, s.LoopID, s.Key, string(s.Kind), s.Title, string(s.State), s.Attempts, s.StreakGate, s.StreakTree,
 		s.Streak, s.BlockedAt, s.WaitsFor, s.Snapshot, s.Feedback, s.RunID, s.Inputs, millis(t.now), t.run.ID)
-	return t.guarded("save step of", n, err)
+	return t.checkGuard("save step of", n, err)
 }
 
 // reachable allows a step that is seen for the first time to be claimed in the
@@ -82,7 +83,7 @@ WHERE iterations.verdict = 'intended'`
 // again.
 func (t *RunTx) SaveIteration(ctx context.Context, it loop.Iteration) error {
 	n, err := t.exec(ctx, saveIteration, t.run.ID, it.N, it.StepID, string(it.Verdict), it.Tree, encode(it))
-	return t.guarded("save iteration of", n, err)
+	return t.checkGuard("save iteration of", n, err)
 }
 
 const iterationsOf = `SELECT body FROM iterations WHERE run_id = $1 ORDER BY n`
@@ -99,7 +100,7 @@ ON CONFLICT (run_id, n) DO UPDATE SET body = excluded.body`
 // SaveTurn records one invocation of an agent.
 func (t *RunTx) SaveTurn(ctx context.Context, turn loop.Turn) error {
 	n, err := t.exec(ctx, saveTurn, t.run.ID, turn.N, encode(turn))
-	return t.guarded("save turn of", n, err)
+	return t.checkGuard("save turn of", n, err)
 }
 
 const turnsOf = `SELECT body FROM turns WHERE run_id = $1 ORDER BY n`
@@ -109,34 +110,21 @@ func (r *Reader) Turns(ctx context.Context, runID string) ([]loop.Turn, error) {
 	return collect(ctx, r, turnsOf, scanBody[loop.Turn], runID)
 }
 
-const insertEvents = `INSERT INTO events (run_id, seq, at_ms, phase, kind, body) VALUES `
-
-// eventRows is how many events one statement inserts; six parameters each
-// stay far below the limits of both databases.
-const eventRows = 100
+const insertEvents = `
+INSERT INTO events (run_id, seq, at_ms, phase, kind, body) VALUES {rows}
+ON CONFLICT (run_id, seq) DO NOTHING`
 
 // AppendEvents adds events to the run. Their Seq continues the run's sequence;
-// the holder counts, because it is the only writer. An event that is there was
-// saved by a transaction of this holder that was committed and never acknowledged;
-// it is not added again.
+// the holder counts, because it is the only writer. An event that exists already was
+// saved by a transaction of this holder that was committed but not acknowledged; it
+// is not added again.
 func (t *RunTx) AppendEvents(ctx context.Context, events []loop.Event) error {
-	for len(events) > 0 {
-		part := events[:min(eventRows, len(events))]
-		events = events[len(part):]
-		var q strings.Builder
-		q.WriteString(insertEvents)
-		args := make([]any, 0, 6*len(part))
-		for i, e := range part {
-			if i > 0 {
-				q.WriteByte(',')
-			}
-			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d,$%d)", 6*i+1, 6*i+2, 6*i+3, 6*i+4, 6*i+5, 6*i+6)
-			args = append(args, t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, e.Text)
-		}
-		q.WriteString(` ON CONFLICT (run_id, seq) DO NOTHING`)
-		if _, err := t.exec(ctx, q.String(), args...); err != nil {
-			return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
-		}
+	var rows [][]any
+	for _, e := range events {
+		rows = append(rows, []any{t.run.ID, e.Seq, millis(e.At), string(e.Phase), e.Kind, e.Text})
+	}
+	if err := t.insertRows(ctx, insertEvents, rows); err != nil {
+		return fmt.Errorf("append events of run %s: %w", t.run.ID, err)
 	}
 	return nil
 }
@@ -159,7 +147,7 @@ const eventOfKind = `SELECT body FROM events WHERE run_id = $1 AND kind = $2 ORD
 // LastOf is the text of the run's newest event of a kind. If there is none the
 // error is loop.ErrNotFound.
 func (r *Reader) LastOf(ctx context.Context, runID, kind string) (text string, err error) {
-	err = r.row(ctx, eventOfKind, runID, kind).Scan(&text)
+	err = r.queryRow(ctx, eventOfKind, runID, kind).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", loop.ErrNotFound
 	}
@@ -170,7 +158,7 @@ const lastEvent = `SELECT coalesce(max(seq), 0) FROM events WHERE run_id = $1`
 
 // LastEvent is the sequence number of the run's newest event, 0 for none.
 func (r *Reader) LastEvent(ctx context.Context, runID string) (seq int64, err error) {
-	err = r.row(ctx, lastEvent, runID).Scan(&seq)
+	err = r.queryRow(ctx, lastEvent, runID).Scan(&seq)
 	return seq, err
 }
 
@@ -182,7 +170,7 @@ func scanBody[T any](row interface{ Scan(...any) error }) (v T, err error) {
 	return v, decode(fmt.Sprintf("%T", v), body, &v)
 }
 
-// text puts a replacement character for what not every database can store.
-func text(s string) string {
+// storableText replaces what PostgreSQL refuses by a replacement character.
+func storableText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
