@@ -72,28 +72,21 @@ func Parse(name string, data []byte) (*Document, error) {
 	if markers := Conflict(src.text, false); markers != nil {
 		return nil, unreadable(name, ConflictWords(markers), "resolve the conflict, and remove the markers")
 	}
-	var treeErr error
-	entries, flat := readFlat(src)
-	if !flat {
-		entries, treeErr = readTree(src)
-	}
-	switch {
-	case errors.Is(treeErr, errTooDeep):
+	entries, notYAML := readEntries(src)
+	if errors.Is(notYAML, errTooDeep) {
 		return nil, tooDeep(name)
-	case treeErr != nil:
-		if entries = readLines(src); len(entries) == 0 {
-			break
-		}
-		if why := src.ambiguous(); why != "" {
-			return nil, unreadable(name, why, "correct that line; put a text with special characters into quotes")
+	}
+	if notYAML != nil && len(entries) > 0 {
+		if err := findAmbiguous(src); err != nil {
+			return nil, unreadable(name, err.Error(), "correct that line; put a text with special characters into quotes")
 		}
 	}
 	doc := &Document{entries: entries}
 	if err := doc.index(name); err != nil {
 		return nil, err
 	}
-	if treeErr != nil {
-		doc.Notice = fmt.Sprintf("%s: %s; read line by line", name, treeErr)
+	if notYAML != nil {
+		doc.Notice = fmt.Sprintf("%s: %s; read line by line", name, notYAML)
 	}
 	return doc, nil
 }

@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -28,20 +27,19 @@ func readLines(src source) []entry {
 	return entries
 }
 
-// ambiguous says where a text that is not YAML leaves open what was meant, so that
-// no line can be taken as it stands; it is empty for any other text.
-func (s source) ambiguous() string {
-	const place = "not valid YAML (line %d: %s)"
+// findAmbiguous finds the place at which a text that is not YAML leaves open what
+// was meant, so that its lines cannot be taken as they are written.
+func findAmbiguous(src source) error {
 	begun, end := 0, "" // the last key's line, and what ends its value if that goes on below
 	below := -1         // columns before the first line below a key without a value; -1: none yet
-	for i, line := range s.lines {
+	for i, line := range src.lines {
 		trimmed := strings.TrimLeft(line, " \t")
 		_, rest, key := keyLine(line)
 		_, _, inner := keyLine(trimmed)
 		value, skipped := lineScalar(rest, false)
 		switch {
 		case key && end != "" && end != blockEnd:
-			return fmt.Sprintf(place, begun, "no "+end+" at the end of the value")
+			return &syntaxError{line: begun, why: "no " + end + " at the end of the value"}
 		case key:
 			begun, end, below = i+1, endOf(rest[skipped:]), -1
 			if end == "" && value != "" {
@@ -52,19 +50,19 @@ func (s source) ambiguous() string {
 				end = ""
 			}
 		case strings.HasPrefix(line, "]"), strings.HasPrefix(line, "}"):
-			return fmt.Sprintf(place, i+1, line[:1]+" without its beginning")
+			return &syntaxError{line: i + 1, why: line[:1] + " without its beginning"}
 		case !startsText(line) && inner:
 			indent := len(line) - len(trimmed)
 			if indent < below && begun > 0 {
-				return fmt.Sprintf(place, i+1, "indented, but not part of the key above")
+				return &syntaxError{line: i + 1, why: "indented, but not part of the key above"}
 			}
 			below = indent
 		}
 	}
 	if end != "" && end != blockEnd {
-		return fmt.Sprintf(place, begun, "no "+end+" at the end of the value")
+		return &syntaxError{line: begun, why: "no " + end + " at the end of the value"}
 	}
-	return ""
+	return nil
 }
 
 // blockEnd is the end of a block scalar, which nothing in its lines is.
@@ -105,37 +103,30 @@ func readKey(src source, i int) *entry {
 }
 
 // rescue gives values that no line holds, block scalars and flow lists, to the
-// YAML reader, one key at a time: one bad line elsewhere must not change what
+// YAML parser, one key at a time: one bad line elsewhere must not change what
 // they say.
-func rescue(src source, i int, e entry) entry {
+func rescue(src source, from int, e entry) entry {
 	written := src.from(e.scalar.Line, e.scalar.Column)
-	if !rescuable(written) || len(src.text) > maxTreeBytes {
+	flow := strings.HasPrefix(written, "[")
+	if !flow && !blockHeader.MatchString(written) || len(src.text) > maxTreeBytes {
 		return e
 	}
-	end := i + 1
-	for end < len(src.lines) && (!startsText(src.lines[end]) || src.lines[end][0] == ']') {
-		end++
+	to := from + 1
+	for to < len(src.lines) && (!startsText(src.lines[to]) || src.lines[to][0] == ']') {
+		to++
 	}
-	part := source{lines: src.lines[i:end], ascii: src.ascii}
-	part.text = strings.Join(part.lines, "\n")
-	alone, err := readTree(part)
-	if err != nil || len(alone) != 1 || alone[0].key.Name != e.key.Name {
-		if items := flowItems(e.scalar, part.lines[1:]); items != nil {
-			e.items = items
-		}
-		return e
+	if parsed, err := parsePart(src, from, to); err == nil && parsed.key.Name == e.key.Name {
+		return parsed
 	}
-	alone[0].shift(i)
-	return alone[0]
+	if items := flowItems(e.scalar, src.lines[from+1:to]); items != nil {
+		e.items = items
+	}
+	return e
 }
 
 // blockHeader is what stands before a block scalar. Other text that begins with
 // such a character, like > 90 percent or ||, is a value of its own.
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
-
-func rescuable(written string) bool {
-	return strings.HasPrefix(written, "[") || blockHeader.MatchString(written)
-}
 
 // flowItems splits a flow list that no YAML reader takes because a glob in it
 // begins with a star: [*] is as unbounded as ["*"]. It may go on in the lines
@@ -193,15 +184,6 @@ func splitFlow(inner string) []string {
 		}
 	}
 	return append(parts, inner[start:])
-}
-
-// shift moves an entry down by some lines.
-func (e *entry) shift(lines int) {
-	e.key.Line += lines
-	e.scalar.Line += lines
-	for i := range e.items {
-		e.items[i].Line += lines
-	}
 }
 
 // keyLine splits a line that starts with a key and a colon.

@@ -265,6 +265,19 @@ func TestPlacesCountCharactersFromOne(t *testing.T) {
 	}
 }
 
+// The YAML parser refuses some texts, or drops a key of them, of which it reads
+// each key alone.
+func TestAKeyIsReadWhateverComesBelowIt(t *testing.T) {
+	for _, text := range []string{
+		"goal: !t\n\n# c\n\nname: y\n", "goal:\n- #\n\nname: y\n", "goal:\n- x\n\n-\n\nname: y\n", "goal:\n - - x\n\n - \n\nname: y\n",
+	} {
+		doc := parse(t, text)
+		if got, _ := doc.Scalar("name"); got.Text != "y" || doc.Notice != "" {
+			t.Errorf("%q: name is %q, want y; notice %q", text, got.Text, doc.Notice)
+		}
+	}
+}
+
 func TestKeysListsEveryOccurrence(t *testing.T) {
 	doc := parse(t, "name: a\nMy-Key: b\nname: c\n")
 	want := []Key{{"name", 1, 1, 0, false}, {"My-Key", 2, 1, 0, false}, {"name", 3, 1, 1, true}}
@@ -315,7 +328,7 @@ func TestATreeThatIsNotWhatALineReaderSeesIsNotBelieved(t *testing.T) {
 		"mcp: {a: b,\nname: x}\n":                         "line 2: a key inside another value",
 		"name: x\nmcp: {a: b,\nscope: [c]\n}\ngoal: it\n": "line 3: a key inside another value",
 	} {
-		if _, err := readTree(newSource([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseTree(newSource([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is read: %v, want %q", text, err, want)
 		}
 	}

@@ -17,13 +17,9 @@ import (
 // follows no alias and resolves no tag.
 type treeReader struct{ src source }
 
-// readTree reads the first YAML document. Its error says in words why it is
-// not one; errTooDeep is final, all others leave the text to the line reader.
-func readTree(src source) ([]entry, error) {
-	if why := src.heavy(); why != "" {
-		return nil, errors.New(why)
-	}
-	src = firstDocument(src)
+// parseTree reads a YAML document with the YAML parser. The text is one that
+// heavy accepts.
+func parseTree(src source) ([]entry, error) {
 	file, err := parseYAML(src)
 	if err != nil {
 		return nil, err
@@ -63,19 +59,19 @@ func readTree(src source) ([]entry, error) {
 func (r treeReader) complete(entries []entry) error {
 	for _, e := range entries {
 		if plainKey(e.key.Name) && r.colon(e.key) == 0 {
-			return fmt.Errorf("not valid YAML (line %d: a key without its colon)", e.key.Line)
+			return &syntaxError{line: e.key.Line, why: "a key without its colon"}
 		}
 		if e.block && len(e.items) > 0 && r.dashesBelow(e) != len(e.items) {
-			return fmt.Errorf("not valid YAML (line %d: a list item inside another value)", e.key.Line)
+			return &syntaxError{line: e.key.Line, why: "a list item inside another value"}
 		}
 		if text := strings.TrimLeft(r.src.from(e.key.Line, r.colon(e.key)+1), " \t"); strings.IndexAny(text, "|>") == 0 && !blockHeader.MatchString(text) {
-			return fmt.Errorf("not valid YAML (line %d: text behind the mark of a block)", e.key.Line)
+			return &syntaxError{line: e.key.Line, why: "text behind the mark of a block"}
 		}
 		if line := r.src.loses(e); line > 0 {
-			return fmt.Errorf("not valid YAML (line %d: a tab that YAML drops)", line)
+			return &syntaxError{line: line, why: "a tab that YAML drops"}
 		}
 		if v := e.scalar; v.Line > e.key.Line && v.Column <= e.key.Column && !e.block {
-			return fmt.Errorf("not valid YAML (line %d: text without a key)", v.Line)
+			return &syntaxError{line: v.Line, why: "text without a key"}
 		}
 	}
 	i := 0
@@ -88,7 +84,7 @@ func (r treeReader) complete(entries []entry) error {
 			i++
 		}
 		if i == len(entries) || entries[i].key.Line != n+1 || entries[i].key.Name != name {
-			return fmt.Errorf("not valid YAML (line %d: a key inside another value)", n+1)
+			return &syntaxError{line: n + 1, why: "a key inside another value"}
 		}
 	}
 	return nil
@@ -128,6 +124,9 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 			v := r.item(item, node.IsFlowStyle)
 			if !node.IsFlowStyle && i < len(node.Entries) && node.Entries[i].Start != nil {
 				dash := node.Entries[i].Start.Position
+				if missing(item) {
+					v.Line, v.Column = dash.Line, dash.Column+1
+				}
 				v = r.begin(v, dash.Line, dash.Column+1)
 			}
 			e.items = append(e.items, v)
@@ -149,6 +148,9 @@ func (r treeReader) entry(pair *ast.MappingValueNode) entry {
 		}
 	}
 	if colon := r.colon(e.key); colon > 0 {
+		if missing(pair.Value) {
+			e.scalar.Line, e.scalar.Column = e.key.Line, colon+1
+		}
 		e.scalar = r.begin(e.scalar, e.key.Line, colon+1)
 	}
 	if e.scalar.Line == 0 {
@@ -216,7 +218,7 @@ func (r treeReader) scalar(node ast.Node) readiness.Value {
 			return r.settle(at(node.Token, node.Value), true)
 		}
 	case *ast.NullNode:
-		if node.Token.Type == token.ImplicitNullType {
+		if missing(node) {
 			return at(node.Token, "")
 		}
 	}
@@ -311,6 +313,12 @@ func closed(text string, n int, bracket string) string {
 func quoted(node ast.Node) bool {
 	s, ok := node.(*ast.StringNode)
 	return ok && (s.Token.Type == token.SingleQuoteType || s.Token.Type == token.DoubleQuoteType)
+}
+
+// missing reports whether there is nothing where a value might be.
+func missing(node ast.Node) bool {
+	null, ok := node.(*ast.NullNode)
+	return ok && null.Token.Type == token.ImplicitNullType
 }
 
 func plain(node ast.Node) bool {

@@ -74,12 +74,29 @@ func (s source) heavy() string {
 	return ""
 }
 
+// syntaxError says where a text is not YAML. Line and column count from 1; zero
+// means that they are not known.
+type syntaxError struct {
+	line, column int
+	why          string
+}
+
+func (e *syntaxError) Error() string {
+	switch {
+	case e.line == 0:
+		return "not valid YAML"
+	case e.column == 0:
+		return fmt.Sprintf("not valid YAML (line %d: %s)", e.line, e.why)
+	}
+	return fmt.Sprintf("not valid YAML (line %d, column %d: %s)", e.line, e.column, e.why)
+}
+
 // parseYAML is the parser with its panics and multi-line messages turned into
 // one-line errors.
 func parseYAML(src source) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			file, err = nil, errors.New("not valid YAML")
+			file, err = nil, &syntaxError{}
 		}
 	}()
 	file, err = parser.ParseBytes([]byte(hide(src)), 0, parser.AllowDuplicateMapKey())
@@ -89,10 +106,10 @@ func parseYAML(src source) (file *ast.File, err error) {
 	}
 	if errors.As(err, &syntax) && syntax.GetToken() != nil {
 		at := syntax.GetToken().Position
-		return nil, fmt.Errorf("not valid YAML (line %d, column %d: %s)", at.Line, at.Column, syntax.GetMessage())
+		return nil, &syntaxError{at.Line, at.Column, syntax.GetMessage()}
 	}
 	if err != nil {
-		return nil, errors.New("not valid YAML")
+		return nil, &syntaxError{}
 	}
 	return file, nil
 }
@@ -139,17 +156,18 @@ func hide(src source) string {
 	var b strings.Builder
 	b.Grow(len(src.text) + 64)
 	for i, line := range src.lines {
-		next := ""
-		if i+1 < len(src.lines) {
-			next = src.lines[i+1]
+		next := i + 1
+		for next < len(src.lines) && isBlank(strings.TrimLeft(src.lines[next], "\t ")) {
+			next++
 		}
-		hideInLine(&b, line, next)
+		below := next < len(src.lines) && (!startsText(src.lines[next]) || src.lines[next][0] == '-')
+		hideInLine(&b, line, below)
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-func hideInLine(b *strings.Builder, line, next string) {
+func hideInLine(b *strings.Builder, line string, below bool) {
 	if !strings.ContainsAny(line, "\t!&*") {
 		b.WriteString(line)
 		return
@@ -166,20 +184,21 @@ func hideInLine(b *strings.Builder, line, next string) {
 			i = end
 			continue
 		}
-		b.WriteString(hiddenMarks(line, i, next))
+		b.WriteString(hiddenMarks(line, i, below))
 		i++
 	}
 }
 
-// hiddenMarks is the byte of a line at i, or what stands for it.
-func hiddenMarks(line string, i int, next string) string {
+// hiddenMarks is the byte of a line at i, or what stands for it. The value of the
+// line may be in the lines below.
+func hiddenMarks(line string, i int, below bool) string {
 	switch c := line[i]; {
 	case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
 	case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
 		return hiddenAlias
-	case c == '!' && !decorates(line[:i], line[i:], next):
+	case c == '!' && !(below && decorates(line[:i], line[i:])):
 		return hiddenTag
-	case c == '&' && !decorates(line[:i], line[i:], next):
+	case c == '&' && !(below && decorates(line[:i], line[i:])):
 		return hiddenMark
 	}
 	return line[i : i+1]
@@ -230,18 +249,15 @@ func wordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// decorates reports whether a tag or an anchor stands alone between a top key and
-// the block below it. The parser must then see it for what it is.
-func decorates(before, word, next string) bool {
+// decorates reports whether a tag or an anchor stands alone behind a top key. If
+// there is a block below, the parser must see it for what it is.
+func decorates(before, word string) bool {
 	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") || !startsText(before) || before[0] == '-' {
 		return false
 	}
 	_, rest, _ := strings.Cut(word, " ")
 	rest = strings.TrimLeft(rest, " \t")
-	if rest != "" && !strings.ContainsAny(rest[:1], "#|>") {
-		return false
-	}
-	return !startsText(next) || strings.HasPrefix(next, "-")
+	return rest == "" || strings.ContainsAny(rest[:1], "#|>")
 }
 
 // show is the inverse of hide for any part of the text.

@@ -16,7 +16,7 @@ import (
 // The definitions that people begin with must not need the YAML parser. Each of
 // these tests fails if one of them does, and if it is read differently.
 
-func TestTheExamplesOfTheDocumentsAreFlat(t *testing.T) {
+func TestTheExamplesOfTheDocumentsAreSimple(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +25,8 @@ func TestTheExamplesOfTheDocumentsAreFlat(t *testing.T) {
 		n := 0
 		for _, part := range strings.Split(readText(t, page), "```yaml\n")[1:] {
 			text, _, _ := strings.Cut(part, "```\n")
-			if n++; !checkFlat(t, text) {
-				t.Errorf("%s: not flat:\n%s", page, text)
+			if n++; !checkSimple(t, text) {
+				t.Errorf("%s: not simple:\n%s", page, text)
 			}
 		}
 		if least := map[string]int{"README.md": 1, "config.md": len(knownKeys)}[filepath.Base(page)]; n < least {
@@ -35,17 +35,17 @@ func TestTheExamplesOfTheDocumentsAreFlat(t *testing.T) {
 	}
 }
 
-func TestTheDefinitionsOfBenchmarksAndDemoAreFlat(t *testing.T) {
+func TestTheDefinitionsOfBenchmarksAndDemoAreSimple(t *testing.T) {
 	for name, text := range map[string]string{
 		"benchmark": realistic, "demo": readText(t, "../demo/assets/repo/loops/loop.config.yaml"),
 	} {
-		if !checkFlat(t, text) {
-			t.Errorf("%s: not flat:\n%s", name, text)
+		if !checkSimple(t, text) {
+			t.Errorf("%s: not simple:\n%s", name, text)
 		}
 	}
 }
 
-func TestTheTemplateOfNewLoopsIsFlatForEveryPatternAndTier(t *testing.T) {
+func TestTheTemplateOfNewLoopsIsSimpleForEveryPatternAndTier(t *testing.T) {
 	const file = "../protocol/spine/templates/loop.config.yaml.tmpl"
 	page := template.Must(template.New("config").Funcs(template.FuncMap{
 		"entry": func(key, value string) string { return key + ": " + inLine(value) },
@@ -65,8 +65,8 @@ func TestTheTemplateOfNewLoopsIsFlatForEveryPatternAndTier(t *testing.T) {
 			if err := page.Execute(&b, newLoop(p, tier)); err != nil {
 				t.Fatal(err)
 			}
-			if n++; !checkFlat(t, b.String()) {
-				t.Errorf("%s at %s: not flat:\n%s", p.Name, tier, b.String())
+			if n++; !checkSimple(t, b.String()) {
+				t.Errorf("%s at %s: not simple:\n%s", p.Name, tier, b.String())
 			}
 		}
 	}

@@ -10,50 +10,63 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkFlat compares the two readers on a text. Whatever the flat reader takes,
-// the tree reader must take too, and must give the same entries: the rest of a
-// Document follows from them. It reports whether the flat reader took it.
-func checkFlat(t rapid.TB, text string) bool {
+// checkSimple compares what is read from the lines of a key with what the YAML
+// parser makes of them, and all keys with what it makes of the whole text: they
+// must give the same entries, from which the rest of a Document follows. It
+// reports whether the text was simple: no line of it was given to the parser.
+func checkSimple(t rapid.TB, text string) bool {
 	t.Helper()
 	src := newSource([]byte(text))
 	if len(text) > MaxBytes || src.bomb() {
 		return false
 	}
-	flat, ok := readFlat(src)
-	if !ok {
+	read, err := readYAML(src)
+	if err != nil {
 		return false
 	}
-	tree, err := readTree(src)
-	if err != nil {
-		t.Fatalf("%q is flat, but the tree reader says: %v", text, err)
+	src = firstDocument(src)
+	// The parser refuses some texts of which it takes each key.
+	if whole, err := parseTree(src); err == nil && !reflect.DeepEqual(whole, read) {
+		t.Fatalf("%q (-parser +read):\n%s", text, cmp.Diff(whole, read, cmp.AllowUnexported(entry{})))
 	}
-	if !reflect.DeepEqual(tree, flat) {
-		t.Fatalf("%q (-tree +flat):\n%s", text, cmp.Diff(tree, flat, cmp.AllowUnexported(entry{})))
+	starts, simple := keyStarts(src)
+	for i := 0; i+1 < len(starts); i++ {
+		line, ok := readSimple(src, starts[i], starts[i+1])
+		if simple = simple && ok; !ok {
+			continue
+		}
+		parsed, err := parsePart(src, starts[i], starts[i+1])
+		if err != nil {
+			t.Fatalf("%q is read in line %d, but the YAML parser says: %v", text, starts[i]+1, err)
+		}
+		if !reflect.DeepEqual(parsed, line) {
+			t.Fatalf("%q (-parser +read):\n%s", text, cmp.Diff(parsed, line, cmp.AllowUnexported(entry{})))
+		}
 	}
-	return true
+	return simple
 }
 
-// Pieces of flat definitions, and of what looks like one but is not.
+// Pieces of simple definitions, and of what looks like one but is not.
 var (
-	flatKeys = []string{
+	simpleKeys = []string{
 		"name", "tier", "goal", "scope", "verify", "budget_tokens", "worktree", "on", "null", "true", "_", "y", "x_y", "a",
 	}
-	notFlatKeys = []string{
+	notSimpleKeys = []string{
 		"Name", "kill-switch", "a1", `"q"`, "'q'", "<<", "~", "? a", "- a", "", "é", strings.Repeat("k", 65),
 	}
-	notFlatColons = []string{":", " : ", ":\t", " "}
-	flatValues    = []string{
+	notSimpleColons = []string{":", " : ", ":\t", " "}
+	simpleValues    = []string{
 		"x", "L2", "200000", "1_000", "0x1F", "0o7", "1e3", "1.5", ".5", ".inf", ".nan", "null", "Null", "true", "no", "2024-01-01",
 		"12:30", "1:2:3", "12 30", "007", "a", "0", "go test ./...", "go vet ./... && go build ./...", "a && b & c ! *.go *x", "a | b > c",
 		"don't", "it's 'x'", "a, b", "a [b] {c}", "fix#7", "a # c", "a:b", "a :b", "http://x/y?z=1", `a\b`, "a  b", `"x"`, `"a # b"`,
 		`"a: b"`, `" a "`, `"it's"`, `"*/15 8-18 * * 1-5"`, "'a # b'", `'"'`, "'!x &y *z'", `"a: !"`,
 	}
-	flatLists = []string{
+	simpleLists = []string{
 		`["a", "b"]`, "[a, b]", "[src/**, docs/*.md]",
 		`[ "a" , b ]`, "[a,b]", `["a]", b]`, "[1, 2.5, 0x1]", "[1 , 2 ]",
 	}
-	// Most of these are not flat.
-	notFlatValues = []string{
+	// Most of these are not simple.
+	notSimpleValues = []string{
 		"+1", "~", "1 #", "-1", "-x", "--", "---", "...", "..", ".", "cat <<EOF", "a <<", "a << :x", "a <<:", "a <<: b", "$ <<:b", "L1#x", "a #c", "a: b", "a:", "a ::", `a\`,
 		`"  "`, `""`, `"a\tb"`, `"a" b`, `"a"#c`, `"a" # c`, `"a`, `"[a]"`, `"a: &b"`, `"- x"`, `"---"`, `"%"`, `"@"`, "'x'", "''", "'it''s'", `'a\b'`, "'a' b",
 		"[a,]", "[]", "[ ]", "[,a]", "[a b]", "[a:b]", "[a: b]", "[a#b]", `["a,b", 'c']`, `["*"]`, "[*]", "[null, ~]", "[a] b", "[a] # c", "[a]#c", "[[a]]",
@@ -62,34 +75,34 @@ var (
 		"(a)", "$X", "/bin/sh", "_x", "=", "= x", "^a", "é", "aé", "a – b", `"ü – ö"`,
 		"a\u00a0b", "a\u0085b", "a\u2028b", "a\ufeffb", "a\ufdd1b", "a\x00b", "a\x7fb", "a\tb", "\ta",
 	}
-	flatTails    = []string{"", "", "", " ", "   ", " # c", "  # - x: y"}
-	notFlatTails = []string{"#c", " #", "\t", "\t# c", "\r", " \\"}
-	flatLines    = []string{
+	simpleTails    = []string{"", "", "", " ", "   ", " # c", "  # - x: y"}
+	notSimpleTails = []string{"#c", " #", "\t", "\t# c", "\r", " \\"}
+	simpleLines    = []string{
 		"", "", " ", "   ", "# c", "#", "  # c", "   # - x", "# a: b", "#\\", "# é", "# yaml-language-server: $schema=https://x/y.json",
 	}
-	notFlatLines = []string{
+	notSimpleLines = []string{
 		"\t", "\t# c",
 		"---", "...", "%YAML 1.2", "text", "  text", "  a: b", "]", "\ufeff", "- x", "-", " -", "  -  ", "  - - x", "  -\tx", "  -x", "   - x",
 	}
 )
 
-// flatDraw draws texts of flat lines, among them as many odd ones as it is told.
-type flatDraw struct {
+// simpleDraw draws texts of simple lines, among them as many odd ones as it is told.
+type simpleDraw struct {
 	t   *rapid.T
 	odd int // in a hundred
 }
 
-func drawNearlyFlat(t *rapid.T) string {
-	d := flatDraw{t, rapid.SampledFrom([]int{0, 3, 10, 30}).Draw(t, "odd")}
+func drawNearlySimple(t *rapid.T) string {
+	d := simpleDraw{t, rapid.SampledFrom([]int{0, 3, 10, 30}).Draw(t, "odd")}
 	var b strings.Builder
 	for range rapid.IntRange(1, 6).Draw(t, "entries") {
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 0:
-			b.WriteString(d.one(flatLines, notFlatLines))
+			b.WriteString(d.one(simpleLines, notSimpleLines))
 		case 1:
 			d.list(&b)
 		default:
-			b.WriteString(d.key() + d.value(slices.Concat(flatValues, flatLists)) + d.tail())
+			b.WriteString(d.key() + d.value(slices.Concat(simpleValues, simpleLists)) + d.tail())
 		}
 		b.WriteString(d.one([]string{"\n", "\n\n", "\r\n"}, []string{" "}))
 	}
@@ -99,24 +112,24 @@ func drawNearlyFlat(t *rapid.T) string {
 	return b.String()
 }
 
-func (d flatDraw) list(b *strings.Builder) {
+func (d simpleDraw) list(b *strings.Builder) {
 	b.WriteString(strings.TrimSuffix(d.key(), " ") + d.tail())
 	indent := rapid.SampledFrom([]string{"", " ", "  ", "    "}).Draw(d.t, "indent")
 	for range rapid.IntRange(1, 4).Draw(d.t, "items") {
 		if rapid.IntRange(0, 4).Draw(d.t, "between") == 0 {
-			b.WriteString("\n" + d.one(flatLines, notFlatLines))
+			b.WriteString("\n" + d.one(simpleLines, notSimpleLines))
 		}
-		b.WriteString("\n" + indent + d.one([]string{"- ", "-  "}, []string{"-", "-\t", " - ", "- - "}) + d.value(flatValues) + d.tail())
+		b.WriteString("\n" + indent + d.one([]string{"- ", "-  "}, []string{"-", "-\t", " - ", "- - "}) + d.value(simpleValues) + d.tail())
 	}
 }
 
-func (d flatDraw) key() string {
-	return d.one(flatKeys, notFlatKeys) + d.one([]string{": ", ":   "}, notFlatColons)
+func (d simpleDraw) key() string {
+	return d.one(simpleKeys, notSimpleKeys) + d.one([]string{": ", ":   "}, notSimpleColons)
 }
 
-func (d flatDraw) tail() string { return d.one(flatTails, notFlatTails) }
+func (d simpleDraw) tail() string { return d.one(simpleTails, notSimpleTails) }
 
-func (d flatDraw) value(usual []string) string {
+func (d simpleDraw) value(usual []string) string {
 	own := rapid.StringOfN(rapid.RuneFrom([]rune(`ab01 .,:#-_*&!'"[]{}<>|\%/$~?+=é`)), 0, 10, -1)
 	if rapid.IntRange(0, 19).Draw(d.t, "quoted") == 19 {
 		return d.one([]string{`"`, "'"}, []string{""}) + own.Draw(d.t, "value") + d.one([]string{`"`, "'"}, []string{""})
@@ -124,41 +137,41 @@ func (d flatDraw) value(usual []string) string {
 	if rapid.IntRange(0, 19).Draw(d.t, "begun") == 19 {
 		return d.one([]string{"a", "1", ".", "/", "$", "_"}, []string{""}) + own.Draw(d.t, "value")
 	}
-	return d.one(usual, notFlatValues)
+	return d.one(usual, notSimpleValues)
 }
 
 // one is one of the usual strings, or an odd one.
-func (d flatDraw) one(usual, odd []string) string {
+func (d simpleDraw) one(usual, odd []string) string {
 	if rapid.IntRange(0, 99).Draw(d.t, "even") >= 100-d.odd {
 		return rapid.SampledFrom(odd).Draw(d.t, "odd one")
 	}
 	return rapid.SampledFrom(usual).Draw(d.t, "usual")
 }
 
-func TestWhatIsFlatIsReadLikeATree(t *testing.T) {
+func TestWhatIsSimpleIsReadAsTheParserReadsIt(t *testing.T) {
 	taken, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		all++
-		if checkFlat(t, drawNearlyFlat(t)) {
+		if checkSimple(t, drawNearlySimple(t)) {
 			taken++
 		}
 	})
 	if taken*10 < all {
-		t.Errorf("%d of %d texts are flat: the draws prove too little", taken, all)
+		t.Errorf("%d of %d texts are simple: the draws prove too little", taken, all)
 	}
-	t.Logf("%d of %d texts are flat", taken, all)
+	t.Logf("%d of %d texts are simple", taken, all)
 }
 
-// Each value alone, so that none hides behind another that is not flat.
-func TestEachFlatValueIsReadLikeATree(t *testing.T) {
+// Each value alone, so that none hides behind another that is not simple.
+func TestEachSimpleValueIsReadAsTheParserReadsIt(t *testing.T) {
 	taken := 0
-	for _, value := range slices.Concat(flatValues, flatLists, notFlatValues) {
-		for _, tail := range slices.Concat(flatTails, notFlatTails) {
+	for _, value := range slices.Concat(simpleValues, simpleLists, notSimpleValues) {
+		for _, tail := range slices.Concat(simpleTails, notSimpleTails) {
 			for _, around := range [][2]string{
 				{"", ""}, {"", "\n"}, {"# c\n", "\n# c\n"}, {"\n", "\n\nname: y\n"}, {"a: b\n", "\n  # c\nname: y\n"}, {"a: 'b'\n", "\n- x\n"}, {"s:\n  - x\n", "\n    \nname: y"},
 			} {
 				for _, before := range []string{"goal: ", "goal:   ", "tier: ", "s:\n- ", "s: # c\n  - ", "s:\n  -   ", "s:\n\n# c\n  - q\n  # c\n  - ", "s:\n # c\n    - 1 \n\n    - "} {
-					if checkFlat(t, around[0]+before+value+tail+around[1]) {
+					if checkSimple(t, around[0]+before+value+tail+around[1]) {
 						taken++
 					}
 				}
@@ -166,12 +179,12 @@ func TestEachFlatValueIsReadLikeATree(t *testing.T) {
 		}
 	}
 	if taken < 5000 {
-		t.Errorf("only %d texts are flat", taken)
+		t.Errorf("only %d texts are simple", taken)
 	}
-	t.Logf("%d texts are flat", taken)
+	t.Logf("%d texts are simple", taken)
 }
 
-func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
+func TestWhatIsLeftToTheYAMLParser(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
 	for name, text := range map[string]string{
 		"nothing":                        "",
@@ -217,8 +230,6 @@ func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
 		"a flow list over lines":         "scope: [a,\n  b]\n",
 		"a flow list in another":         "scope: [[a]]\n",
 		"text behind a flow list":        "goal: [wip] fix\n",
-		"a document's start":             "---\ngoal: x\n",
-		"a document's end":               "goal: x\n...\n",
 		"a directive":                    "%YAML 1.2\n---\ngoal: x\n",
 		"prose":                          "goal: x\nprose\n",
 		"too long a line":                "goal: x\n# " + long + "\n",
@@ -228,14 +239,14 @@ func TestWhatTheFlatReaderLeavesToTheTree(t *testing.T) {
 		"too many flow items":            strings.Repeat("scope: [a"+strings.Repeat(",a", 500)+"]\n", 4),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if entries, ok := readFlat(newSource([]byte(text))); ok {
-				t.Errorf("%q was read as %+v", text, entries)
+			if checkSimple(t, text) {
+				t.Errorf("%q was read without the YAML parser", text)
 			}
 		})
 	}
 }
 
-func TestTheFlatReaderTakesWhatIsAtItsLimits(t *testing.T) {
+func TestWhatIsAtTheLimitsIsReadWithoutTheParser(t *testing.T) {
 	for name, text := range map[string]string{
 		"the longest line":      "goal: x\n# " + strings.Repeat("x", maxLine-2) + "\n",
 		"the longest text":      "goal: x\n" + strings.Repeat("# c\n", maxTreeBytes/4-2),
@@ -245,26 +256,28 @@ func TestTheFlatReaderTakesWhatIsAtItsLimits(t *testing.T) {
 		"a mark at the start":   "\ufeffgoal: x\n",
 		"carriage returns":      "goal: x\r\nscope:\r\n  - a\r\n",
 		"the same key again":    "goal: x\ngoal: y\n",
+		"a document's start":    "---\ngoal: x\n",
+		"a document's end":      "goal: x\n...\n",
 		"a here document":       "verify: cat <<EOF\n",
 		"comments of all kinds": "# c\ngoal: x # c\n  # c\nscope: # c\n# c\n  - a # c\n  # c\n\n  - b\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !checkFlat(t, text) {
-				t.Errorf("%.60q was left to the tree reader", text)
+			if !checkSimple(t, text) {
+				t.Errorf("%.60q was left to the YAML parser", text)
 			}
 		})
 	}
 }
 
-func FuzzFlat(f *testing.F) {
-	for _, value := range slices.Concat(flatValues, flatLists, notFlatValues) {
+func FuzzSimple(f *testing.F) {
+	for _, value := range slices.Concat(simpleValues, simpleLists, notSimpleValues) {
 		f.Add("name: x\ngoal: " + value + " # c\nscope:\n  - " + value + "\n\n# c\n  - y")
 	}
-	for _, line := range slices.Concat(flatLines, notFlatLines, oddLines) {
+	for _, line := range slices.Concat(simpleLines, notSimpleLines, oddLines) {
 		f.Add("name: x\n" + line + "\ntier: L2\nscope:\n" + line + "\n  - a\n" + line + "\n  - b\n")
 	}
 	f.Add(realistic)
 	f.Add(configA)
 	f.Add(configB)
-	f.Fuzz(func(t *testing.T, text string) { checkFlat(t, text) })
+	f.Fuzz(func(t *testing.T, text string) { checkSimple(t, text) })
 }
