@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -284,6 +285,9 @@ func (f flow) meetsTroubles(t *testing.T) {
 		t.Fatalf("without a trouble: %s %s %q, %v; want %s", run.Outcome, run.Reason, run.Detail, err, f.want)
 	}
 	for name, tr := range f.troubles(whole.Hits()) {
+		if !sampled(t.Name() + name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, target := keeper(t)
@@ -308,6 +312,17 @@ func (f flow) meetsTroubles(t *testing.T) {
 			r.comesToAGoodEnd(target, slices.Contains(hits.Hits(), "engine.act.after"))
 		})
 	}
+}
+
+// sampled chooses a third of the troubles, always the same ones. All of them are
+// met in `make test-all`, and when bugs are planted.
+func sampled(name string) bool {
+	if os.Getenv("PAWL_TEST_ALL") != "" || os.Getenv("PAWL_TEST_TROUBLES") != "" {
+		return true
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()%3 == 0
 }
 
 // comesToAGoodEnd recovers the loop and runs it once more: all runs have ended, what

@@ -101,7 +101,7 @@ func (r *runner) start(ctx context.Context, b binary, limit uint64, patience tim
 	if confined() {
 		seen = "/tmp" // sandboxes are made there, whatever TMPDIR says
 	}
-	cmd.Env = append(cmd.Env, "HOME="+home, "TMPDIR="+seen, "XDG_CACHE_HOME=", "PAWL_HOME=")
+	cmd.Env = append(cmd.Env, "HOME="+home, "TMPDIR="+seen, "XDG_CACHE_HOME=", "PAWL_HOME=", "PAWL_TEST_TROUBLES=all")
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, 5*time.Second
 	all := append([]string{"-test.paniconexit0", "-test.count=1", "-test.timeout=0"}, args...)
 	order := run{File: b.File, Args: all, Dir: b.Dir, Limit: limit, Writable: append([]string{home}, r.keep...), Tmp: tmp, Root: r.root}
