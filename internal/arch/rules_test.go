@@ -71,7 +71,7 @@ func (j *judge) layers() {
 		}
 		switch {
 		case !ours:
-		case r.tests:
+		case r.tests && !j.row.tests:
 			j.say(f, "imports %s, which is for tests only", name)
 		case j.row.only != nil && !slices.Contains(j.row.only, name):
 			j.say(f, "imports %s, and may import %s only", name, strings.Join(j.row.only, ", "))

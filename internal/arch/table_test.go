@@ -97,6 +97,7 @@ var table = []row{
 	},
 
 	{level: 2, name: "definition", what: "formats ↔ `loop.Definition`, schemas"},
+	{level: 2, name: "test/storetest", what: "databases with the tables of a store, copied for each test", tests: true},
 	{level: 2, name: "test/hostile", what: "definitions that are made to hurt whoever reads them", pure: true, tests: true},
 	{level: 2, name: "event", what: "the store's feed of changes, followed"},
 	{level: 2, name: "forge", what: "`gh`: labels, pull requests, comments"},

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m, "fsync=off")) }
@@ -60,8 +61,8 @@ func newRig(t *testing.T, database string) *rig {
 func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	for name, url := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
-		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+		"sqlite":   func(t *testing.T) string { t.Helper(); return storetest.SQLite(t) },
+		"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +229,7 @@ func TestWhatIsWrongWithADefinitionIsSaidAndIsNoErrorOfTheListing(t *testing.T) 
 }
 
 func TestAFolderThatCannotBeListedIsToldAlikeByAll(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	r.stores(loop.ProtocolSpec, "until", false)
 	r.write(".loops", "a file")
 	_, listed := r.List(t.Context(), catalog.Page{})

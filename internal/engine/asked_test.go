@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -10,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestWhatAnAgentIsToldIsRecordedIsAskedOnceWhateverItsDriverKeeps(t *testing.T) {
@@ -20,7 +20,7 @@ func TestWhatAnAgentIsToldIsRecordedIsAskedOnceWhateverItsDriverKeeps(t *testing
 		"asked twice too": {{Argv: []string{"sh", "-c", push.Command}}, {Argv: []string{"sh", "-c", push.Command}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			r := newRig(t, storetest.SQLite(t))
 			r.agent = func(ctx context.Context, req agent.Request) (agent.Result, error) {
 				if a := req.Judge(ctx, push); a.Allow || !a.Ask {
 					t.Errorf("the push is answered %+v", a)

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // unattended is a definition at L3 whose agent writes one file below src.
@@ -44,7 +45,7 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 		"a green change does not land, it may be shown only": {"work", "src/a.txt", "two\n", []string{"green-pr"}, loop.OutcomeProposed, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			r := newRig(t, storetest.SQLite(t))
 			write(t, filepath.Join(r.root, "package-lock.json"), lock)
 			runGit(t, r.root, "add", "-A")
 			runGit(t, r.root, "commit", "-qm", "a lockfile")
@@ -72,7 +73,7 @@ func TestAtL3NothingButTheClassesOfAutolandLands(t *testing.T) {
 // What judges the work may be changed where the scope names it; a human is told
 // what the gates say with the judges as they were.
 func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	write(t, filepath.Join(r.root, "src/a_test.py"), "raise SystemExit(1)\n")
 	runGit(t, r.root, "add", "-A")
 	runGit(t, r.root, "commit", "-qm", "a test that fails")
@@ -98,7 +99,7 @@ func TestAChangeOfWhatJudgesIsTriedWithTheJudgesOfTheBase(t *testing.T) {
 }
 
 func TestASecretInTheCandidateRefusesIt(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	key := "ghp_" + "x7Kq2mZ9pLw4Rt8vYb3Nc6Hs1Jd5Gf0QaEoU"
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {
 		write(t, filepath.Join(req.Dir, "src/a.txt"), "token = "+key+"\n")

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 // boardLike is a protocol shaped like a heartbeat board: its memory is rows,
@@ -190,7 +191,7 @@ func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testin
 		}, "src/deploy.sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			r := newRig(t, storetest.SQLite(t))
 			def := loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"}
 			target := r.target("b", boardLike{nil, []string{"clean the table"}}, def)
 			marker := filepath.Join(t.TempDir(), "ran")
@@ -220,7 +221,7 @@ func TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll(t *testin
 }
 
 func TestAttack001AQuestionDoesNotCarryWhatIsOutOfScope(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	target := r.target("b", boardLike{nil, []string{"clean the table"}},
 		loop.Definition{Protocol: loop.ProtocolBoard, Tier: loop.TierAssisted, Scope: []string{"src/**"}, AgentCommand: "x"})
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,10 +9,11 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestARunThatUsesTwentyTimesAsMuchAsThoseBeforeItSaysSo(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	tokens := int64(2000)
 	r.agent = func(context.Context, agent.Request) (agent.Result, error) {
 		return agent.Result{

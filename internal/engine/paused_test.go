@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestASwitchThatCannotBeReadIsSet(t *testing.T) {
@@ -132,7 +133,7 @@ func TestAttack091TheLabelStopsALoopThatNamesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+			r := newRig(t, storetest.SQLite(t))
 			var asked atomic.Int64
 			r.deps.LabelGap = time.Millisecond
 			r.deps.Label = func(context.Context, *git.Repo) (string, error) { return c.answer(asked.Add(1)) }

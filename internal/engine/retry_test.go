@@ -11,10 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 )
 
 func TestATryThatFailedLeavesTheNextOneNeitherReportNorLinks(t *testing.T) {
-	r := newRig(t, filepath.Join(t.TempDir(), "pawl.db"))
+	r := newRig(t, storetest.SQLite(t))
 	outside := filepath.Join(t.TempDir(), "outside")
 	tries := 0
 	r.agent = func(_ context.Context, req agent.Request) (agent.Result, error) {

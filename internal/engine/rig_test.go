@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -31,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, "fsync=off"))
 }
 
-// databases are those that a store may have, each empty.
+// databases are those that a store may have, each without rows.
 var databases = map[string]func(*testing.T) string{
-	"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
-	"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+	"sqlite":   func(t *testing.T) string { t.Helper(); return storetest.SQLite(t) },
+	"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 }
 
 // onBoth runs a test on both databases.

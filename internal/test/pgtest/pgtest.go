@@ -33,6 +33,10 @@ var process struct {
 	cluster  *cluster
 	err      error
 	names    atomic.Int64
+
+	fill    sync.Once // of the database that Copy copies
+	filled  string
+	fillErr error
 }
 
 // Main runs the tests of a package and stops the cluster, if one was started,
@@ -56,20 +60,45 @@ func Main(m *testing.M, settings ...string) int {
 // starts the cluster, and all others wait for it.
 func URL(tb testing.TB) string {
 	tb.Helper()
+	return processCluster(tb).fresh(tb, maintenance)
+}
+
+// processCluster starts the cluster of the process, if it does not run yet.
+func processCluster(tb testing.TB) *cluster {
+	tb.Helper()
 	process.start.Do(func() {
 		process.cluster, process.err = start(process.settings)
 	})
 	if process.err != nil {
 		tb.Fatalf("start PostgreSQL for the tests: %v", process.err)
 	}
-	return process.cluster.fresh(tb)
+	return process.cluster
 }
 
-// fresh makes an empty database for one test.
-func (c *cluster) fresh(tb testing.TB) string {
+// Copy returns the address of a new database that holds what fill made in an
+// empty one. Fill is called once in a process, by the first test that gets here,
+// and must have closed its connections when it returns; the fill of later calls
+// is ignored. The database is dropped when the test ends.
+func Copy(tb testing.TB, fill func(ctx context.Context, url string) error) string {
+	tb.Helper()
+	c := processCluster(tb)
+	process.fill.Do(func() {
+		const name = "filled"
+		if process.fillErr = c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); process.fillErr == nil {
+			process.filled, process.fillErr = name, fill(tb.Context(), c.url(name))
+		}
+	})
+	if process.fillErr != nil {
+		tb.Fatalf("fill the database that tests copy: %v", process.fillErr)
+	}
+	return c.fresh(tb, process.filled)
+}
+
+// fresh makes a database for one test, as a copy of another one.
+func (c *cluster) fresh(tb testing.TB, template string) string {
 	tb.Helper()
 	name := "t" + strconv.FormatInt(process.names.Add(1), 10)
-	if err := c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+maintenance); err != nil {
+	if err := c.admin(tb.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		tb.Fatalf("create database %s: %v", name, err)
 	}
 	tb.Cleanup(func() {

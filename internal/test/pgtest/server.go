@@ -36,7 +36,7 @@ func (s *Server) URL() string {
 			s.Start()
 		}
 	})
-	return s.cluster.fresh(s.tb)
+	return s.cluster.fresh(s.tb, maintenance)
 }
 
 // Stop ends the server as `pg_ctl stop -m immediate` does, and returns when it is
