@@ -157,8 +157,8 @@ var listedMutants = []mutant{
 		"unprintable.TestAPatchKeepsWhatIsSeenAndShowsWhatIsNot",
 	},
 	{
-		"what an agent says stands as pawl's own lines", "internal/cli/output.go",
-		[][2]string{{"p.field(by, label, quoted(text))", "p.field(by, label, text)"}},
+		"what an agent says stands as pawl's own lines", "internal/output/output.go",
+		[][2]string{{"p.Field(indent, label, Quote(text))", "p.Field(indent, label, text)"}},
 		"cli.TestABarStandsBeforeEachLineOfWhatAnAgentSays",
 	},
 	{
@@ -187,8 +187,8 @@ var listedMutants = []mutant{
 		"compose.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
-		"piped text is an answer", "internal/cli/answer.go",
-		[][2]string{{"case !a.asks():", "case a.json:"}},
+		"piped text is an answer", "internal/cli/ask.go",
+		[][2]string{{"case !a.canAsk():", "case a.json:"}},
 		"cli.TestAttack113AnAgentAnswersNothing",
 	},
 	{

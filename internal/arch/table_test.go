@@ -69,6 +69,7 @@ var table = []row{
 		exec: "it starts the server, and proc must not know of databases", sql: "it makes and drops databases",
 	},
 	{level: 1, name: "spend", what: "what a run spends on models, funded before each call and capped"},
+	{level: 1, name: "output", what: "what commands print: fields, tables and JSON, without what a terminal would act on"},
 	{level: 1, name: "transcript", what: "what happens in a run, as events without secrets"},
 	{level: 1, name: "projection", what: "the files of a loop's memory, written from recorded changes"},
 	{level: 1, name: "git", what: "hardened git on proc", may: []string{"git/program", "git/object", "git/index", "git/gitdir", "git/gitconfig", "git/hazard"}},

@@ -2,74 +2,73 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-func (a *app) cmdAgent() *cobra.Command {
+func newAgentCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agent", Short: "Say who acts: drivers, and the roster", Args: exactly(0),
+		Use: "agent", Short: "Say who acts: drivers, and the roster", Args: exactArgs(0),
 		Long: `An agent is who acts in a loop: a driver, which speaks to one kind of program, with a model and a role.
 Every driver is an agent by itself, so agent: claude in a definition needs nothing else. The roster holds
 those that people made; a definition names them by their handle. It belongs to no repository.`,
 		Example: "  pawl agent drivers\n  pawl agent create @reviewer --driver claude --model claude-opus-4-5 --role reviewer\n  pawl agent list",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.cmdAgentCreate(), a.cmdAgentSet(), a.cmdAgentList(), a.cmdAgentShow(), a.cmdAgentDrivers(), a.cmdAgentLogin())
+	cmd.AddCommand(newAgentCreateCommand(a), newAgentSetCommand(a), newAgentListCommand(a), newAgentShowCommand(a), newAgentDriversCommand(a), newAgentLoginCommand(a))
 	return cmd
 }
 
-func (a *app) cmdAgentCreate() *cobra.Command {
+func newAgentCreateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "create @HANDLE", Short: "Add an agent to the roster, and print its id", Args: exactly(1),
+		Use: "create @HANDLE", Short: "Add an agent to the roster, and print its id", Args: exactArgs(1),
 		Example: `  pawl agent create @dev --driver claude
   pawl agent create @local --driver qwen --provider ollama --base-url http://127.0.0.1:11434/v1 --model qwen3-coder
   pawl agent create @script --agent-command 'sh agents/fix.sh'`,
 	}
-	change := changeFlags(cmd)
+	change := addChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.roster(cmd.Context(), false, func(r control.Roster) error {
+		return a.withRoster(cmd.Context(), false, func(r control.Roster) error {
 			entry, err := r.Create(cmd.Context(), args[0], change())
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(entry)
+			p := a.printer()
+			if p.JSON {
+				return p.WriteJSON(entry)
 			}
-			_, err = fmt.Fprintln(a.Out, entry.ID)
-			return err
+			p.Line("%s", entry.ID)
+			return p.Err()
 		})
 	}
 	return cmd
 }
 
-func (a *app) cmdAgentSet() *cobra.Command {
+func newAgentSetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set @HANDLE", Short: "Change an agent of the roster", Args: exactly(1), ValidArgsFunction: a.completeAgents,
+		Use: "set @HANDLE", Short: "Change an agent of the roster", Args: exactArgs(1), ValidArgsFunction: a.completeAgents,
 		Long:    "Change what is named by a flag; an empty value takes it away. Loops see it with their next run.",
 		Example: "  pawl agent set @dev --model claude-sonnet-4-5 --auth ''",
 	}
-	change := changeFlags(cmd)
+	change := addChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !changed(cmd.Flags(), agentFlags) {
-			return usage(cmd, "nothing is to be changed")
+		if !slices.ContainsFunc(agentFlags, cmd.Flags().Changed) {
+			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.roster(cmd.Context(), false, func(r control.Roster) error {
+		return a.withRoster(cmd.Context(), false, func(r control.Roster) error {
 			entry, err := r.Set(cmd.Context(), args[0], change())
 			if err != nil {
 				return err
 			}
-			return a.printAgent(entry)
+			return printAgent(a.printer(), entry)
 		})
 	}
 	return cmd
@@ -78,9 +77,9 @@ func (a *app) cmdAgentSet() *cobra.Command {
 // agentFlags are those that set something of an agent.
 var agentFlags = []string{"driver", "agent-command", "model", "provider", "base-url", "auth", "role", "board", "skill"}
 
-// changeFlags adds the flags of what an agent has. The function that it returns
-// tells which were given.
-func changeFlags(cmd *cobra.Command) func() control.Change {
+// addChangeFlags adds the flags of what an agent has. The returned function says
+// which of them were given.
+func addChangeFlags(cmd *cobra.Command) func() control.Change {
 	f := cmd.Flags()
 	given := func(name, use string) func() *string {
 		value := f.String(name, "", use)
@@ -107,76 +106,71 @@ func changeFlags(cmd *cobra.Command) func() control.Change {
 	}
 }
 
-func changed(f *pflag.FlagSet, names []string) bool { return slices.ContainsFunc(names, f.Changed) }
-
-func (a *app) cmdAgentList() *cobra.Command {
+func newAgentListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the roster", Args: exactly(0), Aliases: []string{"ls"},
+		Use: "list", Short: "List the roster", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.roster(cmd.Context(), true, func(r control.Roster) error {
+			return a.withRoster(cmd.Context(), true, func(r control.Roster) error {
 				all, err := r.List(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return a.printAgents(all)
+				return printAgents(a.printer(), all)
 			})
 		},
 	}
 }
 
-func (a *app) printAgents(all []loop.Agent) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.agents/v1", all))
-	}
-	table := [][]string{{"HANDLE", "DRIVER", "MODEL", "ROLE", "BOARD", "ID"}}
-	for _, who := range all {
-		table = append(table, []string{
-			"@" + cleanLine(who.Handle), cleanLine(who.Driver), orDash(cleanLine(who.Model)), orDash(cleanLine(who.Role)),
-			orDash(cleanLine(who.Board)), orDash(who.ID),
-		})
-	}
-	return a.columns(table)
+func printAgents(p *output.Printer, all []loop.Agent) error {
+	return output.List[loop.Agent]{
+		Schema: "pawl.agents/v1", Heading: []string{"HANDLE", "DRIVER", "MODEL", "ROLE", "BOARD", "ID"},
+		Cells: func(who loop.Agent) []string {
+			return []string{
+				"@" + output.CleanLine(who.Handle), output.CleanLine(who.Driver), orDash(output.CleanLine(who.Model)), orDash(output.CleanLine(who.Role)),
+				orDash(output.CleanLine(who.Board)), orDash(who.ID),
+			}
+		},
+	}.Print(p, all)
 }
 
-func (a *app) cmdAgentShow() *cobra.Command {
+func newAgentShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "show @HANDLE", Short: "Show an agent", Args: exactly(1), ValidArgsFunction: a.completeAgents,
+		Use: "show @HANDLE", Short: "Show an agent", Args: exactArgs(1), ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.roster(cmd.Context(), true, func(r control.Roster) error {
+			return a.withRoster(cmd.Context(), true, func(r control.Roster) error {
 				entry, err := r.Show(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printAgent(entry)
+				return printAgent(a.printer(), entry)
 			})
 		},
 	}
 }
 
-func (a *app) printAgent(e control.AgentEntry) error {
-	if a.json {
-		return a.printJSON(e)
+func printAgent(p *output.Printer, e control.AgentEntry) error {
+	if p.JSON {
+		return p.WriteJSON(e)
 	}
-	p := printer{w: a.Out}
-	p.line("%s  %s", a.style().bold("@"+cleanLine(e.Handle)), orDash(e.ID))
-	p.field("  ", "driver", e.Driver)
-	p.field("  ", "command", e.Command)
-	p.field("  ", "model", e.Model)
-	p.field("  ", "provider", e.Provider)
-	p.field("  ", "base_url", e.BaseURL)
-	p.field("  ", "auth", string(e.Auth))
-	p.field("  ", "role", e.Role)
-	p.field("  ", "board", e.Board)
-	p.field("  ", "skills", strings.Join(e.Skills, ", "))
+	p.Line("%s  %s", p.Style.Bold("@"+output.CleanLine(e.Handle)), orDash(e.ID))
+	p.Field("  ", "driver", e.Driver)
+	p.Field("  ", "command", e.Command)
+	p.Field("  ", "model", e.Model)
+	p.Field("  ", "provider", e.Provider)
+	p.Field("  ", "base_url", e.BaseURL)
+	p.Field("  ", "auth", string(e.Auth))
+	p.Field("  ", "role", e.Role)
+	p.Field("  ", "board", e.Board)
+	p.Field("  ", "skills", strings.Join(e.Skills, ", "))
 	if !e.Updated.IsZero() {
-		p.field("  ", "updated", ago(a.Now(), &e.Updated))
+		p.Field("  ", "updated", p.Ago(&e.Updated))
 	}
-	return p.err
+	return p.Err()
 }
 
-func (a *app) cmdAgentDrivers() *cobra.Command {
+func newAgentDriversCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "drivers", Short: "Say which drivers this machine has programs, keys and logins for", Args: exactly(0),
+		Use: "drivers", Short: "Say which drivers this machine has programs, keys and logins for", Args: exactArgs(0),
 		Long: `Say of every driver which program was found, in which version, and how it would get at its model.
 
 With auth: inject a key stays outside of the sandbox, and every token is metered. With auth: lend a
@@ -184,80 +178,53 @@ subscription's login lies inside while a run lasts, for one run at a time, and u
 reports. A key goes before a login. Nothing is asked of a network: whether a vendor accepts what was
 found shows in a run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := control.Doctor{Dir: a.dir(), Probe: a.prober(), Profiles: compose.Profiles()}
-			return a.printDrivers(d.Drivers(cmd.Context()))
+			d := control.Doctor{Dir: a.workDir(), Probe: a.prober(), Profiles: compose.Profiles()}
+			return printDrivers(a.printer(), d.Drivers(cmd.Context()))
 		},
 	}
 }
 
-func (a *app) printDrivers(all []control.DriverView) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.drivers/v1", all))
+func printDrivers(p *output.Printer, all []control.DriverView) error {
+	if p.JSON {
+		return p.WriteJSON(output.ListJSON("pawl.drivers/v1", all))
 	}
-	s, p := a.style(), printer{w: a.Out}
 	for _, v := range all {
-		mark := s.green("✓")
+		mark := p.Style.Green("✓")
 		switch v.State {
 		case readiness.StateWarn:
-			mark = s.yellow("!")
+			mark = p.Style.Yellow("!")
 		case readiness.StateBad:
-			mark = s.red("✗")
+			mark = p.Style.Red("✗")
 		}
-		p.line("%s %s", mark, joined("  ", s.bold(v.Name), cleanLine(v.Says())))
+		p.Line("%s %s", mark, joinNonEmpty("  ", p.Style.Bold(v.Name), output.CleanLine(v.Says())))
 		if v.State != readiness.StateBad {
-			p.field("    ", "promise", v.Promise)
-			p.field("    ", "resume", yesNo(v.Resume))
+			resume := "no"
+			if v.Resume {
+				resume = "yes"
+			}
+			p.Field("    ", "promise", v.Promise)
+			p.Field("    ", "resume", resume)
 		}
-		p.field("    ", "why", v.Problem)
-		p.field("    ", "fix", v.Fix)
+		p.Field("    ", "why", v.Problem)
+		p.Field("    ", "fix", v.Fix)
 	}
-	return p.err
+	return p.Err()
 }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-// roster calls fn with the roster of this home.
-func (a *app) roster(ctx context.Context, read bool, fn func(control.Roster) error) error {
-	return a.daemon(ctx, read, func(d *compose.Parts) error { return fn(d.Roster()) })
-}
-
-// logins calls fn with the logins that are kept in this home.
-func (a *app) logins(ctx context.Context, read bool, fn func(control.Logins) error) error {
-	return a.daemon(ctx, read, func(d *compose.Parts) error { return fn(d.Logins()) })
-}
-
-// daemon calls fn with the store of this home, which needs no repository.
-func (a *app) daemon(ctx context.Context, read bool, fn func(*compose.Parts) error) error {
-	o, err := a.options()
-	if err != nil {
-		return err
-	}
-	o.ReadOnly = read
-	d, err := compose.New(ctx, o)
-	if err != nil {
-		return err
-	}
-	err = fn(d)
-	if closed := d.Close(); closed != nil {
-		return errors.Join(err, fmt.Errorf("close the store: %w", closed))
-	}
-	return err
+// withRoster calls fn with the roster of this home.
+func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(control.Roster) error) error {
+	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Roster()) })
 }
 
 // completeAgents offers the handles of the roster for a first argument.
 func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if len(args) == 0 {
-		_ = a.roster(cmd.Context(), true, func(r control.Roster) error {
+		_ = a.withRoster(cmd.Context(), true, func(r control.Roster) error {
 			all, err := r.List(cmd.Context())
 			for _, who := range all {
 				if name := "@" + who.Handle; strings.HasPrefix(name, prefix) && who.ID != "" {
-					names = append(names, cleanLine(name)+"\t"+excerpt(who.Role, 60))
+					names = append(names, output.CleanLine(name)+"\t"+excerpt(who.Role, 60))
 				}
 			}
 			return err

@@ -1,28 +1,29 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-func (a *app) cmdAudit() *cobra.Command {
+func newAuditCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Prove what the runs of a loop did", Args: exactly(0),
+		Use: "audit", Short: "Prove what the runs of a loop did", Args: exactArgs(0),
 		Long: `Every run, effect, approval, definition, kill and removal is an entry of a loop's audit chain, and each
 entry holds the hash of the one before it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.cmdAuditVerify(), a.cmdAuditExport(), a.cmdAuditLog())
+	cmd.AddCommand(newAuditVerifyCommand(a), newAuditExportCommand(a), newAuditLogCommand(a))
 	return cmd
 }
 
@@ -30,11 +31,11 @@ type verifyOptions struct {
 	loop, file, against string
 }
 
-func (a *app) cmdAuditVerify() *cobra.Command {
+func newAuditVerifyCommand(a *app) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use: "verify [LOOP]", Short: "Walk the audit chains, offline, and compare the run logs with them",
-		Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		Long: `Walk the audit chain of a loop, or of all, offline: every hash, the order, gaps, and entries that are
 missing at the end. Then compare the chain with the rows of the runs, and run-log.md with the chain, line
 by line. The exit status is 0 if all of it is intact, and 1 if something is not; each place is named with
@@ -51,13 +52,13 @@ hashes, the rows of the runs and the log. A copy that is kept where nobody can w
 				o.loop = args[0]
 			}
 			if o.file != "" && (o.loop != "" || o.against != "") {
-				return usage(cmd, "--file looks at the copy alone, without LOOP and --against")
+				return usageError(cmd, "--file looks at the copy alone, without LOOP and --against")
 			}
-			found, err := a.audit(cmd.Context(), o)
+			found, err := verifyAudit(cmd.Context(), a, o)
 			if err != nil {
 				return err
 			}
-			return a.printAudit(found)
+			return printAudit(a.printer(), found)
 		},
 	}
 	cmd.Flags().StringVar(&o.file, "file", "", "verify an exported `copy`, without the store (- reads standard input)")
@@ -65,31 +66,29 @@ hashes, the rows of the runs and the log. A copy that is kept where nobody can w
 	return cmd
 }
 
-func (a *app) audit(ctx context.Context, o verifyOptions) (found control.Audit, err error) {
+func verifyAudit(ctx context.Context, a *app, o verifyOptions) (found control.Audit, err error) {
 	if o.file != "" {
-		err = a.withFile(o.file, func(from io.Reader) error {
+		err = a.readFile(o.file, func(from io.Reader) error {
 			found, err = control.AuditCopy(from)
 			return err
 		})
 		return found, err
 	}
-	err = a.reading(ctx, func(s *compose.Verbs) error {
+	err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
 		if found, err = s.Audit(ctx, o.loop); err != nil || o.against == "" {
 			return err
 		}
-		return a.withFile(o.against, found.Against)
+		return a.readFile(o.against, found.Against)
 	})
 	return found, err
 }
 
-// withFile opens a file that a flag names.
-func (a *app) withFile(name string, do func(io.Reader) error) error {
+// readFile reads an exported copy; - is standard input.
+func (a *app) readFile(name string, read func(io.Reader) error) error {
 	if name == "-" {
-		return do(a.In)
+		return read(a.In)
 	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(a.Dir, name)
-	}
+	name = a.absPath(name)
 	file, err := os.Open(name)
 	if err != nil {
 		exit := loop.ExitUnreadable
@@ -99,79 +98,82 @@ func (a *app) withFile(name string, do func(io.Reader) error) error {
 		return &loop.Fault{Exit: exit, What: "read " + name, Why: err.Error(), Fix: "name a file that `pawl audit export` wrote", Err: err}
 	}
 	defer func() { _ = file.Close() }()
-	return do(file)
+	return read(file)
 }
 
-func (a *app) printAudit(found control.Audit) error {
-	if err := a.listAudit(found); err != nil || found.Intact {
-		return err
+// printAudit prints what was found of each chain. The first break is the error.
+func printAudit(p *output.Printer, found control.Audit) error {
+	if p.JSON {
+		if err := p.WriteJSON(found); err != nil {
+			return err
+		}
+	} else {
+		if len(found.Chains) == 0 {
+			p.Line("There is nothing to verify yet: no loop has run.")
+		}
+		for _, c := range found.Chains {
+			printChain(p, c)
+		}
+		if p.Err() != nil {
+			return p.Err()
+		}
+	}
+	if found.Intact {
+		return nil
 	}
 	for _, c := range found.Chains {
 		if len(c.Breaks) > 0 {
 			return &loop.Fault{
-				Exit: loop.ExitError, What: "the audit of " + chainName(c) + " is broken", Why: c.Breaks[0].String(),
-				Fix: "see who could write there; `pawl audit log " + firstOf(c.Loop, "LOOP") + " --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
+				Exit: loop.ExitError, What: "the audit of " + cmp.Or(c.Loop, "the workspace") + " is broken", Why: c.Breaks[0].String(),
+				Fix: "see who could write there; `pawl audit log " + cmp.Or(c.Loop, "LOOP") + " --rewrite` makes a run log anew from an intact chain, and a broken store is restored from a backup",
 			}
 		}
 	}
 	return nil
 }
 
-func chainName(c control.AuditChain) string { return firstOf(c.Loop, "the workspace") }
-
-func (a *app) listAudit(found control.Audit) error {
-	if a.json {
-		return a.printJSON(found)
+func printChain(p *output.Printer, c control.AuditChain) {
+	mark := p.Style.Green("✓")
+	if len(c.Breaks) > 0 {
+		mark = p.Style.Red("✗")
 	}
-	p := printer{w: a.Out}
-	if len(found.Chains) == 0 {
-		p.line("There is nothing to verify yet: no loop has run.")
+	text := formatNumber(c.Links) + " entries"
+	if c.Links == 1 {
+		text = "1 entry"
 	}
-	s := a.style()
-	for _, c := range found.Chains {
-		mark := s.green("✓")
-		if len(c.Breaks) > 0 {
-			mark = s.red("✗")
+	text += ", head " + orDash(shortHash(c.Head))
+	if c.Log != "" {
+		text += "; run log: " + pluralize(c.Lines, "line")
+	}
+	if c.Earlier > 0 {
+		text += fmt.Sprintf(" and %d from before the chain, which nothing vouches for", c.Earlier)
+	}
+	p.Line("%s %s · %s", mark, p.Style.Bold(output.CleanLine(cmp.Or(c.Loop, "the workspace"))), text)
+	for _, b := range c.Breaks {
+		p.Line("    %s", output.CleanLine(b.String()))
+		if b.Found != "" {
+			p.Line("      there:   %s", excerpt(b.Found, 300))
 		}
-		entries := number(c.Links) + " entries"
-		if c.Links == 1 {
-			entries = "1 entry"
-		}
-		text := entries + ", head " + orDash(shortHash(c.Head))
-		if c.Log != "" {
-			text += "; run log: " + count(c.Lines, "line")
-		}
-		if c.Earlier > 0 {
-			text += fmt.Sprintf(" and %d from before the chain, which nothing vouches for", c.Earlier)
-		}
-		p.line("%s %s · %s", mark, s.bold(cleanLine(chainName(c))), text)
-		for _, b := range c.Breaks {
-			p.line("    %s", cleanLine(b.String()))
-			if b.Found != "" {
-				p.line("      there:   %s", excerpt(b.Found, 300))
-			}
-			if b.Want != "" {
-				p.line("      written: %s", excerpt(b.Want, 300))
-			}
+		if b.Want != "" {
+			p.Line("      written: %s", excerpt(b.Want, 300))
 		}
 	}
-	return p.err
 }
 
-func (a *app) cmdAuditExport() *cobra.Command {
+func newAuditExportCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "export [LOOP]", Short: "Print the audit chains as lines of JSON, to be kept elsewhere",
-		Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		Long: `Print the audit chain of a loop, or of all, as lines of JSON, schema pawl.audit/v1: first how long each
 chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" + ` verifies it without the store.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				name := control.All
 				if len(args) == 1 {
 					name = args[0]
 				}
 				if a.jq != "" {
-					return usage(cmd, "--jq cannot be combined with lines of JSON, which would no longer verify")
+					return usageError(cmd, "--jq cannot be combined with lines of JSON, which would no longer verify")
 				}
 				return s.ExportAudit(cmd.Context(), name, a.Out)
 			})
@@ -179,11 +181,11 @@ chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" +
 	}
 }
 
-func (a *app) cmdAuditLog() *cobra.Command {
+func newAuditLogCommand(a *app) *cobra.Command {
 	rewrite, yes := false, false
 	cmd := &cobra.Command{
 		Use: "log LOOP", Short: "Print the run log as the audit chain has it, or write it anew",
-		Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
 		Long: `Print run-log.md as the loop's audit chain has it: exactly the bytes that its runs would have written.
 
 With --rewrite the file is written anew, and the old one is kept beside it. Lines from before the chain
@@ -192,45 +194,45 @@ Without a terminal --rewrite requires --yes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rewrite {
 				command := "pawl audit log " + args[0] + " --rewrite"
-				if err := a.consent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
+				if err := a.requireConsent(yes, "overwrites the run log of "+args[0]+" and keeps the old one beside it", command); err != nil {
 					return err
 				}
-				return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
+				return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
 					l, err := s.RewriteLog(cmd.Context(), a.actor(""), args[0])
 					if err != nil {
 						return err
 					}
-					return a.printRewritten(l)
+					return printRewritten(a.printer(), l)
 				})
 			}
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				l, err := s.RunLog(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(l)
+				p := a.printer()
+				if p.JSON {
+					return p.WriteJSON(l)
 				}
-				_, err = io.WriteString(a.Out, clean(l.Text))
-				return err
+				p.Text(output.Clean(l.Text))
+				return p.Err()
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "write the file anew")
-	yesFlag(cmd, &yes)
+	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func (a *app) printRewritten(l control.RunLog) error {
-	if a.json {
-		return a.printJSON(l)
+func printRewritten(p *output.Printer, l control.RunLog) error {
+	if p.JSON {
+		return p.WriteJSON(l)
 	}
-	p := printer{w: a.Out}
 	if !l.Changed {
-		p.line("✓ %s is what its runs have written; nothing was changed", cleanLine(l.Path))
-		return p.err
+		p.Line("✓ %s is what its runs have written; nothing was changed", output.CleanLine(l.Path))
+		return p.Err()
 	}
-	p.line("✓ %s is written anew: %s", cleanLine(l.Path), count(l.Lines+l.Earlier, "line"))
-	p.field("  ", "kept", l.Kept)
-	return p.err
+	p.Line("✓ %s is written anew: %s", output.CleanLine(l.Path), pluralize(l.Lines+l.Earlier, "line"))
+	p.Field("  ", "kept", l.Kept)
+	return p.Err()
 }

@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"
 )
 
-func (a *app) cmdBudget() *cobra.Command {
+func newBudgetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "budget", Short: "Show and set what may be spent", Args: exactly(0),
+		Use: "budget", Short: "Show and set what may be spent", Args: exactArgs(0),
 		Long: `A budget caps what a loop, an agent, a workspace or everything may spend in one run, a day or a month.
 Days and months are those of UTC. A run reserves what it needs before it acts, in every budget that applies, and is
 refused with exit status 12 if one of them cannot fund it. What other runs have reserved counts as spent.
@@ -24,19 +24,20 @@ refused with exit status 12 if one of them cannot fund it. What other runs have 
 A loop's own definition sets caps, too (budget_usd_day, budget_tokens_day, budget_tokens). The tightest cap counts.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.cmdBudgetShow(), a.cmdBudgetSet())
+	cmd.AddCommand(newBudgetShowCommand(a), newBudgetSetCommand(a))
 	return cmd
 }
 
-// budgetTarget adds the flags that say whose budget it is.
-func budgetTarget(cmd *cobra.Command, t *control.BudgetTarget) {
+// addBudgetTarget adds the flags that say whose budget it is.
+func addBudgetTarget(cmd *cobra.Command, t *control.BudgetTarget) {
 	cmd.Flags().StringVar(&t.Agent, "agent", "", "what the agent `name` spends, in every workspace")
 	cmd.Flags().BoolVar(&t.Workspace, "whole-workspace", false, "what all loops of this workspace spend")
 	cmd.Flags().BoolVar(&t.All, "all", false, "what everything spends")
 }
 
-// fillTarget refuses two targets.
-func fillTarget(cmd *cobra.Command, args []string, t *control.BudgetTarget) (given bool, err error) {
+// readBudgetTarget takes the loop from the arguments and reports whether any target
+// is given. Two targets are an error.
+func readBudgetTarget(cmd *cobra.Command, args []string, t *control.BudgetTarget) (given bool, err error) {
 	n := len(args)
 	t.Loop = strings.Join(args, "")
 	for _, set := range []bool{cmd.Flags().Changed("agent"), t.Workspace, t.All} {
@@ -46,58 +47,58 @@ func fillTarget(cmd *cobra.Command, args []string, t *control.BudgetTarget) (giv
 	}
 	switch {
 	case n > 1:
-		return false, usage(cmd, "one budget at a time: a loop, --agent, --whole-workspace or --all")
+		return false, usageError(cmd, "one budget at a time: a loop, --agent, --whole-workspace or --all")
 	case cmd.Flags().Changed("agent") && strings.TrimPrefix(t.Agent, "@") == "":
-		return false, usage(cmd, "--agent needs a name")
+		return false, usageError(cmd, "--agent needs a name")
 	}
 	return n == 1, nil
 }
 
-func (a *app) cmdBudgetShow() *cobra.Command {
+func newBudgetShowCommand(a *app) *cobra.Command {
 	var t control.BudgetTarget
 	cmd := &cobra.Command{
-		Use: "show [LOOP|--agent A|--whole-workspace|--all]", Short: "Show what is used, reserved and left", Args: between(0, 1),
+		Use: "show [LOOP|--agent A|--whole-workspace|--all]", Short: "Show what is used, reserved and left", Args: rangeArgs(0, 1),
 		ValidArgsFunction: a.completeLoops,
 		Long: `Show what is used, reserved and left of every budget, and when its next window opens. For a loop these are all the
 budgets that bound it: its own, its agent's, the workspace's and that of everything.`,
 		Example: "  pawl budget show\n  pawl budget show ci-watch\n  pawl budget show --all --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := fillTarget(cmd, args, &t); err != nil {
+			if _, err := readBudgetTarget(cmd, args, &t); err != nil {
 				return err
 			}
-			if _, err := a.prices(""); err != nil {
+			if _, err := a.loadPrices(""); err != nil {
 				return err // No run that these budgets bound would start.
 			}
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				rows, err := s.Budgets(cmd.Context(), t)
 				if err != nil {
 					return err
 				}
-				return a.printBudgets(rows)
+				return printBudgets(a.printer(), rows)
 			})
 		},
 	}
-	budgetTarget(cmd, &t)
+	addBudgetTarget(cmd, &t)
 	return cmd
 }
 
-func (a *app) cmdBudgetSet() *cobra.Command {
+func newBudgetSetCommand(a *app) *cobra.Command {
 	var c control.BudgetChange
 	var o answerOptions
 	caps := map[string]*string{}
 	cmd := &cobra.Command{
-		Use: "set LOOP|--agent A|--whole-workspace|--all", Short: "Set or remove caps", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "set LOOP|--agent A|--whole-workspace|--all", Short: "Set or remove caps", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		Long: `Set caps of one budget. A cap that is not named stays as it is, and none removes it. A change is recorded in the audit
 chain, and counts for the next reservation: a run that holds more goes on with what it holds.`,
 		Example: "  pawl budget set ci-watch --usd 2.50 --tokens 2M\n  pawl budget set --all --window month --usd 100\n" +
 			"  pawl budget set --agent claude --wall 8h --iterations 200\n  pawl budget set ci-watch --usd none",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := fillTarget(cmd, args, &c.Target)
+			given, err := readBudgetTarget(cmd, args, &c.Target)
 			if err != nil {
 				return err
 			}
 			if !given {
-				return usage(cmd, "whose budget? Name a loop, --agent, --whole-workspace or --all")
+				return usageError(cmd, "whose budget? Name a loop, --agent, --whole-workspace or --all")
 			}
 			c.Caps, c.By = map[string]string{}, a.actor(o.by)
 			for name, text := range caps {
@@ -105,10 +106,19 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 					c.Caps[name] = *text
 				}
 			}
-			return a.settingBudget(cmd, c)
+			if err := a.requireHuman(); err != nil {
+				return err
+			}
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
+				rows, err := s.SetBudget(cmd.Context(), c)
+				if err != nil {
+					return err
+				}
+				return printBudgets(a.printer(), rows)
+			})
 		},
 	}
-	budgetTarget(cmd, &c.Target)
+	addBudgetTarget(cmd, &c.Target)
 	cmd.Flags().StringVar(&c.Window, "window", string(loop.WindowDay), "`run`, day or month")
 	cmd.Flags().StringVar(&o.by, "by", "", "`who` sets it (default: $USER)")
 	for name, what := range map[string]string{
@@ -120,58 +130,36 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 	return cmd
 }
 
-func (a *app) settingBudget(cmd *cobra.Command, c control.BudgetChange) error {
-	if err := a.human(); err != nil {
-		return err
-	}
-	return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
-		rows, err := s.SetBudget(cmd.Context(), c)
-		if err != nil {
-			return err
-		}
-		return a.printBudgets(rows)
-	})
+func printBudgets(p *output.Printer, rows []control.BudgetRow) error {
+	return output.List[control.BudgetRow]{
+		Schema: "pawl.budget/v1", Heading: []string{"SCOPE", "WINDOW", "CAP", "USED", "RESERVED", "LEFT", "OPENS", "BY"},
+		Empty: "no cap is set here: pawl budget set LOOP --usd 5 sets one for a day",
+		Cells: func(b control.BudgetRow) []string {
+			cells := []string{output.CleanLine(b.Whose()), string(b.Window), formatAmount(b.What, b.Cap), "–", "–", "–", "–", output.CleanLine(b.By)}
+			if b.Opens != nil { // Else it is a run's cap, of which nothing is spent before the run.
+				cells[3], cells[4], cells[5] = formatAmount(b.What, b.Used), formatAmount(b.What, b.Reserved), formatAmount(b.What, b.Left)
+				cells[6] = formatMinute(*b.Opens)
+			}
+			return cells
+		},
+	}.Print(p, rows)
 }
 
-func (a *app) printBudgets(rows []control.BudgetRow) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.budget/v1", rows))
-	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(a.Out, "no cap is set here: pawl budget set LOOP --usd 5 sets one for a day")
-		return err
-	}
-	table := [][]string{{"SCOPE", "WINDOW", "CAP", "USED", "RESERVED", "LEFT", "OPENS", "BY"}}
-	for _, b := range rows {
-		count := func(n int64) string { return amount(b.What, n) }
-		if b.Opens == nil { // A run has spent nothing before it runs.
-			table = append(table, []string{cleanLine(b.Whose()), string(b.Window), count(b.Cap), "–", "–", "–", "–", cleanLine(b.By)})
-			continue
-		}
-		table = append(table, []string{
-			cleanLine(b.Whose()), string(b.Window), count(b.Cap), count(b.Used), count(b.Reserved), count(b.Left), opens(*b.Opens), cleanLine(b.By),
-		})
-	}
-	return a.columns(table)
-}
-
-// amount is so much of a dimension, with what is counted in groups of thousands.
-func amount(what string, n int64) string {
+// formatAmount is an amount of what a budget counts, with thousands in groups.
+func formatAmount(what string, n int64) string {
 	text := plan.Count(what, n)
 	if unit, counted := strings.CutPrefix(text, strconv.FormatInt(n, 10)+" "); counted {
-		return number(n) + " " + unit
+		return formatNumber(n) + " " + unit
 	}
 	return text
 }
 
-func opens(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
-// burnDown is a budget in one line; a run's cap has nothing to burn down.
-func burnDown(b control.BudgetRow) string {
+// describeBudget is a budget in one line; nothing for a run's cap, of which nothing
+// is spent before the run.
+func describeBudget(b control.BudgetRow) string {
 	if b.Opens == nil {
 		return ""
 	}
-	count := func(n int64) string { return amount(b.What, n) }
-	return fmt.Sprintf("%s of %s: %s left of %s; %s used, %s reserved; opens %s",
-		b.Window, b.Whose(), count(b.Left), count(b.Cap), count(b.Used), count(b.Reserved), opens(*b.Opens))
+	return fmt.Sprintf("%s of %s: %s left of %s; %s used, %s reserved; opens %s", b.Window, b.Whose(), formatAmount(b.What, b.Left),
+		formatAmount(b.What, b.Cap), formatAmount(b.What, b.Used), formatAmount(b.What, b.Reserved), formatMinute(*b.Opens))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -23,10 +24,10 @@ type checkOptions struct {
 	strict bool
 }
 
-func (a *app) cmdCheck() *cobra.Command {
+func newCheckCommand(a *app) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
-		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: between(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeDefinitions,
 		Long: `Score a definition, or every definition of the workspace: 16 checks of equal weight. It needs no repository.
 
 Standard output has the findings, one per line; the score and the places are printed on standard error. A loop is
@@ -35,14 +36,19 @@ ready if it has no error, a score of at least --min and, with --strict, no warni
 Notes change no score. One of them names each gate that files of the scope can rewrite, as the checkout shows it.`,
 		Example: "  pawl check\n  pawl check ci-watch --strict\n  pawl check .loops/ci-watch/loop.config.yaml --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.fill(cmd); err != nil {
-				return err
+			n, err := strconv.ParseUint(o.min, 10, 31) // Digits, and nothing else.
+			if errors.Is(err, strconv.ErrRange) {
+				n, err = math.MaxInt32, nil // No loop can have such a score.
 			}
-			all, err := control.Definitions(a.dir(), strings.Join(args, ""))
+			if err != nil {
+				return usageError(cmd, "--min "+quoteArg(o.min)+": write a number in digits, like 70")
+			}
+			o.least = int(n)
+			found, err := control.Definitions(a.workDir(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
-			return a.check(cmd.Context(), all, o)
+			return checkDefinitions(cmd.Context(), a, found, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(readiness.LeastScore), "the least `score` of a loop that is ready")
@@ -50,172 +56,134 @@ Notes change no score. One of them names each gate that files of the scope can r
 	return cmd
 }
 
-// fill reads --min, which is digits and nothing else.
-func (o *checkOptions) fill(cmd *cobra.Command) error {
-	n, err := strconv.ParseUint(o.min, 10, 31)
-	// Digits are a score, even if no loop can have one so high.
-	if errors.Is(err, strconv.ErrRange) {
-		n, err = math.MaxInt32, nil
-	}
-	if err != nil {
-		return usage(cmd, "--min "+quote(o.min)+": write a number in digits, like 70")
-	}
-	o.least = int(n)
-	return nil
-}
-
-// check judges all that was found.
-func (a *app) check(ctx context.Context, all []control.Found, o checkOptions) error {
-	checked, unread, err := a.readAll(ctx, all)
+func checkDefinitions(ctx context.Context, a *app, found []control.Found, o checkOptions) error {
+	checked, unread, err := readDefinitions(ctx, a, found)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		for _, c := range checked {
-			a.asides(c)
-			a.nobody(c)
+	p := a.printer()
+	for _, c := range checked {
+		if p.JSON {
+			noteReading(p, c)
+			noteRest(p, c)
+			noteAgent(p, c)
+		} else {
+			printFindings(p, c, len(found) > 1)
+			printVerdict(p, c, o)
 		}
-		if err := a.printJSON(checkJSON(checked, unread, o)); err != nil {
+	}
+	if p.JSON {
+		if err := p.WriteJSON(checkJSON(checked, unread, o)); err != nil {
 			return err
-		}
-	} else {
-		for _, c := range checked {
-			a.findings(c, len(all) > 1)
-			a.panel(c, o)
 		}
 	}
 	if unread > 0 {
-		return unreadable(unread)
+		return unreadableError(unread)
 	}
-	return notReady(checked, o)
+	return notReadyError(checked, o)
 }
 
-// readAll reads what was found. A single one that cannot be read is the error;
-// among several it is explained and counted, and keeps nobody from reading
-// about the others.
-func (a *app) readAll(ctx context.Context, all []control.Found) (checked []control.Checked, unread int, err error) {
-	for _, f := range all {
+// readDefinitions reads what was found. If the only definition cannot be read, that
+// is the error; among several it is explained and counted, and the others are read.
+func readDefinitions(ctx context.Context, a *app, found []control.Found) (checked []control.Checked, unread int, err error) {
+	for _, f := range found {
 		c, err := control.Check(f)
 		switch {
-		case err != nil && len(all) == 1:
+		case err != nil && len(found) == 1:
 			return nil, 0, err
 		case err != nil:
-			a.explain(err, loop.ExitUnreadable)
+			printError(a.Err, err, loop.ExitUnreadable)
 			unread++
-		default:
-			a.priced(ctx, &c)
-			c.AlwaysSet(ctx)
-			checked = append(checked, c)
+			continue
 		}
+		// Whether a cap in money can be kept. It needs no store: an entry of the roster is
+		// not looked up, and prices that cannot be read are reported by a run.
+		if table, err := a.loadPrices(""); err == nil {
+			c.Price(control.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
+		}
+		c.AlwaysSet(ctx)
+		checked = append(checked, c)
 	}
 	return checked, unread, nil
 }
 
-// priced looks whether a cap in money can be kept. It needs no store: an entry of
-// the roster is not looked up, and prices that cannot be read are for a run to say.
-func (a *app) priced(ctx context.Context, c *control.Checked) {
-	if table, err := a.prices(""); err == nil {
-		c.Price(control.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
-	}
+func unreadableError(n int) error {
+	return &loop.Fault{Exit: loop.ExitUnreadable, What: pluralize(n, "definition") + " cannot be read", Fix: "correct what is named above"}
 }
 
-func unreadable(n int) error {
-	return &loop.Fault{Exit: loop.ExitUnreadable, What: count(n, "definition") + " cannot be read", Fix: "correct what is named above"}
-}
-
-// findings prints one line each. Where nobody would read them on one screen
-// with the panel, the places are left to the panel.
-func (a *app) findings(c control.Checked, several bool) {
-	s := a.style()
+// printFindings prints one line for each finding. On a terminal its place in the file
+// follows; elsewhere printVerdict prints the places.
+func printFindings(p *output.Printer, c control.Checked, several bool) {
 	for _, f := range c.Findings() {
 		severity := fmt.Sprintf("%-7s", strings.ToUpper(f.Severity))
 		if f.Severity == readiness.SeverityError {
-			severity = s.red(severity)
+			severity = p.Style.Red(severity)
 		} else {
-			severity = s.yellow(severity)
+			severity = p.Style.Yellow(severity)
 		}
-		message := cleanLine(f.Message)
+		message := output.CleanLine(f.Message)
 		if several {
-			message += "  (" + cleanLine(c.Name) + ")"
+			message += "  (" + output.CleanLine(c.Name) + ")"
 		}
-		_, _ = fmt.Fprintf(a.Out, "%s %s\n", severity, message)
-		if a.Terminal {
-			_, _ = fmt.Fprintf(a.Out, "%s\n", s.dim("        "+place(c, f)))
+		p.Line("%s %s", severity, message)
+		if p.Terminal {
+			head, line, _ := strings.Cut(f.Render(c.Shown, c.Source), "\n") // The line with a caret below it.
+			place := strings.TrimSuffix(head, ": "+f.Message)
+			p.Line("%s", p.Style.Dim("        "+output.Indent(joinNonEmpty("\n", place, line), "        ")))
 		}
 	}
 }
 
-// place is where a finding stands, and its line with a caret.
-func place(c control.Checked, f readiness.Finding) string {
-	text := f.Render(c.Shown, c.Source)
-	head, rest, _ := strings.Cut(text, "\n")
-	where := strings.TrimSuffix(head, ": "+f.Message)
-	return indented(joined("\n", where, rest), "        ")
-}
-
-// panel prints the score and what has no say in it on standard error.
-func (a *app) panel(c control.Checked, o checkOptions) {
-	p := printer{w: a.Err}
-	a.notice(c)
-	if !a.Terminal {
+// printVerdict prints the score, and what does not count for it, on standard error.
+func printVerdict(p *output.Printer, c control.Checked, o checkOptions) {
+	noteReading(p, c)
+	if !p.Terminal {
 		for _, f := range c.Findings() {
-			p.line("%s", indented(f.Render(c.Shown, c.Source), "  "))
+			p.Note("%s", output.Indent(f.Render(c.Shown, c.Source), "  "))
 		}
 	}
-	a.notes(c)
-	a.nobody(c)
-	p.line("%s", cleanLine("stopped by "+switches(c)))
+	noteRest(p, c)
+	noteAgent(p, c)
+	switches := c.Switches
+	if c.Definition.NamesLabel() {
+		switches = append(slices.Clone(switches), "the label "+loop.PauseLabel+" (asked through gh where origin is on a code host)")
+	}
+	p.Note("%s", output.CleanLine("stopped by "+strings.Join(switches, ", ")))
 	verdict := "ready"
 	if !c.Ready(o.least, o.strict) {
 		verdict = "not ready"
 	}
-	p.line("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
-		cleanLine(c.Name), cleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
+	p.Note("%s  %s  score %d/100 (%d of %d checks, at least %d)  errors %d  warnings %d  %s",
+		output.CleanLine(c.Name), output.CleanLine(c.Verdict.Tier), c.Verdict.Score(), c.Verdict.Passed, c.Verdict.Total, o.least,
 		c.Errors(), c.Verdict.Warnings, verdict)
+}
+
+// noteReading says that a definition was not read as the YAML that it looks like.
+func noteReading(p *output.Printer, c control.Checked) {
+	if c.Notice != "" {
+		p.Note("note: %s", output.CleanLine(c.Notice))
+	}
+}
+
+// noteRest names unknown keys, and what else does not count for the score.
+func noteRest(p *output.Printer, c control.Checked) {
+	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
+		p.Note("note: %s", output.Indent(f.Render(c.Shown, c.Source), "  "))
+	}
+}
+
+// noteAgent says that a definition names no agent yet.
+func noteAgent(p *output.Printer, c control.Checked) {
+	if c.Definition.Agent == "" && c.Definition.AgentCommand == "" {
+		p.Note("note: no agent is named, and a run needs one: write agent: NAME (pawl agent drivers lists them), or pass --agent")
+	}
 }
 
 // usualSwitches is how many paths stop every loop.
 const usualSwitches = 2
 
-// switches lists what stops a loop.
-func switches(c control.Checked) string {
-	list := c.Switches
-	if c.Definition.NamesLabel() {
-		list = append(slices.Clone(list), "the label "+loop.PauseLabel+" (asked through gh where origin is on a code host)")
-	}
-	return strings.Join(list, ", ")
-}
-
-// asides is what a person should know beside the findings, whatever form these
-// have.
-func (a *app) asides(c control.Checked) {
-	a.notice(c)
-	a.notes(c)
-}
-
-// notice says that a definition was not read as the YAML that it looks like.
-func (a *app) notice(c control.Checked) {
-	if c.Notice != "" {
-		_, _ = fmt.Fprintf(a.Err, "note: %s\n", cleanLine(c.Notice))
-	}
-}
-
-// nobody says that no agent acts in the runs of a definition yet.
-func (a *app) nobody(c control.Checked) {
-	if c.Definition.Agent == "" && c.Definition.AgentCommand == "" {
-		_, _ = fmt.Fprintf(a.Err, "note: no agent is named, and a run needs one: write agent: NAME (pawl agent drivers lists them), or pass --agent\n")
-	}
-}
-
-// notes names keys that nobody reads, and what else has no say in the score.
-func (a *app) notes(c control.Checked) {
-	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
-		_, _ = fmt.Fprintf(a.Err, "note: %s\n", indented(f.Render(c.Shown, c.Source), "  "))
-	}
-}
-
-// notReady is the error that makes a command exit with 10, or nothing.
-func notReady(checked []control.Checked, o checkOptions) error {
+// notReadyError is the error that makes a command exit with 10, or nil.
+func notReadyError(checked []control.Checked, o checkOptions) error {
 	var names []string
 	for _, c := range checked {
 		if !c.Ready(o.least, o.strict) {
@@ -275,7 +243,7 @@ type checkedLoop struct {
 	Ready    bool   `json:"ready"`
 }
 
-// checkJSON sums up. What could not be read has no score, and is not ready.
+// checkJSON sums up. A definition that could not be read has no score and is not ready.
 func checkJSON(checked []control.Checked, unread int, o checkOptions) checkReport {
 	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: unread == 0, Score: 100, Unread: unread, Schema: "pawl.check/v1"}}
 	if len(checked) == 0 {

@@ -2,8 +2,8 @@
 // calls it, prints what came back, and maps every error to one exit status and
 // one explanation.
 //
-// It decides nothing about loops and never prints text of an agent, a gate or a
-// file to a terminal before whatever a terminal would obey is taken out of it.
+// It decides nothing about loops, and it prints no text of an agent, a gate or a
+// file without first removing whatever a terminal would act on.
 package cli
 
 import (
@@ -21,6 +21,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-run/pawl/internal/agent/api"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
@@ -35,7 +37,7 @@ type Env struct {
 	Args     []string // without the name of the program
 	Environ  []string // NAME=VALUE each
 	Dir      string   // working directory
-	Program  string   // how this pawl is called: by its name, or by its path if PATH means another or none
+	Program  string   // how people call this pawl: its name, or its path if PATH does not find it
 	Terminal bool     // Out is a terminal
 	Answers  bool     // In is a terminal: somebody may answer
 	Width    func() int
@@ -55,14 +57,22 @@ func Main() int {
 		dir = "."
 	}
 	out := int(os.Stdout.Fd())
+	width := func() int {
+		columns, _, err := term.GetSize(out)
+		if err != nil || columns < 20 {
+			return 80 // The usual width.
+		}
+		return columns
+	}
 	return Run(context.Background(), Env{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Args: os.Args[1:], Environ: os.Environ(), Dir: dir, Program: program(),
-		Terminal: term.IsTerminal(out), Answers: term.IsTerminal(int(os.Stdin.Fd())), Width: func() int { return width(out) }, Now: time.Now, Exit: os.Exit,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Args: os.Args[1:], Environ: os.Environ(), Dir: dir, Program: programName(),
+		Terminal: term.IsTerminal(out), Answers: term.IsTerminal(int(os.Stdin.Fd())), Width: width, Now: time.Now, Exit: os.Exit,
 	})
 }
 
-// program is how people call this binary.
-func program() string {
+// programName is how people call this binary: pawl if that is what PATH finds,
+// else its path.
+func programName() string {
 	self, err := os.Executable()
 	if err != nil {
 		return "pawl"
@@ -82,22 +92,18 @@ func program() string {
 	return self
 }
 
-// width is that of the terminal in columns, or a usual one where there is none.
-func width(fd int) int {
-	w, _, err := term.GetSize(fd)
-	if err != nil || w < 20 {
-		return 80
-	}
-	return w
-}
-
 // Run runs one command to its end and returns its exit status.
 func Run(ctx context.Context, env Env) int {
 	a := &app{Env: env}
-	ctx, stop := a.interruptible(ctx)
+	ctx, stop := a.cancelOnInterrupt(ctx)
 	defer stop()
-	ctx = waiting.With(ctx, a.tellWait)
-	root := a.root() //nolint:contextcheck // cobra hands the context to each command.
+	ctx = waiting.With(ctx, func(line string) {
+		if env.Terminal { // A live line may be there. It is drawn again.
+			_, _ = fmt.Fprint(env.Err, "\r\x1b[K")
+		}
+		_, _ = fmt.Fprintln(env.Err, "pawl: "+output.CleanLine(line))
+	})
+	root := newRootCommand(a) //nolint:contextcheck // cobra hands the context to each command.
 	root.SetArgs(env.Args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -107,21 +113,13 @@ func Run(ctx context.Context, env Env) int {
 	_, quiet := errors.AsType[quietError](err)
 	// Who interrupts a command knows why it ended.
 	if err != nil && !quiet && !errors.Is(err, errInterrupted) {
-		a.explain(err, status)
+		printError(env.Err, err, status)
 	}
 	return status
 }
 
-// tellWait prints what the command waits for. On a terminal a live line may stand
-// there, which is drawn again.
-func (a *app) tellWait(line string) {
-	if a.Terminal {
-		_, _ = fmt.Fprint(a.Err, "\r\x1b[K")
-	}
-	_, _ = fmt.Fprintln(a.Err, "pawl: "+cleanLine(line))
-}
-
-// app is one invocation: the process and the flags that all commands share.
+// app is what every command gets: the process, the flags that all commands
+// share, and how to open pawl's parts.
 type app struct {
 	Env
 	json      bool
@@ -130,11 +128,11 @@ type app struct {
 	home      string
 	color     string
 
-	running atomic.Bool // a run of this process is live
-	typed   *bufio.Reader
+	running atomic.Bool   // this process carries out a run
+	input   *bufio.Reader // In, once somebody was asked
 }
 
-func (a *app) root() *cobra.Command {
+func newRootCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pawl",
 		Short: "Run coding agents in loops that can be trusted",
@@ -143,9 +141,25 @@ runs itself decide whether it counts.
 
 See it work, without a key and without a network:  pawl demo`,
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
-		Args:              cobra.ArbitraryArgs,
-		RunE:              a.noCommand,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkFlags() },
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			unknown := usageError(cmd, "there is no command "+quoteArg(args[0]))
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				unknown.Fix = "did you mean `pawl " + near[0] + "`?"
+			}
+			return unknown
+		},
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			a.json = a.json || a.jq != ""
+			switch a.color {
+			case "auto", "always", "never":
+				return nil
+			}
+			return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --color " + quoteArg(a.color), Fix: "write auto, always or never"}
+		},
 	}
 	flags := cmd.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON")
@@ -153,18 +167,24 @@ See it work, without a key and without a network:  pawl demo`,
 	flags.StringVar(&a.workspace, "workspace", "", "work in the repository that contains `dir` (default: this one)")
 	flags.StringVar(&a.home, "home", "", "keep store and copies in `dir` (default: $PAWL_HOME)")
 	flags.StringVar(&a.color, "color", "auto", "auto, always or never")
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return badFlag(c, err.Error()) })
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err.Error()) })
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Begin", []*cobra.Command{a.cmdDemo(), a.cmdInit(), a.cmdNew(), a.cmdConfig(), a.cmdCheck(), a.cmdDoctor(), a.cmdEstimate()}},
-		{"Run and stop", []*cobra.Command{a.cmdRun(), a.cmdPause(), a.cmdResume(), a.cmdKill(), a.cmdStop(), a.cmdRm()}},
-		{"Look", []*cobra.Command{a.cmdLs(), a.cmdShow(), a.cmdRuns(), a.cmdTrace(), a.cmdLogs(), a.cmdDiff(), a.cmdWhy()}},
-		{"Answer and land", []*cobra.Command{a.cmdApprovals(), a.cmdApprove(), a.cmdReject(), a.cmdLand()}},
-		{"Keep and prove", []*cobra.Command{a.cmdRecover(), a.cmdAudit()}},
-		{"Agents and money", []*cobra.Command{a.cmdAgent(), a.cmdBudget(), a.cmdPrices()}},
-		{"Help", []*cobra.Command{a.cmdExplain(), a.cmdSchema(), a.cmdVersion()}},
+		{"Begin", []*cobra.Command{
+			newDemoCommand(a), newInitCommand(a), newNewCommand(a), newConfigCommand(a), newCheckCommand(a), newDoctorCommand(a), newEstimateCommand(a),
+		}},
+		{"Run and stop", []*cobra.Command{
+			newRunCommand(a), newPauseCommand(a), newResumeCommand(a), newKillCommand(a), newStopCommand(a), newRmCommand(a),
+		}},
+		{"Look", []*cobra.Command{
+			newLsCommand(a), newShowCommand(a), newRunsCommand(a), newTraceCommand(a), newLogsCommand(a), newDiffCommand(a), newWhyCommand(a),
+		}},
+		{"Answer and land", []*cobra.Command{newApprovalsCommand(a), newApproveCommand(a), newRejectCommand(a), newLandCommand(a)}},
+		{"Keep and prove", []*cobra.Command{newRecoverCommand(a), newAuditCommand(a)}},
+		{"Agents and money", []*cobra.Command{newAgentCommand(a), newBudgetCommand(a), newPricesCommand(a)}},
+		{"Help", []*cobra.Command{newExplainCommand(a), newSchemaCommand(a), newVersionCommand(a)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, c := range group.commands {
@@ -174,18 +194,6 @@ See it work, without a key and without a network:  pawl demo`,
 	}
 	cmd.SetHelpCommandGroupID("Help")
 	cmd.SetCompletionCommandGroupID("Help")
-	cmd.AddCommand(helpExitStatus())
+	cmd.AddCommand(newExitStatusHelp())
 	return cmd
-}
-
-// noCommand stands in for a missing or unknown command.
-func (a *app) noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	f := usage(cmd, "there is no command "+quote(args[0]))
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		f.Fix = "did you mean `pawl " + near[0] + "`?"
-	}
-	return f
 }

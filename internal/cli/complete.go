@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
 )
 
@@ -21,11 +22,11 @@ func (a *app) completeLoops(cmd *cobra.Command, args []string, prefix string) ([
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	err := a.reading(cmd.Context(), func(s *compose.Verbs) error {
+	err := a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 		rows, err := s.Loops(cmd.Context())
 		for _, row := range rows {
 			if strings.HasPrefix(row.Name, prefix) {
-				names = append(names, cleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
+				names = append(names, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
 			}
 		}
 		return err
@@ -42,14 +43,14 @@ func (a *app) completeDefinitions(_ *cobra.Command, args []string, prefix string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := control.Definitions(a.dir(), "")
+	all, err := control.Definitions(a.workDir(), "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	var names []string
 	for _, f := range all {
 		if strings.HasPrefix(f.Name, prefix) {
-			names = append(names, cleanLine(f.Name))
+			names = append(names, output.CleanLine(f.Name))
 		}
 	}
 	return names, cobra.ShellCompDirectiveDefault

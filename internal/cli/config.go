@@ -11,31 +11,32 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-func (a *app) cmdConfig() *cobra.Command {
+func newConfigCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Work on definitions", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(&cobra.Command{
-		Use: "edit LOOP|PATH", Short: "Edit a definition, check it, and only then save it", Args: exactly(1), ValidArgsFunction: a.completeDefinitions,
+		Use: "edit LOOP|PATH", Short: "Edit a definition, check it, and only then save it", Args: exactArgs(1), ValidArgsFunction: a.completeDefinitions,
 		Long: `Open a copy of a definition in $VISUAL or $EDITOR. When the editor ends the copy is checked; with errors it can be
 edited again. The definition itself is replaced at once and only by what you agree to.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := control.Definitions(a.dir(), args[0])
+			all, err := control.Definitions(a.workDir(), args[0])
 			if err != nil {
 				return err
 			}
-			return a.edit(cmd.Context(), all[0])
+			return editDefinition(cmd.Context(), a, all[0])
 		},
 	})
 	return cmd
 }
 
-// edit goes round until the copy is saved or given up. A copy that was not
-// saved is kept and named, because nothing that a person wrote is lost.
-func (a *app) edit(ctx context.Context, f control.Found) error {
-	if strings.TrimSpace(a.variable("VISUAL")+a.variable("EDITOR")) == "" && !a.asks() {
+// editDefinition lets a person edit a copy until it is saved or given up. A copy that
+// was not saved is kept and named, so that nothing that a person wrote is lost.
+func editDefinition(ctx context.Context, a *app, f control.Found) error {
+	if strings.TrimSpace(a.lookupEnv("VISUAL")+a.lookupEnv("EDITOR")) == "" && !a.canAsk() {
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "edit " + f.Shown, Why: "this is no terminal, and neither VISUAL nor EDITOR is set",
 			Fix: "run it on a terminal, or set EDITOR to a program that edits the file that it is given",
@@ -45,8 +46,9 @@ func (a *app) edit(ctx context.Context, f control.Found) error {
 	if err != nil {
 		return err
 	}
+	p := a.printer()
 	for {
-		if err := a.editor(ctx, d.Copy); err != nil {
+		if err := runEditor(ctx, a, d.Copy); err != nil {
 			return err
 		}
 		changed, err := d.Changed()
@@ -54,18 +56,18 @@ func (a *app) edit(ctx context.Context, f control.Found) error {
 		case err != nil:
 			return err
 		case !changed:
-			_, _ = fmt.Fprintf(a.Err, "%s is unchanged\n", clean(d.Shown))
+			p.Note("%s is unchanged", output.Clean(d.Shown))
 			return d.Remove()
 		}
-		wrong := a.judge(d)
-		switch a.verdict(wrong) {
+		problem := checkDraft(a, d)
+		switch askAboutDraft(a, problem) {
 		case "e":
 		case "s":
 			if err := d.Save(); err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(a.Err, "saved %s\n", clean(d.Shown))
-			return errors.Join(d.Remove(), wrong)
+			p.Note("saved %s", output.Clean(d.Shown))
+			return errors.Join(d.Remove(), problem)
 		default:
 			return &loop.Fault{
 				Exit: loop.ExitNotReady, What: d.Shown + " stays as it was", Why: "the edited copy has errors",
@@ -75,30 +77,31 @@ func (a *app) edit(ctx context.Context, f control.Found) error {
 	}
 }
 
-// judge prints what is wrong with the copy and returns it as an error, if it
-// keeps the loop from running.
-func (a *app) judge(d control.Draft) error {
+// checkDraft prints the findings of the copy. The error says why the loop is not
+// ready.
+func checkDraft(a *app, d control.Draft) error {
 	c, err := d.Check()
 	if err != nil {
-		a.explain(err, loop.ExitUnreadable)
+		printError(a.Err, err, loop.ExitUnreadable)
 		return err
 	}
 	o := checkOptions{least: readiness.LeastScore}
-	a.findings(c, false)
-	a.panel(c, o)
-	return notReady([]control.Checked{c}, o)
+	p := a.printer()
+	printFindings(p, c, false)
+	printVerdict(p, c, o)
+	return notReadyError([]control.Checked{c}, o)
 }
 
-// verdict is what to do with the copy: e edits again, s saves, q leaves. What
-// has no errors is saved; with nobody to ask, what has some is not.
-func (a *app) verdict(wrong error) string {
+// askAboutDraft returns what to do with the copy: e edits again, s saves, q quits.
+// Without a problem it is saved; with one, and nobody to ask, it is not.
+func askAboutDraft(a *app, problem error) string {
 	switch {
-	case wrong == nil:
+	case problem == nil:
 		return "s"
-	case !a.asks():
+	case !a.canAsk():
 		return "q"
 	}
-	answer, ok := a.answer("e edits again, s saves it as it is, q leaves the definition as it was [e] ")
+	answer, ok := a.ask("e edits again, s saves it as it is, q leaves the definition as it was [e] ")
 	switch {
 	case !ok:
 		return "q"
@@ -108,11 +111,11 @@ func (a *app) verdict(wrong error) string {
 	return "e"
 }
 
-// editor runs the person's editor on a file and waits for it.
-func (a *app) editor(ctx context.Context, path string) error {
-	line := cmp.Or(strings.TrimSpace(a.variable("VISUAL")), strings.TrimSpace(a.variable("EDITOR")), "vi")
+// runEditor runs the person's editor on a file and waits for it.
+func runEditor(ctx context.Context, a *app, path string) error {
+	line := cmp.Or(strings.TrimSpace(a.lookupEnv("VISUAL")), strings.TrimSpace(a.lookupEnv("EDITOR")), "vi")
 	spec := proc.Spec{
-		// The variable may hold arguments, which is for the shell to part.
+		// The variable may hold arguments, which the shell splits.
 		Argv: []string{"/bin/sh", "-c", line + ` "$1"`, "sh", path}, Dir: a.Dir, Env: a.Environ, Stdin: a.In, Stdout: a.Out, Stderr: a.Err,
 	}
 	res, err := proc.Foreground{}.Run(ctx, spec)

@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
-func (a *app) cmdDiff() *cobra.Command {
+func newDiffCommand(a *app) *cobra.Command {
 	var raw bool
 	cmd := &cobra.Command{
-		Use: "diff RUN", Short: "Print what a run changed, as a patch", Args: exactly(1),
+		Use: "diff RUN", Short: "Print what a run changed, as a patch", Args: exactArgs(1),
 		Long: `Print what a run changed against its base, as a patch: its branch, or the snapshot of its work.
 
 Whatever a terminal would obey, or nobody would see, is written as an escape, and standard error says so. Into a file or
@@ -22,55 +23,54 @@ characters; --raw writes any patch byte for byte. Lines that are not what they l
 hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				patch, err := s.Diff(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printPatch(args[0], patch, raw)
+				return printPatch(a.printer(), args[0], patch, raw)
 			})
 		},
 	}
-	rawFlag(cmd, &raw)
+	addRawFlag(cmd, &raw)
 	return cmd
 }
 
-func rawFlag(cmd *cobra.Command, raw *bool) {
+func addRawFlag(cmd *cobra.Command, raw *bool) {
 	cmd.Flags().BoolVar(raw, "raw", false, "the patch byte for byte, with whatever a terminal would obey")
 }
 
-func (a *app) printPatch(ref string, patch []byte, raw bool) error {
-	found := unprintable.InPatch(string(patch))
-	if a.json {
-		return a.printJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful(found)})
+func printPatch(p *output.Printer, ref string, patch []byte, raw bool) error {
+	careful := describeHidden(unprintable.InPatch(string(patch)))
+	if p.JSON {
+		return p.WriteJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful})
 	}
-	for _, text := range careful(found) {
-		if _, err := fmt.Fprintf(a.Err, "careful: %s\n", clean(text)); err != nil {
-			return err
+	for _, text := range careful {
+		if _, err := fmt.Fprintf(p.ErrOut, "careful: %s\n", output.Clean(text)); err != nil {
+			return err // A patch without its warnings must not be printed.
 		}
 	}
 	switch {
 	case raw:
-		_, err := a.Out.Write(patch)
-		return err
-	case !a.Terminal:
+		p.Text(string(patch))
+	case !p.Terminal:
 		shown, escaped := unprintable.ShowPatch(patch)
-		if _, err := a.Out.Write(shown); err != nil || escaped == 0 {
-			return err
+		p.Text(string(shown))
+		if p.Err() != nil || escaped == 0 {
+			return p.Err()
 		}
-		_, err := fmt.Fprintf(a.Err, "careful: %s written as an escape, so this patch may not apply; with --raw it is byte for byte\n", count(escaped, "character"))
+		_, err := fmt.Fprintf(p.ErrOut, "careful: %s written as an escape, so this patch may not apply; with --raw it is byte for byte\n", pluralize(escaped, "character"))
 		return err
 	case len(patch) == 0:
-		_, err := fmt.Fprintf(a.Out, "%s changed nothing.\n", clean(ref))
-		return err
+		p.Line("%s changed nothing.", output.Clean(ref))
+	default:
+		var b strings.Builder
+		for line := range strings.Lines(output.Clean(unprintable.Show(string(patch)))) {
+			b.WriteString(stylePatchLine(p.Style, strings.TrimSuffix(line, "\n")) + "\n")
+		}
+		p.Text(b.String())
 	}
-	s := a.style()
-	var b strings.Builder
-	for line := range strings.Lines(clean(unprintable.Show(string(patch)))) {
-		b.WriteString(s.patchLine(strings.TrimSuffix(line, "\n")) + "\n")
-	}
-	_, err := fmt.Fprint(a.Out, b.String())
-	return err
+	return p.Err()
 }
 
 type diffView struct {
@@ -80,8 +80,8 @@ type diffView struct {
 	Careful []string `json:"careful,omitempty"` // lines that are not what they look like
 }
 
-// careful is what a reader of a patch is told of its hidden characters.
-func careful(found []unprintable.Found) (list []string) {
+// describeHidden says which lines of a patch have hidden characters.
+func describeHidden(found []unprintable.Found) (list []string) {
 	const most = 20
 	for i, f := range found {
 		if i == most {
@@ -92,16 +92,16 @@ func careful(found []unprintable.Found) (list []string) {
 	return list
 }
 
-func (s style) patchLine(line string) string {
+func stylePatchLine(s output.Style, line string) string {
 	switch {
 	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
-		return s.bold(line)
+		return s.Bold(line)
 	case strings.HasPrefix(line, "+"):
-		return s.green(line)
+		return s.Green(line)
 	case strings.HasPrefix(line, "-"):
-		return s.red(line)
+		return s.Red(line)
 	case strings.HasPrefix(line, "@@"):
-		return s.dim(line)
+		return s.Dim(line)
 	}
 	return line
 }

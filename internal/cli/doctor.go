@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,18 +12,19 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 type doctorOptions struct {
 	live, offline, quiet bool
-	sandbox              string // tier to try; empty: none
+	sandbox              string // tier to try; may be empty
 }
 
-func (a *app) cmdDoctor() *cobra.Command {
+func newDoctorCommand(a *app) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
-		Use: "doctor [LOOP|PATH]", Short: "Say whether a loop will run on this machine", Args: between(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Use: "doctor [LOOP|PATH]", Short: "Say whether a loop will run on this machine", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeDefinitions,
 		Long: `Say whether a loop, or every loop of the workspace, will run: one row each for what it needs, with the fix.
 
 Without --live only the definition is looked at, and nothing is started. With --live agents, programs behind shims,
@@ -36,16 +35,16 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case o.sandbox != "" && len(args) > 0:
-				return usage(cmd, "--sandbox is about the machine and takes no loop; write --sandbox="+args[0]+" to name a tier")
+				return usageError(cmd, "--sandbox is about the machine and takes no loop; write --sandbox="+args[0]+" to name a tier")
 			case o.sandbox != "" && !slices.Contains(control.ConfiningTiers(), o.sandbox):
-				return usage(cmd, "--sandbox="+o.sandbox+" is not one of "+strings.Join(control.ConfiningTiers(), ", "))
+				return usageError(cmd, "--sandbox="+o.sandbox+" is not one of "+strings.Join(control.ConfiningTiers(), ", "))
 			case o.sandbox != "":
-				return a.trySandbox(cmd.Context(), o)
+				return trySandbox(cmd.Context(), a, o)
 			}
 			if o.live && o.offline {
-				return usage(cmd, "both --live and --offline are given")
+				return usageError(cmd, "both --live and --offline are given")
 			}
-			return a.doctor(cmd.Context(), strings.Join(args, ""), o)
+			return runDoctor(cmd.Context(), a, strings.Join(args, ""), o)
 		},
 	}
 	f := cmd.Flags()
@@ -57,120 +56,104 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 	return cmd
 }
 
-func (a *app) doctor(ctx context.Context, arg string, o doctorOptions) error {
-	all, err := a.fitFor(arg, o)
+func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
+	found, err := control.Definitions(a.workDir(), arg)
+	if err != nil && !(errors.Is(err, loop.ErrNotFound) && arg == "" && o.live) { // A machine can be examined without any loop.
+		return err
+	}
+	checked, unread, err := readDefinitions(ctx, a, found)
 	if err != nil {
 		return err
 	}
-	checked, unread, err := a.readAll(ctx, all)
-	if err != nil {
-		return err
-	}
+	p := a.printer()
 	var rows []control.DoctorRow
-	see := func(more []control.DoctorRow) {
+	add := func(more []control.DoctorRow) {
 		rows = append(rows, more...)
-		if !a.json {
-			a.doctorRows(more, len(all) > 1, o)
-		}
+		printDoctorRows(p, more, len(found) > 1, o.quiet)
 	}
 	for _, c := range checked {
-		a.notice(c)
-		see(control.Offline(c))
+		noteReading(p, c)
+		add(control.Offline(c))
 	}
 	if o.live {
-		err := a.examining(ctx, func(d control.Doctor) {
-			see(d.Machine(ctx))
+		err := a.withDoctor(ctx, func(d control.Doctor) {
+			add(d.Machine(ctx))
 			for _, c := range checked {
-				see(d.Loop(ctx, c))
+				add(d.Loop(ctx, c))
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return a.diagnosis(checked, unread, rows, o)
+	return printDiagnosis(p, checked, unread, rows, o.live)
 }
 
-// trySandbox shows what a tier of confinement keeps programs from.
-func (a *app) trySandbox(ctx context.Context, o doctorOptions) error {
-	settings, err := a.options()
+// trySandbox shows what a tier of confinement prevents.
+func trySandbox(ctx context.Context, a *app, o doctorOptions) error {
+	settings, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
-	o.live = true
+	p := a.printer()
 	rows := control.Doctor{Home: settings.Settings.Home}.Sandbox(ctx, o.sandbox)
-	if !a.json {
-		a.doctorRows(rows, false, o)
-	}
-	return a.diagnosis(nil, 0, rows, o)
+	printDoctorRows(p, rows, false, o.quiet)
+	return printDiagnosis(p, nil, 0, rows, true)
 }
 
-// fitFor finds what is to be examined. A machine can be examined without any
-// loop.
-func (a *app) fitFor(arg string, o doctorOptions) ([]control.Found, error) {
-	all, err := control.Definitions(a.dir(), arg)
-	if errors.Is(err, loop.ErrNotFound) && arg == "" && o.live {
-		return nil, nil
-	}
-	return all, err
-}
-
-// examining makes what looks at the machine. A store that cannot be used and a
-// folder that is no repository are findings, not failures.
-func (a *app) examining(ctx context.Context, fn func(control.Doctor)) error {
-	o, err := a.options()
+// withDoctor calls fn with what examines the machine. A store that cannot be used and
+// a folder that is not in a repository are findings, not errors.
+func (a *app) withDoctor(ctx context.Context, fn func(control.Doctor)) error {
+	o, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
-	d := control.Doctor{Dir: a.dir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles(), Output: a.gateOutput()}
+	d := control.Doctor{Dir: a.workDir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles()}
+	if !a.json && a.Terminal && os.Getenv("PAWL_DEBUG") != "" {
+		d.Output = a.Err // What gates print while they are tried.
+	}
 	o.ReadOnly, o.Gates = true, true
-	made, err := compose.New(ctx, o)
+	parts, err := compose.New(ctx, o)
 	if err != nil {
 		d.Store = err
 		o.NoStore = true
-		if made, err = compose.New(ctx, o); err != nil {
+		if parts, err = compose.New(ctx, o); err != nil {
 			return err
 		}
 	}
 	var verbs *compose.Verbs
-	if verbs, d.Reason = made.Verbs(ctx, a.dir()); d.Reason == nil {
+	if verbs, d.Reason = parts.Verbs(ctx, a.workDir()); d.Reason == nil {
 		d.Service, d.Dir = verbs.Service, verbs.Root()
 	}
 	fn(d)
-	return errors.Join(ctx.Err(), made.Close())
+	return errors.Join(ctx.Err(), parts.Close())
 }
 
-// gateOutput is where people see what gates print while they are tried.
-func (a *app) gateOutput() io.Writer {
-	if a.json || !a.Terminal || os.Getenv("PAWL_DEBUG") == "" {
-		return nil
+func printDoctorRows(p *output.Printer, rows []control.DoctorRow, several, quiet bool) {
+	if p.JSON {
+		return // printDiagnosis prints them.
 	}
-	return a.Err
-}
-
-func (a *app) doctorRows(rows []control.DoctorRow, several bool, o doctorOptions) {
-	s := a.style()
 	for _, r := range rows {
-		if o.quiet && r.State == readiness.StateOK {
+		if quiet && r.State == readiness.StateOK {
 			continue
 		}
 		state := r.State
 		switch state {
 		case readiness.StateOK:
-			state = s.green(state)
+			state = p.Style.Green(state)
 		case readiness.StateWarn:
-			state = s.yellow(state)
+			state = p.Style.Yellow(state)
 		default:
-			state = s.red(state)
+			state = p.Style.Red(state)
 		}
-		check, detail := cleanLine(r.Check), cleanLine(r.Detail)
+		check, detail := output.CleanLine(r.Check), output.CleanLine(r.Detail)
 		if several && r.Loop != "" {
-			check = cleanLine(r.Loop) + ": " + check
+			check = output.CleanLine(r.Loop) + ": " + check
 		}
 		if r.Fix != "" {
-			detail += "; fix: " + cleanLine(r.Fix)
+			detail += "; fix: " + output.CleanLine(r.Fix)
 		}
-		_, _ = fmt.Fprintf(a.Out, "%s\t%s\t%s\n", state, check, detail)
+		p.Line("%s\t%s\t%s", state, check, detail)
 	}
 }
 
@@ -190,10 +173,11 @@ type doctorMeta struct {
 	Schema  string `json:"schema"`
 }
 
-// diagnosis sums up on standard error, or in JSON, and decides the exit status.
-func (a *app) diagnosis(checked []control.Checked, unread int, rows []control.DoctorRow, o doctorOptions) error {
+// printDiagnosis sums up on standard error, or prints all of it as JSON. The error says
+// what will not run.
+func printDiagnosis(p *output.Printer, checked []control.Checked, unread int, rows []control.DoctorRow, live bool) error {
 	m := doctorMeta{Mode: "offline", Unread: unread, Schema: "pawl.doctor/v1"}
-	if o.live {
+	if live {
 		m.Mode = "live"
 	}
 	if len(checked) == 1 && unread == 0 {
@@ -210,19 +194,19 @@ func (a *app) diagnosis(checked []control.Checked, unread int, rows []control.Do
 		}
 	}
 	m.WillRun = m.Bad == 0 && unread == 0
-	if a.json {
+	if p.JSON {
 		if rows == nil {
 			rows = []control.DoctorRow{}
 		}
-		if err := a.printJSON(doctorReport{rows, m}); err != nil {
+		if err := p.WriteJSON(doctorReport{rows, m}); err != nil {
 			return err
 		}
 	} else {
-		_, _ = fmt.Fprintf(a.Err, "%d ok, %d warn, %d bad (%s)\n", m.OK, m.Warn, m.Bad, m.Mode)
+		p.Note("%d ok, %d warn, %d bad (%s)", m.OK, m.Warn, m.Bad, m.Mode)
 	}
 	switch {
 	case unread > 0:
-		return unreadable(unread)
+		return unreadableError(unread)
 	case m.WillRun:
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -27,13 +27,13 @@ type estimateOptions struct {
 	listModels               bool
 }
 
-func (a *app) cmdEstimate() *cobra.Command {
+func newEstimateCommand(a *app) *cobra.Command {
 	o := estimateOptions{Workload: readiness.Workload{
 		Pattern: readiness.DefaultPattern, Model: readiness.DefaultModel, Cadence: readiness.DefaultCadence,
 		Days: readiness.DefaultDays, PrefixFraction: readiness.DefaultPrefixFraction, TTL: readiness.DefaultTTL,
 	}}
 	cmd := &cobra.Command{
-		Use: "estimate [LOOP|PATH]", Short: "Say what a loop will cost before it is scheduled", Args: between(0, 1),
+		Use: "estimate [LOOP|PATH]", Short: "Say what a loop will cost before it is scheduled", Args: rangeArgs(0, 1),
 		ValidArgsFunction: a.completeDefinitions,
 		Long: `Say what a loop will cost: runs per day × tokens per run × price, with and without caching. It needs no repository.
 
@@ -42,9 +42,9 @@ estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides 
 		Example: "  pawl estimate --pattern ci-watch --cadence 5m --model claude-sonnet-4-6\n  pawl estimate ci-watch\n  pawl estimate --list-models",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{readiness.TTLAuto, readiness.TTL5m, readiness.TTL1h}, o.TTL) {
-				return usage(cmd, "--cache-ttl "+quote(o.TTL)+": write auto, 5m or 1h")
+				return usageError(cmd, "--cache-ttl "+quoteArg(o.TTL)+": write auto, 5m or 1h")
 			}
-			return a.estimate(cmd, args, o)
+			return runEstimate(cmd, a, args, o)
 		},
 	}
 	f := cmd.Flags()
@@ -68,7 +68,7 @@ estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides 
 }
 
 func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	table, err := a.prices("")
+	table, err := a.loadPrices("")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -79,60 +79,62 @@ func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) (
 	return among(names...)(cmd, args, prefix)
 }
 
-// prices is the table that counts.
-func (a *app) prices(file string) (price.Table, error) {
-	o, err := a.options()
+// loadPrices returns the prices of today: those of a file, or pawl's own.
+func (a *app) loadPrices(file string) (price.Table, error) {
+	o, err := a.composeOptions()
 	if err != nil {
 		return price.Table{}, err
 	}
-	if file != "" && !filepath.IsAbs(file) {
-		file = filepath.Join(a.Dir, file)
+	if file != "" {
+		file = a.absPath(file)
 	}
 	table, err := control.Prices(o.Settings.Home, file)
 	return table.On(a.Now().UTC().Format(time.DateOnly)), err
 }
 
-// estimate looks at the file of prices before anything else.
-func (a *app) estimate(cmd *cobra.Command, args []string, o estimateOptions) error {
-	table, err := a.prices(o.pricing)
+func runEstimate(cmd *cobra.Command, a *app, args []string, o estimateOptions) error {
+	table, err := a.loadPrices(o.pricing) // An invalid file is reported before anything else.
 	if err != nil {
 		return err
 	}
 	if o.listModels {
-		return a.printPrices(table)
+		return printPrices(a.printer(), table)
 	}
 	name := ""
 	if len(args) == 1 {
-		if name, err = a.workloadOf(cmd, args[0], &o.Workload); err != nil {
+		if name, err = readWorkload(cmd, a, args[0], &o.Workload); err != nil {
 			return err
 		}
 	}
-	if err := o.fill(cmd, name); err != nil {
+	if err := o.applyFlags(cmd, name); err != nil {
 		return err
 	}
 	cost, err := readiness.Estimate(table, o.Workload)
 	if err != nil {
 		return estimateFault(err)
 	}
-	return a.printCost(table, cost, a.actuals(cmd.Context(), name, cost))
+	return printCost(a.printer(), table, cost, compareWithRuns(cmd.Context(), a, name, cost))
 }
 
-// workloadOf takes from a definition what no flag says.
-func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) (name string, err error) {
-	all, err := control.Definitions(a.dir(), arg)
+// readWorkload takes from a definition what no flag says.
+func readWorkload(cmd *cobra.Command, a *app, arg string, w *readiness.Workload) (name string, err error) {
+	found, err := control.Definitions(a.workDir(), arg)
 	if err != nil {
 		return "", err
 	}
-	c, err := control.Check(all[0])
+	c, err := control.Check(found[0])
 	if err != nil {
 		return "", err
 	}
-	a.notice(c)
-	asked := a.asked(cmd.Context(), c.Definition)
+	noteReading(a.printer(), c)
 	for _, k := range []struct {
 		flag, text string
 		into       *string
-	}{{"pattern", c.Config.Pattern.Text, &w.Pattern}, {"cadence", c.Config.Cadence.Text, &w.Cadence}, {"model", asked, &w.Model}} {
+	}{
+		{"pattern", c.Config.Pattern.Text, &w.Pattern},
+		{"cadence", c.Config.Cadence.Text, &w.Cadence},
+		{"model", findModel(cmd.Context(), a, c.Definition), &w.Model},
+	} {
 		if !cmd.Flags().Changed(k.flag) && readiness.Filled(k.text) {
 			*k.into = k.text
 		}
@@ -140,28 +142,28 @@ func (a *app) workloadOf(cmd *cobra.Command, arg string, w *readiness.Workload) 
 	return c.Name, nil
 }
 
-// asked is the model that a loop's agent asks, as far as that is known before.
-func (a *app) asked(ctx context.Context, d loop.Definition) string {
-	look := control.Doctor{Profiles: compose.Profiles()}
-	model := look.Asked(ctx, d)
+// findModel returns the model that a loop's agent will ask, as far as that is known
+// before a run.
+func findModel(ctx context.Context, a *app, d loop.Definition) string {
+	doctor := control.Doctor{Profiles: compose.Profiles()}
+	model := doctor.Asked(ctx, d)
 	if model != "" || d.Agent == "" {
 		return model
 	}
-	_ = a.reading(ctx, func(s *compose.Verbs) error { // Without a store there is no roster to look into.
-		look.Service = s.Service
-		model = look.Asked(ctx, d)
+	_ = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error { // Without a store there is no roster.
+		doctor.Service = s.Service
+		model = doctor.Asked(ctx, d)
 		return nil
 	})
 	return model
 }
 
-// plainCadence is what every reader of the format can count. A definition may
-// say more, like 1d12h.
+// plainCadence is a cadence of --cadence. A definition may say more, like 1d12h.
 var plainCadence = regexp.MustCompile(`^([0-9]+[mhd]|\S+([ \t]+\S+){4})$`)
 
-// fill turns flags that were given into overrides, and the cadence into runs
+// applyFlags turns flags that were given into overrides, and the cadence into runs
 // per day. The cadence is that of the named loop unless a flag says another.
-func (o *estimateOptions) fill(cmd *cobra.Command, name string) error {
+func (o *estimateOptions) applyFlags(cmd *cobra.Command, name string) error {
 	for _, k := range []struct {
 		flag  string
 		value *int64
@@ -194,18 +196,16 @@ func estimateFault(err error) error {
 	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err, Fix: "pawl estimate --help lists the options"}
 }
 
-// mostActuals is how many runs an estimate is compared with.
-const mostActuals = 200
-
-// actuals compares with the past, where there is one. Without a repository, a
-// store or a run there is none, which is no error.
-func (a *app) actuals(ctx context.Context, name string, cost readiness.Cost) *readiness.Actuals {
+// compareWithRuns compares an estimate with what the newest runs of the loop used.
+// It returns nil if there is no repository, store or run.
+func compareWithRuns(ctx context.Context, a *app, name string, cost readiness.Cost) *readiness.Actuals {
 	if name == "" {
 		return nil
 	}
+	const most = 200 // runs
 	var totals []int64
-	err := a.reading(ctx, func(s *compose.Verbs) error {
-		past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, mostActuals)
+	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+		past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, most)
 		for _, run := range past.Runs {
 			if run.Tokens > 0 {
 				totals = append(totals, run.Tokens)
@@ -220,12 +220,11 @@ func (a *app) actuals(ctx context.Context, name string, cost readiness.Cost) *re
 	return &compared
 }
 
-func (a *app) printCost(t price.Table, c readiness.Cost, past *readiness.Actuals) error {
-	if a.json {
-		return a.printJSON(costReport{costData{c.Data(), actualJSON(past)}, costMeta{t.AsOf, t.Source, "pawl.estimate/v1"}})
+func printCost(p *output.Printer, t price.Table, c readiness.Cost, past *readiness.Actuals) error {
+	if p.JSON {
+		return p.WriteJSON(costReport{costData{c.Data(), actualJSON(past)}, costMeta{t.AsOf, t.Source, "pawl.estimate/v1"}})
 	}
-	p := printer{w: a.Out}
-	row := func(label, text string) { p.line("%-13s %s", label, text) }
+	row := func(label, text string) { p.Line("%-13s %s", label, text) }
 	row("pattern:", c.Pattern)
 	row("model:", c.Model)
 	row("cadence:", fmt.Sprintf("%s  (%.6g runs/day)", c.Cadence, c.RunsPerDay)) // C's %g, six digits.
@@ -237,16 +236,16 @@ func (a *app) printCost(t price.Table, c readiness.Cost, past *readiness.Actuals
 		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", readiness.Money(k.PerHorizon), k.TTL, 100*k.Savings))
 	}
 	if past != nil {
-		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %s  (%.2f × the estimate)", past.P50, past.P95, count(past.Runs, "run"), past.Ratio))
+		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %s  (%.2f × the estimate)", past.P50, past.P95, pluralize(past.Runs, "run"), past.Ratio))
 	}
-	_, _ = fmt.Fprintf(a.Err, "prices as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
+	p.Note("prices as of %s (%s)", t.AsOf, output.CleanLine(t.Source))
 	if k := c.Caching; k != nil && !k.Beneficial {
-		_, _ = fmt.Fprintf(a.Err, "caching: not beneficial, %s\n", k.Reason)
+		p.Note("caching: not beneficial, %s", k.Reason)
 	}
 	if past != nil && past.Drifted {
-		_, _ = fmt.Fprintf(a.Err, "drift: the newest runs use %.1f × as many tokens as the oldest; the loop does more than it was scoped for\n", past.Drift)
+		p.Note("drift: the newest runs use %.1f × as many tokens as the oldest; the loop does more than it was scoped for", past.Drift)
 	}
-	return p.err
+	return p.Err()
 }
 
 type costReport struct {
@@ -273,11 +272,9 @@ func actualJSON(past *readiness.Actuals) *actualData {
 	if past == nil {
 		return nil
 	}
-	return &actualData{past.Runs, past.P50, past.P95, decimals(past.Ratio), decimals(past.Drift), past.Drifted}
+	round := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+	return &actualData{past.Runs, past.P50, past.P95, round(past.Ratio), round(past.Drift), past.Drifted}
 }
-
-// decimals keeps four of them.
-func decimals(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 type costMeta struct {
 	AsOf   string `json:"as_of"`

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// statuses says what each exit status means. A number never changes its
+// exitMeanings says what each exit status means. A number never changes its
 // meaning.
-var statuses = []struct {
+var exitMeanings = []struct {
 	status  int
 	meaning string
 }{
@@ -31,10 +31,10 @@ var statuses = []struct {
 	{loop.ExitInterrupted, "interrupted"},
 }
 
-func helpExitStatus() *cobra.Command {
+func newExitStatusHelp() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("Every command uses the same numbers.\n\n")
-	for _, s := range statuses {
+	for _, s := range exitMeanings {
 		fmt.Fprintf(&b, "  %3d  %s\n", s.status, s.meaning)
 	}
 	b.WriteString("\nWhat `pawl run` exits with for each outcome of a run:\n\n")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
@@ -24,15 +24,15 @@ type initOptions struct {
 	accept   bool
 }
 
-func (a *app) cmdInit() *cobra.Command {
+func newInitCommand(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
-		Use: "init", Short: "Find out what a repository needs, and propose a first loop", Args: exactly(0),
+		Use: "init", Short: "Find out what a repository needs, and propose a first loop", Args: exactArgs(0),
 		Long: `Look at the repository and the machine, register the repository as a workspace and propose a first loop with
 what it would cost: test, lint, type-check and set-up commands, toolchains behind shims, installed agents and their
 logins. Every question is also a flag. Nothing is written before you said yes, or --yes did.`,
 		Example: "  pawl init\n  pawl init --yes --tier L2 --agent claude\n  pawl init --yes --verify 'make test' --scope 'src/**' --agent-command 'my-agent'",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.yes, "yes", false, "take the proposal, ask nothing")
@@ -70,114 +70,51 @@ type initiation struct {
 	Written  bool                `json:"written"`
 }
 
-func (a *app) init(ctx context.Context, o initOptions) error {
+func runInit(ctx context.Context, a *app, o initOptions) error {
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
 	var survey control.Survey
-	err := a.reading(ctx, func(s *compose.Verbs) (err error) {
+	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
 		survey, err = s.Survey(ctx, a.prober())
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	p := a.printer()
 	o.Work = survey.Root
-	if !a.json {
-		a.printSurvey(survey)
+	if !p.JSON {
+		printSurvey(p, survey)
 	}
 	if o.pkg != "" {
 		if survey, err = survey.Only(o.pkg); err != nil {
 			return err
 		}
 	}
-	if there := survey.Existing(o.ScaffoldRequest); there != "" && !o.noLoop {
-		// Who says init twice wants no second loop.
-		o.noLoop = true
-		_, _ = fmt.Fprintf(a.Err, "the loop %s is there already; --name makes another, --force writes over it\n", there)
+	if name := survey.Existing(o.ScaffoldRequest); name != "" && !o.noLoop {
+		o.noLoop = true // A second init does not make a second loop.
+		p.Note("the loop %s is there already; --name makes another, --force writes over it", name)
 	}
 	if !o.noLoop {
 		o.ScaffoldRequest = survey.Complete(o.ScaffoldRequest)
-		if !o.yes && a.asks() {
-			a.ask(&o)
+		if !o.yes && a.canAsk() {
+			a.askQuestions(&o)
 		}
 	}
-	plan, err := a.planned(ctx, survey, o)
+	plan, err := planInit(ctx, a, survey, o)
 	if err != nil {
 		return err
 	}
-	if !a.json {
-		a.printPlan(plan, o)
+	if !p.JSON {
+		printInitPlan(p, plan, o)
 	}
-	if agreed := o.yes || a.asks() && a.confirm("Write this?"); !agreed {
-		return a.left(plan)
+	if !o.yes && (!a.canAsk() || !a.confirm("Write this?")) {
+		if p.JSON {
+			return p.WriteJSON(plan)
+		}
+		p.Note("nothing was written; pawl init --yes writes it")
+		return nil
 	}
-	return a.initiate(ctx, plan, o)
-}
-
-// planned is the proposal, checked like a real one and not written.
-func (a *app) planned(ctx context.Context, survey control.Survey, o initOptions) (initiation, error) {
-	plan := initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
-	if o.noLoop {
-		return plan, nil
-	}
-	if len(o.Scope) == 0 {
-		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
-	}
-	if o.Verify == "" && o.Tier != loop.TierReport {
-		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
-	}
-	if problem := agentMissing(survey, o); problem != "" {
-		plan.Missing = append(plan.Missing, "agent: "+problem)
-	}
-	dry := o.ScaffoldRequest
-	dry.DryRun = true
-	made, err := control.Scaffold(ctx, dry)
-	if err != nil {
-		return plan, err
-	}
-	plan.Loop = &made
-	settings, err := a.options()
-	if err != nil {
-		return plan, err
-	}
-	cost, err := control.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
-	if err != nil {
-		return plan, err
-	}
-	data := cost.Data()
-	plan.Estimate = &data
-	return plan, nil
-}
-
-// programs are the agents that init looks for.
-var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
-
-// agentMissing says what a person has to do until somebody acts in the loop.
-func agentMissing(survey control.Survey, o initOptions) string {
-	installed := slices.ContainsFunc(survey.Agents, func(a control.AgentView) bool { return a.Name == o.Agent })
-	switch {
-	case o.AgentCommand != "" || installed:
-	case o.Agent == "":
-		return "none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again"
-	case o.Agent == "command" || o.Agent == "acp":
-		return o.Agent + " starts a program of yours; say it with --agent-command 'PROGRAM'"
-	case slices.Contains(programs, o.Agent):
-		return o.Agent + " is not installed; pawl agent drivers says how to get it"
-	}
-	return ""
-}
-
-// left says that nothing was written, and how it would be.
-func (a *app) left(plan initiation) error {
-	if a.json {
-		return a.printJSON(plan)
-	}
-	_, _ = fmt.Fprintln(a.Err, "nothing was written; pawl init --yes writes it")
-	return nil
-}
-
-// initiate writes what was agreed to.
-func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) error {
-	return a.writing(ctx, nil, func(s *compose.Verbs) error {
+	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
 		if err := s.Register(ctx, a.actor(""), o.accept); err != nil {
 			return err
 		}
@@ -195,40 +132,94 @@ func (a *app) initiate(ctx context.Context, plan initiation, o initOptions) erro
 				return err
 			}
 		}
-		if plan.Written = true; a.json {
-			return a.printJSON(plan)
-		}
-		return a.written(plan, o, added)
+		plan.Written = true
+		return printWritten(p, plan, o.Name, added)
 	})
 }
 
-func (a *app) written(plan initiation, o initOptions, added bool) error {
-	p := printer{w: a.Out}
-	p.line("")
-	p.line("registered  %s", clean(plan.Survey.Root))
-	if added {
-		p.line("added       a section about pawl to AGENTS.md")
+// planInit makes the proposal: checked like a real one, and not written.
+func planInit(ctx context.Context, a *app, survey control.Survey, o initOptions) (initiation, error) {
+	plan := initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
+	if o.noLoop {
+		return plan, nil
 	}
-	if plan.Loop == nil {
-		return p.err
+	if len(o.Scope) == 0 {
+		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
 	}
-	for _, f := range plan.Loop.Files {
-		p.line("wrote       %s", clean(f.Path))
+	if o.Verify == "" && o.Tier != loop.TierReport {
+		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
 	}
-	p.line("")
-	if len(plan.Missing) > 0 {
-		p.line("first: say what is marked with ! above, in %s: pawl config edit %s", clean(plan.Loop.Path), o.Name)
-		p.line("")
+	if problem := missingAgent(survey, o); problem != "" {
+		plan.Missing = append(plan.Missing, "agent: "+problem)
 	}
-	p.line("next:  pawl check %s            is the definition complete?", o.Name)
-	p.line("       pawl doctor %s --live    will it run here, and do its gates pass on the base?", o.Name)
-	p.line("       pawl run %s              one run, live", o.Name)
-	return p.err
+	dry := o.ScaffoldRequest
+	dry.DryRun = true
+	made, err := control.Scaffold(ctx, dry)
+	if err != nil {
+		return plan, err
+	}
+	plan.Loop = &made
+	settings, err := a.composeOptions()
+	if err != nil {
+		return plan, err
+	}
+	cost, err := control.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
+	if err != nil {
+		return plan, err
+	}
+	data := cost.Data()
+	plan.Estimate = &data
+	return plan, nil
 }
 
-// ask goes through the questions. An empty answer keeps what stands in
+// programs are the agents that init looks for.
+var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
+
+// missingAgent says what a person has to do so that somebody acts in the loop.
+func missingAgent(survey control.Survey, o initOptions) string {
+	installed := slices.ContainsFunc(survey.Agents, func(a control.AgentView) bool { return a.Name == o.Agent })
+	switch {
+	case o.AgentCommand != "" || installed:
+	case o.Agent == "":
+		return "none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again"
+	case o.Agent == "command" || o.Agent == "acp":
+		return o.Agent + " starts a program of yours; say it with --agent-command 'PROGRAM'"
+	case slices.Contains(programs, o.Agent):
+		return o.Agent + " is not installed; pawl agent drivers says how to get it"
+	}
+	return ""
+}
+
+// printWritten says what was written and what to do next.
+func printWritten(p *output.Printer, plan initiation, name string, agentsMD bool) error {
+	if p.JSON {
+		return p.WriteJSON(plan)
+	}
+	p.Line("")
+	p.Line("registered  %s", output.Clean(plan.Survey.Root))
+	if agentsMD {
+		p.Line("added       a section about pawl to AGENTS.md")
+	}
+	if plan.Loop == nil {
+		return p.Err()
+	}
+	for _, f := range plan.Loop.Files {
+		p.Line("wrote       %s", output.Clean(f.Path))
+	}
+	p.Line("")
+	if len(plan.Missing) > 0 {
+		p.Line("first: say what is marked with ! above, in %s: pawl config edit %s", output.Clean(plan.Loop.Path), name)
+		p.Line("")
+	}
+	p.Line("next:  pawl check %s            is the definition complete?", name)
+	p.Line("       pawl doctor %s --live    will it run here, and do its gates pass on the base?", name)
+	p.Line("       pawl run %s              one run, live", name)
+	return p.Err()
+}
+
+// askQuestions asks for each part of the proposal. An empty answer keeps what is in
 // brackets.
-func (a *app) ask(o *initOptions) {
+func (a *app) askQuestions(o *initOptions) {
 	tier := string(o.Tier)
 	scope := strings.Join(o.Scope, " ")
 	for _, q := range []struct {
@@ -245,7 +236,7 @@ func (a *app) ask(o *initOptions) {
 		{"agent (" + strings.Join(programs, ", ") + ", api, acp, command)", &o.Agent},
 		{"its program, for acp and command", &o.AgentCommand},
 	} {
-		answer, ok := a.answer(q.what + " [" + cleanLine(*q.at) + "]: ")
+		answer, ok := a.ask(q.what + " [" + output.CleanLine(*q.at) + "]: ")
 		if answer != "" {
 			*q.at = answer
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
 // intent is what would run, schema pawl.plan/v1.
@@ -41,7 +43,7 @@ type intentBase struct {
 }
 
 func (b intentBase) String() string {
-	return firstOf(cleanLine(b.Branch), "detached HEAD") + " at " + shortHash(b.Commit)
+	return cmp.Or(output.CleanLine(b.Branch), "detached HEAD") + " at " + shortHash(b.Commit)
 }
 
 type intentGates struct {
@@ -57,67 +59,63 @@ type intentLimits struct {
 	OutputTokens int64   `json:"output_tokens,omitempty"`
 }
 
-func intentOf(ctx context.Context, s *compose.Verbs, p control.Plan, req control.RunRequest) (intent, error) {
+// newIntent says what a prepared run would do.
+func newIntent(ctx context.Context, s *compose.Verbs, p control.Plan, req control.RunRequest) (intent, error) {
 	d := p.Firing.Overrides.Apply(p.Target.Definition).WithDefaults()
 	base, err := s.Repo().Base(ctx, d.Base)
 	if err != nil {
 		return intent{}, err
 	}
 	warnings := append([]string{}, p.Warnings...)
-	// The memory of loops is always on its way; it is no work that a run misses.
+	// The memory of loops changes all the time; a run does not miss it.
 	dirty, err := s.Repo().Dirty(ctx, ".loops")
 	if err != nil {
 		warnings = append(warnings, "cannot tell whether the checkout has uncommitted work, which a run does not see: "+err.Error())
 	}
 	return intent{
-		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: firstOf(d.Agent, "command"),
+		Schema: "pawl.plan/v1", Loop: d.Name, Protocol: d.Protocol, Tier: d.Tier, Goal: d.Goal, Agent: cmp.Or(d.Agent, "command"),
 		AgentCommand: d.AgentCommand, Model: d.Model, Request: req.Request, Base: intentBase{base.Branch, base.Commit}, Dirty: dirty,
 		Scope: d.Scope, Protect: d.Protect, Sense: d.Sense, Gates: intentGates{d.Verify, d.Guard}, Env: d.Env,
 		Limits:  intentLimits{d.MaxIterations, d.MaxItems, d.MaxStepTimeout.Seconds(), d.MaxWallClock.Seconds(), d.BudgetTokens},
-		Sandbox: firstOf(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name, d.SwitchPaths()...), Warnings: warnings,
+		Sandbox: cmp.Or(d.Sandbox, "none"), Paused: engine.Switch(s.Root(), d.Name, d.SwitchPaths()...), Warnings: warnings,
 	}, nil
 }
 
-func (i intent) agent() string { return joined(" · ", i.Agent, i.AgentCommand, i.Model) }
-
 // dryRun says what would run.
-func (a *app) dryRun(ctx context.Context, req control.RunRequest) error {
-	return a.reading(ctx, func(s *compose.Verbs) error {
-		p, err := s.Prepare(ctx, req)
+func dryRun(ctx context.Context, a *app, req control.RunRequest) error {
+	return a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+		plan, err := s.Prepare(ctx, req)
 		if err != nil {
 			return err
 		}
-		i, err := intentOf(ctx, s, p, req)
+		i, err := newIntent(ctx, s, plan, req)
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(i)
-		}
-		return a.printIntent(i)
+		return printIntent(a.printer(), i)
 	})
 }
 
-func (a *app) printIntent(i intent) error {
-	a.warn(i)
-	if err := a.announce(i); err != nil {
-		return err
+func printIntent(p *output.Printer, i intent) error {
+	if p.JSON {
+		return p.WriteJSON(i)
 	}
-	p := printer{w: a.Out}
-	p.field("  ", "request", i.Request)
-	p.field("  ", "sense", i.Sense)
-	p.field("  ", "scope", strings.Join(i.Scope, ", "))
-	p.field("  ", "protect", strings.Join(i.Protect, ", "))
-	p.field("  ", "env", strings.Join(i.Env, ", "))
-	limits := fmt.Sprintf("%s, %s, %s per turn, %s per run", count(i.Limits.Iterations, "iteration"), count(i.Limits.Items, "item"),
-		millis(i.Limits.StepSeconds*1000), millis(i.Limits.WallSeconds*1000))
+	noteWarnings(p, i)
+	printIntentHead(p, i)
+	p.Field("  ", "request", i.Request)
+	p.Field("  ", "sense", i.Sense)
+	p.Field("  ", "scope", strings.Join(i.Scope, ", "))
+	p.Field("  ", "protect", strings.Join(i.Protect, ", "))
+	p.Field("  ", "env", strings.Join(i.Env, ", "))
+	limits := fmt.Sprintf("%s, %s, %s per turn, %s per run", pluralize(i.Limits.Iterations, "iteration"), pluralize(i.Limits.Items, "item"),
+		formatMillis(i.Limits.StepSeconds*1000), formatMillis(i.Limits.WallSeconds*1000))
 	if i.Limits.OutputTokens > 0 {
-		limits += fmt.Sprintf(", %s output tokens", number(i.Limits.OutputTokens))
+		limits += fmt.Sprintf(", %s output tokens", formatNumber(i.Limits.OutputTokens))
 	}
-	p.field("  ", "limits", limits)
+	p.Field("  ", "limits", limits)
 	if i.Paused != "" {
-		p.field("  ", "paused", i.Paused+": it would not run ("+control.ResumeCommand(i.Loop, i.Paused)+")")
+		p.Field("  ", "paused", i.Paused+": it would not run ("+control.ResumeCommand(i.Loop, i.Paused)+")")
 	}
-	p.line("dry run: nothing was started, nothing was written")
-	return p.err
+	p.Line("dry run: nothing was started, nothing was written")
+	return p.Err()
 }

@@ -1,132 +1,99 @@
 package cli
 
 import (
-	"fmt"
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-func (a *app) cmdLs() *cobra.Command {
+func newLsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Short: "List the loops of the workspace", Args: exactly(0),
+		Use: "ls", Short: "List the loops of the workspace", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Of thousands of loops a fifth of the time would go into collecting
 			// garbage that ends with the command.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				rows, err := s.Listing(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return a.printLoops(s.Root(), rows)
+				return printLoops(a.printer(), s.Root(), rows)
 			})
 		},
 	}
 }
 
-func (a *app) printLoops(root string, rows []control.LoopRow) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.loops/v1", rows))
-	}
-	if len(rows) == 0 {
-		p := printer{w: a.Out}
-		p.line("%s has no loops yet.", clean(root))
-		p.line("  see one work:      pawl demo")
-		p.line("  without any file:  pawl run --until \"go test ./...\" --scope 'src/**' --agent-command 'my-agent'")
-		p.line("  find out:          pawl init")
-		p.line("  from a pattern:    pawl new NAME --pattern ci-watch")
-		return p.err
-	}
-	table := [][]string{{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"}}
-	now := a.Now()
-	for _, row := range rows {
-		table = append(table, a.loopCells(row, now))
-	}
-	if err := a.columns(table); err != nil {
-		return err
-	}
-	return a.problems(rows)
+func printLoops(p *output.Printer, root string, rows []control.LoopRow) error {
+	return output.List[control.LoopRow]{
+		Schema: "pawl.loops/v1", Heading: []string{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"},
+		Empty: output.Clean(root) + ` has no loops yet.
+  see one work:      pawl demo
+  without any file:  pawl run --until "go test ./..." --scope 'src/**' --agent-command 'my-agent'
+  find out:          pawl init
+  from a pattern:    pawl new NAME --pattern ci-watch`,
+		Cells: func(row control.LoopRow) []string {
+			run, when, tokens := "–", "–", "–"
+			if row.LastN > 0 {
+				run, when, tokens = "#"+strconv.FormatInt(row.LastN, 10), p.Ago(row.LastRun), formatNumber(row.Tokens)
+			}
+			return []string{
+				output.CleanLine(row.Name), orDash(string(row.Tier)), loopState(p.Style, row), run, orDash(styleOutcome(p.Style, row.Outcome)), when, tokens,
+			}
+		},
+		Below: func() { printProblems(p, rows) },
+	}.Print(p, rows)
 }
 
-func (a *app) loopCells(row control.LoopRow, now time.Time) []string {
-	run, when, tokens := "–", "–", "–"
-	if row.LastN > 0 {
-		run, when, tokens = "#"+strconv.FormatInt(row.LastN, 10), ago(now, row.LastRun), number(row.Tokens)
-	}
-	return []string{
-		cleanLine(row.Name), orDash(string(row.Tier)), a.loopState(row), run, orDash(a.style().outcome(row.Outcome)), when, tokens,
-	}
-}
-
-func (a *app) loopState(row control.LoopRow) string {
-	s := a.style()
+func loopState(s output.Style, row control.LoopRow) string {
 	switch row.State {
 	case "broken":
-		return s.red("✗ broken")
+		return s.Red("✗ broken")
 	case "dead":
-		return s.red("✗ dead")
+		return s.Red("✗ dead")
 	case "paused":
-		return s.yellow("‖ paused")
+		return s.Yellow("‖ paused")
 	case "running":
-		return s.green("● running")
+		return s.Green("● running")
 	}
 	if row.Rests != nil {
-		return s.yellow("◌ rests")
+		return s.Yellow("◌ rests")
 	}
 	return row.State
 }
 
-// problems says below the table what cannot be run, what is paused by which
-// switch, what rests, what died, and what waits for a person. The switch of all
-// loops is said once.
-func (a *app) problems(rows []control.LoopRow) error {
-	p := printer{w: a.Out}
+// printProblems says which loops cannot run, are paused by which switch, rest, died
+// or wait for a person. The switch of all loops is named once.
+func printProblems(p *output.Printer, rows []control.LoopRow) {
 	if i := slices.IndexFunc(rows, func(row control.LoopRow) bool { return control.StopsAll(row.Paused) }); i >= 0 {
-		p.line("every loop is paused by %s (pawl resume --all)", cleanLine(rows[i].Paused))
+		p.Line("every loop is paused by %s (pawl resume --all)", output.CleanLine(rows[i].Paused))
 	}
 	for _, row := range rows {
-		name := cleanLine(row.Name)
+		name := output.CleanLine(row.Name)
 		if row.Problem != "" {
-			p.line("%s: %s (pawl run %s says more)", name, cleanLine(row.Problem), name)
+			p.Line("%s: %s (pawl run %s says more)", name, output.CleanLine(row.Problem), name)
 		}
 		if row.Paused != "" && !control.StopsAll(row.Paused) {
-			p.line("%s is paused by %s (%s)", name, cleanLine(row.Paused), cleanLine(control.ResumeCommand(row.Name, row.Paused)))
+			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(control.ResumeCommand(row.Name, row.Paused)))
 		}
 		if row.Rests != nil {
-			p.line("%s rests %s (pawl resume %s ends that)", name, cleanLine(restText(row.Rests)), name)
+			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)
 		}
 		if row.State == "dead" {
-			p.line("%s: the process of run #%d is gone (pawl recover concludes it and keeps its work)", name, row.LastN)
+			p.Line("%s: the process of run #%d is gone (pawl recover concludes it and keeps its work)", name, row.LastN)
 		}
 		if row.Outcome == loop.OutcomeEscalated {
-			p.line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)
+			p.Line("%s: run #%d is handed to you (pawl why %s#%d)", name, row.LastN, name, row.LastN)
 		}
-		p.approvals(row)
+		for _, id := range row.Approvals {
+			p.Line("%s: approval %s waits for you (pawl approvals %s shows it, pawl approve %s does it)", name, id, id, id)
+		}
 	}
-	if p.err != nil {
-		return fmt.Errorf("print loops: %w", p.err)
-	}
-	return nil
-}
-
-// approvals says what of a loop waits for an answer.
-func (p *printer) approvals(row control.LoopRow) {
-	for _, id := range row.Approvals {
-		p.line("%s: approval %s waits for you (pawl approvals %s shows it, pawl approve %s does it)", cleanLine(row.Name), id, id, id)
-	}
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return text
 }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
-func (a *app) cmdNew() *cobra.Command {
+func newNewCommand(a *app) *cobra.Command {
 	var r control.ScaffoldRequest
 	var name, tier string
 	cmd := &cobra.Command{
-		Use: "new NAME", Short: "Make a new loop from a pattern", Args: between(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "new NAME", Short: "Make a new loop from a pattern", Args: rangeArgs(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
 		Long: `Make the folder of a new loop: its definition, STATE.md, run-log.md and run.md. It needs no repository.
 
 The path of the definition is printed on standard output. Start every loop at L1, which only reports.
@@ -27,31 +28,40 @@ The path of the definition is printed on standard output. Start every loop at L1
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"name", "pattern", "tier", "cadence", "dir"} {
 				if f := cmd.Flag(flag); f.Changed && f.Value.String() == "" {
-					return usage(cmd, "--"+flag+" is given and empty")
+					return usageError(cmd, "--"+flag+" is given and empty")
 				}
 			}
 			if len(args) == 1 && name != "" && args[0] != name {
-				return usage(cmd, "two names are given: "+quote(args[0])+" and --name "+quote(name))
+				return usageError(cmd, "two names are given: "+quoteArg(args[0])+" and --name "+quoteArg(name))
 			}
 			if r.Name = name; len(args) == 1 {
 				r.Name = args[0]
 			}
 			if r.Name == "" {
-				return usage(cmd, "pawl new needs an argument: NAME")
+				return usageError(cmd, "pawl new needs an argument: NAME")
 			}
 			for _, flag := range []string{"pattern", "tier", "cadence", "dir"} {
 				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-					return usage(cmd, "--"+flag+" is empty; leave it away for the default")
+					return usageError(cmd, "--"+flag+" is empty; leave it away for the default")
 				}
 			}
-			r.Tier, r.Work, r.Now = loop.Tier(tier), a.dir(), a.Now()
-			chosen := a.chooseAgent(cmd.Context(), &r)
+			r.Tier, r.Work, r.Now = loop.Tier(tier), a.workDir(), a.Now()
+			// If only one agent of this machine has a login, it is named, so that what is
+			// written runs.
+			agentNote := ""
+			switch ready := a.readyAgents(cmd.Context()); len(ready) {
+			case 0:
+			case 1:
+				r.Agent, agentNote = ready[0], describeOnlyAgent(ready[0])
+			default:
+				agentNote = "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
+			}
 			made, err := control.Scaffold(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
-			made.Note = joined("\n", made.Note, chosen)
-			return a.printScaffolded(made)
+			made.Note = joinNonEmpty("\n", made.Note, agentNote)
+			return printScaffolded(a.printer(), made)
 		},
 	}
 	f := cmd.Flags()
@@ -68,21 +78,7 @@ The path of the definition is printed on standard output. Start every loop at L1
 	return cmd
 }
 
-// chooseAgent names the only agent of this machine that has a login, so that what is
-// written runs, and says so.
-func (a *app) chooseAgent(ctx context.Context, r *control.ScaffoldRequest) (note string) {
-	ready := a.readyAgents(ctx)
-	switch len(ready) {
-	case 0:
-		return ""
-	case 1:
-		r.Agent = ready[0]
-		return onlyAgent(r.Agent)
-	}
-	return "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
-}
-
-// readyAgents are the agents of this machine that have a login.
+// readyAgents returns the agents of this machine that have a login.
 func (a *app) readyAgents(ctx context.Context) (ready []string) {
 	for _, one := range a.prober().Agents(ctx) {
 		if one.Path != "" && one.Login == probe.LoginYes {
@@ -92,7 +88,7 @@ func (a *app) readyAgents(ctx context.Context) (ready []string) {
 	return ready
 }
 
-func onlyAgent(name string) string {
+func describeOnlyAgent(name string) string {
 	return "agent: " + name + ", the only one with a login on this machine"
 }
 
@@ -112,17 +108,16 @@ func patternList() string {
 	return b.String()
 }
 
-func (a *app) printScaffolded(made control.Scaffolded) error {
-	if a.json {
-		return a.printJSON(made)
+func printScaffolded(p *output.Printer, made control.Scaffolded) error {
+	if p.JSON {
+		return p.WriteJSON(made)
 	}
-	p := printer{w: a.Out}
-	p.line("%s", clean(made.Path))
+	p.Line("%s", output.Clean(made.Path))
 	if !made.Written {
-		p.line("%s", strings.TrimRight(clean(made.Config()), "\n"))
+		p.Line("%s", strings.TrimRight(output.Clean(made.Config()), "\n"))
 	}
 	if made.Note != "" {
-		_, _ = fmt.Fprintf(a.Err, "note: %s\n", indented(made.Note, "  "))
+		p.Note("note: %s", output.Indent(made.Note, "  "))
 	}
-	return p.err
+	return p.Err()
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
 )
 
-func (a *app) cmdPrices() *cobra.Command {
+func newPricesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prices [MODEL…]", Short: "List what models cost, and add prices of your own", ValidArgsFunction: a.completeModels,
 		Long: `List what models cost: the built-in table, with ` + control.PricesFile + ` of pawl's home over it. With a MODEL only that one is
@@ -23,29 +24,29 @@ All prices are in US dollars: tokens per million, searches by the vendor's own t
 other prices for long input, a line below it says from where on.`,
 		Example: "  pawl prices\n  pawl prices claude-opus-5-5 gpt-6.1-sol\n  pawl prices update --file mine.json",
 		RunE: func(_ *cobra.Command, args []string) error {
-			table, err := a.prices("")
+			table, err := a.loadPrices("")
 			if err != nil {
 				return err
 			}
 			if len(args) > 0 {
-				if table.Models, err = pricesOf(table, args); err != nil {
+				if table.Models, err = findModels(table, args); err != nil {
 					return err
 				}
 			}
-			return a.printPrices(table)
+			return printPrices(a.printer(), table)
 		},
 	}
-	cmd.AddCommand(a.cmdPricesUpdate())
+	cmd.AddCommand(newPricesUpdateCommand(a))
 	return cmd
 }
 
-// pricesOf are the models that are named.
-func pricesOf(t price.Table, names []string) (found []price.Model, err error) {
+// findModels returns the models of the given names.
+func findModels(t price.Table, names []string) (found []price.Model, err error) {
 	for _, name := range names {
 		m, ok := t.Find(name)
 		if !ok {
 			return nil, &loop.Fault{
-				Exit: loop.ExitNotFound, What: "price of " + quote(name), Why: "no table has it", Err: loop.ErrNotFound,
+				Exit: loop.ExitNotFound, What: "price of " + quoteArg(name), Why: "no table has it", Err: loop.ErrNotFound,
 				Fix: `write {"models": {` + strconv.Quote(name) + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: pawl prices update --file F`,
 			}
 		}
@@ -54,10 +55,10 @@ func pricesOf(t price.Table, names []string) (found []price.Model, err error) {
 	return found, nil
 }
 
-func (a *app) cmdPricesUpdate() *cobra.Command {
+func newPricesUpdateCommand(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "update --file F", Short: "Put prices of a file over your own", Args: exactly(0),
+		Use: "update --file F", Short: "Put prices of a file over your own", Args: exactArgs(0),
 		Long: `Check the prices of a file and put them over those in ` + control.PricesFile + ` of pawl's home, which go before the built-in
 ones: a model of the same name is replaced, others are added. A file that has a mistake changes nothing.
 
@@ -66,26 +67,23 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 		Example: "  pawl prices update --file mine.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usage(cmd, "--file is missing: name the file that has the prices")
+				return usageError(cmd, "--file is missing: name the file that has the prices")
 			}
-			o, err := a.options()
+			o, err := a.composeOptions()
 			if err != nil {
 				return err
 			}
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(a.Dir, file)
-			}
-			added, replaced, err := control.UpdatePrices(o.Settings.Home, file)
+			added, replaced, err := control.UpdatePrices(o.Settings.Home, a.absPath(file))
 			if err != nil {
 				return err
 			}
 			into := filepath.Join(o.Settings.Home, control.PricesFile)
-			if a.json {
-				return a.printJSON(pricesUpdate{"pawl.prices-update/v1", added, replaced, into})
+			p := a.printer()
+			if p.JSON {
+				return p.WriteJSON(pricesUpdate{"pawl.prices-update/v1", added, replaced, into})
 			}
-			p := printer{w: a.Out}
-			p.line("%s, %d replaced, in %s", count(added, "price")+" added", replaced, cleanLine(into))
-			return p.err
+			p.Line("%s, %d replaced, in %s", pluralize(added, "price")+" added", replaced, output.CleanLine(into))
+			return p.Err()
 		},
 	}
 	cmd.Flags().StringVar(&file, "file", "", "the `file` with the prices")
@@ -101,44 +99,42 @@ type pricesUpdate struct {
 }
 
 // printPrices lists models and their prices.
-func (a *app) printPrices(t price.Table) error {
-	if a.json {
-		return a.printJSON(struct {
+func printPrices(p *output.Printer, t price.Table) error {
+	if p.JSON {
+		return p.WriteJSON(struct {
 			Data []price.Model `json:"data"`
 			Meta costMeta      `json:"meta"`
 		}{t.Models, costMeta{t.AsOf, t.Source, "pawl.pricing/v1"}})
 	}
 	table := [][]string{{"MODEL", "INPUT", "CACHED", "WRITE 5M", "WRITE 1H", "OUTPUT", "SEARCH/1000", "CACHED FROM"}}
+	addRow := func(name string, r price.Rates, search, from string) {
+		table = append(table, []string{
+			name, formatRate(r.Input), formatRate(r.CacheRead), formatRate(r.CacheWrite5m), formatRate(r.CacheWrite1h), formatRate(r.Output), search, from,
+		})
+	}
 	for _, m := range t.Models {
-		table = append(table, priceRow(cleanLine(m.ID), m.Rates, perThousand(m.WebSearch), strconv.FormatInt(m.MinPrefix, 10)+" tokens"))
+		search := "-"
+		if m.WebSearch != nil {
+			search = formatRate(*m.WebSearch)
+		}
+		addRow(output.CleanLine(m.ID), m.Rates, search, strconv.FormatInt(m.MinPrefix, 10)+" tokens")
 		for _, long := range m.Long {
-			table = append(table, priceRow(fmt.Sprintf("  above %d", long.Above), long.Rates, "", ""))
+			addRow(fmt.Sprintf("  above %d", long.Above), long.Rates, "", "")
 		}
 		for _, later := range m.From {
-			table = append(table, priceRow("  from "+later.Date, later.Rates, "", ""))
+			addRow("  from "+later.Date, later.Rates, "", "")
 		}
 	}
-	if err := a.columns(table); err != nil {
+	if err := p.Table(table); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Err, "US dollars per million tokens, as of %s (%s)\n", t.AsOf, cleanLine(t.Source))
-	return err
+	p.Note("US dollars per million tokens, as of %s (%s)", t.AsOf, output.CleanLine(t.Source))
+	return nil
 }
 
-func priceRow(name string, r price.Rates, search, from string) []string {
-	return []string{name, rate(r.Input), rate(r.CacheRead), rate(r.CacheWrite5m), rate(r.CacheWrite1h), rate(r.Output), search, from}
-}
-
-func perThousand(fee *float64) string {
-	if fee == nil {
-		return "-"
-	}
-	return rate(*fee)
-}
-
-// rate is a price with at least two digits behind the point and no more than it
-// has.
-func rate(x float64) string {
+// formatRate is a price with at least two digits after the point and no trailing
+// zeros beyond them.
+func formatRate(x float64) string {
 	text := strconv.FormatFloat(x, 'f', -1, 64)
 	if _, digits, _ := strings.Cut(text, "."); len(digits) < 2 {
 		return strconv.FormatFloat(x, 'f', 2, 64)

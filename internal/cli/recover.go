@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,11 +13,12 @@ import (
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-func (a *app) cmdRecover() *cobra.Command {
+func newRecoverCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactly(0),
+		Use: "recover", Short: "List the work that runs left on no branch; show, restore or remove it", Args: exactArgs(0),
 		Long: `List the snapshots below refs/pawl/snapshots: work of runs that is on no branch, because a run was
 stopped, failed or waits for a human. A run whose process died is concluded first, so that its work is among them.
 Where no snapshot could be made, the folder in pawl's home that holds the files is listed.
@@ -27,25 +27,33 @@ Nothing of it is lost until ` + "`pawl recover prune`" + ` removes it.
 Below that are repositories that are gone from this machine and have runs that were not concluded, or files in
 pawl's home. They are listed wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			gone, err := a.goneRepositories(cmd.Context())
+			ctx := cmd.Context()
+			var gone []control.GoneRepository
+			err := a.withParts(ctx, true, func(parts *compose.Parts) (err error) {
+				gone, err = parts.Gone(ctx)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			if _, err := git.Open(cmd.Context(), a.dir()); len(gone) > 0 && outsideOfRepositories(err) {
-				return a.printSnapshots(nil, gone)
+			if len(gone) > 0 {
+				_, err := git.Open(ctx, a.workDir())
+				if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotFound { // Outside of any repository.
+					return printSnapshots(a.printer(), nil, gone)
+				}
 			}
-			dead := false
 			list := func(s *compose.Verbs) error {
-				rows, err := s.Snapshots(cmd.Context())
+				rows, err := s.Snapshots(ctx)
 				if err != nil {
 					return err
 				}
-				return a.printSnapshots(rows, gone)
+				return printSnapshots(a.printer(), rows, gone)
 			}
-			err = a.reading(cmd.Context(), func(s *compose.Verbs) error {
-				// Also one that seems to run may be left behind: by a process of another host.
+			dead := false
+			err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+				// A run that seems to be live may be dead, too: its process may be of another host.
 				var err error
-				if dead, err = s.Live(cmd.Context()); err != nil || dead {
+				if dead, err = s.Live(ctx); err != nil || dead {
 					return err
 				}
 				return list(s)
@@ -53,191 +61,156 @@ pawl's home. They are listed wherever the command is run.`,
 			if err != nil || !dead {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, list)
+			return a.withVerbs(ctx, nil, list)
 		},
 	}
-	cmd.AddCommand(a.cmdRecoverShow(), a.cmdRecoverRestore(), a.cmdRecoverPrune())
+	cmd.AddCommand(newRecoverShowCommand(a), newRecoverRestoreCommand(a), newRecoverPruneCommand(a))
 	return cmd
-}
-
-// outsideOfRepositories reports whether a command was run where no repository is.
-func outsideOfRepositories(err error) bool {
-	f, ok := errors.AsType[*loop.Fault](err)
-	return ok && f.Exit == loop.ExitNotFound
-}
-
-// goneRepositories lists the checkouts that are gone.
-func (a *app) goneRepositories(ctx context.Context) ([]control.GoneRepository, error) {
-	o, err := a.options()
-	if err != nil {
-		return nil, err
-	}
-	o.ReadOnly = true
-	d, err := compose.New(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	gone, err := d.Gone(ctx)
-	return gone, errors.Join(err, d.Close())
 }
 
 // snapshotList is the listing of recover in JSON.
 type snapshotList struct {
-	list
+	output.JSONList
 
 	Gone []control.GoneRepository `json:"gone"`
 }
 
-func (a *app) printSnapshots(rows []control.SnapshotRow, gone []control.GoneRepository) error {
-	if a.json {
-		return a.printJSON(snapshotList{listOf("pawl.snapshots/v1", rows), gone})
+// printSnapshots prints the kept work. Rows are nil outside of a repository.
+func printSnapshots(p *output.Printer, rows []control.SnapshotRow, gone []control.GoneRepository) error {
+	if p.JSON {
+		return p.WriteJSON(snapshotList{output.ListJSON("pawl.snapshots/v1", rows), gone})
 	}
-	if rows != nil { // Nil: there is no repository here that could hold any.
-		if err := a.snapshotTable(rows); err != nil {
+	if rows != nil {
+		if err := printSnapshotTable(p, rows); err != nil {
 			return err
 		}
 	}
-	return a.printGone(gone)
+	return printGone(p, gone)
 }
 
-// printGone says of each checkout that is gone what is open of it; those of which
-// nothing is are counted.
-func (a *app) printGone(gone []control.GoneRepository) error {
-	out, closed := printer{w: a.Out}, 0
+// printGone says what is open of each repository that is gone. Those with nothing open
+// are counted.
+func printGone(p *output.Printer, gone []control.GoneRepository) error {
+	closed := 0
 	for _, g := range gone {
 		if len(g.Runs) == 0 {
 			closed++
 			continue
 		}
-		out.line("")
-		out.line("%s is gone: %s", a.style().bold(cleanLine(g.Root)), cleanLine(g.Why))
+		p.Line("")
+		p.Line("%s is gone: %s", p.Style.Bold(output.CleanLine(g.Root)), output.CleanLine(g.Why))
 		for _, run := range g.Runs {
-			out.line("  %s  %s, last recorded in %s", cleanLine(run.Run), run.State, run.Phase)
+			p.Line("  %s  %s, last recorded in %s", output.CleanLine(run.Run), run.State, run.Phase)
 			for _, k := range run.Kept {
-				out.line("    kept in pawl's home: %s (%s, %s)", cleanLine(k.Path), count(k.Files, "file"), size(k.Bytes))
+				p.Line("    kept in pawl's home: %s (%s, %s)", output.CleanLine(k.Path), pluralize(k.Files, "file"), formatBytes(k.Bytes))
 			}
 			if len(run.Kept) == 0 {
-				out.line("    nothing of it is kept in pawl's home")
+				p.Line("    nothing of it is kept in pawl's home")
 			}
 		}
-		out.line("  next: %s", cleanLine(g.Next))
+		p.Line("  next: %s", output.CleanLine(g.Next))
 	}
 	if closed > 0 {
-		out.line("")
-		out.line("gone, with nothing open: %d (pawl recover prune removes what was packed for them)", closed)
+		p.Line("")
+		p.Line("gone, with nothing open: %d (pawl recover prune removes what was packed for them)", closed)
 	}
-	return out.err
+	return p.Err()
 }
 
-func (a *app) snapshotTable(rows []control.SnapshotRow) error {
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(a.Out, "No work is kept: every run that changed something has put it on a branch.")
-		return err
-	}
-	table := [][]string{{"SNAPSHOT", "RUN", "WHEN", "FILES", "SIZE", "STATE"}}
-	for _, row := range rows {
-		run := "–"
-		if row.N > 0 {
-			run = fmt.Sprintf("%s#%d", cleanLine(row.Loop), row.N)
-		}
-		if row.Ref == "" {
-			table = append(table, []string{"–", run, ago(a.Now(), &row.When), "–", "–", "in no commit; its files are in " + cleanLine(row.Dir)})
-			continue
-		}
-		table = append(table, []string{
-			snapshotName(row), run, ago(a.Now(), &row.When), strconv.Itoa(row.Files), size(row.Bytes), a.snapshotState(row),
-		})
-	}
-	return a.columns(table)
+func printSnapshotTable(p *output.Printer, rows []control.SnapshotRow) error {
+	return output.List[control.SnapshotRow]{
+		Heading: []string{"SNAPSHOT", "RUN", "WHEN", "FILES", "SIZE", "STATE"},
+		Empty:   "No work is kept: every run that changed something has put it on a branch.",
+		Cells: func(row control.SnapshotRow) []string {
+			run := "–"
+			if row.N > 0 {
+				run = fmt.Sprintf("%s#%d", output.CleanLine(row.Loop), row.N)
+			}
+			if row.Ref == "" {
+				return []string{"–", run, p.Ago(&row.When), "–", "–", "in no commit; its files are in " + output.CleanLine(row.Dir)}
+			}
+			return []string{snapshotName(row), run, p.Ago(&row.When), strconv.Itoa(row.Files), formatBytes(row.Bytes), describeSnapshot(p, row)}
+		},
+	}.Print(p, rows)
 }
 
-// snapshotName is a ref as the subcommands take it.
+// snapshotName is the name of a snapshot that the subcommands accept.
 func snapshotName(row control.SnapshotRow) string {
-	return cleanLine(strings.TrimPrefix(row.Ref, git.SnapshotPrefix))
+	return output.CleanLine(strings.TrimPrefix(row.Ref, git.SnapshotPrefix))
 }
 
-func (a *app) snapshotState(row control.SnapshotRow) string {
+// describeSnapshot says whether anything still needs a snapshot.
+func describeSnapshot(p *output.Printer, row control.SnapshotRow) string {
 	switch row.State {
 	case control.SnapshotWaiting:
-		return a.style().yellow("! ") + "step goes on from it: " + excerpt(row.Waits, 50)
+		return p.Style.Yellow("! ") + "step goes on from it: " + excerpt(row.Waits, 50)
 	case control.SnapshotRunning:
 		return "its run is live"
 	case control.SnapshotOpen:
 		return "a step of its run is not done"
 	case control.SnapshotSettled:
-		return "settled " + ago(a.Now(), row.Settled)
+		return "settled " + p.Ago(row.Settled)
 	}
 	return "made by no run of this store"
 }
 
-// size is a number of bytes as people read it.
-func size(n int64) string {
-	const step = 1024
-	switch {
-	case n < step:
-		return fmt.Sprintf("%d B", n)
-	case n < step*step:
-		return fmt.Sprintf("%.1f KiB", float64(n)/step)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/step/step)
-}
-
-func (a *app) cmdRecoverShow() *cobra.Command {
+func newRecoverShowCommand(a *app) *cobra.Command {
 	raw := false
 	cmd := &cobra.Command{
-		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactly(1),
+		Use: "show REF|RUN", Short: "Print what a snapshot changed, as a patch", Args: exactArgs(1),
 		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				patch, err := s.SnapshotDiff(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printPatch(args[0], patch, raw)
+				return printPatch(a.printer(), args[0], patch, raw)
 			})
 		},
 	}
-	rawFlag(cmd, &raw)
+	addRawFlag(cmd, &raw)
 	return cmd
 }
 
-func (a *app) cmdRecoverRestore() *cobra.Command {
+func newRecoverRestoreCommand(a *app) *cobra.Command {
 	branch, yes := "", false
 	cmd := &cobra.Command{
-		Use: "restore REF|RUN", Short: "Put a snapshot on a new branch", Args: exactly(1),
+		Use: "restore REF|RUN", Short: "Put a snapshot on a new branch", Args: exactArgs(1),
 		Long: `Put a snapshot on a new branch. No branch that exists is moved, and neither the checkout nor the
 snapshot is touched. Of work in pawl's home of which no snapshot could be made, it tries again to make one.
 Without a terminal --yes is required.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if branch == "" {
-				return usage(cmd, "which branch? Name a new one with --branch")
+				return usageError(cmd, "which branch? Name a new one with --branch")
 			}
 			command := "pawl recover restore " + args[0] + " --branch " + branch
-			if err := a.consent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
+			if err := a.requireConsent(yes, "puts "+args[0]+" on the new branch "+branch, command); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
 				r, err := s.Restore(cmd.Context(), a.actor(""), args[0], branch)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(r)
+				p := a.printer()
+				if p.JSON {
+					return p.WriteJSON(r)
 				}
-				_, err = fmt.Fprintf(a.Out, "✓ %s is branch %s at %s: git switch %s\n", cleanLine(r.Ref), cleanLine(r.Branch), shortHash(r.Commit), cleanLine(r.Branch))
-				return err
+				p.Line("✓ %s is branch %s at %s: git switch %s", output.CleanLine(r.Ref), output.CleanLine(r.Branch), shortHash(r.Commit), output.CleanLine(r.Branch))
+				return p.Err()
 			})
 		},
 	}
 	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch")
-	yesFlag(cmd, &yes)
+	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func (a *app) cmdRecoverPrune() *cobra.Command {
+func newRecoverPruneCommand(a *app) *cobra.Command {
 	older, dry, yes := "14d", false, false
 	cmd := &cobra.Command{
-		Use: "prune", Short: "Remove snapshots and packed histories that nothing needs any more", Args: exactly(0),
+		Use: "prune", Short: "Remove snapshots and packed histories that nothing needs any more", Args: exactArgs(0),
 		Long: `Remove the refs of snapshots whose steps were all done or dropped so long ago, and pack the others. A
 snapshot that a step goes on from is never removed, nor one whose step is not done, nor one that no run
 of this store made. Each removal is an entry of the loop's audit chain, with the commit: until git
@@ -247,21 +220,21 @@ It also removes the packed histories (doctor --live says their size) that no run
 whose repository is gone. A run that needs one packs it again. Without a terminal --yes is required, except
 with --dry-run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			age, ok := age(older)
+			age, ok := parseAge(older)
 			if !ok {
-				return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --older-than " + quote(older), Fix: "write a time like 14d, 36h or 0s"}
+				return &loop.Fault{Exit: loop.ExitUsage, What: "invalid --older-than " + quoteArg(older), Fix: "write a time like 14d, 36h or 0s"}
 			}
 			does := "removes what was settled or last used at least " + older + " ago"
-			if err := a.consent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
+			if err := a.requireConsent(yes || dry, does, "pawl recover prune --older-than "+older); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
-				p, err := s.Prune(cmd.Context(), a.actor(""), age, dry)
-				if p.Schema == "" || err != nil && len(p.Removed)+len(p.Mirrors) == 0 {
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
+				pruned, err := s.Prune(cmd.Context(), a.actor(""), age, dry)
+				if pruned.Schema == "" || err != nil && len(pruned.Removed)+len(pruned.Mirrors) == 0 {
 					return err
 				}
-				if printed := a.printPruned(p); err == nil {
-					err = printed
+				if failed := printPruned(a.printer(), pruned); err == nil {
+					err = failed
 				}
 				return err
 			})
@@ -269,12 +242,12 @@ with --dry-run.`,
 	}
 	cmd.Flags().StringVar(&older, "older-than", older, "keep what was settled or used less than this `time` ago")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
-	yesFlag(cmd, &yes)
+	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-// age reads a time that may be in days or weeks.
-func age(text string) (time.Duration, bool) {
+// parseAge reads a duration that may be in days or weeks.
+func parseAge(text string) (time.Duration, bool) {
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
 			n, err := strconv.ParseUint(number, 10, 16)
@@ -285,25 +258,24 @@ func age(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-func (a *app) printPruned(p control.Pruned) error {
-	if a.json {
-		return a.printJSON(p)
+func printPruned(p *output.Printer, pruned control.Pruned) error {
+	if p.JSON {
+		return p.WriteJSON(pruned)
 	}
-	out := printer{w: a.Out}
 	verb := "removed"
-	if p.DryRun {
+	if pruned.DryRun {
 		verb = "would be removed"
 	}
-	for _, row := range p.Removed {
-		out.line("– %s (%s), settled %s, %s", snapshotName(row), shortHash(row.Commit), ago(a.Now(), row.Settled), verb)
+	for _, row := range pruned.Removed {
+		p.Line("– %s (%s), settled %s, %s", snapshotName(row), shortHash(row.Commit), p.Ago(row.Settled), verb)
 	}
-	for _, m := range p.Mirrors {
-		why := "last used " + ago(a.Now(), &m.Used)
+	for _, m := range pruned.Mirrors {
+		why := "last used " + p.Ago(&m.Used)
 		if m.Orphan {
 			why = "its repository is gone"
 		}
-		out.line("– packed history of %s in %s (%s), %s, %s", shortHash(m.Base), cleanLine(m.Repository), size(m.Bytes), why, verb)
+		p.Line("– packed history of %s in %s (%s), %s, %s", shortHash(m.Base), output.CleanLine(m.Repository), formatBytes(m.Bytes), why, verb)
 	}
-	out.line("%d %s, %d kept", len(p.Removed), verb, len(p.Kept))
-	return out.err
+	p.Line("%d %s, %d kept", len(pruned.Removed), verb, len(pruned.Kept))
+	return p.Err()
 }

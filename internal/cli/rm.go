@@ -7,12 +7,13 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-func (a *app) cmdRm() *cobra.Command {
+func newRmCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "rm LOOP", Short: "Forget a loop", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Use: "rm LOOP", Short: "Forget a loop", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
 		Long: `Forget a loop: pawl ls does not list it any more, and its open approvals are closed.
 
 Its branches, its snapshots, its files below .loops and its audit log stay. A loop whose folder is there is found
@@ -21,34 +22,33 @@ run is refused. Without a terminal --yes is required.`,
 		Example: "  pawl rm until-1tenrrv\n  pawl rm words --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			does := "forgets the loop " + args[0] + " and closes its open approvals"
-			if err := a.consent(yes, does, "pawl rm "+args[0]); err != nil {
+			if err := a.requireConsent(yes, does, "pawl rm "+args[0]); err != nil {
 				return err
 			}
-			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
 				f, err := s.Forget(cmd.Context(), a.actor(""), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printForgotten(f)
+				return printForgotten(a.printer(), f)
 			})
 		},
 	}
-	yesFlag(cmd, &yes)
+	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func (a *app) printForgotten(f control.Forgotten) error {
-	if a.json {
-		return a.printJSON(f)
+func printForgotten(p *output.Printer, f control.Forgotten) error {
+	if p.JSON {
+		return p.WriteJSON(f)
 	}
-	p := printer{w: a.Out}
-	name := cleanLine(f.Loop)
-	p.line("✓ %s is forgotten; its branches, snapshots and audit log stay", name)
+	name := output.CleanLine(f.Loop)
+	p.Line("✓ %s is forgotten; its branches, snapshots and audit log stay", name)
 	if len(f.Closed) > 0 {
-		p.line("  closed: %s", strings.Join(f.Closed, ", "))
+		p.Line("  closed: %s", strings.Join(f.Closed, ", "))
 	}
 	if f.Folder != "" {
-		p.line("  its folder %s stays: while it is there, its definition and its kill switch count. Remove it with rm -r %s", cleanLine(f.Folder), cleanLine(f.Folder))
+		p.Line("  its folder %s stays: while it is there, its definition and its kill switch count. Remove it with rm -r %s", output.CleanLine(f.Folder), output.CleanLine(f.Folder))
 	}
-	return p.err
+	return p.Err()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
@@ -19,10 +20,10 @@ type runOptions struct {
 	exitQuiet int
 }
 
-func (a *app) cmdRun() *cobra.Command {
+func newRunCommand(a *app) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		Long: `Run a loop once, in the foreground and live.
 
 With --until no file is needed: the agent repairs until the command passes, on a branch of its own. If the command
@@ -34,16 +35,19 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
   pawl run --until "npm test" --name npm-green --scope 'src/**' --guard "npm run lint" --network registry.npmjs.org
   pawl run keep-tests-green --sandbox external`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.fill(cmd, args); err != nil {
+			if len(args) == 1 {
+				o.Loop = args[0]
+			}
+			if err := o.validate(cmd); err != nil {
 				return err
 			}
-			if err := a.untilAgent(cmd.Context(), &o.RunRequest); err != nil {
+			if err := chooseUntilAgent(cmd.Context(), a, &o.RunRequest); err != nil {
 				return err
 			}
 			if o.dryRun {
-				return a.dryRun(cmd.Context(), o.RunRequest)
+				return dryRun(cmd.Context(), a, o.RunRequest)
 			}
-			return a.run(cmd.Context(), o)
+			return runLoop(cmd.Context(), a, o)
 		},
 	}
 	f := cmd.Flags()
@@ -68,53 +72,51 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 	return cmd
 }
 
-func (o *runOptions) fill(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		o.Loop = args[0]
-	}
+// validate refuses flags that are empty, invalid or do not go together.
+func (o *runOptions) validate(cmd *cobra.Command) error {
 	switch {
 	case o.Loop == "" && o.Until == "":
-		return usage(cmd, "which loop? Name one, or give --until")
+		return usageError(cmd, "which loop? Name one, or give --until")
 	case o.Loop != "" && o.Until != "":
-		return usage(cmd, "both a loop and --until are given")
+		return usageError(cmd, "both a loop and --until are given")
 	case o.Flags.BaseURL != "" && o.Overrides.AgentCommand != "" && o.Overrides.Agent == "":
-		return usage(cmd, "--base-url goes with --agent: pawl does not know how another program asks its model")
+		return usageError(cmd, "--base-url goes with --agent: pawl does not know how another program asks its model")
 	case o.Loop != "" && len(o.Scope) > 0:
-		return usage(cmd, "--scope goes with --until; a loop's scope is in its definition")
+		return usageError(cmd, "--scope goes with --until; a loop's scope is in its definition")
 	}
 	for _, flag := range []string{"name", "guard", "setup", "network", "env", "usd", "base-url"} {
 		switch f := cmd.Flag(flag); {
 		case f.Changed && o.Until == "":
-			return usage(cmd, "--"+flag+" goes with --until; a loop's own is in its definition")
+			return usageError(cmd, "--"+flag+" goes with --until; a loop's own is in its definition")
 		case f.Changed && strings.TrimSpace(strings.Trim(f.Value.String(), "[]")) == "":
-			return usage(cmd, "--"+flag+" is given and empty")
+			return usageError(cmd, "--"+flag+" is given and empty")
 		}
 	}
 	switch {
 	case cmd.Flags().Changed("iterations") && o.Overrides.MaxIterations < 1:
-		return usage(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
+		return usageError(cmd, fmt.Sprintf("--iterations %d: write a number above 0", o.Overrides.MaxIterations))
 	case o.exitQuiet < 0 || o.exitQuiet > mostExit:
-		return usage(cmd, fmt.Sprintf("--exit-quiet %d: write a number from 0 to %d", o.exitQuiet, mostExit))
+		return usageError(cmd, fmt.Sprintf("--exit-quiet %d: write a number from 0 to %d", o.exitQuiet, mostExit))
 	case cmd.Flags().Changed("sandbox") && o.Overrides.Sandbox == "":
-		return usage(cmd, "--sandbox is empty: write one of "+strings.Join(control.Tiers(), ", "))
+		return usageError(cmd, "--sandbox is empty: write one of "+strings.Join(control.Tiers(), ", "))
 	case cmd.Flags().Changed("until") && strings.TrimSpace(o.Until) == "":
-		return usage(cmd, "--until is empty: write the command that has to pass")
+		return usageError(cmd, "--until is empty: write the command that has to pass")
 	}
 	return nil
 }
 
-// untilAgent chooses who works for a run --until that names nobody: the only agent of
+// chooseUntilAgent chooses the agent of a run --until that names none: the only one of
 // this machine that has a login.
-func (a *app) untilAgent(ctx context.Context, r *control.RunRequest) error {
+func chooseUntilAgent(ctx context.Context, a *app, r *control.RunRequest) error {
 	if r.Until == "" || r.Overrides.Agent != "" || r.Overrides.AgentCommand != "" {
 		return nil
 	}
 	switch ready := a.readyAgents(ctx); len(ready) {
 	case 0:
-		return nil // What is missing is said with how to get it.
+		return nil // The run says what is missing, and how to get it.
 	case 1:
 		r.Overrides.Agent = ready[0]
-		_, _ = fmt.Fprintf(a.Err, "note: %s\n", onlyAgent(ready[0]))
+		a.printer().Note("note: %s", describeOnlyAgent(ready[0]))
 		return nil
 	default:
 		return &loop.Fault{
@@ -123,56 +125,56 @@ func (a *app) untilAgent(ctx context.Context, r *control.RunRequest) error {
 	}
 }
 
-// run carries out one run and prints its account. A run that did not succeed
-// is an error that carries the view.
-func (a *app) run(ctx context.Context, o runOptions) error {
-	defer unheard()()
+// runLoop carries out one run and prints its account.
+func runLoop(ctx context.Context, a *app, o runOptions) error {
+	defer surviveClosedPipe()()
+	p := a.printer()
 	show := &lateWatcher{}
-	return a.writing(ctx, show.see, func(s *compose.Verbs) error {
+	return a.withVerbs(ctx, show.see, func(s *compose.Verbs) error {
 		checked := waiting.For(ctx, "the checks before the run", nil)
 		o.By = a.actor("")
-		p, err := s.Prepare(ctx, o.RunRequest)
+		plan, err := s.Prepare(ctx, o.RunRequest)
 		checked()
 		if err != nil {
 			return err
 		}
-		intent, err := intentOf(ctx, s, p, o.RunRequest)
+		intent, err := newIntent(ctx, s, plan, o.RunRequest)
 		if err != nil {
 			return err
 		}
-		a.warn(intent)
-		if !a.json && intent.Paused == "" {
-			_ = a.announce(intent) // A run does not depend on whether somebody reads about it.
+		noteWarnings(p, intent)
+		if !p.JSON && intent.Paused == "" {
+			printIntentHead(a.printer(), intent) // A run does not depend on whether somebody reads about it.
 		}
-		show.watcher = a.watch(intent.Limits.Iterations)
+		show.watcher = a.newWatcher(intent.Limits.Iterations)
 		a.running.Store(true)
 		show.begun = waiting.For(ctx, "the run to begin", nil)
-		view, err := s.Start(ctx, p)
+		view, err := s.Start(ctx, plan)
 		show.begun()
 		a.running.Store(false)
 		show.close()
 		if err != nil {
 			return err
 		}
-		if err := a.account(view); err != nil || view.Outcome != loop.OutcomeQuiet || o.exitQuiet == 0 {
+		if err := printAccount(p, view); err != nil || view.Outcome != loop.OutcomeQuiet || o.exitQuiet == 0 {
 			return err
 		}
 		return quietError(o.exitQuiet)
 	})
 }
 
-// mostExit is the highest exit status that a shell takes for one: above it are its own
-// and those of signals.
+// mostExit is the highest exit status that a program should use: a shell uses those
+// above for itself and for signals.
 const mostExit = 125
 
-// quietError is the exit status that was asked for where a run found nothing to do.
+// quietError is the exit status that was asked for if a run finds nothing to do.
 // There is nothing to explain.
 type quietError int
 
 func (e quietError) Error() string { return "there was nothing to do" }
 
-// lateWatcher is known when the store is opened and begins to show when the
-// run starts.
+// lateWatcher passes events on once its watcher is set. The store is opened with it,
+// before it is known how to show the run.
 type lateWatcher struct {
 	watcher
 
@@ -188,80 +190,77 @@ func (l *lateWatcher) see(e loop.Event) {
 	}
 }
 
-// warn prints on standard error what a person should know before it runs.
-func (a *app) warn(i intent) {
+// noteWarnings prints on standard error what a person should know before the run.
+func noteWarnings(p *output.Printer, i intent) {
 	for _, w := range i.Warnings {
-		_, _ = fmt.Fprintf(a.Err, "pawl: warning: %s\n", indented(w, "  "))
+		p.Note("pawl: warning: %s", output.Indent(w, "  "))
 	}
 	if i.Dirty {
-		_, _ = fmt.Fprintf(a.Err, "pawl: the checkout has uncommitted work, which this run does not see: it starts from commit %s\n", shortHash(i.Base.Commit))
+		p.Note("pawl: the checkout has uncommitted work, which this run does not see: it starts from commit %s", shortHash(i.Base.Commit))
 	}
 }
 
-// announce says what is about to act, and on what.
-func (a *app) announce(i intent) error {
-	p := printer{w: a.Out}
-	p.line("%s · %s · base %s", a.style().bold(cleanLine(i.Loop)), i.Tier, i.Base)
-	p.field("  ", "goal", i.Goal)
-	p.field("  ", "agent", i.agent())
-	p.field("  ", "gates", joined(" · ", i.Gates.Verify, i.Gates.Guard))
-	p.field("  ", "sandbox", sandbox(i.Sandbox))
-	return p.err
+// printIntentHead says what is about to act, and on what.
+func printIntentHead(p *output.Printer, i intent) {
+	p.Line("%s · %s · base %s", p.Style.Bold(output.CleanLine(i.Loop)), i.Tier, i.Base)
+	p.Field("  ", "goal", i.Goal)
+	p.Field("  ", "agent", joinNonEmpty(" · ", i.Agent, i.AgentCommand, i.Model))
+	p.Field("  ", "gates", joinNonEmpty(" · ", i.Gates.Verify, i.Gates.Guard))
+	p.Field("  ", "sandbox", describeSandbox(i.Sandbox))
 }
 
-// account is what stands at the end of a run.
-func (a *app) account(v control.RunView) error {
-	if a.json {
-		if err := a.printJSON(v); err != nil {
+// printAccount prints how a run ended. If it did not succeed, the error holds the run.
+func printAccount(p *output.Printer, v control.RunView) error {
+	switch {
+	case p.JSON:
+		if err := p.WriteJSON(v); err != nil {
 			return err
 		}
-	} else if err := a.closing(v); err != nil {
-		return err
+	case v.ID == "": // Nothing was started.
+		p.Line("– %s", output.CleanLine(v.Detail))
+	default:
+		printEnd(p, v)
 	}
-	if v.Outcome.Success() {
+	switch {
+	case p.Err() != nil:
+		return p.Err()
+	case v.Outcome.Success():
 		return nil
 	}
 	return &endedError{v}
 }
 
-func (a *app) closing(v control.RunView) error {
-	p := printer{w: a.Out}
-	if v.ID == "" {
-		p.line("– %s", cleanLine(v.Detail))
-		return p.err
-	}
-	p.line("")
-	p.line("%s  %s", a.style().result(v.Outcome, v.Reason, v.State), a.style().bold(runName(v)))
+// printEnd prints the outcome of a run, what it made, what that cost and what can be
+// done next.
+func printEnd(p *output.Printer, v control.RunView) {
+	name := runName(v)
+	p.Line("")
+	p.Line("%s  %s", styleResult(p.Style, v.Outcome, v.Reason, v.State), p.Style.Bold(name))
 	if v.Outcome.Success() {
-		p.detailed("why", v.Reason, v.Detail)
+		printDetail(p, "why", v.Reason, v.Detail)
 	}
-	p.said("  ", "it says", v.Summary)
+	p.QuotedField("  ", "it says", v.Summary)
 	if v.Branch != "" {
-		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+		p.Field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
 	}
 	if v.Branch != "" && v.Outcome == loop.OutcomeProposed {
-		p.field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", runName(v), shortHash(v.Base), v.Branch))
+		p.Field("  ", "look", fmt.Sprintf("pawl diff %s   or   git diff %s %s", name, shortHash(v.Base), v.Branch))
+		if v.PullRequest() == "" {
+			take := "git merge " + v.Branch
+			if v.Answer == loop.ApprovalOpen {
+				take = "pawl approve " + name + "   or   " + take
+			}
+			p.Field("  ", "take", take)
+		}
 	}
-	if v.Branch != "" && v.Outcome == loop.OutcomeProposed && v.PullRequest() == "" {
-		p.field("  ", "take", takes(v))
-	}
-	p.field("  ", "pull request", v.PullRequest())
-	p.field("  ", "kept in", v.Snapshot)
+	p.Field("  ", "pull request", v.PullRequest())
+	p.Field("  ", "kept in", v.Snapshot)
 	if v.Outcome == loop.OutcomeQuiet {
-		p.field("  ", "next", control.Next(v))
+		p.Field("  ", "next", control.Next(v))
 	}
-	p.field("  ", "trace", "pawl trace "+runName(v))
-	p.field("  ", "tokens", tokens(v.Tokens))
-	p.field("  ", "cost", costText(v))
-	p.field("  ", "time", spent(v.MS))
-	p.field("  ", "sandbox", sandbox(v.Sandbox))
-	return p.err
-}
-
-// takes is how a proposal gets where it belongs: by a yes if one is asked for.
-func takes(v control.RunView) string {
-	if v.Answer == loop.ApprovalOpen {
-		return "pawl approve " + runName(v) + "   or   git merge " + v.Branch
-	}
-	return "git merge " + v.Branch
+	p.Field("  ", "trace", "pawl trace "+name)
+	p.Field("  ", "tokens", describeTokens(v.Tokens))
+	p.Field("  ", "cost", describeCost(v))
+	p.Field("  ", "time", describeTimes(v.MS))
+	p.Field("  ", "sandbox", describeSandbox(v.Sandbox))
 }

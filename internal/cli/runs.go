@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
 type runsOptions struct {
@@ -15,10 +17,10 @@ type runsOptions struct {
 	limit int
 }
 
-func (a *app) cmdRuns() *cobra.Command {
+func newRunsCommand(a *app) *cobra.Command {
 	var o runsOptions
 	cmd := &cobra.Command{
-		Use: "runs [LOOP]", Short: "List runs, the newest first", Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "runs [LOOP]", Short: "List runs, the newest first", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.loop = args[0]
@@ -26,12 +28,12 @@ func (a *app) cmdRuns() *cobra.Command {
 			if o.limit < 1 {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				views, err := s.Runs(cmd.Context(), o.loop, o.limit)
 				if err != nil {
 					return err
 				}
-				return a.printRuns(views)
+				return printRuns(a.printer(), views)
 			})
 		},
 	}
@@ -39,36 +41,19 @@ func (a *app) cmdRuns() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printRuns(views []control.RunView) error {
-	if a.json {
-		return a.printJSON(listOf("pawl.runs/v1", views))
-	}
-	if len(views) == 0 {
-		_, err := fmt.Fprintln(a.Out, "No runs yet. Start one: pawl run LOOP   (`pawl ls` lists the loops)")
-		return err
-	}
-	table := [][]string{{"RUN", "OUTCOME", "WHEN", "TOOK", "TOKENS", "RESULT"}}
-	for _, v := range views {
-		table = append(table, []string{
-			runName(v), a.outcomeOrState(v), ago(a.Now(), v.Started), millis(v.MS.Total),
-			number(loop.Usage(v.Tokens).Charged()), excerpt(firstOf(v.Branch, v.Summary, v.Reason.Because(v.Detail)), 60),
-		})
-	}
-	return a.columns(table)
-}
-
-func (a *app) outcomeOrState(v control.RunView) string {
-	if v.Outcome == "" {
-		return v.State
-	}
-	return a.style().outcome(v.Outcome)
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
+func printRuns(p *output.Printer, views []control.RunView) error {
+	return output.List[control.RunView]{
+		Schema: "pawl.runs/v1", Heading: []string{"RUN", "OUTCOME", "WHEN", "TOOK", "TOKENS", "RESULT"},
+		Empty: "No runs yet. Start one: pawl run LOOP   (`pawl ls` lists the loops)",
+		Cells: func(v control.RunView) []string {
+			outcome := v.State
+			if v.Outcome != "" {
+				outcome = styleOutcome(p.Style, v.Outcome)
+			}
+			return []string{
+				runName(v), outcome, p.Ago(v.Started), formatMillis(v.MS.Total),
+				formatNumber(loop.Usage(v.Tokens).Charged()), excerpt(cmp.Or(v.Branch, v.Summary, v.Reason.Because(v.Detail)), 60),
+			}
+		},
+	}.Print(p, views)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,136 +11,134 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"
 )
 
-func (a *app) cmdShow() *cobra.Command {
+func newShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
 		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
-				if isRun(args[0]) {
-					view, err := s.Run(cmd.Context(), args[0])
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
+				ref := args[0]
+				if strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") { // No loop has such a name.
+					view, err := s.Run(cmd.Context(), ref)
 					if err != nil {
 						return err
 					}
-					return a.printRun(view)
+					return printRun(a.printer(), view)
 				}
-				row, err := s.Show(cmd.Context(), args[0])
+				row, err := s.Show(cmd.Context(), ref)
 				if err != nil {
 					return err
 				}
-				return a.printLoop(row)
+				return printLoop(a.printer(), row)
 			})
 		},
 	}
 }
 
-// isRun tells a run from a loop: a loop's name has no number sign.
-func isRun(ref string) bool { return strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") }
-
-func (a *app) printLoop(row control.LoopRow) error {
-	if a.json {
-		return a.printJSON(row)
+func printLoop(p *output.Printer, row control.LoopRow) error {
+	if p.JSON {
+		return p.WriteJSON(row)
 	}
-	p := printer{w: a.Out}
-	p.line("%s · %s · %s", a.style().bold(cleanLine(row.Name)), orDash(string(row.Tier)), a.loopState(row))
-	p.field("  ", "problem", row.Problem)
-	p.field("  ", "paused", row.Paused)
-	p.field("  ", "goal", row.Goal)
-	p.field("  ", "protocol", row.Protocol)
-	p.field("  ", "cadence", row.Cadence)
-	p.field("  ", "scope", strings.Join(row.Scope, ", "))
-	p.field("  ", "verify", row.Verify)
-	p.field("  ", "guard", row.Guard)
-	p.field("  ", "agent", row.Agent)
+	p.Line("%s · %s · %s", p.Style.Bold(output.CleanLine(row.Name)), orDash(string(row.Tier)), loopState(p.Style, row))
+	p.Field("  ", "problem", row.Problem)
+	p.Field("  ", "paused", row.Paused)
+	p.Field("  ", "goal", row.Goal)
+	p.Field("  ", "protocol", row.Protocol)
+	p.Field("  ", "cadence", row.Cadence)
+	p.Field("  ", "scope", strings.Join(row.Scope, ", "))
+	p.Field("  ", "verify", row.Verify)
+	p.Field("  ", "guard", row.Guard)
+	p.Field("  ", "agent", row.Agent)
 	if row.LastN > 0 {
-		p.field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joined(": ", firstOf(string(row.Outcome), row.State), row.Reason.Sentence()),
-			ago(a.Now(), row.LastRun)))
-		p.field("  ", "branch", row.Branch)
+		p.Field("  ", "last run", fmt.Sprintf("%s#%d %s, %s", row.Name, row.LastN, joinNonEmpty(": ", cmp.Or(string(row.Outcome), row.State), row.Reason.Sentence()),
+			p.Ago(row.LastRun)))
+		p.Field("  ", "branch", row.Branch)
 	}
-	p.field("  ", "rests", restText(row.Rests))
-	p.field("  ", "drift", row.Drift)
+	p.Field("  ", "rests", describeRest(row.Rests))
+	p.Field("  ", "drift", row.Drift)
 	for _, id := range row.Approvals {
-		p.field("  ", "asks you", id+"   (pawl approve "+id+")")
+		p.Field("  ", "asks you", id+"   (pawl approve "+id+")")
 	}
 	for _, b := range row.Budgets {
-		p.field("  ", "budget", burnDown(b))
+		p.Field("  ", "budget", describeBudget(b))
 	}
 	if len(row.Steps) > 0 {
-		p.line("  steps")
+		p.Line("  steps")
 	}
 	for _, step := range row.Steps {
-		p.line("    %-13s %s%s", step.State, cleanLine(step.Title), stepNotes(step))
+		p.Line("    %-13s %s%s", step.State, output.CleanLine(step.Title), describeProgress(step))
 	}
-	return p.err
+	return p.Err()
 }
 
-// restText says why a loop does not act, and until when.
-func restText(r *control.RestView) string {
+// describeRest says why a loop does not act, and until when.
+func describeRest(r *control.RestView) string {
 	switch {
 	case r == nil:
 		return ""
 	case r.Until == nil:
 		return "until somebody resumes it: " + r.Reason.Because(r.Detail)
 	}
-	return "until " + r.Until.UTC().Format("2006-01-02 15:04 UTC") + ": " + r.Reason.Because(r.Detail)
+	return "until " + formatMinute(*r.Until) + ": " + r.Reason.Because(r.Detail)
 }
 
-func stepNotes(s loop.Step) string {
+// describeProgress says how often a step was tried, and what it waits for.
+func describeProgress(s loop.Step) string {
 	notes := ""
 	if s.Attempts > 0 {
-		notes += " · " + count(s.Attempts, "attempt")
+		notes += " · " + pluralize(s.Attempts, "attempt")
 	}
 	if s.Streak > 0 {
-		notes += fmt.Sprintf(" · %s failed %s on the same tree", s.StreakGate, count(s.Streak, "time"))
+		notes += fmt.Sprintf(" · %s failed %s on the same tree", s.StreakGate, pluralize(s.Streak, "time"))
 	}
 	if s.WaitsFor != "" {
-		notes += " · waits for " + cleanLine(s.WaitsFor)
+		notes += " · waits for " + output.CleanLine(s.WaitsFor)
 	}
 	return notes
 }
 
-func (a *app) printRun(v control.RunView) error {
-	if a.json {
-		return a.printJSON(v)
+func printRun(p *output.Printer, v control.RunView) error {
+	if p.JSON {
+		return p.WriteJSON(v)
 	}
-	p := printer{w: a.Out}
-	a.runHead(&p, v)
+	printRunHead(p, v)
 	for _, it := range v.Iterations {
-		p.line("  iteration %d · %s · %s", it.N, verdict(a.style(), it), excerpt(it.Step, 80))
+		p.Line("  iteration %d · %s · %s", it.N, styleVerdict(p.Style, it), excerpt(it.Step, 80))
 	}
-	p.field("  ", "next", control.Next(v))
-	return p.err
+	p.Field("  ", "next", control.Next(v))
+	return p.Err()
 }
 
-// runHead is the account of a run that every command prints alike.
-func (a *app) runHead(p *printer, v control.RunView) {
-	p.line("%s · %s", a.style().bold(runName(v)), a.style().result(v.Outcome, v.Reason, v.State))
-	p.detailed("why", v.Reason, v.Detail)
-	p.said("  ", "it says", v.Summary)
-	p.field("  ", "request", v.Request)
-	p.field("  ", "id", v.ID)
-	p.field("  ", "base", shortHash(v.Base))
+// printRunHead prints what pawl show and pawl trace both say of a run.
+func printRunHead(p *output.Printer, v control.RunView) {
+	p.Line("%s · %s", p.Style.Bold(runName(v)), styleResult(p.Style, v.Outcome, v.Reason, v.State))
+	printDetail(p, "why", v.Reason, v.Detail)
+	p.QuotedField("  ", "it says", v.Summary)
+	p.Field("  ", "request", v.Request)
+	p.Field("  ", "id", v.ID)
+	p.Field("  ", "base", shortHash(v.Base))
 	if v.Branch != "" {
-		p.field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
+		p.Field("  ", "branch", v.Branch+" ("+shortHash(v.Commit)+")")
 	}
-	p.field("  ", "kept in", v.Snapshot)
-	p.field("  ", "approval", joined(" · ", v.Approval, string(v.Answer)))
+	p.Field("  ", "kept in", v.Snapshot)
+	p.Field("  ", "approval", joinNonEmpty(" · ", v.Approval, string(v.Answer)))
 	if v.Overrides != (loop.Overrides{}) {
-		p.field("  ", "overrides", overrides(v.Overrides))
+		p.Field("  ", "overrides", describeOverrides(v.Overrides))
 	}
-	p.field("  ", "when", ago(a.Now(), v.Started))
-	p.field("  ", "agent", joined(", ", v.Agent, authText(v.Auth)))
-	p.field("  ", "tokens", tokens(v.Tokens))
-	p.field("  ", "cost", costText(v))
-	p.field("  ", "time", spent(v.MS))
-	p.field("  ", "sandbox", sandbox(v.Sandbox))
+	p.Field("  ", "when", p.Ago(v.Started))
+	p.Field("  ", "agent", joinNonEmpty(", ", v.Agent, describeAuth(v.Auth)))
+	p.Field("  ", "tokens", describeTokens(v.Tokens))
+	p.Field("  ", "cost", describeCost(v))
+	p.Field("  ", "time", describeTimes(v.MS))
+	p.Field("  ", "sandbox", describeSandbox(v.Sandbox))
 }
 
-// authText says how an agent got at its model, and what that means.
-func authText(a loop.Auth) string {
+// describeAuth says how an agent got at its model, and what that means.
+func describeAuth(a loop.Auth) string {
 	switch a {
 	case loop.AuthInject:
 		return "its key stayed outside of the sandbox (inject)"
@@ -149,8 +148,8 @@ func authText(a loop.Auth) string {
 	return ""
 }
 
-// costText is what a run cost, with the date of the prices.
-func costText(v control.RunView) string {
+// describeCost says what a run cost, with the date of the prices.
+func describeCost(v control.RunView) string {
 	switch {
 	case v.CostUSD != nil:
 		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf)
@@ -167,7 +166,7 @@ func costText(v control.RunView) string {
 	return "unknown: " + why
 }
 
-func overrides(o loop.Overrides) string {
+func describeOverrides(o loop.Overrides) string {
 	var parts []string
 	for _, part := range []struct{ name, value string }{{"agent", o.Agent}, {"agent_command", o.AgentCommand}, {"model", o.Model}, {"sandbox", o.Sandbox}} {
 		if part.value != "" {
@@ -180,16 +179,16 @@ func overrides(o loop.Overrides) string {
 	return strings.Join(parts, ", ")
 }
 
-// verdict is the judgement of an iteration with its reason.
-func verdict(s style, it control.IterationView) string {
-	text := joined(": ", string(it.Verdict), it.Reason.Sentence())
+// styleVerdict is the judgement of an iteration with its reason.
+func styleVerdict(s output.Style, it control.IterationView) string {
+	text := joinNonEmpty(": ", string(it.Verdict), it.Reason.Sentence())
 	switch it.Verdict {
 	case loop.VerdictPass:
-		return s.green("✓ " + text)
+		return s.Green("✓ " + text)
 	case loop.VerdictFail:
-		return s.red("✗ " + text)
+		return s.Red("✗ " + text)
 	case loop.VerdictPending:
-		return s.yellow("! " + text)
+		return s.Yellow("! " + text)
 	case loop.VerdictIntended:
 	}
 	return "… " + text

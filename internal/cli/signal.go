@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -16,10 +15,10 @@ import (
 // errInterrupted is the cause of a context that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
-// interruptible returns a context that ends with the first interrupt, so that a
-// run can be concluded and its work kept. The second ends the process at once.
-// The second value stops listening.
-func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
+// cancelOnInterrupt returns a context that the first interrupt cancels, so that a
+// run can be concluded and its work kept. The second interrupt ends the process at
+// once. The returned function stops listening.
+func (a *app) cancelOnInterrupt(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -28,7 +27,7 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	}
 	done := make(chan struct{})
 	var listening sync.WaitGroup
-	listening.Go(func() { a.listen(signals, done, cancel) })
+	listening.Go(func() { a.listenForInterrupts(signals, done, cancel) })
 	return ctx, func() {
 		signal.Stop(signals)
 		close(done)
@@ -37,12 +36,12 @@ func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// together is how near to each other signals count as one. timeout(1), npm and
-// others signal the process and then its whole group, and who started them asked
-// once; what a person presses twice is further apart.
-const together = 500 * time.Millisecond
+// sameInterrupt is the time within which signals count as one. timeout(1), npm and
+// others signal the process and then its whole group, for one request; a person who
+// presses twice takes longer.
+const sameInterrupt = 500 * time.Millisecond
 
-func (a *app) listen(signals <-chan os.Signal, done <-chan struct{}, cancel context.CancelCauseFunc) {
+func (a *app) listenForInterrupts(signals <-chan os.Signal, done <-chan struct{}, cancel context.CancelCauseFunc) {
 	var first time.Time
 	for {
 		select {
@@ -54,22 +53,22 @@ func (a *app) listen(signals <-chan os.Signal, done <-chan struct{}, cancel cont
 		switch {
 		case first.IsZero():
 			first = now
-		case now.Sub(first) < together:
+		case now.Sub(first) < sameInterrupt:
 			continue
 		default:
 			a.Exit(loop.ExitInterrupted)
 		}
 		cancel(errInterrupted)
 		if a.running.Load() {
-			_, _ = fmt.Fprintln(a.Err, "pawl: stopping; a second interrupt ends it at once")
+			a.printer().Note("pawl: stopping; a second interrupt ends it at once")
 		}
 	}
 }
 
-// unheard lets the process live when nobody reads its output any more, as in
-// `pawl run x | head`. The signal is caught and not ignored, because agents and
+// surviveClosedPipe keeps the process alive when nobody reads its output any more, as
+// in `pawl run x | head`. The signal is caught and not ignored, because agents and
 // gates would inherit that.
-func unheard() (stop func()) {
+func surviveClosedPipe() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)
 	return func() { signal.Stop(signals) }

@@ -21,7 +21,7 @@ func TestTwoSignalsAtOnceAreOneInterrupt(t *testing.T) {
 	var cause error
 	go func() {
 		defer close(over)
-		a.listen(signals, done, func(err error) { cause = err })
+		a.listenForInterrupts(signals, done, func(err error) { cause = err })
 	}()
 	signals <- os.Interrupt
 	signals <- os.Interrupt
@@ -45,7 +45,7 @@ func TestAnInterruptThatIsRepeatedEndsTheProcess(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		a.listen(signals, done, func(error) {})
+		a.listenForInterrupts(signals, done, func(error) {})
 	}()
 	if got := <-status; got != loop.ExitInterrupted {
 		t.Errorf("exit status %d, want %d", got, loop.ExitInterrupted)

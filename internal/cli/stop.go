@@ -1,32 +1,32 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-func (a *app) cmdStop() *cobra.Command {
+func newStopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "stop RUN", Short: "End one run and keep its work", Args: exactly(1), ValidArgsFunction: a.completeLoops,
+		Use: "stop RUN", Short: "End one run and keep its work", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
 		Long: `Ask the process that holds a run to end it, and wait until it has. The work of the run is kept under
 refs/pawl/snapshots; the loop may run again. A run that has ended already is left as it is.
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := a.Now().Truncate(time.Millisecond) // as the store keeps times
-			return a.writing(cmd.Context(), nil, func(s *compose.Verbs) error {
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
 				view, err := s.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
 				if err != nil {
 					return err
 				}
 				if view.Ended != nil && view.Ended.Before(began) {
-					_, _ = fmt.Fprintf(a.Err, "pawl: %s had ended already; nothing was stopped\n", cleanLine(runName(view)))
+					a.printer().Note("pawl: %s had ended already; nothing was stopped", output.CleanLine(runName(view)))
 				}
-				return a.printRun(view)
+				return printRun(a.printer(), view)
 			})
 		},
 	}

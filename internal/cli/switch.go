@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,162 +11,148 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-// target is what pause, resume and kill are about: one loop, or all of them if
-// somebody said so.
-type target struct {
-	loop string
-	all  bool
-}
-
-func (t *target) fill(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 1 && t.all:
-		return usage(cmd, "both a loop and --all are given")
-	case len(args) == 0 && !t.all:
-		return usage(cmd, "which loop? Nothing is done to all of them unless --all says so")
-	case len(args) == 1:
-		t.loop = args[0]
-	default:
-		t.loop = control.All
-	}
-	return nil
-}
-
-// switching makes one of the three commands.
-func (a *app) switching(name, short, long string, do func(context.Context, target) error) *cobra.Command {
-	var t target
+// newSwitchCommand makes pause, kill or resume. Do gets the name of the loop, or
+// control.All.
+func newSwitchCommand(a *app, name, short, long string, do func(ctx context.Context, loop string) error) *cobra.Command {
+	all := false
 	cmd := &cobra.Command{
-		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: between(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := t.fill(cmd, args); err != nil {
-				return err
+			switch {
+			case len(args) == 1 && all:
+				return usageError(cmd, "both a loop and --all are given")
+			case len(args) == 1:
+				return do(cmd.Context(), args[0])
+			case all:
+				return do(cmd.Context(), control.All)
 			}
-			return do(cmd.Context(), t)
+			return usageError(cmd, "which loop? Nothing is done to all of them unless --all says so")
 		},
 	}
-	cmd.Flags().BoolVar(&t.all, "all", false, "every loop of the workspace")
+	cmd.Flags().BoolVar(&all, "all", false, "every loop of the workspace")
 	return cmd
 }
 
-func (a *app) cmdPause() *cobra.Command {
-	return a.switching("pause", "Set the kill switch of a loop, or of all",
+func newPauseCommand(a *app) *cobra.Command {
+	return newSwitchCommand(a, "pause", "Set the kill switch of a loop, or of all",
 		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
-		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *compose.Verbs) (control.Switched, error) { return s.Pause(ctx, a.actor(""), t.loop) })
+		func(ctx context.Context, name string) error {
+			return setSwitch(ctx, a, func(s *compose.Verbs) (control.Switched, error) { return s.Pause(ctx, a.actor(""), name) })
 		})
 }
 
-func (a *app) cmdKill() *cobra.Command {
-	return a.switching("kill", "Set the kill switch and wait until nothing runs any more",
+func newKillCommand(a *app) *cobra.Command {
+	return newSwitchCommand(a, "kill", "Set the kill switch and wait until nothing runs any more",
 		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
-		func(ctx context.Context, t target) error {
-			return a.stopping(ctx, func(s *compose.Verbs) (control.Switched, error) { return s.Kill(ctx, a.actor(""), t.loop) })
+		func(ctx context.Context, name string) error {
+			return setSwitch(ctx, a, func(s *compose.Verbs) (control.Switched, error) { return s.Kill(ctx, a.actor(""), name) })
 		})
 }
 
-func (a *app) cmdResume() *cobra.Command {
-	return a.switching("resume", "Clear the kill switch of a loop, or of all",
+func newResumeCommand(a *app) *cobra.Command {
+	return newSwitchCommand(a, "resume", "Clear the kill switch of a loop, or of all",
 		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
-		func(ctx context.Context, t target) error {
-			return a.writing(ctx, nil, func(s *compose.Verbs) error {
-				sw, err := s.Resume(ctx, a.actor(""), t.loop)
+		func(ctx context.Context, name string) error {
+			return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
+				sw, err := s.Resume(ctx, a.actor(""), name)
 				if err != nil {
 					return err
 				}
-				return a.printResumed(sw)
+				return printResumed(a.printer(), sw)
 			})
 		})
 }
 
-// stopping sets a switch. Setting one comes before everything else, and works
-// without a store: what keeps it from being recorded is said and is no error.
-func (a *app) stopping(ctx context.Context, do func(*compose.Verbs) (control.Switched, error)) error {
-	o, err := a.options()
+// setSwitch sets a switch before everything else, and works without a store: if the
+// switch cannot be recorded, that is said and is no error.
+func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (control.Switched, error)) error {
+	o, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
 	var sw control.Switched
-	err = a.with(ctx, o, func(s *compose.Verbs) (err error) {
-		if sw, err = do(s); err != nil {
+	err = a.openVerbs(ctx, o, func(s *compose.Verbs) (err error) {
+		sw, err = set(s)
+		if err != nil {
 			return err
 		}
-		a.recover(ctx, s)
+		a.recoverDeadRuns(ctx, s)
 		return nil
 	})
 	if err != nil && sw.Schema == "" {
-		sw, err = a.withoutStore(ctx, do, err)
+		sw, err = setWithoutStore(ctx, a, set, err)
 	}
 	if err != nil {
 		return err
 	}
-	return a.printSwitch(sw)
+	return printSwitch(a.printer(), sw)
 }
 
-// withoutStore sets the file alone, which every engine obeys.
-func (a *app) withoutStore(
-	ctx context.Context, do func(*compose.Verbs) (control.Switched, error), cause error,
+// setWithoutStore sets only the file of the switch, which every engine obeys. Cause is
+// why the store cannot be used.
+func setWithoutStore(
+	ctx context.Context, a *app, set func(*compose.Verbs) (control.Switched, error), cause error,
 ) (control.Switched, error) {
-	s, err := compose.WithoutStore(ctx, a.dir(), a.Environ, a.Now)
+	s, err := compose.WithoutStore(ctx, a.workDir(), a.Environ, a.Now)
 	if err != nil {
 		return control.Switched{}, err
 	}
-	sw, err := do(s)
+	sw, err := set(s)
 	if err != nil {
 		return sw, errors.Join(cause, err)
 	}
-	_, _ = fmt.Fprintf(a.Err, "pawl: the switch is set by its file alone, which every run obeys; the store cannot be used: %s\n", cleanLine(cause.Error()))
+	a.printer().Note("pawl: the switch is set by its file alone, which every run obeys; the store cannot be used: %s", output.CleanLine(cause.Error()))
 	return sw, nil
 }
 
-func (a *app) printSwitch(sw control.Switched) error {
-	if a.json {
-		return a.printJSON(sw)
+func printSwitch(p *output.Printer, sw control.Switched) error {
+	if p.JSON {
+		return p.WriteJSON(sw)
 	}
-	p := printer{w: a.Out}
 	already := ""
 	if sw.Was {
 		already = " already"
 	}
-	p.line("‖ %s is paused%s by %s", switched(sw), already, cleanLine(sw.Switch))
+	p.Line("‖ %s is paused%s by %s", switchedName(sw), already, output.CleanLine(sw.Switch))
 	if len(sw.Stopped) > 0 {
-		p.line("  stopped: %s", cleanLine(strings.Join(sw.Stopped, ", ")))
+		p.Line("  stopped: %s", output.CleanLine(strings.Join(sw.Stopped, ", ")))
 	}
-	return p.err
+	return p.Err()
 }
 
-// switched is what a switch is about, in words.
-func switched(sw control.Switched) string { return cleanLine(firstOf(sw.Loop, "every loop")) }
+// switchedName is the loop that a switch is about, or all of them.
+func switchedName(sw control.Switched) string { return output.CleanLine(cmp.Or(sw.Loop, "every loop")) }
 
-// printResumed says what was cleared. A loop that another switch still stops is
-// an error: who resumed it wants it to run.
-func (a *app) printResumed(sw control.Switched) error {
-	if a.json {
-		if err := a.printJSON(sw); err != nil {
+// printResumed says what was cleared. If another switch still stops the loop, that is
+// an error: it was resumed to run.
+func printResumed(p *output.Printer, sw control.Switched) error {
+	if p.JSON {
+		if err := p.WriteJSON(sw); err != nil {
 			return err
 		}
 	} else {
-		p := printer{w: a.Out}
 		switch {
 		case sw.Paused:
 		case sw.Was:
-			p.line("✓ %s may run: no switch was set", switched(sw))
+			p.Line("✓ %s may run: no switch was set", switchedName(sw))
 		default:
-			p.line("✓ %s may run: %s is cleared", switched(sw), cleanLine(sw.Switch))
+			p.Line("✓ %s may run: %s is cleared", switchedName(sw), output.CleanLine(sw.Switch))
 		}
 		for _, h := range sw.Holds {
-			p.line("  it no longer rests: %s", cleanLine(h))
+			p.Line("  it no longer rests: %s", output.CleanLine(h))
 		}
-		if p.err != nil {
-			return p.err
+		if p.Err() != nil {
+			return p.Err()
 		}
 	}
 	if !sw.Paused {
 		return nil
 	}
 	return &loop.Fault{
-		Exit: loop.ExitPaused, What: switched(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch,
+		Exit: loop.ExitPaused, What: switchedName(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch,
 		Fix: control.ResumeCommand(sw.Loop, sw.Switch) + " clears it",
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 // tables prints each table of a command with long names, long reasons and wide values.
-func tables(t *testing.T) map[string]func(a *app) error {
+func tables(t *testing.T) map[string]func(p *output.Printer) error {
 	t.Helper()
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	loops := []control.LoopRow{
@@ -47,32 +48,30 @@ func tables(t *testing.T) map[string]func(a *app) error {
 	}
 	logins := []credential.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
 	roster := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
-	return map[string]func(a *app) error{
-		"ls":             func(a *app) error { return a.printLoops("/", loops) },
-		"runs":           func(a *app) error { return a.printRuns(runs) },
-		"approvals":      func(a *app) error { return a.printApprovals(approvals, true) },
-		"budget show":    func(a *app) error { return a.printBudgets(budgets) },
-		"prices":         func(a *app) error { return a.printPrices(models) },
-		"recover":        func(a *app) error { return a.snapshotTable(snapshots) },
-		"agent logins":   func(a *app) error { return a.printLogins(logins) },
-		"agent list":     func(a *app) error { return a.printAgents(roster) },
-		"a single word":  func(a *app) error { return a.columns([][]string{{"NAME"}, {strings.Repeat("x", 200)}}) },
-		"nothing at all": func(a *app) error { return a.columns([][]string{{"NAME", "STATE"}}) },
+	return map[string]func(p *output.Printer) error{
+		"ls":           func(p *output.Printer) error { return printLoops(p, "/", loops) },
+		"runs":         func(p *output.Printer) error { return printRuns(p, runs) },
+		"approvals":    func(p *output.Printer) error { return printApprovals(p, approvals, true) },
+		"budget show":  func(p *output.Printer) error { return printBudgets(p, budgets) },
+		"prices":       func(p *output.Printer) error { return printPrices(p, models) },
+		"recover":      func(p *output.Printer) error { return printSnapshotTable(p, snapshots) },
+		"agent logins": func(p *output.Printer) error { return printLogins(p, logins) },
+		"agent list":   func(p *output.Printer) error { return printAgents(p, roster) },
 	}
 }
 
 // printed is what a table looks like on a terminal so wide, or in a pipe.
-func printed(t *testing.T, print func(a *app) error, columns int) string {
+func printed(t *testing.T, print func(p *output.Printer) error, columns int) string {
 	t.Helper()
-	var out, err bytes.Buffer
-	a := &app{Env: Env{
-		Out: &out, Err: &err, Terminal: columns > 0, Width: func() int { return columns },
+	var out, errOut bytes.Buffer
+	p := &output.Printer{
+		Out: &out, ErrOut: &errOut, Terminal: columns > 0, Width: func() int { return columns },
 		Now: func() time.Time { return time.Date(2026, 6, 22, 14, 5, 0, 0, time.UTC) },
-	}}
-	if err := print(a); err != nil {
+	}
+	if err := print(p); err != nil {
 		t.Fatal(err)
 	}
-	return clean(out.String())
+	return output.Clean(out.String())
 }
 
 func TestNoTableBreaksAWordOnANarrowTerminal(t *testing.T) {
@@ -110,20 +109,6 @@ func TestATableInAPipeIsOneLineARow(t *testing.T) {
 		if got := strings.Count(printed(t, tables(t)[name], 0), "\n"); got != rows {
 			t.Errorf("%s: %d lines, want %d", name, got, rows)
 		}
-	}
-}
-
-func TestWideCellsAreWrappedUnderTheirHeading(t *testing.T) {
-	t.Parallel()
-	rows := [][]string{{"RUN", "RESULT", "WHEN"}, {"x#1", "the gate failed in the same way", "5h ago"}, {"x#2", "good", "1h ago"}}
-	print := func(a *app) error { return a.columns(rows) }
-	want := "RUN  RESULT           WHEN\nx#1  the gate failed  5h ago\n     in the same way\nx#2  good             1h ago\n"
-	if got := printed(t, print, 28); got != want {
-		t.Errorf("printed\n%s\nwant\n%s", got, want)
-	}
-	want = "RUN     x#1\nRESULT  the\n        gate\n        failed\n        in the\n        same\n        way\nWHEN    5h ago\n\nRUN     x#2\nRESULT  good\nWHEN    1h ago\n"
-	if got := printed(t, print, 15); got != want {
-		t.Errorf("printed\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -10,15 +9,16 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-// traceLines is how many lines a trace has, unless all of it is wanted.
+// traceLines is the most lines of a trace without --full.
 const traceLines = 40
 
-func (a *app) cmdTrace() *cobra.Command {
+func newTraceCommand(a *app) *cobra.Command {
 	full := false
 	cmd := &cobra.Command{
-		Use: "trace RUN", Short: "Show what each iteration sensed, decided, did, was told and was judged", Args: exactly(1),
+		Use: "trace RUN", Short: "Show what each iteration sensed, decided, did, was told and was judged", Args: exactArgs(1),
 		Long: fmt.Sprintf(`Show each iteration of a run in its five steps, with the gates and what they printed.
 
 A trace has at most %d lines; of long texts it shows the end. --full shows everything.
@@ -26,12 +26,12 @@ A trace has at most %d lines; of long texts it shows the end. --full shows every
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reading(cmd.Context(), func(s *compose.Verbs) error {
+			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				view, err := s.Run(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printTrace(view, full)
+				return printTrace(a.printer(), view, full)
 			})
 		},
 	}
@@ -39,96 +39,96 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 	return cmd
 }
 
-func (a *app) printTrace(v control.RunView, full bool) error {
-	if a.json {
-		return a.printJSON(v)
+func printTrace(p *output.Printer, v control.RunView, full bool) error {
+	if p.JSON {
+		return p.WriteJSON(v)
 	}
-	text := a.traceText(v, math.MaxInt)
+	text := traceText(p, v, math.MaxInt)
 	for _, most := range []int{12, 6, 3, 1} {
 		if full || strings.Count(text, "\n") <= traceLines {
 			break
 		}
-		text = a.traceText(v, most)
+		text = traceText(p, v, most)
 	}
 	if lines := strings.SplitAfter(text, "\n"); !full && len(lines) > traceLines+1 {
 		const head = traceLines / 2
 		tail := len(lines) - (traceLines - head)
 		text = strings.Join(lines[:head], "") + fmt.Sprintf("… %d more lines: pawl trace %s --full\n", tail-head, runName(v)) + strings.Join(lines[tail:], "")
 	}
-	_, err := io.WriteString(a.Out, text)
-	return err
+	p.Text(text)
+	return p.Err()
 }
 
-// traceText is the trace with the last lines of each longer text.
-func (a *app) traceText(v control.RunView, most int) string {
+// traceText is the trace with only the last lines of longer texts.
+func traceText(to *output.Printer, v control.RunView, most int) string {
 	var b strings.Builder
-	p := printer{w: &b}
-	a.runHead(&p, v)
+	p := &output.Printer{Out: &b, Now: to.Now, Style: to.Style}
+	printRunHead(p, v)
 	if len(v.Iterations) == 0 {
-		p.line("")
-		p.line("no iterations: nothing was worked on (pawl why %s says why)", runName(v))
+		p.Line("")
+		p.Line("no iterations: nothing was worked on (pawl why %s says why)", runName(v))
 	}
 	for i, f := range v.Instructions {
 		if i == 0 {
-			p.line("")
-			p.line("%s", a.style().bold("instructions of the repository, at the base"))
+			p.Line("")
+			p.Line("%s", p.Style.Bold("instructions of the repository, at the base"))
 		}
-		p.line("  %s", instructionLine(f))
+		p.Line("  %s", describeInstructionFile(f))
 	}
-	printed := map[string]int{} // the iteration that shows an output
+	printed := map[string]int{}
 	for _, it := range v.Iterations {
-		a.printIteration(&p, it, most, printed)
+		printIteration(p, it, most, printed)
 	}
 	return b.String()
 }
 
-func (a *app) printIteration(p *printer, it control.IterationView, most int, printed map[string]int) {
-	s := a.style()
-	p.line("")
-	p.line("%s · %s · %s", s.bold(fmt.Sprintf("iteration %d", it.N)), cleanLine(it.Step), millis(it.MS))
-	p.field("  ", "sensed", quotedBelow(ending(it.Sensed, most)))
-	p.field("  ", "decided", quotedBelow(ending(it.Decided, most)))
-	p.field("  ", "acted", quotedBelow(ending(it.Acted, most)))
+// printIteration prints an iteration. Printed says which iteration has shown an output
+// already.
+func printIteration(p *output.Printer, it control.IterationView, most int, printed map[string]int) {
+	p.Line("")
+	p.Line("%s · %s · %s", p.Style.Bold(fmt.Sprintf("iteration %d", it.N)), output.CleanLine(it.Step), formatMillis(it.MS))
+	p.Field("  ", "sensed", output.QuoteBelow(lastLines(it.Sensed, most)))
+	p.Field("  ", "decided", output.QuoteBelow(lastLines(it.Decided, most)))
+	p.Field("  ", "acted", output.QuoteBelow(lastLines(it.Acted, most)))
+	// What the next attempt was told, without the output that a gate shows above it.
+	feedback := quoteFeedback(it.Verdict, it.Reason, clearIfEqual(it.Feedback, it.Reason.Sentence()))
 	for _, g := range it.Gates {
-		p.line("  %s", a.gateLine(g))
+		p.Line("  %s", describeGateRun(p.Style, g))
 		switch before := printed[g.Evidence]; {
 		case g.Evidence == "":
+			continue
 		case before != 0:
-			p.line("      printed the same as in iteration %d", before)
+			p.Line("      printed the same as in iteration %d", before)
 		default:
 			printed[g.Evidence] = it.N
-			p.line("      %s", indented(quoted(ending(g.Evidence, most)), "      "))
+			p.Line("      %s", output.Indent(output.Quote(lastLines(g.Evidence, most)), "      "))
 		}
 	}
-	p.field("  ", "feedback", ending(feedback(it), most))
-	p.field("  ", "verdict", verdict(s, it))
+	for _, g := range it.Gates {
+		if head, repeats := strings.CutSuffix(it.Feedback, ":\n"+g.Evidence); repeats && g.Evidence != "" {
+			feedback = head + ", with what it printed"
+			break
+		}
+	}
+	p.Field("  ", "feedback", lastLines(feedback, most))
+	p.Field("  ", "verdict", styleVerdict(p.Style, it))
 }
 
-// ending is the end of a text that has more lines.
-func ending(text string, most int) string {
+// lastLines is the end of a text that has more lines.
+func lastLines(text string, most int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(lines) <= most {
 		return text
 	}
-	return fmt.Sprintf("… %s before\n", count(len(lines)-most, "line")) + strings.Join(lines[len(lines)-most:], "\n")
+	return fmt.Sprintf("… %s before\n", pluralize(len(lines)-most, "line")) + strings.Join(lines[len(lines)-most:], "\n")
 }
 
-func (a *app) gateLine(g control.GateView) string {
-	text := fmt.Sprintf("%s (%s) exit %d, %s", cleanLine(g.Name), g.Kind, g.Exit, millis(g.MS))
-	text = joined("; ", text, testsText(g), triesText(g), cleanLine(g.Note))
+// describeGateRun is what one run of a gate said, with its exit status and time.
+func describeGateRun(s output.Style, g control.GateView) string {
+	text := fmt.Sprintf("%s (%s) exit %d, %s", output.CleanLine(g.Name), g.Kind, g.Exit, formatMillis(g.MS))
+	text = joinNonEmpty("; ", text, countTests(g), countTries(g), output.CleanLine(g.Note))
 	if g.Pass {
-		return a.style().green("✓ " + text)
+		return s.Green("✓ " + text)
 	}
-	return a.style().red("✗ " + text)
-}
-
-// feedback is what the next attempt was told, without the evidence that stands
-// above it.
-func feedback(it control.IterationView) string {
-	for _, g := range it.Gates {
-		if head, repeats := strings.CutSuffix(it.Feedback, ":\n"+g.Evidence); repeats && g.Evidence != "" {
-			return head + ", with what it printed"
-		}
-	}
-	return fedBack(it.Verdict, it.Reason, unless(it.Feedback, it.Reason.Sentence()))
+	return s.Red("✗ " + text)
 }

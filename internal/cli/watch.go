@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
 // watcher shows the events of a run while it lives.
@@ -19,42 +20,42 @@ type watcher interface {
 	close()
 }
 
-// watch picks the watcher that suits whoever reads.
-func (a *app) watch(iterations int) watcher {
+// newWatcher returns the watcher that suits the reader.
+func (a *app) newWatcher(iterations int) watcher {
 	switch {
 	case a.json:
-		return silent{}
-	case a.Terminal && a.variable("TERM") != "dumb" && a.variable("ACCESSIBLE") == "":
-		return newLive(a.Out, a.style(), a.Width, a.Now, iterations)
+		return noWatcher{}
+	case a.Terminal && a.lookupEnv("TERM") != "dumb" && a.lookupEnv("ACCESSIBLE") == "":
+		return newLiveLine(a.Out, a.printer().Style, a.Width, a.Now, iterations)
 	}
-	return &lineByLine{w: a.Out}
+	return &plainWatcher{w: a.Out}
 }
 
-// silent shows nothing: standard output belongs to JSON.
-type silent struct{}
+// noWatcher shows nothing, for JSON.
+type noWatcher struct{}
 
-func (silent) see(loop.Event) {}
-func (silent) close()         {}
+func (noWatcher) see(loop.Event) {}
+func (noWatcher) close()         {}
 
-// lineByLine prints plain lines, for files, pipes and screen readers.
-type lineByLine struct {
+// plainWatcher prints plain lines, for files, pipes and screen readers.
+type plainWatcher struct {
 	mu     sync.Mutex
 	w      io.Writer
 	closed bool
 }
 
-func (l *lineByLine) see(e loop.Event) {
+func (l *plainWatcher) see(e loop.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
-	for _, line := range stamped(e, time.TimeOnly, eventText(e)) {
+	for _, line := range stampLines(e, time.TimeOnly, describeEvent(e)) {
 		_, _ = fmt.Fprintln(l.w, line)
 	}
 }
 
-func (l *lineByLine) close() {
+func (l *plainWatcher) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -63,11 +64,11 @@ func (l *lineByLine) close() {
 // fiveSteps are the phases that people see.
 var fiveSteps = []loop.Phase{loop.PhaseSense, loop.PhaseDecide, loop.PhaseAct, loop.PhaseGather, loop.PhaseVerify}
 
-// live keeps one line at the bottom of a terminal up to date, and prints what
+// liveLine keeps one line at the bottom of a terminal up to date, and prints what
 // stays above it.
-type live struct {
+type liveLine struct {
 	w     io.Writer
-	style style
+	style output.Style
 	width func() int
 	now   func() time.Time
 
@@ -86,13 +87,13 @@ type live struct {
 // frame is how often the line is drawn.
 const frame = 100 * time.Millisecond
 
-func newLive(w io.Writer, s style, width func() int, now func() time.Time, iterations int) *live {
-	l := &live{w: w, style: s, width: width, now: now, iterations: iterations, started: now(), done: make(chan struct{})}
+func newLiveLine(w io.Writer, s output.Style, width func() int, now func() time.Time, iterations int) *liveLine {
+	l := &liveLine{w: w, style: s, width: width, now: now, iterations: iterations, started: now(), done: make(chan struct{})}
 	l.drawing.Go(l.animate)
 	return l
 }
 
-func (l *live) animate() {
+func (l *liveLine) animate() {
 	tick := time.NewTicker(frame)
 	defer tick.Stop()
 	for {
@@ -108,7 +109,7 @@ func (l *live) animate() {
 	}
 }
 
-func (l *live) see(e loop.Event) {
+func (l *liveLine) see(e loop.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(e)
@@ -120,7 +121,7 @@ func (l *live) see(e loop.Event) {
 }
 
 // note keeps what the line shows.
-func (l *live) note(e loop.Event) {
+func (l *liveLine) note(e loop.Event) {
 	switch e.Kind {
 	case loop.EventPhase:
 		l.phase = loop.Phase(e.Text)
@@ -137,34 +138,34 @@ func (l *live) note(e loop.Event) {
 }
 
 // text is what stays on the screen of an event.
-func (l *live) text(e loop.Event) string {
-	body := strings.TrimRight(clean(eventText(e)), "\n")
+func (l *liveLine) text(e loop.Event) string {
+	body := strings.TrimRight(output.Clean(describeEvent(e)), "\n")
 	switch e.Kind {
 	case loop.EventPhase, engine.EventPrompt, loop.EventOutcome:
 		return ""
 	case loop.EventOutput:
 		var lines []string
 		for line := range strings.SplitSeq(body, "\n") {
-			lines = append(lines, l.style.dim("  "+line))
+			lines = append(lines, l.style.Dim("  "+line))
 		}
 		return strings.Join(lines, "\n")
 	case loop.EventGate:
 		if gateMark(e.Text) == "✓" {
-			return "  " + l.style.green(body)
+			return "  " + l.style.Green(body)
 		}
-		return "  " + l.style.red(body)
+		return "  " + l.style.Red(body)
 	}
 	return "  " + strings.ReplaceAll(body, "\n", "\n  ")
 }
 
-func (l *live) erase() {
+func (l *liveLine) erase() {
 	if l.drawn {
 		_, _ = io.WriteString(l.w, "\r\x1b[2K")
 		l.drawn = false
 	}
 }
 
-func (l *live) draw() {
+func (l *liveLine) draw() {
 	_, _ = io.WriteString(l.w, "\r\x1b[2K"+l.strip())
 	l.drawn = true
 }
@@ -177,7 +178,7 @@ const bytesPerToken = 4
 
 // strip is the line: the five steps, time, iteration, tokens. It is cut to the
 // width of the terminal, because a line that wraps cannot be drawn again.
-func (l *live) strip() string {
+func (l *liveLine) strip() string {
 	var steps []string
 	for _, p := range fiveSteps {
 		steps = append(steps, l.step(p))
@@ -187,12 +188,12 @@ func (l *live) strip() string {
 		facts += fmt.Sprintf(" · iter %d/%d", l.iteration, l.iterations)
 	}
 	if l.bytes > 0 {
-		facts += fmt.Sprintf(" · ~%s tok", number(l.bytes/bytesPerToken))
+		facts += fmt.Sprintf(" · ~%s tok", formatNumber(l.bytes/bytesPerToken))
 	}
 	mark, columns := spinner[l.turn%len(spinner)], l.width()-1
 	line := fmt.Sprintf("%s %s  %s", mark, strings.Join(steps, " · "), facts)
 	if utf8.RuneCountInString(line) > columns {
-		line = joined(" ", mark, string(l.phase), facts) // The step that it is at says more than those around it.
+		line = joinNonEmpty(" ", mark, string(l.phase), facts) // The step that it is at says more than those around it.
 	}
 	return cut(line, columns)
 }
@@ -206,7 +207,7 @@ func elapsed(d time.Duration) string {
 }
 
 // step marks a step as over, at work, or to come.
-func (l *live) step(p loop.Phase) string {
+func (l *liveLine) step(p loop.Phase) string {
 	switch {
 	case p == l.phase:
 		return "[" + string(p) + "]"
@@ -224,7 +225,7 @@ func cut(text string, columns int) string {
 	return text
 }
 
-func (l *live) close() {
+func (l *liveLine) close() {
 	close(l.done)
 	l.drawing.Wait()
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-package cli
+package output
 
 import (
 	"strings"
@@ -34,8 +34,8 @@ func TestCleanTakesOutWhatATerminalObeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := clean(c.in); got != c.want {
-				t.Errorf("clean(%q) = %q, want %q", c.in, got, c.want)
+			if got := Clean(c.in); got != c.want {
+				t.Errorf("Clean(%q) = %q, want %q", c.in, got, c.want)
 			}
 		})
 	}
@@ -63,16 +63,16 @@ func checkClean(t interface {
 }, in string,
 ) {
 	t.Helper()
-	got := clean(in)
+	got := Clean(in)
 	if !utf8.ValidString(got) {
-		t.Fatalf("clean(%q) = %q is no UTF-8", in, got)
+		t.Fatalf("Clean(%q) = %q is no UTF-8", in, got)
 	}
 	for _, r := range got {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
-			t.Fatalf("clean(%q) = %q still has %U", in, got, r)
+			t.Fatalf("Clean(%q) = %q still has %U", in, got, r)
 		}
 	}
-	if again := clean(got); again != got {
-		t.Fatalf("clean is not done after once: %q, then %q", got, again)
+	if again := Clean(got); again != got {
+		t.Fatalf("Clean is not idempotent: %q, then %q", got, again)
 	}
 }

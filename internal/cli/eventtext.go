@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
-// phaseTexts says in words what begins. Phases that are over before anybody
-// could read it have none.
+// phaseTexts says in words what begins. Phases that take no time have no text.
 var phaseTexts = map[loop.Phase]string{
 	loop.PhaseSense:  "looking, without spending a token",
 	loop.PhaseAct:    "the agent takes a turn",
@@ -20,19 +20,19 @@ var phaseTexts = map[loop.Phase]string{
 	loop.PhaseEffect: "carrying out what was decided",
 }
 
-// eventText is an event in words; nothing for one that nobody has to read.
-func eventText(e loop.Event) string {
+// describeEvent is an event in words; nothing for one that nobody needs to read.
+func describeEvent(e loop.Event) string {
 	switch e.Kind {
 	case loop.EventPhase:
 		return phaseTexts[loop.Phase(e.Text)]
 	case engine.EventPrompt:
-		return fmt.Sprintf("prompt of %s bytes", number(int64(len(e.Text))))
+		return fmt.Sprintf("prompt of %s bytes", formatNumber(int64(len(e.Text))))
 	case engine.EventConsidered:
-		return considered(e.Text)
+		return describeDecision(e.Text)
 	case engine.EventInstructions:
-		return instructionsText(e.Text)
+		return describeInstructions(e.Text)
 	case loop.EventOutput:
-		return "| " + strings.ReplaceAll(strings.TrimRight(clean(e.Text), "\n"), "\n", "\n| ")
+		return output.Quote(e.Text)
 	case loop.EventGate:
 		return gateMark(e.Text) + " " + e.Text
 	case loop.EventOutcome:
@@ -41,7 +41,7 @@ func eventText(e loop.Event) string {
 	return e.Text
 }
 
-// gateMark is the sign of a gate's verdict, which the engine writes as
+// gateMark is the mark of a gate's verdict, which the engine writes as
 // "name: pass", "name: pass (…)" or "name: fail (…)".
 func gateMark(text string) string {
 	if _, verdict, _ := strings.Cut(text, ": "); verdict == "pass" || strings.HasPrefix(verdict, "pass (") {
@@ -50,9 +50,8 @@ func gateMark(text string) string {
 	return "✗"
 }
 
-// considered is a decision in words: each candidate with its reason, but not
-// more than a screen holds.
-func considered(body string) string {
+// describeDecision is a decision in words: the first candidates with their reasons.
+func describeDecision(body string) string {
 	var list []loop.Considered
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		return body
@@ -76,39 +75,39 @@ func considered(body string) string {
 	return strings.Join(lines, "\n")
 }
 
-// instructionsText lists the repository's instructions of a run from their JSON.
-func instructionsText(body string) string {
+// describeInstructions lists the repository's instructions of a run from their JSON.
+func describeInstructions(body string) string {
 	var files []guidance.File
 	if err := json.Unmarshal([]byte(body), &files); err != nil {
 		return body
 	}
 	lines := []string{"instructions of the repository:"}
 	for _, f := range files {
-		lines = append(lines, "  "+instructionLine(f))
+		lines = append(lines, "  "+describeInstructionFile(f))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// instructionLine is what was given of one file.
-func instructionLine(f guidance.File) string {
-	text := cleanLine(f.Path)
+// describeInstructionFile says how much of a file an agent was given.
+func describeInstructionFile(f guidance.File) string {
+	text := output.CleanLine(f.Path)
 	if f.Blob != "" {
 		text += " " + shortHash(f.Blob)
 	}
 	if f.Given > 0 {
-		text += fmt.Sprintf(", %s bytes given", number(int64(f.Given)))
+		text += fmt.Sprintf(", %s bytes given", formatNumber(int64(f.Given)))
 	}
-	return joined("; ", text, cleanLine(f.Note))
+	return joinNonEmpty("; ", text, output.CleanLine(f.Note))
 }
 
-// stamped is a text with time and phase before each of its lines.
-func stamped(e loop.Event, layout, body string) []string {
+// stampLines puts time and phase before each line of a text.
+func stampLines(e loop.Event, layout, body string) []string {
 	if body == "" {
 		return nil
 	}
 	head := fmt.Sprintf("%s %-8s ", e.At.Local().Format(layout), e.Phase)
 	var lines []string
-	for line := range strings.SplitSeq(strings.TrimRight(clean(body), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(output.Clean(body), "\n"), "\n") {
 		lines = append(lines, head+line)
 	}
 	return lines

@@ -1,47 +1,49 @@
-package cli
+package output
 
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
-// clean takes out of a text whatever a terminal would obey: escape sequences,
-// control characters, and the marks that turn the direction of writing around.
-// Line feeds and tabs stay; a carriage return ends a line; what is no UTF-8
-// becomes a replacement character. What else nobody would see is written as an
-// escape.
-func clean(text string) string {
-	if plain(text) {
+// Clean removes from a text whatever a terminal would act on: escape sequences,
+// control characters, and marks that reverse the direction of writing. Line
+// feeds and tabs stay; a carriage return becomes a line feed; invalid UTF-8
+// becomes the replacement character. Other invisible characters are written as
+// escapes.
+func Clean(text string) string {
+	if isPlain(text) {
 		return text
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		if skip := escape(text[i:]); skip > 0 {
+		if skip := escapeLength(text[i:]); skip > 0 {
 			i += skip
 			continue
 		}
-		r, size := firstRune(text[i:])
+		r, size := utf8.DecodeRuneInString(text[i:])
 		i += size
 		switch {
 		case r == '\r':
 			b.WriteByte('\n')
-		case r == '\n' || r == '\t' || !obeyed(r):
+		case r == '\n' || r == '\t' || !controlsTerminal(r):
 			b.WriteRune(r)
 		}
 	}
 	return unprintable.Show(b.String())
 }
 
-// cleanLine is clean for what has to stay on one line.
-func cleanLine(text string) string {
-	return strings.Join(strings.FieldsFunc(clean(text), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
+// CleanLine is Clean for a text that has to stay on one line: line feeds and
+// tabs become single spaces.
+func CleanLine(text string) string {
+	return strings.Join(strings.FieldsFunc(Clean(text), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }
 
-func plain(text string) bool {
+func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
 			return false
@@ -50,18 +52,8 @@ func plain(text string) bool {
 	return true
 }
 
-func firstRune(s string) (r rune, size int) {
-	for i, c := range s {
-		if i > 0 {
-			return r, i
-		}
-		r = c
-	}
-	return r, len(s)
-}
-
-// obeyed reports whether a terminal acts on r and does not show it.
-func obeyed(r rune) bool {
+// controlsTerminal reports whether a terminal acts on r instead of showing it.
+func controlsTerminal(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
@@ -70,8 +62,9 @@ const (
 	bel = 0x07
 )
 
-// escape is the length of the escape sequence that s begins with, or 0.
-func escape(s string) int {
+// escapeLength returns the length of the escape sequence at the beginning of s,
+// or 0.
+func escapeLength(s string) int {
 	var kind byte
 	at := 2
 	switch {
@@ -94,7 +87,7 @@ func escape(s string) int {
 		}
 		return at
 	case ']', 'P', 'X', '^', '_':
-		return str(s, at)
+		return controlStringEnd(s, at)
 	case '(', ')', '*', '+', '#', ' ', '%':
 		return min(3, len(s))
 	}
@@ -104,9 +97,9 @@ func escape(s string) int {
 	return 2
 }
 
-// str finds the end of a control string. One that is never ended is cut at its
-// line, so that it cannot swallow what follows.
-func str(s string, at int) int {
+// controlStringEnd finds the end of a control string. A string without an end is
+// cut at the end of its line, so that it cannot hide what follows.
+func controlStringEnd(s string, at int) int {
 	for ; at < len(s); at++ {
 		switch {
 		case s[at] == bel:

@@ -75,8 +75,7 @@ func TestAFailureSaysWhatWhyAndTheFix(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			a := &app{Env: Env{Err: &out}}
-			a.explain(c.err, 1)
+			printError(&out, c.err, 1)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Error(diff)
 			}

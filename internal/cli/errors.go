@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// endedError is a run that ended without success.
+type endedError struct{ view control.RunView }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("%s ended %s", runName(e.view), e.view.Outcome)
+}
+
+// exitStatus maps the error of a command to its exit status.
+func exitStatus(ctx context.Context, err error) int {
+	if err == nil {
+		return loop.ExitOK
+	}
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return loop.ExitInterrupted
+	}
+	if e, ok := errors.AsType[*endedError](err); ok {
+		return e.view.Outcome.Meaning().Exit
+	}
+	if status, ok := errors.AsType[quietError](err); ok {
+		return int(status)
+	}
+	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit != 0 {
+		return f.Exit
+	}
+	if _, ok := errors.AsType[*loop.HeldError](err); ok {
+		return loop.ExitHeld
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return loop.ExitInterrupted
+	case errors.Is(err, loop.ErrNotFound):
+		return loop.ExitNotFound
+	case errors.Is(err, loop.ErrAnswered), errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrDuplicateKey):
+		return loop.ExitHeld
+	}
+	return loop.ExitError
+}
+
+// printError prints what failed, why, and the fix.
+func printError(w io.Writer, err error, status int) {
+	f := explainError(err)
+	if status == loop.ExitInterrupted && f.Why == "" {
+		f.Why = "it was interrupted"
+	}
+	_, _ = fmt.Fprintf(w, "pawl: %s\n", output.Indent(f.What, "  "))
+	if f.Why != "" {
+		_, _ = fmt.Fprintf(w, "  why: %s\n", output.Indent(f.Why, "       "))
+	}
+	if f.Fix != "" {
+		_, _ = fmt.Fprintf(w, "  fix: %s\n", output.Indent(f.Advice().String(), "       "))
+	}
+}
+
+// explainError says of any error what failed, why, and the fix, as far as they are
+// known.
+func explainError(err error) loop.Fault {
+	if e, ok := errors.AsType[*endedError](err); ok {
+		v := e.view
+		return loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Because(v.Detail), failedGateOutput(v)), Fix: control.Next(v)}
+	}
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return *f
+	}
+	if h, ok := errors.AsType[*loop.HeldError](err); ok {
+		fix := "wait until it has ended"
+		// Only a run that is named in full can be stopped by its name.
+		if run, ok := strings.CutPrefix(h.What, "run "); ok && !strings.HasPrefix(run, "#") && strings.Contains(run, "#") {
+			run, _, _ = strings.Cut(run, " ")
+			fix += ", or stop it: pawl stop " + run
+		}
+		return loop.Fault{What: h.What + " is held by another process", Why: h.Holder.String() + " has it", Fix: fix}
+	}
+	if errors.Is(err, loop.ErrLeaseLost) {
+		return loop.Fault{What: err.Error(), Why: "another process took the run over", Fix: "see what became of it: pawl runs"}
+	}
+	return loop.Fault{What: err.Error()}
+}
+
+// failedGateOutput is the end of what the gate printed that ended a run. The rest
+// is in the trace.
+func failedGateOutput(v control.RunView) string {
+	const most = 20 // lines
+	if len(v.Iterations) == 0 {
+		return ""
+	}
+	for _, g := range v.Iterations[len(v.Iterations)-1].Gates {
+		if !g.Pass && g.Evidence != "" && !strings.Contains(v.Detail, g.Evidence) {
+			lines := strings.Split(g.Evidence, "\n")
+			return strings.Join(lines[max(0, len(lines)-most):], "\n")
+		}
+	}
+	return ""
+}
+
+// usageError is the error of a wrong command line.
+func usageError(cmd *cobra.Command, what string) *loop.Fault {
+	return &loop.Fault{Exit: loop.ExitUsage, What: what, Fix: "usage: " + cmd.UseLine() + "   (" + cmd.CommandPath() + " --help says more)"}
+}
+
+// flagError is a usageError for an invalid flag. It suggests the name that was
+// probably meant.
+func flagError(cmd *cobra.Command, what string) *loop.Fault {
+	f := usageError(cmd, what)
+	name, unknown := strings.CutPrefix(what, "unknown flag: --")
+	if !unknown {
+		return f
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			names = append(names, flag.Name)
+		}
+	})
+	if near := readiness.Nearest(name, names); near != "" {
+		f.Fix = "did you mean --" + near + "? " + f.Fix
+	}
+	return f
+}
+
+// exactArgs requires n arguments. The error names them as the command's usage does.
+func exactArgs(n int) cobra.PositionalArgs { return rangeArgs(n, n) }
+
+func rangeArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usageError(cmd, cmd.CommandPath()+" needs an argument: "+strings.TrimPrefix(cmd.Use, cmd.Name()+" "))
+		case len(args) > most:
+			return usageError(cmd, cmd.CommandPath()+" does not take "+quoteArg(args[most]))
+		}
+		return nil
+	}
+}
