@@ -68,6 +68,9 @@ func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a plan.At
 		}
 	}
 	changes, effects := c.session.Record(res)
+	if err := loop.CheckChanges(changes); err != nil {
+		return fmt.Errorf("record iteration %d: %w", res.Iteration.N, err)
+	}
 	for _, e := range effects {
 		if e.Kind != effect.KindPropose {
 			continue

@@ -80,6 +80,9 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		return Brief{}, err
 	}
 	changes, brief, err := c.session.Begin(*d.Choice)
+	if err == nil {
+		err = loop.CheckChanges(changes)
+	}
 	if err != nil {
 		return brief, fmt.Errorf("begin %q: %w", d.Choice.Step.Title, err)
 	}

@@ -112,6 +112,10 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	c.alarm(ctx)
 	c.settleLogin(ctx)
 	changes := c.closing(ctx, effects)
+	if err := loop.CheckChanges(changes); err != nil {
+		c.said.Note("the run is not written into the loop's memory: %s", err)
+		changes = nil
+	}
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
 		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)

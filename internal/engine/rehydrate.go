@@ -134,6 +134,9 @@ func (c *cycle) repair(ctx context.Context) (end *ending, err error) {
 	if len(changes) == 0 {
 		return end, nil
 	}
+	if err := loop.CheckChanges(changes); err != nil {
+		return nil, fmt.Errorf("repair the loop's memory: %w", err)
+	}
 	if err := c.commit(ctx, loop.PhaseRehydrate, c.recordChanges(changes)); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,13 @@
 package loop
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
 // ChangeKind says what a protocol asks the engine to do with its memory.
 type ChangeKind string
 
@@ -9,16 +17,100 @@ const (
 	ChangeAppend ChangeKind = "append" // add one physical line at the end of a file
 	ChangeAside  ChangeKind = "aside"  // keep an unreadable file beside its place, under the name in Content
 	ChangeStep   ChangeKind = "step"   // create or update a step row
+
+	// These are data only, so far: the engine applies none of them, and Check
+	// refuses them.
+	ChangeRow     ChangeKind = "row"     // write a row of the protocol's own
+	ChangeDeliver ChangeKind = "deliver" // put a message into the inbox of another loop
+	ChangeCommit  ChangeKind = "commit"  // commit files of the memory to a branch
+	ChangePush    ChangeKind = "push"    // push a branch
 )
 
 // Change is one change of a protocol's memory. File changes are rows first and
 // files second: a crash between the two is healed from the row.
+//
+// The fields that its kind does not name are empty.
 type Change struct {
 	Kind    ChangeKind `json:"kind"`
 	Path    string     `json:"path,omitempty"`    // relative to the workspace, slash separated
 	Before  string     `json:"before,omitempty"`  // edit: the content that Content was made from, empty if there was no file
 	Content string     `json:"content,omitempty"` // edit: new content; append: the line; aside: the new name
 	Step    *Step      `json:"step,omitempty"`
+
+	Row      *Row      `json:"row,omitempty"`
+	Delivery *Delivery `json:"delivery,omitempty"`
+	Commit   *Commit   `json:"commit,omitempty"`
+	Push     *Push     `json:"push,omitempty"`
+}
+
+// Row is one row of a protocol's own. It is written only if the stored row has the
+// expected version, and then has the next one.
+type Row struct {
+	Set     string          `json:"set"`            // of rows of one sort, such as tasks
+	Key     string          `json:"key"`            // unique in its set and loop
+	Version int64           `json:"version"`        // expected; 0: there is no such row
+	Body    json.RawMessage `json:"body,omitempty"` // empty: the row is deleted
+}
+
+// Delivery is a message for another loop, which senses it in its next run.
+type Delivery struct {
+	To   string `json:"to"`  // name of the loop
+	Key  string `json:"key"` // the same key is delivered once
+	Kind string `json:"kind,omitempty"`
+	Text string `json:"text"`
+}
+
+// Commit puts files of the memory on a branch as one commit.
+type Commit struct {
+	Branch  string   `json:"branch"`
+	Onto    string   `json:"onto"` // commit that the branch has to be at
+	Paths   []string `json:"paths"`
+	Message string   `json:"message"`
+}
+
+// Push pushes a branch to a remote, without force.
+type Push struct {
+	Remote string `json:"remote"`
+	Branch string `json:"branch"`
+	Commit string `json:"commit"` // that the branch has to be at
+}
+
+// CheckChanges returns the error of the first change that cannot be applied: its data
+// is incomplete, or the engine does not know its kind yet. The latter is an
+// errors.ErrUnsupported.
+func CheckChanges(changes []Change) error {
+	for _, ch := range changes {
+		var complete, applied bool
+		switch ch.Kind {
+		case ChangeEdit, ChangeAppend:
+			complete, applied = fs.ValidPath(ch.Path), true
+		case ChangeAside:
+			complete, applied = fs.ValidPath(ch.Path) && fs.ValidPath(ch.Content), true
+		case ChangeStep:
+			complete, applied = ch.Step != nil && ch.Step.Key != "", true
+		case ChangeRow:
+			complete = ch.Row != nil && ch.Row.Set != "" && ch.Row.Key != "" && ch.Row.Version >= 0 && (len(ch.Row.Body) == 0 || json.Valid(ch.Row.Body))
+		case ChangeDeliver:
+			complete = ch.Delivery != nil && ch.Delivery.To != "" && ch.Delivery.Key != "" && ch.Delivery.Text != ""
+		case ChangeCommit:
+			complete = ch.Commit != nil && ch.Commit.Branch != "" && ch.Commit.Onto != "" && ch.Commit.Message != "" && validPaths(ch.Commit.Paths)
+		case ChangePush:
+			complete = ch.Push != nil && ch.Push.Remote != "" && ch.Push.Branch != "" && ch.Push.Commit != ""
+		default:
+			return fmt.Errorf("unknown kind of change %q: %w", ch.Kind, errors.ErrUnsupported)
+		}
+		switch {
+		case !complete:
+			return fmt.Errorf("invalid change %q: its data is missing or incomplete", ch.Kind)
+		case !applied:
+			return fmt.Errorf("change %q: this version of pawl cannot apply it: %w", ch.Kind, errors.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+func validPaths(paths []string) bool {
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !fs.ValidPath(p) })
 }
 
 // PendingChange is a file change that is recorded and perhaps not yet applied.
