@@ -274,7 +274,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a landing writes over work of a person", "internal/git/checkoutupdate.go",
-		[][2]string{{"if !t.staged(one) || !t.vacant(one) {", "if one.path == \"\" {"}},
+		[][2]string{{"if !t.isStaged(one) || !t.isVacant(one) {", "if one.path == \"\" {"}},
 		"git.TestAdvanceRefusesACheckoutThatIsNotCleanAndChangesNothing",
 	},
 	{

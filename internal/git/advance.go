@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/fault"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
 )
@@ -50,10 +51,10 @@ func (a Advance) ref() string { return headPrefix + a.Branch }
 // all others as it finds them; repeating the same Advance does that and nothing
 // else. One Advance runs at a time in a checkout.
 func (r *Repo) Advance(ctx context.Context, a Advance) error {
-	if err := r.checkAdvance(a); err != nil {
+	if err := a.check(r.Format); err != nil {
 		return err
 	}
-	j, err := r.openJournal(a)
+	j, err := openJournal(r.Dirs, a)
 	if err != nil {
 		return err
 	}
@@ -66,15 +67,32 @@ func (r *Repo) Advance(ctx context.Context, a Advance) error {
 		return err
 	}
 	if tip != a.Onto {
-		return fmt.Errorf("advance %s: %w: it is %s and not %s", a.Branch, ErrRefMoved, orNothing(tip), a.Onto)
+		return fmt.Errorf("advance %s: %w: it is %s and not %s", a.Branch, ErrRefMoved, orMissing(tip), a.Onto)
 	}
-	return r.advance(ctx, j, a)
+	t, err := r.checkAdvanceable(ctx, a)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		return r.moveBranch(ctx, a)
+	}
+	defer t.close()
+	if err := j.write(ctx, a); err != nil {
+		return err
+	}
+	if err := r.moveBranch(ctx, a); err != nil {
+		if errors.Is(err, ErrRefMoved) {
+			err = errors.Join(err, j.clear())
+		}
+		return err
+	}
+	return t.finish(ctx, j)
 }
 
 // Unfinished reports whether an Advance of this checkout ended after its ref
 // moved and before its files did, and which.
 func (r *Repo) Unfinished(ctx context.Context) (Advance, bool, error) {
-	a, ok := r.readJournal()
+	a, ok := readJournal(r.Dirs, r.Format)
 	if !ok {
 		return Advance{}, false, nil
 	}
@@ -99,12 +117,12 @@ func (r *Repo) Contains(ctx context.Context, tip, commit string) (bool, error) {
 	return true, nil
 }
 
-func (r *Repo) checkAdvance(a Advance) error {
+func (a Advance) check(format object.Format) error {
 	if err := CheckRef(a.ref()); err != nil {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	for _, id := range []string{a.Onto, a.Commit} {
-		if err := r.Format.Check(id); err != nil {
+		if err := format.Check(id); err != nil {
 			return fmt.Errorf("advance %s: %w", a.Branch, err)
 		}
 	}
@@ -114,19 +132,19 @@ func (r *Repo) checkAdvance(a Advance) error {
 // CanAdvance says why Advance would refuse this now, by the same rules, and
 // changes nothing. The ref itself is not compared.
 func (r *Repo) CanAdvance(ctx context.Context, a Advance) error {
-	if err := r.checkAdvance(a); err != nil {
+	if err := a.check(r.Format); err != nil {
 		return err
 	}
-	t, err := r.ready(ctx, a)
+	t, err := r.checkAdvanceable(ctx, a)
 	if t != nil {
 		t.close()
 	}
 	return err
 }
 
-// ready looks at everything that could stand against an Advance. It returns
-// the checkout that has to come along, locked, or nil if there is none.
-func (r *Repo) ready(ctx context.Context, a Advance) (*checkoutUpdate, error) {
+// checkAdvanceable refuses an Advance that would lose commits or work. It returns the
+// checkout that has to be updated, or nil if the branch is not checked out here.
+func (r *Repo) checkAdvanceable(ctx context.Context, a Advance) (*checkoutUpdate, error) {
 	forward, err := r.Contains(ctx, a.Commit, a.Onto)
 	if err != nil {
 		return nil, err
@@ -137,51 +155,28 @@ func (r *Repo) ready(ctx context.Context, a Advance) (*checkoutUpdate, error) {
 			Why: "it would lose commits: " + a.Onto + " is not in its history", Fix: "make the change again on top of " + a.Branch,
 		}
 	}
-	if err := r.checkedOutElsewhere(a); err != nil {
+	if err := a.checkWorktrees(r.Dirs); err != nil {
 		return nil, err
 	}
-	head, err := r.head(ctx)
+	head, err := r.checkedOutRef(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	if head != a.ref() {
 		return nil, nil
 	}
-	t, err := r.takeOver(ctx, a)
+	t, err := r.openCheckout(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.clean(ctx); err != nil {
+	if err := t.checkClean(ctx); err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// advance does the work: look at everything, then move the ref, then the rest.
-func (r *Repo) advance(ctx context.Context, j *journal, a Advance) error {
-	t, err := r.ready(ctx, a)
-	if err != nil {
-		return err
-	}
-	if t == nil {
-		return r.moveBranch(ctx, a)
-	}
-	defer t.close()
-	if err := j.write(ctx, a); err != nil {
-		return err
-	}
-	if err := r.moveBranch(ctx, a); err != nil {
-		if errors.Is(err, ErrRefMoved) {
-			err = errors.Join(err, j.clear())
-		}
-		return err
-	}
-	return t.finish(ctx, j)
-}
-
-// moveBranch passes both points also when git fails: only looking tells what
-// the ref is then.
+// moveBranch confirms and moves the ref.
 func (r *Repo) moveBranch(ctx context.Context, a Advance) error {
 	if err := beforeMove.Hit(ctx); err != nil {
 		return fmt.Errorf("advance %s: %w", a.Branch, err)
@@ -200,9 +195,8 @@ func (r *Repo) moveBranch(ctx context.Context, a Advance) error {
 	return nil
 }
 
-// resume finishes what an earlier process began. A journal whose branch is not
-// at its commit is of an Advance that never moved its ref, or that somebody
-// has built on since.
+// resume finishes what an earlier process began. If the branch in the journal is not
+// at the commit, the ref was never moved, or somebody has committed since.
 func (r *Repo) resume(ctx context.Context, j *journal) error {
 	a, ok, err := r.Unfinished(ctx)
 	if err != nil {
@@ -211,14 +205,14 @@ func (r *Repo) resume(ctx context.Context, j *journal) error {
 	if !ok {
 		return j.clear()
 	}
-	head, err := r.head(ctx)
+	head, err := r.checkedOutRef(ctx)
 	if err != nil {
 		return err
 	}
 	if head != a.ref() {
 		return j.clear()
 	}
-	t, err := r.takeOver(ctx, a)
+	t, err := r.openCheckout(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -226,8 +220,8 @@ func (r *Repo) resume(ctx context.Context, j *journal) error {
 	return t.finish(ctx, j)
 }
 
-// head returns the full name of the ref that is checked out here, or nothing.
-func (r *Repo) head(ctx context.Context) (string, error) {
+// checkedOutRef returns the full name of the ref that is checked out here, or nothing.
+func (r *Repo) checkedOutRef(ctx context.Context) (string, error) {
 	out, err := r.git.Output(ctx, nil, "symbolic-ref", "-q", "HEAD")
 	if program.Status(err) == 1 {
 		return "", nil

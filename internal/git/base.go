@@ -49,9 +49,8 @@ func (r *Repo) Base(ctx context.Context, branch string) (Base, error) {
 	return b, nil
 }
 
-// resolveBase returns the commit of a ref and its tree. The commit is asked
-// twice, around its tree: a ref that moves in between would otherwise give a
-// commit with another commit's tree.
+// resolveBase returns the commit of a ref and its tree. It asks for the commit before
+// and after the tree: if the ref moved in between, they would not match.
 func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) {
 	blobs, err := r.Blobs(ctx)
 	if err != nil {
@@ -73,12 +72,12 @@ func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) 
 	return b, errors.New("it moves faster than it can be read")
 }
 
-// headName is the ref that is checked out, or HEAD if there is none. The files
-// say it in the usual case; in all others git is asked.
+// headName returns the ref that is checked out, or HEAD if there is none. Usually the
+// files say it; otherwise git is asked.
 func (r *Repo) headName(ctx context.Context) (string, error) {
-	head, _ := r.refersTo(filepath.Join(r.GitDir, "HEAD"))
+	head, _ := readSymbolicRef(filepath.Join(r.GitDir, "HEAD"))
 	if CheckRef(head) == nil {
-		if next, err := r.refersTo(filepath.Join(r.CommonDir, filepath.FromSlash(head))); err == nil && next == "" {
+		if next, err := readSymbolicRef(filepath.Join(r.CommonDir, filepath.FromSlash(head))); err == nil && next == "" {
 			return head, nil
 		}
 	}
@@ -93,10 +92,10 @@ func (r *Repo) headName(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// refersTo is the ref that the file of another one names, or nothing if it
-// holds an object name or does not exist. A link, as old versions of git wrote,
-// is an error.
-func (r *Repo) refersTo(file string) (string, error) {
+// readSymbolicRef returns the ref that the file of a symbolic ref names, or nothing
+// if the file holds an object name or does not exist. A link, as old versions of git
+// wrote, is an error.
+func readSymbolicRef(file string) (string, error) {
 	f, info, err := safeopen.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -135,7 +134,7 @@ func (r *Repo) unknownBranch(ctx context.Context, branch string, cause error) er
 	for _, ref := range refs {
 		names = append(names, strings.TrimPrefix(ref.Name, headPrefix))
 	}
-	near := strings.Join(nearest(branch, names), ", ")
+	near := strings.Join(nearestNames(branch, names), ", ")
 	if branch == "" {
 		return &loop.Fault{
 			Exit: loop.ExitNotFound, What: "HEAD of " + r.Root + " names no commit",
@@ -151,18 +150,18 @@ func (r *Repo) unknownBranch(ctx context.Context, branch string, cause error) er
 	}
 }
 
-// nearest returns the three names that take the fewest edits from want.
-func nearest(want string, names []string) []string {
+// nearestNames returns the three names that take the fewest edits from want.
+func nearestNames(want string, names []string) []string {
 	sorted := slices.Clone(names)
 	slices.SortStableFunc(sorted, func(a, b string) int {
-		return cmp.Compare(distance(want, a), distance(want, b))
+		return cmp.Compare(editDistance(want, a), editDistance(want, b))
 	})
 	return sorted[:min(3, len(sorted))]
 }
 
-// distance is the number of single-byte edits between two names, of which only
+// editDistance is the number of single-byte edits between two names, of which only
 // the first 64 bytes count.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	a, b = strings.ToLower(a[:min(64, len(a))]), strings.ToLower(b[:min(64, len(b))])
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -18,9 +18,9 @@ import (
 // finish brings the files and the index to the new commit, each path only as
 // far as it still is what it was at the old one, and clears the journal.
 func (t *checkoutUpdate) finish(ctx context.Context, j *journal) error {
-	err := t.files(ctx)
+	err := t.updateFiles(ctx)
 	if err == nil {
-		err = t.restage(ctx)
+		err = t.updateIndex(ctx)
 	}
 	if err == nil {
 		err = j.clear()
@@ -31,37 +31,37 @@ func (t *checkoutUpdate) finish(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// files deletes first: a directory may stand where a file is to be.
-func (t *checkoutUpdate) files(ctx context.Context) error {
-	var write []touch
-	for _, one := range t.touches {
-		if err := t.sweep(leftover(one)); err != nil {
+// updateFiles deletes first: a directory may be where a file is to be.
+func (t *checkoutUpdate) updateFiles(ctx context.Context) error {
+	var write []changedPath
+	for _, one := range t.changed {
+		if err := t.removeLeftover(temporaryName(one)); err != nil {
 			return err
 		}
 		switch {
 		case one.now.Mode == object.ModeGitlink || one.old.Mode == object.ModeGitlink:
 		case one.now.ID != "":
 			write = append(write, one)
-		case t.onDisk(one.path, one.old):
-			if err := t.around(ctx, one, t.remove); err != nil {
+		case t.isOnDisk(one.path, one.old):
+			if err := t.withFaultPoints(ctx, one, t.removeFile); err != nil {
 				return err
 			}
 		}
 	}
-	return t.writeAll(ctx, write)
+	return t.writeFiles(ctx, write)
 }
 
-// sweep removes what an earlier process left, through no link.
-func (t *checkoutUpdate) sweep(name string) error {
-	_, blocker, err := t.look(name)
+// removeLeftover removes what an earlier process left, without following links.
+func (t *checkoutUpdate) removeLeftover(name string) error {
+	_, blocker, err := t.lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || blocker != "" {
 		return nil
 	}
 	return errors.Join(err, t.root.Remove(name))
 }
 
-// around passes the points on both sides of one change to the checkout.
-func (t *checkoutUpdate) around(ctx context.Context, one touch, do func(touch) error) error {
+// withFaultPoints makes one change to the checkout between two fault points.
+func (t *checkoutUpdate) withFaultPoints(ctx context.Context, one changedPath, do func(changedPath) error) error {
 	if err := beforeFile.Hit(ctx); err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (t *checkoutUpdate) around(ctx context.Context, one touch, do func(touch) e
 	return afterFile.Hit(ctx)
 }
 
-// remove deletes a file and the directories that it leaves empty.
-func (t *checkoutUpdate) remove(one touch) error {
+// removeFile deletes a file and the directories that it leaves empty.
+func (t *checkoutUpdate) removeFile(one changedPath) error {
 	if err := t.root.Remove(one.path); err != nil {
 		return err
 	}
@@ -82,46 +82,46 @@ func (t *checkoutUpdate) remove(one touch) error {
 	return nil
 }
 
-// writeAll asks for all contents at once, because git is slow to start.
-func (t *checkoutUpdate) writeAll(ctx context.Context, touches []touch) error {
-	touches = slices.DeleteFunc(touches, func(one touch) bool { return !t.onDisk(one.path, one.old) })
-	if len(touches) == 0 {
+// writeFiles reads all contents with one process, because git is slow to start.
+func (t *checkoutUpdate) writeFiles(ctx context.Context, changed []changedPath) error {
+	changed = slices.DeleteFunc(changed, func(one changedPath) bool { return !t.isOnDisk(one.path, one.old) })
+	if len(changed) == 0 {
 		return nil
 	}
 	blobs, err := t.repo.Blobs(ctx)
 	if err != nil {
 		return err
 	}
-	ids := make([]string, len(touches))
-	for i, one := range touches {
+	ids := make([]string, len(changed))
+	for i, one := range changed {
 		ids[i] = one.now.ID
 	}
 	err = blobs.Each(ids, func(i int, _ int64, content io.Reader) error {
-		return t.around(ctx, touches[i], func(one touch) error { return t.write(one, content) })
+		return t.withFaultPoints(ctx, changed[i], func(one changedPath) error { return t.writeFile(one, content) })
 	})
 	return errors.Join(err, blobs.Close())
 }
 
-// leftover is the name of a file until it is whole. It is the same every time,
-// so that the next process finds what this one left.
-func leftover(one touch) string {
+// temporaryName is the name of a file until it is complete. It is the same every
+// time, so that the next process finds what this one left.
+func temporaryName(one changedPath) string {
 	id := one.now.ID + one.old.ID
 	return path.Join(path.Dir(one.path), ".pawl-"+id[:16])
 }
 
-// write puts a file in place with one rename.
-func (t *checkoutUpdate) write(one touch, content io.Reader) error {
-	if !t.onDisk(one.path, one.old) {
+// writeFile writes a file and renames it into place.
+func (t *checkoutUpdate) writeFile(one changedPath, content io.Reader) error {
+	if !t.isOnDisk(one.path, one.old) {
 		return nil // It changed since it was looked at.
 	}
 	if err := t.root.MkdirAll(path.Dir(one.path), 0o777); err != nil {
 		return err
 	}
-	temp := leftover(one)
-	if err := t.sweep(temp); err != nil {
+	temp := temporaryName(one)
+	if err := t.removeLeftover(temp); err != nil {
 		return err
 	}
-	err := t.create(temp, one.now.Mode, content)
+	err := t.createFile(temp, one.now.Mode, content)
 	if err == nil {
 		err = t.root.Rename(temp, one.path)
 	}
@@ -131,7 +131,7 @@ func (t *checkoutUpdate) write(one touch, content io.Reader) error {
 	return err
 }
 
-func (t *checkoutUpdate) create(name string, mode uint32, content io.Reader) error {
+func (t *checkoutUpdate) createFile(name string, mode uint32, content io.Reader) error {
 	if mode == object.ModeSymlink {
 		target, err := io.ReadAll(io.LimitReader(content, object.MaxPath+1))
 		if err != nil || len(target) > object.MaxPath {
@@ -151,36 +151,30 @@ func (t *checkoutUpdate) create(name string, mode uint32, content io.Reader) err
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// restage tells the index. An entry that is no longer what it was at the old
-// commit is a person's own and stays. Git takes the lock and starts nothing.
-func (t *checkoutUpdate) restage(ctx context.Context) error {
+// updateIndex stages the changed paths. An entry that differs from the old commit is
+// somebody's own and stays. Git takes the lock and starts nothing.
+func (t *checkoutUpdate) updateIndex(ctx context.Context) error {
 	var lines strings.Builder
 	none := strings.Repeat("0", t.repo.Format.HexLen())
-	for _, one := range t.touches {
-		if one.now.ID == "" && t.indexed(one.path, one.old) {
+	for _, one := range t.changed {
+		if one.now.ID == "" && t.isIndexed(one.path, one.old) {
 			fmt.Fprintf(&lines, "0 %s\t%s\x00", none, one.path)
 		}
 	}
-	for _, one := range t.touches {
-		if one.now.ID != "" && t.staged(one) {
+	for _, one := range t.changed {
+		if one.now.ID != "" && t.isStaged(one) {
 			fmt.Fprintf(&lines, "%o %s\t%s\x00", one.now.Mode, one.now.ID, one.path)
 		}
 	}
 	if lines.Len() == 0 {
 		return nil
 	}
-	if err := errors.Join(t.unlocked(), beforeIndex.Hit(ctx)); err != nil {
+	if err := errors.Join(t.checkUnlocked(), beforeIndex.Hit(ctx)); err != nil {
 		return err
 	}
-	if _, err := t.repo.onIndex().git.Output(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
-		return errors.Join(err, t.unlocked())
+	git := t.repo.git.Without("GIT_INDEX_FILE").With("GIT_INDEX_FILE=" + filepath.Join(t.repo.GitDir, "index"))
+	if _, err := git.Output(ctx, strings.NewReader(lines.String()), "update-index", "-z", "--index-info"); err != nil {
+		return errors.Join(err, t.checkUnlocked())
 	}
 	return afterIndex.Hit(ctx)
-}
-
-// onIndex is the repository with the index of its checkout.
-func (r *Repo) onIndex() *Repo {
-	with := *r
-	with.git = r.git.Without("GIT_INDEX_FILE").With("GIT_INDEX_FILE=" + filepath.Join(r.GitDir, "index"))
-	return &with
 }

@@ -17,9 +17,8 @@ import (
 )
 
 // CandidatePrefix begins the names of the refs that hold the candidates of runs
-// that have not ended: below it RUN/N is that of iteration N. Until its run has
-// ended nothing else leads to a candidate, and `git gc` removes what no ref leads
-// to.
+// that have not ended: RUN/N below it is that of iteration N. Until its run has
+// ended no other ref leads to a candidate, and `git gc` would remove it.
 const CandidatePrefix = ownPrefix + "candidates/"
 
 // The places at which holding a candidate, and letting go of it, can be
@@ -44,10 +43,10 @@ func (r *Repo) HoldCandidate(ctx context.Context, run string, iteration int, com
 	if err == nil {
 		err = beforeHold.Hit(ctx)
 	}
-	if err == nil && r.hasRefTable() {
+	if err == nil && hasRefTable(r.CommonDir) {
 		_, err = r.git.Output(ctx, nil, "update-ref", "--no-deref", ref, commit)
 	} else if err == nil {
-		err = r.writeRef(ref, commit)
+		err = writeRef(r.CommonDir, ref, commit)
 	}
 	if err == nil {
 		err = afterHold.Hit(ctx)
@@ -60,15 +59,15 @@ func (r *Repo) HoldCandidate(ctx context.Context, run string, iteration int, com
 
 // hasRefTable reports whether the refs of the repository are not in files of
 // their own, but in git's other format.
-func (r *Repo) hasRefTable() bool {
-	_, err := os.Lstat(r.CommonDir + "/reftable")
+func hasRefTable(commonDir string) bool {
+	_, err := os.Lstat(commonDir + "/reftable")
 	return err == nil
 }
 
 // writeRef writes a ref that does not exist as git does: to a lock, which is then
 // renamed.
-func (r *Repo) writeRef(ref, commit string) error {
-	root, err := os.OpenRoot(r.CommonDir)
+func writeRef(commonDir, ref, commit string) error {
+	root, err := os.OpenRoot(commonDir)
 	if err != nil {
 		return err
 	}
@@ -99,8 +98,8 @@ func (r *Repo) writeRef(ref, commit string) error {
 	return nil
 }
 
-// DropCandidates removes the refs of all candidates of a run, with whatever a
-// process that died has left of them. There may be none.
+// DropCandidates removes the refs of all candidates of a run, and what a process that
+// died left of them. There may be none.
 func (r *Repo) DropCandidates(ctx context.Context, run string) error {
 	err := CheckRef(CandidatePrefix + run)
 	if err == nil {
@@ -121,14 +120,14 @@ func (r *Repo) DropCandidates(ctx context.Context, run string) error {
 func (r *Repo) dropCandidates(ctx context.Context, folder string) error {
 	var refs []string
 	var err error
-	if r.hasRefTable() {
+	if hasRefTable(r.CommonDir) {
 		var all []Ref
 		all, err = r.forEachRef(ctx, folder+"/")
 		for _, ref := range all {
 			refs = append(refs, ref.Name)
 		}
 	} else {
-		refs, err = r.packedCandidates()
+		refs, err = packedCandidates(r.CommonDir)
 		refs = slices.DeleteFunc(refs, func(ref string) bool { return !strings.HasPrefix(ref, folder+"/") })
 	}
 	if err != nil {
@@ -163,14 +162,14 @@ func (r *Repo) CandidateRuns(ctx context.Context) (runs []string, err error) {
 }
 
 func (r *Repo) candidateRuns(ctx context.Context) (runs []string, err error) {
-	if r.hasRefTable() {
+	if hasRefTable(r.CommonDir) {
 		refs, err := r.forEachRef(ctx, CandidatePrefix)
 		for _, ref := range refs {
 			runs = append(runs, runOfCandidate(ref.Name))
 		}
 		return runs, err
 	}
-	packed, err := r.packedCandidates()
+	packed, err := packedCandidates(r.CommonDir)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +199,8 @@ func runOfCandidate(ref string) string {
 }
 
 // packedCandidates lists the refs of candidates that git has packed.
-func (r *Repo) packedCandidates() (refs []string, err error) {
-	root, err := os.OpenRoot(r.CommonDir)
+func packedCandidates(commonDir string) (refs []string, err error) {
+	root, err := os.OpenRoot(commonDir)
 	if err != nil {
 		return nil, err
 	}

@@ -21,23 +21,23 @@ type checkoutUpdate struct {
 	repo    *Repo
 	a       Advance
 	root    *os.Root
-	touches []touch
+	changed []changedPath
 	gone    map[string]bool // paths that are deleted
 	index   map[string]index.Record
 }
 
-// takeOver looks at both commits, the index and the checkout; it changes
-// nothing. Close it.
-func (r *Repo) takeOver(ctx context.Context, a Advance) (*checkoutUpdate, error) {
+// openCheckout reads both commits, the index and the checkout, and changes nothing.
+// Close the result.
+func (r *Repo) openCheckout(ctx context.Context, a Advance) (*checkoutUpdate, error) {
 	t := &checkoutUpdate{repo: r, a: a, gone: map[string]bool{}, index: map[string]index.Record{}}
 	var err error
-	if t.touches, err = r.touched(ctx, a.Onto, a.Commit); err != nil {
+	if t.changed, err = r.changedPaths(ctx, a.Onto, a.Commit); err != nil {
 		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
-	for _, one := range t.touches {
+	for _, one := range t.changed {
 		t.gone[one.path] = one.now.ID == ""
 	}
-	entries, err := r.readIndex()
+	entries, err := readIndex(r.Dirs, r.Format)
 	if errors.Is(err, index.ErrForm) {
 		return nil, t.refusal("the index of "+r.Root+" cannot be updated", err.Error())
 	}
@@ -69,21 +69,20 @@ func (t *checkoutUpdate) refusal(what, why string) error {
 	}
 }
 
-// clean refuses a checkout in which any touched path is not exactly what Onto
-// holds.
-func (t *checkoutUpdate) clean(ctx context.Context) error {
-	if err := t.unlocked(); err != nil {
+// checkClean refuses a checkout in which any changed path differs from Onto.
+func (t *checkoutUpdate) checkClean(ctx context.Context) error {
+	if err := t.checkUnlocked(); err != nil {
 		return err
 	}
 	var dirty []string
-	for i, one := range t.touches {
+	for i, one := range t.changed {
 		if i%256 == 0 && ctx.Err() != nil {
 			return fmt.Errorf("advance %s: %w", t.a.Branch, context.Cause(ctx))
 		}
 		if one.old.Mode == object.ModeGitlink || one.now.Mode == object.ModeGitlink {
 			return t.refusal(fmt.Sprintf("%q is a submodule", one.path), "pawl does not move submodules")
 		}
-		if !t.staged(one) || !t.vacant(one) {
+		if !t.isStaged(one) || !t.isVacant(one) {
 			dirty = append(dirty, one.path)
 		}
 	}
@@ -92,11 +91,11 @@ func (t *checkoutUpdate) clean(ctx context.Context) error {
 	}
 	return t.refusal(
 		fmt.Sprintf("%s is checked out in %s, and landing would overwrite what is there", t.a.Branch, t.repo.Root),
-		"it differs from "+t.a.Onto[:12]+": "+someOf(dirty))
+		"it differs from "+t.a.Onto[:12]+": "+quoteSome(dirty))
 }
 
-// unlocked refuses while another git command changes the index.
-func (t *checkoutUpdate) unlocked() error {
+// checkUnlocked refuses while another git command changes the index.
+func (t *checkoutUpdate) checkUnlocked() error {
 	lock := filepath.Join(t.repo.GitDir, "index.lock")
 	if _, err := os.Lstat(lock); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,8 +107,8 @@ func (t *checkoutUpdate) unlocked() error {
 	}
 }
 
-// someOf quotes the first few of many paths.
-func someOf(paths []string) string {
+// quoteSome quotes the first few of many paths.
+func quoteSome(paths []string) string {
 	const most = 10
 	var b strings.Builder
 	for i, p := range paths[:min(most, len(paths))] {
@@ -124,10 +123,10 @@ func someOf(paths []string) string {
 	return b.String()
 }
 
-// staged reports whether the index holds for a path what Onto does, and
-// nothing that the new path would push out.
-func (t *checkoutUpdate) staged(one touch) bool {
-	if !t.indexed(one.path, one.old) {
+// isStaged reports whether the index has the same entry for a path as Onto, and no
+// entry that the new path would replace.
+func (t *checkoutUpdate) isStaged(one changedPath) bool {
+	if !t.isIndexed(one.path, one.old) {
 		return false
 	}
 	if one.old.ID != "" || one.now.ID == "" {
@@ -146,9 +145,9 @@ func (t *checkoutUpdate) staged(one touch) bool {
 	return true
 }
 
-// indexed reports whether the index holds exactly this entry; one without an
+// isIndexed reports whether the index holds exactly this entry; one without an
 // id must not be there.
-func (t *checkoutUpdate) indexed(path string, want object.Entry) bool {
+func (t *checkoutUpdate) isIndexed(path string, want object.Entry) bool {
 	e, ok := t.index[path]
 	if want.ID == "" {
 		return !ok
@@ -156,13 +155,13 @@ func (t *checkoutUpdate) indexed(path string, want object.Entry) bool {
 	return ok && e.Stage == 0 && !e.Skip && !e.Intent && e.ID == want.ID && object.PlainMode(e.Mode) == want.Mode
 }
 
-// vacant reports whether the file of a path is what Onto holds. Where Onto
-// holds nothing there may be what this Advance deletes.
-func (t *checkoutUpdate) vacant(one touch) bool {
+// isVacant reports whether the file of a path is the one of Onto. If Onto has none,
+// there may be what this Advance deletes.
+func (t *checkoutUpdate) isVacant(one changedPath) bool {
 	if one.old.ID != "" {
-		return t.onDisk(one.path, one.old)
+		return t.isOnDisk(one.path, one.old)
 	}
-	info, blocker, err := t.look(one.path)
+	info, blocker, err := t.lstat(one.path)
 	switch {
 	case blocker != "":
 		return t.gone[blocker]
@@ -171,12 +170,12 @@ func (t *checkoutUpdate) vacant(one touch) bool {
 	case err != nil || !info.IsDir():
 		return false
 	}
-	return t.emptied(one.path)
+	return t.willBeEmpty(one.path)
 }
 
-// look finds what is at a path without following any link. blocker is the part
-// of the path that is there and is no directory.
-func (t *checkoutUpdate) look(name string) (info fs.FileInfo, blocker string, err error) {
+// lstat is os.Lstat that follows no link in the path. blocker is the part of the
+// path that exists and is not a directory.
+func (t *checkoutUpdate) lstat(name string) (info fs.FileInfo, blocker string, err error) {
 	for i := range len(name) {
 		if name[i] != '/' {
 			continue
@@ -192,11 +191,11 @@ func (t *checkoutUpdate) look(name string) (info fs.FileInfo, blocker string, er
 	return info, "", err
 }
 
-// onDisk reports whether the file of a path is byte for byte this entry, with
+// isOnDisk reports whether the file of a path is byte for byte this entry, with
 // its mode. An entry without an id must not be there, and no file or link may
 // stand where its directory would be.
-func (t *checkoutUpdate) onDisk(name string, want object.Entry) bool {
-	info, blocker, err := t.look(name)
+func (t *checkoutUpdate) isOnDisk(name string, want object.Entry) bool {
+	info, blocker, err := t.lstat(name)
 	if want.ID == "" {
 		return blocker == "" && errors.Is(err, fs.ErrNotExist)
 	}
@@ -217,9 +216,9 @@ func (t *checkoutUpdate) onDisk(name string, want object.Entry) bool {
 	return err == nil && id == want.ID
 }
 
-// emptied reports whether a directory will be gone when everything that this
+// willBeEmpty reports whether a directory will be gone when everything that this
 // Advance deletes is.
-func (t *checkoutUpdate) emptied(dir string) bool {
+func (t *checkoutUpdate) willBeEmpty(dir string) bool {
 	below := func(p string) bool {
 		for gone, is := range t.gone {
 			if is && strings.HasPrefix(gone, p+"/") {

@@ -54,14 +54,14 @@ func (r *Repo) DiffStat(ctx context.Context, from, to string) (files, added, rem
 			continue
 		}
 		files++
-		added += count(f[0])
-		removed += count(f[1])
+		added += lineCount(f[0])
+		removed += lineCount(f[1])
 	}
 	return files, added, removed, nil
 }
 
-// count reads a number of lines; a binary file has "-".
-func count(text []byte) int {
+// lineCount reads a number of lines; a binary file has "-".
+func lineCount(text []byte) int {
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
 		return 0
@@ -99,11 +99,11 @@ func (r *Repo) Show(ctx context.Context, rev, path string) ([]byte, error) {
 	if err := r.git.Pipe(ctx, ask, out, "cat-file", "--batch", "-z"); err != nil {
 		return nil, fmt.Errorf("show %s: %w", path, err)
 	}
-	return shown(rev, path, out.Bytes())
+	return parseBlob(rev, path, out.Bytes())
 }
 
-// shown takes the content out of "id blob size\ncontent\n".
-func shown(rev, path string, out []byte) ([]byte, error) {
+// parseBlob takes the content out of "id blob size\ncontent\n".
+func parseBlob(rev, path string, out []byte) ([]byte, error) {
 	head, body, _ := bytes.Cut(out, []byte{'\n'})
 	f := bytes.Fields(head)
 	if len(f) != 3 || string(f[1]) != "blob" {

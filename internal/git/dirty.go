@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/git/gitdir"
 	"github.com/pawl-run/pawl/internal/git/index"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -27,7 +28,7 @@ const maxIndex = 512 << 20
 // not count; empty counts everything. The index is read here and not by git, so
 // nothing is refreshed or started.
 func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
-	entries, err := r.readIndex()
+	entries, err := readIndex(r.Dirs, r.Format)
 	if err != nil {
 		return false, fmt.Errorf("compare checkout %s: %w", r.Root, err)
 	}
@@ -38,7 +39,7 @@ func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 		if except != "" && strings.HasPrefix(e.Path, except+"/") {
 			continue
 		}
-		if changed, err := r.changedFile(e); changed || err != nil {
+		if changed, err := isChanged(r.Root, r.Format, e); changed || err != nil {
 			return changed, err
 		}
 	}
@@ -47,14 +48,14 @@ func (r *Repo) Dirty(ctx context.Context, except string) (bool, error) {
 
 // Tracked reports whether the index has the path, or a file below it.
 func (r *Repo) Tracked(path string) (bool, error) {
-	entries, err := r.readIndex()
+	entries, err := readIndex(r.Dirs, r.Format)
 	return slices.ContainsFunc(entries, func(e index.Record) bool {
 		return e.Path == path || strings.HasPrefix(e.Path, path+"/")
 	}), err
 }
 
-func (r *Repo) readIndex() ([]index.Record, error) {
-	path := filepath.Join(r.GitDir, "index")
+func readIndex(dirs gitdir.Dirs, format object.Format) ([]index.Record, error) {
+	path := filepath.Join(dirs.GitDir, "index")
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -69,19 +70,19 @@ func (r *Repo) readIndex() ([]index.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return index.Parse(data, r.Format.HexLen()/2)
+	return index.Parse(data, format.HexLen()/2)
 }
 
-// changedFile compares a file with its index entry: by time and size, and by
+// isChanged compares a file with its index entry: by time and size, and by
 // content when those differ.
-func (r *Repo) changedFile(e index.Record) (bool, error) {
+func isChanged(root string, format object.Format, e index.Record) (bool, error) {
 	if e.Stage != 0 || e.Intent {
 		return true, nil
 	}
 	if e.Skip || e.Mode == object.ModeGitlink {
 		return false, nil
 	}
-	path := filepath.Join(r.Root, filepath.FromSlash(e.Path))
+	path := filepath.Join(root, filepath.FromSlash(e.Path))
 	info, err := os.Lstat(path)
 	if err != nil {
 		return true, nil //nolint:nilerr // A tracked file that cannot be seen is a change.
@@ -93,7 +94,7 @@ func (r *Repo) changedFile(e index.Record) (bool, error) {
 	if info.ModTime().Equal(e.Modified) && uint32(info.Size()) == uint32(e.Size) {
 		return false, nil
 	}
-	id, _, err := r.Format.HashFile(path, e.Mode, info.Size())
+	id, _, err := format.HashFile(path, e.Mode, info.Size())
 	return err != nil || id != e.ID, nil //nolint:nilerr // A tracked file that cannot be read is a change.
 }
 

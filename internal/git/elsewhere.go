@@ -20,32 +20,32 @@ var unfinishedWork = map[string]string{
 	"rebase-merge": "rebase", "rebase-apply": "rebase",
 }
 
-// checkedOutElsewhere refuses a branch that another worktree has checked out
+// checkWorktrees refuses a branch that another worktree has checked out
 // or rebases, and one that this checkout is in the middle of something with.
 // The files of the git directory are read here because git has no one answer.
-func (r *Repo) checkedOutElsewhere(a Advance) error {
-	dirs := []string{r.CommonDir}
-	admins, err := os.ReadDir(filepath.Join(r.CommonDir, "worktrees"))
+func (a Advance) checkWorktrees(here gitdir.Dirs) error {
+	dirs := []string{here.CommonDir}
+	admins, err := os.ReadDir(filepath.Join(here.CommonDir, "worktrees"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("advance %s: list worktrees: %w", a.Branch, err)
 	}
 	for _, admin := range admins {
-		dirs = append(dirs, filepath.Join(r.CommonDir, "worktrees", admin.Name()))
+		dirs = append(dirs, filepath.Join(here.CommonDir, "worktrees", admin.Name()))
 	}
 	for _, dir := range dirs {
-		if dir == r.GitDir || !holds(dir, a.ref()) || dir == r.CommonDir && r.bare() {
+		if dir == here.GitDir || !hasCheckedOut(dir, a.ref()) || dir == here.CommonDir && isBare(here) {
 			continue
 		}
 		return &loop.Fault{
-			Exit: loop.ExitRefused, What: fmt.Sprintf("%s is checked out in another worktree, %s", a.Branch, checkoutOf(dir, r.CommonDir)),
+			Exit: loop.ExitRefused, What: fmt.Sprintf("%s is checked out in another worktree, %s", a.Branch, checkoutOf(dir, here.CommonDir)),
 			Why: "its files would no longer match its branch",
 			Fix: "switch that worktree to another branch, or `git worktree prune` if it is gone; then land again",
 		}
 	}
 	for name, what := range unfinishedWork {
-		if _, err := os.Lstat(filepath.Join(r.GitDir, name)); err == nil {
+		if _, err := os.Lstat(filepath.Join(here.GitDir, name)); err == nil {
 			return &loop.Fault{
-				Exit: loop.ExitRefused, What: fmt.Sprintf("%s is in the middle of a %s", r.Root, what),
+				Exit: loop.ExitRefused, What: fmt.Sprintf("%s is in the middle of a %s", here.Root, what),
 				Why: "a branch that moves now would disturb it", Fix: fmt.Sprintf("finish it or `git %s --abort`, then land again", what),
 			}
 		}
@@ -53,9 +53,9 @@ func (r *Repo) checkedOutElsewhere(a Advance) error {
 	return nil
 }
 
-// bare reports whether the shared git directory is nobody's checkout.
-func (r *Repo) bare() bool {
-	data, err := gitdir.Read(filepath.Join(r.CommonDir, "config"))
+// isBare reports whether the shared git directory is nobody's checkout.
+func isBare(dirs gitdir.Dirs) bool {
+	data, err := gitdir.Read(filepath.Join(dirs.CommonDir, "config"))
 	if err != nil {
 		return false
 	}
@@ -78,9 +78,9 @@ func isTrue(value string) bool {
 	return true
 }
 
-// holds reports whether the checkout of an administrative directory is on ref,
+// hasCheckedOut reports whether the checkout of an administrative directory is on ref,
 // or will return to it when its rebase ends.
-func holds(dir, ref string) bool {
+func hasCheckedOut(dir, ref string) bool {
 	for _, name := range []string{"HEAD", "rebase-merge/head-name", "rebase-apply/head-name"} {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err == nil && strings.TrimSpace(strings.TrimPrefix(string(text), "ref:")) == ref {

@@ -105,11 +105,11 @@ func TestNamesAreNearByTheEditsBetweenThem(t *testing.T) {
 		{strings.Repeat("x", 64) + "a", strings.Repeat("x", 64) + "bcd", 0},
 		{strings.Repeat("x", 63) + "a", strings.Repeat("x", 63) + "b", 1},
 	} {
-		if got := distance(c.a, c.b); got != c.want {
+		if got := editDistance(c.a, c.b); got != c.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
-	if got := nearest("dev", []string{"unrelated", "devel", "dev2", "de"}); !slices.Equal(got, []string{"dev2", "de", "devel"}) {
+	if got := nearestNames("dev", []string{"unrelated", "devel", "dev2", "de"}); !slices.Equal(got, []string{"dev2", "de", "devel"}) {
 		t.Errorf("nearest = %q, want three, the nearest first", got)
 	}
 }

@@ -51,13 +51,13 @@ func (g *Ignores) Ignored(paths []string) []bool {
 	if len(asked) == 0 {
 		return ignored
 	}
-	g.once.Do(g.start)
+	g.once.Do(g.startProcess)
 	if g.err != nil {
 		return ignored
 	}
 	var questions []byte
 	for _, i := range asked {
-		g.place(paths[i])
+		g.placePath(paths[i])
 		questions = append(append(questions, paths[i]...), 0)
 	}
 	// Git answers while it is still being asked.
@@ -68,7 +68,7 @@ func (g *Ignores) Ignored(paths []string) []bool {
 	}()
 	var err error
 	for _, i := range asked {
-		if ignored[i], err = g.answer(); err != nil {
+		if ignored[i], err = g.readAnswer(); err != nil {
 			break
 		}
 	}
@@ -83,9 +83,9 @@ func (g *Ignores) Ignored(paths []string) []bool {
 	return ignored
 }
 
-// place makes a path what it is said to be: rules for directories match only what
-// is one.
-func (g *Ignores) place(path string) {
+// placePath creates or removes a directory, because rules for directories match only
+// those that exist.
+func (g *Ignores) placePath(path string) {
 	there := filepath.Join(g.dir, filepath.FromSlash(path))
 	if strings.HasSuffix(path, "/") {
 		_ = os.MkdirAll(there, 0o700)
@@ -94,9 +94,9 @@ func (g *Ignores) place(path string) {
 	}
 }
 
-// answer reads one. It has four fields: source, line, pattern, path. Without a
+// readAnswer reads one. It has four fields: source, line, pattern, path. Without a
 // rule the first three are empty.
-func (g *Ignores) answer() (ignored bool, err error) {
+func (g *Ignores) readAnswer() (ignored bool, err error) {
 	var fields [4]string
 	for i := range fields {
 		field, err := g.out.ReadString(0)
@@ -108,7 +108,7 @@ func (g *Ignores) answer() (ignored bool, err error) {
 	return fields[2] != "" && fields[2][0] != '!', nil
 }
 
-func (g *Ignores) start() {
+func (g *Ignores) startProcess() {
 	if err := errors.Join(os.MkdirAll(g.dir, 0o700), g.fill(g.dir)); err != nil {
 		g.err = fmt.Errorf("put the ignore rules into %s: %w", g.dir, err)
 		return
@@ -124,13 +124,13 @@ func (g *Ignores) start() {
 	}
 	g.in, g.out = s.In, bufio.NewReader(s.Out)
 	g.close = func() error {
-		err := errors.Join(s.In.Close(), ended(<-s.Ended))
+		err := errors.Join(s.In.Close(), ignoreNoMatch(<-s.Ended))
 		return errors.Join(err, s.Out.Close())
 	}
 }
 
-// ended forgives the status that says that nothing was ignored.
-func ended(err error) error {
+// ignoreNoMatch drops the exit status that means that nothing was ignored.
+func ignoreNoMatch(err error) error {
 	if program.Status(err) == 1 {
 		return nil
 	}

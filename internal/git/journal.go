@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/git/gitdir"
+	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/safeopen"
 )
@@ -22,15 +23,15 @@ const journalName = "pawl-advance"
 type journal struct{ file *os.File }
 
 // openJournal opens the journal and locks it against other processes.
-func (r *Repo) openJournal(a Advance) (*journal, error) {
-	f, err := os.OpenFile(filepath.Join(r.GitDir, journalName), os.O_RDWR|os.O_CREATE, 0o666)
+func openJournal(dirs gitdir.Dirs, a Advance) (*journal, error) {
+	f, err := os.OpenFile(filepath.Join(dirs.GitDir, journalName), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("advance %s: %w", a.Branch, err)
 	}
 	if err := lockFile(f); err != nil {
 		f.Close()
 		return nil, &loop.Fault{
-			Exit: loop.ExitHeld, What: r.Root + " is being advanced by another process", Why: gitdir.Reason(err),
+			Exit: loop.ExitHeld, What: dirs.Root + " is being advanced by another process", Why: gitdir.Reason(err),
 			Fix: "wait until it is done, then repeat", Err: err,
 		}
 	}
@@ -68,15 +69,15 @@ func (j *journal) clear() error {
 
 // readJournal returns what the journal holds. One that is damaged was never
 // completely written, so its ref was not moved.
-func (r *Repo) readJournal() (Advance, bool) {
-	f, _, err := safeopen.Open(filepath.Join(r.GitDir, journalName))
+func readJournal(dirs gitdir.Dirs, format object.Format) (Advance, bool) {
+	f, _, err := safeopen.Open(filepath.Join(dirs.GitDir, journalName))
 	if err != nil {
 		return Advance{}, false
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 16<<10))
 	var a Advance
-	if err != nil || json.Unmarshal(text, &a) != nil || r.checkAdvance(a) != nil {
+	if err != nil || json.Unmarshal(text, &a) != nil || a.check(format) != nil {
 		return Advance{}, false
 	}
 	return a, true

@@ -32,15 +32,15 @@ func (r *Repo) Module(ctx context.Context, name, path, commit string) (*Repo, er
 		}
 		m := &Repo{Dirs: found, git: program.New(r.git.Run, found.GitDir, found.CommonDir, found.GitDir)}
 		m.Store = object.At(m.git, r.Format)
-		if has, err := m.has(ctx, commit); has || ctx.Err() != nil {
+		if has, err := m.hasCommit(ctx, commit); has || ctx.Err() != nil {
 			return m, err
 		}
 	}
 	return nil, fmt.Errorf("commit %s of the submodule %q: %w", commit, path, loop.ErrNotFound)
 }
 
-// has reports whether the repository has a commit.
-func (r *Repo) has(ctx context.Context, commit string) (has bool, err error) {
+// hasCommit reports whether the repository has a commit.
+func (r *Repo) hasCommit(ctx context.Context, commit string) (has bool, err error) {
 	blobs, err := r.Blobs(ctx)
 	if err != nil {
 		return false, err

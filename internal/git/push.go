@@ -45,7 +45,7 @@ type Push struct {
 // the user do, but for hooks. Sending a commit that is there already does
 // nothing.
 func (r *Repo) Push(ctx context.Context, p Push) error {
-	if err := r.checkPush(p); err != nil {
+	if err := p.check(r.Format); err != nil {
 		return fmt.Errorf("push %s: %w", p.Ref, err)
 	}
 	if err := beforePush.Hit(ctx); err != nil {
@@ -56,7 +56,7 @@ func (r *Repo) Push(ctx context.Context, p Push) error {
 			return fmt.Errorf("push %s: %w", p.Ref, err)
 		}
 	}
-	_, err := r.contact(ctx, p.To, "-c", "push.pushOption=", "-c", "push.useForceIfIncludes=false",
+	_, err := p.To.runGit(ctx, r, "-c", "push.pushOption=", "-c", "push.useForceIfIncludes=false",
 		"push", "--porcelain", "--atomic", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--quiet",
 		remoteName, p.Commit+":"+p.Ref)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Repo) Push(ctx context.Context, p Push) error {
 	return nil
 }
 
-func (r *Repo) checkPush(p Push) error {
+func (p Push) check(format object.Format) error {
 	under := p.Under
 	if under == "" {
 		under = headPrefix + "pawl/"
@@ -82,17 +82,17 @@ func (r *Repo) checkPush(p Push) error {
 			Why: "it is not below " + under, Fix: "push to a branch below " + under,
 		}
 	}
-	return r.Format.Check(p.Commit)
+	return format.Check(p.Commit)
 }
 
-// contact runs one command that talks to a remote. What git says about a
-// failure is freed of the address's secrets.
-func (r *Repo) contact(ctx context.Context, to Remote, args ...string) ([]byte, error) {
+// runGit runs one command of git that contacts the remote, with the objects of r. The
+// secrets of the address are removed from errors.
+func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) ([]byte, error) {
 	transports, err := to.transports()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := r.scratch(to.URL)
+	dir, err := makeScratch(r.CommonDir, r.Format, to.URL)
 	if err != nil {
 		return nil, fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)
 	}
@@ -100,27 +100,27 @@ func (r *Repo) contact(ctx context.Context, to Remote, args ...string) ([]byte, 
 	there := program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)}
 	out := &program.Bounded{Limit: program.MaxOutput}
 	if err := there.Pipe(ctx, nil, out, args...); err != nil {
-		return nil, unreached(to, err, out.String())
+		return nil, remoteFault(to, err, out.String())
 	}
 	return out.Bytes(), nil
 }
 
-// scratch makes a git directory with an empty configuration but for the
+// makeScratch makes a git directory with an empty configuration but for the
 // address, and with the repository's objects.
-func (r *Repo) scratch(address string) (string, error) {
+func makeScratch(commonDir string, format object.Format, address string) (string, error) {
 	dir, err := os.MkdirTemp("", "pawl-remote-")
 	if err != nil {
 		return "", err
 	}
 	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-	if r.Format != object.SHA1 {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + string(r.Format) + "\n"
+	if format != object.SHA1 {
+		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + string(format) + "\n"
 	}
 	config += fmt.Sprintf("[remote %q]\n\turl = \"%s\"\n", remoteName, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(address))
-	objects := filepath.Join(r.CommonDir, "objects")
+	objects := filepath.Join(commonDir, "objects")
 	files := map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "objects/info/alternates": objects + "\n"}
 	// Without it git would miss the parents of a shallow clone's last commits.
-	shallow, err := os.ReadFile(filepath.Join(r.CommonDir, "shallow"))
+	shallow, err := os.ReadFile(filepath.Join(commonDir, "shallow"))
 	if err == nil {
 		files["shallow"] = string(shallow)
 	} else if errors.Is(err, fs.ErrNotExist) {
@@ -141,8 +141,8 @@ func (r *Repo) scratch(address string) (string, error) {
 	return dir, nil
 }
 
-// unreached says why a remote did not do what it was asked.
-func unreached(to Remote, err error, out string) error {
+// remoteFault says why a remote did not do what it was asked.
+func remoteFault(to Remote, err error, out string) error {
 	failed, ok := errors.AsType[*program.Error](err)
 	if !ok {
 		return fmt.Errorf("reach %s: %w", SafeURL(to.URL), err)

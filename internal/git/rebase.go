@@ -33,18 +33,15 @@ type Replay struct {
 // then there is no candidate; nothing is written to refs either way. A change
 // that Onto holds already gives a candidate with the tree of Onto.
 func (r *Repo) Rebase(ctx context.Context, p Replay) (c object.Candidate, conflicts []string, err error) {
-	c, conflicts, err = r.rebase(ctx, p)
-	if err != nil {
-		return object.Candidate{}, nil, fmt.Errorf("rebase %s onto %s: %w", p.Commit, p.Onto, err)
-	}
-	return c, conflicts, nil
-}
-
-func (r *Repo) rebase(ctx context.Context, p Replay) (object.Candidate, []string, error) {
-	if err := r.fillReplay(ctx, &p); err != nil {
+	defer func() {
+		if err != nil {
+			c, conflicts, err = object.Candidate{}, nil, fmt.Errorf("rebase %s onto %s: %w", p.Commit, p.Onto, err)
+		}
+	}()
+	if err := r.fillDefaults(ctx, &p); err != nil {
 		return object.Candidate{}, nil, err
 	}
-	touches, err := r.touched(ctx, p.Base, p.Commit)
+	changed, err := r.changedPaths(ctx, p.Base, p.Commit)
 	if err != nil {
 		return object.Candidate{}, nil, err
 	}
@@ -53,23 +50,23 @@ func (r *Repo) rebase(ctx context.Context, p Replay) (object.Candidate, []string
 		return object.Candidate{}, nil, err
 	}
 	m := newMerge(r, onto)
-	for _, t := range touches {
-		m.plan(t)
+	for _, t := range changed {
+		m.planPath(t)
 	}
-	m.collisions()
+	m.findCollisions()
 	defer func() { _ = os.RemoveAll(m.scratch) }()
-	if err := m.contents(ctx); err != nil {
+	if err := m.mergeContents(ctx); err != nil {
 		return object.Candidate{}, nil, err
 	}
 	if len(m.conflicts) > 0 {
 		return object.Candidate{}, slices.Sorted(maps.Keys(m.conflicts)), nil
 	}
-	c, err := r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When, Hold: p.Hold})
+	c, err = r.Candidate(ctx, object.Draft{Base: p.Onto, Changes: m.changes, Message: p.Message, When: p.When, Hold: p.Hold})
 	return c, nil, err
 }
 
-// fillReplay replaces what is empty by what it means.
-func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
+// fillDefaults sets the fields that are empty.
+func (r *Repo) fillDefaults(ctx context.Context, p *Replay) error {
 	for _, id := range []string{p.Commit, p.Onto} {
 		if err := r.Format.Check(id); err != nil {
 			return err
@@ -91,7 +88,7 @@ func (r *Repo) fillReplay(ctx context.Context, p *Replay) error {
 	return err
 }
 
-// merge is the change that is made again, as far as it is decided.
+// merge is the change that is being made again.
 type merge struct {
 	repo      *Repo
 	onto      map[string]object.Entry
@@ -116,8 +113,8 @@ func newMerge(r *Repo, onto []object.Entry) *merge {
 	return m
 }
 
-// plan decides one path, as far as the trees alone can.
-func (m *merge) plan(t touch) {
+// planPath decides one path by the trees, or leaves it to mergeContents.
+func (m *merge) planPath(t changedPath) {
 	ours := m.onto[t.path]
 	switch {
 	case ours == t.now:
@@ -134,9 +131,9 @@ func (m *merge) plan(t touch) {
 
 func isRegular(e object.Entry) bool { return e.Mode == object.ModeFile || e.Mode == object.ModeExec }
 
-// collisions finds files that would stand where Onto has a directory, or below
-// one of its files.
-func (m *merge) collisions() {
+// findCollisions finds files that would be where Onto has a directory, or below one
+// of its files.
+func (m *merge) findCollisions() {
 	dirs := map[string]bool{}
 	after := maps.Clone(m.onto)
 	for _, c := range m.changes {
@@ -168,8 +165,8 @@ func (m *merge) collisions() {
 	}
 }
 
-// contents merges the files that changed on both sides, line by line.
-func (m *merge) contents(ctx context.Context) (err error) {
+// mergeContents merges the files that changed on both sides, line by line.
+func (m *merge) mergeContents(ctx context.Context) (err error) {
 	if len(m.both) == 0 {
 		return nil
 	}
@@ -181,22 +178,22 @@ func (m *merge) contents(ctx context.Context) (err error) {
 		return err
 	}
 	for i, f := range m.both {
-		if err = m.content(ctx, blobs, i, f); err != nil {
+		if err = m.mergeContent(ctx, blobs, i, f); err != nil {
 			break
 		}
 	}
 	return errors.Join(err, blobs.Close())
 }
 
-func (m *merge) content(ctx context.Context, blobs *object.Blobs, i int, f threeWay) error {
-	change := object.FileChange{Path: f.path, Mode: merged3(f.base.Mode, f.ours.Mode, f.now.Mode)}
-	if id := merged3(f.base.ID, f.ours.ID, f.now.ID); id != "" {
+func (m *merge) mergeContent(ctx context.Context, blobs *object.Blobs, i int, f threeWay) error {
+	change := object.FileChange{Path: f.path, Mode: mergeValue(f.base.Mode, f.ours.Mode, f.now.Mode)}
+	if id := mergeValue(f.base.ID, f.ours.ID, f.now.ID); id != "" {
 		change.ID = id
 		m.changes = append(m.changes, change)
 		return nil
 	}
 	dir := filepath.Join(m.scratch, fmt.Sprint(i))
-	text, err := m.spread(blobs, dir, f)
+	text, err := m.writeSides(blobs, dir, f)
 	if err != nil {
 		return err
 	}
@@ -217,9 +214,9 @@ func (m *merge) content(ctx context.Context, blobs *object.Blobs, i int, f three
 	return nil
 }
 
-// merged3 is the side that changed, or the zero value if both did, each in
-// another way.
-func merged3[T comparable](base, ours, now T) T {
+// mergeValue returns the side that changed, or the zero value if both changed
+// differently.
+func mergeValue[T comparable](base, ours, now T) T {
 	switch {
 	case ours == base || ours == now:
 		return now
@@ -230,9 +227,9 @@ func merged3[T comparable](base, ours, now T) T {
 	return none
 }
 
-// spread writes the three contents into dir. It reports false if one of them
+// writeSides writes the three contents into dir. It reports false if one of them
 // is binary or too large to be merged by lines.
-func (m *merge) spread(blobs *object.Blobs, dir string, f threeWay) (text bool, err error) {
+func (m *merge) writeSides(blobs *object.Blobs, dir string, f threeWay) (text bool, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, err
 	}

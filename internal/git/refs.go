@@ -63,12 +63,12 @@ func refRule(ref string) string {
 
 // UpdateRef sets ref to the object id if its value is old; with an empty old
 // it must not exist. ErrRefMoved means that it had another value, and
-// loop.ErrNotFound that there is no such object (any more).
+// loop.ErrNotFound that the object does not exist.
 func (r *Repo) UpdateRef(ctx context.Context, ref, id, old string) error {
 	if err := r.Format.Check(id); err != nil {
 		return fmt.Errorf("update %s: %w", ref, err)
 	}
-	err := r.changeRef(ctx, "update", ref, old, "update-ref", "-m", r.reason(), "--no-deref", ref, id)
+	err := r.changeRef(ctx, "update", ref, old, "update-ref", "-m", r.reflogMessage(), "--no-deref", ref, id)
 	if program.Status(err) == 0 {
 		return err
 	}
@@ -85,11 +85,11 @@ func (r *Repo) DeleteRef(ctx context.Context, ref, old string) error {
 	if err := r.Format.Check(old); err != nil {
 		return fmt.Errorf("delete %s: %w", ref, err)
 	}
-	return r.changeRef(ctx, "delete", ref, old, "update-ref", "-m", r.reason(), "--no-deref", "-d", ref)
+	return r.changeRef(ctx, "delete", ref, old, "update-ref", "-m", r.reflogMessage(), "--no-deref", "-d", ref)
 }
 
-// reason is what the reflog says about a movement.
-func (r *Repo) reason() string {
+// reflogMessage is what the reflog says about a movement.
+func (r *Repo) reflogMessage() string {
 	if r.by == "" {
 		return "pawl"
 	}
@@ -111,12 +111,12 @@ func (r *Repo) changeRef(ctx context.Context, verb, ref, old string, args ...str
 	// Git has one exit status for everything, so the ref itself is asked.
 	now, _, lookErr := r.Ref(ctx, ref)
 	if lookErr == nil && now != old {
-		return fmt.Errorf("%s %s: %w: it is %s and not %s", verb, ref, ErrRefMoved, orNothing(now), orNothing(old))
+		return fmt.Errorf("%s %s: %w: it is %s and not %s", verb, ref, ErrRefMoved, orMissing(now), orMissing(old))
 	}
 	return fmt.Errorf("%s %s: %w", verb, ref, err)
 }
 
-func orNothing(id string) string {
+func orMissing(id string) string {
 	if id == "" {
 		return "missing"
 	}

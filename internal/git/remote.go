@@ -83,22 +83,22 @@ func (to Remote) transports() (string, error) {
 	}
 }
 
-// kept are the variables of git's own that are how a user logs in, and lead to
-// no repository.
-var kept = []string{
+// loginVariables are the variables of git with which a user logs in; none of them
+// names a repository.
+var loginVariables = []string{
 	"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
 	"GIT_CONFIG_NOSYSTEM", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_EXEC_PATH",
 }
 
-// environ is the user's environment without what would lead git elsewhere, and
-// with what pawl says.
+// environ is the user's environment without the variables that redirect git, and with
+// those that pawl sets.
 func (to Remote) environ(gitDir, transports string) []string {
 	env := slices.DeleteFunc(slices.Clone(to.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		if name == "LC_ALL" || name == "LANGUAGE" {
 			return true
 		}
-		return strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name)
+		return strings.HasPrefix(name, "GIT_") && !slices.Contains(loginVariables, name)
 	})
 	return append(env,
 		"GIT_DIR="+gitDir, "GIT_WORK_TREE="+gitDir, "GIT_ALLOW_PROTOCOL="+transports, "GIT_TERMINAL_PROMPT=0",
@@ -111,7 +111,7 @@ func (r *Repo) RemoteRef(ctx context.Context, from Remote, ref string) (id strin
 	if err := CheckRef(ref); err != nil {
 		return "", false, fmt.Errorf("ask remote: %w", err)
 	}
-	out, err := r.contact(ctx, from, "ls-remote", "--refs", "--quiet", remoteName, ref)
+	out, err := from.runGit(ctx, r, "ls-remote", "--refs", "--quiet", remoteName, ref)
 	if err != nil {
 		return "", false, err
 	}

@@ -71,16 +71,16 @@ func OpenWith(ctx context.Context, run proc.Runner, dir string) (*Repo, error) {
 	return r, nil
 }
 
-// MovedBy returns the same repository for somebody whose name the reflog gives to
-// each movement of a ref: `git reflog main` then says by whom main was moved.
+// MovedBy returns the same repository with the name that the reflog gives to each
+// movement of a ref: `git reflog main` then says who moved main.
 func (r *Repo) MovedBy(who string) *Repo {
 	by := *r
 	by.by = who
 	return &by
 }
 
-// Hold returns the same repository for somebody who reads from it several times
-// in a row, as Store.Hold does. Release must be called.
+// Hold returns the same repository for several reads in a row, as Store.Hold does.
+// Release must be called.
 func (r *Repo) Hold() (held *Repo, release func()) {
 	h := *r
 	h.Store, release = r.Store.Hold()

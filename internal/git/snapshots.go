@@ -49,11 +49,11 @@ func (r *Repo) Snapshots(ctx context.Context) ([]Snapshot, error) {
 		}
 		list = append(list, s)
 	}
-	return list, r.measure(ctx, list)
+	return list, r.countChanges(ctx, list)
 }
 
-// measure counts what each snapshot changed.
-func (r *Repo) measure(ctx context.Context, list []Snapshot) error {
+// countChanges fills in the files and bytes that each snapshot changed.
+func (r *Repo) countChanges(ctx context.Context, list []Snapshot) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (r *Repo) measure(ctx context.Context, list []Snapshot) error {
 		return fmt.Errorf("measure snapshots: %w", err)
 	}
 	files, blobs := changedBlobs(out, asked)
-	sizes, err := r.sizes(ctx, blobs)
+	sizes, err := r.blobSizes(ctx, blobs)
 	if err != nil {
 		return fmt.Errorf("measure snapshots: %w", err)
 	}
@@ -106,7 +106,7 @@ func changedBlobs(out []byte, commits map[string]bool) (files map[string]int, bl
 	return files, blobs
 }
 
-func (r *Repo) sizes(ctx context.Context, blobs map[string][]string) (map[string]int64, error) {
+func (r *Repo) blobSizes(ctx context.Context, blobs map[string][]string) (map[string]int64, error) {
 	var ask strings.Builder
 	sizes := map[string]int64{}
 	for _, ids := range blobs {

@@ -29,95 +29,95 @@ func (s *scan) add(h Hazard) {
 	s.found = append(s.found, h)
 }
 
-func (s *scan) unreadable(path string, err error) {
+func (s *scan) addUnreadable(path string, err error) {
 	s.add(Hazard{
-		Kind: Unreadable, Key: filepath.Base(path), Where: s.name(path), Value: gitdir.Reason(err),
+		Kind: Unreadable, Key: filepath.Base(path), Where: s.displayName(path), Value: gitdir.Reason(err),
 		Refuse: true, Why: "what it holds cannot be judged",
 	})
 }
 
-// name shortens a path of the git directory, so that a fingerprint does not
+// displayName shortens a path of the git directory, so that a fingerprint does not
 // depend on where the repository lies.
-func (s *scan) name(path string) string {
-	if rel, ok := below(s.dirs.CommonDir, path); ok {
+func (s *scan) displayName(path string) string {
+	if rel, ok := pathBelow(s.dirs.CommonDir, path); ok {
 		return filepath.ToSlash(filepath.Join(".git", rel))
 	}
-	if rel, ok := below(s.dirs.Root, path); ok {
+	if rel, ok := pathBelow(s.dirs.Root, path); ok {
 		return filepath.ToSlash(rel)
 	}
 	return path
 }
 
-// below returns path relative to dir, if it is dir or lies in it.
-func below(dir, path string) (string, bool) {
+// pathBelow returns path relative to dir, if it is dir or lies in it.
+func pathBelow(dir, path string) (string, bool) {
 	rel, err := filepath.Rel(dir, path)
 	return rel, err == nil && filepath.IsLocal(rel)
 }
 
-// read returns a file's content, or false if there is none. What is there and
+// readFile returns a file's content, or false if there is none. What is there and
 // cannot be read is a hazard.
-func (s *scan) read(path string) ([]byte, bool) {
+func (s *scan) readFile(path string) ([]byte, bool) {
 	data, err := gitdir.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}
 	if err != nil {
-		s.unreadable(path, err)
+		s.addUnreadable(path, err)
 		return nil, false
 	}
 	return data, true
 }
 
-func (s *scan) configs() {
-	s.config(filepath.Join(s.dirs.CommonDir, "config"), 0)
+func (s *scan) scanConfigs() {
+	s.scanConfig(filepath.Join(s.dirs.CommonDir, "config"), 0)
 	// Git reads it only with extensions.worktreeConfig, which one more line in
 	// the other file switches on.
-	s.config(filepath.Join(s.dirs.GitDir, "config.worktree"), 0)
+	s.scanConfig(filepath.Join(s.dirs.GitDir, "config.worktree"), 0)
 }
 
-func (s *scan) config(path string, depth int) {
+func (s *scan) scanConfig(path string, depth int) {
 	if s.seen[path] {
 		return
 	}
 	s.seen[path] = true
-	data, ok := s.read(path)
+	data, ok := s.readFile(path)
 	if !ok {
 		return
 	}
 	settings, err := gitconfig.Parse(data)
 	if err != nil {
-		s.unreadable(path, err)
+		s.addUnreadable(path, err)
 		return
 	}
 	for _, one := range settings {
 		if isInclude(one) {
-			s.include(path, one, depth)
+			s.scanInclude(path, one, depth)
 		}
 		if kind, why := keyHazard(one); kind != "" {
-			s.add(Hazard{Kind: kind, Key: one.Key, Where: s.name(path), Value: one.Value, Why: why})
+			s.add(Hazard{Kind: kind, Key: one.Key, Where: s.displayName(path), Value: one.Value, Why: why})
 		}
 	}
 }
 
-// include judges where an include leads and reads what it names, whatever its
+// scanInclude judges where an include leads and reads what it names, whatever its
 // condition: a condition can become true later.
-func (s *scan) include(from string, one gitconfig.Setting, depth int) {
+func (s *scan) scanInclude(from string, one gitconfig.Setting, depth int) {
 	h := Hazard{
-		Kind: Include, Key: one.Key, Where: s.name(from), Value: one.Value,
+		Kind: Include, Key: one.Key, Where: s.displayName(from), Value: one.Value,
 		Why: "git reads configuration from another file",
 	}
 	target, err := includePath(from, one.Value)
 	switch {
 	case err != nil:
 		h.Refuse, h.Why = true, gitdir.Reason(err)
-	case s.throughCheckout(target):
+	case s.leadsThroughCheckout(target):
 		h.Refuse, h.Why = true, "what is in the work tree could decide what git starts"
 	case depth == maxIncludes:
 		h.Refuse, h.Why = true, "includes are nested too deeply"
 	}
 	s.add(h)
 	if !h.Refuse {
-		s.config(target, depth+1)
+		s.scanConfig(target, depth+1)
 	}
 }
 
@@ -136,14 +136,14 @@ func includePath(from, value string) (string, error) {
 	return filepath.Join(filepath.Dir(from), value), nil
 }
 
-// throughCheckout reports whether a path, or any link that it goes through,
+// leadsThroughCheckout reports whether a path, or any link that it goes through,
 // lies in the work tree outside the git directory.
-func (s *scan) throughCheckout(path string) bool {
+func (s *scan) leadsThroughCheckout(path string) bool {
 	for range maxLinkHops {
-		if s.inCheckout(path) {
+		if s.isInCheckout(path) {
 			return true
 		}
-		next, ok := followOne(path)
+		next, ok := followLink(path)
 		if !ok {
 			return false
 		}
@@ -152,19 +152,19 @@ func (s *scan) throughCheckout(path string) bool {
 	return true
 }
 
-func (s *scan) inCheckout(path string) bool {
-	if _, in := below(s.dirs.CommonDir, path); in {
+func (s *scan) isInCheckout(path string) bool {
+	if _, in := pathBelow(s.dirs.CommonDir, path); in {
 		return false
 	}
-	if _, in := below(s.dirs.GitDir, path); in {
+	if _, in := pathBelow(s.dirs.GitDir, path); in {
 		return false
 	}
-	_, in := below(s.dirs.Root, path)
+	_, in := pathBelow(s.dirs.Root, path)
 	return in
 }
 
-// followOne replaces the first link in an absolute path by what it names.
-func followOne(path string) (string, bool) {
+// followLink replaces the first link in an absolute path by what it names.
+func followLink(path string) (string, bool) {
 	volume := filepath.VolumeName(path)
 	at := volume + string(filepath.Separator)
 	parts := strings.Split(strings.Trim(path[len(volume):], string(filepath.Separator)), string(filepath.Separator))

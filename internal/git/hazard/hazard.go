@@ -61,7 +61,7 @@ type Hazard struct {
 // error: an error means only that ctx ended.
 func Scan(ctx context.Context, dirs gitdir.Dirs) ([]Hazard, error) {
 	s := &scan{dirs: dirs, seen: map[string]bool{}}
-	for _, look := range []func(){s.gitFile, s.configs, s.hooks, s.attributes, s.links, s.alternates, s.grafts, s.replaced} {
+	for _, look := range []func(){s.scanGitFile, s.scanConfigs, s.scanHooks, s.scanAttributes, s.scanLinks, s.scanAlternates, s.scanGrafts, s.scanReplaceRefs} {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("scan %s: %w", dirs.Root, context.Cause(ctx))
 		}

@@ -9,7 +9,7 @@ import (
 
 // executing are the keys whose values some git command starts, as section and
 // name: what stands between the two plays no part.
-var executing = words(`
+var executing = wordSet(`
 	core.fsmonitor core.hookspath core.sshcommand core.gitproxy core.pager core.editor core.askpass
 	core.alternaterefscommand sequence.editor interactive.difffilter
 	filter.clean filter.smudge filter.process diff.command diff.textconv diff.external merge.driver
@@ -22,15 +22,15 @@ var executing = words(`
 	lfs.path lfs.clean lfs.smudge lfs.standalonetransferagent`)
 
 // leading are the keys whose values lead a git command to another place.
-var leading = words(`
+var leading = wordSet(`
 	core.worktree core.attributesfile init.templatedir remote.proxy remote.promisor url.insteadof
 	url.pushinsteadof http.proxy http.sslverify http.cookiefile fetch.bundleuri bundle.uri
 	trace2.eventtarget trace2.normaltarget trace2.perftarget`)
 
 // extensions that change nothing of what is read here.
-var knownExtensions = words(`noop noop-v1 objectformat compatobjectformat relativeworktrees preciousobjects`)
+var knownExtensions = wordSet(`noop noop-v1 objectformat compatobjectformat relativeworktrees preciousobjects`)
 
-func words(s string) map[string]bool {
+func wordSet(s string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(s) {
 		set[w] = true

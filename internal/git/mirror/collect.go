@@ -33,9 +33,9 @@ type Usage struct {
 // it may be empty. A cache that is not there is empty.
 func (s Cache) Usage(key string) (Usage, error) {
 	var u Usage
-	err := s.each(func(p *place) error {
+	err := s.eachFolder(func(p *folder) error {
 		packs := map[string]int64{}
-		for _, k := range p.list() {
+		for _, k := range p.listMirrors() {
 			u.Mirrors++
 			for _, pack := range k.note.Packs {
 				packs[pack.Name] = pack.Bytes
@@ -56,9 +56,9 @@ func (s Cache) Usage(key string) (Usage, error) {
 // or whose repository is gone, and what was left of such as were never complete. With
 // dry it only says which.
 func (s Cache) Collect(ctx context.Context, before time.Time, dry bool) (removed []Info, err error) {
-	err = s.each(func(p *place) error {
+	err = s.eachFolder(func(p *folder) error {
 		// While one is made its folder has no name yet, and nothing is removed.
-		turn, err := flock.Try(p.lock(making))
+		turn, err := flock.Try(p.lockPath(making))
 		if errors.Is(err, flock.ErrHeld) {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (s Cache) Collect(ctx context.Context, before time.Time, dry bool) (removed
 			return err
 		}
 		defer turn.Close()
-		gone, err := p.collect(ctx, before, dry)
+		gone, err := p.collectMirrors(ctx, before, dry)
 		removed = append(removed, gone...)
 		return err
 	})
@@ -76,16 +76,16 @@ func (s Cache) Collect(ctx context.Context, before time.Time, dry bool) (removed
 	return removed, nil
 }
 
-func (p *place) collect(ctx context.Context, before time.Time, dry bool) (removed []Info, err error) {
-	repository, orphan := p.owner()
-	for _, k := range p.list() {
+func (p *folder) collectMirrors(ctx context.Context, before time.Time, dry bool) (removed []Info, err error) {
+	repository, orphan := p.findOwner()
+	for _, k := range p.listMirrors() {
 		if !orphan && k.used.After(before) {
 			continue
 		}
-		info := Info{Repository: repository, Base: k.note.Base, Bytes: k.note.bytes(), Used: k.used, Orphan: orphan}
-		gone := dry && !p.live(k.name)
+		info := Info{Repository: repository, Base: k.note.Base, Bytes: k.note.totalBytes(), Used: k.used, Orphan: orphan}
+		gone := dry && !p.isInUse(k.name)
 		if !dry {
-			if gone, err = p.remove(ctx, k.name); err != nil {
+			if gone, err = p.removeMirror(ctx, k.name); err != nil {
 				return removed, err
 			}
 		}
@@ -96,16 +96,16 @@ func (p *place) collect(ctx context.Context, before time.Time, dry bool) (remove
 	if dry {
 		return removed, nil
 	}
-	err = p.leftovers(ctx)
-	if err == nil && orphan && len(p.list()) == 0 {
+	err = p.removeLeftovers(ctx)
+	if err == nil && orphan && len(p.listMirrors()) == 0 {
 		err = os.RemoveAll(p.dir)
 	}
 	return removed, err
 }
 
-// owner is the git directory of the repository, and whether it is gone.
-func (p *place) owner() (dir string, gone bool) {
-	text, err := os.ReadFile(p.at(ownerName))
+// findOwner is the git directory of the repository, and whether it is gone.
+func (p *folder) findOwner() (dir string, gone bool) {
+	text, err := os.ReadFile(p.path(ownerName))
 	if err != nil {
 		return "", false
 	}
@@ -114,9 +114,9 @@ func (p *place) owner() (dir string, gone bool) {
 	return dir, errors.Is(err, fs.ErrNotExist)
 }
 
-// live reports whether somebody holds a mirror.
-func (p *place) live(name string) bool {
-	claim, err := flock.Try(p.lock(name))
+// isInUse reports whether somebody holds a mirror.
+func (p *folder) isInUse(name string) bool {
+	claim, err := flock.Try(p.lockPath(name))
 	if err != nil {
 		return true
 	}
@@ -124,10 +124,10 @@ func (p *place) live(name string) bool {
 	return false
 }
 
-// remove removes a mirror, unless somebody holds it. Whoever calls it has the
+// removeMirror removes a mirror, unless somebody holds it. Whoever calls it has the
 // lock for making.
-func (p *place) remove(ctx context.Context, name string) (bool, error) {
-	claim, err := flock.Try(p.lock(name))
+func (p *folder) removeMirror(ctx context.Context, name string) (bool, error) {
+	claim, err := flock.Try(p.lockPath(name))
 	if errors.Is(err, flock.ErrHeld) {
 		return false, nil
 	}
@@ -139,26 +139,26 @@ func (p *place) remove(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	// Without its name it counts for nobody, however far the removal gets.
-	gone := p.at("." + name + suffixGone)
+	gone := p.path("." + name + suffixGone)
 	if err := os.RemoveAll(gone); err != nil {
 		return false, err
 	}
-	if err := os.Rename(p.at(name), gone); err != nil {
+	if err := os.Rename(p.path(name), gone); err != nil {
 		return false, err
 	}
-	return true, errors.Join(os.RemoveAll(gone), os.Remove(p.lock(name)), afterRemove.Hit(ctx))
+	return true, errors.Join(os.RemoveAll(gone), os.Remove(p.lockPath(name)), afterRemove.Hit(ctx))
 }
 
-// trim removes the mirrors of a repository that were not used for longest, beyond
+// trimUnused removes the mirrors of a repository that were not used for longest, beyond
 // a few.
-func (p *place) trim(ctx context.Context) error {
+func (p *folder) trimUnused(ctx context.Context) error {
 	idle := 0
-	for _, k := range p.list() {
-		if p.live(k.name) {
+	for _, k := range p.listMirrors() {
+		if p.isInUse(k.name) {
 			continue
 		}
 		if idle++; idle > maxIdle {
-			if _, err := p.remove(ctx, k.name); err != nil {
+			if _, err := p.removeMirror(ctx, k.name); err != nil {
 				return err
 			}
 		}
@@ -166,10 +166,10 @@ func (p *place) trim(ctx context.Context) error {
 	return nil
 }
 
-// leftovers removes what a process left that was killed while it made or removed
+// removeLeftovers removes what a process left that was killed while it made or removed
 // a mirror, and mirrors that are damaged. Whoever calls it has the lock for
 // making.
-func (p *place) leftovers(ctx context.Context) error {
+func (p *folder) removeLeftovers(ctx context.Context) error {
 	entries, err := os.ReadDir(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -177,30 +177,30 @@ func (p *place) leftovers(ctx context.Context) error {
 	for _, e := range entries {
 		name := e.Name()
 		if strings.HasPrefix(name, ".") {
-			err = errors.Join(err, os.RemoveAll(p.at(name)))
+			err = errors.Join(err, os.RemoveAll(p.path(name)))
 			continue
 		}
-		if _, sound := p.read(name); sound || !e.IsDir() || name == locksName {
+		if _, sound := p.readNote(name); sound || !e.IsDir() || name == locksName {
 			continue
 		}
-		removed, rerr := p.remove(ctx, name)
+		removed, rerr := p.removeMirror(ctx, name)
 		if rerr == nil && !removed {
-			rerr = fmt.Errorf("%s is damaged, and a run still uses it", p.at(name))
+			rerr = fmt.Errorf("%s is damaged, and a run still uses it", p.path(name))
 		}
 		err = errors.Join(err, rerr)
 	}
 	return err
 }
 
-// each calls fn for the folder of each repository.
-func (s Cache) each(fn func(*place) error) error {
+// eachFolder calls fn for the folder of each repository.
+func (s Cache) eachFolder(fn func(*folder) error) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			if err := fn(&place{Cache: s, dir: filepath.Join(s.Dir, e.Name())}); err != nil {
+			if err := fn(&folder{Cache: s, dir: filepath.Join(s.Dir, e.Name())}); err != nil {
 				return err
 			}
 		}

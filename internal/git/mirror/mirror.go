@@ -98,15 +98,15 @@ type pack struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// place is the folder of one repository.
-type place struct {
+// folder is the folder of one repository.
+type folder struct {
 	Cache
 	dir  string
 	repo *git.Repo
 }
 
-func (p *place) at(name string) string   { return filepath.Join(p.dir, name) }
-func (p *place) lock(name string) string { return filepath.Join(p.dir, locksName, name) }
+func (p *folder) path(name string) string     { return filepath.Join(p.dir, name) }
+func (p *folder) lockPath(name string) string { return filepath.Join(p.dir, locksName, name) }
 
 const (
 	making     = ".make" // the lock that is held while a mirror is made
@@ -123,46 +123,46 @@ const (
 // there is none yet it is made, which may take long; one that is there costs the
 // reading of a file.
 func (s Cache) Open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
-	m, err := s.open(ctx, key, repo, base, alone)
+	m, err := s.openMirror(ctx, key, repo, base, alone)
 	if err != nil {
 		return nil, fmt.Errorf("mirror the history of %s: %w", base, err)
 	}
 	return m, nil
 }
 
-func (s Cache) open(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
+func (s Cache) openMirror(ctx context.Context, key string, repo *git.Repo, base string, alone bool) (*Mirror, error) {
 	if err := repo.Format.Check(base); err != nil {
 		return nil, err
 	}
 	if s.Say == nil {
 		s.Say = func(string) {}
 	}
-	p := &place{Cache: s, dir: filepath.Join(s.Dir, key), repo: repo}
-	kind, err := p.kind(alone)
+	p := &folder{Cache: s, dir: filepath.Join(s.Dir, key), repo: repo}
+	kind, err := p.mirrorKind(alone)
 	if err != nil {
 		return nil, err
 	}
-	if m, _, err := p.hold(ctx, base, kind); m != nil || err != nil {
+	if m, _, err := p.holdExisting(ctx, base, kind); m != nil || err != nil {
 		return m, err
 	}
-	turn, err := flock.Try(p.lock(making))
+	turn, err := flock.Try(p.lockPath(making))
 	if errors.Is(err, flock.ErrHeld) {
 		s.Say("history: waiting for another run that packs it")
-		turn, err = flock.Wait(ctx, p.lock(making))
+		turn, err = flock.Wait(ctx, p.lockPath(making))
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer turn.Close()
-	if m, _, err := p.hold(ctx, base, kind); m != nil || err != nil {
+	if m, _, err := p.holdExisting(ctx, base, kind); m != nil || err != nil {
 		return m, err
 	}
-	return p.make(ctx, base, kind)
+	return p.makeMirror(ctx, base, kind)
 }
 
-// kind tells mirrors of one commit apart that hold different objects: a shallow
+// mirrorKind tells mirrors of one commit apart that hold different objects: a shallow
 // clone may become deeper.
-func (p *place) kind(alone bool) (string, error) {
+func (p *folder) mirrorKind(alone bool) (string, error) {
 	if alone {
 		return kindAlone, nil
 	}
@@ -174,53 +174,53 @@ func (p *place) kind(alone bool) (string, error) {
 	return "shallow-" + hex.EncodeToString(sum[:6]), nil
 }
 
-func nameOf(base, kind string) string {
+func mirrorName(base, kind string) string {
 	if kind == "" {
 		return base
 	}
 	return base + "-" + kind
 }
 
-// hold takes a mirror for use, or returns nil if there is none that is sound.
-func (p *place) hold(ctx context.Context, base, kind string) (*Mirror, note, error) {
-	name := nameOf(base, kind)
-	if _, ok := p.read(name); !ok {
+// holdExisting takes a mirror for use, or returns nil if there is none that is sound.
+func (p *folder) holdExisting(ctx context.Context, base, kind string) (*Mirror, note, error) {
+	name := mirrorName(base, kind)
+	if _, ok := p.readNote(name); !ok {
 		return nil, note{}, nil
 	}
-	claim, err := flock.WaitShared(ctx, p.lock(name))
+	claim, err := flock.WaitShared(ctx, p.lockPath(name))
 	if err != nil {
 		return nil, note{}, err
 	}
-	n, ok := p.read(name)
+	n, ok := p.readNote(name)
 	if !ok { // It was removed meanwhile.
 		return nil, note{}, claim.Close()
 	}
-	m, err := p.held(name, n, claim)
+	m, err := p.newMirror(name, n, claim)
 	return m, n, err
 }
 
-// held is the mirror of a claim.
-func (p *place) held(name string, n note, claim *os.File) (*Mirror, error) {
+// newMirror is the mirror of a claim.
+func (p *folder) newMirror(name string, n note, claim *os.File) (*Mirror, error) {
 	// The time of the lock is the time of the last use.
 	if _, err := claim.WriteAt([]byte{'\n'}, 0); err != nil {
 		return nil, errors.Join(err, claim.Close())
 	}
-	m := &Mirror{Base: n.Base, Objects: filepath.Join(p.at(name), "objects"), claim: claim}
+	m := &Mirror{Base: n.Base, Objects: filepath.Join(p.path(name), "objects"), claim: claim}
 	if n.Shallow != "" {
 		m.Shallow = []byte(n.Shallow)
 	}
 	return m, nil
 }
 
-// read returns what a mirror holds, if all of it is there.
-func (p *place) read(name string) (note, bool) {
+// readNote returns what a mirror holds, if all of it is there.
+func (p *folder) readNote(name string) (note, bool) {
 	var n note
-	text, err := os.ReadFile(filepath.Join(p.at(name), noteName))
-	if err != nil || json.Unmarshal(text, &n) != nil || nameOf(n.Base, n.Kind) != name {
+	text, err := os.ReadFile(filepath.Join(p.path(name), noteName))
+	if err != nil || json.Unmarshal(text, &n) != nil || mirrorName(n.Base, n.Kind) != name {
 		return note{}, false
 	}
 	for _, pack := range n.Packs {
-		at := filepath.Join(p.at(name), "objects", "pack", pack.Name)
+		at := filepath.Join(p.path(name), "objects", "pack", pack.Name)
 		info, err := os.Lstat(at + ".pack")
 		if _, noIndex := os.Lstat(at + ".idx"); err != nil || noIndex != nil || info.Size() != pack.Bytes {
 			return note{}, false
@@ -229,16 +229,16 @@ func (p *place) read(name string) (note, bool) {
 	return n, len(n.Packs) > 0
 }
 
-// make makes a mirror. The caller has the lock for making.
-func (p *place) make(ctx context.Context, base, kind string) (*Mirror, error) {
+// makeMirror makes a mirror. The caller has the lock for making.
+func (p *folder) makeMirror(ctx context.Context, base, kind string) (*Mirror, error) {
 	began := p.Now()
 	n := note{Base: base, Kind: kind}
-	old, packs, err := p.extended(ctx, base, kind)
+	old, packs, err := p.extendExisting(ctx, base, kind)
 	if err != nil {
 		return nil, err
 	}
 	defer old.Release()
-	if err := p.fetched(ctx, base); err != nil {
+	if err := p.checkFetched(ctx, base); err != nil {
 		return nil, err
 	}
 	if kind == kindAlone {
@@ -252,38 +252,38 @@ func (p *place) make(ctx context.Context, base, kind string) (*Mirror, error) {
 	}
 	first := len(packs) == 0
 	if first {
-		p.announce(base, kind)
+		p.announceWork(base, kind)
 	}
-	name := nameOf(base, kind)
-	dir := p.at("." + name + suffixNew)
-	if err := errors.Join(p.leftovers(ctx), os.MkdirAll(p.dir, 0o700)); err != nil {
+	name := mirrorName(base, kind)
+	dir := p.path("." + name + suffixNew)
+	if err := errors.Join(p.removeLeftovers(ctx), os.MkdirAll(p.dir, 0o700)); err != nil {
 		return nil, err
 	}
-	if n.Packs, err = p.fill(ctx, dir, n, old, packs); err == nil {
-		err = p.write(dir, n)
+	if n.Packs, err = p.fillMirror(ctx, dir, n, old, packs); err == nil {
+		err = p.writeNote(dir, n)
 	}
 	var m *Mirror
 	if err == nil {
-		m, err = p.place(ctx, dir, n)
+		m, err = p.moveIntoPlace(ctx, dir, n)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if first && kind != kindAlone {
 		p.Say(fmt.Sprintf("history: packed what %.12s reaches for the sandbox: %s in %.1f s (a later base adds only what is new)",
-			base, size(n.bytes()), p.Now().Sub(began).Seconds()))
+			base, formatSize(n.totalBytes()), p.Now().Sub(began).Seconds()))
 	}
 	old.Release()
-	if err := p.trim(ctx); err != nil {
+	if err := p.trimUnused(ctx); err != nil {
 		m.Release()
 		return nil, err
 	}
 	return m, nil
 }
 
-// fetched refuses a base of which a partial clone lacks files: nothing fetches
+// checkFetched refuses a base of which a partial clone lacks files: nothing fetches
 // them here, and a mirror without them would stay without them.
-func (p *place) fetched(ctx context.Context, base string) error {
+func (p *folder) checkFetched(ctx context.Context, base string) error {
 	partial, err := p.repo.Partial()
 	if err != nil || !partial {
 		return err
@@ -298,8 +298,8 @@ func (p *place) fetched(ctx context.Context, base string) error {
 	}
 }
 
-// announce says that the making of a large mirror begins.
-func (p *place) announce(base, kind string) {
+// announceWork says that the making of a large mirror begins.
+func (p *folder) announceWork(base, kind string) {
 	if kind == kindAlone {
 		return
 	}
@@ -317,18 +317,18 @@ func (p *place) announce(base, kind string) {
 		}
 	}
 	if total >= sizeSaid {
-		p.Say(fmt.Sprintf("history: packing what %.12s reaches for the sandbox, once; the repository's packs have %s", base, size(total)))
+		p.Say(fmt.Sprintf("history: packing what %.12s reaches for the sandbox, once; the repository's packs have %s", base, formatSize(total)))
 	}
 }
 
-// extended holds the mirror that was used last of those whose base is an ancestor
+// extendExisting holds the mirror that was used last of those whose base is an ancestor
 // of another one, and returns the packs of it that go on being used. There may be
 // none.
-func (p *place) extended(ctx context.Context, base, kind string) (*Mirror, []pack, error) {
+func (p *folder) extendExisting(ctx context.Context, base, kind string) (*Mirror, []pack, error) {
 	if kind == kindAlone {
 		return nil, nil, nil
 	}
-	all := p.list()
+	all := p.listMirrors()
 	all = slices.DeleteFunc(all, func(k kept) bool { return k.note.Kind != kind })
 	for _, k := range all[:min(len(all), maxBases)] {
 		before, err := p.repo.Contains(ctx, base, k.note.Base)
@@ -338,18 +338,18 @@ func (p *place) extended(ctx context.Context, base, kind string) (*Mirror, []pac
 		if err != nil || !before { // An error: git has forgotten the commit.
 			continue
 		}
-		m, n, err := p.hold(ctx, k.note.Base, kind)
+		m, n, err := p.holdExisting(ctx, k.note.Base, kind)
 		if m != nil || err != nil {
-			return m, reused(n.Packs), err
+			return m, reusedPacks(n.Packs), err
 		}
 	}
 	return nil, nil, nil
 }
 
-// reused says which packs of a mirror the next one takes over: all of them, until
+// reusedPacks says which packs of a mirror the next one takes over: all of them, until
 // there are so many that git becomes slow with them. Then the later ones become
 // one, or all do, if the first is not much larger than they are together.
-func reused(packs []pack) []pack {
+func reusedPacks(packs []pack) []pack {
 	if len(packs) < maxPacks {
 		return packs
 	}
@@ -363,8 +363,8 @@ func reused(packs []pack) []pack {
 	return packs[:1]
 }
 
-// fill makes the object directory below dir and returns its packs.
-func (p *place) fill(ctx context.Context, dir string, n note, old *Mirror, packs []pack) ([]pack, error) {
+// fillMirror makes the object directory below dir and returns its packs.
+func (p *folder) fillMirror(ctx context.Context, dir string, n note, old *Mirror, packs []pack) ([]pack, error) {
 	in := filepath.Join(dir, "objects", "pack")
 	if err := os.MkdirAll(in, 0o755); err != nil {
 		return nil, err
@@ -393,12 +393,12 @@ func (p *place) fill(ctx context.Context, dir string, n note, old *Mirror, packs
 		}
 		packs = append(packs, pack{Name: name, To: n.Base, Bytes: info.Size()})
 	}
-	return packs, errors.Join(readable(filepath.Join(dir, "objects")), afterPack.Hit(ctx))
+	return packs, errors.Join(makeReadable(filepath.Join(dir, "objects")), afterPack.Hit(ctx))
 }
 
-// readable lets every user read an object directory: programs in a sandbox may
+// makeReadable lets every user read an object directory: programs in a sandbox may
 // be another one. Nobody gets through the folders above it.
-func readable(dir string) error {
+func makeReadable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -410,8 +410,8 @@ func readable(dir string) error {
 	})
 }
 
-// write writes the note of a mirror, after everything else is on the disk.
-func (p *place) write(dir string, n note) error {
+// writeNote writes the note of a mirror, after everything else is on the disk.
+func (p *folder) writeNote(dir string, n note) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -429,23 +429,23 @@ func (p *place) write(dir string, n note) error {
 	return errors.Join(err, durable.File(f), f.Close(), durable.Folder(dir))
 }
 
-// place gives a complete mirror its name, and holds it.
-func (p *place) place(ctx context.Context, dir string, n note) (*Mirror, error) {
-	name := nameOf(n.Base, n.Kind)
+// moveIntoPlace gives a complete mirror its name, and holds it.
+func (p *folder) moveIntoPlace(ctx context.Context, dir string, n note) (*Mirror, error) {
+	name := mirrorName(n.Base, n.Kind)
 	if err := beforePlace.Hit(ctx); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(p.at(ownerName), []byte(p.repo.CommonDir+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(p.path(ownerName), []byte(p.repo.CommonDir+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	claim, err := flock.WaitShared(ctx, p.lock(name))
+	claim, err := flock.WaitShared(ctx, p.lockPath(name))
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Rename(dir, p.at(name)); err != nil {
+	if err := os.Rename(dir, p.path(name)); err != nil {
 		return nil, errors.Join(err, claim.Close())
 	}
-	m, err := p.held(name, n, claim)
+	m, err := p.newMirror(name, n, claim)
 	if err == nil {
 		err = errors.Join(durable.Folder(p.dir), afterPlace.Hit(ctx))
 	}
@@ -456,15 +456,15 @@ func (p *place) place(ctx context.Context, dir string, n note) (*Mirror, error) 
 	return m, nil
 }
 
-func (n note) bytes() (total int64) {
+func (n note) totalBytes() (total int64) {
 	for _, p := range n.Packs {
 		total += p.Bytes
 	}
 	return total
 }
 
-// size is a number of bytes as people read it.
-func size(n int64) string {
+// formatSize is a number of bytes as people read it.
+func formatSize(n int64) string {
 	const kib = 1 << 10
 	switch {
 	case n < kib:
@@ -482,17 +482,17 @@ type kept struct {
 	used time.Time
 }
 
-// list lists the sound mirrors of a repository, the last used first.
-func (p *place) list() []kept {
+// listMirrors lists the sound mirrors of a repository, the last used first.
+func (p *folder) listMirrors() []kept {
 	entries, _ := os.ReadDir(p.dir)
 	var list []kept
 	for _, e := range entries {
-		n, ok := p.read(e.Name())
+		n, ok := p.readNote(e.Name())
 		if !ok || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		k := kept{name: e.Name(), note: n}
-		if info, err := os.Lstat(p.lock(k.name)); err == nil {
+		if info, err := os.Lstat(p.lockPath(k.name)); err == nil {
 			k.used = info.ModTime()
 		}
 		list = append(list, k)

@@ -21,7 +21,7 @@ const maxChain = 16
 // other paths.
 func (b *Blobs) Added(rev, base string) (ids []string, ok bool, err error) {
 	a := &added{blobs: b, known: map[string]bool{}}
-	from, _, err := b.treeOf(base)
+	from, _, err := b.readTreeOf(base)
 	if err != nil {
 		return nil, false, err
 	}
@@ -29,16 +29,16 @@ func (b *Blobs) Added(rev, base string) (ids []string, ok bool, err error) {
 		if rev == base {
 			return a.ids, true, nil
 		}
-		tree, parents, err := b.commit(rev)
+		tree, parents, err := b.readCommit(rev)
 		if err != nil {
 			return nil, false, err
 		}
 		if tree == "" {
-			err := a.tree(from, rev)
+			err := a.addTree(from, rev)
 			return a.ids, true, err
 		}
-		a.add(rev)
-		if err := a.tree(from, tree); err != nil {
+		a.addObject(rev)
+		if err := a.addTree(from, tree); err != nil {
 			return nil, false, err
 		}
 		if len(parents) != 1 {
@@ -49,14 +49,14 @@ func (b *Blobs) Added(rev, base string) (ids []string, ok bool, err error) {
 	return nil, false, nil
 }
 
-// commit reads the tree and the parents of a commit. Another object has no tree.
-func (b *Blobs) commit(id string) (tree string, parents []string, err error) {
+// readCommit reads the tree and the parents of a commit. Another object has no tree.
+func (b *Blobs) readCommit(id string) (tree string, parents []string, err error) {
 	var body []byte
-	err = b.objects([]string{id}, func(_ int, kind string, size int64, r io.Reader) error {
+	err = b.eachObject([]string{id}, func(_ int, kind string, size int64, r io.Reader) error {
 		if kind != "commit" {
 			return nil
 		}
-		body, err = readAs("commit", kind, size, r)
+		body, err = readObject("commit", kind, size, r)
 		return err
 	})
 	if err != nil {
@@ -83,8 +83,8 @@ type added struct {
 	ids   []string
 }
 
-// add notes an object and reports whether it is a new one.
-func (a *added) add(id string) bool {
+// addObject notes an object and reports whether it is a new one.
+func (a *added) addObject(id string) bool {
 	if a.known[id] {
 		return false
 	}
@@ -93,16 +93,16 @@ func (a *added) add(id string) bool {
 	return true
 }
 
-// tree adds what the tree now has and was has not. A level of folders is read at
+// addTree adds what the tree now has and was has not. A level of folders is read at
 // once.
-func (a *added) tree(was, now string) error {
+func (a *added) addTree(was, now string) error {
 	type pair struct{ was, now string }
 	level := []pair{{was, now}}
 	for len(level) > 0 {
 		var asked []string
 		var open []pair
 		for _, p := range level {
-			if p.was == p.now || !a.add(p.now) {
+			if p.was == p.now || !a.addObject(p.now) {
 				continue
 			}
 			open, asked = append(open, p), append(asked, p.now)
@@ -110,20 +110,20 @@ func (a *added) tree(was, now string) error {
 				asked = append(asked, p.was)
 			}
 		}
-		bodies, err := a.blobs.trees(asked)
+		bodies, err := a.blobs.readTrees(asked)
 		if err != nil {
 			return err
 		}
 		level = level[:0]
 		for _, p := range open {
-			now, err := a.blobs.entries("", bodies[0])
+			now, err := a.blobs.parseEntries("", bodies[0])
 			if err != nil {
 				return err
 			}
 			bodies = bodies[1:]
 			before := map[string]Entry{}
 			if p.was != "" {
-				list, err := a.blobs.entries("", bodies[0])
+				list, err := a.blobs.parseEntries("", bodies[0])
 				if err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ func (a *added) tree(was, now string) error {
 				switch {
 				case e.ID == old.ID || e.Mode == ModeGitlink:
 				case e.Mode != ModeTree:
-					a.add(e.ID)
+					a.addObject(e.ID)
 				case old.Mode == ModeTree:
 					level = append(level, pair{old.ID, e.ID})
 				default:
@@ -156,7 +156,7 @@ func (b *Blobs) WriteLoose(ids []string, dir string, done func(path string) erro
 	if err != nil {
 		return err
 	}
-	return b.objects(ids, func(i int, kind string, size int64, r io.Reader) error {
+	return b.eachObject(ids, func(i int, kind string, size int64, r io.Reader) error {
 		folder := filepath.Join(dir, ids[i][:2])
 		err := os.Mkdir(folder, 0o755)
 		if err == nil {

@@ -60,15 +60,15 @@ func (b *Blobs) Close() error {
 	if b.loose() && b.sessions.put(b.session) {
 		return nil
 	}
-	return b.end()
+	return b.endSession()
 }
 
 var errClosed = errors.New("closed")
 
-// fail breaks b for err, and adds what the process said at its end.
-func (b *Blobs) fail(err error) error {
+// setError breaks b for err, and adds what the process said at its end.
+func (b *Blobs) setError(err error) error {
 	b.loose()
-	b.broken = errors.Join(err, b.end())
+	b.broken = errors.Join(err, b.endSession())
 	return b.broken
 }
 
@@ -90,7 +90,7 @@ func (b *Blobs) Read(id string) ([]byte, error) {
 // holds exactly size bytes; what fn leaves is skipped. An error of fn ends Each
 // and the process. The ids are checked before anything is asked.
 func (b *Blobs) Each(ids []string, fn func(i int, size int64, r io.Reader) error) error {
-	return b.objects(ids, func(i int, kind string, size int64, r io.Reader) error {
+	return b.eachObject(ids, func(i int, kind string, size int64, r io.Reader) error {
 		if kind != "blob" {
 			return fmt.Errorf("it is a %s, not a blob", kind)
 		}
@@ -98,7 +98,7 @@ func (b *Blobs) Each(ids []string, fn func(i int, size int64, r io.Reader) error
 	})
 }
 
-func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r io.Reader) error) error {
+func (b *Blobs) eachObject(ids []string, fn func(i int, kind string, size int64, r io.Reader) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken != nil {
@@ -109,29 +109,29 @@ func (b *Blobs) objects(ids []string, fn func(i int, kind string, size int64, r 
 			return fmt.Errorf("read object: %w", err)
 		}
 	}
-	if err := b.request("contents", ids); err != nil {
+	if err := b.writeRequest("contents", ids); err != nil {
 		return err
 	}
 	var missing error
 	for i, id := range ids {
-		kind, size, err := b.header(id)
+		kind, size, err := b.readHeader(id)
 		if errors.Is(err, loop.ErrNotFound) {
 			missing = cmp.Or(missing, err)
 			continue
 		}
 		if err == nil {
-			err = b.body(i, kind, size, fn)
+			err = b.readBody(i, kind, size, fn)
 		}
 		if err != nil {
-			return b.fail(fmt.Errorf("read object %s: %w", id, err))
+			return b.setError(fmt.Errorf("read object %s: %w", id, err))
 		}
 	}
 	return missing
 }
 
-// request writes all questions and then one flush. Git answers nothing before
+// writeRequest writes all questions and then one flush. Git answers nothing before
 // the flush, so neither side can block on a full pipe.
-func (b *Blobs) request(verb string, names []string) error {
+func (b *Blobs) writeRequest(verb string, names []string) error {
 	var ask strings.Builder
 	ask.Grow(len(names) * (b.format.HexLen() + 10))
 	for _, name := range names {
@@ -142,7 +142,7 @@ func (b *Blobs) request(verb string, names []string) error {
 	}
 	ask.WriteString("flush\n")
 	if _, err := io.WriteString(b.In, ask.String()); err != nil {
-		return b.fail(fmt.Errorf("ask git for %d objects: %w", len(names), err))
+		return b.setError(fmt.Errorf("ask git for %d objects: %w", len(names), err))
 	}
 	return nil
 }
@@ -158,29 +158,29 @@ func (b *Blobs) Resolve(names ...string) ([]Object, error) {
 	if b.broken != nil {
 		return nil, fmt.Errorf("resolve objects: %w", b.broken)
 	}
-	if err := b.request("info", names); err != nil {
+	if err := b.writeRequest("info", names); err != nil {
 		return nil, err
 	}
 	found := make([]Object, len(names))
 	for i, name := range names {
 		line, err := b.out.ReadString('\n')
 		if err != nil {
-			return nil, b.fail(fmt.Errorf("resolve %s: the git process ended: %w", name, err))
+			return nil, b.setError(fmt.Errorf("resolve %s: the git process ended: %w", name, err))
 		}
 		f := strings.Fields(line)
 		if len(f) == 2 && f[0] == name && f[1] == "missing" {
 			continue
 		}
 		if len(f) != 3 || b.format.Check(f[0]) != nil {
-			return nil, b.fail(fmt.Errorf("resolve %s: git answered %q", name, line))
+			return nil, b.setError(fmt.Errorf("resolve %s: git answered %q", name, line))
 		}
 		found[i] = Object{f[0], f[1]}
 	}
 	return found, nil
 }
 
-// header reads "id kind size" or "id missing".
-func (b *Blobs) header(id string) (kind string, size int64, err error) {
+// readHeader reads "id kind size" or "id missing".
+func (b *Blobs) readHeader(id string) (kind string, size int64, err error) {
 	line, err := b.out.ReadString('\n')
 	if err != nil {
 		return "", 0, fmt.Errorf("the git process ended: %w", err)
@@ -196,7 +196,7 @@ func (b *Blobs) header(id string) (kind string, size int64, err error) {
 	return f[1], size, err
 }
 
-func (b *Blobs) body(i int, kind string, size int64, fn func(int, string, int64, io.Reader) error) error {
+func (b *Blobs) readBody(i int, kind string, size int64, fn func(int, string, int64, io.Reader) error) error {
 	limited := &io.LimitedReader{R: b.out, N: size}
 	if err := fn(i, kind, size, limited); err != nil {
 		return err

@@ -46,7 +46,7 @@ type Candidate struct{ Commit, Tree string }
 func (s Store) Candidate(ctx context.Context, d Draft) (c Candidate, err error) {
 	err = s.checkDraft(d)
 	if err == nil {
-		c, err = s.candidate(ctx, d)
+		c, err = s.writeCandidate(ctx, d)
 	}
 	if err != nil {
 		return Candidate{}, fmt.Errorf("write candidate: %w", err)
@@ -54,49 +54,49 @@ func (s Store) Candidate(ctx context.Context, d Draft) (c Candidate, err error) 
 	return c, nil
 }
 
-func (s Store) candidate(ctx context.Context, d Draft) (c Candidate, err error) {
+func (s Store) writeCandidate(ctx context.Context, d Draft) (c Candidate, err error) {
 	blobs, err := s.Blobs(ctx)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	start, err := blobs.startOf(d)
+	start, err := blobs.baseTree(d)
 	if err != nil {
 		return c, err
 	}
-	if err := blobs.wantObjects(d.Changes); err != nil {
+	if err := blobs.checkContents(d.Changes); err != nil {
 		return c, err
 	}
 	p := &pack{store: s}
-	changes, err := p.contents(ctx, d.Changes)
+	changes, err := p.addContents(ctx, d.Changes)
 	if err != nil {
 		return c, err
 	}
-	if c.Tree, err = blobs.edit(start, changes, p); err != nil {
+	if c.Tree, err = blobs.editTree(start, changes, p); err != nil {
 		return c, err
 	}
-	c.Commit = p.add("commit", commitText(d, c.Tree))
-	if err := p.write(ctx); err != nil {
+	c.Commit = p.addObject("commit", commitText(d, c.Tree))
+	if err := p.writeToGit(ctx); err != nil {
 		return Candidate{}, err
 	}
 	if d.Hold == nil {
-		return c, blobs.wantWritten(c)
+		return c, blobs.checkWritten(c)
 	}
 	if err := d.Hold(ctx, c.Commit); err != nil {
 		return Candidate{}, err
 	}
-	whole, err := blobs.holds(p)
+	whole, err := blobs.hasAll(p)
 	if err == nil && !whole {
-		err = p.write(ctx) // Garbage was collected before the ref was there.
+		err = p.writeToGit(ctx) // Garbage was collected before the ref was there.
 	}
 	if err != nil {
 		return Candidate{}, err
 	}
-	return c, blobs.wantWritten(c)
+	return c, blobs.checkWritten(c)
 }
 
-// holds reports whether git has all objects of a pack.
-func (b *Blobs) holds(p *pack) (bool, error) {
+// hasAll reports whether git has all objects of a pack.
+func (b *Blobs) hasAll(p *pack) (bool, error) {
 	ids := make([]string, len(p.list))
 	for i, o := range p.list {
 		ids[i] = o.id
@@ -105,8 +105,8 @@ func (b *Blobs) holds(p *pack) (bool, error) {
 	return !slices.Contains(found, Object{}), err
 }
 
-// startOf is the tree that the changes are applied to; empty for no files.
-func (b *Blobs) startOf(d Draft) (string, error) {
+// baseTree is the tree that the changes are applied to; empty for no files.
+func (b *Blobs) baseTree(d Draft) (string, error) {
 	name, kind := d.Base, "commit"
 	if d.Base == "" {
 		name, kind = d.Tree, "tree"
@@ -126,8 +126,8 @@ func (b *Blobs) startOf(d Draft) (string, error) {
 	return found[1].ID, nil
 }
 
-// wantObjects refuses changes that name a content which is not there.
-func (b *Blobs) wantObjects(changes []FileChange) error {
+// checkContents refuses changes that name a content which is not there.
+func (b *Blobs) checkContents(changes []FileChange) error {
 	var ids []string
 	for _, c := range changes {
 		if !c.Delete && c.From == "" && c.Mode != ModeGitlink {
@@ -153,9 +153,9 @@ func (b *Blobs) wantObjects(changes []FileChange) error {
 	return nil
 }
 
-// wantWritten asks git whether it has what it was given, under the names that
+// checkWritten asks git whether it has what it was given, under the names that
 // were worked out here.
-func (b *Blobs) wantWritten(c Candidate) error {
+func (b *Blobs) checkWritten(c Candidate) error {
 	found, err := b.Resolve(c.Commit, c.Tree)
 	if err == nil && (found[0].Kind != "commit" || found[1].Kind != "tree") {
 		err = fmt.Errorf("git has not written the commit %s with the tree %s", c.Commit, c.Tree)

@@ -42,14 +42,14 @@ type Differences struct {
 // no limit.
 func (b *Blobs) Differ(from, to string, limit, enough int) (Differences, error) {
 	d := differ{blobs: b, limit: limit}
-	err := d.walk(from, to)
+	err := d.compareTrees(from, to)
 	if err == nil {
-		err = d.count(enough)
+		err = d.countObjects(enough)
 	}
 	if err != nil {
 		return Differences{}, fmt.Errorf("compare %s with %s: %w", to, from, err)
 	}
-	d.found.Beside = d.beside()
+	d.found.Beside = d.remainingPaths()
 	slices.SortFunc(d.found.Paths, func(a, b Difference) int { return cmp.Compare(a.Path, b.Path) })
 	return d.found, nil
 }
@@ -81,43 +81,43 @@ type neighbour struct {
 	below *folder
 }
 
-// keep says that an entry of the folder is still there.
-func (f *folder) keep(path string) {
+// keepPath says that an entry of the folder is still there.
+func (f *folder) keepPath(path string) {
 	f.left = append(f.left, neighbour{path: path})
 	for ; f != nil && !f.holds; f = f.up {
 		f.holds = true
 	}
 }
 
-func (d *differ) walk(from, to string) error {
-	old, before, err := d.blobs.treeOf(from)
+func (d *differ) compareTrees(from, to string) error {
+	old, before, err := d.blobs.readTreeOf(from)
 	if err != nil {
 		return err
 	}
-	now, after, err := d.blobs.treeOf(to)
+	now, after, err := d.blobs.readTreeOf(to)
 	if err != nil {
 		return err
 	}
 	if old == now {
-		return d.skip(before)
+		return d.countTree(before)
 	}
-	err = d.folder(&folder{old: old, now: now}, before, after)
+	err = d.compareFolder(&folder{old: old, now: now}, before, after)
 	for err == nil && len(d.below) > 0 {
 		level := d.below
 		d.below = nil
-		err = d.level(level)
+		err = d.compareLevel(level)
 	}
 	return err
 }
 
-// level reads folders of the same depth at once.
-func (d *differ) level(folders []*folder) error {
+// compareLevel reads folders of the same depth at once.
+func (d *differ) compareLevel(folders []*folder) error {
 	var ids []string
 	for _, f := range folders {
 		ids = append(ids, f.old, f.now)
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-	bodies, err := d.blobs.trees(ids)
+	bodies, err := d.blobs.readTrees(ids)
 	if err != nil {
 		return err
 	}
@@ -129,32 +129,32 @@ func (d *differ) level(folders []*folder) error {
 	}
 	for _, f := range folders {
 		before := next(f.old)
-		if err := d.folder(f, before, next(f.now)); err != nil {
+		if err := d.compareFolder(f, before, next(f.now)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// folder compares by name what both sides of one folder hold. Each folder that
+// compareFolder compares by name what both sides of one folder hold. Each folder that
 // is still to be read differs in a path at least.
-func (d *differ) folder(f *folder, before, after []byte) error {
+func (d *differ) compareFolder(f *folder, before, after []byte) error {
 	d.folders = append(d.folders, f)
-	old, _, err := d.parse(f, before)
+	old, _, err := d.parseTree(f, before)
 	if err != nil {
 		return err
 	}
-	now, added, err := d.parse(f, after)
+	now, added, err := d.parseTree(f, after)
 	if err != nil {
 		return err
 	}
 	for _, was := range old {
-		d.entry(f, was.Path, was, added[was.Path])
+		d.compareEntry(f, was.Path, was, added[was.Path])
 		delete(added, was.Path)
 	}
 	for _, is := range now {
 		if _, isNew := added[is.Path]; isNew {
-			d.entry(f, is.Path, Entry{}, is)
+			d.compareEntry(f, is.Path, Entry{}, is)
 		}
 	}
 	if len(d.found.Paths)+len(d.below) > d.limit {
@@ -163,9 +163,9 @@ func (d *differ) folder(f *folder, before, after []byte) error {
 	return nil
 }
 
-// parse lists a folder in git's order, and by path.
-func (d *differ) parse(f *folder, body []byte) ([]Entry, map[string]Entry, error) {
-	list, err := d.blobs.entries(f.path, body)
+// parseTree lists a folder in git's order, and by path.
+func (d *differ) parseTree(f *folder, body []byte) ([]Entry, map[string]Entry, error) {
+	list, err := d.blobs.parseEntries(f.path, body)
 	if d.entries += len(list); err == nil && d.entries > maxEntries {
 		err = fmt.Errorf("more than %d entries are to be compared", maxEntries)
 	}
@@ -179,9 +179,9 @@ func (d *differ) parse(f *folder, body []byte) ([]Entry, map[string]Entry, error
 	return list, byPath, err
 }
 
-// entry compares what both trees have at one path: a file and a folder there
+// compareEntry compares what both trees have at one path: a file and a folder there
 // are two things.
-func (d *differ) entry(f *folder, path string, was, is Entry) {
+func (d *differ) compareEntry(f *folder, path string, was, is Entry) {
 	file := Difference{Path: path, Old: was, New: is}
 	var old, now string
 	if was.Mode == ModeTree {
@@ -190,17 +190,17 @@ func (d *differ) entry(f *folder, path string, was, is Entry) {
 	if is.Mode == ModeTree {
 		now, file.New = is.ID, Entry{}
 	}
-	d.file(f, file)
+	d.addDifference(f, file)
 	if old != now {
-		d.open(&folder{up: f, path: path + "/", old: old, now: now})
+		d.queueFolder(&folder{up: f, path: path + "/", old: old, now: now})
 	} else if old != "" {
-		f.keep(path)
+		f.keepPath(path)
 		d.same = append(d.same, was)
 	}
 }
 
-// file notes one that differs, and counts those of the first tree.
-func (d *differ) file(f *folder, c Difference) {
+// addDifference notes one that differs, and counts those of the first tree.
+func (d *differ) addDifference(f *folder, c Difference) {
 	if c.Old != c.New {
 		d.found.Paths = append(d.found.Paths, c)
 	}
@@ -209,12 +209,12 @@ func (d *differ) file(f *folder, c Difference) {
 	}
 	d.found.Files++
 	if c.New.ID != "" {
-		f.keep(c.Path)
+		f.keepPath(c.Path)
 	}
 }
 
-// open notes a folder that differs, to be read with the others of its depth.
-func (d *differ) open(f *folder) {
+// queueFolder notes a folder that differs, to be read with the others of its depth.
+func (d *differ) queueFolder(f *folder) {
 	d.below = append(d.below, f)
 	path := f.path[:len(f.path)-1]
 	f.up.left = append(f.up.left, neighbour{path, f})
@@ -223,8 +223,8 @@ func (d *differ) open(f *folder) {
 	}
 }
 
-// beside lists what is left of the first tree in the folders that differ.
-func (d *differ) beside() []string {
+// remainingPaths lists what is left of the first tree in the folders that differ.
+func (d *differ) remainingPaths() []string {
 	var paths []string
 	for _, f := range d.folders {
 		for _, n := range f.left {
@@ -236,17 +236,17 @@ func (d *differ) beside() []string {
 	return paths
 }
 
-// count reads folders that are the same on both sides until they hold enough
+// countObjects reads folders that are the same on both sides until they hold enough
 // files. A folder that was not read holds one.
-func (d *differ) count(enough int) error {
+func (d *differ) countObjects(enough int) error {
 	for len(d.same) > 0 && d.found.Files+len(d.same) < enough {
-		bodies, err := d.blobs.trees(idsOf(d.same))
+		bodies, err := d.blobs.readTrees(idsOf(d.same))
 		if err != nil {
 			return err
 		}
 		d.same = nil
 		for _, body := range bodies {
-			if err := d.skip(body); err != nil {
+			if err := d.countTree(body); err != nil {
 				return err
 			}
 		}
@@ -255,19 +255,19 @@ func (d *differ) count(enough int) error {
 	return nil
 }
 
-// skip counts what lies in a folder that is the same on both sides.
-func (d *differ) skip(body []byte) error {
-	files, folders, err := d.blobs.split("", body, nil, nil)
+// countTree counts what lies in a folder that is the same on both sides.
+func (d *differ) countTree(body []byte) error {
+	files, folders, err := d.blobs.splitTree("", body, nil, nil)
 	d.found.Files += len(files)
 	d.same = append(d.same, folders...)
 	return err
 }
 
-// trees reads trees at once.
-func (b *Blobs) trees(ids []string) ([][]byte, error) {
+// readTrees reads trees at once.
+func (b *Blobs) readTrees(ids []string) ([][]byte, error) {
 	bodies := make([][]byte, len(ids))
-	err := b.objects(ids, func(i int, kind string, size int64, r io.Reader) (err error) {
-		bodies[i], err = readAs("tree", kind, size, r)
+	err := b.eachObject(ids, func(i int, kind string, size int64, r io.Reader) (err error) {
+		bodies[i], err = readObject("tree", kind, size, r)
 		return err
 	})
 	return bodies, err

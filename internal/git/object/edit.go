@@ -21,36 +21,36 @@ func newEditing() *editing {
 	return &editing{entries: map[string]Entry{}, below: map[string]*editing{}}
 }
 
-// edit adds to p the trees that differ from start after the changes, and
+// editTree adds to p the trees that differ from start after the changes, and
 // returns the id of the uppermost one.
-func (b *Blobs) edit(start string, changes []FileChange, p *pack) (string, error) {
+func (b *Blobs) editTree(start string, changes []FileChange, p *pack) (string, error) {
 	top := newEditing()
 	top.id = start
 	for _, c := range changes {
-		top.walk(c.Path)
+		top.walkTo(c.Path)
 	}
 	for level := []*editing{top}; len(level) > 0; {
 		var err error
-		if level, err = b.load(level); err != nil {
+		if level, err = b.loadLevel(level); err != nil {
 			return "", err
 		}
 	}
 	for _, c := range changes {
 		if c.Delete {
-			top.remove(c.Path)
+			top.removePath(c.Path)
 		}
 	}
 	for _, c := range changes {
 		if !c.Delete {
-			top.set(c)
+			top.setPath(c)
 		}
 	}
-	return top.write(p), nil
+	return top.writeTree(p), nil
 }
 
-// walk makes the folders on the way to a path, and returns the last of them
+// walkTo makes the folders on the way to a path, and returns the last of them
 // with the last name.
-func (e *editing) walk(path string) (*editing, string) {
+func (e *editing) walkTo(path string) (*editing, string) {
 	for {
 		name, rest, deeper := strings.Cut(path, "/")
 		if !deeper {
@@ -63,20 +63,20 @@ func (e *editing) walk(path string) (*editing, string) {
 	}
 }
 
-// load reads the trees of folders at once, and returns those below them that
+// loadLevel reads the trees of folders at once, and returns those below them that
 // have trees to be read.
-func (b *Blobs) load(level []*editing) (next []*editing, err error) {
+func (b *Blobs) loadLevel(level []*editing) (next []*editing, err error) {
 	level = slices.DeleteFunc(level, func(e *editing) bool { return e.id == "" })
 	ids := make([]string, len(level))
 	for i, e := range level {
 		ids[i] = e.id
 	}
-	bodies, err := b.trees(ids)
+	bodies, err := b.readTrees(ids)
 	if err != nil {
 		return nil, err
 	}
 	for i, e := range level {
-		list, err := b.entries("", bodies[i])
+		list, err := b.parseEntries("", bodies[i])
 		if err != nil {
 			return nil, fmt.Errorf("read tree %s: %w", e.id, err)
 		}
@@ -96,26 +96,26 @@ func (b *Blobs) load(level []*editing) (next []*editing, err error) {
 	return next, nil
 }
 
-// remove takes away a file, or a folder with all that is in it.
-func (e *editing) remove(path string) {
-	in, name := e.walk(path)
+// removePath takes away a file, or a folder with all that is in it.
+func (e *editing) removePath(path string) {
+	in, name := e.walkTo(path)
 	delete(in.entries, name)
 	if below := in.below[name]; below != nil {
-		below.empty()
+		below.removeAll()
 	}
 }
 
-// empty takes everything out of a folder.
-func (e *editing) empty() {
+// removeAll takes everything out of a folder.
+func (e *editing) removeAll() {
 	clear(e.entries)
 	for _, below := range e.below {
-		below.empty()
+		below.removeAll()
 	}
 }
 
-// set puts a file in its place, and takes away what stands in its way: a folder
+// setPath puts a file in its place, and takes away what stands in its way: a folder
 // of its name, or a file where it needs a folder.
-func (e *editing) set(c FileChange) {
+func (e *editing) setPath(c FileChange) {
 	at := e
 	for name := range strings.SplitSeq(c.Path, "/") {
 		if at.entries[name].Mode != ModeTree {
@@ -126,29 +126,29 @@ func (e *editing) set(c FileChange) {
 		}
 		at = at.below[name]
 	}
-	e.remove(c.Path)
-	in, name := e.walk(c.Path)
+	e.removePath(c.Path)
+	in, name := e.walkTo(c.Path)
 	in.entries[name] = Entry{Path: name, Mode: c.Mode, ID: c.ID}
 }
 
-// write adds to p what has changed, from below, and returns the tree's id. A
+// writeTree adds to p what has changed, from below, and returns the tree's id. A
 // folder without files is in no tree.
-func (e *editing) write(p *pack) string {
-	e.settle(p)
+func (e *editing) writeTree(p *pack) string {
+	e.writeBelow(p)
 	body := treeBody(slices.Collect(maps.Values(e.entries)))
 	if id := p.store.Format.ID("tree", body); id == e.id {
 		return id // Nothing was changed by the changes.
 	}
-	return p.add("tree", body)
+	return p.addObject("tree", body)
 }
 
-// settle writes what is below and enters it.
-func (e *editing) settle(p *pack) {
+// writeBelow writes what is below and enters it.
+func (e *editing) writeBelow(p *pack) {
 	for name, below := range e.below {
-		below.settle(p)
+		below.writeBelow(p)
 		switch {
 		case len(below.entries) > 0:
-			e.entries[name] = Entry{Path: name, Mode: ModeTree, ID: below.write(p)}
+			e.entries[name] = Entry{Path: name, Mode: ModeTree, ID: below.writeTree(p)}
 		case e.entries[name].Mode == ModeTree:
 			delete(e.entries, name)
 		}

@@ -37,14 +37,14 @@ type packed struct {
 	file *FileChange
 }
 
-// add adds an object and returns its name.
-func (p *pack) add(kind string, body []byte) string {
+// addObject adds an object and returns its name.
+func (p *pack) addObject(kind string, body []byte) string {
 	id := p.store.Format.ID(kind, body)
-	p.take(packed{kind: kind, id: id, body: body})
+	p.keepObject(packed{kind: kind, id: id, body: body})
 	return id
 }
 
-func (p *pack) take(o packed) {
+func (p *pack) keepObject(o packed) {
 	if p.known[o.id] {
 		return
 	}
@@ -55,9 +55,9 @@ func (p *pack) take(o packed) {
 	p.list = append(p.list, o)
 }
 
-// contents adds what the changes bring along, and returns them with the names
+// addContents adds what the changes bring along, and returns them with the names
 // of all contents.
-func (p *pack) contents(ctx context.Context, changes []FileChange) ([]FileChange, error) {
+func (p *pack) addContents(ctx context.Context, changes []FileChange) ([]FileChange, error) {
 	// A large pack that breaks off stays behind as a file until git prunes it,
 	// so its contents are looked at before it is begun.
 	readTwice := len(changes) > unpackLimit/2
@@ -68,7 +68,7 @@ func (p *pack) contents(ctx context.Context, changes []FileChange) ([]FileChange
 		}
 		if c.From != "" && !c.Delete {
 			var err error
-			if c.ID, err = p.content(c, readTwice); err != nil {
+			if c.ID, err = p.addContent(c, readTwice); err != nil {
 				return nil, err
 			}
 		}
@@ -77,8 +77,8 @@ func (p *pack) contents(ctx context.Context, changes []FileChange) ([]FileChange
 	return named, nil
 }
 
-// content adds one file or link, and returns the name of its content.
-func (p *pack) content(c FileChange, readTwice bool) (string, error) {
+// addContent adds one file or link, and returns the name of its content.
+func (p *pack) addContent(c FileChange, readTwice bool) (string, error) {
 	if c.Mode == ModeSymlink {
 		target, err := os.Readlink(c.From)
 		if err != nil {
@@ -86,9 +86,9 @@ func (p *pack) content(c FileChange, readTwice bool) (string, error) {
 		}
 		target = filepath.ToSlash(target)
 		if c.ID != "" && c.ID != p.store.Format.HashBytes([]byte(target)) {
-			return "", changedMeanwhile(c)
+			return "", changedFault(c)
 		}
-		return p.add("blob", []byte(target)), nil
+		return p.addObject("blob", []byte(target)), nil
 	}
 	if c.ID == "" || readTwice {
 		id, _, err := p.store.Format.HashFile(c.From, c.Mode, math.MaxInt64)
@@ -96,27 +96,27 @@ func (p *pack) content(c FileChange, readTwice bool) (string, error) {
 			return "", err
 		}
 		if c.ID != "" && c.ID != id {
-			return "", changedMeanwhile(c)
+			return "", changedFault(c)
 		}
 		c.ID = id
 	}
-	p.take(packed{kind: "blob", id: c.ID, file: &c})
+	p.keepObject(packed{kind: "blob", id: c.ID, file: &c})
 	return c.ID, nil
 }
 
-func changedMeanwhile(c FileChange) error {
+func changedFault(c FileChange) error {
 	return fmt.Errorf("%q changed while it was captured", c.Path)
 }
 
 var errStopped = errors.New("git stopped reading")
 
-// write lets git write the objects. One that does not hold what its name says
+// writeToGit lets git write the objects. One that does not hold what its name says
 // is not written, and none after it.
-func (p *pack) write(ctx context.Context) error {
+func (p *pack) writeToGit(ctx context.Context) error {
 	in, feed := io.Pipe()
 	fed := make(chan error, 1)
 	go func() {
-		err := p.feed(feed)
+		err := p.writeAll(feed)
 		// A stream without its last word is refused by git.
 		feed.Close()
 		fed <- err
@@ -133,8 +133,8 @@ func (p *pack) write(ctx context.Context) error {
 	return err
 }
 
-// feed writes the pack: a head, the objects, and a digest of it all.
-func (p *pack) feed(to io.Writer) error {
+// writeAll writes the pack: a head, the objects, and a digest of it all.
+func (p *pack) writeAll(to io.Writer) error {
 	buffered := bufio.NewWriterSize(to, 64<<10)
 	sum := p.store.Format.New()
 	w := io.MultiWriter(buffered, sum)
@@ -147,7 +147,7 @@ func (p *pack) feed(to io.Writer) error {
 		return err
 	}
 	for _, o := range p.list {
-		if err := p.feedObject(w, deflate, o); err != nil {
+		if err := p.writeObject(w, deflate, o); err != nil {
 			return err
 		}
 	}
@@ -157,10 +157,10 @@ func (p *pack) feed(to io.Writer) error {
 	return buffered.Flush()
 }
 
-func (p *pack) feedObject(w io.Writer, deflate *zlib.Writer, o packed) error {
+func (p *pack) writeObject(w io.Writer, deflate *zlib.Writer, o packed) error {
 	deflate.Reset(w)
 	if o.file != nil {
-		return p.feedFile(w, deflate, *o.file)
+		return p.writeFile(w, deflate, *o.file)
 	}
 	if _, err := w.Write(packHead(o.kind, int64(len(o.body)))); err != nil {
 		return err
@@ -171,9 +171,9 @@ func (p *pack) feedObject(w io.Writer, deflate *zlib.Writer, o packed) error {
 	return deflate.Close()
 }
 
-// feedFile copies one file into the pack, and fails before its end if it is no
+// writeFile copies one file into the pack, and fails before its end if it is no
 // longer the file that was looked at.
-func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
+func (p *pack) writeFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
 	f, info, err := safeopen.Open(c.From)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func (p *pack) feedFile(w io.Writer, deflate *zlib.Writer, c FileChange) error {
 		return fmt.Errorf("read %s: %w", c.From, err)
 	}
 	if n != info.Size() || hex.EncodeToString(h.Sum(nil)) != c.ID {
-		return changedMeanwhile(c)
+		return changedFault(c)
 	}
 	return deflate.Close()
 }

@@ -29,9 +29,9 @@ func (s Store) startSession(ctx context.Context) (*session, error) {
 	return &session{Session: p, out: bufio.NewReaderSize(p.Out, 64<<10), cancel: cancel}, nil
 }
 
-// end closes both pipes and waits for the process, which is killed if it does
+// endSession closes both pipes and waits for the process, which is killed if it does
 // not end by that. Then the machine is busy, which is no error: it owes no answer.
-func (s *session) end() error {
+func (s *session) endSession() error {
 	late := time.AfterFunc(time.Second, func() { s.cancel(errClosed) })
 	defer late.Stop()
 	defer s.cancel(errClosed)
@@ -61,7 +61,7 @@ func (s *sessionCache) take() *session {
 	kept := s.idle
 	s.idle = nil
 	if kept != nil && len(kept.Ended) > 0 {
-		_ = kept.end()
+		_ = kept.endSession()
 		return nil
 	}
 	return kept
@@ -93,6 +93,6 @@ func (s *sessionCache) clear(last bool) {
 	kept := s.idle
 	s.idle = nil
 	if kept != nil {
-		_ = kept.end()
+		_ = kept.endSession()
 	}
 }

@@ -17,21 +17,21 @@ const maxEntries = 2_000_000
 // Tree lists all files of a tree, or of a commit's tree, through the process
 // that is running already, and returns the tree's name. Sizes are not filled.
 func (b *Blobs) Tree(rev string) (tree string, entries []Entry, err error) {
-	tree, body, err := b.treeOf(rev)
+	tree, body, err := b.readTreeOf(rev)
 	if err != nil {
 		return "", nil, err
 	}
 	var dirs []Entry
-	if entries, dirs, err = b.split("", body, nil, nil); err != nil {
+	if entries, dirs, err = b.splitTree("", body, nil, nil); err != nil {
 		return "", nil, fmt.Errorf("list tree %s: %w", tree, err)
 	}
 	for len(dirs) > 0 {
 		level := dirs
 		dirs = nil
-		err := b.objects(idsOf(level), func(i int, kind string, size int64, r io.Reader) error {
-			body, err := readAs("tree", kind, size, r)
+		err := b.eachObject(idsOf(level), func(i int, kind string, size int64, r io.Reader) error {
+			body, err := readObject("tree", kind, size, r)
 			if err == nil {
-				entries, dirs, err = b.split(level[i].Path+"/", body, entries, dirs)
+				entries, dirs, err = b.splitTree(level[i].Path+"/", body, entries, dirs)
 			}
 			return err
 		})
@@ -47,11 +47,11 @@ func (b *Blobs) Tree(rev string) (tree string, entries []Entry, err error) {
 // into, level by level from the top, which has no name. It reads at most that many
 // folders, and reports whether those were all. Sizes are not filled.
 func (b *Blobs) Within(rev string, most int, enter func(dir string) bool) (files []Entry, all bool, err error) {
-	tree, body, err := b.treeOf(rev)
+	tree, body, err := b.readTreeOf(rev)
 	if err != nil {
 		return nil, false, err
 	}
-	files, dirs, err := b.split("", body, nil, nil)
+	files, dirs, err := b.splitTree("", body, nil, nil)
 	all = true
 	for err == nil && len(dirs) > 0 {
 		level := slices.DeleteFunc(dirs, func(e Entry) bool { return !enter(e.Path) })
@@ -60,10 +60,10 @@ func (b *Blobs) Within(rev string, most int, enter func(dir string) bool) (files
 		}
 		most -= len(level)
 		dirs = nil
-		err = b.objects(idsOf(level), func(i int, kind string, size int64, r io.Reader) error {
-			body, err := readAs("tree", kind, size, r)
+		err = b.eachObject(idsOf(level), func(i int, kind string, size int64, r io.Reader) error {
+			body, err := readObject("tree", kind, size, r)
 			if err == nil {
-				files, dirs, err = b.split(level[i].Path+"/", body, files, dirs)
+				files, dirs, err = b.splitTree(level[i].Path+"/", body, files, dirs)
 			}
 			return err
 		})
@@ -76,12 +76,12 @@ func (b *Blobs) Within(rev string, most int, enter func(dir string) bool) (files
 
 // TreeOf returns the tree of a commit, or of itself.
 func (b *Blobs) TreeOf(rev string) (string, error) {
-	tree, _, err := b.treeOf(rev)
+	tree, _, err := b.readTreeOf(rev)
 	return tree, err
 }
 
-// treeOf reads the object rev and, if it is a commit, its tree.
-func (b *Blobs) treeOf(rev string) (string, []byte, error) {
+// readTreeOf reads the object rev and, if it is a commit, its tree.
+func (b *Blobs) readTreeOf(rev string) (string, []byte, error) {
 	var kind string
 	var body []byte
 	read := func(_ int, k string, size int64, r io.Reader) (err error) {
@@ -93,14 +93,14 @@ func (b *Blobs) treeOf(rev string) (string, []byte, error) {
 		_, err = io.ReadFull(r, body)
 		return err
 	}
-	if err := b.objects([]string{rev}, read); err != nil {
+	if err := b.eachObject([]string{rev}, read); err != nil {
 		return "", nil, err
 	}
 	if kind == "commit" {
 		line, _, _ := bytes.Cut(body, []byte{'\n'})
 		id, _ := bytes.CutPrefix(line, []byte("tree "))
 		rev = string(id)
-		if err := b.objects([]string{rev}, read); err != nil {
+		if err := b.eachObject([]string{rev}, read); err != nil {
 			return "", nil, err
 		}
 	}
@@ -110,7 +110,7 @@ func (b *Blobs) treeOf(rev string) (string, []byte, error) {
 	return rev, body, nil
 }
 
-func readAs(want, kind string, size int64, r io.Reader) ([]byte, error) {
+func readObject(want, kind string, size int64, r io.Reader) ([]byte, error) {
 	if kind != want || size > MaxBlob {
 		return nil, fmt.Errorf("it is a %s of %d bytes", kind, size)
 	}
@@ -119,10 +119,10 @@ func readAs(want, kind string, size int64, r io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// split appends what one tree object holds.
-func (b *Blobs) split(prefix string, body []byte, files, dirs []Entry) ([]Entry, []Entry, error) {
+// splitTree appends what one tree object holds.
+func (b *Blobs) splitTree(prefix string, body []byte, files, dirs []Entry) ([]Entry, []Entry, error) {
 	for len(body) > 0 {
-		e, rest, err := b.entry(prefix, body)
+		e, rest, err := b.parseEntry(prefix, body)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -139,11 +139,11 @@ func (b *Blobs) split(prefix string, body []byte, files, dirs []Entry) ([]Entry,
 	return files, dirs, nil
 }
 
-// entries lists what one tree object holds, in its order.
-func (b *Blobs) entries(prefix string, body []byte) ([]Entry, error) {
+// parseEntries lists what one tree object holds, in its order.
+func (b *Blobs) parseEntries(prefix string, body []byte) ([]Entry, error) {
 	var list []Entry
 	for len(body) > 0 {
-		e, rest, err := b.entry(prefix, body)
+		e, rest, err := b.parseEntry(prefix, body)
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +152,8 @@ func (b *Blobs) entries(prefix string, body []byte) ([]Entry, error) {
 	return list, nil
 }
 
-// entry reads the first entry of a tree object: "mode name\0" and the raw id.
-func (b *Blobs) entry(prefix string, body []byte) (e Entry, rest []byte, err error) {
+// parseEntry reads the first entry of a tree object: "mode name\0" and the raw id.
+func (b *Blobs) parseEntry(prefix string, body []byte) (e Entry, rest []byte, err error) {
 	raw := b.format.NameLen()
 	head, rest, ok := bytes.Cut(body, []byte{0})
 	modeText, name, spaced := bytes.Cut(head, []byte{' '})
