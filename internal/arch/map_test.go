@@ -29,7 +29,7 @@ var groups = []struct {
 		"proc", "proc/stage", "proc/cgroup", "sandbox", "sandbox/stage", "sandbox/stage/selftest", "workspace", "workspace/filled", "workspace/toolset", "runenv",
 	}},
 	{"Agents and money", "Who works, with which key, and what does it cost?", []string{
-		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "spend", "budget",
+		"agent", "agent/*", "turn", "credential", "meter", "meter/model", "modelapi", "modeltool", "spend", "budget",
 	}},
 	{"The cycle", "What does one run do from its trigger to its end?", []string{
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "trigger", "queue",
@@ -41,7 +41,7 @@ var groups = []struct {
 		"clock", "fault", "durable", "waiting", "flock", "safeopen", "redact",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
-		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/pgtest", "test/storetest", "test/gittest", "test/agenttest", "test/hostile",
+		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/storetest", "test/gittest", "test/agenttest", "test/hostile",
 	}},
 }
 

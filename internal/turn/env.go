@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
 	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/redact"
 	"github.com/pawl-run/pawl/internal/sandbox"
@@ -282,9 +283,9 @@ func (s *Env) Environ(env []string) []string {
 // usual are the variables by which libraries of a provider find it.
 func usual(e agent.Endpoint) []string {
 	switch e.Provider {
-	case model.Anthropic:
+	case modelapi.Anthropic:
 		return []string{"ANTHROPIC_BASE_URL=" + e.URL, "ANTHROPIC_API_KEY=" + e.Key}
-	case model.Gemini:
+	case modelapi.Gemini:
 		return []string{"GOOGLE_GEMINI_BASE_URL=" + e.URL, "GEMINI_API_KEY=" + e.Key}
 	}
 	return []string{"OPENAI_BASE_URL=" + e.URL + "/v1", "OPENAI_API_BASE=" + e.URL + "/v1", "OPENAI_API_KEY=" + e.Key}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/meter/model"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/sandbox"
 	"github.com/pawl-run/pawl/internal/spend"
@@ -34,7 +34,7 @@ func envIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Env {
 	t.Helper()
 	vendor := httptest.NewServer(answer)
 	t.Cleanup(vendor.Close)
-	actor := turn.Actor{Profile: agent.Profile{Providers: []string{model.OpenAI}}}
+	actor := turn.Actor{Profile: agent.Profile{Providers: []string{modelapi.OpenAI}}}
 	actor.BaseURL = vendor.URL
 	with, err := actor.Credential(nil, "", time.Time{})
 	if err != nil {

@@ -1,9 +1,8 @@
 package model
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 )
 
 const mostError = 1 << 20 // bytes of an error response that are read
@@ -49,7 +49,7 @@ func (x *exchange) rejected(resp *http.Response) {
 	if err != nil {
 		text = nil // The status says most of it.
 	}
-	x.failed(failureOf(resp.StatusCode, resp.Header, errorIn(text), x.now()))
+	x.failed(modelapi.FailureOf(resp.StatusCode, resp.Header, modelapi.ReadError(text), x.now()))
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		text = nil
 		resp.Header.Del("Content-Encoding")
@@ -80,12 +80,11 @@ func (x *exchange) whole(ctx context.Context, resp *http.Response) {
 			x.unbegun(ctx, err)
 		}
 		// What was lost is charged as text: the usage stands at the end.
-		x.t.text += int64(len(text))
+		x.t.AddLost(len(text))
 		x.charge()
 		x.cut(err)
 	}
-	x.t.ended = true
-	x.q.shape.whole(&x.t, text)
+	x.t.AddWhole(x.q.Shape, text)
 	x.charge()
 	x.outcome(resp)
 	x.reply(resp, x.hide.content(text))
@@ -101,12 +100,12 @@ func (x *exchange) unbegun(ctx context.Context, err error) {
 
 // charge settles the call with what it has used, as far as that is known.
 func (x *exchange) charge() {
-	if x.t.untouched() {
+	if x.t.Rejected() {
 		return
 	}
-	u, odd := x.t.usage(x.q)
-	x.Account.Remember(x.q.model, x.outline, u, x.now())
-	x.c.Settle(firstText(x.t.model, x.q.model), u)
+	u, odd := x.t.Usage(x.q)
+	x.Account.Remember(x.q.Model, x.outline, u, x.now())
+	x.c.Settle(cmp.Or(x.t.Model, x.q.Model), u)
 	if odd != "" {
 		x.deny(ReasonBadUsage, fmt.Sprintf("%s; charged are %d tokens of input and %d of output", odd, u.Input, u.Output))
 	}
@@ -114,11 +113,11 @@ func (x *exchange) charge() {
 
 // outcome remembers how a call ended that began well.
 func (x *exchange) outcome(resp *http.Response) {
-	if x.t.failure == nil {
+	if x.t.Failure == nil {
 		x.wentWell()
 		return
 	}
-	x.failed(failureOf(0, resp.Header, *x.t.failure, x.now()))
+	x.failed(modelapi.FailureOf(0, resp.Header, *x.t.Failure, x.now()))
 }
 
 // cut ends an answer so that it does not look whole. It does not return.
@@ -133,10 +132,8 @@ func (x *exchange) cut(err error) {
 // does not always say so.
 func (x *exchange) streams(resp *http.Response) bool {
 	kind := resp.Header.Get("Content-Type")
-	return strings.HasPrefix(kind, "text/event-stream") || x.q.stream && !strings.HasPrefix(kind, "application/json")
+	return strings.HasPrefix(kind, "text/event-stream") || x.q.Stream && !strings.HasPrefix(kind, "application/json")
 }
-
-var endOfChat = []byte("[DONE]")
 
 // stream passes events on, each when it is counted. It ends the answer when what
 // was granted is passed. When the client leaves, what is left is only counted.
@@ -150,12 +147,12 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 	x.w.WriteHeader(resp.StatusCode)
 	_ = x.control.Flush() // The model may think for long before the first event.
 	began := false
-	in := newEvents(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
+	in := modelapi.NewEventReader(&reader{Reader: resp.Body, watch: x.watch, left: x.limits().Response})
 	for left := false; ; {
-		raw, data, err := in.next()
+		raw, data, err := in.Next()
 		began = began || len(raw) > 0
-		ours := x.count(data, err)
-		if u, _ := x.t.usage(x.q); !x.c.Progress(ctx, x.t.model, u) {
+		ours := x.t.AddEvent(x.q.Shape, data, err != nil) && x.q.UsageOnly
+		if u, _ := x.t.Usage(x.q); !x.c.Progress(ctx, x.t.Model, u) {
 			x.deny(ReasonBudget, "the answer was cut: "+x.Account.Cause().Error())
 			panic(http.ErrAbortHandler)
 		}
@@ -178,25 +175,8 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 			}
 			x.cut(err)
 		}
-		if !left && in.last() {
+		if !left && in.Drained() {
 			_ = x.control.Flush() // The next write says what is wrong.
 		}
 	}
-}
-
-// count reads an event. It tells whether it was only sent because it was asked
-// for here.
-func (x *exchange) count(data []byte, err error) (ours bool) {
-	switch {
-	case len(data) == 0:
-		return false
-	case bytes.Equal(data, endOfChat):
-		x.t.ended = true
-		return false
-	case err != nil && !json.Valid(data):
-		// Half an event cannot be read, and is nobody's mistake.
-		x.t.text += int64(len(data))
-		return false
-	}
-	return x.q.shape.event(&x.t, data) && x.q.ours
 }

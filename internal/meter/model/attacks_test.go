@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
 // chatStream is a stream of text with a usage at its end.
@@ -24,7 +26,7 @@ func chatStream(usage string, texts ...string) string {
 	if usage != "" {
 		list = append(list, fmt.Sprintf(`{"model":"m","choices":[],"usage":%s}`, usage))
 	}
-	return sse(false, append(list, "[DONE]")...)
+	return modelcalls.Events(false, append(list, "[DONE]")...)
 }
 
 const askChat = `{"model":"m","stream":true,"max_tokens":5000,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hello"}]}`
@@ -32,27 +34,27 @@ const askChat = `{"model":"m","stream":true,"max_tokens":5000,"stream_options":{
 func TestAttack095OneTokenIsReportedForAHundredThousand(t *testing.T) {
 	text := strings.Repeat("four score and seven years ago ", 13000) // About 100,000 tokens.
 	lies := map[string]struct{ provider, path, ask, answer string }{
-		"Messages, stream": {Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000,"stream":true}`, sse(
+		"Messages, stream": {modelapi.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000,"stream":true}`, modelcalls.Events(
 			true,
 			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 			fmt.Sprintf(`{"type":"content_block_delta","delta":{"type":"text_delta","text":%q}}`, text),
 			`{"type":"message_delta","usage":{"output_tokens":1}}`,
 		)},
-		"Messages, whole": {Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000}`, fmt.Sprintf(
+		"Messages, whole": {modelapi.Anthropic, "/v1/messages", `{"model":"m","max_tokens":64000}`, fmt.Sprintf(
 			`{"model":"m","content":[{"type":"text","text":%q}],"usage":{"input_tokens":9,"output_tokens":1}}`, text,
 		)},
-		"Chat": {OpenAI, "/v1/chat/completions", askChat, chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, text)},
-		"Responses": {OpenAI, "/v1/responses", `{"model":"m","stream":true}`, sse(
+		"Chat": {modelapi.OpenAI, "/v1/chat/completions", askChat, chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, text)},
+		"Responses": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.Events(
 			true,
 			fmt.Sprintf(`{"type":"response.output_text.delta","delta":%q}`, text),
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 		)},
-		"Responses, only finished items": {OpenAI, "/v1/responses", `{"model":"m","stream":true}`, sse(
+		"Responses, only finished items": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, modelcalls.Events(
 			true,
 			fmt.Sprintf(`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":%q}]}}`, text),
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`,
 		)},
-		"Gemini": {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[]}`, sse(
+		"Gemini": {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{"contents":[]}`, modelcalls.Events(
 			false,
 			fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%q}]}}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1}}`, text),
 		)},
@@ -63,7 +65,7 @@ func TestAttack095OneTokenIsReportedForAHundredThousand(t *testing.T) {
 			r.post(lie.path, lie.ask)
 			r.stop()
 			total, _ := r.Account.Total()
-			if want := tokens(int64(len(text))); total.Output < want || total.Source != loop.UsageEstimated {
+			if want := modelapi.EstimateTokens(int64(len(text))); total.Output < want || total.Source != loop.UsageEstimated {
 				t.Errorf("usage = %+v, want an estimate of %d or more tokens of output", total, want)
 			}
 			wantTold(t, r, ReasonBadUsage)
@@ -78,7 +80,7 @@ func TestAttack095TheStreamIsCutAtTheCap(t *testing.T) {
 	for range 1000 {
 		pieces = append(pieces, piece)
 	}
-	r := start(t, OpenAI, says(chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, pieces...)), func(e *Endpoint) {
+	r := start(t, modelapi.OpenAI, says(chatStream(`{"prompt_tokens":9,"completion_tokens":1}`, pieces...)), func(e *Endpoint) {
 		e.Account = &spend.Account{Grant: loop.Amount{Tokens: grant}}
 	})
 	got := r.post("/v1/chat/completions", askChat)
@@ -86,7 +88,7 @@ func TestAttack095TheStreamIsCutAtTheCap(t *testing.T) {
 		t.Errorf("the answer looks whole: %d bytes", len(got.body))
 	}
 	r.stop()
-	if n := strings.Count(got.body, piece); n == 0 || n > grant*bytesPerToken/len(piece) {
+	if n := strings.Count(got.body, piece); n == 0 || n > grant*modelapi.BytesPerToken/len(piece) {
 		t.Errorf("%d pieces arrived", n)
 	}
 	if used := r.Account.Used(); used.Tokens <= grant-200 || used.Tokens > grant+200 {
@@ -105,7 +107,7 @@ func TestAttack095TheStreamIsCutAtTheCap(t *testing.T) {
 
 func TestAttack095NothingIsForwardedAfterTheCap(t *testing.T) {
 	calls := 0
-	r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 		calls++
 		write(w, `{"model":"m","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":9000,"completion_tokens":1}}`)
 	}, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Tokens: 4000}} })
@@ -153,11 +155,11 @@ func TestAttack097NumbersThatAreNoneAreChargedPessimistically(t *testing.T) {
 
 func wantPessimistic(t *testing.T, answer string) {
 	t.Helper()
-	r := start(t, OpenAI, says(answer))
+	r := start(t, modelapi.OpenAI, says(answer))
 	r.post("/v1/chat/completions", askChat)
 	r.stop()
 	total, _ := r.Account.Total()
-	want := loop.Usage{Input: tokens(int64(len(askChat))), Output: 5000, Source: loop.UsageEstimated}
+	want := loop.Usage{Input: modelapi.EstimateTokens(int64(len(askChat))), Output: 5000, Source: loop.UsageEstimated}
 	if total != want {
 		t.Errorf("usage = %+v, want all that was held: %+v", total, want)
 	}
@@ -176,11 +178,11 @@ func TestAttack097AMissingUsageIsEstimated(t *testing.T) {
 		"stream, no JSON": "data: " + text + "\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, OpenAI, says(answer))
+			r := start(t, modelapi.OpenAI, says(answer))
 			r.post("/v1/chat/completions", askChat)
 			r.stop()
 			total, _ := r.Account.Total()
-			if total.Input < tokens(int64(len(askChat))) || total.Output < 200 || total.Source != loop.UsageEstimated {
+			if total.Input < modelapi.EstimateTokens(int64(len(askChat))) || total.Output < 200 || total.Source != loop.UsageEstimated {
 				t.Errorf("usage = %+v", total)
 			}
 		})
@@ -193,7 +195,7 @@ func TestAttack077NoKeyIsInsideAndAReflectedKeyIsHidden(t *testing.T) {
 		"URL": url.QueryEscape(secret), "JSON": strings.ReplaceAll(secret, "/", `\/`),
 	}
 	for provider, path := range map[string]string{
-		Anthropic: "/v1/messages", OpenAI: "/v1/chat/completions", Gemini: "/v1beta/models/m:generateContent",
+		modelapi.Anthropic: "/v1/messages", modelapi.OpenAI: "/v1/chat/completions", modelapi.Gemini: "/v1beta/models/m:generateContent",
 	} {
 		for how, spelled := range spellings {
 			for _, status := range []int{200, 400, 401, 500, 302} {
@@ -238,7 +240,7 @@ func TestOnlyTheKeyIsTakenOutOfWhatAModelWrote(t *testing.T) {
 	// It has the form of a secret, as an example in code has.
 	const other = `ghp_0123456789abcdefghijABCDEFGHIJ012345`
 	answer := chatStream(`{"prompt_tokens":9,"completion_tokens":50}`, "token = "+other+"; key = "+secret)
-	r := start(t, OpenAI, says(answer))
+	r := start(t, modelapi.OpenAI, says(answer))
 	got := r.post("/v1/chat/completions", askChat)
 	if want := strings.ReplaceAll(answer, secret, hidden); got.body != want {
 		t.Errorf("got %q, want %q", got.body, want)
@@ -252,7 +254,7 @@ func TestOnlyTheKeyIsTakenOutOfWhatAModelWrote(t *testing.T) {
 
 func TestWhatAClientSendsAsACredentialStaysHere(t *testing.T) {
 	seen := make(chan *http.Request, 1)
-	r := start(t, Anthropic, func(w http.ResponseWriter, req *http.Request) {
+	r := start(t, modelapi.Anthropic, func(w http.ResponseWriter, req *http.Request) {
 		seen <- req.Clone(req.Context())
 		write(w, `{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}`)
 	})
@@ -285,12 +287,12 @@ func TestTheCredentialIsPutWhereTheProviderReadsIt(t *testing.T) {
 		bearer        bool
 		field, value  string
 	}{
-		"a key of Anthropic":   {Anthropic, "k", false, "X-Api-Key", "k"},
-		"a token of Anthropic": {Anthropic, "k", true, "Authorization", "Bearer k"},
-		"a key of OpenAI":      {OpenAI, "k", false, "Authorization", "Bearer k"},
-		"a key of Gemini":      {Gemini, "k", false, "X-Goog-Api-Key", "k"},
-		"a token of Gemini":    {Gemini, "k", true, "Authorization", "Bearer k"},
-		"none":                 {OpenAI, "", false, "Authorization", ""},
+		"a key of Anthropic":   {modelapi.Anthropic, "k", false, "X-Api-Key", "k"},
+		"a token of Anthropic": {modelapi.Anthropic, "k", true, "Authorization", "Bearer k"},
+		"a key of OpenAI":      {modelapi.OpenAI, "k", false, "Authorization", "Bearer k"},
+		"a key of Gemini":      {modelapi.Gemini, "k", false, "X-Goog-Api-Key", "k"},
+		"a token of Gemini":    {modelapi.Gemini, "k", true, "Authorization", "Bearer k"},
+		"none":                 {modelapi.OpenAI, "", false, "Authorization", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan http.Header, 1)
@@ -298,7 +300,7 @@ func TestTheCredentialIsPutWhereTheProviderReadsIt(t *testing.T) {
 				seen <- req.Header
 				write(w, `{"data":[]}`)
 			}, func(e *Endpoint) { e.Key, e.Bearer = c.key, c.bearer })
-			path := map[string]string{Anthropic: "/v1/models", OpenAI: "/v1/models", Gemini: "/v1beta/models"}[c.provider]
+			path := map[string]string{modelapi.Anthropic: "/v1/models", modelapi.OpenAI: "/v1/models", modelapi.Gemini: "/v1beta/models"}[c.provider]
 			if got := r.do(r.request(t.Context(), http.MethodGet, path, "")); got.status != http.StatusOK {
 				t.Fatalf("got %d %s", got.status, got.body)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
@@ -60,7 +61,7 @@ type Endpoint struct {
 	// Base is where the provider is, with or without the version at the end of its
 	// path. It comes from the definition and may be any address, also this machine.
 	Base     *url.URL
-	Provider string // Anthropic, OpenAI or Gemini: the shape of calls
+	Provider string // modelapi.Anthropic, OpenAI or Gemini: the shape of calls
 
 	Key    string // the real credential; empty: the provider wants none
 	Bearer bool   // Key is a token, for Authorization, where Anthropic or Gemini would get a key
@@ -135,7 +136,7 @@ func (x *exchange) failed(f loop.Failure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stuck = e.stuck || x.acts()
-	f.Text = line(e.hide.words(f.Text))
+	f.Text = modelapi.OneLine(e.hide.words(f.Text))
 	e.failure, e.recovered = f, false
 	e.rejections.add(f, e.now())
 	e.sleepless(f)
@@ -153,10 +154,8 @@ func (x *exchange) wentWell() {
 	e.stuck = e.stuck && !x.acts()
 }
 
-// acts tells whether the call offers tools.
-func (x *exchange) acts() bool {
-	return x.q != nil && len(x.q.top["tools"]) > len("[]")
-}
+// acts reports whether the call offers tools.
+func (x *exchange) acts() bool { return x.q != nil && x.q.OffersTools() }
 
 // Serve answers the connections of l until ctx ends or l is closed; both give
 // nil. It closes l, cuts the calls that are left, and returns when they are

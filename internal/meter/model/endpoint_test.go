@@ -20,6 +20,8 @@ import (
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
 func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
@@ -29,13 +31,13 @@ func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
 		answer string // that comes before the client dies
 		output int64
 	}{
-		"half-way through a stream":   {askChat, chatStream("", text), tokens(int64(len(text)))},
+		"half-way through a stream":   {askChat, chatStream("", text), modelapi.EstimateTokens(int64(len(text)))},
 		"before the answer":           {askChat, "", 0},
 		"before the answer was whole": {`{"model":"m","messages":[{"content":"hello"}]}`, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, gone := make(chan struct{}), make(chan struct{})
-			r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 				_, _ = io.Copy(io.Discard, req.Body)
 				if c.answer != "" {
 					write(w, strings.TrimSuffix(c.answer, "data: [DONE]\n\n"))
@@ -62,7 +64,7 @@ func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
 			}
 			r.stop()
 			total, _ := r.Account.Total()
-			if total.Input < tokens(int64(len(c.ask))) || total.Output != c.output || total.Source != loop.UsageEstimated {
+			if total.Input < modelapi.EstimateTokens(int64(len(c.ask))) || total.Output != c.output || total.Source != loop.UsageEstimated {
 				t.Errorf("usage = %+v, want %d tokens of output", total, c.output)
 			}
 			if r.Account.Calls() != 1 {
@@ -79,7 +81,7 @@ func TestACallWhoseClientDiesIsChargedForWhatCame(t *testing.T) {
 // have read must not be missing there.
 func TestACallThatIsUnderWayIsInTheTotalBeforeItsAnswer(t *testing.T) {
 	asked, goOn := make(chan struct{}), make(chan struct{})
-	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		close(asked)
 		<-goOn
@@ -89,7 +91,7 @@ func TestACallThatIsUnderWayIsInTheTotalBeforeItsAnswer(t *testing.T) {
 	go func() { done <- r.post("/v1/chat/completions", askChat) }()
 	<-asked
 	total, models := r.Account.Total()
-	if want := (loop.Usage{Input: tokens(int64(len(askChat))), Source: loop.UsageEstimated}); total != want || len(models) != 1 || models[0].Model != "m" {
+	if want := (loop.Usage{Input: modelapi.EstimateTokens(int64(len(askChat))), Source: loop.UsageEstimated}); total != want || len(models) != 1 || models[0].Model != "m" {
 		t.Errorf("under way: %+v of %+v, want %+v", total, models, want)
 	}
 	close(goOn)
@@ -115,7 +117,7 @@ func TestWhatAProviderSaysJustAfterTheClientLeftIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked, left := make(chan struct{}), make(chan struct{})
-			r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 				_, _ = io.Copy(io.Discard, req.Body)
 				if c.before != "" {
 					write(w, c.before)
@@ -146,7 +148,7 @@ func TestWhatAProviderSaysJustAfterTheClientLeftIsCounted(t *testing.T) {
 // likes, and what it says then is no failure of a turn.
 func TestWhoeverLeavesIsToldOfNoFailure(t *testing.T) {
 	asked, left := make(chan struct{}), make(chan struct{})
-	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		close(asked)
 		<-left
@@ -169,14 +171,14 @@ func TestWhoeverLeavesIsToldOfNoFailure(t *testing.T) {
 
 func TestAStreamIsCountedWhileItRuns(t *testing.T) {
 	proceed := make(chan struct{})
-	r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
-		write(w, sse(
+	r := start(t, modelapi.Anthropic, func(w http.ResponseWriter, _ *http.Request) {
+		write(w, modelcalls.Events(
 			true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":90,"cache_read_input_tokens":5,"output_tokens":1}}}`,
 			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"123456789"}}`,
 		))
 		_ = http.NewResponseController(w).Flush()
 		<-proceed
-		_, _ = io.WriteString(w, sse(true, `{"type":"message_delta","usage":{"output_tokens":2}}`))
+		_, _ = io.WriteString(w, modelcalls.Events(true, `{"type":"message_delta","usage":{"output_tokens":2}}`))
 	})
 	resp, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, "/v1/messages", `{"model":"m","stream":true}`))
 	if err != nil {
@@ -209,7 +211,7 @@ func TestAnAnswerThatTheProviderCutsDoesNotLookWhole(t *testing.T) {
 		"whole":  {`{"model":"m"}`, `{"model":"m","choices":[{"message":{"content":"hello`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 				write(w, c.answer)
 				_ = http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
@@ -237,10 +239,10 @@ func TestAnAnswerIsChargedFromItsFirstByteOn(t *testing.T) {
 	}{
 		"a stream without a byte":  {askChat, "text/event-stream", "", 0},
 		"an answer without a byte": {`{"model":"m"}`, "application/json", "", 0},
-		"half an event":            {askChat, "text/event-stream", half, tokens(30_000)},
+		"half an event":            {askChat, "text/event-stream", half, modelapi.EstimateTokens(30_000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", c.kind)
 				w.Header().Set("Content-Length", "100000")
 				_, _ = io.WriteString(w, c.answer)
@@ -264,7 +266,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 		t.Errorf("somebody else got %v", req.Header)
 	}))
 	defer elsewhere.Close()
-	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 		http.Redirect(w, req, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
 	got := r.post("/v1/chat/completions", askChat)
@@ -277,7 +279,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 }
 
 func TestWhatIsNoModelCallIsToldAndNotForwarded(t *testing.T) {
-	r := start(t, Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
+	r := start(t, modelapi.Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
 	got := r.post("/api/event_logging/batch", `{"events":[]}`)
 	var said struct {
 		Error struct{ Message string }
@@ -292,7 +294,7 @@ func TestWhatIsNoModelCallIsToldAndNotForwarded(t *testing.T) {
 }
 
 func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
-	r := start(t, Gemini, nil, func(e *Endpoint) {
+	r := start(t, modelapi.Gemini, nil, func(e *Endpoint) {
 		e.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
 	})
 	got := r.post("/v1beta/models/m:generateContent", `{}`)
@@ -308,7 +310,7 @@ func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
 }
 
 func TestACallThatCannotBeSentCostsNothing(t *testing.T) {
-	r := start(t, OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
+	r := start(t, modelapi.OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
 	plan, err := fault.Parse("meter.model.send.before=EIO")
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +328,7 @@ func TestACallThatCannotBeSentCostsNothing(t *testing.T) {
 func TestAProviderThatSaysNothingIsLeftAfterAWhile(t *testing.T) {
 	var asked atomic.Bool
 	for idle := 50 * time.Millisecond; !asked.Load(); idle *= 2 { // A busy machine may not even reach it in time.
-		r := start(t, OpenAI, func(_ http.ResponseWriter, req *http.Request) {
+		r := start(t, modelapi.OpenAI, func(_ http.ResponseWriter, req *http.Request) {
 			asked.Store(true)
 			_, _ = io.Copy(io.Discard, req.Body)
 			<-req.Context().Done()
@@ -346,7 +348,7 @@ func TestAProviderThatSaysNothingIsLeftAfterAWhile(t *testing.T) {
 }
 
 func TestBodiesHaveACap(t *testing.T) {
-	r := start(t, OpenAI, says(chatStream("", strings.Repeat("x", 1000))), func(e *Endpoint) {
+	r := start(t, modelapi.OpenAI, says(chatStream("", strings.Repeat("x", 1000))), func(e *Endpoint) {
 		e.Limits.Request, e.Limits.Response = 300, 500
 	})
 	if got := r.post("/v1/chat/completions", `{"model":"`+strings.Repeat("m", 300)+`"}`); got.status != http.StatusRequestEntityTooLarge {
@@ -363,7 +365,7 @@ func TestBodiesHaveACap(t *testing.T) {
 }
 
 func TestABodyThatDoesNotComeAsItIsIsNotForwarded(t *testing.T) {
-	r := start(t, OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
+	r := start(t, modelapi.OpenAI, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
 	packed := r.request(t.Context(), http.MethodPost, "/v1/chat/completions", `{"model":"m"}`)
 	packed.Header.Set("Content-Encoding", "gzip")
 	if got := r.do(packed); got.status != http.StatusUnsupportedMediaType || !strings.Contains(got.body, `packed as \"gzip\"`) {
@@ -387,7 +389,7 @@ func TestABodyThatDoesNotComeAsItIsIsNotForwarded(t *testing.T) {
 }
 
 func TestRequestsThatCannotBeReadAreNotForwarded(t *testing.T) {
-	r := start(t, OpenAI, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
+	r := start(t, modelapi.OpenAI, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) })
 	for _, body := range []string{"", "null", "[]", "{", `{"messages":[]}`, `{"model":7}`} {
 		if got := r.post("/v1/chat/completions", body); got.status != http.StatusBadRequest {
 			t.Errorf("%q: %d %s", body, got.status, got.body)
@@ -417,7 +419,7 @@ func TestTheCertificateOfTheProviderIsChecked(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	for _, known := range []bool{false, true} {
-		r := start(t, OpenAI, nil, func(e *Endpoint) {
+		r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) {
 			e.Base = base
 			if known {
 				e.Roots = pool
@@ -445,7 +447,7 @@ func TestAProviderThatSpeaksHTTP2IsAskedInIt(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
-	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Base, e.Roots = base, pool })
+	r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) { e.Base, e.Roots = base, pool })
 	if got := r.do(r.request(t.Context(), http.MethodGet, "/v1/models", "")); got.status != http.StatusOK || major.Load() != 2 {
 		t.Errorf("got %d %s by HTTP/%d", got.status, got.body, major.Load())
 	}
@@ -468,7 +470,7 @@ func TestTheProxyOfTheMachineIsUsedForOthersThanTheMachine(t *testing.T) {
 }
 
 func TestAProxyOfTheMachineThatCannotBeReadIsNamedWithoutItsPassword(t *testing.T) {
-	r := start(t, OpenAI, nil, func(e *Endpoint) {
+	r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) {
 		e.Base = &url.URL{Scheme: "http", Host: "provider.test"}
 		e.Upstream = func(*url.URL) (*url.URL, error) { return nil, errors.New("parse me:s3cret@") }
 	})
@@ -480,7 +482,7 @@ func TestAProxyOfTheMachineThatCannotBeReadIsNamedWithoutItsPassword(t *testing.
 
 func TestACountOfTokensThatIsTurnedDownIsPassedOnAsItIs(t *testing.T) {
 	const no = `{"type":"error","error":{"type":"rate_limit_error","message":"too fast"}}`
-	r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
+	r := start(t, modelapi.Anthropic, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, no)
 	})
@@ -491,7 +493,7 @@ func TestACountOfTokensThatIsTurnedDownIsPassedOnAsItIs(t *testing.T) {
 
 func TestServeEndsCallsAndChargesThem(t *testing.T) {
 	started := make(chan struct{})
-	r := start(t, OpenAI, func(w http.ResponseWriter, req *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		write(w, strings.TrimSuffix(chatStream("", "hello"), "data: [DONE]\n\n"))
 		_ = http.NewResponseController(w).Flush()
@@ -512,7 +514,7 @@ func TestServeEndsCallsAndChargesThem(t *testing.T) {
 }
 
 func TestConnectionsBeyondTheCapWait(t *testing.T) {
-	r := start(t, OpenAI, says(`{"data":[]}`), func(e *Endpoint) { e.Limits.Connections = 1 })
+	r := start(t, modelapi.OpenAI, says(`{"data":[]}`), func(e *Endpoint) { e.Limits.Connections = 1 })
 	var d net.Dialer
 	first, err := d.DialContext(t.Context(), "tcp", r.addr)
 	if err != nil {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,210 +9,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
-var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+var noon = modelcalls.Noon
 
 type noonClock struct{}
 
 func (noonClock) Now() time.Time { return noon }
 
-func TestErrorsOfVendorsAreUnderstood(t *testing.T) {
-	in := func(d time.Duration) time.Time { return noon.Add(d) }
-	for name, c := range map[string]struct {
-		status int
-		header string // lines
-		body   string
-		want   loop.Failure
-	}{
-		"Anthropic, no key": {
-			401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`,
-			loop.Failure{Class: loop.FailureAuth, Text: "invalid x-api-key", Typed: true},
-		},
-		"Anthropic, no permission": {
-			403, "", `{"type":"error","error":{"type":"permission_error","message":"Your API key does not have permission"}}`,
-			loop.Failure{Class: loop.FailureAuth, Text: "Your API key does not have permission", Typed: true},
-		},
-		"Anthropic, rate limit with retry-after": {
-			429, "Retry-After: 30\nAnthropic-Ratelimit-Requests-Reset: 2026-11-20T12:09:00Z", `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed the rate limit"}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "This request would exceed the rate limit", Reset: in(30 * time.Second), Typed: true},
-		},
-		"Anthropic, the window that is empty counts": {
-			429, "Anthropic-Ratelimit-Requests-Remaining: 7\nAnthropic-Ratelimit-Requests-Reset: 2026-11-20T12:09:00Z\n" +
-				"Anthropic-Ratelimit-Input-Tokens-Remaining: 0\nAnthropic-Ratelimit-Input-Tokens-Reset: 2026-11-20T12:01:00Z",
-			`{"type":"error","error":{"type":"rate_limit_error","message":"too fast"}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "too fast", Reset: in(time.Minute), Typed: true},
-		},
-		"Anthropic, subscription": {
-			429, fmt.Sprintf("Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: %d", in(3*time.Hour).Unix()),
-			`{"type":"error","error":{"type":"rate_limit_error","message":"limit"}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "limit", Reset: in(3 * time.Hour), Typed: true},
-		},
-		"Anthropic, overloaded": {
-			529, "", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
-			loop.Failure{Class: loop.FailureServer, Text: "Overloaded", Typed: true},
-		},
-		"Anthropic, too long": {
-			400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 208310 tokens > 200000 maximum"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "prompt is too long: 208310 tokens > 200000 maximum"},
-		},
-		"Anthropic, too long with the answer": {
-			400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"input length and ` + "`max_tokens`" + ` exceed context limit: 1 + 2 > 2"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "input length and `max_tokens` exceed context limit: 1 + 2 > 2"},
-		},
-		"Anthropic, no money": {
-			400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`,
-			loop.Failure{Class: loop.FailureQuota, Text: "Your credit balance is too low to access the Anthropic API."},
-		},
-		"Anthropic, unknown model": {
-			404, "", `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`,
-			loop.Failure{Class: loop.FailureRequest, Text: "model: claude-9", Typed: true},
-		},
-		"Anthropic, too large": {
-			413, "", `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "Request exceeds the maximum size", Typed: true},
-		},
-		"OpenAI, quota": {
-			429, "Retry-After: 5", `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-			loop.Failure{Class: loop.FailureQuota, Text: "You exceeded your current quota", Typed: true},
-		},
-		"OpenAI, rate limit": {
-			429, "X-Ratelimit-Remaining-Requests: 59\nX-Ratelimit-Reset-Requests: 1s\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6m0s",
-			`{"error":{"message":"Rate limit reached","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Rate limit reached", Reset: in(6 * time.Minute), Typed: true},
-		},
-		"OpenAI, usage limit of a plan": {
-			429, "", fmt.Sprintf(`{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_at":%d}}`, in(5*time.Hour).Unix()),
-			loop.Failure{Class: loop.FailureRateLimit, Text: "The usage limit has been reached", Reset: in(5 * time.Hour), Typed: true},
-		},
-		"OpenAI, overflow": {
-			400, "", `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "This model's maximum context length is 128000 tokens.", Typed: true},
-		},
-		"OpenAI, unknown model": {
-			404, "", `{"error":{"message":"The model does not exist","type":"invalid_request_error","param":null,"code":"model_not_found"}}`,
-			loop.Failure{Class: loop.FailureRequest, Text: "The model does not exist", Typed: true},
-		},
-		"OpenAI, its fault": {
-			500, "", `{"error":{"message":"The server had an error","type":"server_error"}}`,
-			loop.Failure{Class: loop.FailureServer, Text: "The server had an error", Typed: true},
-		},
-		"Gemini, rate limit": {
-			429, "", `{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Resource has been exhausted", Reset: in(34500 * time.Millisecond), Typed: true},
-		},
-		"Gemini, rate limit in a list": {
-			429, "", `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Resource has been exhausted", Typed: true},
-		},
-		"Gemini, bad key": {
-			400, "", `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`,
-			loop.Failure{Class: loop.FailureAuth, Text: "API key not valid. Please pass a valid API key.", Typed: true},
-		},
-		"Gemini, overflow": {
-			400, "", `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."},
-		},
-		"Gemini, overloaded": {
-			503, "", `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`,
-			loop.Failure{Class: loop.FailureServer, Text: "The model is overloaded.", Typed: true},
-		},
-		"a local server": {
-			400, "", `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`,
-			loop.Failure{Class: loop.FailureOverflow, Text: "the request exceeds the available context size", Typed: true},
-		},
-		"a text for an error": {
-			404, "", `{"error":"model 'x' not found"}`,
-			loop.Failure{Class: loop.FailureRequest, Text: "model 'x' not found", Typed: true},
-		},
-		"a gateway": {
-			502, "", "<html>\n<h1>Bad Gateway</h1></html>",
-			loop.Failure{Class: loop.FailureServer, Text: "<html> <h1>Bad Gateway</h1></html>", Typed: true},
-		},
-		"a list without an error": {
-			503, "", "[]", loop.Failure{Class: loop.FailureServer, Text: "Service Unavailable", Typed: true},
-		},
-		"nothing is said": {
-			402, "", "", loop.Failure{Class: loop.FailureQuota, Text: "Payment Required", Typed: true},
-		},
-		"a date to wait for": {
-			429, "Retry-After: Fri, 20 Nov 2026 12:40:00 GMT", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(40 * time.Minute), Typed: true},
-		},
-		"a time that cannot be": {
-			429, "Retry-After: 1e300", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
-		},
-		"milliseconds to wait for": {
-			429, "Retry-After-Ms: 1500\nRetry-After: 40", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(1500 * time.Millisecond), Typed: true},
-		},
-		"seconds to wait for, in the body": {
-			429, "", `{"error":{"type":"usage_limit_reached","message":"limit","resets_in_seconds":90}}`,
-			loop.Failure{Class: loop.FailureRateLimit, Text: "limit", Reset: in(90 * time.Second), Typed: true},
-		},
-		"a reset in milliseconds since 1970": {
-			429, fmt.Sprintf("X-Ratelimit-Reset-Requests: %d", in(2*time.Minute).UnixMilli()), "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(2 * time.Minute), Typed: true},
-		},
-		"a reset in seconds from now, and an earlier one": {
-			429, "X-Ratelimit-Reset-Requests: 20\nX-Ratelimit-Reset-Tokens: 10", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
-		},
-		"the last of two windows that are empty": {
-			429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 20\nX-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 10", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
-		},
-		"nothing to wait for": {
-			429, "Retry-After: 0", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: noon, Typed: true},
-		},
-		"as long as can be believed": {
-			429, "Retry-After: 3456000", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(longest), Typed: true},
-		},
-		"less than nothing to wait for": {
-			429, "Retry-After: -5", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
-		},
-		"a reset that nobody waits for": {
-			429, "Retry-After: Fri, 01 Jan 2027 12:00:00 GMT\nX-Ratelimit-Reset-Requests: 20", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Reset: in(20 * time.Second), Typed: true},
-		},
-		"a key that is over": {
-			400, "", `{"error":{"code":400,"message":"API key expired. Please renew it!"}}`, loop.Failure{Class: loop.FailureAuth, Text: "API key expired. Please renew it!"},
-		},
-		"a reset of something else": {
-			429, "Cache-Reset-Requests: 20\nX-Reset-Tokens: 20\nRequests-Reset: 20", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
-		},
-		"a reset that is no time": {
-			429, "X-Ratelimit-Reset-Requests: soon", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
-		},
-		"a long text": {
-			400, "", strings.Repeat("x", 496) + "ä and more",
-			loop.Failure{Class: loop.FailureRequest, Text: strings.Repeat("x", 496) + "...", Typed: true},
-		},
-		"a reset that is long over": {
-			429, "Anthropic-Ratelimit-Requests-Reset: 2020-11-20T12:09:00Z", "{}",
-			loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
-		},
-	} {
+func TestErrorsOfVendorsArePassedOnAndUnderstood(t *testing.T) {
+	for name, c := range modelcalls.Errors() {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
-				for field := range strings.SplitSeq(c.header, "\n") {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+				for field := range strings.SplitSeq(c.Header, "\n") {
 					if name, value, ok := strings.Cut(field, ": "); ok {
 						w.Header().Set(name, value)
 					}
 				}
-				w.WriteHeader(c.status)
-				_, _ = w.Write([]byte(c.body))
+				w.WriteHeader(c.Status)
+				_, _ = w.Write([]byte(c.Body))
 			}, func(e *Endpoint) { e.Clock = noonClock{} })
 			got := r.post("/v1/chat/completions", askChat)
-			if got.status != c.status || got.body != c.body {
+			if got.status != c.Status || got.body != c.Body {
 				t.Errorf("the client got %d %q", got.status, got.body)
 			}
-			c.want.Status = c.status
+			c.Want.Status = c.Status
 			f, recovered := r.LastFailure()
 			f.Reset = f.Reset.UTC()
-			if diff := cmp.Diff(c.want, f); diff != "" || recovered {
+			if diff := cmp.Diff(c.Want, f); diff != "" || recovered {
 				t.Errorf("failure (-want +got), recovered %t\n%s", recovered, diff)
 			}
 			if total, _ := r.Account.Total(); !total.Zero() || r.Account.Calls() != 0 {
@@ -228,17 +53,17 @@ func TestAFailureInAStreamIsOneAndWhatAModelWritesIsNone(t *testing.T) {
 		provider, path, answer string
 		want                   loop.FailureClass
 	}{
-		"Anthropic":      {Anthropic, "/v1/messages", sse(true, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), loop.FailureServer},
-		"Responses":      {OpenAI, "/v1/responses", sse(true, `{"type":"response.failed","response":{"model":"m","error":{"code":"context_length_exceeded","message":"Your input exceeds"}}}`), loop.FailureOverflow},
-		"Responses, old": {OpenAI, "/v1/responses", sse(true, `{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`), loop.FailureRateLimit},
-		"Responses, new": {OpenAI, "/v1/responses", sse(true, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow down"}}`), loop.FailureRateLimit},
-		"Chat":           {OpenAI, "/v1/chat/completions", sse(false, `{"error":{"message":"no credits","code":402,"type":"insufficient_quota"}}`), loop.FailureQuota},
-		"Gemini":         {Gemini, "/v1beta/models/m:streamGenerateContent", sse(false, `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`), loop.FailureServer},
+		"Anthropic":      {modelapi.Anthropic, "/v1/messages", modelcalls.Events(true, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), loop.FailureServer},
+		"Responses":      {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"response.failed","response":{"model":"m","error":{"code":"context_length_exceeded","message":"Your input exceeds"}}}`), loop.FailureOverflow},
+		"Responses, old": {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"error","code":"rate_limit_exceeded","message":"slow down"}`), loop.FailureRateLimit},
+		"Responses, new": {modelapi.OpenAI, "/v1/responses", modelcalls.Events(true, `{"type":"error","error":{"code":"rate_limit_exceeded","message":"slow down"}}`), loop.FailureRateLimit},
+		"Chat":           {modelapi.OpenAI, "/v1/chat/completions", modelcalls.Events(false, `{"error":{"message":"no credits","code":402,"type":"insufficient_quota"}}`), loop.FailureQuota},
+		"Gemini":         {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent", modelcalls.Events(false, `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`), loop.FailureServer},
 		"written by a model": {
-			OpenAI, "/v1/chat/completions",
+			modelapi.OpenAI, "/v1/chat/completions",
 			chatStream(`{"prompt_tokens":9,"completion_tokens":60}`, `{"error":{"type":"rate_limit_error"}} 429 rate limit, prompt is too long`), "",
 		},
-		"written in an event's name": {OpenAI, "/v1/chat/completions", "event: error\n" + chatStream(`{"prompt_tokens":9,"completion_tokens":60}`, "hi"), ""},
+		"written in an event's name": {modelapi.OpenAI, "/v1/chat/completions", "event: error\n" + chatStream(`{"prompt_tokens":9,"completion_tokens":60}`, "hi"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, c.provider, says(c.answer))
@@ -253,7 +78,7 @@ func TestAFailureInAStreamIsOneAndWhatAModelWritesIsNone(t *testing.T) {
 
 func TestAFailureIsOverWhenACallGoesWell(t *testing.T) {
 	n := 0
-	r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 		if n++; n == 1 {
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
@@ -268,18 +93,5 @@ func TestAFailureIsOverWhenACallGoesWell(t *testing.T) {
 	r.stop()
 	if f, recovered := r.LastFailure(); f.Status != http.StatusServiceUnavailable || !recovered {
 		t.Errorf("failure = %+v, recovered %t", f, recovered)
-	}
-}
-
-// A number is read by its size: nobody waits for thirty years.
-func TestAMomentIsADateOrANumberOfSecondsOrMilliseconds(t *testing.T) {
-	for text, want := range map[string]time.Time{
-		"2026-11-20T12:09:00Z": noon.Add(9 * time.Minute), "6m0s": noon.Add(6 * time.Minute), "90": noon.Add(90 * time.Second),
-		"1000000000": {}, "1000000001": time.Unix(1e9+1, 0), "1000000000000": time.Unix(1e12, 0), "1000000000001": time.UnixMilli(1e12 + 1),
-		"soon": {}, "": {},
-	} {
-		if got := moment(text, noon); !got.Equal(want) {
-			t.Errorf("moment(%q) = %v, want %v", text, got, want)
-		}
 	}
 }

@@ -7,29 +7,30 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
 func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
 	for name, c := range map[string]struct{ provider, path, ask, want string }{
-		"Messages":          {Anthropic, "/v1/messages", `{"max_tokens":5000,"model":"m"}`, `"max_tokens":100`},
-		"Chat":              {OpenAI, "/v1/chat/completions", `{"max_tokens":5000,"model":"m"}`, `"max_tokens":100`},
-		"Chat, new":         {OpenAI, "/v1/chat/completions", `{"model":"m"}`, `"max_completion_tokens":100`},
-		"Chat, two":         {OpenAI, "/v1/chat/completions", `{"max_completion_tokens":5000,"model":"m","n":2}`, `"max_completion_tokens":50`},
-		"Responses":         {OpenAI, "/v1/responses", `{"model":"m"}`, `"max_output_tokens":100`},
-		"Gemini":            {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"temperature":0,"maxOutputTokens":5000}}`, `"generationConfig":{"maxOutputTokens":100,"temperature":0}`},
-		"Gemini, as a list": {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, `{"generationConfig":{"maxOutputTokens":100}}`},
+		"Messages":          {modelapi.Anthropic, "/v1/messages", `{"max_tokens":5000,"model":"m"}`, `"max_tokens":100`},
+		"Chat":              {modelapi.OpenAI, "/v1/chat/completions", `{"max_tokens":5000,"model":"m"}`, `"max_tokens":100`},
+		"Chat, new":         {modelapi.OpenAI, "/v1/chat/completions", `{"model":"m"}`, `"max_completion_tokens":100`},
+		"Chat, two":         {modelapi.OpenAI, "/v1/chat/completions", `{"max_completion_tokens":5000,"model":"m","n":2}`, `"max_completion_tokens":50`},
+		"Responses":         {modelapi.OpenAI, "/v1/responses", `{"model":"m"}`, `"max_output_tokens":100`},
+		"Gemini":            {modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"temperature":0,"maxOutputTokens":5000}}`, `"generationConfig":{"maxOutputTokens":100,"temperature":0}`},
+		"Gemini, as a list": {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, `{"generationConfig":{"maxOutputTokens":100}}`},
 		"Gemini, two": {
-			Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":2,"maxOutputTokens":5000}}`, `"maxOutputTokens":50}`,
+			modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":2,"maxOutputTokens":5000}}`, `"maxOutputTokens":50}`,
 		},
 		"Gemini, two in the other spelling": {
-			Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"candidate_count":2}}`, `"maxOutputTokens":50`,
+			modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"candidate_count":2}}`, `"maxOutputTokens":50`,
 		},
 		"Gemini, one spelling without a value": {
-			Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":null,"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
+			modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":null,"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
 		},
 		"Gemini, in the other spelling": {
-			Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
+			modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generation_config":{"max_output_tokens":5000}}`, `"generation_config":{"maxOutputTokens":100}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestASmallGrantMakesAWholeAnswerShorter(t *testing.T) {
 }
 
 func TestThoughtsThatDoNotFitAreNotBegun(t *testing.T) {
-	r := start(t, Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) }, func(e *Endpoint) {
+	r := start(t, modelapi.Anthropic, func(_ http.ResponseWriter, req *http.Request) { t.Errorf("the provider got %s", req.URL) }, func(e *Endpoint) {
 		e.Account = &spend.Account{Grant: loop.Amount{Output: 2000}}
 	})
 	got := r.post("/v1/messages", `{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000}}`)
@@ -63,12 +64,12 @@ func TestACallThatCannotBeMadeAsShortAsWhatIsLeftIsNotMade(t *testing.T) {
 		left                int64
 		made                bool
 	}{
-		"Responses, of which the API takes no less than 16": {OpenAI, "/v1/responses", `{"model":"m"}`, 15, false},
-		"Responses with just that":                          {OpenAI, "/v1/responses", `{"model":"m"}`, 16, true},
-		"Chat with more answers than tokens":                {OpenAI, "/v1/chat/completions", `{"model":"m","n":11}`, 10, false},
-		"Chat with as many":                                 {OpenAI, "/v1/chat/completions", `{"model":"m","n":10}`, 10, true},
-		"Gemini with more answers than tokens":              {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":11}}`, 10, false},
-		"Gemini with as many":                               {Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":10}}`, 10, true},
+		"Responses, of which the API takes no less than 16": {modelapi.OpenAI, "/v1/responses", `{"model":"m"}`, 15, false},
+		"Responses with just that":                          {modelapi.OpenAI, "/v1/responses", `{"model":"m"}`, 16, true},
+		"Chat with more answers than tokens":                {modelapi.OpenAI, "/v1/chat/completions", `{"model":"m","n":11}`, 10, false},
+		"Chat with as many":                                 {modelapi.OpenAI, "/v1/chat/completions", `{"model":"m","n":10}`, 10, true},
+		"Gemini with more answers than tokens":              {modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":11}}`, 10, false},
+		"Gemini with as many":                               {modelapi.Gemini, "/v1beta/models/m:generateContent", `{"generationConfig":{"candidateCount":10}}`, 10, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
@@ -83,7 +84,7 @@ func TestACallThatCannotBeMadeAsShortAsWhatIsLeftIsNotMade(t *testing.T) {
 
 func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 	for path, want := range map[string]int{"/v1/chat/completions": http.StatusForbidden, "/v1/responses": http.StatusBadRequest} {
-		r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Tokens: 1}} })
+		r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{Tokens: 1}} })
 		if got := r.post(path, `{"model":"m"}`); got.status != want || !strings.Contains(got.body, `"code":"budget_exhausted"`) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
@@ -92,7 +93,7 @@ func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 }
 
 func TestAModelWithoutAPriceIsAFailureThatSaysWhatToDo(t *testing.T) {
-	r := start(t, OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 1}} })
+	r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 1}} })
 	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "pawl prices update") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
 // everyHeader are the request headers that go to every vendor, perVendor those that
@@ -17,35 +18,17 @@ import (
 var (
 	everyHeader = []string{"Accept", "Accept-Language", "User-Agent", "X-Stainless-*", "X-Client-Request-Id"}
 	perVendor   = map[string][]string{
-		Anthropic: {"Anthropic-Version", "Anthropic-Beta", "X-App", "X-Claude-Code-Session-Id"},
-		OpenAI: {
+		modelapi.Anthropic: {"Anthropic-Version", "Anthropic-Beta", "X-App", "X-Claude-Code-Session-Id"},
+		modelapi.OpenAI: {
 			"Openai-Beta", "Originator", "Version", "Session_id", "Session-Id", "Conversation_id", "Thread-Id",
 			"X-Codex-Beta-Features", "X-Codex-Turn-Metadata", "X-Codex-Turn-State", "X-Codex-Window-Id", "X-Codex-Installation-Id",
 			"X-Codex-Parent-Thread-Id", "X-Codex-Root-Turn-Id", "X-Openai-Subagent",
 			"X-Session-Id", "X-Session-Affinity", "Agent-Session-Id",
 			"Http-Referer", "X-Title", "X-Dashscope-Cachecontrol", "X-Dashscope-Useragent", "X-Dashscope-Authtype",
 		},
-		Gemini: {"X-Goog-Api-Client", "X-Server-Timeout"},
+		modelapi.Gemini: {"X-Goog-Api-Client", "X-Server-Timeout"},
 	}
 )
-
-// features are headers that switch features on, with the values that pass. A value
-// that belongs to one of the vendor's own tools passes if the definition allows
-// that. Of a value that ends with a star only the beginning counts: the rest is
-// its date.
-var features = map[string]map[string]loop.ModelTool{
-	"Anthropic-Beta": with(map[string]loop.ModelTool{
-		"web-search-*": loop.ToolWebSearch, "web-fetch-*": loop.ToolWebFetch, "code-execution-*": loop.ToolCode, "skills-*": loop.ToolCode,
-		"mcp-client-*": loop.ToolMCP, "mcp-servers-*": loop.ToolMCP, "files-api-*": loop.ToolFiles, "advisor-tool-*": loop.ToolAdvisor,
-	}, clientSide, `claude-code-* interleaved-thinking-* thinking-token-count-* thinking-display-updates-* thinking-resumption-*
-		thinking-binding-controls-* redact-thinking-* dev-full-thinking-* context-management-* context-1m-* compact-* extended-cache-ttl-*
-		prompt-caching-* cache-diagnosis-* cache-keepalive-* effort-* structured-outputs-* output-128k-* max-tokens-* token-counting-*
-		token-efficient-tools-* fine-grained-tool-streaming-* computer-use-* tool-search-tool-* advanced-tool-use-* tool-examples-*
-		mid-conversation-* inline-tools-* pdfs-* task-budgets-* per-turn-control-* timing-* context-hint-* claude-code-side-query-*
-		auto-mode-classifier-* afk-mode-* dangerous-tool-use-* oauth-* bedrock-* vertex-*`),
-	"Openai-Beta":           with(nil, clientSide, `responses=experimental`),
-	"X-Codex-Beta-Features": with(nil, clientSide, `remote_compaction_v2`),
-}
 
 // headers are those that leave with a request, without the credential. The body is
 // JSON, whatever the program calls it: another reader is not to be chosen.
@@ -55,8 +38,8 @@ func (e *Endpoint) headers(from http.Header) http.Header {
 	for name, values := range from {
 		switch {
 		case hop(name, from) || !listed(list, name):
-		case features[name] != nil:
-			if kept := e.featuresOf(name, values); kept != "" {
+		case modeltool.IsFeatureHeader(name):
+			if kept := e.allowedFeatures(name, values); kept != "" {
 				to.Set(name, kept)
 			}
 		default:
@@ -74,15 +57,15 @@ func listed(list []string, name string) bool {
 	})
 }
 
-// featuresOf are the values of such a header that pass.
-func (e *Endpoint) featuresOf(name string, values []string) string {
+// allowedFeatures are the values of a header that pass.
+func (e *Endpoint) allowedFeatures(name string, values []string) string {
 	var kept []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		value = strings.TrimSpace(value)
-		tool, known := featureOf(features[name], value)
+		tool, known := modeltool.Feature(name, value)
 		switch {
 		case value == "":
-		case known && (tool == clientSide || slices.Contains(e.Tools, tool)):
+		case known && (tool == "" || slices.Contains(e.Tools, tool)):
 			kept = append(kept, value)
 		case known:
 			e.leftOut(fmt.Sprintf("%s: %.80q is for the vendor's %s, which model_tools does not name: it is not forwarded", name, value, tool))
@@ -91,13 +74,4 @@ func (e *Endpoint) featuresOf(name string, values []string) string {
 		}
 	}
 	return strings.Join(kept, ",")
-}
-
-func featureOf(known map[string]loop.ModelTool, value string) (loop.ModelTool, bool) {
-	for name, tool := range known {
-		if start, dated := strings.CutSuffix(name, "*"); value == name || dated && strings.HasPrefix(value, start) {
-			return tool, true
-		}
-	}
-	return "", false
 }

@@ -13,195 +13,9 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
-
-// calls are requests that ask a vendor for something of its own: one to each API
-// and tool, by what allows them.
-type hostedCall struct{ provider, path, body string }
-
-const (
-	messagesPath  = "/v1/messages"
-	chatPath      = "/v1/chat/completions"
-	responsesPath = "/v1/responses"
-	geminiPath1   = "/v1beta/models/m:generateContent"
-)
-
-func inMessages(rest string) hostedCall {
-	return hostedCall{Anthropic, messagesPath, `{"model":"m","max_tokens":5,` + rest + `}`}
-}
-
-func inMessage(block string) hostedCall {
-	return inMessages(`"messages":[{"role":"user","content":[{"type":"text","text":"hi"},` + block + `]}]`)
-}
-
-func inChat(rest string) hostedCall {
-	return hostedCall{OpenAI, chatPath, `{"model":"m",` + rest + `}`}
-}
-
-func inChatPart(part string) hostedCall {
-	return inChat(`"messages":[{"role":"user","content":[` + part + `]}]`)
-}
-
-func inResponses(rest string) hostedCall {
-	return hostedCall{OpenAI, responsesPath, `{"model":"m",` + rest + `}`}
-}
-
-func inItem(item string) hostedCall { return inResponses(`"input":[` + item + `]`) }
-
-func inGemini(rest string) hostedCall { return hostedCall{Gemini, geminiPath1, `{` + rest + `}`} }
-
-func inPart(part string) hostedCall { return inGemini(`"contents":[{"parts":[` + part + `]}]`) }
-
-// hostedCalls are the ways to ask, by the name that allows them.
-func hostedCalls() map[loop.ModelTool][]hostedCall {
-	return map[loop.ModelTool][]hostedCall{
-		loop.ToolWebSearch: {
-			inMessages(`"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[]`),
-			inMessages(`"tools":[{"name":"mine","input_schema":{}},{"type":"web_search_20990101","name":"web_search"}],"messages":[]`),
-			inMessages(`"tools":[{"name":"w","Type":"web_search_20250305"}],"messages":[]`),
-			inMessages(`"tools":{"type":"web_search_20250305"},"messages":[]`),
-			inMessages(`"tools":[{"t\u0079pe":"web_search_20250305"}],"messages":[]`),
-			inMessage(`{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20250305","name":"web_search"}}}`),
-			inMessage(`{"type":"tool_addition","definition":{"type":"web_search_20250305","name":"web_search"}}`),
-			inMessages(`"messages":[{"role":"assistant","content":[{"type":"compaction","tool_changes":[{"type":"tool_addition","tool":{"type":"web_search_20250305"}}]}]}]`),
-			inChat(`"web_search_options":{},"messages":[]`), inChat(`"search_parameters":{"mode":"on"},"messages":[]`),
-			inChat(`"plugins":[{"id":"web"}],"messages":[]`), inChat(`"enable_search":true,"messages":[]`),
-			inChat(`"Web_Search_Options":{},"messages":[]`),
-			inChat(`"tools":[{"type":"web_search","web_search":{"enable":true}}],"messages":[]`),
-			inChat(`"tools":[{"type":"builtin_function","function":{"name":"$web_search"}}],"messages":[]`),
-			{OpenAI, chatPath, `{"model":"gpt-4o-search-preview","messages":[]}`},
-			{OpenAI, chatPath, `{"model":"gpt-5-search-api-2025-10-14","messages":[]}`},
-			{OpenAI, chatPath, `{"model":"openai/gpt-4o:online","messages":[]}`},
-			{OpenAI, responsesPath, `{"model":"o3-deep-research","input":"x"}`},
-			inResponses(`"tools":[{"type":"web_search"}]`), inResponses(`"tools":[{"type":"web_search_preview_2025_03_11"}]`),
-			inResponses(`"tools":[{"type":"web_search","external_web_access":false}]`), inResponses(`"tools":[{"type":"x_search"}]`),
-			inResponses(`"tools":[{"type":"namespace","name":"n","tools":[{"type":"web_search"}]}]`),
-			inItem(`{"type":"additional_tools","tools":[{"type":"web_search"}]}`),
-			inItem(`{"type":"tool_search_output","tools":[{"type":"web_search"}]}`),
-			{OpenAI, "/v1/responses/input_tokens", `{"model":"m","tools":[{"type":"web_search"}]}`},
-			inGemini(`"contents":[],"tools":[{"googleSearch":{}}]`), inGemini(`"contents":[],"tools":[{"google_search":{}}]`),
-			inGemini(`"contents":[],"tools":{"googleSearch":{}}`), inGemini(`"contents":[],"Tools":[{"GoogleSearch":{}}]`),
-			inGemini(`"contents":[],"tools":[{"functionDeclarations":[]},{"google_search_retrieval":{}}]`),
-			inGemini(`"contents":[],"tools":[{"enterpriseWebSearch":{}}]`),
-			{Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{"tools":[{"googleSearch":{}}]}`},
-			{Gemini, "/v1beta/models/m:countTokens", `{"generateContentRequest":{"model":"models/m","tools":[{"google_search":{}}]}}`},
-		},
-		loop.ToolWebFetch: {
-			inMessages(`"tools":[{"type":"web_fetch_20250910","name":"web_fetch"}],"messages":[]`),
-			{Anthropic, "/v1/messages/count_tokens", `{"model":"m","tools":[{"type":"web_fetch_20250910"}],"messages":[]}`},
-			inGemini(`"contents":[],"tools":[{"urlContext":{}}]`), inGemini(`"contents":[],"tools":[{"url_context":{}}]`),
-		},
-		loop.ToolCode: {
-			inMessages(`"tools":[{"type":"code_execution_20250825","name":"code_execution"}],"messages":[]`),
-			inMessages(`"container":"container_1","messages":[]`), inMessages(`"container":{"skills":[{"type":"anthropic","skill_id":"pdf"}]},"messages":[]`),
-			inResponses(`"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`),
-			inResponses(`"tools":[{"type":"shell","environment":{"type":"container_auto"}}]`), inResponses(`"tools":[{"type":"shell"}]`),
-			inGemini(`"contents":[],"tools":[{"code_execution":{}}]`), inPart(`{"executableCode":{"code":"x"}}`), inPart(`{"code_execution_result":{}}`),
-		},
-		loop.ToolSearch: {
-			inResponses(`"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`), inGemini(`"contents":[],"tools":[{"fileSearch":{}}]`),
-			inGemini(`"contents":[],"tools":[{"retrieval":{}}]`),
-		},
-		loop.ToolImages: {inResponses(`"tools":[{"type":"image_generation"}]`)},
-		loop.ToolMaps:   {inGemini(`"contents":[],"tools":[{"googleMaps":{}}]`)},
-		loop.ToolMCP: {
-			inMessages(`"mcp_servers":[{"type":"url","url":"https://mcp.example.org","name":"x"}],"messages":[]`),
-			inMessages(`"tools":[{"type":"mcp_toolset","mcp_server_name":"x"}],"messages":[]`),
-			inResponses(`"tools":[{"type":"mcp","server_url":"https://mcp.example.org"}]`), inResponses(`"tools":[{"type":"mcp","connector_id":"connector_gmail"}]`),
-			inGemini(`"contents":[],"tools":[{"mcpServers":[{}]}]`),
-		},
-		loop.ToolAdvisor: {inMessages(`"tools":[{"type":"advisor_20260301","name":"advisor","model":"x"}],"messages":[]`)},
-		loop.ToolURLs: {
-			inMessage(`{"type":"image","source":{"type":"url","url":"https://collect.example.org/?secret"}}`),
-			inMessage(`{"type":"document","source":{"type":"url","url":"https://collect.example.org/x.pdf"}}`),
-			inMessage(`{"type":"image","source":{"type":"base64","url":"https://collect.example.org"}}`),
-			inMessage(`{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}]}`),
-			inMessage(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}]}}`),
-			inMessages(`"system":[{"type":"image","source":{"type":"url","url":"https://collect.example.org"}}],"messages":[]`),
-			inChatPart(`{"type":"image_url","image_url":{"url":"https://collect.example.org/?secret"}}`),
-			inChatPart(`{"type":"image_url","image_url":"https://collect.example.org/?secret"}`),
-			inChatPart(`{"type":"image_url","image_url":{"url":"//collect.example.org"}}`),
-			inChatPart(`{"type":"video_url","video_url":{"url":"https://collect.example.org"}}`),
-			inChatPart(`{"type":"file","file":{"filename":"x","file_data":"https://collect.example.org/x.pdf"}}`),
-			inChatPart(`{"type":"input_audio","input_audio":{"data":"https://collect.example.org/x.wav"}}`),
-			inItem(`{"role":"user","content":[{"type":"input_image","image_url":"https://collect.example.org"}]}`),
-			inItem(`{"role":"user","content":[{"type":"input_file","file_url":"https://collect.example.org"}]}`),
-			inItem(`{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"https://collect.example.org"}]}`),
-			inItem(`{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"https://collect.example.org"}}`),
-			inPart(`{"fileData":{"fileUri":"https://collect.example.org/x"}}`), inPart(`{"file_data":{"file_uri":"gs://bucket/x"}}`),
-			inPart(`{"functionResponse":{"name":"f","parts":[{"fileData":{"fileUri":"https://collect.example.org/x"}}]}}`),
-			inGemini(`"contents":{"parts":{"fileData":{"fileUri":"https://collect.example.org/x"}}}`),
-			inGemini(`"contents":[],"system_instruction":{"parts":[{"fileData":{"fileUri":"https://collect.example.org/x"}}]}`),
-		},
-		loop.ToolFiles: {
-			inMessage(`{"type":"document","source":{"type":"file","file_id":"file_1"}}`), inMessage(`{"type":"container_upload","file_id":"file_1"}`),
-			inMessage(`{"type":"document","source":{"type":"text","file_id":"file_1"}}`),
-			inChatPart(`{"type":"file","file":{"file_id":"file-1"}}`), inItem(`{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}`),
-			inItem(`{"role":"user","content":[{"type":"input_image","file_id":"file-1"}]}`),
-			inPart(`{"fileData":{"fileUri":"https://generativelanguage.googleapis.com/v1beta/files/1"}}`),
-		},
-		loop.ToolStored: {
-			inResponses(`"prompt":{"id":"pmpt_1"}`), inResponses(`"conversation":"conv_1"`), inResponses(`"previous_response_id":"resp_1"`),
-			inItem(`{"type":"item_reference","id":"msg_1"}`), inGemini(`"contents":[],"cachedContent":"cachedContents/1"`),
-			inGemini(`"contents":[],"cached_content":"cachedContents/1"`),
-			{OpenAI, chatPath, `{"model":"@preset/mine","messages":[]}`},
-			inChat(`"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]`),
-		},
-		"type:custom\n":         {inMessages(`"tools":[{"type":"custom\n"}],"messages":[]`)},
-		"type:function\n":       {inChat(`"tools":[{"type":"function\n"}],"messages":[]`)},
-		"type:quantum_20270101": {inMessages(`"tools":[{"type":"quantum_20270101"}],"messages":[]`)},
-		"type:teleport":         {inChat(`"tools":[{"type":"teleport"}],"messages":[]`), inGemini(`"contents":[],"tools":[{"teleport":{}}]`), inItem(`{"type":"teleport"}`), inMessage(`{"type":"teleport"}`), inMessage(`{"type":"image","source":{"type":"teleport"}}`)},
-	}
-}
-
-// hostedNames are the other names of vendors' tools, and what such tools leave in a
-// conversation, by the API that knows them.
-var hostedNames = map[loop.ModelTool]struct{ messageBlocks, chatTools, items, geminiTools string }{
-	loop.ToolWebSearch: {
-		"web_search_tool_result", "browser_search x_search web_search_preview openrouter:web_search", "web_search_call x_search_call",
-		"parallelAiSearch exaAiSearch",
-	},
-	loop.ToolWebFetch: {"web_fetch_tool_result", "web_extractor openrouter:web_fetch", "", ""},
-	loop.ToolCode: {
-		"code_execution_tool_result bash_code_execution_tool_result text_editor_code_execution_tool_result", "code_interpreter code_execution",
-		"code_interpreter_call", "",
-	},
-	loop.ToolSearch:  {"", "collections_search retrieval", "file_search_call", ""},
-	loop.ToolImages:  {"", "", "image_generation_call", ""},
-	loop.ToolMCP:     {"mcp_tool_use mcp_tool_result", "mcp", "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response", ""},
-	loop.ToolAdvisor: {"advisor_tool_result", "", "", ""},
-}
-
-func TestAttack081EveryNameOfAVendorsToolBelongsToTheToolThatAllowsIt(t *testing.T) {
-	for tool, names := range hostedNames {
-		var calls []hostedCall
-		for name := range strings.FieldsSeq(names.messageBlocks) {
-			calls = append(calls, inMessage(`{"type":"`+name+`"}`))
-		}
-		for name := range strings.FieldsSeq(names.chatTools) {
-			calls = append(calls, inChat(`"messages":[],"tools":[{"type":"`+name+`"}]`))
-		}
-		for name := range strings.FieldsSeq(names.items) {
-			calls = append(calls, inItem(`{"type":"`+name+`"}`))
-		}
-		for name := range strings.FieldsSeq(names.geminiTools) {
-			calls = append(calls, inGemini(`"tools":[{"`+name+`":{}}]`))
-		}
-		others := slices.DeleteFunc(loop.ModelTools(), func(o loop.ModelTool) bool { return o == tool })
-		for _, c := range calls {
-			to, ok := routeOf(c.provider, http.MethodPost, c.path)
-			if !ok {
-				t.Fatal(c.path)
-			}
-			if _, hosted, err := (&Endpoint{Provider: c.provider, Tools: []loop.ModelTool{tool}}).judge(to, []byte(c.body)); err != nil || !slices.Equal(hosted, []loop.ModelTool{tool}) {
-				t.Errorf("allowed %s: %s asks for %v, %v", tool, c.body, hosted, err)
-			}
-			if _, _, err := (&Endpoint{Provider: c.provider, Tools: others}).judge(to, []byte(c.body)); err == nil {
-				t.Errorf("without %s it passes: %s", tool, c.body)
-			}
-		}
-	}
-}
 
 // vendor counts what arrives and keeps the last body.
 type vendor struct {
@@ -220,12 +34,12 @@ func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestAttack081NoneOfTheVendorsOwnToolsIsAskedForByTheModelEndpoint(t *testing.T) {
-	for tool, calls := range hostedCalls() {
+	for tool, calls := range modelcalls.Hosted() {
 		for _, c := range calls {
-			t.Run(string(tool)+" "+c.path+" "+c.body, func(t *testing.T) {
+			t.Run(string(tool)+" "+c.Path+" "+c.Body, func(t *testing.T) {
 				seen := &vendor{}
-				r := start(t, c.provider, seen.ServeHTTP)
-				got := r.post(c.path, c.body)
+				r := start(t, c.Provider, seen.ServeHTTP)
+				got := r.post(c.Path, c.Body)
 				if seen.n != 0 {
 					t.Fatalf("it arrived: %s", seen.body)
 				}
@@ -244,15 +58,15 @@ func TestAttack081NoneOfTheVendorsOwnToolsIsAskedForByTheModelEndpoint(t *testin
 					t.Errorf("a refused call was charged: %+v", used)
 				}
 			})
-			t.Run("allowed "+string(tool)+" "+c.path+" "+c.body, func(t *testing.T) {
+			t.Run("allowed "+string(tool)+" "+c.Path+" "+c.Body, func(t *testing.T) {
 				seen := &vendor{}
-				r := start(t, c.provider, seen.ServeHTTP, func(e *Endpoint) { e.Tools = []loop.ModelTool{tool} })
-				if got := r.post(c.path, c.body); got.status != http.StatusOK || seen.n != 1 {
+				r := start(t, c.Provider, seen.ServeHTTP, func(e *Endpoint) { e.Tools = []loop.ModelTool{tool} })
+				if got := r.post(c.Path, c.Body); got.status != http.StatusOK || seen.n != 1 {
 					t.Errorf("answer %d %s, arrived %d", got.status, got.body, seen.n)
 				}
 				others := slices.DeleteFunc(loop.ModelTools(), func(o loop.ModelTool) bool { return o == tool })
-				r = start(t, c.provider, seen.ServeHTTP, func(e *Endpoint) { e.Tools = others })
-				if got := r.post(c.path, c.body); seen.n != 1 {
+				r = start(t, c.Provider, seen.ServeHTTP, func(e *Endpoint) { e.Tools = others })
+				if got := r.post(c.Path, c.Body); seen.n != 1 {
 					t.Errorf("with every other tool it arrived: %d", got.status)
 				}
 			})
@@ -278,12 +92,12 @@ func TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
-			r := start(t, Anthropic, seen.ServeHTTP)
+			r := start(t, modelapi.Anthropic, seen.ServeHTTP)
 			status, told := http.StatusForbidden, []loop.Reason{meter.ReasonRequest}
 			if !json.Valid([]byte(body)) {
 				status, told = http.StatusBadRequest, nil
 			}
-			if got := r.post(messagesPath, body); seen.n != 0 || got.status != status {
+			if got := r.post(modelcalls.MessagesPath, body); seen.n != 0 || got.status != status {
 				t.Errorf("answer %d %s, arrived %d, want %d", got.status, got.body, seen.n, status)
 			}
 			wantTold(t, r, told...)
@@ -293,9 +107,9 @@ func TestAttack081ARequestThatCanBeReadInTwoWaysIsNotForwarded(t *testing.T) {
 
 func TestAttack081WhateverTheProgramCallsItsBodyTheVendorReadsJSON(t *testing.T) {
 	seen := &vendor{}
-	r := start(t, Anthropic, seen.ServeHTTP)
+	r := start(t, modelapi.Anthropic, seen.ServeHTTP)
 	for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-7"} {
-		req := r.request(t.Context(), http.MethodPost, messagesPath, `{"model":"m","max_tokens":5,"messages":[]}`)
+		req := r.request(t.Context(), http.MethodPost, modelcalls.MessagesPath, `{"model":"m","max_tokens":5,"messages":[]}`)
 		req.Header.Set("Content-Type", kind)
 		if r.do(req); seen.head.Get("Content-Type") != "application/json" {
 			t.Errorf("%s arrived as %q", kind, seen.head.Get("Content-Type"))
@@ -307,49 +121,13 @@ func TestAttack081WhateverTheProgramCallsItsBodyTheVendorReadsJSON(t *testing.T)
 	}
 }
 
-// ordinary are requests as the agents' programs make them, and harmless ones that
-// look like the others.
-var ordinary = map[string]hostedCall{
-	"Claude Code": inMessages(`"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}],"thinking":{"type":"enabled","budget_tokens":3},
-		"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"metadata":{"user_id":"u"},"stream":true,
-		"tools":[{"name":"WebSearch","description":"d","input_schema":{"type":"object","properties":{"type":{"const":"web_search_20250305"},"tools":{"type":"array"},"url":{"type":"string"}}}},
-		{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"str_replace_based_edit_tool"},{"type":"computer_20251124","name":"computer"},
-		{"type":"memory_20250818","name":"memory"},{"type":"custom","name":"c","input_schema":{}},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"}],
-		"messages":[{"role":"user","content":"web_search mcp_servers"},
-		{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"t","name":"Task","input":{"tools":[{"type":"web_search_20250305"}],"source":{"type":"url","url":"https://x.test"},"file_id":"f"}}]},
-		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"{\"tools\":[]}"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"tool_reference","tool_name":"x"}]}]},
-		{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"see https://x.test"}},{"type":"search_result","source":"https://x.test","title":"t","content":[{"type":"text","text":"x"}]}]}]`),
-	"Codex": inResponses(`"stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","client_metadata":{"x":"y"},"reasoning":{"summary":"auto"},
-		"tools":[{"type":"function","name":"exec_command","parameters":{"properties":{"url":{}}}},{"type":"custom","name":"apply_patch","format":{"type":"grammar"}},{"type":"local_shell"},
-		{"type":"shell","environment":{"type":"local"}},{"type":"apply_patch"},{"type":"namespace","name":"mcp__x","tools":[{"type":"function","name":"f"}]},{"type":"tool_search","execution":"client"}],
-		"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"x"}]},{"type":"reasoning","summary":[{"type":"summary_text","text":"x"}],"content":null,"encrypted_content":"e"},
-		{"type":"function_call","name":"exec_command","arguments":"{\"tools\":[{\"type\":\"web_search\"}]}","call_id":"c"},{"type":"function_call_output","call_id":"c","output":"https://x.test"},
-		{"type":"local_shell_call","action":{"type":"exec","command":["curl"]}},{"type":"shell_call_output","output":[{"stdout":"x","stderr":"","outcome":{"type":"exit","exit_code":0}}]},
-		{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,aGk=","detail":"auto"},{"type":"input_file","filename":"x","file_data":"data:application/pdf;base64,aGk="}]}]`),
-	"Gemini CLI": inGemini(`"systemInstruction":{"parts":[{"text":"x"}],"role":"user"},"generationConfig":{"temperature":1,"thinkingConfig":{"includeThoughts":true}},
-		"tools":[{"functionDeclarations":[{"name":"google_web_search","parametersJsonSchema":{"properties":{"googleSearch":{},"fileUri":{}}}}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},
-		"contents":[{"role":"user","parts":[{"text":"https://x.test"},{"inlineData":{"mimeType":"image/png","data":"aGk="}}]},
-		{"role":"model","parts":[{"text":"t","thought":true,"thoughtSignature":"s"},{"functionCall":{"name":"f","args":{"fileUri":"https://x.test","tools":[{"googleSearch":{}}]}}}]},
-		{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"fileData":{"fileUri":"x"}}}}]}]`),
-	"qwen, opencode, goose": inChat(`"stream":true,"stream_options":{"include_usage":true},"temperature":0,"tool_choice":"auto","store":false,"max_tokens":5,
-		"tools":[{"type":"function","function":{"name":"web_search","parameters":{"properties":{"image_url":{}}}}},{"type":"custom","custom":{"name":"x"}}],
-		"messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}},
-		{"type":"input_audio","input_audio":{"data":"aGk=","format":"wav"}},{"type":"file","file":{"filename":"x","file_data":"data:application/pdf;base64,aGk="}}]},
-		{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"file_id\":1}"}}]},
-		{"role":"tool","tool_call_id":"c","content":"https://x.test"}]`),
-	"fields that say nothing":   inChat(`"tools":null,"web_search_options":null,"store":null,"messages":[{"role":"user","content":null,"type":null}]`),
-	"Gemini's that say nothing": inGemini(`"cachedContent":null,"tools":[{"googleSearch":null}],"contents":[{"parts":[{"text":"x","executableCode":null,"fileData":{"mimeType":"x","fileUri":null}}]}]`),
-	"a tool by its name":        inMessage(`{"type":"tool_addition","tool":"mine"}`),
-	"a local server":            inChat(`"tools":[],"top_k":3,"min_p":0.1,"repeat_penalty":1,"chat_template_kwargs":{"enable_thinking":false},"num_ctx":4096,"keep_alive":"5m","messages":[]`),
-}
-
 func TestWhatAProgramDoesByItselfPassesAsItIsWritten(t *testing.T) {
-	for name, c := range ordinary {
+	for name, c := range modelcalls.Ordinary {
 		t.Run(name, func(t *testing.T) {
 			seen := &vendor{}
-			r := start(t, c.provider, seen.ServeHTTP)
-			got := r.post(c.path, c.body)
-			if got.status != http.StatusOK || seen.n != 1 || seen.body != c.body {
+			r := start(t, c.Provider, seen.ServeHTTP)
+			got := r.post(c.Path, c.Body)
+			if got.status != http.StatusOK || seen.n != 1 || seen.body != c.Body {
 				t.Errorf("answer %d %s; arrived: %s", got.status, got.body, seen.body)
 			}
 			wantTold(t, r)
@@ -359,16 +137,16 @@ func TestWhatAProgramDoesByItselfPassesAsItIsWritten(t *testing.T) {
 
 func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 	seen := &vendor{}
-	r := start(t, Anthropic, seen.ServeHTTP)
+	r := start(t, modelapi.Anthropic, seen.ServeHTTP)
 	for range 3 {
-		got := r.post(messagesPath, `{"model":"m","max_tokens":5,"messages":[],"speed":"fast","fallbacks":1,"Tools":[{"type":"web_search_20250305"}],"n":12345678901234567890}`)
+		got := r.post(modelcalls.MessagesPath, `{"model":"m","max_tokens":5,"messages":[],"speed":"fast","fallbacks":1,"Tools":[{"type":"web_search_20250305"}],"n":12345678901234567890}`)
 		if got.status != http.StatusOK || seen.body != `{"max_tokens":5,"messages":[],"model":"m"}` {
 			t.Fatalf("answer %d %s; arrived: %s", got.status, got.body, seen.body)
 		}
 	}
 	wantTold(t, r, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut, ReasonLeftOut)
-	google := start(t, Gemini, seen.ServeHTTP)
-	if google.post(geminiPath1, `{"contents":[],"speed":"fast"}`); seen.body != `{"contents":[]}` {
+	google := start(t, modelapi.Gemini, seen.ServeHTTP)
+	if google.post(modelcalls.GeminiPath, `{"contents":[],"speed":"fast"}`); seen.body != `{"contents":[]}` {
 		t.Errorf("arrived: %s", seen.body)
 	}
 	wantTold(t, google, ReasonLeftOut)
@@ -376,24 +154,24 @@ func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 
 func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 	programs := map[string]map[string]string{
-		Anthropic: {
+		modelapi.Anthropic: {
 			"Anthropic-Version": "2023-06-01", "X-App": "cli", "X-Claude-Code-Session-Id": "s", "X-Stainless-Lang": "js",
 			"Anthropic-Beta": "interleaved-thinking-2025-05-14,context-management-2025-06-27,claude-code-20250219,thinking-token-count-2026-05-13,thinking-display-updates-2026-08-18",
 		},
-		OpenAI: {
+		modelapi.OpenAI: {
 			"Originator": "pawl", "Session-Id": "s", "Thread-Id": "t", "X-Client-Request-Id": "r", "X-Codex-Beta-Features": "remote_compaction_v2",
 			"X-Codex-Turn-Metadata": "{}", "X-Codex-Window-Id": "w", "X-Session-Affinity": "a", "Agent-Session-Id": "g",
 		},
-		Gemini: {"X-Goog-Api-Client": "google-genai-sdk/1.30.0", "X-Server-Timeout": "600"},
+		modelapi.Gemini: {"X-Goog-Api-Client": "google-genai-sdk/1.30.0", "X-Server-Timeout": "600"},
 	}
 	for _, name := range []string{
 		"Openai-Beta", "Version", "Session_id", "Conversation_id", "X-Codex-Turn-State", "X-Codex-Installation-Id", "X-Codex-Parent-Thread-Id",
 		"X-Codex-Root-Turn-Id", "X-Openai-Subagent", "X-Session-Id", "Http-Referer", "X-Title", "X-Dashscope-Cachecontrol", "X-Dashscope-Useragent",
 		"X-Dashscope-Authtype",
 	} {
-		programs[OpenAI][name] = "v"
+		programs[modelapi.OpenAI][name] = "v"
 	}
-	programs[OpenAI]["Openai-Beta"] = "responses=experimental"
+	programs[modelapi.OpenAI]["Openai-Beta"] = "responses=experimental"
 	for _, known := range programs {
 		for _, name := range []string{"Accept", "Accept-Language", "User-Agent", "X-Client-Request-Id"} {
 			known[name] = "v"
@@ -403,9 +181,9 @@ func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			seen := &vendor{}
 			r := start(t, provider, seen.ServeHTTP)
-			path := map[string]string{Anthropic: messagesPath, OpenAI: chatPath, Gemini: geminiPath1}[provider]
+			path := map[string]string{modelapi.Anthropic: modelcalls.MessagesPath, modelapi.OpenAI: modelcalls.ChatPath, modelapi.Gemini: modelcalls.GeminiPath}[provider]
 			req := r.request(t.Context(), http.MethodPost, path, `{"model":"m","max_tokens":5,"messages":[]}`)
-			if provider == Gemini {
+			if provider == modelapi.Gemini {
 				req = r.request(t.Context(), http.MethodPost, path, `{"contents":[]}`)
 			}
 			for name, value := range known {
@@ -441,9 +219,9 @@ func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing
 		"claude-code-20250219,files-api-2025-04-14":  {loop.ToolFiles},
 	} {
 		seen := &vendor{}
-		r := start(t, Anthropic, seen.ServeHTTP, func(e *Endpoint) { e.Tools = tools })
+		r := start(t, modelapi.Anthropic, seen.ServeHTTP, func(e *Endpoint) { e.Tools = tools })
 		for range 2 {
-			req := r.request(t.Context(), http.MethodPost, messagesPath, `{"model":"m","max_tokens":5,"messages":[]}`)
+			req := r.request(t.Context(), http.MethodPost, modelcalls.MessagesPath, `{"model":"m","max_tokens":5,"messages":[]}`)
 			req.Header.Set("Anthropic-Beta", beta)
 			r.do(req)
 		}
@@ -456,23 +234,11 @@ func TestFeaturesAreSwitchedOnByTheListAndVendorsToolsByTheDefinition(t *testing
 	}
 }
 
-func TestEachFeatureOfAVendorsToolBelongsToIt(t *testing.T) {
-	for feature, want := range map[string]loop.ModelTool{
-		"web-search-2025-03-05": loop.ToolWebSearch, "web-fetch-2025-09-10": loop.ToolWebFetch, "code-execution-2025-08-25": loop.ToolCode,
-		"skills-2025-10-02": loop.ToolCode, "mcp-client-2025-11-20": loop.ToolMCP, "mcp-servers-2025-12-04": loop.ToolMCP,
-		"files-api-2025-04-14": loop.ToolFiles, "advisor-tool-2026-03-01": loop.ToolAdvisor,
-	} {
-		if tool, known := featureOf(features["Anthropic-Beta"], feature); !known || tool != want {
-			t.Errorf("%s belongs to %q, %t, want %q", feature, tool, known, want)
-		}
-	}
-}
-
 func TestARefusedToolNeitherEndsTheTurnsModelNorCountsAsTheVendorsFailure(t *testing.T) {
-	r := start(t, Anthropic, says(`{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}`))
-	search := hostedCalls()[loop.ToolWebSearch][0]
+	r := start(t, modelapi.Anthropic, says(`{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}`))
+	search := modelcalls.Hosted()[loop.ToolWebSearch][0]
 	for range 5 {
-		r.post(search.path, search.body)
+		r.post(search.Path, search.Body)
 	}
 	select {
 	case <-r.Rejected():
@@ -482,45 +248,8 @@ func TestARefusedToolNeitherEndsTheTurnsModelNorCountsAsTheVendorsFailure(t *tes
 	if !r.Stuck() {
 		t.Error("a turn that ends on a refused call ended like any other")
 	}
-	r.post(messagesPath, `{"model":"m","max_tokens":5,"messages":[],"tools":[{"name":"x","input_schema":{}}]}`)
+	r.post(modelcalls.MessagesPath, `{"model":"m","max_tokens":5,"messages":[],"tools":[{"name":"x","input_schema":{}}]}`)
 	if _, recovered := r.LastFailure(); !recovered || r.Stuck() {
 		t.Error("the turn went on, and the refused call still counts")
 	}
-}
-
-func FuzzJudge(f *testing.F) {
-	for _, calls := range hostedCalls() {
-		for _, c := range calls {
-			f.Add(c.body)
-		}
-	}
-	for _, c := range ordinary {
-		f.Add(c.body)
-	}
-	f.Fuzz(func(t *testing.T, body string) {
-		for _, c := range []hostedCall{{Anthropic, messagesPath, body}, {OpenAI, chatPath, body}, {OpenAI, responsesPath, body}, {Gemini, geminiPath1, body}} {
-			to, ok := routeOf(c.provider, http.MethodPost, c.path)
-			if !ok {
-				t.Fatal(c.path)
-			}
-			forward, _, err := (&Endpoint{Provider: c.provider}).judge(to, []byte(body))
-			if err != nil {
-				continue
-			}
-			// What is forwarded is judged alike once more, and every reader sees one value.
-			again, _, err := (&Endpoint{Provider: c.provider}).judge(to, forward)
-			if err != nil || string(again) != string(forward) {
-				t.Fatalf("%s: forwarded %s, and then %s, %v", c.path, forward, again, err)
-			}
-			for _, word := range []string{`"googleSearch"`, `"web_search_20250305"`} {
-				var top struct{ Tools []map[string]json.RawMessage }
-				_ = json.Unmarshal(forward, &top)
-				for _, tool := range top.Tools {
-					if (c.provider == Gemini && tool["googleSearch"] != nil && string(tool["googleSearch"]) != "null") || (c.provider == Anthropic && string(tool["type"]) == word) {
-						t.Fatalf("%s passed: %s", word, forward)
-					}
-				}
-			}
-		}
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
@@ -23,7 +24,7 @@ func conversation(turns int) string {
 }
 
 func TestAConversationThatIsCachedIsNotFundedAnewEachTime(t *testing.T) {
-	first := tokens(int64(len(conversation(0))))
+	first := modelapi.EstimateTokens(int64(len(conversation(0))))
 	for name, c := range map[string]struct {
 		cached      bool
 		pause       time.Duration
@@ -36,7 +37,7 @@ func TestAConversationThatIsCachedIsNotFundedAnewEachTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := &stepClock{at: noon}
 			turns := 0
-			r := start(t, Anthropic, func(w http.ResponseWriter, _ *http.Request) {
+			r := start(t, modelapi.Anthropic, func(w http.ResponseWriter, _ *http.Request) {
 				usage := fmt.Sprintf(`{"input_tokens":%d,"output_tokens":50}`, first/2)
 				if c.cached && turns == 0 {
 					usage = fmt.Sprintf(`{"input_tokens":10,"cache_creation_input_tokens":%d,"output_tokens":50}`, first/2)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
@@ -33,7 +34,7 @@ func TestALimitThatIsNotSetIsTheOneThatIsDocumented(t *testing.T) {
 }
 
 func TestDenialsOfAnEndpointNameItsProviderAndAreToldUpToALimit(t *testing.T) {
-	r := start(t, Anthropic, nil, func(e *Endpoint) { e.Limits.Denials, e.Clock = 2, noonClock{} })
+	r := start(t, modelapi.Anthropic, nil, func(e *Endpoint) { e.Limits.Denials, e.Clock = 2, noonClock{} })
 	r.prepare()
 	var told []meter.Denial
 	r.Denied = func(d meter.Denial) { told = append(told, d) }
@@ -55,18 +56,18 @@ func TestARefusalHasTheShapeOfItsVendorsErrors(t *testing.T) {
 		reason   loop.Reason
 		want     any
 	}{
-		"Anthropic, not found": {Anthropic, 404, "", words{"type": "error", "error": words{"type": "not_found_error", "message": "pawl: no"}}},
-		"Anthropic, forbidden": {Anthropic, 403, "", words{"type": "error", "error": words{"type": "permission_error", "message": "pawl: no"}}},
-		"Anthropic, bad":       {Anthropic, 400, "", words{"type": "error", "error": words{"type": "invalid_request_error", "message": "pawl: no"}}},
-		"Anthropic, too large": {Anthropic, 413, "", words{"type": "error", "error": words{"type": "request_too_large", "message": "pawl: no"}}},
-		"Anthropic, away":      {Anthropic, 502, "", words{"type": "error", "error": words{"type": "api_error", "message": "pawl: no"}}},
-		"Gemini, not found":    {Gemini, 404, "", words{"error": words{"code": 404., "status": "NOT_FOUND", "message": "pawl: no"}}},
-		"Gemini, forbidden":    {Gemini, 403, "", words{"error": words{"code": 403., "status": "PERMISSION_DENIED", "message": "pawl: no"}}},
-		"Gemini, bad":          {Gemini, 400, "", words{"error": words{"code": 400., "status": "INVALID_ARGUMENT", "message": "pawl: no"}}},
-		"Gemini, away":         {Gemini, 502, "", words{"error": words{"code": 502., "status": "UNAVAILABLE", "message": "pawl: no"}}},
-		"OpenAI":               {OpenAI, 403, ReasonBudget, words{"error": words{"type": "invalid_request_error", "message": "pawl: no", "param": nil, "code": "budget_exhausted"}}},
-		"OpenAI, away":         {OpenAI, 502, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
-		"OpenAI, its fault":    {OpenAI, 500, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
+		"Anthropic, not found": {modelapi.Anthropic, 404, "", words{"type": "error", "error": words{"type": "not_found_error", "message": "pawl: no"}}},
+		"Anthropic, forbidden": {modelapi.Anthropic, 403, "", words{"type": "error", "error": words{"type": "permission_error", "message": "pawl: no"}}},
+		"Anthropic, bad":       {modelapi.Anthropic, 400, "", words{"type": "error", "error": words{"type": "invalid_request_error", "message": "pawl: no"}}},
+		"Anthropic, too large": {modelapi.Anthropic, 413, "", words{"type": "error", "error": words{"type": "request_too_large", "message": "pawl: no"}}},
+		"Anthropic, away":      {modelapi.Anthropic, 502, "", words{"type": "error", "error": words{"type": "api_error", "message": "pawl: no"}}},
+		"Gemini, not found":    {modelapi.Gemini, 404, "", words{"error": words{"code": 404., "status": "NOT_FOUND", "message": "pawl: no"}}},
+		"Gemini, forbidden":    {modelapi.Gemini, 403, "", words{"error": words{"code": 403., "status": "PERMISSION_DENIED", "message": "pawl: no"}}},
+		"Gemini, bad":          {modelapi.Gemini, 400, "", words{"error": words{"code": 400., "status": "INVALID_ARGUMENT", "message": "pawl: no"}}},
+		"Gemini, away":         {modelapi.Gemini, 502, "", words{"error": words{"code": 502., "status": "UNAVAILABLE", "message": "pawl: no"}}},
+		"OpenAI":               {modelapi.OpenAI, 403, ReasonBudget, words{"error": words{"type": "invalid_request_error", "message": "pawl: no", "param": nil, "code": "budget_exhausted"}}},
+		"OpenAI, away":         {modelapi.OpenAI, 502, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
+		"OpenAI, its fault":    {modelapi.OpenAI, 500, "", words{"error": words{"type": "server_error", "message": "pawl: no", "param": nil, "code": nil}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &Endpoint{Provider: c.provider}
@@ -138,7 +139,7 @@ func TestAnEndpointWhoseListenerBreaksSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Endpoint{Provider: OpenAI, Account: &spend.Account{}}
+	e := &Endpoint{Provider: modelapi.OpenAI, Account: &spend.Account{}}
 	if err := e.Serve(t.Context(), brokenListener{l}); err == nil || !strings.Contains(err.Error(), "accept on "+l.Addr().String()+": no more of it") {
 		t.Errorf("Serve = %v, want the error of its listener", err)
 	}

@@ -2,11 +2,14 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
 // Reasons of denials, beside those of package meter.
@@ -48,7 +51,7 @@ func (e *Endpoint) refuse(w http.ResponseWriter, r refusal) {
 func shaped(provider string, r refusal) any {
 	type words map[string]any
 	switch provider {
-	case Anthropic:
+	case modelapi.Anthropic:
 		kind := map[int]string{
 			http.StatusNotFound: "not_found_error", http.StatusForbidden: "permission_error", http.StatusBadGateway: "api_error",
 			http.StatusRequestEntityTooLarge: "request_too_large",
@@ -57,7 +60,7 @@ func shaped(provider string, r refusal) any {
 			kind = "invalid_request_error"
 		}
 		return words{"type": "error", "error": words{"type": kind, "message": r.text}}
-	case Gemini:
+	case modelapi.Gemini:
 		status := map[int]string{
 			http.StatusNotFound: "NOT_FOUND", http.StatusForbidden: "PERMISSION_DENIED", http.StatusBadGateway: "UNAVAILABLE",
 		}[r.status]
@@ -87,4 +90,37 @@ func (e *Endpoint) deny(reason loop.Reason, detail string) {
 	e.Denied(meter.Denial{
 		At: e.now(), Host: e.Base.Hostname(), Port: uint16(port), Reason: reason, Detail: e.hide.words(detail),
 	})
+}
+
+// denied answers a request that may not be forwarded. Its failure is one of its
+// own: neither the vendor nor the account has to do with it.
+func (x *exchange) denied(err error, body []byte) {
+	if errors.Is(err, modeltool.ErrNoObject) {
+		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
+		return
+	}
+	reason, text := ReasonModelTool, err.Error()
+	if _, odd := errors.AsType[*modeltool.AmbiguousError](err); odd {
+		reason, text = meter.ReasonRequest, "the request cannot be forwarded: "+text
+	}
+	if x.to.shape != nil {
+		x.q, _ = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, body) // Only to tell whether it offers tools.
+	}
+	x.failed(loop.Failure{Class: loop.FailureDenied, Text: text, Typed: true})
+	x.refuse(x.w, refusal{x.final(), reason, text})
+}
+
+// leftOut tells once of something that is not forwarded.
+func (e *Endpoint) leftOut(what string) {
+	const most = 100
+	e.mu.Lock()
+	again := e.omitted[what] || len(e.omitted) >= most
+	if e.omitted == nil {
+		e.omitted = map[string]bool{}
+	}
+	e.omitted[what] = true
+	e.mu.Unlock()
+	if !again {
+		e.deny(ReasonLeftOut, what)
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
 // heldClock stands still between calls.
@@ -42,7 +44,7 @@ func TestAProviderThatTurnsDownCallAfterCallIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := &heldClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 			var now call
-			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 				if now.wait > 0 {
 					w.Header().Set("Retry-After", strconv.Itoa(now.wait))
 				}
@@ -72,7 +74,7 @@ func TestAProviderThatTurnsDownCallAfterCallIsGivenUp(t *testing.T) {
 }
 
 func TestALimitThatLastsIsSleptThroughByNobody(t *testing.T) {
-	r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "2400")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
@@ -113,7 +115,7 @@ func TestACallThatOffersToolsAndFailsLastIsStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails := false
-			r := start(t, OpenAI, func(w http.ResponseWriter, _ *http.Request) {
+			r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, _ *http.Request) {
 				if fails {
 					w.WriteHeader(http.StatusInternalServerError)
 					return
@@ -138,11 +140,11 @@ func TestACallThatIsRefusedInsideOfItsAnswerCostsNothing(t *testing.T) {
 		answer string
 		free   bool
 	}{
-		"before a word was written": {sse(true, refused), true},
-		"after a word was written":  {sse(true, `{"type":"response.output_text.delta","delta":"a word"}`, refused), false},
+		"before a word was written": {modelcalls.Events(true, refused), true},
+		"after a word was written":  {modelcalls.Events(true, `{"type":"response.output_text.delta","delta":"a word"}`, refused), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, OpenAI, says(c.answer))
+			r := start(t, modelapi.OpenAI, says(c.answer))
 			r.post("/v1/responses", `{"model":"m","stream":true}`)
 			r.stop()
 			if total, _ := r.Account.Total(); total.Zero() != c.free {

@@ -5,13 +5,9 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-)
 
-// Providers, by the shape of calls that they take.
-const (
-	Anthropic = "anthropic"
-	OpenAI    = "openai" // and all that speak like it
-	Gemini    = "gemini"
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/modeltool"
 )
 
 // route is what is called: where it lies below the base, and how it is read. A
@@ -21,7 +17,8 @@ type route struct {
 	path    string // below the version
 	model   string // if the path names one
 	stream  bool   // if the path says so
-	shape   *shape
+	shape   *modelapi.Shape
+	tools   *modeltool.API
 }
 
 // The paths that pass, for each provider. What stands before them is dropped:
@@ -32,20 +29,39 @@ var (
 	geminiPath    = regexp.MustCompile(`(?:^|/)(v1|v1beta|v1alpha)/(models(?:/[\w.@-]+)?|(?:models|tunedModels)/([\w.@-]+):(\w+))$`)
 )
 
-// routeOf finds out what a request calls, if it is something that passes.
+// routeOf finds out what a request calls. It returns false for what does not pass.
 func routeOf(provider, method, path string) (route, bool) {
 	var r route
 	switch provider {
-	case Anthropic:
+	case modelapi.Anthropic:
 		if m := anthropicPath.FindStringSubmatch(path); m != nil {
-			r = route{path: m[1], shape: map[string]*shape{"messages": messages}[m[1]]}
+			r = route{path: m[1], shape: map[string]*modelapi.Shape{"messages": modelapi.Messages}[m[1]], tools: modeltool.Messages}
 		}
-	case OpenAI:
+	case modelapi.OpenAI:
 		if m := openAIPath.FindStringSubmatch(path); m != nil {
-			r = route{path: m[1], shape: map[string]*shape{"chat/completions": chat, "responses": responses}[m[1]]}
+			r = route{path: m[1], tools: modeltool.Chat}
+			switch m[1] {
+			case "chat/completions":
+				r.shape = modelapi.Chat
+			case "responses":
+				r.shape, r.tools = modelapi.Responses, modeltool.Responses
+			case "responses/input_tokens":
+				r.tools = modeltool.Responses
+			}
 		}
-	case Gemini:
-		r = geminiRoute(path)
+	case modelapi.Gemini:
+		if m := geminiPath.FindStringSubmatch(path); m != nil {
+			r = route{version: m[1], path: m[2], model: m[3], tools: modeltool.Generate}
+			switch m[4] {
+			case "", "countTokens":
+			case "generateContent":
+				r.shape = modelapi.Generate
+			case "streamGenerateContent":
+				r.shape, r.stream = modelapi.Generate, true
+			default:
+				return route{}, false
+			}
+		}
 	}
 	if strings.Contains(r.path, "..") || r.path == "" {
 		return route{}, false
@@ -57,24 +73,6 @@ func routeOf(provider, method, path string) (route, bool) {
 	return r, method == http.MethodPost
 }
 
-func geminiRoute(path string) route {
-	m := geminiPath.FindStringSubmatch(path)
-	if m == nil {
-		return route{}
-	}
-	r := route{version: m[1], path: m[2], model: m[3]}
-	switch m[4] {
-	case "", "countTokens":
-	case "generateContent":
-		r.shape = generate
-	case "streamGenerateContent":
-		r.shape, r.stream = generate, true
-	default:
-		return route{}
-	}
-	return r
-}
-
 // passed are the parameters that mean something to a provider. All others are
 // dropped, a key among them.
 var passed = []string{"alt", "beta", "limit", "after_id", "before_id", "pageSize", "pageToken"}
@@ -84,13 +82,13 @@ func address(base *url.URL, provider string, r route, query url.Values) *url.URL
 	u := *base
 	path := strings.TrimRight(u.Path, "/")
 	switch provider {
-	case Anthropic:
+	case modelapi.Anthropic:
 		path = strings.TrimSuffix(path, "/v1") + "/v1"
-	case OpenAI:
+	case modelapi.OpenAI:
 		if path == "" {
 			path = "/v1"
 		}
-	case Gemini:
+	case modelapi.Gemini:
 		path = strings.TrimSuffix(strings.TrimSuffix(path, "/v1beta"), "/v1") + "/" + r.version
 	}
 	u.Path, u.RawPath, u.Fragment, u.User = path+"/"+r.path, "", "", nil

@@ -8,12 +8,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
@@ -45,15 +47,19 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.refuse(w, *no)
 		return
 	}
-	var err error
 	ctx, watch := e.watched(r.Context())
 	defer watch.end()
-	x := &exchange{Endpoint: e, w: w, in: r, to: to, body: body, watch: watch, control: http.NewResponseController(w)}
-	if r.Method == http.MethodGet {
-		x.body = nil
-	} else if x.body, x.hosted, err = e.judge(to, body); err != nil {
-		x.refused(err, body)
-		return
+	x := &exchange{Endpoint: e, w: w, in: r, to: to, watch: watch, control: http.NewResponseController(w)}
+	if r.Method != http.MethodGet {
+		checked, err := to.tools.Check(to.model, body, e.Tools)
+		if err != nil {
+			x.denied(err, body)
+			return
+		}
+		x.body, x.hosted = checked.Body, checked.Tools
+		for _, name := range checked.LeftOut {
+			e.leftOut(fmt.Sprintf("the field %.80q of requests is not one that pawl knows: it is not forwarded", name))
+		}
 	}
 	if to.shape == nil {
 		x.pass(ctx)
@@ -140,13 +146,13 @@ type exchange struct {
 	in      *http.Request
 	to      route
 	body    []byte
-	hosted  []loop.ModelTool // that the body asks for
+	hosted  []loop.ModelTool // the vendor's tools that the body asks for
 	watch   *watch
 
-	q       *request // of a call that spends, as what follows
+	q       *modelapi.Request // of a call that spends, as what follows
 	outline spend.Outline
 	c       *spend.Charge
-	t       tally
+	t       modelapi.Tally
 	reached atomic.Bool // there was a connection to the provider, which may have the request
 }
 
@@ -173,27 +179,29 @@ func (x *exchange) pass(ctx context.Context) {
 func (x *exchange) spend(client, ctx context.Context) {
 	x.used.Store(true)
 	var err error
-	if x.q, err = readRequest(x.to, x.body); err != nil {
+	if x.q, err = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, x.body); err != nil {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
 		return
 	}
-	x.q.hosted = x.hosted
+	x.q.Searches = slices.Contains(x.hosted, loop.ToolWebSearch)
 	x.outline = spend.OutlineOf(x.body)
-	x.q.kept = min(x.Account.CachedBytes(x.q.model, x.outline, x.now())/bytesPerToken, x.q.input-1)
-	if x.c, err = x.Account.Open(client, x.q.call()); err != nil {
+	x.q.Cached = min(x.Account.CachedBytes(x.q.Model, x.outline, x.now())/modelapi.BytesPerToken, x.q.Input-1)
+	call := spend.Call{Model: x.q.Model, Input: x.q.Input - x.q.Cached, Cached: x.q.Cached, Output: x.q.Output}
+	call.CacheWrite, call.CacheWrite1h = x.q.CacheWrite()
+	if x.c, err = x.Account.Open(client, call); err != nil {
 		x.unfunded(err)
 		return
 	}
 	defer x.c.Release()
-	if err = x.q.fit(x.c.Output); err != nil {
+	if err = x.q.Fit(x.c.Output); err != nil {
 		x.unfunded(x.Account.Exhaust(err))
 		return
 	}
 	if !x.heard() {
 		panic(http.ErrAbortHandler) // It has not left yet.
 	}
-	x.body = x.q.body
-	least, _ := x.t.usage(x.q)
+	x.body = x.q.Body
+	least, _ := x.t.Usage(x.q)
 	x.c.Begin(least)
 	resp, err := x.send(ctx)
 	if err != nil {
@@ -231,7 +239,7 @@ func (x *exchange) unfunded(err error) {
 // final is the status after which no program tries again: Claude Code repeats a
 // 400, and Codex, which alone speaks Responses, a 403.
 func (x *exchange) final() int {
-	if x.to.shape == responses {
+	if x.to.shape == modelapi.Responses {
 		return http.StatusBadRequest
 	}
 	return http.StatusForbidden
@@ -261,9 +269,9 @@ func (x *exchange) send(ctx context.Context) (*http.Response, error) {
 // credential is the field that the provider wants.
 func (e *Endpoint) credential() (name, value string) {
 	switch {
-	case e.Provider == Anthropic && !e.Bearer:
+	case e.Provider == modelapi.Anthropic && !e.Bearer:
 		return "X-Api-Key", e.Key
-	case e.Provider == Gemini && !e.Bearer:
+	case e.Provider == modelapi.Gemini && !e.Bearer:
 		return "X-Goog-Api-Key", e.Key
 	}
 	return "Authorization", "Bearer " + e.Key
@@ -287,5 +295,5 @@ func (x *exchange) unreachable(ctx context.Context, err error) {
 	}
 	text := fmt.Sprintf("%s cannot be reached: %s", x.Base.Host, err)
 	x.failed(loop.Failure{Class: loop.FailureServer, Text: text})
-	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: line(x.hide.words(text))})
+	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: modelapi.OneLine(x.hide.words(text))})
 }

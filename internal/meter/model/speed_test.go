@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/modelapi"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
 // BenchmarkCall makes small calls, directly and through the endpoint.
 func BenchmarkCall(b *testing.B) {
-	rec := recordings["Anthropic Messages, stream"]
-	both(b, says(rec.answer), func(b *testing.B, ask func() int64) {
+	rec := modelcalls.Answers["Anthropic Messages, stream"]
+	both(b, says(rec.Body), func(b *testing.B, ask func() int64) {
 		b.Helper()
 		for b.Loop() {
 			ask()
@@ -21,9 +24,9 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkStream moves a stream of small events, as fast as it goes.
 func BenchmarkStream(b *testing.B) {
-	event := sse(true, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four score and"}}`)
-	answer := sse(true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`) +
-		strings.Repeat(event, 100_000) + sse(true, `{"type":"message_delta","usage":{"output_tokens":400000}}`)
+	event := modelcalls.Events(true, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"four score and"}}`)
+	answer := modelcalls.Events(true, `{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"output_tokens":1}}}`) +
+		strings.Repeat(event, 100_000) + modelcalls.Events(true, `{"type":"message_delta","usage":{"output_tokens":400000}}`)
 	both(b, says(answer), func(b *testing.B, ask func() int64) {
 		b.Helper()
 		b.SetBytes(int64(len(answer)))
@@ -37,7 +40,7 @@ func BenchmarkStream(b *testing.B) {
 
 func both(b *testing.B, handler http.HandlerFunc, run func(b *testing.B, ask func() int64)) {
 	b.Helper()
-	r := start(b, Anthropic, handler)
+	r := start(b, modelapi.Anthropic, handler)
 	body := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":1,"messages":[{"content":%q}]}`, strings.Repeat("hello ", 10_000))
 	for name, address := range map[string]string{"direct": r.Base.Host, "endpoint": r.addr} {
 		b.Run(name, func(b *testing.B) {

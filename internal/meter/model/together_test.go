@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
@@ -72,16 +73,16 @@ func (c drawnCall) ask() string {
 }
 
 func TestCallsOfAnySortTogetherSpendNoMoreThanTheGrantAndOneAnswer(t *testing.T) {
-	r := start(t, OpenAI, drawnProvider)
+	r := start(t, modelapi.OpenAI, drawnProvider)
 	rapid.Check(t, func(t *rapid.T) {
 		grant := rapid.Int64Range(1, 12000).Draw(t, "grant")
 		callers := rapid.SliceOfN(rapid.SliceOfN(drawnCalls, 1, 5), 1, 4).Draw(t, "callers")
-		e := &Endpoint{Base: r.Base, Provider: OpenAI, Account: &spend.Account{Grant: loop.Amount{Tokens: grant}}}
+		e := &Endpoint{Base: r.Base, Provider: modelapi.OpenAI, Account: &spend.Account{Grant: loop.Amount{Tokens: grant}}}
 		var largest int64
 		var all sync.WaitGroup
 		for _, calls := range callers {
 			for _, c := range calls {
-				largest = max(largest, tokens(int64(len(c.ask())))+c.output)
+				largest = max(largest, modelapi.EstimateTokens(int64(len(c.ask())))+c.output)
 			}
 			all.Go(func() {
 				for _, c := range calls {

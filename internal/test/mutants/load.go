@@ -26,6 +26,7 @@ const module = "github.com/pawl-run/pawl"
 // named are the packages that carry promises, with all below them.
 var named = []string{
 	"plan", "policy", "gate", "store", "engine", "effect", "projection", "git", "redact", "meter", "credential",
+	"modelapi", "modeltool", "spend",
 	"schedule", "definition",
 }
 

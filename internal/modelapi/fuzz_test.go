@@ -1,4 +1,4 @@
-package model
+package modelapi
 
 import (
 	"bytes"
@@ -8,33 +8,34 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/test/modelcalls"
 )
 
 // fuzzUsage checks what holds for every answer, whoever writes it.
-func fuzzUsage(f *testing.F, s *shape) {
+func fuzzUsage(f *testing.F, s *Shape) {
 	f.Helper()
-	for _, rec := range recordings {
-		if rec.shape == s {
-			f.Add([]byte(rec.answer))
+	for _, rec := range modelcalls.Answers {
+		if shapeOf(rec.Path) == s {
+			f.Add([]byte(rec.Body))
 		}
 	}
 	for _, bad := range []string{"-1", "9223372036854775808", "1e309", "NaN", "null", `"7"`, "0.5", "{}"} {
-		for _, rec := range recordings {
-			if rec.shape == s {
-				f.Add([]byte(strings.NewReplacer(`_tokens":4`, `_tokens":`+bad, `TokenCount":1`, `TokenCount":`+bad).Replace(rec.answer)))
+		for _, rec := range modelcalls.Answers {
+			if shapeOf(rec.Path) == s {
+				f.Add([]byte(strings.NewReplacer(`_tokens":4`, `_tokens":`+bad, `TokenCount":1`, `TokenCount":`+bad).Replace(rec.Body)))
 			}
 		}
 	}
-	q := &request{input: 100, plain: 300, output: 500}
+	q := &Request{Input: 100, plain: 300, Output: 500}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		streamed, raw, err := read(s, bytes.NewReader(data))
 		if !errors.Is(err, io.EOF) || !bytes.Equal(raw, data) {
 			t.Fatalf("%v: %d bytes became %d", err, len(data), len(raw))
 		}
-		whole := tally{ended: true}
-		s.whole(&whole, data)
-		for how, got := range map[string]tally{"stream": streamed, "whole": whole} {
-			u, note := got.usage(q)
+		whole := Tally{ended: true}
+		s.readWhole(&whole, data)
+		for how, got := range map[string]Tally{"stream": streamed, "whole": whole} {
+			u, note := got.Usage(q)
 			for _, n := range []int64{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.CacheWrite - u.CacheWrite1h} {
 				if n < 0 || n > 4*loop.MostTokens {
 					t.Fatalf("%s: usage = %+v", how, u)
@@ -44,20 +45,20 @@ func fuzzUsage(f *testing.F, s *shape) {
 			if u.Input+u.CacheRead+u.CacheWrite == 0 || tooFew(u.Output, text, mostPerOutput) {
 				t.Fatalf("%s: usage = %+v for %d bytes", how, u, text)
 			}
-			if got.bad && (note == "" || u.Input < q.input || got.ended && u.Output < q.output || u.Source != loop.UsageEstimated) {
+			if got.bad && (note == "" || u.Input < q.Input || got.ended && u.Output < q.Output || u.Source != loop.UsageEstimated) {
 				t.Fatalf("%s: a bad usage is charged with %+v, %q", how, u, note)
 			}
 		}
 	})
 }
 
-func FuzzMessages(f *testing.F) { fuzzUsage(f, messages) }
+func FuzzMessages(f *testing.F) { fuzzUsage(f, Messages) }
 
-func FuzzChat(f *testing.F) { fuzzUsage(f, chat) }
+func FuzzChat(f *testing.F) { fuzzUsage(f, Chat) }
 
-func FuzzResponses(f *testing.F) { fuzzUsage(f, responses) }
+func FuzzResponses(f *testing.F) { fuzzUsage(f, Responses) }
 
-func FuzzGenerate(f *testing.F) { fuzzUsage(f, generate) }
+func FuzzGenerate(f *testing.F) { fuzzUsage(f, Generate) }
 
 func FuzzErrors(f *testing.F) {
 	for _, seed := range []string{
@@ -67,34 +68,34 @@ func FuzzErrors(f *testing.F) {
 		f.Add(429, seed, "30")
 	}
 	f.Fuzz(func(t *testing.T, status int, body, after string) {
-		got := failureOf(status, map[string][]string{"Retry-After": {after}, "X-Ratelimit-Reset-Tokens": {after}}, errorIn([]byte(body)), noon)
+		got := FailureOf(status, map[string][]string{"Retry-After": {after}, "X-Ratelimit-Reset-Tokens": {after}}, ReadError([]byte(body)), noon)
 		if got.Class == "" || strings.ContainsAny(got.Text, "\n\r\x00") || len(got.Text) > maxSaid+3 {
 			t.Fatalf("failure = %+v", got)
 		}
-		if !got.Reset.IsZero() && !believed(got.Reset, noon) {
+		if !got.Reset.IsZero() && !isPlausible(got.Reset, noon) {
 			t.Fatalf("a reset at %v", got.Reset)
 		}
 	})
 }
 
 func FuzzRequests(f *testing.F) {
-	for _, rec := range recordings {
-		f.Add([]byte(rec.ask))
+	for _, rec := range modelcalls.Answers {
+		f.Add([]byte(rec.Ask))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, s := range []*shape{messages, chat, responses, generate} {
-			q, err := readRequest(route{shape: s, model: "m"}, body)
+		for _, s := range []*Shape{Messages, Chat, Responses, Generate} {
+			q, err := ReadRequest(s, "m", false, body)
 			if err != nil {
 				continue
 			}
-			if q.input < 1 || q.output < 1 {
-				t.Fatalf("it asks for %d and %d tokens", q.input, q.output)
+			if q.Input < 1 || q.Output < 1 {
+				t.Fatalf("it asks for %d and %d tokens", q.Input, q.Output)
 			}
-			if q.fit(1) != nil || q.stream {
+			if q.Fit(1) != nil || q.Stream {
 				continue
 			}
-			again, err := readRequest(route{shape: s, model: "m"}, q.body)
-			if err != nil || again.output > 1 {
+			again, err := ReadRequest(s, "m", false, q.Body)
+			if err != nil || again.Output > 1 {
 				t.Fatalf("after it was made shorter: %+v, %v", again, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package model
+package modeltool
 
 import (
 	"flag"
@@ -27,7 +27,7 @@ var byHand = map[loop.ModelTool][3]string{
 }
 
 func TestTheTableOfModelToolsIsDrawn(t *testing.T) {
-	const page, begin = "../../../docs/agents.md", "<!-- model tools: drawn by: go test ./internal/meter/model -run Drawn -update -->\n"
+	const page, begin = "../../docs/agents.md", "<!-- model tools: drawn by: go test ./internal/modeltool -run Drawn -update -->\n"
 	const end = "<!-- end of model tools -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestTheTableOfModelToolsIsDrawn(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of model tools is stale; run: go test ./internal/meter/model -run Drawn -update\n(-table +document)\n%s", diff)
+		t.Errorf("the table of model tools is stale; run: go test ./internal/modeltool -run Drawn -update\n(-table +document)\n%s", diff)
 	}
 }
 
@@ -55,8 +55,8 @@ func drawModelTools() string {
 	b.WriteString("| `model_tools` | Anthropic Messages | OpenAI Chat and Responses | Gemini |\n|---|---|---|---|\n")
 	for _, tool := range loop.ModelTools() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", tool,
-			words(tool, byHand[tool][0], messagesTools, messagesAPI.fields),
-			words(tool, byHand[tool][1], openAITools, chatAPI.fields, responsesAPI.fields),
+			words(tool, byHand[tool][0], messagesTools, Messages.fields),
+			words(tool, byHand[tool][1], openAITools, Chat.fields, Responses.fields),
 			words(tool, byHand[tool][2], geminiTools))
 	}
 	return b.String()
@@ -68,10 +68,10 @@ func words(tool loop.ModelTool, more string, tables ...map[string]loop.ModelTool
 	var all []string
 	seen := map[string]bool{}
 	for _, table := range tables {
-		names := slices.SortedFunc(maps.Keys(table), func(a, b string) int { return strings.Compare(fold(a)+a, fold(b)+b) })
+		names := slices.SortedFunc(maps.Keys(table), func(a, b string) int { return strings.Compare(foldName(a)+a, foldName(b)+b) })
 		for _, name := range names {
-			if table[name] == tool && !seen[fold(name)] {
-				all, seen[fold(name)] = append(all, "`"+name+"`"), true
+			if table[name] == tool && !seen[foldName(name)] {
+				all, seen[foldName(name)] = append(all, "`"+name+"`"), true
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package model
+package modeltool
 
 import (
 	"regexp"
@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// with adds the words of a list, which are all taken alike, to a table.
-func with(table map[string]loop.ModelTool, tool loop.ModelTool, words string) map[string]loop.ModelTool {
+// addWords adds the words of a list, which are all taken alike, to a table.
+func addWords(table map[string]loop.ModelTool, tool loop.ModelTool, words string) map[string]loop.ModelTool {
 	if table == nil {
 		table = map[string]loop.ModelTool{}
 	}
@@ -18,9 +18,9 @@ func with(table map[string]loop.ModelTool, tool loop.ModelTool, words string) ma
 	return table
 }
 
-// typed is a tool that names its type. Known are the types that have a name here;
+// toolByType reads a tool that names its type. Known are the types that have a name here;
 // a tool without a type is one of the program's own if it has one of these fields.
-func typed(known func(kind string) (loop.ModelTool, bool), own ...string) func(n node) (loop.ModelTool, string) {
+func toolByType(known func(kind string) (loop.ModelTool, bool), own ...string) func(n node) (loop.ModelTool, string) {
 	return func(n node) (loop.ModelTool, string) {
 		kinds := typesOf(n)
 		for _, kind := range kinds {
@@ -52,20 +52,20 @@ var messagesTools = map[string]loop.ModelTool{
 	"mcp_toolset": loop.ToolMCP, "mcp": loop.ToolMCP, "advisor": loop.ToolAdvisor,
 }
 
-// messagesAPI is Anthropic's. Fields that change the price or the model of an
+// Messages is Anthropic's. Fields that change the price or the model of an
 // answer behind the meter's back, such as speed and fallbacks, are not listed.
-var messagesAPI = api{
-	fields: with(map[string]loop.ModelTool{"mcp_servers": loop.ToolMCP, "mcpservers": loop.ToolMCP, "container": loop.ToolCode}, clientSide,
+var Messages = &API{
+	fields: addWords(map[string]loop.ModelTool{"mcp_servers": loop.ToolMCP, "mcpservers": loop.ToolMCP, "container": loop.ToolCode}, clientSide,
 		`model messages max_tokens system tools tool_choice metadata stop_sequences stream temperature top_p top_k thinking
 		service_tier context_management output_config output_format cache_control inference_geo anthropic_version`),
-	blocks: with(map[string]loop.ModelTool{
+	blocks: addWords(map[string]loop.ModelTool{
 		"container_upload": loop.ToolFiles, "web_search_tool_result": loop.ToolWebSearch, "web_fetch_tool_result": loop.ToolWebFetch,
 		"code_execution_tool_result": loop.ToolCode, "bash_code_execution_tool_result": loop.ToolCode,
 		"text_editor_code_execution_tool_result": loop.ToolCode, "mcp_tool_use": loop.ToolMCP, "mcp_tool_result": loop.ToolMCP,
 		"advisor_tool_result": loop.ToolAdvisor,
 	}, clientSide, `message text image document search_result thinking redacted_thinking tool_use tool_result server_tool_use tool_reference
 		tool_search_tool_result tool_search_tool_search_result tool_addition tool_removal compaction fallback connector_text`),
-	tool: typed(func(kind string) (loop.ModelTool, bool) {
+	toolOf: toolByType(func(kind string) (loop.ModelTool, bool) {
 		m := dated.FindStringSubmatch(kind)
 		if m == nil {
 			return "", false
@@ -92,7 +92,7 @@ var openAITools = map[string]loop.ModelTool{
 var datedOpenAI = regexp.MustCompile(`^(.+?)(?:_\d{4}_\d\d_\d\d)?$`)
 
 func openAITool(n node) (loop.ModelTool, string) {
-	tool, kind := typed(func(kind string) (loop.ModelTool, bool) {
+	tool, kind := toolByType(func(kind string) (loop.ModelTool, bool) {
 		m := datedOpenAI.FindStringSubmatch(kind)
 		if m == nil {
 			return "", false
@@ -106,8 +106,8 @@ func openAITool(n node) (loop.ModelTool, string) {
 	return tool, kind
 }
 
-var chatAPI = api{
-	fields: with(with(with(nil, loop.ToolWebSearch,
+var Chat = &API{
+	fields: addWords(addWords(addWords(nil, loop.ToolWebSearch,
 		`web_search_options websearchoptions search_parameters searchparameters enable_search enablesearch search_options searchoptions
 		web_search websearch search_settings searchsettings plugins`), loop.ToolMCP, `mcp_servers mcpservers`), clientSide,
 		`model messages audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
@@ -122,17 +122,17 @@ var chatAPI = api{
 		keep_alive options think thinking enable_thinking preserve_thinking thinking_budget reasoning include_reasoning
 		reasoning_format reasoning_split tool_stream parse_tool_calls parallel_tool_calls do_sample request_id usage provider transforms cache_control
 		vl_high_resolution_images priority safe_prompt random_seed prompt_mode clear_thinking`),
-	blocks: with(nil, clientSide, `message text refusal image_url input_audio audio_url video_url input_video file thinking reasoning function custom
+	blocks: addWords(nil, clientSide, `message text refusal image_url input_audio audio_url video_url input_video file thinking reasoning function custom
 		input_text output_text input_image input_file tool_result`),
-	tool: openAITool,
+	toolOf: openAITool,
 }
 
-var responsesAPI = api{
-	fields: with(with(nil, loop.ToolStored, `prompt conversation previous_response_id previousresponseid`), clientSide,
+var Responses = &API{
+	fields: addWords(addWords(nil, loop.ToolStored, `prompt conversation previous_response_id previousresponseid`), clientSide,
 		`model input instructions include max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key
 		prompt_cache_retention prompt_cache_options reasoning safety_identifier service_tier store stream stream_options temperature text
 		tool_choice tools top_logprobs top_p truncation user client_metadata context_management top_k min_p repetition_penalty`),
-	blocks: with(map[string]loop.ModelTool{
+	blocks: addWords(map[string]loop.ModelTool{
 		"item_reference": loop.ToolStored, "web_search_call": loop.ToolWebSearch, "x_search_call": loop.ToolWebSearch,
 		"file_search_call": loop.ToolSearch, "code_interpreter_call": loop.ToolCode, "image_generation_call": loop.ToolImages,
 		"mcp_call": loop.ToolMCP, "mcp_list_tools": loop.ToolMCP, "mcp_approval_request": loop.ToolMCP, "mcp_approval_response": loop.ToolMCP,
@@ -140,5 +140,23 @@ var responsesAPI = api{
 		encrypted_content reasoning function_call function_call_output custom_tool_call custom_tool_call_output local_shell_call
 		local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output computer_call computer_call_output
 		tool_search_call tool_search_output additional_tools agent_message configuration_update compaction compaction_trigger compaction_summary context_compaction`),
-	tool: openAITool,
+	toolOf: openAITool,
+}
+
+// features are headers that switch features on, with the values that pass. A value
+// that belongs to one of the vendor's own tools passes if the definition allows
+// that. Of a value that ends with a star only the beginning counts: the rest is
+// its date.
+var features = map[string]map[string]loop.ModelTool{
+	"Anthropic-Beta": addWords(map[string]loop.ModelTool{
+		"web-search-*": loop.ToolWebSearch, "web-fetch-*": loop.ToolWebFetch, "code-execution-*": loop.ToolCode, "skills-*": loop.ToolCode,
+		"mcp-client-*": loop.ToolMCP, "mcp-servers-*": loop.ToolMCP, "files-api-*": loop.ToolFiles, "advisor-tool-*": loop.ToolAdvisor,
+	}, clientSide, `claude-code-* interleaved-thinking-* thinking-token-count-* thinking-display-updates-* thinking-resumption-*
+		thinking-binding-controls-* redact-thinking-* dev-full-thinking-* context-management-* context-1m-* compact-* extended-cache-ttl-*
+		prompt-caching-* cache-diagnosis-* cache-keepalive-* effort-* structured-outputs-* output-128k-* max-tokens-* token-counting-*
+		token-efficient-tools-* fine-grained-tool-streaming-* computer-use-* tool-search-tool-* advanced-tool-use-* tool-examples-*
+		mid-conversation-* inline-tools-* pdfs-* task-budgets-* per-turn-control-* timing-* context-hint-* claude-code-side-query-*
+		auto-mode-classifier-* afk-mode-* dangerous-tool-use-* oauth-* bedrock-* vertex-*`),
+	"Openai-Beta":           addWords(nil, clientSide, `responses=experimental`),
+	"X-Codex-Beta-Features": addWords(nil, clientSide, `remote_compaction_v2`),
 }

@@ -1,8 +1,10 @@
-package model
+package modelapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,12 +13,13 @@ import (
 
 const maxSaid = 500 // bytes of what a vendor says that are kept
 
-// vendorError is what a vendor says about a call that failed, in any of the shapes.
-type vendorError struct {
-	Type    string   `json:"type"`
-	Code    anything `json:"code"`   // a word at OpenAI, the HTTP status at Gemini
-	Status  string   `json:"status"` // a word, at Gemini
-	Message string   `json:"message"`
+// VendorError is what a vendor says about a call that failed, in any of the shapes.
+// The zero VendorError says nothing.
+type VendorError struct {
+	Type    string  `json:"type"`
+	Code    anyText `json:"code"`   // a word at OpenAI, the HTTP status at Gemini
+	Status  string  `json:"status"` // a word, at Gemini
+	Message string  `json:"message"`
 
 	ResetsAt int64   `json:"resets_at"` // Unix seconds
 	ResetsIn float64 `json:"resets_in_seconds"`
@@ -26,18 +29,18 @@ type vendorError struct {
 	} `json:"details"`
 }
 
-// anything is a text, or what stands in place of one.
-type anything string
+// anyText is a JSON string, or the text of any other value.
+type anyText string
 
 // UnmarshalJSON never fails.
-func (a *anything) UnmarshalJSON(data []byte) error {
-	*a = anything(strings.Trim(string(data), `"`))
+func (a *anyText) UnmarshalJSON(data []byte) error {
+	*a = anyText(strings.Trim(string(data), `"`))
 	return nil
 }
 
-// errorIn reads the body of an error response. What is no error of a known
-// shape is its own message, if it is short.
-func errorIn(body []byte) vendorError {
+// ReadError reads the body of an error response. If its shape is unknown, the
+// body is the message.
+func ReadError(body []byte) VendorError {
 	var e struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
@@ -49,28 +52,19 @@ func errorIn(body []byte) vendorError {
 		raw = list[0] // Gemini answers so where a list was to be streamed.
 	}
 	if !decode(raw, &e) {
-		return vendorError{Message: string(body)}
+		return VendorError{Message: string(body)}
 	}
-	var said vendorError
+	var said VendorError
 	if !decode(e.Error, &said) || said.Message == "" {
 		var text string
 		_ = json.Unmarshal(e.Error, &text) // Some servers only have a text there.
-		said.Message = firstText(text, e.Message, e.Detail, said.Message)
+		said.Message = cmp.Or(text, e.Message, e.Detail, said.Message)
 	}
 	return said
 }
 
-func firstText(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
-// word tells whether the error has one of these names for its kind.
-func (e vendorError) word(names ...string) bool {
+// Is reports whether the error has one of these names for its kind.
+func (e VendorError) Is(names ...string) bool {
 	for _, name := range names {
 		if e.Type == name || string(e.Code) == name || e.Status == name {
 			return true
@@ -90,33 +84,33 @@ var overflows = []string{
 	"input token count", "maximum number of tokens allowed", "too many tokens", "input is too long", "reduce the length",
 }
 
-// failureOf says what an error response means. Only the fields in which a vendor
-// speaks are read.
-func failureOf(status int, header http.Header, e vendorError, now time.Time) loop.Failure {
-	f := loop.Failure{Text: line(e.Message), Status: status, Typed: true}
+// FailureOf says what an error response means. Status is 0 for an error within an
+// answer. Only the fields in which a vendor speaks are read.
+func FailureOf(status int, header http.Header, e VendorError, now time.Time) loop.Failure {
+	f := loop.Failure{Text: OneLine(e.Message), Status: status, Typed: true}
 	if f.Text == "" {
 		f.Text = http.StatusText(status)
 	}
 	text := strings.ToLower(e.Message)
 	switch {
-	case e.word("insufficient_quota", "billing_error", "usage_not_included") || status == http.StatusPaymentRequired:
+	case e.Is("insufficient_quota", "billing_error", "usage_not_included") || status == http.StatusPaymentRequired:
 		f.Class = loop.FailureQuota
-	case e.word("context_length_exceeded", "exceed_context_size_error") || status == http.StatusRequestEntityTooLarge:
+	case e.Is("context_length_exceeded", "exceed_context_size_error") || status == http.StatusRequestEntityTooLarge:
 		f.Class = loop.FailureOverflow
 	case status == http.StatusUnauthorized, status == http.StatusForbidden,
-		e.word("authentication_error", "permission_error", "invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED"):
+		e.Is("authentication_error", "permission_error", "invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED"):
 		f.Class = loop.FailureAuth
 	case status == http.StatusTooManyRequests,
-		e.word("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED"):
-		f.Class, f.Reset = loop.FailureRateLimit, resetOf(header, e, now)
+		e.Is("rate_limit_error", "rate_limit_exceeded", "usage_limit_reached", "RESOURCE_EXHAUSTED"):
+		f.Class, f.Reset = loop.FailureRateLimit, resetTime(header, e, now)
 	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
-		e.word("overloaded_error", "api_error", "server_error", "server_is_overloaded", "timeout_error", "INTERNAL", "UNAVAILABLE"):
+		e.Is("overloaded_error", "api_error", "server_error", "server_is_overloaded", "timeout_error", "INTERNAL", "UNAVAILABLE"):
 		f.Class = loop.FailureServer
-	case mentions(text, overflows...):
+	case containsAny(text, overflows...):
 		f.Class, f.Typed = loop.FailureOverflow, false
-	case mentions(text, "credit balance is too low"):
+	case containsAny(text, "credit balance is too low"):
 		f.Class, f.Typed = loop.FailureQuota, false
-	case mentions(text, "api key not valid", "api key expired"):
+	case containsAny(text, "api key not valid", "api key expired"):
 		f.Class, f.Typed = loop.FailureAuth, false
 	default:
 		f.Class = loop.FailureRequest
@@ -124,11 +118,15 @@ func failureOf(status int, header http.Header, e vendorError, now time.Time) loo
 	return f
 }
 
-// line is a text of others as one line that is not too long.
-func line(text string) string {
+// OneLine is a text of a vendor as one line of at most 500 bytes.
+func OneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	if len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid-len("...")], "") + "..."
 	}
 	return text
+}
+
+func containsAny(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

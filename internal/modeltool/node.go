@@ -1,4 +1,4 @@
-package model
+package modeltool
 
 import (
 	"bytes"
@@ -135,7 +135,7 @@ func (n node) values() iter.Seq[node] {
 
 // items are the values of a list; nothing else has any.
 func (n node) items() iter.Seq[node] {
-	if !n.list() {
+	if !n.isList() {
 		return func(func(node) bool) {}
 	}
 	return n.values()
@@ -144,7 +144,7 @@ func (n node) items() iter.Seq[node] {
 // fields are the names and values of an object; nothing else has any.
 func (n node) fields() iter.Seq2[string, node] {
 	return func(yield func(string, node) bool) {
-		if !n.object() {
+		if !n.isObject() {
 			return
 		}
 		var name node
@@ -161,19 +161,19 @@ func (n node) fields() iter.Seq2[string, node] {
 	}
 }
 
-// field is the value of a name, which is compared as fold says.
+// field is the value of a name, which is compared as foldName says.
 func (n node) field(folded string) node {
 	for name, v := range n.fields() {
-		if fold(name) == folded {
+		if foldName(name) == folded {
 			return v
 		}
 	}
 	return nil
 }
 
-func (n node) object() bool { return bytes.HasPrefix(n, []byte("{")) }
-func (n node) list() bool   { return bytes.HasPrefix(n, []byte("[")) }
-func (n node) null() bool   { return len(n) == 0 || n[0] == 'n' }
+func (n node) isObject() bool { return bytes.HasPrefix(n, []byte("{")) }
+func (n node) isList() bool   { return bytes.HasPrefix(n, []byte("[")) }
+func (n node) isNull() bool   { return len(n) == 0 || n[0] == 'n' }
 
 // text is what a string stands for; what is no string has none.
 func (n node) text() string {
@@ -188,8 +188,8 @@ func (n node) text() string {
 	return s
 }
 
-// fold is a name without what some reader may overlook: capital letters, and the
+// foldName is a name without what some reader may overlook: capital letters, and the
 // underscores that tell Gemini's two spellings apart.
-func fold(name string) string {
+func foldName(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
 }

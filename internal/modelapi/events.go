@@ -1,0 +1,67 @@
+package modelapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// mostEvent bounds one event of a stream. The last of a Responses stream holds
+// the whole answer once more.
+const mostEvent = 16 << 20
+
+// ErrHugeEvent means that an event has more than 16 MiB.
+var ErrHugeEvent = errors.New("an event of the stream is too large")
+
+// EventReader takes a stream of server-sent events apart, without losing a byte.
+type EventReader struct {
+	in        *bufio.Reader
+	raw, data []byte
+}
+
+// NewEventReader reads the events of r, with a buffer.
+func NewEventReader(r io.Reader) *EventReader {
+	return &EventReader{in: bufio.NewReaderSize(r, 32<<10)}
+}
+
+// Next returns the bytes of the next event and its data, both valid until the next
+// call. The end of the stream may come with an event, which then may be cut. An
+// event of more than 16 MiB is ErrHugeEvent.
+func (e *EventReader) Next() (raw, data []byte, err error) {
+	e.raw, e.data = e.raw[:0], e.data[:0]
+	for {
+		start := len(e.raw)
+		err = e.readLine()
+		text := bytes.TrimRight(e.raw[start:], "\r\n")
+		if value, ok := bytes.CutPrefix(text, []byte("data:")); ok {
+			if len(e.data) > 0 {
+				e.data = append(e.data, '\n')
+			}
+			e.data = append(e.data, bytes.TrimPrefix(value, []byte(" "))...)
+		}
+		if err != nil || len(text) == 0 {
+			return e.raw, e.data, err
+		}
+		if len(e.raw) > mostEvent {
+			return e.raw, e.data, ErrHugeEvent
+		}
+	}
+}
+
+// readLine appends a line with its end.
+func (e *EventReader) readLine() error {
+	for {
+		piece, err := e.in.ReadSlice('\n')
+		e.raw = append(e.raw, piece...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		if len(e.raw) > mostEvent {
+			return nil // An event that is too large, which Next finds.
+		}
+	}
+}
+
+// Drained reports whether nothing more can be read without waiting.
+func (e *EventReader) Drained() bool { return e.in.Buffered() == 0 }
