@@ -158,14 +158,7 @@ func (f *follower) command(sh *shellState, words []string, in feed) {
 		f.run(sh, first, words[1:], "")
 		return
 	}
-	f.packageProgram(sh, first, words[1:])
-}
-
-// own protects a program that is named by its path.
-func (f *follower) own(sh *shellState, program string) {
-	if strings.Contains(program, "/") {
-		f.protect(sh.globs(program))
-	}
+	node{f}.packageProgram(sh, first, words[1:])
 }
 
 // unknownProgram is for a command of which only the shell knows what it runs.
@@ -247,17 +240,6 @@ func (f *follower) source(sh *shellState, name string, args []string) {
 	}
 }
 
-// deeper calls follow for a file that another one runs, unless there are too
-// many of them.
-func (f *follower) deeper(file string, follow func()) {
-	if f.depth += 4; f.depth > 4*maxDepth {
-		f.lose(file, "too many files run one another")
-	} else {
-		follow()
-	}
-	f.depth -= 4
-}
-
 // shellScript follows what a shell runs that gets some arguments.
 func (f *follower) shellScript(sh *shellState, args []string, in feed) {
 	for i := 0; i < len(args); i++ {
@@ -321,7 +303,7 @@ func (f *follower) fed(sh *shellState, in feed) {
 		if !ok || len(call.Args) == 0 {
 			return true
 		}
-		words := f.firstValues(sh, call.Args)
+		words := f.expander(sh).firstValues(call.Args)
 		switch first := path.Base(words[0]); {
 		case first == "echo" || first == "printf":
 			certain = true
@@ -354,10 +336,10 @@ func (f *follower) interpreted(sh *shellState, i interpreter, name string, args 
 		case has(i.inline, w):
 			return
 		case i.module != "" && w == i.module && k+1 < len(args):
-			f.pythonModule(sh, args[k+1], args[k+2:])
+			python{f}.pythonModule(sh, args[k+1], args[k+2:])
 			return
 		case i.module != "" && strings.HasPrefix(w, i.module) && isLetters(w):
-			f.pythonModule(sh, w[len(i.module):], args[k+1:])
+			python{f}.pythonModule(sh, w[len(i.module):], args[k+1:])
 			return
 		case has(i.loads, w) && k+1 < len(args):
 			f.load(sh, args[k+1])
@@ -391,19 +373,9 @@ func (f *follower) interpreted(sh *shellState, i interpreter, name string, args 
 // lastWords are those of a statement that is one simple command.
 func (f *follower) lastWords(sh *shellState, s *syntax.Stmt) []string {
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-		return f.firstValues(sh, call.Args)
+		return f.expander(sh).firstValues(call.Args)
 	}
 	return nil
-}
-
-// load protects a file that a program loads because an option names it.
-// What has no folder is the name of a package.
-func (f *follower) load(sh *shellState, name string) {
-	for _, file := range sh.globs(name) {
-		if _, there := f.read(sh.where, file); there || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, top) {
-			f.protect([]string{file})
-		}
-	}
 }
 
 // run follows a file that is run, by a program or by its first line.
@@ -434,7 +406,7 @@ func (f *follower) follow(sh *shellState, file, content, how string, args []stri
 		return
 	}
 	if path.Base(how) == "make" {
-		f.makefile(sh.child(file, nil), file, args, nil)
+		f.followMakefile(sh.child(file, nil), file, args, nil)
 		return
 	}
 	if i, _, ok := interpreterOf(how); ok {

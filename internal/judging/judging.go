@@ -72,10 +72,10 @@ func (j Judges) Rewritable(tree Tree, allowed func(name string) bool) []string {
 	if tree == nil {
 		tree = noFiles{}
 	}
-	f := follower{tree: tree}
+	c := collector{tree: tree}
 	var all []string
 	for _, glob := range slices.Concat(j.Programs, j.Imports) {
-		for _, name := range append(f.matching(glob), representative(glob)) {
+		for _, name := range append(c.matching(glob), representative(glob)) {
 			if name != "" && allowed(name) {
 				all = append(all, name)
 				break
@@ -106,9 +106,10 @@ func Follow(tree Tree, where, line string) Judges {
 	if tree == nil {
 		tree = noFiles{}
 	}
-	f := follower{tree: tree, programs: map[string]bool{}, imports: map[string]bool{}, seen: map[string]bool{}, texts: map[string]text{}}
+	c := &collector{tree: tree, programs: map[string]bool{}, imports: map[string]bool{}, seen: map[string]bool{}, texts: map[string]text{}}
+	f := &follower{c}
 	f.script(newShell(where), unmarked.Replace(line))
-	return Judges{slices.Sorted(maps.Keys(f.programs)), slices.Sorted(maps.Keys(f.imports)), f.lost}
+	return Judges{slices.Sorted(maps.Keys(c.programs)), slices.Sorted(maps.Keys(c.imports)), c.lost}
 }
 
 // unmarked takes out of a text what would be read as a part that is not known.
@@ -122,8 +123,8 @@ func (noFiles) Read(string) ([]byte, error) { return nil, fs.ErrNotExist }
 // Names lists nothing.
 func (noFiles) Names() ([]string, error) { return nil, nil }
 
-// follower collects what is found on the way.
-type follower struct {
+// collector reads the tree and collects what is found in it.
+type collector struct {
 	tree     Tree
 	programs map[string]bool
 	imports  map[string]bool
@@ -137,43 +138,46 @@ type follower struct {
 	depth int
 }
 
+// follower follows commands of the shell.
+type follower struct{ *collector }
+
 type text struct {
 	content string
 	there   bool
 }
 
 // lose says that following ended at a place.
-func (f *follower) lose(where, what string) {
+func (c *collector) lose(where, what string) {
 	said := what + " (" + where + ")"
 	const most = 10
-	if len(f.lost) < most && !slices.Contains(f.lost, said) {
-		f.lost = append(f.lost, said)
+	if len(c.lost) < most && !slices.Contains(c.lost, said) {
+		c.lost = append(c.lost, said)
 	}
 }
 
 // read returns the text of a file, and what it is called if the name is that of
 // a link. Files that cannot be read are not there; where that hides what a gate
 // runs, it is said.
-func (f *follower) read(where, name string) (content string, there bool) {
-	if known, ok := f.texts[name]; ok {
+func (c *collector) read(where, name string) (content string, there bool) {
+	if known, ok := c.texts[name]; ok {
 		return known.content, known.there
 	}
 	var t text
-	defer func() { f.texts[name] = t }()
-	if len(f.texts) > maxFiles {
-		f.lose(where, "more than 300 files decide")
+	defer func() { c.texts[name] = t }()
+	if len(c.texts) > maxFiles {
+		c.lose(where, "more than 300 files decide")
 		return "", false
 	}
-	data, err := f.tree.Read(name)
+	data, err := c.tree.Read(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil || len(data) > maxText:
-		f.lose(where, name+" is too large or cannot be read")
+		c.lose(where, name+" is too large or cannot be read")
 	default:
 		t = text{unmarked.Replace(string(data)), true}
-		if to, ok := f.linked(name, t.content); ok {
-			f.programs[to] = true
-			if data, err := f.tree.Read(to); err == nil && len(data) <= maxText {
+		if to, ok := c.linked(name, t.content); ok {
+			c.programs[to] = true
+			if data, err := c.tree.Read(to); err == nil && len(data) <= maxText {
 				t.content = unmarked.Replace(string(data))
 			}
 		}
@@ -183,7 +187,7 @@ func (f *follower) read(where, name string) (content string, there bool) {
 
 // linked is where a symbolic link leads to. Of a link the tree gives the name in
 // the place of a text, which is one short line without its end.
-func (f *follower) linked(name, content string) (string, bool) {
+func (c *collector) linked(name, content string) (string, bool) {
 	if content == "" || len(content) > 255 || strings.ContainsAny(content, "\n \t\x00") {
 		return "", false
 	}
@@ -191,21 +195,21 @@ func (f *follower) linked(name, content string) (string, bool) {
 	if path.IsAbs(content) || leaves(to) || to == name {
 		return "", false
 	}
-	_, err := f.tree.Read(to)
+	_, err := c.tree.Read(to)
 	return to, err == nil
 }
 
 // matching lists the files of the tree that a glob stands for.
-func (f *follower) matching(glob string) []string {
+func (c *collector) matching(glob string) []string {
 	if !strings.ContainsAny(glob, "*?") {
 		return []string{glob}
 	}
-	if !f.asked {
-		f.asked = true
-		f.names, _ = f.tree.Names() // Without a list, what the glob stands for is protected and not followed.
+	if !c.asked {
+		c.asked = true
+		c.names, _ = c.tree.Names() // Without a list, what the glob stands for is protected and not followed.
 	}
 	var found []string
-	for _, name := range f.names {
+	for _, name := range c.names {
 		if Matches(glob, name) && !strings.Contains("/"+name, "/node_modules/") {
 			found = append(found, name)
 		}
@@ -245,21 +249,21 @@ func leaves(clean string) bool {
 }
 
 // protect adds files to those that decide, and returns the ones of the tree.
-func (f *follower) protect(globs []string) []string {
+func (c *collector) protect(globs []string) []string {
 	var there []string
 	for _, g := range globs {
-		f.programs[g] = true
-		there = append(there, f.matching(g)...)
+		c.programs[g] = true
+		there = append(there, c.matching(g)...)
 	}
 	return there
 }
 
 // once reports whether something is followed for the first time.
-func (f *follower) once(what ...string) bool {
+func (c *collector) once(what ...string) bool {
 	key := strings.Join(what, "\x00")
-	if f.seen[key] {
+	if c.seen[key] {
 		return false
 	}
-	f.seen[key] = true
+	c.seen[key] = true
 	return true
 }

@@ -14,14 +14,16 @@ var (
 	justBraces = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 )
 
-type justText struct {
+// justfile is what is read of a justfile and of all that it imports.
+type justfile struct {
+	*follower
 	recipes map[string]rule
 	first   string
 	vars    map[string]string
 }
 
-// just follows the recipes that a call of just names, or else the first one.
-func (f *follower) just(sh *shellState, args []string) {
+// followJust follows the recipes that a call of just names, or else the first one.
+func (f *follower) followJust(sh *shellState, args []string) {
 	names := []string{"justfile", "Justfile", ".justfile"}
 	for i, w := range args {
 		if (w == "-f" || w == "--justfile") && i+1 < len(args) {
@@ -37,8 +39,8 @@ func (f *follower) just(sh *shellState, args []string) {
 			if _, there := f.read(sh.where, file); !there || !f.once("just", file, strings.Join(targets, " ")) {
 				continue
 			}
-			j := justText{recipes: map[string]rule{}, vars: map[string]string{}}
-			f.readJust(sh, &j, file, 0)
+			j := justfile{follower: f, recipes: map[string]rule{}, vars: map[string]string{}}
+			j.readFile(sh, file, 0)
 			run := targets
 			if len(run) == 0 {
 				run = []string{j.first}
@@ -46,15 +48,16 @@ func (f *follower) just(sh *shellState, args []string) {
 			inner := sh.in(path.Dir(file))
 			done := map[string]bool{}
 			for _, t := range run {
-				f.justRecipe(inner, j, t, done)
+				j.followRecipe(inner, t, done)
 			}
 		}
 	}
 }
 
-func (f *follower) readJust(sh *shellState, j *justText, file string, depth int) {
-	text, there := f.read(sh.where, file)
-	f.protect([]string{file})
+// readFile reads recipes and variables.
+func (j *justfile) readFile(sh *shellState, file string, depth int) {
+	text, there := j.read(sh.where, file)
+	j.protect([]string{file})
 	if !there || depth > 8 {
 		return
 	}
@@ -68,7 +71,7 @@ func (f *follower) readJust(sh *shellState, j *justText, file string, depth int)
 			continue
 		}
 		if m := justImport.FindStringSubmatch(line); m != nil {
-			f.readJust(sh, j, path.Join(path.Dir(file), m[1]), depth+1)
+			j.readFile(sh, path.Join(path.Dir(file), m[1]), depth+1)
 			continue
 		}
 		if m := justSet.FindStringSubmatch(line); m != nil {
@@ -89,14 +92,15 @@ func (f *follower) readJust(sh *shellState, j *justText, file string, depth int)
 	}
 }
 
-func (f *follower) justRecipe(sh *shellState, j justText, name string, done map[string]bool) {
+// followRecipe follows a recipe after those that it needs.
+func (j *justfile) followRecipe(sh *shellState, name string, done map[string]bool) {
 	r, ok := j.recipes[name[strings.LastIndexByte(name, ':')+1:]]
 	if !ok || done[name] {
 		return
 	}
 	done[name] = true
 	for _, n := range r.needs {
-		f.justRecipe(sh, j, n, done)
+		j.followRecipe(sh, n, done)
 	}
 	inner := *sh
 	inner.where, inner.dirs = r.where, slices.Clone(sh.dirs)
@@ -113,11 +117,11 @@ func (f *follower) justRecipe(sh *shellState, j justText, name string, done map[
 	if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") {
 		text := strings.Join(lines, "\n")
 		if how := firstLine("", text); slices.Contains(shells, how) {
-			f.line(&inner, text)
+			j.line(&inner, text)
 		}
 		return
 	}
 	for _, line := range lines {
-		f.line(&inner, strings.TrimLeft(line, "@- "))
+		j.line(&inner, strings.TrimLeft(line, "@- "))
 	}
 }

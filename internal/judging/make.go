@@ -10,7 +10,7 @@ import (
 var makefiles = []string{"GNUmakefile", "makefile", "Makefile"}
 
 // make follows the targets that a call of make names, or else the first one.
-func (f *follower) make(sh *shellState, args []string) {
+func (f *follower) followMake(sh *shellState, args []string) {
 	var files, targets []string
 	given := map[string]string{}
 	for i := 0; i < len(args); i++ {
@@ -56,7 +56,7 @@ func (f *follower) make(sh *shellState, args []string) {
 		for _, glob := range globs {
 			for _, file := range f.matching(glob) {
 				if _, there := f.read(sh.where, file); there {
-					f.deeper(file, func() { f.makefile(sh, file, targets, given) })
+					f.deeper(file, func() { f.followMakefile(sh, file, targets, given) })
 				}
 			}
 		}
@@ -80,8 +80,9 @@ type rule struct {
 	where          string
 }
 
-// makefileText is what is read of a makefile and of all that it includes.
-type makefileText struct {
+// makefile is what is read of a makefile and of all that it includes.
+type makefile struct {
+	*follower
 	vars  map[string]string
 	given map[string]string
 	rules []rule
@@ -91,7 +92,7 @@ type makefileText struct {
 	local *shellState
 }
 
-func (f *follower) makefile(sh *shellState, file string, targets []string, given map[string]string) {
+func (f *follower) followMakefile(sh *shellState, file string, targets []string, given map[string]string) {
 	key := []string{"make", file, strings.Join(sh.dirs, ":"), strings.Join(targets, " ")}
 	for name, value := range given {
 		key = append(key, name+"="+value)
@@ -105,22 +106,22 @@ func (f *follower) makefile(sh *shellState, file string, targets []string, given
 	if slices.Contains(sh.dirs, path.Dir(file)) {
 		inner.dirs = []string{path.Dir(file)} // It was found there.
 	}
-	m := &makefileText{vars: map[string]string{}, given: given, local: &inner}
-	f.readMakefile(m, file)
+	m := &makefile{follower: f, vars: map[string]string{}, given: given, local: &inner}
+	m.readMakefile(file)
 	if len(targets) == 0 {
 		targets = []string{m.first}
-		if goal := f.expandMake(m, "$(.DEFAULT_GOAL)", nil); goal != "" && !unknown(goal) {
+		if goal := m.expandMake("$(.DEFAULT_GOAL)", nil); goal != "" && !unknown(goal) {
 			targets = []string{goal}
 		}
 	}
 	done := map[string]bool{}
 	for _, t := range targets {
-		f.target(m, t, done)
+		m.target(t, done)
 	}
 }
 
 // target follows the recipes of a target and of all that it needs.
-func (f *follower) target(m *makefileText, name string, done map[string]bool) {
+func (m *makefile) target(name string, done map[string]bool) {
 	if name == "" || done[name] || len(done) > 2000 {
 		return
 	}
@@ -146,9 +147,9 @@ func (f *follower) target(m *makefileText, name string, done map[string]bool) {
 				for _, n := range r.needs {
 					needs = append(needs, strings.ReplaceAll(n, "%", stem))
 				}
-				f.recipe(m, r, name, stem, needs)
+				m.recipe(r, name, stem, needs)
 				for _, n := range needs {
-					f.target(m, n, done)
+					m.target(n, done)
 				}
 				break
 			}
@@ -170,7 +171,7 @@ func stemOf(pattern, name string) (string, bool) {
 	return name[len(head) : len(name)-len(tail)], true
 }
 
-func (f *follower) recipe(m *makefileText, r rule, target, stem string, needs []string) {
+func (m *makefile) recipe(r rule, target, stem string, needs []string) {
 	first := ""
 	if len(needs) > 0 {
 		first = needs[0]
@@ -184,7 +185,7 @@ func (f *follower) recipe(m *makefileText, r rule, target, stem string, needs []
 		lines = []string{strings.Join(lines, "\n")}
 	}
 	for _, line := range lines {
-		expanded := f.expandMake(m, line, auto)
+		expanded := m.expandMake(line, auto)
 		for text := range strings.SplitSeq(expanded, "\n") {
 			if m.one {
 				text = expanded
@@ -193,9 +194,9 @@ func (f *follower) recipe(m *makefileText, r rule, target, stem string, needs []
 			inner := *m.local
 			inner.where, inner.dirs, inner.vars = r.where, slices.Clone(m.local.dirs), map[string][]string{}
 			if words := strings.Fields(m.shell); len(words) > 0 && !slices.Contains(shells, path.Base(words[len(words)-1])) {
-				f.command(&inner, append(words, "-c", text), feed{})
+				m.command(&inner, append(words, "-c", text), feed{})
 			}
-			f.recipeLine(&inner, text)
+			m.recipeLine(&inner, text)
 			if m.one {
 				break
 			}
@@ -204,9 +205,9 @@ func (f *follower) recipe(m *makefileText, r rule, target, stem string, needs []
 }
 
 // readMakefile reads rules and variables. Of conditions both sides count.
-func (f *follower) readMakefile(m *makefileText, file string) {
-	text, there := f.read(m.local.where, file)
-	if !there || !f.onceIn(m, file) {
+func (m *makefile) readMakefile(file string) {
+	text, there := m.read(m.local.where, file)
+	if !there || !m.onceIn(file) {
 		return
 	}
 	var current []int // rules that the recipe lines at hand belong to
@@ -238,21 +239,21 @@ func (f *follower) readMakefile(m *makefileText, file string) {
 			define = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(rest), ":?+="))
 			m.vars[define] = ""
 		case "include", "-include", "sinclude":
-			f.include(m, file, f.expandMake(m, rest, nil))
+			m.include(file, m.expandMake(rest, nil))
 		default:
 			for _, modifier := range []string{"export ", "override ", "private "} {
 				trimmed = strings.TrimPrefix(trimmed, modifier)
 			}
-			if f.makeVariable(m, trimmed) {
+			if m.makeVariable(trimmed) {
 				continue
 			}
-			current = f.makeRule(m, file, trimmed)
+			current = m.makeRule(file, trimmed)
 		}
 	}
 }
 
 // onceIn reads no file twice into the same makefile.
-func (f *follower) onceIn(m *makefileText, file string) bool {
+func (m *makefile) onceIn(file string) bool {
 	key := "\x00read " + file
 	if _, ok := m.vars[key]; ok {
 		return false
@@ -293,7 +294,7 @@ func uncomment(line string) string {
 }
 
 // makeVariable reads a line as an assignment and reports whether it is one.
-func (f *follower) makeVariable(m *makefileText, line string) bool {
+func (m *makefile) makeVariable(line string) bool {
 	i := strings.IndexByte(line, '=')
 	if i <= 0 {
 		return false
@@ -322,19 +323,19 @@ func (f *follower) makeVariable(m *makefileText, line string) bool {
 	case op == '!':
 		value = "$(shell " + value + ")"
 	case op == ':':
-		value = strings.ReplaceAll(f.expandMake(m, value, nil), "$", "$$")
+		value = strings.ReplaceAll(m.expandMake(value, nil), "$", "$$")
 	}
 	m.vars[name] = value
 	if name == "SHELL" {
-		m.shell = f.expandMake(m, value, nil)
+		m.shell = m.expandMake(value, nil)
 	}
 	return true
 }
 
 // makeRule adds a rule and returns where its recipe goes.
-func (f *follower) makeRule(m *makefileText, file, line string) []int {
+func (m *makefile) makeRule(file, line string) []int {
 	head, inline, hasInline := strings.Cut(line, ";")
-	head = f.expandMake(m, head, nil)
+	head = m.expandMake(head, nil)
 	names, needs, ok := strings.Cut(head, ":")
 	if !ok {
 		return nil // A call of a function, whose text is the makefile's own.
@@ -363,17 +364,17 @@ func (f *follower) makeRule(m *makefileText, file, line string) []int {
 
 // include follows other makefiles. One that need not exist is protected too,
 // because it could be added; of one whose name is not known the ending is.
-func (f *follower) include(m *makefileText, from, names string) {
+func (m *makefile) include(from, names string) {
 	for name := range strings.FieldsSeq(names) {
 		globs := m.local.globs(name)
 		if dir := path.Dir(from); dir != "." && !unknown(name) {
 			globs = append(globs, m.local.in(dir).globs(name)...)
 		}
 		if len(globs) == 0 && strings.Contains(name, computed) {
-			f.lose(from, "the name of a makefile that it includes is computed")
+			m.lose(from, "the name of a makefile that it includes is computed")
 		}
-		for _, file := range f.protect(globs) {
-			f.deeper(file, func() { f.readMakefile(m, file) })
+		for _, file := range m.protect(globs) {
+			m.deeper(file, func() { m.readMakefile(file) })
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // expandMake expands the variables and functions of a text of a makefile.
-func (f *follower) expandMake(m *makefileText, text string, auto map[string]string) string {
-	return f.expandDeep(m, text, auto, 0)
+func (m *makefile) expandMake(text string, auto map[string]string) string {
+	return m.expandDeep(text, auto, 0)
 }
 
-func (f *follower) expandDeep(m *makefileText, text string, auto map[string]string, depth int) string {
-	if depth > 30 || len(text) > maxText || f.tired(m.local.where) {
+func (m *makefile) expandDeep(text string, auto map[string]string, depth int) string {
+	if depth > 30 || len(text) > maxText || m.tired(m.local.where) {
 		return outside
 	}
 	var b strings.Builder
@@ -27,10 +27,10 @@ func (f *follower) expandDeep(m *makefileText, text string, auto map[string]stri
 			b.WriteByte('$')
 		case '(', '{':
 			end := closing(text, i)
-			b.WriteString(f.reference(m, text[i+1:end], auto, depth+1))
+			b.WriteString(m.reference(text[i+1:end], auto, depth+1))
 			i = end
 		default:
-			b.WriteString(f.reference(m, string(c), auto, depth+1))
+			b.WriteString(m.reference(string(c), auto, depth+1))
 		}
 		if b.Len() > maxText {
 			return outside
@@ -66,22 +66,22 @@ var builtins = map[string]string{
 }
 
 // reference is what $(inner) stands for.
-func (f *follower) reference(m *makefileText, inner string, auto map[string]string, depth int) string {
+func (m *makefile) reference(inner string, auto map[string]string, depth int) string {
 	if value, ok := auto[inner]; ok {
 		return value
 	}
 	if name, rest, ok := strings.Cut(strings.Replace(inner, "\t", " ", 1), " "); ok {
-		if value, known := f.makeFunction(m, name, strings.TrimLeft(rest, " "), auto, depth); known {
+		if value, known := m.makeFunction(name, strings.TrimLeft(rest, " "), auto, depth); known {
 			return value
 		}
 	}
-	inner = f.expandDeep(m, inner, auto, depth)
+	inner = m.expandDeep(inner, auto, depth)
 	if name, change, ok := strings.Cut(inner, ":"); ok {
 		from, to, _ := strings.Cut(change, "=")
 		if !strings.Contains(from, "%") {
 			from, to = "%"+from, "%"+to
 		}
-		return substitute(from, to, f.reference(m, name, auto, depth+1))
+		return substitute(from, to, m.reference(name, auto, depth+1))
 	}
 	switch value, ok := m.given[inner]; {
 	case ok:
@@ -92,7 +92,7 @@ func (f *follower) reference(m *makefileText, inner string, auto map[string]stri
 		return top + "/" + m.local.where
 	}
 	if value, ok := m.vars[inner]; ok {
-		return f.expandDeep(m, value, auto, depth+1)
+		return m.expandDeep(value, auto, depth+1)
 	}
 	if value, ok := builtins[inner]; ok {
 		return value
@@ -124,8 +124,8 @@ func substitute(from, to, text string) string {
 }
 
 // makeFunction is what a function of make returns, as far as that is certain.
-func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[string]string, depth int) (string, bool) {
-	expand := func(s string) string { return f.expandDeep(m, s, auto, depth) }
+func (m *makefile) makeFunction(name, rest string, auto map[string]string, depth int) (string, bool) {
+	expand := func(s string) string { return m.expandDeep(s, auto, depth) }
 	args := splitArgs(rest)
 	arg := func(i int) string {
 		if i < len(args) {
@@ -142,7 +142,7 @@ func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[str
 	}
 	switch name {
 	case "shell":
-		return f.makeShell(m, expand(rest)), true
+		return m.makeShell(expand(rest)), true
 	case "wildcard", "strip", "sort", "info", "warning", "error", "realpath":
 		return strings.Join(strings.Fields(expand(rest)), " "), true
 	case "abspath":
@@ -204,7 +204,7 @@ func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[str
 					inner[k] = v
 				}
 			}
-			all = append(all, f.expandDeep(m, args[2], inner, depth+1))
+			all = append(all, m.expandDeep(args[2], inner, depth+1))
 		}
 		return strings.Join(all, " "), true
 	case "call":
@@ -213,15 +213,15 @@ func (f *follower) makeFunction(m *makefileText, name, rest string, auto map[str
 		for i := range args {
 			inner[string(rune('0'+min(i, 9)))] = arg(i)
 		}
-		return f.expandDeep(m, m.vars[strings.TrimSpace(arg(0))], inner, depth+1), true
+		return m.expandDeep(m.vars[strings.TrimSpace(arg(0))], inner, depth+1), true
 	case "file":
 		if from, ok := strings.CutPrefix(strings.TrimSpace(expand(rest)), "<"); ok {
-			f.protect(m.local.globs(strings.TrimSpace(from)))
+			m.protect(m.local.globs(strings.TrimSpace(from)))
 		}
 		return computed, true
 	case "eval":
 		for _, line := range logicalLines(expand(rest)) {
-			f.makeVariable(m, strings.TrimSpace(line))
+			m.makeVariable(strings.TrimSpace(line))
 		}
 		return "", true
 	case "word", "words", "origin", "flavor", "value", "join", "guile", "intcmp", "let":
@@ -251,9 +251,9 @@ func splitArgs(text string) []string {
 
 // makeShell follows a command that make runs while it reads, and returns what
 // it prints, where that is certain.
-func (f *follower) makeShell(m *makefileText, line string) string {
+func (m *makefile) makeShell(line string) string {
 	inner := *m.local
 	inner.vars = map[string][]string{}
-	f.recipeLine(&inner, line)
-	return f.printedBy(&inner, line)
+	m.recipeLine(&inner, line)
+	return m.expander(&inner).printedBy(line)
 }

@@ -16,45 +16,48 @@ type manifest struct {
 	Tasks   map[string]any `json:"tasks"` // of deno.json
 }
 
+// node follows what Node and its relatives run.
+type node struct{ *follower }
+
 // nodeTool follows the package managers of Node and what runs scripts for
 // them.
-func (f *follower) nodeTool(sh *shellState, program string, args []string, in feed) bool {
+func (n node) nodeTool(sh *shellState, program string, args []string, in feed) bool {
 	args, sh, everywhere := packageOptions(sh, args)
 	if len(args) == 0 {
 		if slices.Contains([]string{"yarn", "npm", "pnpm"}, program) {
-			f.packageScripts(sh, everywhere, installing, nil)
+			n.packageScripts(sh, everywhere, installing, nil)
 		}
 		return true
 	}
 	verb, rest := args[0], args[1:]
 	switch program {
 	case "npx", "pnpx", "bunx":
-		f.command(sh, args, in)
+		n.command(sh, args, in)
 		return true
 	case "corepack":
-		f.command(sh, args, in)
+		n.command(sh, args, in)
 		return true
 	case "run-s", "run-p", "npm-run-all", "npm-run-all2":
 		for _, name := range args {
-			f.packageScripts(sh, everywhere, []string{strings.Fields(name + " ")[0]}, nil)
+			n.packageScripts(sh, everywhere, []string{strings.Fields(name + " ")[0]}, nil)
 		}
 		return true
 	case "concurrently", "wireit":
 		for _, line := range args {
 			if name, ok := strings.CutPrefix(line, "npm:"); ok {
-				f.packageScripts(sh, everywhere, []string{name}, nil)
+				n.packageScripts(sh, everywhere, []string{name}, nil)
 			} else if strings.Contains(line, " ") {
-				f.line(sh, line)
+				n.line(sh, line)
 			}
 		}
 		return true
 	case "turbo", "nx", "lerna":
 		for _, name := range args {
-			f.packageScripts(sh, true, []string{name[strings.LastIndexByte(name, ':')+1:], name}, nil)
+			n.packageScripts(sh, true, []string{name[strings.LastIndexByte(name, ':')+1:], name}, nil)
 		}
 		return true
 	case "rushx":
-		f.packageScripts(sh, everywhere, []string{verb}, rest)
+		n.packageScripts(sh, everywhere, []string{verb}, rest)
 		return true
 	}
 	switch verb {
@@ -65,50 +68,50 @@ func (f *follower) nodeTool(sh *shellState, program string, args []string, in fe
 		if program == "bun" && strings.Contains(rest[0], ".") {
 			return false // A file.
 		}
-		f.packageScripts(sh, everywhere, rest[:1], rest[1:])
+		n.packageScripts(sh, everywhere, rest[:1], rest[1:])
 		if program != "npm" {
-			f.command(sh, rest, in)
+			n.command(sh, rest, in)
 		}
 	case "exec", "x", "dlx", "node":
 		if verb == "node" {
 			rest = args
 		}
 		if len(rest) > 0 {
-			f.command(sh, rest, in)
+			n.command(sh, rest, in)
 		}
 	case "t", "tst":
-		f.packageScripts(sh, everywhere, []string{"test"}, rest)
+		n.packageScripts(sh, everywhere, []string{"test"}, rest)
 	case "it", "install-test", "cit", "install-ci-test":
-		f.packageScripts(sh, everywhere, append([]string{"test"}, installing...), rest)
+		n.packageScripts(sh, everywhere, append([]string{"test"}, installing...), rest)
 	case "i", "install", "ci", "clean-install", "rebuild", "add":
-		f.packageScripts(sh, everywhere, installing, nil)
+		n.packageScripts(sh, everywhere, installing, nil)
 	case "pack", "publish":
-		f.packageScripts(sh, everywhere, []string{"prepack", "prepare", "prepublishOnly", "postpack"}, nil)
+		n.packageScripts(sh, everywhere, []string{"prepack", "prepare", "prepublishOnly", "postpack"}, nil)
 	case "workspace":
 		if len(rest) > 1 {
-			f.nodeTool(sh, program, append([]string{"--recursive"}, rest[1:]...), in)
+			n.nodeTool(sh, program, append([]string{"--recursive"}, rest[1:]...), in)
 		}
 	case "workspaces":
 		for i, w := range rest {
 			if w == "run" {
-				f.nodeTool(sh, program, append([]string{"--recursive"}, rest[i:]...), in)
+				n.nodeTool(sh, program, append([]string{"--recursive"}, rest[i:]...), in)
 				break
 			}
 		}
 	default:
 		if program == "bun" {
 			if verb == "test" {
-				f.testFiles(sh, rest)
+				n.testFiles(sh, rest)
 				return true
 			}
 			if strings.Contains(verb, ".") {
 				return false
 			}
 		}
-		f.packageScripts(sh, everywhere, []string{verb}, rest)
+		n.packageScripts(sh, everywhere, []string{verb}, rest)
 		if program == "yarn" || program == "pnpm" || program == "bun" {
 			if verb != program {
-				f.command(sh, args, in) // A program of an installed package.
+				n.command(sh, args, in) // A program of an installed package.
 			}
 		}
 	}
@@ -153,20 +156,20 @@ func packageOptions(sh *shellState, args []string) (rest []string, in *shellStat
 
 // packageScripts follows scripts by their names, with those that run before and
 // after each. A star in a name stands for anything.
-func (f *follower) packageScripts(sh *shellState, everywhere bool, names, args []string) {
+func (n node) packageScripts(sh *shellState, everywhere bool, names, args []string) {
 	files := sh.globs("package.json")
 	if everywhere {
-		files = append(files, f.matching("**/package.json")...)
+		files = append(files, n.matching("**/package.json")...)
 	}
 	for _, glob := range files {
-		for _, file := range f.matching(glob) {
-			f.manifestScripts(sh, file, names, args)
+		for _, file := range n.matching(glob) {
+			n.manifestScripts(sh, file, names, args)
 		}
 	}
 }
 
-func (f *follower) manifestScripts(sh *shellState, file string, names, args []string) {
-	m, ok := f.manifest(sh, file)
+func (n node) manifestScripts(sh *shellState, file string, names, args []string) {
+	m, ok := n.manifest(sh, file)
 	if !ok {
 		return
 	}
@@ -179,31 +182,31 @@ func (f *follower) manifestScripts(sh *shellState, file string, names, args []st
 			if script != name && bare != name && (!same || !strings.Contains(name, "*")) {
 				continue
 			}
-			f.programs[file] = true
+			n.programs[file] = true
 			for _, line := range linesOf(m.Scripts[script]) {
 				if len(args) > 0 && script == name {
 					line += " " + strings.Join(args, " ")
 				}
-				f.line(inner, line)
+				n.line(inner, line)
 			}
 		}
 	}
 }
 
-func (f *follower) manifest(sh *shellState, file string) (manifest, bool) {
+func (n node) manifest(sh *shellState, file string) (manifest, bool) {
 	var m manifest
-	text, there := f.read(sh.where, file)
+	text, there := n.read(sh.where, file)
 	return m, there && json.Unmarshal([]byte(text), &m) == nil
 }
 
 // packageProgram follows a program that the package itself offers, as its own
 // scripts and npx find it.
-func (f *follower) packageProgram(sh *shellState, program string, args []string) {
+func (n node) packageProgram(sh *shellState, program string, args []string) {
 	for _, file := range sh.globs("package.json") {
-		if _, asked := f.texts[file]; !asked {
+		if _, asked := n.texts[file]; !asked {
 			continue // Nothing of Node is about.
 		}
-		m, ok := f.manifest(sh, file)
+		m, ok := n.manifest(sh, file)
 		if !ok {
 			continue
 		}
@@ -215,13 +218,13 @@ func (f *follower) packageProgram(sh *shellState, program string, args []string)
 			bins = bin
 		}
 		if target, ok := bins[program].(string); ok {
-			f.run(sh.in(path.Dir(file)), path.Clean(target), args, "node")
+			n.run(sh.in(path.Dir(file)), path.Clean(target), args, "node")
 		}
 	}
 }
 
 // composer follows a script of composer.json.
-func (f *follower) composer(sh *shellState, args []string) bool {
+func (n node) composer(sh *shellState, args []string) bool {
 	names := argsOnly(args, "-d --working-dir")
 	if len(names) > 1 && (names[0] == "run" || names[0] == "run-script") {
 		names = names[1:]
@@ -230,27 +233,27 @@ func (f *follower) composer(sh *shellState, args []string) bool {
 		return true
 	}
 	for _, file := range sh.globs("composer.json") {
-		m, ok := f.manifest(sh, file)
-		if !ok || !f.once("composer", file, names[0]) {
+		m, ok := n.manifest(sh, file)
+		if !ok || !n.once("composer", file, names[0]) {
 			continue
 		}
 		inner := sh.in(path.Dir(file))
 		inner.where = file
 		for _, line := range linesOf(m.Scripts[names[0]]) {
-			f.programs[file] = true
+			n.programs[file] = true
 			line = strings.TrimPrefix(line, "@putenv ")
 			if name, ok := strings.CutPrefix(line, "@"); ok && !strings.HasPrefix(name, "php ") {
-				f.composer(inner, strings.Fields(name))
+				n.composer(inner, strings.Fields(name))
 				continue
 			}
-			f.line(inner, strings.TrimPrefix(line, "@"))
+			n.line(inner, strings.TrimPrefix(line, "@"))
 		}
 	}
 	return true
 }
 
 // deno follows a task of deno.json. It reports false of what is no task.
-func (f *follower) deno(sh *shellState, args []string) bool {
+func (n node) deno(sh *shellState, args []string) bool {
 	if len(args) == 0 {
 		return true
 	}
@@ -258,20 +261,20 @@ func (f *follower) deno(sh *shellState, args []string) bool {
 	case "task":
 		names := argsOnly(args[1:], "-c --config --cwd")
 		for _, file := range append(sh.globs("deno.json"), append(sh.globs("deno.jsonc"), sh.globs("package.json")...)...) {
-			m, ok := f.manifest(sh, file)
-			if !ok || len(names) == 0 || !f.once("deno", file, names[0]) {
+			m, ok := n.manifest(sh, file)
+			if !ok || len(names) == 0 || !n.once("deno", file, names[0]) {
 				continue
 			}
 			inner := sh.in(path.Dir(file))
 			inner.where = file
 			for _, line := range append(linesOf(m.Tasks[names[0]]), linesOf(m.Scripts[names[0]])...) {
-				f.programs[file] = true
-				f.line(inner, line)
+				n.programs[file] = true
+				n.line(inner, line)
 			}
 		}
 		return true
 	case "test":
-		f.testFiles(sh, args[1:])
+		n.testFiles(sh, args[1:])
 		return true
 	case "fmt", "lint", "check", "install", "cache":
 		return true

@@ -264,13 +264,13 @@ func reader(s *syntax.Stmt) *syntax.CallExpr {
 func (f *follower) redirected(sh *shellState, redirs []*syntax.Redirect, call *syntax.CallExpr, feeds map[*syntax.CallExpr]feed) {
 	for _, r := range redirs {
 		if r.Op == syntax.RdrIn {
-			feeds[call] = feed{files: f.values(sh, r.Word), any: true}
+			feeds[call] = feed{files: f.expander(sh).values(r.Word), any: true}
 		}
 		if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-			feeds[call] = feed{text: f.values(sh, r.Hdoc)[0], any: true}
+			feeds[call] = feed{text: f.expander(sh).values(r.Hdoc)[0], any: true}
 		}
 		if r.Op == syntax.WordHdoc {
-			feeds[call] = feed{text: f.values(sh, r.Word)[0], any: true}
+			feeds[call] = feed{text: f.expander(sh).values(r.Word)[0], any: true}
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (f *follower) loopOver(sh *shellState, each *syntax.WordIter) {
 		return
 	}
 	for _, item := range each.Items {
-		for _, v := range f.values(sh, item) {
+		for _, v := range f.expander(sh).values(item) {
 			sh.set(each.Name.Value, strings.Fields(v))
 		}
 	}
@@ -293,12 +293,12 @@ func (f *follower) assign(sh *shellState, assigns []*syntax.Assign) {
 		case a.Name == nil || a.Naked && a.Value == nil:
 		case a.Array != nil:
 			for _, e := range a.Array.Elems {
-				sh.set(a.Name.Value, f.values(sh, e.Value))
+				sh.set(a.Name.Value, f.expander(sh).values(e.Value))
 			}
 		case a.Append:
-			sh.set(a.Name.Value, product(sh.variable(a.Name.Value), f.values(sh, a.Value)))
+			sh.set(a.Name.Value, product(sh.variable(a.Name.Value), f.expander(sh).values(a.Value)))
 		default:
-			sh.set(a.Name.Value, f.values(sh, a.Value))
+			sh.set(a.Name.Value, f.expander(sh).values(a.Value))
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (f *follower) call(sh *shellState, n *syntax.CallExpr, in feed) {
 	var choices [][]string
 	most := 1
 	for _, w := range n.Args {
-		c := f.values(sh, w)
+		c := f.expander(sh).values(w)
 		choices = append(choices, c)
 		most = max(most, len(c))
 	}
@@ -331,15 +331,6 @@ func (f *follower) call(sh *shellState, n *syntax.CallExpr, in feed) {
 }
 
 const maxWords = 1000 // of one command
-
-// tired counts one more step, and reports whether there were too many.
-func (f *follower) tired(where string) bool {
-	f.steps++
-	if f.steps == maxSteps {
-		f.lose(where, "too many commands run one another")
-	}
-	return f.steps >= maxSteps
-}
 
 // splits reports whether the shell splits what a word stands for into several:
 // an expansion without quotes, or the arguments of a script.

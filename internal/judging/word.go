@@ -18,18 +18,26 @@ const (
 // unknown reports whether a value has parts that are known only when it runs.
 func unknown(value string) bool { return strings.ContainsAny(value, outside+computed) }
 
+// expander finds out what words of a shell may stand for.
+type expander struct {
+	*collector
+	sh *shellState
+}
+
+func (f *follower) expander(sh *shellState) expander { return expander{f.collector, sh} }
+
 // values are what a word may stand for, at least one and at most maxValues.
-func (f *follower) values(sh *shellState, w *syntax.Word) []string {
+func (e expander) values(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
-	return f.partValues(sh, w.Parts)
+	return e.partValues(w.Parts)
 }
 
-func (f *follower) partValues(sh *shellState, parts []syntax.WordPart) []string {
+func (e expander) partValues(parts []syntax.WordPart) []string {
 	all := []string{""}
 	for _, part := range parts {
-		all = product(all, f.partValue(sh, part))
+		all = product(all, e.partValue(part))
 	}
 	return all
 }
@@ -51,18 +59,18 @@ func product(heads, tails []string) []string {
 	return all
 }
 
-func (f *follower) partValue(sh *shellState, part syntax.WordPart) []string {
+func (e expander) partValue(part syntax.WordPart) []string {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		return []string{strings.ReplaceAll(p.Value, `\`, "")}
 	case *syntax.SglQuoted:
 		return []string{p.Value}
 	case *syntax.DblQuoted:
-		return f.partValues(sh, quotedParts(p.Parts))
+		return e.partValues(quotedParts(p.Parts))
 	case *syntax.ParamExp:
-		return f.paramValues(sh, p)
+		return e.paramValues(p)
 	case *syntax.CmdSubst:
-		return f.substituted(sh, p.Stmts)
+		return e.substituted(p.Stmts)
 	case *syntax.ArithmExp:
 		return []string{outside}
 	}
@@ -83,17 +91,17 @@ func quotedParts(parts []syntax.WordPart) []syntax.WordPart {
 	return parts
 }
 
-func (f *follower) paramValues(sh *shellState, p *syntax.ParamExp) []string {
+func (e expander) paramValues(p *syntax.ParamExp) []string {
 	if p.Param == nil || p.Length || p.Width || p.IsSet {
 		return []string{outside}
 	}
 	if p.Excl {
 		return []string{computed}
 	}
-	values := sh.variable(p.Param.Value)
+	values := e.sh.variable(p.Param.Value)
 	switch {
 	case p.Exp != nil:
-		return f.expanded(sh, values, p.Exp)
+		return e.expanded(values, p.Exp)
 	case p.Slice != nil || p.Repl != nil:
 		return blurred(values)
 	}
@@ -108,19 +116,19 @@ func blurred(values []string) []string {
 	return []string{outside}
 }
 
-func (f *follower) expanded(sh *shellState, values []string, e *syntax.Expansion) []string {
-	is := func(ops ...syntax.ParExpOperator) bool { return slices.Contains(ops, e.Op) }
+func (e expander) expanded(values []string, by *syntax.Expansion) []string {
+	is := func(ops ...syntax.ParExpOperator) bool { return slices.Contains(ops, by.Op) }
 	switch {
 	case is(syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull):
 		if slices.Equal(values, []string{outside}) {
-			return f.values(sh, e.Word)
+			return e.values(by.Word)
 		}
 		return values
 	case is(syntax.ErrorUnset, syntax.ErrorUnsetOrNull):
 		return values
 	case is(syntax.AlternateUnset, syntax.AlternateUnsetOrNull):
-		return append(f.values(sh, e.Word), "")
-	case is(syntax.RemSmallSuffix) && slices.Equal(f.values(sh, e.Word), []string{"/*"}):
+		return append(e.values(by.Word), "")
+	case is(syntax.RemSmallSuffix) && slices.Equal(e.values(by.Word), []string{"/*"}):
 		return dirsOf(values)
 	}
 	return blurred(values)
@@ -142,7 +150,7 @@ func dirsOf(values []string) []string {
 }
 
 // substituted are what a command in a word prints, where that is certain.
-func (f *follower) substituted(sh *shellState, stmts []*syntax.Stmt) []string {
+func (e expander) substituted(stmts []*syntax.Stmt) []string {
 	var words [][]string // of each command in turn, its first values
 	plain := true
 	for _, s := range stmts {
@@ -150,7 +158,7 @@ func (f *follower) substituted(sh *shellState, stmts []*syntax.Stmt) []string {
 			switch n := n.(type) {
 			case *syntax.CallExpr:
 				if len(n.Args) > 0 {
-					words = append(words, f.firstValues(sh, n.Args))
+					words = append(words, e.firstValues(n.Args))
 				}
 				return false
 			case *syntax.BinaryCmd:
@@ -164,13 +172,13 @@ func (f *follower) substituted(sh *shellState, stmts []*syntax.Stmt) []string {
 	}
 	last := words[len(words)-1]
 	if plain {
-		if value, ok := sh.printed(words); ok {
+		if value, ok := e.sh.printed(words); ok {
 			return value
 		}
 	}
-	if slices.ContainsFunc(words, func(w []string) bool { return !f.harmless(sh, w) }) {
+	if slices.ContainsFunc(words, func(w []string) bool { return !e.harmless(w) }) {
 		if path.Base(last[0]) != "cat" && plain {
-			if globs := f.listed(sh, last); len(globs) > 0 {
+			if globs := e.listed(e.sh, last); len(globs) > 0 {
 				return globs
 			}
 		}
@@ -180,22 +188,12 @@ func (f *follower) substituted(sh *shellState, stmts []*syntax.Stmt) []string {
 }
 
 // firstValues are words as they most likely are.
-func (f *follower) firstValues(sh *shellState, args []*syntax.Word) []string {
+func (e expander) firstValues(args []*syntax.Word) []string {
 	words := make([]string, 0, len(args))
 	for _, a := range args {
-		words = append(words, f.values(sh, a)[0])
+		words = append(words, e.values(a)[0])
 	}
 	return words
-}
-
-// isFile reports whether a word names a file of the tree, or several.
-func (f *follower) isFile(sh *shellState, word string) bool {
-	return !strings.HasPrefix(word, "-") && slices.ContainsFunc(sh.globs(word), func(glob string) bool {
-		return slices.ContainsFunc(f.matching(glob), func(name string) bool {
-			_, there := f.read(sh.where, name)
-			return there
-		})
-	})
 }
 
 // printed is what the usual ways to find a folder print.
@@ -262,7 +260,7 @@ var filters = []string{"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "gr
 
 // harmless reports whether a command prints nothing that a file of the tree
 // says.
-func (f *follower) harmless(sh *shellState, words []string) bool {
+func (e expander) harmless(words []string) bool {
 	first := path.Base(words[0])
 	switch {
 	case strings.Contains(words[0], "/") && !path.IsAbs(words[0]), !slices.Contains(tellers, first):
@@ -276,16 +274,16 @@ func (f *follower) harmless(sh *shellState, words []string) bool {
 	case first == "npm" || first == "pnpm":
 		return !slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"run", "exec", "x", "pkg"}, w) })
 	case slices.Contains(filters, first):
-		return !slices.ContainsFunc(words[1:], func(w string) bool { return f.isFile(sh, w) })
+		return !slices.ContainsFunc(words[1:], func(w string) bool { return e.isFile(e.sh, w) })
 	}
 	return true
 }
 
 // printedBy is what a line for the shell prints, where that is certain.
-func (f *follower) printedBy(sh *shellState, line string) string {
+func (e expander) printedBy(line string) string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(quoteUnknown(line)), "")
 	if err != nil {
 		return computed
 	}
-	return strings.Join(f.substituted(sh, file.Stmts), " ")
+	return strings.Join(e.substituted(file.Stmts), " ")
 }

@@ -118,45 +118,10 @@ func (f *follower) readNames(sh *shellState, in feed) []string {
 		if !ok || len(call.Args) == 0 {
 			return true
 		}
-		names = append(names, f.listed(sh, f.firstValues(sh, call.Args))...)
+		names = append(names, f.listed(sh, f.expander(sh).firstValues(call.Args))...)
 		return false
 	})
 	return names
-}
-
-// listed are the names that a command lists, as globs.
-func (f *follower) listed(sh *shellState, words []string) []string {
-	if len(words) == 0 {
-		return nil
-	}
-	args := words[1:]
-	switch path.Base(words[0]) {
-	case "find":
-		return found(args)
-	case "ls", "echo", "printf":
-		return slices.DeleteFunc(slices.Clone(args), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "%") || w == "" })
-	case "git":
-		if i := slices.Index(args, "ls-files"); i >= 0 {
-			var globs []string
-			for _, w := range args[i+1:] {
-				if !strings.HasPrefix(w, "-") {
-					globs = append(globs, anyFolder(w))
-				}
-			}
-			return globs
-		}
-	case "cat":
-		var lines []string
-		for _, w := range args {
-			for _, file := range f.protect(sh.globs(w)) {
-				if content, ok := f.read(sh.where, file); ok {
-					lines = append(lines, strings.Fields(content)...)
-				}
-			}
-		}
-		return lines[:min(len(lines), maxValues)]
-	}
-	return nil
 }
 
 // anyFolder is a pattern of git's, in which a star stands for folders too.

@@ -1,0 +1,166 @@
+package judging
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// deeper calls follow for a file that another one runs, unless there are too
+// many of them.
+func (c *collector) deeper(file string, follow func()) {
+	if c.depth += 4; c.depth > 4*maxDepth {
+		c.lose(file, "too many files run one another")
+	} else {
+		follow()
+	}
+	c.depth -= 4
+}
+
+// tired counts one more step, and reports whether there were too many.
+func (c *collector) tired(where string) bool {
+	c.steps++
+	if c.steps == maxSteps {
+		c.lose(where, "too many commands run one another")
+	}
+	return c.steps >= maxSteps
+}
+
+// isFile reports whether a word names a file of the tree, or several.
+func (c *collector) isFile(sh *shellState, word string) bool {
+	return !strings.HasPrefix(word, "-") && slices.ContainsFunc(sh.globs(word), func(glob string) bool {
+		return slices.ContainsFunc(c.matching(glob), func(name string) bool {
+			_, there := c.read(sh.where, name)
+			return there
+		})
+	})
+}
+
+// listed are the names that a command lists, as globs.
+func (c *collector) listed(sh *shellState, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	args := words[1:]
+	switch path.Base(words[0]) {
+	case "find":
+		return found(args)
+	case "ls", "echo", "printf":
+		return slices.DeleteFunc(slices.Clone(args), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "%") || w == "" })
+	case "git":
+		if i := slices.Index(args, "ls-files"); i >= 0 {
+			var globs []string
+			for _, w := range args[i+1:] {
+				if !strings.HasPrefix(w, "-") {
+					globs = append(globs, anyFolder(w))
+				}
+			}
+			return globs
+		}
+	case "cat":
+		var lines []string
+		for _, w := range args {
+			for _, file := range c.protect(sh.globs(w)) {
+				if content, ok := c.read(sh.where, file); ok {
+					lines = append(lines, strings.Fields(content)...)
+				}
+			}
+		}
+		return lines[:min(len(lines), maxValues)]
+	}
+	return nil
+}
+
+// imported notes which files a program loads from its own folder or from below
+// it. What lies elsewhere is as a rule the code under test, and so is what lies
+// beside a program at the top of the tree.
+func (c *collector) imported(file, content string, i imports) {
+	folder := path.Dir(file)
+	if i.form == nil || folder == "." || !c.once("imports", file) {
+		return
+	}
+	for _, m := range i.form.FindAllStringSubmatch(content, 200) {
+		name := m[1]
+		if i.dots {
+			name = strings.ReplaceAll(name, ".", "/")
+		}
+		joined := path.Join(folder, name)
+		if !strings.HasPrefix(joined, folder+"/") {
+			continue
+		}
+		for _, end := range i.ends {
+			loaded := joined + end
+			text, there := c.read(file, loaded)
+			if !there {
+				continue
+			}
+			c.imports[loaded] = true
+			c.deeper(loaded, func() { c.imported(loaded, text, i) })
+			break
+		}
+	}
+}
+
+// testFiles protects files that are named as tests. Folders of them are known
+// by the names in them.
+func (c *collector) testFiles(sh *shellState, args []string) {
+	for _, w := range args {
+		w, _, _ = strings.Cut(w, "::")
+		if strings.HasPrefix(w, "-") || w == "" {
+			continue
+		}
+		for _, glob := range sh.globs(w) {
+			_, there := c.read(sh.where, glob)
+			if there || strings.Contains(path.Base(glob), "*") && path.Ext(glob) != "" && strings.Trim(strings.TrimSuffix(glob, path.Ext(glob)), "*/.") != "" {
+				c.protect([]string{glob})
+			}
+		}
+	}
+}
+
+// configured protects the files of the tree that options of a program name, and
+// the tests that are named to it one by one.
+func (c *collector) configured(sh *shellState, program string, args []string) {
+	for i, w := range args {
+		option, value, long := strings.Cut(w, "=")
+		short := (w == "-c" || w == "-r" || w == "-p") && (slices.Contains(runners, program) || slices.Contains([]string{"jest", "vitest", "eslint", "tsc", "tox", "ruff", "mypy", "flake8", "pylint", "ctest", "golangci-lint"}, program))
+		switch {
+		case long && slices.Contains(configs, option):
+		case (slices.Contains(configs, w) || short) && i+1 < len(args):
+			value = args[i+1]
+		default:
+			continue
+		}
+		if c.isFile(sh, value) {
+			c.protect(sh.globs(value))
+		}
+	}
+	if slices.Contains(runners, program) {
+		c.testFiles(sh, args)
+	}
+}
+
+// protectFolder protects a folder whose files are one program. The top of the
+// tree is none: that would be everything.
+func (c *collector) protectFolder(sh *shellState, name string) {
+	for _, glob := range sh.globs(name) {
+		c.programs[glob+"/**"] = true
+	}
+}
+
+// load protects a file that a program loads because an option names it.
+// What has no folder is the name of a package.
+func (c *collector) load(sh *shellState, name string) {
+	for _, file := range sh.globs(name) {
+		if _, there := c.read(sh.where, file); there || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, top) {
+			c.protect([]string{file})
+		}
+	}
+}
+
+// own protects a program that is named by its path.
+func (c *collector) own(sh *shellState, program string) {
+	if strings.Contains(program, "/") {
+		c.protect(sh.globs(program))
+	}
+}
