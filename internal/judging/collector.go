@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// deeper calls follow for a file that another one runs, unless there are too
+// withinDepth calls follow for a file that another one runs, unless there are too
 // many of them.
-func (c *collector) deeper(file string, follow func()) {
+func (c *collector) withinDepth(file string, follow func()) {
 	if c.depth += 4; c.depth > 4*maxDepth {
-		c.lose(file, "too many files run one another")
+		c.reportLost(file, "too many files run one another")
 	} else {
 		follow()
 	}
 	c.depth -= 4
 }
 
-// tired counts one more step, and reports whether there were too many.
-func (c *collector) tired(where string) bool {
+// outOfSteps counts one more step, and reports whether there were too many.
+func (c *collector) outOfSteps(where string) bool {
 	c.steps++
 	if c.steps == maxSteps {
-		c.lose(where, "too many commands run one another")
+		c.reportLost(where, "too many commands run one another")
 	}
 	return c.steps >= maxSteps
 }
@@ -29,22 +29,22 @@ func (c *collector) tired(where string) bool {
 // isFile reports whether a word names a file of the tree, or several.
 func (c *collector) isFile(sh *shellState, word string) bool {
 	return !strings.HasPrefix(word, "-") && slices.ContainsFunc(sh.globs(word), func(glob string) bool {
-		return slices.ContainsFunc(c.matching(glob), func(name string) bool {
-			_, there := c.read(sh.where, name)
+		return slices.ContainsFunc(c.matchingFiles(glob), func(name string) bool {
+			_, there := c.readText(sh.where, name)
 			return there
 		})
 	})
 }
 
-// listed are the names that a command lists, as globs.
-func (c *collector) listed(sh *shellState, words []string) []string {
+// listedNames are the names that a command lists, as globs.
+func (c *collector) listedNames(sh *shellState, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
 	args := words[1:]
 	switch path.Base(words[0]) {
 	case "find":
-		return found(args)
+		return filesFound(args)
 	case "ls", "echo", "printf":
 		return slices.DeleteFunc(slices.Clone(args), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "%") || w == "" })
 	case "git":
@@ -60,8 +60,8 @@ func (c *collector) listed(sh *shellState, words []string) []string {
 	case "cat":
 		var lines []string
 		for _, w := range args {
-			for _, file := range c.protect(sh.globs(w)) {
-				if content, ok := c.read(sh.where, file); ok {
+			for _, file := range c.protectFiles(sh.globs(w)) {
+				if content, ok := c.readText(sh.where, file); ok {
 					lines = append(lines, strings.Fields(content)...)
 				}
 			}
@@ -71,12 +71,12 @@ func (c *collector) listed(sh *shellState, words []string) []string {
 	return nil
 }
 
-// imported notes which files a program loads from its own folder or from below
+// noteImports notes which files a program loads from its own folder or from below
 // it. What lies elsewhere is as a rule the code under test, and so is what lies
 // beside a program at the top of the tree.
-func (c *collector) imported(file, content string, i imports) {
+func (c *collector) noteImports(file, content string, i imports) {
 	folder := path.Dir(file)
-	if i.form == nil || folder == "." || !c.once("imports", file) {
+	if i.form == nil || folder == "." || !c.firstTime("imports", file) {
 		return
 	}
 	for _, m := range i.form.FindAllStringSubmatch(content, 200) {
@@ -90,37 +90,37 @@ func (c *collector) imported(file, content string, i imports) {
 		}
 		for _, end := range i.ends {
 			loaded := joined + end
-			text, there := c.read(file, loaded)
+			text, there := c.readText(file, loaded)
 			if !there {
 				continue
 			}
 			c.imports[loaded] = true
-			c.deeper(loaded, func() { c.imported(loaded, text, i) })
+			c.withinDepth(loaded, func() { c.noteImports(loaded, text, i) })
 			break
 		}
 	}
 }
 
-// testFiles protects files that are named as tests. Folders of them are known
+// protectTestFiles protects files that are named as tests. Folders of them are known
 // by the names in them.
-func (c *collector) testFiles(sh *shellState, args []string) {
+func (c *collector) protectTestFiles(sh *shellState, args []string) {
 	for _, w := range args {
 		w, _, _ = strings.Cut(w, "::")
 		if strings.HasPrefix(w, "-") || w == "" {
 			continue
 		}
 		for _, glob := range sh.globs(w) {
-			_, there := c.read(sh.where, glob)
+			_, there := c.readText(sh.where, glob)
 			if there || strings.Contains(path.Base(glob), "*") && path.Ext(glob) != "" && strings.Trim(strings.TrimSuffix(glob, path.Ext(glob)), "*/.") != "" {
-				c.protect([]string{glob})
+				c.protectFiles([]string{glob})
 			}
 		}
 	}
 }
 
-// configured protects the files of the tree that options of a program name, and
+// protectArguments protects the files of the tree that options of a program name, and
 // the tests that are named to it one by one.
-func (c *collector) configured(sh *shellState, program string, args []string) {
+func (c *collector) protectArguments(sh *shellState, program string, args []string) {
 	for i, w := range args {
 		option, value, long := strings.Cut(w, "=")
 		short := (w == "-c" || w == "-r" || w == "-p") && (slices.Contains(runners, program) || slices.Contains([]string{"jest", "vitest", "eslint", "tsc", "tox", "ruff", "mypy", "flake8", "pylint", "ctest", "golangci-lint"}, program))
@@ -132,11 +132,11 @@ func (c *collector) configured(sh *shellState, program string, args []string) {
 			continue
 		}
 		if c.isFile(sh, value) {
-			c.protect(sh.globs(value))
+			c.protectFiles(sh.globs(value))
 		}
 	}
 	if slices.Contains(runners, program) {
-		c.testFiles(sh, args)
+		c.protectTestFiles(sh, args)
 	}
 }
 
@@ -148,19 +148,19 @@ func (c *collector) protectFolder(sh *shellState, name string) {
 	}
 }
 
-// load protects a file that a program loads because an option names it.
+// protectLoaded protects a file that a program loads because an option names it.
 // What has no folder is the name of a package.
-func (c *collector) load(sh *shellState, name string) {
+func (c *collector) protectLoaded(sh *shellState, name string) {
 	for _, file := range sh.globs(name) {
-		if _, there := c.read(sh.where, file); there || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, top) {
-			c.protect([]string{file})
+		if _, there := c.readText(sh.where, file); there || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") || strings.HasPrefix(name, top) {
+			c.protectFiles([]string{file})
 		}
 	}
 }
 
-// own protects a program that is named by its path.
-func (c *collector) own(sh *shellState, program string) {
+// protectProgram protects a program that is named by its path.
+func (c *collector) protectProgram(sh *shellState, program string) {
 	if strings.Contains(program, "/") {
-		c.protect(sh.globs(program))
+		c.protectFiles(sh.globs(program))
 	}
 }

@@ -77,44 +77,44 @@ func interpreterOf(program string) (interpreter, string, bool) {
 	return i, bare, ok
 }
 
-// command follows a simple command whose words are known as far as they can be.
-func (f *follower) command(sh *shellState, words []string, in feed) {
+// followCommand follows a simple command whose words are known as far as they can be.
+func (f *follower) followCommand(sh *shellState, words []string, in feed) {
 	for len(words) > 0 && words[0] == "" {
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return
 	}
-	if f.tired(sh.where) {
+	if f.outOfSteps(sh.where) {
 		return
 	}
 	first := words[0]
 	if strings.ContainsAny(first, outside+computed) && len(sh.globs(first)) == 0 {
-		f.unknownProgram(sh, words)
+		f.followUnknown(sh, words)
 		return
 	}
 	if body, ok := sh.funcs[first]; ok {
-		f.function(sh, first, body, words[1:])
+		f.followFunction(sh, first, body, words[1:])
 		return
 	}
-	if behind, ok := f.wrapped(sh, words); ok {
-		f.own(sh, first)
-		f.wrapper(sh, words, behind, in)
+	if behind, ok := f.wordsBehind(sh, words); ok {
+		f.protectProgram(sh, first)
+		f.followWrapped(sh, words, behind, in)
 		return
 	}
 	base := path.Base(first)
 	switch base {
 	case "cd", "pushd":
 		if len(words) > 1 {
-			sh.move(words[len(words)-1])
+			sh.moveTo(words[len(words)-1])
 		}
 		return
 	case "eval":
-		f.line(sh, strings.Join(words[1:], " "))
+		f.followLine(sh, strings.Join(words[1:], " "))
 		return
 	case "trap":
 		if len(words) > 2 {
-			f.line(sh, words[1])
+			f.followLine(sh, words[1])
 		}
 		return
 	case "shift":
@@ -122,7 +122,7 @@ func (f *follower) command(sh *shellState, words []string, in feed) {
 		return
 	case "read", "mapfile", "readarray":
 		for _, name := range argsOnly(words[1:], "-p -d -n -t -u -i -N -s -O") {
-			sh.set(name, []string{computed})
+			sh.addValues(name, []string{computed})
 		}
 		return
 	case "set":
@@ -131,42 +131,42 @@ func (f *follower) command(sh *shellState, words []string, in feed) {
 		}
 		return
 	case "find":
-		f.find(sh, words[1:])
+		f.followFind(sh, words[1:])
 		return
 	case ".", "source":
 		if first == base && len(words) > 1 {
-			f.source(sh, words[1], words[2:])
+			f.followSourced(sh, words[1], words[2:])
 			return
 		}
 	}
 	if slices.Contains(shells, base) {
-		f.own(sh, first)
-		f.shellScript(sh, words[1:], in)
+		f.protectProgram(sh, first)
+		f.followShell(sh, words[1:], in)
 		return
 	}
-	if f.tool(sh, base, words[1:], in) {
-		f.own(sh, first)
+	if f.followProgram(sh, base, words[1:], in) {
+		f.protectProgram(sh, first)
 		return
 	}
 	if i, name, ok := interpreterOf(first); ok {
-		f.own(sh, first)
-		f.interpreted(sh, i, name, words[1:], in)
+		f.protectProgram(sh, first)
+		f.followInterpreter(sh, i, name, words[1:], in)
 		return
 	}
-	f.configured(sh, base, words[1:])
+	f.protectArguments(sh, base, words[1:])
 	if strings.Contains(first, "/") {
-		f.run(sh, first, words[1:], "")
+		f.followFile(sh, first, words[1:], "")
 		return
 	}
-	node{f}.packageProgram(sh, first, words[1:])
+	node{f}.followBin(sh, first, words[1:])
 }
 
-// unknownProgram is for a command of which only the shell knows what it runs.
+// followUnknown is for a command of which only the shell knows what it runs.
 // If that stands in the environment, no file of the tree says it; the words
 // behind it may still be a script.
-func (f *follower) unknownProgram(sh *shellState, words []string) {
+func (f *follower) followUnknown(sh *shellState, words []string) {
 	if strings.Contains(words[0], computed) {
-		f.lose(sh.where, "what it runs is computed")
+		f.reportLost(sh.where, "what it runs is computed")
 		return
 	}
 	for _, w := range words[1:] {
@@ -174,37 +174,37 @@ func (f *follower) unknownProgram(sh *shellState, words []string) {
 			continue
 		}
 		if slices.Contains([]string{".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"}, path.Ext(w)) && f.isFile(sh, w) {
-			f.run(sh, w, nil, "")
+			f.followFile(sh, w, nil, "")
 		}
 		return
 	}
 }
 
-func (f *follower) function(sh *shellState, name string, body *syntax.Stmt, args []string) {
+func (f *follower) followFunction(sh *shellState, name string, body *syntax.Stmt, args []string) {
 	sh.called[name] = true
-	if !f.once("function", sh.where, name, strings.Join(args, "\x00"), strings.Join(sh.dirs, ":")) {
+	if !f.firstTime("function", sh.where, name, strings.Join(args, "\x00"), strings.Join(sh.dirs, ":")) {
 		return
 	}
 	before, shifts := sh.args, sh.shifts
 	sh.args, sh.shifts = args, 0
-	f.walk(sh, body)
+	f.walkNode(sh, body)
 	sh.args, sh.shifts = before, shifts
 }
 
-// line follows a text that a command is given as an argument.
-func (f *follower) line(sh *shellState, text string) {
+// followLine follows a text that a command is given as an argument.
+func (f *follower) followLine(sh *shellState, text string) {
 	if strings.Contains(text, computed) {
-		f.lose(sh.where, "a text that it runs is computed")
+		f.reportLost(sh.where, "a text that it runs is computed")
 		return
 	}
-	f.recipeLine(sh, text)
+	f.followRecipeLine(sh, text)
 }
 
-// recipeLine follows a text of which parts may be unknown: as a rule they are
+// followRecipeLine follows a text of which parts may be unknown: as a rule they are
 // arguments, and what they are shows where they are used.
-func (f *follower) recipeLine(sh *shellState, text string) {
-	if strings.Trim(text, outside+" ;\n\t") != "" && f.once("line", sh.where, strings.Join(sh.dirs, ":"), text) {
-		f.script(sh, quoteUnknown(text))
+func (f *follower) followRecipeLine(sh *shellState, text string) {
+	if strings.Trim(text, outside+" ;\n\t") != "" && f.firstTime("line", sh.where, strings.Join(sh.dirs, ":"), text) {
+		f.followScript(sh, quoteUnknown(text))
 	}
 }
 
@@ -219,15 +219,15 @@ func quoteUnknown(text string) string {
 	return strings.NewReplacer(outside, "${_}", top, "${"+topName+"}", computed, "${"+computedName+"}").Replace(text)
 }
 
-// source follows a file that the shell itself reads.
-func (f *follower) source(sh *shellState, name string, args []string) {
+// followSourced follows a file that the shell itself reads.
+func (f *follower) followSourced(sh *shellState, name string, args []string) {
 	globs := sh.globs(name)
 	if len(globs) == 0 && strings.Contains(name, computed) {
-		f.lose(sh.where, "the name of a file that it reads is computed")
+		f.reportLost(sh.where, "the name of a file that it reads is computed")
 	}
-	for _, file := range f.protect(globs) {
-		content, there := f.read(sh.where, file)
-		if !there || !f.once("source", sh.where, file) {
+	for _, file := range f.protectFiles(globs) {
+		content, there := f.readText(sh.where, file)
+		if !there || !f.firstTime("source", sh.where, file) {
 			continue
 		}
 		where, self, before := sh.where, sh.file, sh.args
@@ -235,13 +235,13 @@ func (f *follower) source(sh *shellState, name string, args []string) {
 		if len(args) > 0 {
 			sh.args = args
 		}
-		f.deeper(file, func() { f.script(sh, content) })
+		f.withinDepth(file, func() { f.followScript(sh, content) })
 		sh.where, sh.file, sh.args = where, self, before
 	}
 }
 
-// shellScript follows what a shell runs that gets some arguments.
-func (f *follower) shellScript(sh *shellState, args []string, in feed) {
+// followShell follows what a shell runs that gets some arguments.
+func (f *follower) followShell(sh *shellState, args []string, in feed) {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i]; {
 		case slices.Contains(shells, w) && i == 0: // Of busybox.
@@ -251,28 +251,28 @@ func (f *follower) shellScript(sh *shellState, args []string, in feed) {
 			if len(args) > i+2 {
 				inner.args = args[i+3:]
 			}
-			f.line(&inner, args[i+1])
+			f.followLine(&inner, args[i+1])
 			return
 		case isLetters(w) && strings.Contains(w, "n") && !strings.HasSuffix(w, "o"):
 			return // It only parses.
 		case isLetters(w) && strings.Contains(w, "s"):
-			f.fed(sh, in)
+			f.followInput(sh, in)
 			return
 		case (isLetters(w) || strings.HasPrefix(w, "+")) && strings.HasSuffix(strings.ToLower(w), "o"):
 			i++ // The name of an option of the shell.
 		case (w == "--rcfile" || w == "--init-file") && i+1 < len(args):
-			f.run(sh, args[i+1], nil, "sh")
+			f.followFile(sh, args[i+1], nil, "sh")
 			i++
 		case w == "" || strings.HasPrefix(w, "-") && w != "-" || strings.HasPrefix(w, "+"):
 		case w == "-":
-			f.fed(sh, in)
+			f.followInput(sh, in)
 			return
 		default:
-			f.run(sh, w, args[i+1:], "sh")
+			f.followFile(sh, w, args[i+1:], "sh")
 			return
 		}
 	}
-	f.fed(sh, in)
+	f.followInput(sh, in)
 }
 
 // isLetters tells options of one letter each from a long one.
@@ -283,16 +283,16 @@ func isLetters(w string) bool {
 // downloads print what comes from elsewhere, which no scope holds.
 var downloads = []string{"curl", "wget", "fetch", "gh", "aws", "ssh", "kubectl"}
 
-// fed follows what a shell reads.
-func (f *follower) fed(sh *shellState, in feed) {
+// followInput follows what a shell reads.
+func (f *follower) followInput(sh *shellState, in feed) {
 	if !in.any {
 		return
 	}
 	for _, name := range in.files {
-		f.run(sh, name, nil, "sh")
+		f.followFile(sh, name, nil, "sh")
 	}
 	if in.text != "" {
-		f.line(sh, in.text)
+		f.followLine(sh, in.text)
 	}
 	if in.from == nil {
 		return
@@ -307,26 +307,26 @@ func (f *follower) fed(sh *shellState, in feed) {
 		switch first := path.Base(words[0]); {
 		case first == "echo" || first == "printf":
 			certain = true
-			f.line(sh, strings.Join(words[1:], " "))
+			f.followLine(sh, strings.Join(words[1:], " "))
 		case slices.Contains(downloads, first) || strings.Contains(words[0], "/"):
 			certain = true // The program is protected where it is run.
 		default:
 			for _, w := range words[1:] {
 				if f.isFile(sh, w) {
 					certain = true
-					f.run(sh, w, nil, "sh")
+					f.followFile(sh, w, nil, "sh")
 				}
 			}
 		}
 		return true
 	})
 	if !certain {
-		f.lose(sh.where, "a shell runs what another program prints")
+		f.reportLost(sh.where, "a shell runs what another program prints")
 	}
 }
 
-// interpreted follows what an interpreter runs that gets some arguments.
-func (f *follower) interpreted(sh *shellState, i interpreter, name string, args []string, in feed) {
+// followInterpreter follows what an interpreter runs that gets some arguments.
+func (f *follower) followInterpreter(sh *shellState, i interpreter, name string, args []string, in feed) {
 	has := func(list, w string) bool { return slices.Contains(strings.Fields(list), w) }
 	inline := slices.Contains(inlineOnly, name)
 	for k := 0; k < len(args); k++ {
@@ -336,56 +336,48 @@ func (f *follower) interpreted(sh *shellState, i interpreter, name string, args 
 		case has(i.inline, w):
 			return
 		case i.module != "" && w == i.module && k+1 < len(args):
-			python{f}.pythonModule(sh, args[k+1], args[k+2:])
+			python{f}.followModule(sh, args[k+1], args[k+2:])
 			return
 		case i.module != "" && strings.HasPrefix(w, i.module) && isLetters(w):
-			python{f}.pythonModule(sh, w[len(i.module):], args[k+1:])
+			python{f}.followModule(sh, w[len(i.module):], args[k+1:])
 			return
 		case has(i.loads, w) && k+1 < len(args):
-			f.load(sh, args[k+1])
+			f.protectLoaded(sh, args[k+1])
 			k++
 		case long && has(i.loads, option):
-			f.load(sh, value)
+			f.protectLoaded(sh, value)
 		case has(i.valued, w):
 			k++
 		case name == "node" && w == "--test":
-			f.testFiles(sh, args[k+1:])
+			f.protectTestFiles(sh, args[k+1:])
 			return
 		case w == "" || strings.HasPrefix(w, "-"):
 		case inline:
 			return
 		default:
-			f.run(sh, w, args[k+1:], name)
+			f.followFile(sh, w, args[k+1:], name)
 			return
 		}
 	}
 	for _, file := range in.files {
-		f.run(sh, file, nil, name)
+		f.followFile(sh, file, nil, name)
 	}
 	if in.from == nil || inline {
 		return
 	}
-	if names := f.listed(sh, f.lastWords(sh, in.from)); len(names) > 0 {
-		return // cat x | python: cat's files are protected by listing them.
+	if call, ok := in.from.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+		f.listedNames(sh, f.expander(sh).firstValues(call.Args)) // cat x | python: listing cat's files protects them.
 	}
 }
 
-// lastWords are those of a statement that is one simple command.
-func (f *follower) lastWords(sh *shellState, s *syntax.Stmt) []string {
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
-		return f.expander(sh).firstValues(call.Args)
-	}
-	return nil
-}
-
-// run follows a file that is run, by a program or by its first line.
-func (f *follower) run(sh *shellState, name string, args []string, by string) {
+// followFile follows a file that is run, by a program or by its first line.
+func (f *follower) followFile(sh *shellState, name string, args []string, by string) {
 	globs := sh.globs(name)
 	if len(globs) == 0 && strings.Contains(name, computed) {
-		f.lose(sh.where, "the name of a file that it runs is computed")
+		f.reportLost(sh.where, "the name of a file that it runs is computed")
 	}
-	for _, file := range f.protect(globs) {
-		content, there := f.read(sh.where, file)
+	for _, file := range f.protectFiles(globs) {
+		content, there := f.readText(sh.where, file)
 		if !there || strings.Contains(content, "\x00") {
 			continue
 		}
@@ -393,24 +385,20 @@ func (f *follower) run(sh *shellState, name string, args []string, by string) {
 		if how == "" {
 			how = firstLine(file, content)
 		}
-		if !f.once("run", file, how, strings.Join(sh.dirs, ":"), strings.Join(args, "\x00")) {
+		if !f.firstTime("run", file, how, strings.Join(sh.dirs, ":"), strings.Join(args, "\x00")) {
 			continue
 		}
-		f.deeper(file, func() { f.follow(sh, file, content, how, args) })
-	}
-}
-
-func (f *follower) follow(sh *shellState, file, content, how string, args []string) {
-	if slices.Contains(shells, how) {
-		f.script(sh.child(file, args), content)
-		return
-	}
-	if path.Base(how) == "make" {
-		f.followMakefile(sh.child(file, nil), file, args, nil)
-		return
-	}
-	if i, _, ok := interpreterOf(how); ok {
-		f.imported(file, content, i.imports)
+		f.withinDepth(file, func() {
+			i, _, interpreted := interpreterOf(how)
+			switch {
+			case slices.Contains(shells, how):
+				f.followScript(sh.child(file, args), content)
+			case path.Base(how) == "make":
+				f.followMakefile(sh.child(file, nil), file, args, nil)
+			case interpreted:
+				f.noteImports(file, content, i.imports)
+			}
+		})
 	}
 }
 

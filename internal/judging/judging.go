@@ -75,7 +75,7 @@ func (j Judges) Rewritable(tree Tree, allowed func(name string) bool) []string {
 	c := collector{tree: tree}
 	var all []string
 	for _, glob := range slices.Concat(j.Programs, j.Imports) {
-		for _, name := range append(c.matching(glob), representative(glob)) {
+		for _, name := range append(c.matchingFiles(glob), representative(glob)) {
 			if name != "" && allowed(name) {
 				all = append(all, name)
 				break
@@ -108,7 +108,7 @@ func Follow(tree Tree, where, line string) Judges {
 	}
 	c := &collector{tree: tree, programs: map[string]bool{}, imports: map[string]bool{}, seen: map[string]bool{}, texts: map[string]text{}}
 	f := &follower{c}
-	f.script(newShell(where), unmarked.Replace(line))
+	f.followScript(newShell(where), unmarked.Replace(line))
 	return Judges{slices.Sorted(maps.Keys(c.programs)), slices.Sorted(maps.Keys(c.imports)), c.lost}
 }
 
@@ -146,8 +146,8 @@ type text struct {
 	there   bool
 }
 
-// lose says that following ended at a place.
-func (c *collector) lose(where, what string) {
+// reportLost says that following ended at a place.
+func (c *collector) reportLost(where, what string) {
 	said := what + " (" + where + ")"
 	const most = 10
 	if len(c.lost) < most && !slices.Contains(c.lost, said) {
@@ -155,27 +155,27 @@ func (c *collector) lose(where, what string) {
 	}
 }
 
-// read returns the text of a file, and what it is called if the name is that of
+// readText returns the text of a file, and what it is called if the name is that of
 // a link. Files that cannot be read are not there; where that hides what a gate
 // runs, it is said.
-func (c *collector) read(where, name string) (content string, there bool) {
+func (c *collector) readText(where, name string) (content string, there bool) {
 	if known, ok := c.texts[name]; ok {
 		return known.content, known.there
 	}
 	var t text
 	defer func() { c.texts[name] = t }()
 	if len(c.texts) > maxFiles {
-		c.lose(where, "more than 300 files decide")
+		c.reportLost(where, "more than 300 files decide")
 		return "", false
 	}
 	data, err := c.tree.Read(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil || len(data) > maxText:
-		c.lose(where, name+" is too large or cannot be read")
+		c.reportLost(where, name+" is too large or cannot be read")
 	default:
 		t = text{unmarked.Replace(string(data)), true}
-		if to, ok := c.linked(name, t.content); ok {
+		if to, ok := c.linkTarget(name, t.content); ok {
 			c.programs[to] = true
 			if data, err := c.tree.Read(to); err == nil && len(data) <= maxText {
 				t.content = unmarked.Replace(string(data))
@@ -185,22 +185,22 @@ func (c *collector) read(where, name string) (content string, there bool) {
 	return t.content, t.there
 }
 
-// linked is where a symbolic link leads to. Of a link the tree gives the name in
+// linkTarget is where a symbolic link leads to. Of a link the tree gives the name in
 // the place of a text, which is one short line without its end.
-func (c *collector) linked(name, content string) (string, bool) {
+func (c *collector) linkTarget(name, content string) (string, bool) {
 	if content == "" || len(content) > 255 || strings.ContainsAny(content, "\n \t\x00") {
 		return "", false
 	}
 	to := path.Join(path.Dir(name), content)
-	if path.IsAbs(content) || leaves(to) || to == name {
+	if path.IsAbs(content) || leavesTree(to) || to == name {
 		return "", false
 	}
 	_, err := c.tree.Read(to)
 	return to, err == nil
 }
 
-// matching lists the files of the tree that a glob stands for.
-func (c *collector) matching(glob string) []string {
+// matchingFiles lists the files of the tree that a glob stands for.
+func (c *collector) matchingFiles(glob string) []string {
 	if !strings.ContainsAny(glob, "*?") {
 		return []string{glob}
 	}
@@ -244,22 +244,22 @@ func Matches(glob, name string) bool {
 	return !more || Matches(rest, below)
 }
 
-func leaves(clean string) bool {
+func leavesTree(clean string) bool {
 	return clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || path.IsAbs(clean)
 }
 
-// protect adds files to those that decide, and returns the ones of the tree.
-func (c *collector) protect(globs []string) []string {
+// protectFiles adds files to those that decide, and returns the ones of the tree.
+func (c *collector) protectFiles(globs []string) []string {
 	var there []string
 	for _, g := range globs {
 		c.programs[g] = true
-		there = append(there, c.matching(g)...)
+		there = append(there, c.matchingFiles(g)...)
 	}
 	return there
 }
 
-// once reports whether something is followed for the first time.
-func (c *collector) once(what ...string) bool {
+// firstTime reports whether something is followed for the first time.
+func (c *collector) firstTime(what ...string) bool {
 	key := strings.Join(what, "\x00")
 	if c.seen[key] {
 		return false

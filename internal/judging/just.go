@@ -30,13 +30,13 @@ func (f *follower) followJust(sh *shellState, args []string) {
 			names = []string{args[i+1]}
 		}
 		if (w == "-d" || w == "--working-directory") && i+1 < len(args) {
-			sh = sh.moved(args[i+1])
+			sh = sh.movedTo(args[i+1])
 		}
 	}
 	targets := argsOnly(args, "-f --justfile -d --working-directory --set --shell")
 	for _, name := range names {
 		for _, file := range sh.globs(name) {
-			if _, there := f.read(sh.where, file); !there || !f.once("just", file, strings.Join(targets, " ")) {
+			if _, there := f.readText(sh.where, file); !there || !f.firstTime("just", file, strings.Join(targets, " ")) {
 				continue
 			}
 			j := justfile{follower: f, recipes: map[string]rule{}, vars: map[string]string{}}
@@ -45,7 +45,7 @@ func (f *follower) followJust(sh *shellState, args []string) {
 			if len(run) == 0 {
 				run = []string{j.first}
 			}
-			inner := sh.in(path.Dir(file))
+			inner := sh.inFolder(path.Dir(file))
 			done := map[string]bool{}
 			for _, t := range run {
 				j.followRecipe(inner, t, done)
@@ -56,8 +56,8 @@ func (f *follower) followJust(sh *shellState, args []string) {
 
 // readFile reads recipes and variables.
 func (j *justfile) readFile(sh *shellState, file string, depth int) {
-	text, there := j.read(sh.where, file)
-	j.protect([]string{file})
+	text, there := j.readText(sh.where, file)
+	j.protectFiles([]string{file})
 	if !there || depth > 8 {
 		return
 	}
@@ -87,7 +87,7 @@ func (j *justfile) readFile(sh *shellState, file string, depth int) {
 			j.first = current
 		}
 		_, needs, _ := strings.Cut(line, ":")
-		needs = strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(uncomment(needs))
+		needs = strings.NewReplacer("&&", " ", "(", " ", ")", " ").Replace(withoutComment(needs))
 		j.recipes[current] = rule{targets: []string{current}, needs: strings.Fields(needs), where: file}
 	}
 }
@@ -117,11 +117,11 @@ func (j *justfile) followRecipe(sh *shellState, name string, done map[string]boo
 	if len(lines) > 0 && strings.HasPrefix(lines[0], "#!") {
 		text := strings.Join(lines, "\n")
 		if how := firstLine("", text); slices.Contains(shells, how) {
-			j.line(&inner, text)
+			j.followLine(&inner, text)
 		}
 		return
 	}
 	for _, line := range lines {
-		j.line(&inner, strings.TrimLeft(line, "@- "))
+		j.followLine(&inner, strings.TrimLeft(line, "@- "))
 	}
 }

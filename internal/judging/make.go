@@ -19,11 +19,11 @@ func (f *follower) followMake(sh *shellState, args []string) {
 		switch {
 		case (w == "-C" || w == "--directory") && i+1 < len(args):
 			i++
-			sh = sh.only(args[i])
+			sh = sh.onlyIn(args[i])
 		case strings.HasPrefix(w, "--directory="):
-			sh = sh.only(value)
+			sh = sh.onlyIn(value)
 		case strings.HasPrefix(w, "-C") && len(w) > 2:
-			sh = sh.only(w[2:])
+			sh = sh.onlyIn(w[2:])
 		case (w == "-f" || w == "--file" || w == "--makefile") && i+1 < len(args):
 			i++
 			files = append(files, args[i])
@@ -51,22 +51,22 @@ func (f *follower) followMake(sh *shellState, args []string) {
 	for _, name := range files {
 		globs := sh.globs(name)
 		if named {
-			f.protect(globs)
+			f.protectFiles(globs)
 		}
 		for _, glob := range globs {
-			for _, file := range f.matching(glob) {
-				if _, there := f.read(sh.where, file); there {
-					f.deeper(file, func() { f.followMakefile(sh, file, targets, given) })
+			for _, file := range f.matchingFiles(glob) {
+				if _, there := f.readText(sh.where, file); there {
+					f.withinDepth(file, func() { f.followMakefile(sh, file, targets, given) })
 				}
 			}
 		}
 	}
 }
 
-// only is the shell, as it is for a command that works in one other folder,
+// onlyIn is the shell, as it is for a command that works in one other folder,
 // reckoned from where it is.
-func (sh *shellState) only(dir string) *shellState {
-	c := sh.moved(dir)
+func (sh *shellState) onlyIn(dir string) *shellState {
+	c := sh.movedTo(dir)
 	if !c.anywhere && len(c.dirs) > len(sh.dirs) {
 		c.dirs = c.dirs[len(sh.dirs):]
 	}
@@ -84,7 +84,8 @@ type rule struct {
 type makefile struct {
 	*follower
 	vars  map[string]string
-	given map[string]string
+	given map[string]string // variables of the command line
+	files map[string]bool   // that were read
 	rules []rule
 	shell string
 	first string // target, if none is named
@@ -97,31 +98,31 @@ func (f *follower) followMakefile(sh *shellState, file string, targets []string,
 	for name, value := range given {
 		key = append(key, name+"="+value)
 	}
-	if !f.once(key[:4]...) {
+	if !f.firstTime(key[:4]...) {
 		return
 	}
-	f.protect([]string{file})
+	f.protectFiles([]string{file})
 	inner := *sh
 	inner.where = file
 	if slices.Contains(sh.dirs, path.Dir(file)) {
 		inner.dirs = []string{path.Dir(file)} // It was found there.
 	}
-	m := &makefile{follower: f, vars: map[string]string{}, given: given, local: &inner}
-	m.readMakefile(file)
+	m := &makefile{follower: f, vars: map[string]string{}, files: map[string]bool{}, given: given, local: &inner}
+	m.readFile(file)
 	if len(targets) == 0 {
 		targets = []string{m.first}
-		if goal := m.expandMake("$(.DEFAULT_GOAL)", nil); goal != "" && !unknown(goal) {
+		if goal := m.expand("$(.DEFAULT_GOAL)", nil); goal != "" && !partlyUnknown(goal) {
 			targets = []string{goal}
 		}
 	}
 	done := map[string]bool{}
 	for _, t := range targets {
-		m.target(t, done)
+		m.followTarget(t, done)
 	}
 }
 
-// target follows the recipes of a target and of all that it needs.
-func (m *makefile) target(name string, done map[string]bool) {
+// followTarget follows the recipes of a target and of all that it needs.
+func (m *makefile) followTarget(name string, done map[string]bool) {
 	if name == "" || done[name] || len(done) > 2000 {
 		return
 	}
@@ -133,7 +134,7 @@ func (m *makefile) target(name string, done map[string]bool) {
 		}
 		for _, r := range m.rules {
 			for _, t := range r.targets {
-				stem, ok := "", t == name || unknown(t) && t != outside && wild(t, name)
+				stem, ok := "", t == name || partlyUnknown(t) && t != outside && matchesUnknown(t, name)
 				if pattern := strings.Contains(t, "%"); pattern != pass {
 					continue
 				} else if pattern {
@@ -147,9 +148,9 @@ func (m *makefile) target(name string, done map[string]bool) {
 				for _, n := range r.needs {
 					needs = append(needs, strings.ReplaceAll(n, "%", stem))
 				}
-				m.recipe(r, name, stem, needs)
+				m.followRecipe(r, name, stem, needs)
 				for _, n := range needs {
-					m.target(n, done)
+					m.followTarget(n, done)
 				}
 				break
 			}
@@ -157,8 +158,8 @@ func (m *makefile) target(name string, done map[string]bool) {
 	}
 }
 
-// wild compares a name with a target of which parts are not known.
-func wild(target, name string) bool {
+// matchesUnknown compares a name with a target of which parts are not known.
+func matchesUnknown(target, name string) bool {
 	glob := strings.NewReplacer(outside, "*", computed, "*").Replace(target)
 	return strings.Trim(glob, "*/") != "" && Matches(glob, name)
 }
@@ -171,7 +172,7 @@ func stemOf(pattern, name string) (string, bool) {
 	return name[len(head) : len(name)-len(tail)], true
 }
 
-func (m *makefile) recipe(r rule, target, stem string, needs []string) {
+func (m *makefile) followRecipe(r rule, target, stem string, needs []string) {
 	first := ""
 	if len(needs) > 0 {
 		first = needs[0]
@@ -185,7 +186,7 @@ func (m *makefile) recipe(r rule, target, stem string, needs []string) {
 		lines = []string{strings.Join(lines, "\n")}
 	}
 	for _, line := range lines {
-		expanded := m.expandMake(line, auto)
+		expanded := m.expand(line, auto)
 		for text := range strings.SplitSeq(expanded, "\n") {
 			if m.one {
 				text = expanded
@@ -194,9 +195,9 @@ func (m *makefile) recipe(r rule, target, stem string, needs []string) {
 			inner := *m.local
 			inner.where, inner.dirs, inner.vars = r.where, slices.Clone(m.local.dirs), map[string][]string{}
 			if words := strings.Fields(m.shell); len(words) > 0 && !slices.Contains(shells, path.Base(words[len(words)-1])) {
-				m.command(&inner, append(words, "-c", text), feed{})
+				m.followCommand(&inner, append(words, "-c", text), feed{})
 			}
-			m.recipeLine(&inner, text)
+			m.followRecipeLine(&inner, text)
 			if m.one {
 				break
 			}
@@ -204,12 +205,13 @@ func (m *makefile) recipe(r rule, target, stem string, needs []string) {
 	}
 }
 
-// readMakefile reads rules and variables. Of conditions both sides count.
-func (m *makefile) readMakefile(file string) {
-	text, there := m.read(m.local.where, file)
-	if !there || !m.onceIn(file) {
+// readFile reads rules and variables. Of conditions both sides count.
+func (m *makefile) readFile(file string) {
+	text, there := m.readText(m.local.where, file)
+	if !there || m.files[file] {
 		return
 	}
+	m.files[file] = true
 	var current []int // rules that the recipe lines at hand belong to
 	define := ""
 	for _, line := range logicalLines(text) {
@@ -230,7 +232,7 @@ func (m *makefile) readMakefile(file string) {
 				continue
 			}
 		}
-		trimmed = strings.TrimSpace(uncomment(trimmed))
+		trimmed = strings.TrimSpace(withoutComment(trimmed))
 		word, rest, _ := strings.Cut(trimmed, " ")
 		switch word {
 		case "":
@@ -239,27 +241,17 @@ func (m *makefile) readMakefile(file string) {
 			define = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(rest), ":?+="))
 			m.vars[define] = ""
 		case "include", "-include", "sinclude":
-			m.include(file, m.expandMake(rest, nil))
+			m.includeFiles(file, m.expand(rest, nil))
 		default:
 			for _, modifier := range []string{"export ", "override ", "private "} {
 				trimmed = strings.TrimPrefix(trimmed, modifier)
 			}
-			if m.makeVariable(trimmed) {
+			if m.readVariable(trimmed) {
 				continue
 			}
-			current = m.makeRule(file, trimmed)
+			current = m.addRule(file, trimmed)
 		}
 	}
-}
-
-// onceIn reads no file twice into the same makefile.
-func (m *makefile) onceIn(file string) bool {
-	key := "\x00read " + file
-	if _, ok := m.vars[key]; ok {
-		return false
-	}
-	m.vars[key] = ""
-	return true
 }
 
 // logicalLines joins lines that end in a backslash.
@@ -284,7 +276,7 @@ func logicalLines(text string) []string {
 	return lines
 }
 
-func uncomment(line string) string {
+func withoutComment(line string) string {
 	for i := range len(line) {
 		if line[i] == '#' && (i == 0 || line[i-1] != '\\') {
 			return line[:i]
@@ -293,8 +285,8 @@ func uncomment(line string) string {
 	return line
 }
 
-// makeVariable reads a line as an assignment and reports whether it is one.
-func (m *makefile) makeVariable(line string) bool {
+// readVariable reads a line as an assignment and reports whether it is one.
+func (m *makefile) readVariable(line string) bool {
 	i := strings.IndexByte(line, '=')
 	if i <= 0 {
 		return false
@@ -323,19 +315,19 @@ func (m *makefile) makeVariable(line string) bool {
 	case op == '!':
 		value = "$(shell " + value + ")"
 	case op == ':':
-		value = strings.ReplaceAll(m.expandMake(value, nil), "$", "$$")
+		value = strings.ReplaceAll(m.expand(value, nil), "$", "$$")
 	}
 	m.vars[name] = value
 	if name == "SHELL" {
-		m.shell = m.expandMake(value, nil)
+		m.shell = m.expand(value, nil)
 	}
 	return true
 }
 
-// makeRule adds a rule and returns where its recipe goes.
-func (m *makefile) makeRule(file, line string) []int {
+// addRule adds a rule and returns where its recipe goes.
+func (m *makefile) addRule(file, line string) []int {
 	head, inline, hasInline := strings.Cut(line, ";")
-	head = m.expandMake(head, nil)
+	head = m.expand(head, nil)
 	names, needs, ok := strings.Cut(head, ":")
 	if !ok {
 		return nil // A call of a function, whose text is the makefile's own.
@@ -362,19 +354,19 @@ func (m *makefile) makeRule(file, line string) []int {
 	return []int{len(m.rules) - 1}
 }
 
-// include follows other makefiles. One that need not exist is protected too,
+// includeFiles follows other makefiles. One that need not exist is protected too,
 // because it could be added; of one whose name is not known the ending is.
-func (m *makefile) include(from, names string) {
+func (m *makefile) includeFiles(from, names string) {
 	for name := range strings.FieldsSeq(names) {
 		globs := m.local.globs(name)
-		if dir := path.Dir(from); dir != "." && !unknown(name) {
-			globs = append(globs, m.local.in(dir).globs(name)...)
+		if dir := path.Dir(from); dir != "." && !partlyUnknown(name) {
+			globs = append(globs, m.local.inFolder(dir).globs(name)...)
 		}
 		if len(globs) == 0 && strings.Contains(name, computed) {
-			m.lose(from, "the name of a makefile that it includes is computed")
+			m.reportLost(from, "the name of a makefile that it includes is computed")
 		}
-		for _, file := range m.protect(globs) {
-			m.deeper(file, func() { m.readMakefile(file) })
+		for _, file := range m.protectFiles(globs) {
+			m.withinDepth(file, func() { m.readFile(file) })
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// expandMake expands the variables and functions of a text of a makefile.
-func (m *makefile) expandMake(text string, auto map[string]string) string {
-	return m.expandDeep(text, auto, 0)
+// expand expands the variables and functions of a text of a makefile.
+func (m *makefile) expand(text string, auto map[string]string) string {
+	return m.expandWithin(text, auto, 0)
 }
 
-func (m *makefile) expandDeep(text string, auto map[string]string, depth int) string {
-	if depth > 30 || len(text) > maxText || m.tired(m.local.where) {
+func (m *makefile) expandWithin(text string, auto map[string]string, depth int) string {
+	if depth > 30 || len(text) > maxText || m.outOfSteps(m.local.where) {
 		return outside
 	}
 	var b strings.Builder
@@ -26,11 +26,11 @@ func (m *makefile) expandDeep(text string, auto map[string]string, depth int) st
 		case '$':
 			b.WriteByte('$')
 		case '(', '{':
-			end := closing(text, i)
-			b.WriteString(m.reference(text[i+1:end], auto, depth+1))
+			end := closingBracket(text, i)
+			b.WriteString(m.expandReference(text[i+1:end], auto, depth+1))
 			i = end
 		default:
-			b.WriteString(m.reference(string(c), auto, depth+1))
+			b.WriteString(m.expandReference(string(c), auto, depth+1))
 		}
 		if b.Len() > maxText {
 			return outside
@@ -39,8 +39,8 @@ func (m *makefile) expandDeep(text string, auto map[string]string, depth int) st
 	return b.String()
 }
 
-// closing is where the bracket at i ends, or the end of the text.
-func closing(text string, i int) int {
+// closingBracket is where the bracket at i ends, or the end of the text.
+func closingBracket(text string, i int) int {
 	opens, closes := text[i], byte(')')
 	if opens == '{' {
 		closes = '}'
@@ -65,34 +65,34 @@ var builtins = map[string]string{
 	".DEFAULT_GOAL": "", "MAKELEVEL": "", "empty": "", "space": " ",
 }
 
-// reference is what $(inner) stands for.
-func (m *makefile) reference(inner string, auto map[string]string, depth int) string {
+// expandReference is what $(inner) stands for.
+func (m *makefile) expandReference(inner string, auto map[string]string, depth int) string {
 	if value, ok := auto[inner]; ok {
 		return value
 	}
 	if name, rest, ok := strings.Cut(strings.Replace(inner, "\t", " ", 1), " "); ok {
-		if value, known := m.makeFunction(name, strings.TrimLeft(rest, " "), auto, depth); known {
+		if value, known := m.callFunction(name, strings.TrimLeft(rest, " "), auto, depth); known {
 			return value
 		}
 	}
-	inner = m.expandDeep(inner, auto, depth)
+	inner = m.expandWithin(inner, auto, depth)
 	if name, change, ok := strings.Cut(inner, ":"); ok {
 		from, to, _ := strings.Cut(change, "=")
 		if !strings.Contains(from, "%") {
 			from, to = "%"+from, "%"+to
 		}
-		return substitute(from, to, m.reference(name, auto, depth+1))
+		return substitute(from, to, m.expandReference(name, auto, depth+1))
 	}
 	switch value, ok := m.given[inner]; {
 	case ok:
 		return value
 	case inner == "CURDIR":
-		return m.local.absolute(".")
+		return m.local.absolutePath(".")
 	case inner == "MAKEFILE_LIST":
 		return top + "/" + m.local.where
 	}
 	if value, ok := m.vars[inner]; ok {
-		return m.expandDeep(value, auto, depth+1)
+		return m.expandWithin(value, auto, depth+1)
 	}
 	if value, ok := builtins[inner]; ok {
 		return value
@@ -109,7 +109,7 @@ func substitute(from, to, text string) string {
 	for w := range strings.FieldsSeq(text) {
 		stem, ok := stemOf(from, w)
 		switch {
-		case unknown(w):
+		case partlyUnknown(w):
 			_, end, _ := strings.Cut(to, "%")
 			w = outside + "/" + "*" + end
 			if strings.Trim(end, "*./") == "" {
@@ -123,9 +123,9 @@ func substitute(from, to, text string) string {
 	return strings.Join(words, " ")
 }
 
-// makeFunction is what a function of make returns, as far as that is certain.
-func (m *makefile) makeFunction(name, rest string, auto map[string]string, depth int) (string, bool) {
-	expand := func(s string) string { return m.expandDeep(s, auto, depth) }
+// callFunction is what a function of make returns, as far as that is certain.
+func (m *makefile) callFunction(name, rest string, auto map[string]string, depth int) (string, bool) {
+	expand := func(s string) string { return m.expandWithin(s, auto, depth) }
 	args := splitArgs(rest)
 	arg := func(i int) string {
 		if i < len(args) {
@@ -142,15 +142,15 @@ func (m *makefile) makeFunction(name, rest string, auto map[string]string, depth
 	}
 	switch name {
 	case "shell":
-		return m.makeShell(expand(rest)), true
+		return m.runShell(expand(rest)), true
 	case "wildcard", "strip", "sort", "info", "warning", "error", "realpath":
 		return strings.Join(strings.Fields(expand(rest)), " "), true
 	case "abspath":
 		return each(expand(rest), func(w string) string {
-			if strings.HasPrefix(w, top) || unknown(w) {
+			if strings.HasPrefix(w, top) || partlyUnknown(w) {
 				return w
 			}
-			return m.local.absolute(w)
+			return m.local.absolutePath(w)
 		}), true
 	case "dir":
 		return each(expand(rest), func(w string) string { return strings.TrimSuffix(path.Dir(w), "/") + "/" }), true
@@ -204,7 +204,7 @@ func (m *makefile) makeFunction(name, rest string, auto map[string]string, depth
 					inner[k] = v
 				}
 			}
-			all = append(all, m.expandDeep(args[2], inner, depth+1))
+			all = append(all, m.expandWithin(args[2], inner, depth+1))
 		}
 		return strings.Join(all, " "), true
 	case "call":
@@ -213,15 +213,15 @@ func (m *makefile) makeFunction(name, rest string, auto map[string]string, depth
 		for i := range args {
 			inner[string(rune('0'+min(i, 9)))] = arg(i)
 		}
-		return m.expandDeep(m.vars[strings.TrimSpace(arg(0))], inner, depth+1), true
+		return m.expandWithin(m.vars[strings.TrimSpace(arg(0))], inner, depth+1), true
 	case "file":
 		if from, ok := strings.CutPrefix(strings.TrimSpace(expand(rest)), "<"); ok {
-			m.protect(m.local.globs(strings.TrimSpace(from)))
+			m.protectFiles(m.local.globs(strings.TrimSpace(from)))
 		}
 		return computed, true
 	case "eval":
 		for _, line := range logicalLines(expand(rest)) {
-			m.makeVariable(strings.TrimSpace(line))
+			m.readVariable(strings.TrimSpace(line))
 		}
 		return "", true
 	case "word", "words", "origin", "flavor", "value", "join", "guile", "intcmp", "let":
@@ -249,11 +249,11 @@ func splitArgs(text string) []string {
 	return append(args, text[from:])
 }
 
-// makeShell follows a command that make runs while it reads, and returns what
+// runShell follows a command that make runs while it reads, and returns what
 // it prints, where that is certain.
-func (m *makefile) makeShell(line string) string {
+func (m *makefile) runShell(line string) string {
 	inner := *m.local
 	inner.vars = map[string][]string{}
-	m.recipeLine(&inner, line)
+	m.followRecipeLine(&inner, line)
 	return m.expander(&inner).printedBy(line)
 }

@@ -19,45 +19,45 @@ type manifest struct {
 // node follows what Node and its relatives run.
 type node struct{ *follower }
 
-// nodeTool follows the package managers of Node and what runs scripts for
+// followPackageManager follows the package managers of Node and what runs scripts for
 // them.
-func (n node) nodeTool(sh *shellState, program string, args []string, in feed) bool {
+func (n node) followPackageManager(sh *shellState, program string, args []string, in feed) bool {
 	args, sh, everywhere := packageOptions(sh, args)
 	if len(args) == 0 {
 		if slices.Contains([]string{"yarn", "npm", "pnpm"}, program) {
-			n.packageScripts(sh, everywhere, installing, nil)
+			n.followScripts(sh, everywhere, installing, nil)
 		}
 		return true
 	}
 	verb, rest := args[0], args[1:]
 	switch program {
 	case "npx", "pnpx", "bunx":
-		n.command(sh, args, in)
+		n.followCommand(sh, args, in)
 		return true
 	case "corepack":
-		n.command(sh, args, in)
+		n.followCommand(sh, args, in)
 		return true
 	case "run-s", "run-p", "npm-run-all", "npm-run-all2":
 		for _, name := range args {
-			n.packageScripts(sh, everywhere, []string{strings.Fields(name + " ")[0]}, nil)
+			n.followScripts(sh, everywhere, []string{strings.Fields(name + " ")[0]}, nil)
 		}
 		return true
 	case "concurrently", "wireit":
 		for _, line := range args {
 			if name, ok := strings.CutPrefix(line, "npm:"); ok {
-				n.packageScripts(sh, everywhere, []string{name}, nil)
+				n.followScripts(sh, everywhere, []string{name}, nil)
 			} else if strings.Contains(line, " ") {
-				n.line(sh, line)
+				n.followLine(sh, line)
 			}
 		}
 		return true
 	case "turbo", "nx", "lerna":
 		for _, name := range args {
-			n.packageScripts(sh, true, []string{name[strings.LastIndexByte(name, ':')+1:], name}, nil)
+			n.followScripts(sh, true, []string{name[strings.LastIndexByte(name, ':')+1:], name}, nil)
 		}
 		return true
 	case "rushx":
-		n.packageScripts(sh, everywhere, []string{verb}, rest)
+		n.followScripts(sh, everywhere, []string{verb}, rest)
 		return true
 	}
 	switch verb {
@@ -68,50 +68,50 @@ func (n node) nodeTool(sh *shellState, program string, args []string, in feed) b
 		if program == "bun" && strings.Contains(rest[0], ".") {
 			return false // A file.
 		}
-		n.packageScripts(sh, everywhere, rest[:1], rest[1:])
+		n.followScripts(sh, everywhere, rest[:1], rest[1:])
 		if program != "npm" {
-			n.command(sh, rest, in)
+			n.followCommand(sh, rest, in)
 		}
 	case "exec", "x", "dlx", "node":
 		if verb == "node" {
 			rest = args
 		}
 		if len(rest) > 0 {
-			n.command(sh, rest, in)
+			n.followCommand(sh, rest, in)
 		}
 	case "t", "tst":
-		n.packageScripts(sh, everywhere, []string{"test"}, rest)
+		n.followScripts(sh, everywhere, []string{"test"}, rest)
 	case "it", "install-test", "cit", "install-ci-test":
-		n.packageScripts(sh, everywhere, append([]string{"test"}, installing...), rest)
+		n.followScripts(sh, everywhere, append([]string{"test"}, installing...), rest)
 	case "i", "install", "ci", "clean-install", "rebuild", "add":
-		n.packageScripts(sh, everywhere, installing, nil)
+		n.followScripts(sh, everywhere, installing, nil)
 	case "pack", "publish":
-		n.packageScripts(sh, everywhere, []string{"prepack", "prepare", "prepublishOnly", "postpack"}, nil)
+		n.followScripts(sh, everywhere, []string{"prepack", "prepare", "prepublishOnly", "postpack"}, nil)
 	case "workspace":
 		if len(rest) > 1 {
-			n.nodeTool(sh, program, append([]string{"--recursive"}, rest[1:]...), in)
+			n.followPackageManager(sh, program, append([]string{"--recursive"}, rest[1:]...), in)
 		}
 	case "workspaces":
 		for i, w := range rest {
 			if w == "run" {
-				n.nodeTool(sh, program, append([]string{"--recursive"}, rest[i:]...), in)
+				n.followPackageManager(sh, program, append([]string{"--recursive"}, rest[i:]...), in)
 				break
 			}
 		}
 	default:
 		if program == "bun" {
 			if verb == "test" {
-				n.testFiles(sh, rest)
+				n.protectTestFiles(sh, rest)
 				return true
 			}
 			if strings.Contains(verb, ".") {
 				return false
 			}
 		}
-		n.packageScripts(sh, everywhere, []string{verb}, rest)
+		n.followScripts(sh, everywhere, []string{verb}, rest)
 		if program == "yarn" || program == "pnpm" || program == "bun" {
 			if verb != program {
-				n.command(sh, args, in) // A program of an installed package.
+				n.followCommand(sh, args, in) // A program of an installed package.
 			}
 		}
 	}
@@ -131,10 +131,10 @@ func packageOptions(sh *shellState, args []string) (rest []string, in *shellStat
 		case w == "--":
 			return append(rest, args[i+1:]...), in, everywhere
 		case (w == "--prefix" || w == "-C" || w == "--dir" || w == "--cwd") && i+1 < len(args):
-			in = sh.moved(args[i+1])
+			in = sh.movedTo(args[i+1])
 			i++
 		case long && slices.Contains([]string{"--prefix", "--dir", "--cwd"}, option):
-			in = sh.moved(value)
+			in = sh.movedTo(value)
 		case slices.Contains([]string{"-w", "--workspace", "--filter", "-F", "-p", "--package", "--scope", "-t", "--target", "--projects"}, w) && i+1 < len(args):
 			everywhere = everywhere || w != "-p" && w != "--package"
 			if w == "-t" || w == "--target" {
@@ -154,59 +154,57 @@ func packageOptions(sh *shellState, args []string) (rest []string, in *shellStat
 	return rest, in, everywhere
 }
 
-// packageScripts follows scripts by their names, with those that run before and
+// followScripts follows scripts by their names, with those that run before and
 // after each. A star in a name stands for anything.
-func (n node) packageScripts(sh *shellState, everywhere bool, names, args []string) {
-	files := sh.globs("package.json")
+func (n node) followScripts(sh *shellState, everywhere bool, names, args []string) {
+	globs := sh.globs("package.json")
 	if everywhere {
-		files = append(files, n.matching("**/package.json")...)
+		globs = append(globs, n.matchingFiles("**/package.json")...)
 	}
-	for _, glob := range files {
-		for _, file := range n.matching(glob) {
-			n.manifestScripts(sh, file, names, args)
+	var files []string
+	for _, glob := range globs {
+		files = append(files, n.matchingFiles(glob)...)
+	}
+	for _, file := range files {
+		m, ok := n.readManifest(sh, file)
+		if !ok {
+			continue
 		}
-	}
-}
-
-func (n node) manifestScripts(sh *shellState, file string, names, args []string) {
-	m, ok := n.manifest(sh, file)
-	if !ok {
-		return
-	}
-	inner := sh.in(path.Dir(file))
-	inner.where = file
-	for _, name := range names {
-		for _, script := range slices.Sorted(maps.Keys(m.Scripts)) {
-			bare := strings.TrimPrefix(strings.TrimPrefix(script, "pre"), "post")
-			same, _ := path.Match(strings.ReplaceAll(name, ":", "/"), strings.ReplaceAll(script, ":", "/"))
-			if script != name && bare != name && (!same || !strings.Contains(name, "*")) {
-				continue
-			}
-			n.programs[file] = true
-			for _, line := range linesOf(m.Scripts[script]) {
-				if len(args) > 0 && script == name {
-					line += " " + strings.Join(args, " ")
+		inner := sh.inFolder(path.Dir(file))
+		inner.where = file
+		for _, name := range names {
+			for _, script := range slices.Sorted(maps.Keys(m.Scripts)) {
+				bare := strings.TrimPrefix(strings.TrimPrefix(script, "pre"), "post")
+				same, _ := path.Match(strings.ReplaceAll(name, ":", "/"), strings.ReplaceAll(script, ":", "/"))
+				if script != name && bare != name && (!same || !strings.Contains(name, "*")) {
+					continue
 				}
-				n.line(inner, line)
+				n.programs[file] = true
+				for _, line := range linesOf(m.Scripts[script]) {
+					if len(args) > 0 && script == name {
+						line += " " + strings.Join(args, " ")
+					}
+					n.followLine(inner, line)
+				}
 			}
 		}
 	}
 }
 
-func (n node) manifest(sh *shellState, file string) (manifest, bool) {
+func (n node) readManifest(sh *shellState, file string) (manifest, bool) {
 	var m manifest
-	text, there := n.read(sh.where, file)
+	text, there := n.readText(sh.where, file)
 	return m, there && json.Unmarshal([]byte(text), &m) == nil
 }
 
-// packageProgram follows a program that the package itself offers, as its own
+// followBin follows a program that the package itself offers, as its own
 // scripts and npx find it.
-func (n node) packageProgram(sh *shellState, program string, args []string) {
+func (n node) followBin(sh *shellState, program string, args []string) {
 	for _, file := range sh.globs("package.json") {
 		if _, asked := n.texts[file]; !asked {
 			continue // Nothing of Node is about.
 		}
-		m, ok := n.manifest(sh, file)
+		m, ok := n.readManifest(sh, file)
 		if !ok {
 			continue
 		}
@@ -218,13 +216,13 @@ func (n node) packageProgram(sh *shellState, program string, args []string) {
 			bins = bin
 		}
 		if target, ok := bins[program].(string); ok {
-			n.run(sh.in(path.Dir(file)), path.Clean(target), args, "node")
+			n.followFile(sh.inFolder(path.Dir(file)), path.Clean(target), args, "node")
 		}
 	}
 }
 
-// composer follows a script of composer.json.
-func (n node) composer(sh *shellState, args []string) bool {
+// followComposer follows a script of composer.json.
+func (n node) followComposer(sh *shellState, args []string) bool {
 	names := argsOnly(args, "-d --working-dir")
 	if len(names) > 1 && (names[0] == "run" || names[0] == "run-script") {
 		names = names[1:]
@@ -233,27 +231,27 @@ func (n node) composer(sh *shellState, args []string) bool {
 		return true
 	}
 	for _, file := range sh.globs("composer.json") {
-		m, ok := n.manifest(sh, file)
-		if !ok || !n.once("composer", file, names[0]) {
+		m, ok := n.readManifest(sh, file)
+		if !ok || !n.firstTime("composer", file, names[0]) {
 			continue
 		}
-		inner := sh.in(path.Dir(file))
+		inner := sh.inFolder(path.Dir(file))
 		inner.where = file
 		for _, line := range linesOf(m.Scripts[names[0]]) {
 			n.programs[file] = true
 			line = strings.TrimPrefix(line, "@putenv ")
 			if name, ok := strings.CutPrefix(line, "@"); ok && !strings.HasPrefix(name, "php ") {
-				n.composer(inner, strings.Fields(name))
+				n.followComposer(inner, strings.Fields(name))
 				continue
 			}
-			n.line(inner, strings.TrimPrefix(line, "@"))
+			n.followLine(inner, strings.TrimPrefix(line, "@"))
 		}
 	}
 	return true
 }
 
-// deno follows a task of deno.json. It reports false of what is no task.
-func (n node) deno(sh *shellState, args []string) bool {
+// followDeno follows a task of deno.json. It reports false of what is no task.
+func (n node) followDeno(sh *shellState, args []string) bool {
 	if len(args) == 0 {
 		return true
 	}
@@ -261,20 +259,20 @@ func (n node) deno(sh *shellState, args []string) bool {
 	case "task":
 		names := argsOnly(args[1:], "-c --config --cwd")
 		for _, file := range append(sh.globs("deno.json"), append(sh.globs("deno.jsonc"), sh.globs("package.json")...)...) {
-			m, ok := n.manifest(sh, file)
-			if !ok || len(names) == 0 || !n.once("deno", file, names[0]) {
+			m, ok := n.readManifest(sh, file)
+			if !ok || len(names) == 0 || !n.firstTime("deno", file, names[0]) {
 				continue
 			}
-			inner := sh.in(path.Dir(file))
+			inner := sh.inFolder(path.Dir(file))
 			inner.where = file
 			for _, line := range append(linesOf(m.Tasks[names[0]]), linesOf(m.Scripts[names[0]])...) {
 				n.programs[file] = true
-				n.line(inner, line)
+				n.followLine(inner, line)
 			}
 		}
 		return true
 	case "test":
-		n.testFiles(sh, args[1:])
+		n.protectTestFiles(sh, args[1:])
 		return true
 	case "fmt", "lint", "check", "install", "cache":
 		return true

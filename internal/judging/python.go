@@ -12,13 +12,13 @@ import (
 // python follows what the programs of Python run.
 type python struct{ *follower }
 
-// pythonModule follows python -m. The folder in which it works comes first when
+// followModule follows python -m. The folder in which it works comes first when
 // modules are looked up, so whoever adds a file of that name there is asked
 // too.
-func (p python) pythonModule(sh *shellState, module string, args []string) {
-	if unknown(module) {
+func (p python) followModule(sh *shellState, module string, args []string) {
+	if partlyUnknown(module) {
 		if strings.Contains(module, computed) {
-			p.lose(sh.where, "the module that python runs is computed")
+			p.reportLost(sh.where, "the module that python runs is computed")
 		}
 		return
 	}
@@ -28,53 +28,53 @@ func (p python) pythonModule(sh *shellState, module string, args []string) {
 	for _, prefix := range []string{"", "src/", "lib/", "python/"} {
 		for _, end := range []string{".py", "/__main__.py"} {
 			for _, file := range sh.globs(prefix + name + end) {
-				text, there := p.read(sh.where, file)
+				text, there := p.readText(sh.where, file)
 				if !there {
 					continue
 				}
 				known = true
-				p.protect([]string{file})
+				p.protectFiles([]string{file})
 				// A package, and a compiled module, come before a file of that name.
-				p.protect([]string{strings.TrimSuffix(file, ".py") + ".*", strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__main__") + "/**"})
+				p.protectFiles([]string{strings.TrimSuffix(file, ".py") + ".*", strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__main__") + "/**"})
 				if strings.Contains(file, "/") {
-					p.protect([]string{path.Join(path.Dir(file), "__init__.py")})
+					p.protectFiles([]string{path.Join(path.Dir(file), "__init__.py")})
 				}
 				if strings.Contains(name, "/") && end == ".py" {
-					p.imported(file, text, pythonImports)
+					p.noteImports(file, text, pythonImports)
 				}
 			}
 		}
 	}
 	if !known { // An installed one: nothing of the tree is to take its name.
-		p.protect(append(sh.globs(first+".*"), sh.globs(first+"/**")...))
+		p.protectFiles(append(sh.globs(first+".*"), sh.globs(first+"/**")...))
 	}
-	p.tool(sh, first, args, feed{})
+	p.followProgram(sh, first, args, feed{})
 	if module == "unittest" {
-		p.unittest(sh, args)
+		p.protectUnittests(sh, args)
 	}
 }
 
-// unittest protects the modules that are named to it.
-func (p python) unittest(sh *shellState, args []string) {
+// protectUnittests protects the modules that are named to it.
+func (p python) protectUnittests(sh *shellState, args []string) {
 	for _, w := range args {
 		if strings.HasPrefix(w, "-") || w == "discover" {
 			continue
 		}
 		for _, file := range sh.globs(strings.ReplaceAll(strings.TrimSuffix(w, ".py"), ".", "/") + ".py") {
-			if _, there := p.read(sh.where, file); there {
-				p.protect([]string{file})
+			if _, there := p.readText(sh.where, file); there {
+				p.protectFiles([]string{file})
 			}
 		}
 	}
 }
 
-// pythonTool follows the programs that run others in an environment.
-func (p python) pythonTool(sh *shellState, program string, args []string, in feed) {
+// followEnvironment follows the programs that run others in an environment.
+func (p python) followEnvironment(sh *shellState, program string, args []string, in feed) {
 	const valued = "--with --extra --group --python -p --package --project --directory --env-file --from -e --env -C -P -n --name --only-group --with-requirements --index-url " +
 		"--rcfile --source --omit --include --data-file --context --environment --manifest-path"
 	for i, w := range args {
 		if (w == "--directory" || w == "-C" || w == "-P" || w == "--project") && i+1 < len(args) {
-			sh = sh.moved(args[i+1])
+			sh = sh.movedTo(args[i+1])
 		}
 	}
 	direct := slices.Contains([]string{"uvx", "pipx"}, program)
@@ -83,10 +83,10 @@ func (p python) pythonTool(sh *shellState, program string, args []string, in fee
 		case w == "run" && !direct:
 			direct = true
 		case direct && (w == "-m" || w == "--module") && i+1 < len(args):
-			p.pythonModule(sh, args[i+1], args[i+2:])
+			p.followModule(sh, args[i+1], args[i+2:])
 			return
 		case direct && (w == "-s" || w == "--script") && program == "uv" && i+1 < len(args):
-			p.run(sh, args[i+1], args[i+2:], "python")
+			p.followFile(sh, args[i+1], args[i+2:], "python")
 			return
 		case strings.HasPrefix(w, "-"):
 			if slices.Contains(strings.Fields(valued), w) {
@@ -96,38 +96,38 @@ func (p python) pythonTool(sh *shellState, program string, args []string, in fee
 			return // uv pip, poetry install.
 		case w == "run" && program == "pipx":
 		case strings.HasSuffix(w, ".py"):
-			p.run(sh, w, args[i+1:], "python")
+			p.followFile(sh, w, args[i+1:], "python")
 			return
 		case program == "coverage":
-			p.run(sh, w, args[i+1:], "python")
+			p.followFile(sh, w, args[i+1:], "python")
 			return
 		default:
-			p.pyproject(sh, args[i:])
-			p.command(sh, args[i:], in)
+			p.followProjectScript(sh, args[i:])
+			p.followCommand(sh, args[i:], in)
 			return
 		}
 	}
 }
 
-// pyproject follows a script by its name: an entry point is a module of the
+// followProjectScript follows a script by its name: an entry point is a module of the
 // tree, anything else a line.
-func (p python) pyproject(sh *shellState, words []string) {
+func (p python) followProjectScript(sh *shellState, words []string) {
 	if len(words) == 0 {
 		return
 	}
 	name := words[0][strings.LastIndexByte(words[0], ':')+1:]
 	for _, file := range append(sh.globs("pyproject.toml"), append(sh.globs("Pipfile"), sh.globs("pixi.toml")...)...) {
-		text, there := p.read(sh.where, file)
+		text, there := p.readText(sh.where, file)
 		var told project
 		if !there || toml.Unmarshal([]byte(text), &told) != nil {
 			continue
 		}
-		inner := sh.in(path.Dir(file))
+		inner := sh.inFolder(path.Dir(file))
 		inner.where = file
 		for _, entries := range []map[string]any{told.Project.Scripts, told.Tool.Poetry.Scripts} {
-			if entry, ok := entries[name].(string); ok && p.once("entry", file, name) {
-				p.protect([]string{file})
-				p.entryPoint(inner, entry)
+			if entry, ok := entries[name].(string); ok && p.firstTime("entry", file, name) {
+				p.protectFiles([]string{file})
+				p.protectEntryPoint(inner, entry)
 			}
 		}
 		tables := []map[string]any{told.Scripts, told.Tool.PDM.Scripts, told.Tool.Rye.Scripts, told.Tool.Poe.Tasks, told.Tool.Pixi.Tasks}
@@ -135,35 +135,35 @@ func (p python) pyproject(sh *shellState, words []string) {
 			tables = append(tables, env.Scripts)
 		}
 		for _, table := range tables {
-			if entry, ok := table[name]; ok && p.once("task", file, name) {
-				p.protect([]string{file})
+			if entry, ok := table[name]; ok && p.firstTime("task", file, name) {
+				p.protectFiles([]string{file})
 				for _, line := range linesOf(entry) {
-					p.line(inner, line)
+					p.followLine(inner, line)
 				}
 			}
 		}
 	}
 }
 
-// entryPoint protects the module of "package.module:function".
-func (p python) entryPoint(sh *shellState, entry string) {
+// protectEntryPoint protects the module of "package.module:function".
+func (p python) protectEntryPoint(sh *shellState, entry string) {
 	module, _, _ := strings.Cut(entry, ":")
 	name := strings.ReplaceAll(strings.TrimSpace(module), ".", "/")
 	for _, prefix := range []string{"", "src/"} {
 		for _, end := range []string{".py", "/__init__.py"} {
 			for _, file := range sh.globs(prefix + name + end) {
-				if _, there := p.read(sh.where, file); there {
-					p.protect([]string{file})
+				if _, there := p.readText(sh.where, file); there {
+					p.protectFiles([]string{file})
 				}
 			}
 		}
 	}
 }
 
-// tox follows the commands of every environment.
-func (p python) tox(sh *shellState) {
+// followTox follows the commands of every environment.
+func (p python) followTox(sh *shellState) {
 	for _, file := range append(sh.globs("tox.ini"), append(sh.globs("setup.cfg"), sh.globs("pyproject.toml")...)...) {
-		text, there := p.read(sh.where, file)
+		text, there := p.readText(sh.where, file)
 		if !there {
 			continue
 		}
@@ -177,36 +177,36 @@ func (p python) tox(sh *shellState) {
 		if path.Base(file) == "setup.cfg" && !strings.Contains(text, "[tox") {
 			continue
 		}
-		p.protect([]string{file})
-		inner := sh.in(path.Dir(file))
+		p.protectFiles([]string{file})
+		inner := sh.inFolder(path.Dir(file))
 		inner.where = file
 		for _, line := range iniCommands(text) {
-			p.line(inner, line)
+			p.followLine(inner, line)
 		}
 	}
 }
 
-// nox follows the commands that sessions run in literal words.
-func (p python) nox(sh *shellState, args []string) {
+// followNox follows the commands that sessions run in literal words.
+func (p python) followNox(sh *shellState, args []string) {
 	name := "noxfile.py"
 	for i, w := range args {
 		if (w == "-f" || w == "--noxfile") && i+1 < len(args) {
 			name = args[i+1]
 		}
 	}
-	for _, file := range p.protect(sh.globs(name)) {
-		text, there := p.read(sh.where, file)
-		if !there || !p.once("nox", file) {
+	for _, file := range p.protectFiles(sh.globs(name)) {
+		text, there := p.readText(sh.where, file)
+		if !there || !p.firstTime("nox", file) {
 			continue
 		}
-		inner := sh.in(path.Dir(file))
+		inner := sh.inFolder(path.Dir(file))
 		inner.where = file
 		for _, m := range sessionRun.FindAllStringSubmatch(text, 100) {
 			var words []string
 			for _, w := range literals.FindAllStringSubmatch(m[1], 50) {
 				words = append(words, w[1])
 			}
-			p.command(inner, words, feed{})
+			p.followCommand(inner, words, feed{})
 		}
 	}
 }

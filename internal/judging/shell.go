@@ -37,8 +37,8 @@ func (sh *shellState) child(file string, args []string) *shellState {
 	return c
 }
 
-// in is a shell for commands that run in another folder.
-func (sh *shellState) in(dir string) *shellState {
+// inFolder is a shell for commands that run in another folder.
+func (sh *shellState) inFolder(dir string) *shellState {
 	c := *sh
 	c.dirs = []string{path.Clean(dir)}
 	c.anywhere = false
@@ -47,26 +47,26 @@ func (sh *shellState) in(dir string) *shellState {
 
 const maxDirs = 16
 
-// move notes that the shell may work in one more folder.
-func (sh *shellState) move(dir string) {
+// moveTo notes that the shell may work in one more folder.
+func (sh *shellState) moveTo(dir string) {
 	switch {
 	case strings.HasPrefix(dir, top):
-		sh.add(path.Join(".", strings.TrimPrefix(dir, top)))
+		sh.addDir(path.Join(".", strings.TrimPrefix(dir, top)))
 		return
-	case unknown(dir) || dir == "":
+	case partlyUnknown(dir) || dir == "":
 		sh.anywhere = true
 		return
 	case path.IsAbs(dir) || dir == "-":
 		return
 	}
 	for _, d := range slices.Clone(sh.dirs) {
-		sh.add(path.Join(d, dir))
+		sh.addDir(path.Join(d, dir))
 	}
 }
 
-func (sh *shellState) add(dir string) {
+func (sh *shellState) addDir(dir string) {
 	switch {
-	case leaves(dir) && dir != "." || slices.Contains(sh.dirs, dir):
+	case leavesTree(dir) && dir != "." || slices.Contains(sh.dirs, dir):
 	case len(sh.dirs) >= maxDirs:
 		sh.anywhere = true
 	default:
@@ -74,7 +74,7 @@ func (sh *shellState) add(dir string) {
 	}
 }
 
-func (sh *shellState) variable(name string) []string {
+func (sh *shellState) variableValues(name string) []string {
 	switch name {
 	case "0", "BASH_SOURCE":
 		if sh.file == "" {
@@ -86,7 +86,7 @@ func (sh *shellState) variable(name string) []string {
 	case computedName:
 		return []string{computed}
 	case "PWD", "OLDPWD":
-		return []string{sh.absolute(".")}
+		return []string{sh.absolutePath(".")}
 	case "@", "*":
 		if sh.args == nil {
 			return []string{outside}
@@ -120,8 +120,8 @@ func (sh *shellState) variable(name string) []string {
 	return []string{outside} // Of the environment, which no file of the tree says.
 }
 
-// set gives a variable one more value.
-func (sh *shellState) set(name string, values []string) {
+// addValues gives a variable one more value.
+func (sh *shellState) addValues(name string, values []string) {
 	known := sh.vars[name]
 	for _, v := range values {
 		if !slices.Contains(known, v) && len(known) < maxValues {
@@ -157,18 +157,18 @@ func (sh *shellState) globs(name string) []string {
 	}
 	var all []string
 	for _, d := range dirs {
-		if joined := path.Join(d, name); !leaves(joined) {
+		if joined := path.Join(d, name); !leavesTree(joined) {
 			all = append(all, joined)
 		}
 	}
-	if clean := path.Clean(name); anywhere && !leaves(clean) && strings.Trim(clean, "*?/.") != "" {
+	if clean := path.Clean(name); anywhere && !leavesTree(clean) && strings.Trim(clean, "*?/.") != "" {
 		all = append(all, "**/"+strings.TrimPrefix(clean, "**/"))
 	}
 	return slices.DeleteFunc(all, func(g string) bool { return strings.Trim(g, "*?/.") == "" })
 }
 
-// script follows a text for the shell.
-func (f *follower) script(sh *shellState, text string) {
+// followScript follows a text for the shell.
+func (f *follower) followScript(sh *shellState, text string) {
 	const longest = 256 << 10
 	var file *syntax.File
 	var err error
@@ -178,16 +178,16 @@ func (f *follower) script(sh *shellState, text string) {
 		}
 	}
 	if err != nil || len(text) > longest {
-		f.lose(sh.where, "it cannot be read as a text for the shell")
+		f.reportLost(sh.where, "it cannot be read as a text for the shell")
 		return
 	}
-	f.walk(sh, file)
+	f.walkNode(sh, file)
 	for name, body := range sh.funcs {
 		if !sh.called[name] { // By another text, or by a trap.
 			sh.called[name] = true
 			called := *sh
 			called.args = nil
-			f.walk(&called, body)
+			f.walkNode(&called, body)
 		}
 	}
 }
@@ -200,17 +200,17 @@ type feed struct {
 	any   bool
 }
 
-// walk follows every command of a node, in its order.
-func (f *follower) walk(sh *shellState, node syntax.Node) {
+// walkNode follows every command of a node, in its order.
+func (f *follower) walkNode(sh *shellState, node syntax.Node) {
 	if f.depth++; f.depth > 4*maxDepth {
 		f.depth--
-		f.lose(sh.where, "too many files run one another")
+		f.reportLost(sh.where, "too many files run one another")
 		return
 	}
 	defer func() { f.depth-- }()
 	feeds := map[*syntax.CallExpr]feed{}
 	syntax.Walk(node, func(n syntax.Node) bool {
-		if f.tired(sh.where) {
+		if f.outOfSteps(sh.where) {
 			return false
 		}
 		switch n := n.(type) {
@@ -221,98 +221,98 @@ func (f *follower) walk(sh *shellState, node syntax.Node) {
 			return false
 		case *syntax.ForClause:
 			if each, ok := n.Loop.(*syntax.WordIter); ok {
-				f.loopOver(sh, each)
+				f.assignLoop(sh, each)
 			}
 		case *syntax.DeclClause:
-			f.assign(sh, n.Args)
+			f.assignVariables(sh, n.Args)
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
-				if call := reader(n.Y); call != nil {
+				if call := firstReader(n.Y); call != nil {
 					feeds[call] = feed{from: n.X, any: true}
 				}
 			}
 		case *syntax.Stmt:
 			if call, ok := n.Cmd.(*syntax.CallExpr); ok {
-				f.redirected(sh, n.Redirs, call, feeds)
+				f.noteRedirects(sh, n.Redirs, call, feeds)
 			}
 		case *syntax.CallExpr:
-			f.call(sh, n, feeds[n])
+			f.followCall(sh, n, feeds[n])
 		}
 		return true
 	})
 }
 
-// reader is the command of a statement that reads its standard input first.
-func reader(s *syntax.Stmt) *syntax.CallExpr {
+// firstReader is the command of a statement that reads its standard input first.
+func firstReader(s *syntax.Stmt) *syntax.CallExpr {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		return c
 	case *syntax.BinaryCmd:
-		return reader(c.X)
+		return firstReader(c.X)
 	case *syntax.Subshell:
 		if len(c.Stmts) > 0 {
-			return reader(c.Stmts[0])
+			return firstReader(c.Stmts[0])
 		}
 	case *syntax.Block:
 		if len(c.Stmts) > 0 {
-			return reader(c.Stmts[0])
+			return firstReader(c.Stmts[0])
 		}
 	}
 	return nil
 }
 
-func (f *follower) redirected(sh *shellState, redirs []*syntax.Redirect, call *syntax.CallExpr, feeds map[*syntax.CallExpr]feed) {
+func (f *follower) noteRedirects(sh *shellState, redirs []*syntax.Redirect, call *syntax.CallExpr, feeds map[*syntax.CallExpr]feed) {
 	for _, r := range redirs {
 		if r.Op == syntax.RdrIn {
-			feeds[call] = feed{files: f.expander(sh).values(r.Word), any: true}
+			feeds[call] = feed{files: f.expander(sh).wordValues(r.Word), any: true}
 		}
 		if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-			feeds[call] = feed{text: f.expander(sh).values(r.Hdoc)[0], any: true}
+			feeds[call] = feed{text: f.expander(sh).wordValues(r.Hdoc)[0], any: true}
 		}
 		if r.Op == syntax.WordHdoc {
-			feeds[call] = feed{text: f.expander(sh).values(r.Word)[0], any: true}
+			feeds[call] = feed{text: f.expander(sh).wordValues(r.Word)[0], any: true}
 		}
 	}
 }
 
-func (f *follower) loopOver(sh *shellState, each *syntax.WordIter) {
+func (f *follower) assignLoop(sh *shellState, each *syntax.WordIter) {
 	if !each.InPos.IsValid() {
-		sh.set(each.Name.Value, sh.variable("@"))
+		sh.addValues(each.Name.Value, sh.variableValues("@"))
 		return
 	}
 	for _, item := range each.Items {
-		for _, v := range f.expander(sh).values(item) {
-			sh.set(each.Name.Value, strings.Fields(v))
+		for _, v := range f.expander(sh).wordValues(item) {
+			sh.addValues(each.Name.Value, strings.Fields(v))
 		}
 	}
 }
 
-func (f *follower) assign(sh *shellState, assigns []*syntax.Assign) {
+func (f *follower) assignVariables(sh *shellState, assigns []*syntax.Assign) {
 	for _, a := range assigns {
 		switch {
 		case a.Name == nil || a.Naked && a.Value == nil:
 		case a.Array != nil:
 			for _, e := range a.Array.Elems {
-				sh.set(a.Name.Value, f.expander(sh).values(e.Value))
+				sh.addValues(a.Name.Value, f.expander(sh).wordValues(e.Value))
 			}
 		case a.Append:
-			sh.set(a.Name.Value, product(sh.variable(a.Name.Value), f.expander(sh).values(a.Value)))
+			sh.addValues(a.Name.Value, combinations(sh.variableValues(a.Name.Value), f.expander(sh).wordValues(a.Value)))
 		default:
-			sh.set(a.Name.Value, f.expander(sh).values(a.Value))
+			sh.addValues(a.Name.Value, f.expander(sh).wordValues(a.Value))
 		}
 	}
 }
 
-// call follows one simple command, once for each value of its words.
-func (f *follower) call(sh *shellState, n *syntax.CallExpr, in feed) {
-	f.assign(sh, n.Assigns)
+// followCall follows one simple command, once for each value of its words.
+func (f *follower) followCall(sh *shellState, n *syntax.CallExpr, in feed) {
+	f.assignVariables(sh, n.Assigns)
 	if len(n.Args) == 0 {
 		return
 	}
 	var choices [][]string
 	most := 1
 	for _, w := range n.Args {
-		c := f.expander(sh).values(w)
+		c := f.expander(sh).wordValues(w)
 		choices = append(choices, c)
 		most = max(most, len(c))
 	}
@@ -320,21 +320,21 @@ func (f *follower) call(sh *shellState, n *syntax.CallExpr, in feed) {
 		var words []string
 		for k, c := range choices {
 			value := c[min(i, len(c)-1)]
-			if splits(n.Args[k]) {
+			if splitsWords(n.Args[k]) {
 				words = append(words, strings.Fields(value)...)
 			} else {
 				words = append(words, value)
 			}
 		}
-		f.command(sh, words[:min(len(words), maxWords)], in)
+		f.followCommand(sh, words[:min(len(words), maxWords)], in)
 	}
 }
 
 const maxWords = 1000 // of one command
 
-// splits reports whether the shell splits what a word stands for into several:
+// splitsWords reports whether the shell splits what a word stands for into several:
 // an expansion without quotes, or the arguments of a script.
-func splits(w *syntax.Word) bool {
+func splitsWords(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
 	}

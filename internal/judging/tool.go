@@ -7,40 +7,40 @@ import (
 	"strings"
 )
 
-// tool follows programs that take their commands from files of the tree. It
+// followProgram follows programs that take their commands from files of the tree. It
 // reports false of a program that is not one.
-func (f *follower) tool(sh *shellState, program string, args []string, in feed) bool {
+func (f *follower) followProgram(sh *shellState, program string, args []string, in feed) bool {
 	switch program {
 	case "make", "gmake", "bmake":
 		f.followMake(sh, args)
 	case "npm", "pnpm", "yarn", "bun", "npx", "pnpx", "bunx", "corepack", "run-s", "run-p", "npm-run-all", "npm-run-all2", "concurrently", "turbo", "nx", "lerna", "rushx", "wireit":
-		return node{f}.nodeTool(sh, program, args, in)
+		return node{f}.followPackageManager(sh, program, args, in)
 	case "go":
-		return golang{f}.goTool(sh, args)
+		return golang{f}.followGo(sh, args)
 	case "cargo":
-		f.cargo(sh, args)
+		f.followCargo(sh, args)
 	case "just":
 		f.followJust(sh, args)
 	case "uv", "poetry", "pipenv", "pdm", "hatch", "rye", "coverage", "uvx", "pipx", "conda", "mamba", "pixi":
-		python{f}.pythonTool(sh, program, args, in)
+		python{f}.followEnvironment(sh, program, args, in)
 	case "tox":
-		python{f}.tox(sh)
+		python{f}.followTox(sh)
 	case "nox":
-		python{f}.nox(sh, args)
+		python{f}.followNox(sh, args)
 	case "poe":
-		python{f}.pyproject(sh, args)
+		python{f}.followProjectScript(sh, args)
 	case "pre-commit", "prek":
-		f.preCommit(sh)
+		f.followPreCommit(sh)
 	case "bundle":
 		if len(args) > 1 && args[0] == "exec" {
-			f.command(sh, args[1:], in)
+			f.followCommand(sh, args[1:], in)
 		}
 	case "dotnet", "mix", "gradle", "mvn", "bazel", "rake", "composer":
-		return program == "composer" && node{f}.composer(sh, args)
+		return program == "composer" && node{f}.followComposer(sh, args)
 	case "tsc", "prettier", "eslint":
-		f.configured(sh, program, args)
+		f.protectArguments(sh, program, args)
 	case "deno":
-		return node{f}.deno(sh, args)
+		return node{f}.followDeno(sh, args)
 	default:
 		return false
 	}
@@ -65,8 +65,8 @@ func argsOnly(args []string, valued string) []string {
 	return rest
 }
 
-// cargo follows cargo run of a package that is named, and the usual xtask.
-func (f *follower) cargo(sh *shellState, args []string) {
+// followCargo follows cargo run of a package that is named, and the usual xtask.
+func (f *follower) followCargo(sh *shellState, args []string) {
 	for i, w := range args {
 		switch {
 		case w == "xtask" && i == 0:
@@ -75,8 +75,8 @@ func (f *follower) cargo(sh *shellState, args []string) {
 			f.protectFolder(sh, args[i+1])
 		case args[0] == "run" && (w == "--bin" || w == "--example") && i+1 < len(args):
 			for _, file := range append(sh.globs("src/bin/"+args[i+1]+".rs"), sh.globs("examples/"+args[i+1]+".rs")...) {
-				if _, there := f.read(sh.where, file); there {
-					f.protect([]string{file})
+				if _, there := f.readText(sh.where, file); there {
+					f.protectFiles([]string{file})
 				}
 			}
 		}
@@ -104,18 +104,18 @@ func linesOf(value any) []string {
 
 var hookEntry = regexp.MustCompile(`(?m)^\s*(?:-\s+)?entry:\s*(.+?)\s*$`)
 
-// preCommit follows the hooks that a repository has of its own.
-func (f *follower) preCommit(sh *shellState) {
+// followPreCommit follows the hooks that a repository has of its own.
+func (f *follower) followPreCommit(sh *shellState) {
 	for _, file := range append(sh.globs(".pre-commit-config.yaml"), sh.globs(".pre-commit-config.yml")...) {
-		text, there := f.read(sh.where, file)
-		if !there || !f.once("hooks", file) {
+		text, there := f.readText(sh.where, file)
+		if !there || !f.firstTime("hooks", file) {
 			continue
 		}
-		f.protect([]string{file})
-		inner := sh.in(path.Dir(file))
+		f.protectFiles([]string{file})
+		inner := sh.inFolder(path.Dir(file))
 		inner.where = file
 		for _, m := range hookEntry.FindAllStringSubmatch(text, 100) {
-			f.line(inner, strings.Trim(m[1], `"'`))
+			f.followLine(inner, strings.Trim(m[1], `"'`))
 		}
 	}
 }

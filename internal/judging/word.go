@@ -15,8 +15,8 @@ const (
 	top      = "\x03" // the top of the tree, at the beginning of a path
 )
 
-// unknown reports whether a value has parts that are known only when it runs.
-func unknown(value string) bool { return strings.ContainsAny(value, outside+computed) }
+// partlyUnknown reports whether a value has parts that are known only when it runs.
+func partlyUnknown(value string) bool { return strings.ContainsAny(value, outside+computed) }
 
 // expander finds out what words of a shell may stand for.
 type expander struct {
@@ -26,8 +26,8 @@ type expander struct {
 
 func (f *follower) expander(sh *shellState) expander { return expander{f.collector, sh} }
 
-// values are what a word may stand for, at least one and at most maxValues.
-func (e expander) values(w *syntax.Word) []string {
+// wordValues are what a word may stand for, at least one and at most maxValues.
+func (e expander) wordValues(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
 	}
@@ -37,13 +37,13 @@ func (e expander) values(w *syntax.Word) []string {
 func (e expander) partValues(parts []syntax.WordPart) []string {
 	all := []string{""}
 	for _, part := range parts {
-		all = product(all, e.partValue(part))
+		all = combinations(all, e.partValue(part))
 	}
 	return all
 }
 
-// product appends each of some texts to each of others.
-func product(heads, tails []string) []string {
+// combinations appends each of some texts to each of others.
+func combinations(heads, tails []string) []string {
 	var all []string
 	for _, head := range heads {
 		for _, tail := range tails {
@@ -70,7 +70,7 @@ func (e expander) partValue(part syntax.WordPart) []string {
 	case *syntax.ParamExp:
 		return e.paramValues(p)
 	case *syntax.CmdSubst:
-		return e.substituted(p.Stmts)
+		return e.substitutedValues(p.Stmts)
 	case *syntax.ArithmExp:
 		return []string{outside}
 	}
@@ -98,40 +98,40 @@ func (e expander) paramValues(p *syntax.ParamExp) []string {
 	if p.Excl {
 		return []string{computed}
 	}
-	values := e.sh.variable(p.Param.Value)
+	values := e.sh.variableValues(p.Param.Value)
 	switch {
 	case p.Exp != nil:
-		return e.expanded(values, p.Exp)
+		return e.expandedValues(values, p.Exp)
 	case p.Slice != nil || p.Repl != nil:
-		return blurred(values)
+		return cutValues(values)
 	}
 	return values
 }
 
-// blurred are values of which a part was cut away or replaced.
-func blurred(values []string) []string {
+// cutValues are values of which a part was cut away or replaced.
+func cutValues(values []string) []string {
 	if slices.ContainsFunc(values, func(v string) bool { return v != outside }) {
 		return []string{computed}
 	}
 	return []string{outside}
 }
 
-func (e expander) expanded(values []string, by *syntax.Expansion) []string {
+func (e expander) expandedValues(values []string, by *syntax.Expansion) []string {
 	is := func(ops ...syntax.ParExpOperator) bool { return slices.Contains(ops, by.Op) }
 	switch {
 	case is(syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull):
 		if slices.Equal(values, []string{outside}) {
-			return e.values(by.Word)
+			return e.wordValues(by.Word)
 		}
 		return values
 	case is(syntax.ErrorUnset, syntax.ErrorUnsetOrNull):
 		return values
 	case is(syntax.AlternateUnset, syntax.AlternateUnsetOrNull):
-		return append(e.values(by.Word), "")
-	case is(syntax.RemSmallSuffix) && slices.Equal(e.values(by.Word), []string{"/*"}):
+		return append(e.wordValues(by.Word), "")
+	case is(syntax.RemSmallSuffix) && slices.Equal(e.wordValues(by.Word), []string{"/*"}):
 		return dirsOf(values)
 	}
-	return blurred(values)
+	return cutValues(values)
 }
 
 func dirsOf(values []string) []string {
@@ -140,8 +140,8 @@ func dirsOf(values []string) []string {
 		switch {
 		case v == top:
 			dirs = append(dirs, outside)
-		case unknown(v):
-			dirs = append(dirs, blurred([]string{v})...)
+		case partlyUnknown(v):
+			dirs = append(dirs, cutValues([]string{v})...)
 		default:
 			dirs = append(dirs, path.Dir(v))
 		}
@@ -149,8 +149,8 @@ func dirsOf(values []string) []string {
 	return dirs
 }
 
-// substituted are what a command in a word prints, where that is certain.
-func (e expander) substituted(stmts []*syntax.Stmt) []string {
+// substitutedValues are what a command in a word prints, where that is certain.
+func (e expander) substitutedValues(stmts []*syntax.Stmt) []string {
 	var words [][]string // of each command in turn, its first values
 	plain := true
 	for _, s := range stmts {
@@ -172,13 +172,13 @@ func (e expander) substituted(stmts []*syntax.Stmt) []string {
 	}
 	last := words[len(words)-1]
 	if plain {
-		if value, ok := e.sh.printed(words); ok {
+		if value, ok := e.sh.printedPath(words); ok {
 			return value
 		}
 	}
-	if slices.ContainsFunc(words, func(w []string) bool { return !e.harmless(w) }) {
+	if slices.ContainsFunc(words, func(w []string) bool { return !e.printsNoFile(w) }) {
 		if path.Base(last[0]) != "cat" && plain {
-			if globs := e.listed(e.sh, last); len(globs) > 0 {
+			if globs := e.listedNames(e.sh, last); len(globs) > 0 {
 				return globs
 			}
 		}
@@ -191,13 +191,13 @@ func (e expander) substituted(stmts []*syntax.Stmt) []string {
 func (e expander) firstValues(args []*syntax.Word) []string {
 	words := make([]string, 0, len(args))
 	for _, a := range args {
-		words = append(words, e.values(a)[0])
+		words = append(words, e.wordValues(a)[0])
 	}
 	return words
 }
 
-// printed is what the usual ways to find a folder print.
-func (sh *shellState) printed(words [][]string) ([]string, bool) {
+// printedPath is what the usual ways to find a folder print.
+func (sh *shellState) printedPath(words [][]string) ([]string, bool) {
 	last := words[len(words)-1]
 	arg := ""
 	if args := slices.DeleteFunc(slices.Clone(last[1:]), func(w string) bool { return strings.HasPrefix(w, "-") }); len(args) > 0 {
@@ -206,31 +206,31 @@ func (sh *shellState) printed(words [][]string) ([]string, bool) {
 	first := path.Base(last[0])
 	switch {
 	case len(words) == 2 && words[0][0] == "cd" && first == "pwd" && len(words[0]) > 1:
-		return []string{sh.absolute(words[0][len(words[0])-1])}, true
+		return []string{sh.absolutePath(words[0][len(words[0])-1])}, true
 	case len(words) > 1:
 		return nil, false
 	case first == "pwd":
-		return []string{sh.absolute(".")}, true
+		return []string{sh.absolutePath(".")}, true
 	case first == "dirname":
 		return dirsOf([]string{arg}), true
-	case first == "basename" && !unknown(arg) && len(last) == 2:
+	case first == "basename" && !partlyUnknown(arg) && len(last) == 2:
 		return []string{path.Base(arg)}, true
 	case first == "realpath" || first == "readlink" || first == "greadlink":
-		return []string{sh.absolute(arg)}, true
+		return []string{sh.absolutePath(arg)}, true
 	case first == "git" && slices.Contains(last, "--show-toplevel"):
 		return []string{top}, true
-	case first == "echo" && !slices.ContainsFunc(last[1:], unknown):
+	case first == "echo" && !slices.ContainsFunc(last[1:], partlyUnknown):
 		return []string{strings.Join(last[1:], " ")}, true
 	}
 	return nil, false
 }
 
-// absolute is a path from the top of the tree, if the folder is known.
-func (sh *shellState) absolute(name string) string {
+// absolutePath is a path from the top of the tree, if the folder is known.
+func (sh *shellState) absolutePath(name string) string {
 	switch {
 	case strings.HasPrefix(name, top) || path.IsAbs(name):
 		return name
-	case unknown(name):
+	case partlyUnknown(name):
 		return name
 	case sh.anywhere || len(sh.dirs) != 1:
 		return outside + "/" + name
@@ -239,7 +239,7 @@ func (sh *shellState) absolute(name string) string {
 	if joined == "." {
 		return top
 	}
-	if leaves(joined) {
+	if leavesTree(joined) {
 		return outside
 	}
 	return top + "/" + joined
@@ -258,9 +258,9 @@ var tellers = []string{
 // filters are tellers only of what they read from others.
 var filters = []string{"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "grep", "sed", "awk", "wc"}
 
-// harmless reports whether a command prints nothing that a file of the tree
+// printsNoFile reports whether a command prints nothing that a file of the tree
 // says.
-func (e expander) harmless(words []string) bool {
+func (e expander) printsNoFile(words []string) bool {
 	first := path.Base(words[0])
 	switch {
 	case strings.Contains(words[0], "/") && !path.IsAbs(words[0]), !slices.Contains(tellers, first):
@@ -285,5 +285,5 @@ func (e expander) printedBy(line string) string {
 	if err != nil {
 		return computed
 	}
-	return strings.Join(e.substituted(file.Stmts), " ")
+	return strings.Join(e.substitutedValues(file.Stmts), " ")
 }

@@ -19,8 +19,8 @@ var moreWrappers = map[string]string{
 	"rtk": "", "ts": "", "script": "-c", "watch": "-n -d", "bwrap": "", "firejail": "", "setpriv": "", "runuser": "-u -g", "su": "-c",
 }
 
-// wrapped are the words behind a program that runs what stands behind it.
-func (f *follower) wrapped(sh *shellState, words []string) ([]string, bool) {
+// wordsBehind are the words behind a program that runs what stands behind it.
+func (f *follower) wordsBehind(sh *shellState, words []string) ([]string, bool) {
 	if behind, ok := shell.Behind(words); ok {
 		return behind, true
 	}
@@ -46,8 +46,8 @@ func (f *follower) wrapped(sh *shellState, words []string) ([]string, bool) {
 	return nil, true
 }
 
-// wrapper follows what a wrapper runs, in the folder that it was told.
-func (f *follower) wrapper(sh *shellState, words, behind []string, in feed) {
+// followWrapped follows what a wrapper runs, in the folder that it was told.
+func (f *follower) followWrapped(sh *shellState, words, behind []string, in feed) {
 	if len(behind) == 0 {
 		return
 	}
@@ -58,31 +58,41 @@ func (f *follower) wrapper(sh *shellState, words, behind []string, in feed) {
 		switch {
 		case path.Base(words[0]) == "flock":
 		case (w == "-C" || w == "-D" || w == "--chdir" || w == "--wd") && i+1 < len(own):
-			inner = sh.moved(own[i+1])
+			inner = sh.movedTo(own[i+1])
 		case long && (strings.HasPrefix(w, "--chdir=") || strings.HasPrefix(w, "--wd=")):
-			inner = sh.moved(value)
+			inner = sh.movedTo(value)
 		case strings.HasPrefix(w, "-C") && len(w) > 2:
-			inner = sh.moved(w[2:])
+			inner = sh.movedTo(w[2:])
 		}
 	}
 	if path.Base(words[0]) == "xargs" || path.Base(words[0]) == "parallel" {
-		f.xargs(inner, behind, in)
+		f.followXargs(inner, behind, in)
 		return
 	}
-	f.command(inner, behind, in)
+	f.followCommand(inner, behind, in)
 }
 
-// moved is the shell, as it is for a command that runs in one more folder.
-func (sh *shellState) moved(dir string) *shellState {
+// movedTo is the shell, as it is for a command that runs in one more folder.
+func (sh *shellState) movedTo(dir string) *shellState {
 	c := *sh
 	c.dirs = slices.Clone(sh.dirs)
-	c.move(dir)
+	c.moveTo(dir)
 	return &c
 }
 
-// xargs runs a command with words that it reads.
-func (f *follower) xargs(sh *shellState, behind []string, in feed) {
-	names := f.readNames(sh, in)
+// followXargs runs a command with words that it reads.
+func (f *follower) followXargs(sh *shellState, behind []string, in feed) {
+	var names []string // that it reads, as globs, if another command lists them
+	if in.from != nil {
+		syntax.Walk(in.from, func(n syntax.Node) bool {
+			call, ok := n.(*syntax.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			names = append(names, f.listedNames(sh, f.expander(sh).firstValues(call.Args))...)
+			return false
+		})
+	}
 	base := path.Base(behind[0])
 	_, _, known := interpreterOf(behind[0])
 	switch {
@@ -92,36 +102,18 @@ func (f *follower) xargs(sh *shellState, behind []string, in feed) {
 			for i, w := range words {
 				words[i] = strings.ReplaceAll(w, "{}", name)
 			}
-			f.command(sh, words, feed{})
+			f.followCommand(sh, words, feed{})
 		}
 	case len(names) > 0:
-		f.command(sh, append(slices.Clone(behind), names...), feed{})
+		f.followCommand(sh, append(slices.Clone(behind), names...), feed{})
 		for _, name := range names[1:] {
-			f.command(sh, append(slices.Clone(behind), name), feed{})
+			f.followCommand(sh, append(slices.Clone(behind), name), feed{})
 		}
 	case len(behind) == 1 && in.any && (slices.Contains(shells, base) || known && !slices.Contains(inlineOnly, base)):
-		f.lose(sh.where, "the names of what "+base+" runs are computed")
+		f.reportLost(sh.where, "the names of what "+base+" runs are computed")
 	default:
-		f.command(sh, behind, feed{})
+		f.followCommand(sh, behind, feed{})
 	}
-}
-
-// readNames are the words that a command reads, as globs, if another one lists
-// them.
-func (f *follower) readNames(sh *shellState, in feed) []string {
-	if in.from == nil {
-		return nil
-	}
-	var names []string
-	syntax.Walk(in.from, func(n syntax.Node) bool {
-		call, ok := n.(*syntax.CallExpr)
-		if !ok || len(call.Args) == 0 {
-			return true
-		}
-		names = append(names, f.listed(sh, f.expander(sh).firstValues(call.Args))...)
-		return false
-	})
-	return names
 }
 
 // anyFolder is a pattern of git's, in which a star stands for folders too.
@@ -132,8 +124,8 @@ func anyFolder(pattern string) string {
 	return pattern
 }
 
-// found are the files that find finds, as globs.
-func found(args []string) []string {
+// filesFound are the files that find finds, as globs.
+func filesFound(args []string) []string {
 	var dirs, patterns []string
 	for i := 0; i < len(args); i++ {
 		switch w := args[i]; {
@@ -162,8 +154,8 @@ func found(args []string) []string {
 	return globs
 }
 
-// find follows the commands that find runs.
-func (f *follower) find(sh *shellState, args []string) {
+// followFind follows the commands that find runs.
+func (f *follower) followFind(sh *shellState, args []string) {
 	for i, w := range args {
 		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w) {
 			continue
@@ -175,16 +167,16 @@ func (f *follower) find(sh *shellState, args []string) {
 			}
 			words = append(words, w)
 		}
-		for _, name := range found(args[:i]) {
+		for _, name := range filesFound(args[:i]) {
 			if !slices.Contains(words, "{}") {
-				f.command(sh, words, feed{})
+				f.followCommand(sh, words, feed{})
 				break
 			}
 			named := slices.Clone(words)
 			for k, w := range named {
 				named[k] = strings.ReplaceAll(w, "{}", name)
 			}
-			f.command(sh, named, feed{})
+			f.followCommand(sh, named, feed{})
 		}
 	}
 }
