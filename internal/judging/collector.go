@@ -141,7 +141,7 @@ func (c *collector) protectArguments(sh *shellState, program string, args []stri
 }
 
 // protectFolder protects a folder whose files are one program. The top of the
-// tree is none: that would be everything.
+// tree is left out: that would be everything.
 func (c *collector) protectFolder(sh *shellState, name string) {
 	for _, glob := range sh.globs(name) {
 		c.programs[glob+"/**"] = true

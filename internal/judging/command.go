@@ -161,9 +161,9 @@ func (f *follower) followCommand(sh *shellState, words []string, in feed) {
 	node{f}.followBin(sh, first, words[1:])
 }
 
-// followUnknown is for a command of which only the shell knows what it runs.
-// If that stands in the environment, no file of the tree says it; the words
-// behind it may still be a script.
+// followUnknown follows a command whose program is known only when it runs. If
+// the environment says it, no file of the tree does; one of its arguments may
+// still be a script.
 func (f *follower) followUnknown(sh *shellState, words []string) {
 	if strings.Contains(words[0], computed) {
 		f.reportLost(sh.where, "what it runs is computed")
@@ -180,6 +180,7 @@ func (f *follower) followUnknown(sh *shellState, words []string) {
 	}
 }
 
+// followFunction follows the body of a function of the shell.
 func (f *follower) followFunction(sh *shellState, name string, body *syntax.Stmt, args []string) {
 	sh.called[name] = true
 	if !f.firstTime("function", sh.where, name, strings.Join(args, "\x00"), strings.Join(sh.dirs, ":")) {
@@ -214,12 +215,12 @@ const (
 	computedName = "_pawl_computed"
 )
 
-// quoteUnknown makes what is not known a variable that nobody has set.
+// quoteUnknown writes the unknown parts of a text as variables that are not set.
 func quoteUnknown(text string) string {
 	return strings.NewReplacer(outside, "${_}", top, "${"+topName+"}", computed, "${"+computedName+"}").Replace(text)
 }
 
-// followSourced follows a file that the shell itself reads.
+// followSourced follows a file that the shell runs in its own process.
 func (f *follower) followSourced(sh *shellState, name string, args []string) {
 	globs := sh.globs(name)
 	if len(globs) == 0 && strings.Contains(name, computed) {
@@ -240,7 +241,7 @@ func (f *follower) followSourced(sh *shellState, name string, args []string) {
 	}
 }
 
-// followShell follows what a shell runs that gets some arguments.
+// followShell follows what a shell with these arguments runs.
 func (f *follower) followShell(sh *shellState, args []string, in feed) {
 	for i := 0; i < len(args); i++ {
 		switch w := args[i]; {
@@ -283,7 +284,7 @@ func isLetters(w string) bool {
 // downloads print what comes from elsewhere, which no scope holds.
 var downloads = []string{"curl", "wget", "fetch", "gh", "aws", "ssh", "kubectl"}
 
-// followInput follows what a shell reads.
+// followInput follows what a shell reads from its standard input.
 func (f *follower) followInput(sh *shellState, in feed) {
 	if !in.any {
 		return
@@ -370,7 +371,8 @@ func (f *follower) followInterpreter(sh *shellState, i interpreter, name string,
 	}
 }
 
-// followFile follows a file that is run, by a program or by its first line.
+// followFile follows a file that is run. By is the program that runs it; if empty, its
+// first line tells.
 func (f *follower) followFile(sh *shellState, name string, args []string, by string) {
 	globs := sh.globs(name)
 	if len(globs) == 0 && strings.Contains(name, computed) {
@@ -402,8 +404,8 @@ func (f *follower) followFile(sh *shellState, name string, args []string, by str
 	}
 }
 
-// firstLine is the program that runs a file: the one that its first line names,
-// or a shell.
+// firstLine returns the program that runs a file: the one that its first line names,
+// else the usual one for its ending.
 func firstLine(file, content string) string {
 	line, _, _ := strings.Cut(content, "\n")
 	words := strings.Fields(strings.TrimPrefix(line, "#!"))

@@ -86,8 +86,8 @@ func (j Judges) Rewritable(tree Tree, allowed func(name string) bool) []string {
 	return slices.Compact(all)
 }
 
-// representative is the one name that a glob without wildcards stands for, or a
-// name that its last folder would hold.
+// representative returns the one name that a glob without wildcards matches, or a name
+// in its last folder.
 func representative(glob string) string {
 	folder, below := strings.CutSuffix(strings.TrimPrefix(glob, "**/"), "/**")
 	switch {
@@ -123,7 +123,7 @@ func (noFiles) Read(string) ([]byte, error) { return nil, fs.ErrNotExist }
 // Names lists nothing.
 func (noFiles) Names() ([]string, error) { return nil, nil }
 
-// collector reads the tree and collects what is found in it.
+// collector reads the tree and keeps what was found.
 type collector struct {
 	tree     Tree
 	programs map[string]bool
@@ -146,7 +146,7 @@ type text struct {
 	there   bool
 }
 
-// reportLost says that following ended at a place.
+// reportLost records that a command cannot be followed beyond a place.
 func (c *collector) reportLost(where, what string) {
 	said := what + " (" + where + ")"
 	const most = 10
@@ -155,9 +155,8 @@ func (c *collector) reportLost(where, what string) {
 	}
 }
 
-// readText returns the text of a file, and what it is called if the name is that of
-// a link. Files that cannot be read are not there; where that hides what a gate
-// runs, it is said.
+// readText returns the text of a file, or of the file that a link leads to. A
+// file that cannot be read counts as missing, and is reported as lost.
 func (c *collector) readText(where, name string) (content string, there bool) {
 	if known, ok := c.texts[name]; ok {
 		return known.content, known.there
@@ -185,8 +184,8 @@ func (c *collector) readText(where, name string) (content string, there bool) {
 	return t.content, t.there
 }
 
-// linkTarget is where a symbolic link leads to. Of a link the tree gives the name in
-// the place of a text, which is one short line without its end.
+// linkTarget returns where a symbolic link leads to. The text that the tree has of a
+// link is that name, one short line without a line feed.
 func (c *collector) linkTarget(name, content string) (string, bool) {
 	if content == "" || len(content) > 255 || strings.ContainsAny(content, "\n \t\x00") {
 		return "", false
@@ -199,7 +198,8 @@ func (c *collector) linkTarget(name, content string) (string, bool) {
 	return to, err == nil
 }
 
-// matchingFiles lists the files of the tree that a glob stands for.
+// matchingFiles lists the files of the tree that match a glob. A glob without wildcards
+// is returned as it is.
 func (c *collector) matchingFiles(glob string) []string {
 	if !strings.ContainsAny(glob, "*?") {
 		return []string{glob}
@@ -248,7 +248,8 @@ func leavesTree(clean string) bool {
 	return clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || path.IsAbs(clean)
 }
 
-// protectFiles adds files to those that decide, and returns the ones of the tree.
+// protectFiles adds globs to the files that decide, and returns the files of the tree
+// that match.
 func (c *collector) protectFiles(globs []string) []string {
 	var there []string
 	for _, g := range globs {

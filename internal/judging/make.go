@@ -9,7 +9,7 @@ import (
 // makefiles are the names that make looks for, in its order.
 var makefiles = []string{"GNUmakefile", "makefile", "Makefile"}
 
-// make follows the targets that a call of make names, or else the first one.
+// followMake follows the targets that a call of make names, or else the first one.
 func (f *follower) followMake(sh *shellState, args []string) {
 	var files, targets []string
 	given := map[string]string{}
@@ -63,8 +63,8 @@ func (f *follower) followMake(sh *shellState, args []string) {
 	}
 }
 
-// onlyIn is the shell, as it is for a command that works in one other folder,
-// reckoned from where it is.
+// onlyIn returns the shell for a command that runs in one other folder, relative to
+// its own.
 func (sh *shellState) onlyIn(dir string) *shellState {
 	c := sh.movedTo(dir)
 	if !c.anywhere && len(c.dirs) > len(sh.dirs) {
@@ -93,6 +93,7 @@ type makefile struct {
 	local *shellState
 }
 
+// followMakefile follows the recipes of some targets of a makefile.
 func (f *follower) followMakefile(sh *shellState, file string, targets []string, given map[string]string) {
 	key := []string{"make", file, strings.Join(sh.dirs, ":"), strings.Join(targets, " ")}
 	for name, value := range given {
@@ -158,7 +159,7 @@ func (m *makefile) followTarget(name string, done map[string]bool) {
 	}
 }
 
-// matchesUnknown compares a name with a target of which parts are not known.
+// matchesUnknown compares a name with a target that has unknown parts.
 func matchesUnknown(target, name string) bool {
 	glob := strings.NewReplacer(outside, "*", computed, "*").Replace(target)
 	return strings.Trim(glob, "*/") != "" && Matches(glob, name)
@@ -205,7 +206,7 @@ func (m *makefile) followRecipe(r rule, target, stem string, needs []string) {
 	}
 }
 
-// readFile reads rules and variables. Of conditions both sides count.
+// readFile reads rules and variables. Both branches of a condition count.
 func (m *makefile) readFile(file string) {
 	text, there := m.readText(m.local.where, file)
 	if !there || m.files[file] {
@@ -355,7 +356,7 @@ func (m *makefile) addRule(file, line string) []int {
 }
 
 // includeFiles follows other makefiles. One that need not exist is protected too,
-// because it could be added; of one whose name is not known the ending is.
+// because somebody could add it. If a name is unknown, its ending is protected.
 func (m *makefile) includeFiles(from, names string) {
 	for name := range strings.FieldsSeq(names) {
 		globs := m.local.globs(name)

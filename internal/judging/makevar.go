@@ -65,7 +65,7 @@ var builtins = map[string]string{
 	".DEFAULT_GOAL": "", "MAKELEVEL": "", "empty": "", "space": " ",
 }
 
-// expandReference is what $(inner) stands for.
+// expandReference expands $(inner).
 func (m *makefile) expandReference(inner string, auto map[string]string, depth int) string {
 	if value, ok := auto[inner]; ok {
 		return value
@@ -103,7 +103,7 @@ func (m *makefile) expandReference(inner string, auto map[string]string, depth i
 	return outside // Of the environment, or empty.
 }
 
-// substitute is patsubst. What it is not known from keeps the ending.
+// substitute is patsubst. Of an unknown word only the new ending is known.
 func substitute(from, to, text string) string {
 	var words []string
 	for w := range strings.FieldsSeq(text) {
@@ -123,7 +123,8 @@ func substitute(from, to, text string) string {
 	return strings.Join(words, " ")
 }
 
-// callFunction is what a function of make returns, as far as that is certain.
+// callFunction returns the result of a function of make, as far as that is certain.
+// It reports false if name is not a function.
 func (m *makefile) callFunction(name, rest string, auto map[string]string, depth int) (string, bool) {
 	expand := func(s string) string { return m.expandWithin(s, auto, depth) }
 	args := splitArgs(rest)
@@ -249,8 +250,8 @@ func splitArgs(text string) []string {
 	return append(args, text[from:])
 }
 
-// runShell follows a command that make runs while it reads, and returns what
-// it prints, where that is certain.
+// runShell follows a command that make runs while it reads, and returns its output,
+// if that is certain.
 func (m *makefile) runShell(line string) string {
 	inner := *m.local
 	inner.vars = map[string][]string{}

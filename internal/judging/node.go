@@ -250,7 +250,7 @@ func (n node) followComposer(sh *shellState, args []string) bool {
 	return true
 }
 
-// followDeno follows a task of deno.json. It reports false of what is no task.
+// followDeno follows a task of deno.json. It reports false if a file is run instead.
 func (n node) followDeno(sh *shellState, args []string) bool {
 	if len(args) == 0 {
 		return true

@@ -10,9 +10,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// shellState is what is known of one shell while its commands are followed. What
-// only some branches do is taken for done, so it is known to be in more folders
-// than it is.
+// shellState is what is known of one shell while its commands are followed. All
+// branches count as taken, so it may be in several folders, and a variable may have
+// several values.
 type shellState struct {
 	where    string   // for words about places: the gate, or the file
 	file     string   // that it runs; empty: a line
@@ -47,7 +47,7 @@ func (sh *shellState) inFolder(dir string) *shellState {
 
 const maxDirs = 16
 
-// moveTo notes that the shell may work in one more folder.
+// moveTo adds a folder to those in which the shell may work.
 func (sh *shellState) moveTo(dir string) {
 	switch {
 	case strings.HasPrefix(dir, top):
@@ -120,7 +120,7 @@ func (sh *shellState) variableValues(name string) []string {
 	return []string{outside} // Of the environment, which no file of the tree says.
 }
 
-// addValues gives a variable one more value.
+// addValues adds values to those that a variable may have.
 func (sh *shellState) addValues(name string, values []string) {
 	known := sh.vars[name]
 	for _, v := range values {
@@ -131,8 +131,8 @@ func (sh *shellState) addValues(name string, values []string) {
 	sh.vars[name] = known
 }
 
-// globs are the files of the tree that a name may mean, or nothing for any
-// other. A part that is not known stands for any.
+// globs returns the files of the tree that a name may mean. An unknown part matches
+// anything; a name outside of the tree matches nothing.
 func (sh *shellState) globs(name string) []string {
 	if len(name) > 512 || strings.ContainsAny(name, `[]{}\`+"\n") || strings.HasPrefix(name, "~") {
 		return nil
@@ -192,7 +192,7 @@ func (f *follower) followScript(sh *shellState, text string) {
 	}
 }
 
-// feed is what a command reads.
+// feed is the standard input of a command.
 type feed struct {
 	from  *syntax.Stmt // another command; nil: none
 	files []string     // of redirections
@@ -332,7 +332,7 @@ func (f *follower) followCall(sh *shellState, n *syntax.CallExpr, in feed) {
 
 const maxWords = 1000 // of one command
 
-// splitsWords reports whether the shell splits what a word stands for into several:
+// splitsWords reports whether the shell splits the value of a word into several words:
 // an expansion without quotes, or the arguments of a script.
 func splitsWords(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {

@@ -47,7 +47,8 @@ func (f *follower) followProgram(sh *shellState, program string, args []string, 
 	return true
 }
 
-// argsOnly are arguments without options, of which some take the next word.
+// argsOnly returns the arguments without options. Valued are options that take the
+// next word.
 func argsOnly(args []string, valued string) []string {
 	var rest []string
 	for i := 0; i < len(args); i++ {
@@ -83,8 +84,8 @@ func (f *follower) followCargo(sh *shellState, args []string) {
 	}
 }
 
-// linesOf are the command lines in a value that may be one, a list, or a table
-// with one.
+// linesOf returns the command lines in a value: a string, a list, or a table with a
+// key for commands.
 func linesOf(value any) []string {
 	var lines []string
 	switch v := value.(type) {

@@ -8,17 +8,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Parts of a value that are not letters of its text.
+// Marks in a value for parts that are unknown or special.
 const (
-	outside  = "\x01" // known only when it runs, from the environment: no file of the tree says it
-	computed = "\x02" // known only when it runs, and a file of the tree may say it
+	outside  = "\x01" // unknown, and no file of the tree decides it: the environment does
+	computed = "\x02" // unknown, and a file of the tree may decide it
 	top      = "\x03" // the top of the tree, at the beginning of a path
 )
 
-// partlyUnknown reports whether a value has parts that are known only when it runs.
+// partlyUnknown reports whether a value has parts that are known only at run time.
 func partlyUnknown(value string) bool { return strings.ContainsAny(value, outside+computed) }
 
-// expander finds out what words of a shell may stand for.
+// expander finds the values that words of a shell may have.
 type expander struct {
 	*collector
 	sh *shellState
@@ -26,7 +26,7 @@ type expander struct {
 
 func (f *follower) expander(sh *shellState) expander { return expander{f.collector, sh} }
 
-// wordValues are what a word may stand for, at least one and at most maxValues.
+// wordValues returns what a word may expand to: at least one value, at most maxValues.
 func (e expander) wordValues(w *syntax.Word) []string {
 	if w == nil {
 		return []string{""}
@@ -79,8 +79,8 @@ func (e expander) partValue(part syntax.WordPart) []string {
 
 var unescaped = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`")
 
-// quotedParts are the parts of a word in double quotes, in which a backslash
-// means less than elsewhere.
+// quotedParts returns the parts of a word in double quotes, where a backslash escapes
+// fewer characters.
 func quotedParts(parts []syntax.WordPart) []syntax.WordPart {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
@@ -108,7 +108,7 @@ func (e expander) paramValues(p *syntax.ParamExp) []string {
 	return values
 }
 
-// cutValues are values of which a part was cut away or replaced.
+// cutValues are values after a part of them was cut away or replaced.
 func cutValues(values []string) []string {
 	if slices.ContainsFunc(values, func(v string) bool { return v != outside }) {
 		return []string{computed}
@@ -149,7 +149,7 @@ func dirsOf(values []string) []string {
 	return dirs
 }
 
-// substitutedValues are what a command in a word prints, where that is certain.
+// substitutedValues returns what a command substitution prints, if that is certain.
 func (e expander) substitutedValues(stmts []*syntax.Stmt) []string {
 	var words [][]string // of each command in turn, its first values
 	plain := true
@@ -187,7 +187,7 @@ func (e expander) substitutedValues(stmts []*syntax.Stmt) []string {
 	return []string{outside}
 }
 
-// firstValues are words as they most likely are.
+// firstValues returns the first value of each word, which is the most likely one.
 func (e expander) firstValues(args []*syntax.Word) []string {
 	words := make([]string, 0, len(args))
 	for _, a := range args {
@@ -196,7 +196,7 @@ func (e expander) firstValues(args []*syntax.Word) []string {
 	return words
 }
 
-// printedPath is what the usual ways to find a folder print.
+// printedPath returns what the usual commands to find a folder print.
 func (sh *shellState) printedPath(words [][]string) ([]string, bool) {
 	last := words[len(words)-1]
 	arg := ""
@@ -225,7 +225,7 @@ func (sh *shellState) printedPath(words [][]string) ([]string, bool) {
 	return nil, false
 }
 
-// absolutePath is a path from the top of the tree, if the folder is known.
+// absolutePath returns the path from the top of the tree, if the folder is known.
 func (sh *shellState) absolutePath(name string) string {
 	switch {
 	case strings.HasPrefix(name, top) || path.IsAbs(name):
@@ -255,11 +255,11 @@ var tellers = []string{
 	"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "grep", "sed", "awk", "echo", "printf",
 }
 
-// filters are tellers only of what they read from others.
+// filters are tellers if they read their standard input and no file.
 var filters = []string{"head", "tail", "tr", "cut", "sort", "uniq", "xargs", "grep", "sed", "awk", "wc"}
 
-// printsNoFile reports whether a command prints nothing that a file of the tree
-// says.
+// printsNoFile reports whether the output of a command depends on no file of the
+// tree.
 func (e expander) printsNoFile(words []string) bool {
 	first := path.Base(words[0])
 	switch {
@@ -279,7 +279,7 @@ func (e expander) printsNoFile(words []string) bool {
 	return true
 }
 
-// printedBy is what a line for the shell prints, where that is certain.
+// printedBy returns what a line for the shell prints, if that is certain.
 func (e expander) printedBy(line string) string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(quoteUnknown(line)), "")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
-// wrappers beside those that the shell package knows: they run what stands
-// behind them, too.
+// moreWrappers are programs that run the command in their arguments, and that package
+// shell does not know. The text lists their options that take the next word.
 var moreWrappers = map[string]string{
 	"cross-env": "", "cross-env-shell": "", "dotenv": "-e -c -f", "env-cmd": "-f -e", "c8": "-r --reporter -o", "nyc": "-r --reporter", "busybox": "", "catchsegv": "",
 	"valgrind": "", "strace": "-e -o -p -s", "gtimeout": "-k -s", "retry": "-n -t", "ccache": "", "sccache": "", "direnv": "", "op": "", "doppler": "", "poe": "",
@@ -19,7 +19,8 @@ var moreWrappers = map[string]string{
 	"rtk": "", "ts": "", "script": "-c", "watch": "-n -d", "bwrap": "", "firejail": "", "setpriv": "", "runuser": "-u -g", "su": "-c",
 }
 
-// wordsBehind are the words behind a program that runs what stands behind it.
+// wordsBehind returns the command in the arguments of a program that runs another
+// command, such as env or timeout.
 func (f *follower) wordsBehind(sh *shellState, words []string) ([]string, bool) {
 	if behind, ok := shell.Behind(words); ok {
 		return behind, true
@@ -46,7 +47,7 @@ func (f *follower) wordsBehind(sh *shellState, words []string) ([]string, bool) 
 	return nil, true
 }
 
-// followWrapped follows what a wrapper runs, in the folder that it was told.
+// followWrapped follows the command of a wrapper, in the folder that an option names.
 func (f *follower) followWrapped(sh *shellState, words, behind []string, in feed) {
 	if len(behind) == 0 {
 		return
@@ -72,7 +73,7 @@ func (f *follower) followWrapped(sh *shellState, words, behind []string, in feed
 	f.followCommand(inner, behind, in)
 }
 
-// movedTo is the shell, as it is for a command that runs in one more folder.
+// movedTo returns the shell for a command that may run in one more folder.
 func (sh *shellState) movedTo(dir string) *shellState {
 	c := *sh
 	c.dirs = slices.Clone(sh.dirs)
@@ -80,7 +81,7 @@ func (sh *shellState) movedTo(dir string) *shellState {
 	return &c
 }
 
-// followXargs runs a command with words that it reads.
+// followXargs follows a command that gets words from standard input.
 func (f *follower) followXargs(sh *shellState, behind []string, in feed) {
 	var names []string // that it reads, as globs, if another command lists them
 	if in.from != nil {
@@ -124,7 +125,7 @@ func anyFolder(pattern string) string {
 	return pattern
 }
 
-// filesFound are the files that find finds, as globs.
+// filesFound returns the files that find finds, as globs.
 func filesFound(args []string) []string {
 	var dirs, patterns []string
 	for i := 0; i < len(args); i++ {
