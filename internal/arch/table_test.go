@@ -55,6 +55,7 @@ var table = []row{
 	{level: 0, name: "unprintable", what: "characters that nobody sees, found and written out", pure: true},
 	{level: 0, name: "price", what: "prices as dated data", pure: true},
 	{level: 0, name: "pattern", what: "the catalogue of loop patterns", pure: true},
+	{level: 0, name: "shape", what: "what results have in common when they print as JSON", pure: true},
 
 	{level: 0, name: "test/fakemodel", what: "a scripted model in the shapes of four APIs", tests: true},
 
@@ -140,10 +141,18 @@ var table = []row{
 
 	{level: 5, name: "protocol/*", what: "one way each of keeping memory and picking work"},
 	{level: 5, name: "catalog", what: "the loops of a workspace, by name and listed", may: []string{"protocol/spine"}},
+	{level: 5, name: "lookup", what: "loops, runs and open approvals of a workspace, found by what people call them", may: []string{"catalog", "protocol/spine"}},
 	{level: 5, name: "trigger", what: "due loops fire, once"},
 	{level: 5, name: "queue", what: "River"},
 
 	{level: 6, name: "control", what: "the operator's verbs and their data types, once for every surface"},
+	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
+	{level: 6, name: "budgets", what: "verbs: what may be spent, and prices"},
+	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets"}},
+	{level: 6, name: "approvals", what: "verbs: what waits for a person; approve, reject, land", may: []string{"runs"}},
+	{level: 6, name: "audit", what: "verbs: the audit chain verified and copied, run logs made from it"},
+	{level: 6, name: "roster", what: "verbs: who acts, and the logins that are kept"},
+	{level: 6, name: "setup", what: "verbs: what a machine and a repository offer, and what a loop needs", may: []string{"budgets", "loops", "roster", "runs"}},
 	{level: 6, name: "demo", what: "the repository and the scripted agent of `pawl demo`"},
 
 	{level: 7, name: "api", what: "HTTP+JSON, SSE"},

@@ -10,7 +10,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -94,7 +95,7 @@ land_via: human
 
 // proposes is a run that proposes, and how often it committed to the store. What it
 // proposes makes its proposal void, so that the next run has the same to do.
-func (s *fixture) proposes(name string) (v control.RunView, commits int64) {
+func (s *fixture) proposes(name string) (v runs.View, commits int64) {
 	s.b.Helper()
 	before := s.d.Store().Commits()
 	v = s.run(s.b.Context(), name, loop.OutcomeProposed)
@@ -106,11 +107,11 @@ func (s *fixture) proposes(name string) (v control.RunView, commits int64) {
 	return v, commits
 }
 
-func (s *fixture) run(ctx context.Context, name string, want loop.Outcome) control.RunView {
+func (s *fixture) run(ctx context.Context, name string, want loop.Outcome) runs.View {
 	s.b.Helper()
-	plan, err := s.svc.Prepare(ctx, control.RunRequest{Loop: name})
+	plan, err := s.svc.Runs.Prepare(ctx, runs.StartRequest{Loop: name})
 	s.must(err)
-	v, err := s.svc.Start(ctx, plan)
+	v, err := s.svc.Runs.Start(ctx, plan)
 	s.must(err)
 	if v.Outcome != want {
 		s.b.Fatalf("run %s = %s %s %q, want %s", name, v.Outcome, v.Reason, v.Detail, want)

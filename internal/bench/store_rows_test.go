@@ -11,7 +11,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -79,11 +80,11 @@ func crashChild() int {
 	if err != nil {
 		return 1
 	}
-	p, err := svc.Prepare(ctx, control.RunRequest{Loop: "works"})
+	p, err := svc.Runs.Prepare(ctx, runs.StartRequest{Loop: "works"})
 	if err != nil {
 		return 1
 	}
-	_, err = svc.Start(ctx, p)
+	_, err = svc.Runs.Start(ctx, p)
 	fmt.Fprintln(os.Stderr, "not killed:", err)
 	return 1
 }
@@ -108,7 +109,7 @@ func crashToResumed(b *testing.B) []row {
 			s.must(err)
 			svc, err := d.Verbs(b.Context(), s.root)
 			s.must(err)
-			found, err := svc.Recover(b.Context())
+			found, err := svc.Runs.Recover(b.Context())
 			s.must(err)
 			if len(found) != 1 || found[0].Run.Snapshot == "" {
 				b.Fatalf("recovered %+v", found)

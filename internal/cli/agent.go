@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/roster"
+	"github.com/pawl-run/pawl/internal/setup"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -36,7 +38,7 @@ func newAgentCreateCommand(a *app) *cobra.Command {
 	}
 	change := addChangeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withRoster(cmd.Context(), false, func(r control.Roster) error {
+		return a.withRoster(cmd.Context(), false, func(r roster.Roster) error {
 			entry, err := r.Create(cmd.Context(), args[0], change())
 			if err != nil {
 				return err
@@ -63,7 +65,7 @@ func newAgentSetCommand(a *app) *cobra.Command {
 		if !slices.ContainsFunc(agentFlags, cmd.Flags().Changed) {
 			return usageError(cmd, "nothing is to be changed")
 		}
-		return a.withRoster(cmd.Context(), false, func(r control.Roster) error {
+		return a.withRoster(cmd.Context(), false, func(r roster.Roster) error {
 			entry, err := r.Set(cmd.Context(), args[0], change())
 			if err != nil {
 				return err
@@ -79,7 +81,7 @@ var agentFlags = []string{"driver", "agent-command", "model", "provider", "base-
 
 // addChangeFlags adds the flags of what an agent has. The returned function says
 // which of them were given.
-func addChangeFlags(cmd *cobra.Command) func() control.Change {
+func addChangeFlags(cmd *cobra.Command) func() roster.Change {
 	f := cmd.Flags()
 	given := func(name, use string) func() *string {
 		value := f.String(name, "", use)
@@ -95,8 +97,8 @@ func addChangeFlags(cmd *cobra.Command) func() control.Change {
 	base, auth := given("base-url", "`address` of the model's API"), given("auth", "inject (a key, metered) or lend (a login); empty: whichever there is")
 	role, board := given("role", "what it is there for"), given("board", "`board` that it takes tasks from")
 	skills := f.StringArray("skill", nil, "what it is good at; may be repeated")
-	return func() control.Change {
-		c := control.Change{
+	return func() roster.Change {
+		c := roster.Change{
 			Driver: driver(), Command: command(), Model: model(), Provider: provider(), BaseURL: base(), Auth: auth(), Role: role(), Board: board(),
 		}
 		if f.Changed("skill") {
@@ -110,7 +112,7 @@ func newAgentListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the roster", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withRoster(cmd.Context(), true, func(r control.Roster) error {
+			return a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
 				all, err := r.List(cmd.Context())
 				if err != nil {
 					return err
@@ -137,7 +139,7 @@ func newAgentShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show @HANDLE", Short: "Show an agent", Args: exactArgs(1), ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withRoster(cmd.Context(), true, func(r control.Roster) error {
+			return a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
 				entry, err := r.Show(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -148,7 +150,7 @@ func newAgentShowCommand(a *app) *cobra.Command {
 	}
 }
 
-func printAgent(p *output.Printer, e control.AgentEntry) error {
+func printAgent(p *output.Printer, e roster.Entry) error {
 	if p.JSON {
 		return p.WriteJSON(e)
 	}
@@ -178,13 +180,13 @@ subscription's login lies inside while a run lasts, for one run at a time, and u
 reports. A key goes before a login. Nothing is asked of a network: whether a vendor accepts what was
 found shows in a run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := control.Doctor{Dir: a.workDir(), Probe: a.prober(), Profiles: compose.Profiles()}
+			d := setup.Doctor{Dir: a.workDir(), Probe: a.prober(), Profiles: compose.Profiles()}
 			return printDrivers(a.printer(), d.Drivers(cmd.Context()))
 		},
 	}
 }
 
-func printDrivers(p *output.Printer, all []control.DriverView) error {
+func printDrivers(p *output.Printer, all []setup.DriverView) error {
 	if p.JSON {
 		return p.WriteJSON(output.ListJSON("pawl.drivers/v1", all))
 	}
@@ -212,7 +214,7 @@ func printDrivers(p *output.Printer, all []control.DriverView) error {
 }
 
 // withRoster calls fn with the roster of this home.
-func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(control.Roster) error) error {
+func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(roster.Roster) error) error {
 	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Roster()) })
 }
 
@@ -220,7 +222,7 @@ func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(control.Ros
 func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if len(args) == 0 {
-		_ = a.withRoster(cmd.Context(), true, func(r control.Roster) error {
+		_ = a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
 			all, err := r.List(cmd.Context())
 			for _, who := range all {
 				if name := "@" + who.Handle; strings.HasPrefix(name, prefix) && who.ID != "" {

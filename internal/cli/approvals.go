@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -21,17 +22,17 @@ func newApprovalsCommand(a *app) *cobra.Command {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				ref := strings.Join(args, "")
 				if strings.HasPrefix(ref, "ap_") || strings.Contains(ref, "#") {
-					v, err := s.Approval(cmd.Context(), ref)
+					v, err := s.Approvals.Find(cmd.Context(), ref)
 					if err != nil {
 						return err
 					}
 					return printApproval(a.printer(), v)
 				}
-				approvals, err := s.Approvals(cmd.Context(), ref, all)
+				list, err := s.Approvals.List(cmd.Context(), ref, all)
 				if err != nil {
 					return err
 				}
-				return printApprovals(a.printer(), approvals, all)
+				return printApprovals(a.printer(), list, all)
 			})
 		},
 	}
@@ -39,10 +40,10 @@ func newApprovalsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func printApprovals(p *output.Printer, approvals []control.ApprovalView, all bool) error {
-	list := output.List[control.ApprovalView]{
+func printApprovals(p *output.Printer, rows []approvals.View, all bool) error {
+	list := output.List[approvals.View]{
 		Schema: "pawl.approvals/v1", Heading: []string{"ID", "RUN", "STATE", "ON YES", "CHANGE", "EXPIRES"}, Empty: "nothing waits for you.",
-		Cells: func(v control.ApprovalView) []string {
+		Cells: func(v approvals.View) []string {
 			state, expires := string(v.State), "–"
 			if v.By != "" {
 				state += " by " + output.CleanLine(v.By)
@@ -59,10 +60,10 @@ func printApprovals(p *output.Printer, approvals []control.ApprovalView, all boo
 			p.Line("pawl approvals ID shows one, pawl approve ID says yes, pawl reject ID says no.")
 		}
 	}
-	return list.Print(p, approvals)
+	return list.Print(p, rows)
 }
 
-func describeChange(v control.ApprovalView) string {
+func describeChange(v approvals.View) string {
 	if v.Files == 0 {
 		return "–"
 	}
@@ -70,7 +71,7 @@ func describeChange(v control.ApprovalView) string {
 }
 
 // printApproval shows a question: exactly what a yes will do.
-func printApproval(p *output.Printer, v control.ApprovalView) error {
+func printApproval(p *output.Printer, v approvals.View) error {
 	if p.JSON {
 		return p.WriteJSON(v)
 	}

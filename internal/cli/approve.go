@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -15,7 +17,7 @@ import (
 type answerOptions struct {
 	by, note string
 	yes      bool
-	control.LandRequest
+	approvals.LandRequest
 }
 
 func newApproveCommand(a *app) *cobra.Command {
@@ -91,12 +93,12 @@ func answerQuestion(ctx context.Context, a *app, ref string, o answerOptions, ye
 		return err
 	}
 	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		v, err := s.Approval(ctx, ref)
+		v, err := s.Approvals.Find(ctx, ref)
 		if err != nil {
 			return err
 		}
 		if !yes {
-			v, err := s.Reject(ctx, v.ID, o.answer(a))
+			v, err := s.Approvals.Reject(ctx, v.ID, o.answer(a))
 			if err != nil {
 				return err
 			}
@@ -105,7 +107,7 @@ func answerQuestion(ctx context.Context, a *app, ref string, o answerOptions, ye
 		if err := showAndConfirm(a, v, o.yes, "pawl approve "+v.ID); err != nil {
 			return err
 		}
-		run, err := s.Approve(ctx, v.ID, o.answer(a))
+		run, err := s.Approvals.Approve(ctx, v.ID, o.answer(a))
 		return printLanded(a.printer(), run, err)
 	})
 }
@@ -115,20 +117,20 @@ func landProposal(ctx context.Context, a *app, ref string, o answerOptions) erro
 		return err
 	}
 	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		v, err := s.Landing(ctx, ref, o.LandRequest)
+		v, err := s.Approvals.Landing(ctx, ref, o.LandRequest)
 		if err != nil {
 			return err
 		}
 		if err := showAndConfirm(a, v, o.yes, v.LandCommand()); err != nil {
 			return err
 		}
-		run, err := s.Land(ctx, v, o.answer(a))
+		run, err := s.Approvals.Land(ctx, v, o.answer(a))
 		return printLanded(a.printer(), run, err)
 	})
 }
 
 // showAndConfirm shows what approving will do, and asks whether to do it.
-func showAndConfirm(a *app, v control.ApprovalView, yes bool, command string) error {
+func showAndConfirm(a *app, v approvals.View, yes bool, command string) error {
 	if p := a.printer(); !p.JSON {
 		if err := printApproval(p, v); err != nil {
 			return err
@@ -139,7 +141,7 @@ func showAndConfirm(a *app, v control.ApprovalView, yes bool, command string) er
 
 // printLanded prints the run that an approval started. If the base moved, nothing
 // landed: there is a run, and an error that says so.
-func printLanded(p *output.Printer, run control.RunView, err error) error {
+func printLanded(p *output.Printer, run runs.View, err error) error {
 	if run.ID == "" {
 		return err
 	}
@@ -159,7 +161,7 @@ func (o answerOptions) answer(a *app) loop.Answer {
 func (a *app) completeApprovals(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var words []string
 	err := a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-		list, err := s.Approvals(cmd.Context(), "", false)
+		list, err := s.Approvals.List(cmd.Context(), "", false)
 		for _, v := range list {
 			words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))
 		}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -66,16 +68,16 @@ hashes, the rows of the runs and the log. A copy that is kept where nobody can w
 	return cmd
 }
 
-func verifyAudit(ctx context.Context, a *app, o verifyOptions) (found control.Audit, err error) {
+func verifyAudit(ctx context.Context, a *app, o verifyOptions) (found audit.Findings, err error) {
 	if o.file != "" {
 		err = a.readFile(o.file, func(from io.Reader) error {
-			found, err = control.AuditCopy(from)
+			found, err = audit.VerifyCopy(from)
 			return err
 		})
 		return found, err
 	}
 	err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-		if found, err = s.Audit(ctx, o.loop); err != nil || o.against == "" {
+		if found, err = s.Audit.Verify(ctx, o.loop); err != nil || o.against == "" {
 			return err
 		}
 		return a.readFile(o.against, found.Against)
@@ -102,7 +104,7 @@ func (a *app) readFile(name string, read func(io.Reader) error) error {
 }
 
 // printAudit prints what was found of each chain. The first break is the error.
-func printAudit(p *output.Printer, found control.Audit) error {
+func printAudit(p *output.Printer, found audit.Findings) error {
 	if p.JSON {
 		if err := p.WriteJSON(found); err != nil {
 			return err
@@ -132,7 +134,7 @@ func printAudit(p *output.Printer, found control.Audit) error {
 	return nil
 }
 
-func printChain(p *output.Printer, c control.AuditChain) {
+func printChain(p *output.Printer, c audit.Chain) {
 	mark := p.Style.Green("✓")
 	if len(c.Breaks) > 0 {
 		mark = p.Style.Red("✗")
@@ -168,14 +170,14 @@ func newAuditExportCommand(a *app) *cobra.Command {
 chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" + ` verifies it without the store.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				name := control.All
+				name := loops.All
 				if len(args) == 1 {
 					name = args[0]
 				}
 				if a.jq != "" {
 					return usageError(cmd, "--jq cannot be combined with lines of JSON, which would no longer verify")
 				}
-				return s.ExportAudit(cmd.Context(), name, a.Out)
+				return s.Audit.Export(cmd.Context(), name, a.Out)
 			})
 		},
 	}
@@ -198,7 +200,7 @@ Without a terminal --rewrite requires --yes.`,
 					return err
 				}
 				return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-					l, err := s.RewriteLog(cmd.Context(), a.actor(""), args[0])
+					l, err := s.Audit.RewriteLog(cmd.Context(), a.actor(""), args[0])
 					if err != nil {
 						return err
 					}
@@ -206,7 +208,7 @@ Without a terminal --rewrite requires --yes.`,
 				})
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				l, err := s.RunLog(cmd.Context(), args[0])
+				l, err := s.Audit.RunLog(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -224,7 +226,7 @@ Without a terminal --rewrite requires --yes.`,
 	return cmd
 }
 
-func printRewritten(p *output.Printer, l control.RunLog) error {
+func printRewritten(p *output.Printer, l audit.RunLog) error {
 	if p.JSON {
 		return p.WriteJSON(l)
 	}

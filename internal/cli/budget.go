@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -29,7 +30,7 @@ A loop's own definition sets caps, too (budget_usd_day, budget_tokens_day, budge
 }
 
 // addBudgetTarget adds the flags that say whose budget it is.
-func addBudgetTarget(cmd *cobra.Command, t *control.BudgetTarget) {
+func addBudgetTarget(cmd *cobra.Command, t *budgets.Target) {
 	cmd.Flags().StringVar(&t.Agent, "agent", "", "what the agent `name` spends, in every workspace")
 	cmd.Flags().BoolVar(&t.Workspace, "whole-workspace", false, "what all loops of this workspace spend")
 	cmd.Flags().BoolVar(&t.All, "all", false, "what everything spends")
@@ -37,7 +38,7 @@ func addBudgetTarget(cmd *cobra.Command, t *control.BudgetTarget) {
 
 // readBudgetTarget takes the loop from the arguments and reports whether any target
 // is given. Two targets are an error.
-func readBudgetTarget(cmd *cobra.Command, args []string, t *control.BudgetTarget) (given bool, err error) {
+func readBudgetTarget(cmd *cobra.Command, args []string, t *budgets.Target) (given bool, err error) {
 	n := len(args)
 	t.Loop = strings.Join(args, "")
 	for _, set := range []bool{cmd.Flags().Changed("agent"), t.Workspace, t.All} {
@@ -55,7 +56,7 @@ func readBudgetTarget(cmd *cobra.Command, args []string, t *control.BudgetTarget
 }
 
 func newBudgetShowCommand(a *app) *cobra.Command {
-	var t control.BudgetTarget
+	var t budgets.Target
 	cmd := &cobra.Command{
 		Use: "show [LOOP|--agent A|--whole-workspace|--all]", Short: "Show what is used, reserved and left", Args: rangeArgs(0, 1),
 		ValidArgsFunction: a.completeLoops,
@@ -70,7 +71,7 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 				return err // No run that these budgets bound would start.
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				rows, err := s.Budgets(cmd.Context(), t)
+				rows, err := s.Budgets.Show(cmd.Context(), t)
 				if err != nil {
 					return err
 				}
@@ -83,7 +84,7 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 }
 
 func newBudgetSetCommand(a *app) *cobra.Command {
-	var c control.BudgetChange
+	var c budgets.Change
 	var o answerOptions
 	caps := map[string]*string{}
 	cmd := &cobra.Command{
@@ -110,7 +111,7 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 				return err
 			}
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				rows, err := s.SetBudget(cmd.Context(), c)
+				rows, err := s.Budgets.Set(cmd.Context(), c)
 				if err != nil {
 					return err
 				}
@@ -130,11 +131,11 @@ chain, and counts for the next reservation: a run that holds more goes on with w
 	return cmd
 }
 
-func printBudgets(p *output.Printer, rows []control.BudgetRow) error {
-	return output.List[control.BudgetRow]{
+func printBudgets(p *output.Printer, rows []budgets.Row) error {
+	return output.List[budgets.Row]{
 		Schema: "pawl.budget/v1", Heading: []string{"SCOPE", "WINDOW", "CAP", "USED", "RESERVED", "LEFT", "OPENS", "BY"},
 		Empty: "no cap is set here: pawl budget set LOOP --usd 5 sets one for a day",
-		Cells: func(b control.BudgetRow) []string {
+		Cells: func(b budgets.Row) []string {
 			cells := []string{output.CleanLine(b.Whose()), string(b.Window), formatAmount(b.What, b.Cap), "–", "–", "–", "–", output.CleanLine(b.By)}
 			if b.Opens != nil { // Else it is a run's cap, of which nothing is spent before the run.
 				cells[3], cells[4], cells[5] = formatAmount(b.What, b.Used), formatAmount(b.What, b.Reserved), formatAmount(b.What, b.Left)
@@ -156,7 +157,7 @@ func formatAmount(what string, n int64) string {
 
 // describeBudget is a budget in one line; nothing for a run's cap, of which nothing
 // is spent before the run.
-func describeBudget(b control.BudgetRow) string {
+func describeBudget(b budgets.Row) string {
 	if b.Opens == nil {
 		return ""
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/setup"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -44,7 +46,7 @@ Notes change no score. One of them names each gate that files of the scope can r
 				return usageError(cmd, "--min "+quoteArg(o.min)+": write a number in digits, like 70")
 			}
 			o.least = int(n)
-			found, err := control.Definitions(a.workDir(), strings.Join(args, ""))
+			found, err := loops.Definitions(a.workDir(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -56,7 +58,7 @@ Notes change no score. One of them names each gate that files of the scope can r
 	return cmd
 }
 
-func checkDefinitions(ctx context.Context, a *app, found []control.Found, o checkOptions) error {
+func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkOptions) error {
 	checked, unread, err := readDefinitions(ctx, a, found)
 	if err != nil {
 		return err
@@ -85,9 +87,9 @@ func checkDefinitions(ctx context.Context, a *app, found []control.Found, o chec
 
 // readDefinitions reads what was found. If the only definition cannot be read, that
 // is the error; among several it is explained and counted, and the others are read.
-func readDefinitions(ctx context.Context, a *app, found []control.Found) (checked []control.Checked, unread int, err error) {
+func readDefinitions(ctx context.Context, a *app, found []loops.Found) (checked []loops.Checked, unread int, err error) {
 	for _, f := range found {
-		c, err := control.Check(f)
+		c, err := loops.Check(f)
 		switch {
 		case err != nil && len(found) == 1:
 			return nil, 0, err
@@ -99,7 +101,7 @@ func readDefinitions(ctx context.Context, a *app, found []control.Found) (checke
 		// Whether a cap in money can be kept. It needs no store: an entry of the roster is
 		// not looked up, and prices that cannot be read are reported by a run.
 		if table, err := a.loadPrices(""); err == nil {
-			c.Price(control.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
+			c.Price(setup.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
 		}
 		c.AlwaysSet(ctx)
 		checked = append(checked, c)
@@ -113,7 +115,7 @@ func unreadableError(n int) error {
 
 // printFindings prints one line for each finding. On a terminal its place in the file
 // follows; elsewhere printVerdict prints the places.
-func printFindings(p *output.Printer, c control.Checked, several bool) {
+func printFindings(p *output.Printer, c loops.Checked, several bool) {
 	for _, f := range c.Findings() {
 		severity := fmt.Sprintf("%-7s", strings.ToUpper(f.Severity))
 		if f.Severity == readiness.SeverityError {
@@ -135,7 +137,7 @@ func printFindings(p *output.Printer, c control.Checked, several bool) {
 }
 
 // printVerdict prints the score, and what does not count for it, on standard error.
-func printVerdict(p *output.Printer, c control.Checked, o checkOptions) {
+func printVerdict(p *output.Printer, c loops.Checked, o checkOptions) {
 	noteReading(p, c)
 	if !p.Terminal {
 		for _, f := range c.Findings() {
@@ -159,21 +161,21 @@ func printVerdict(p *output.Printer, c control.Checked, o checkOptions) {
 }
 
 // noteReading says that a definition was not read as the YAML that it looks like.
-func noteReading(p *output.Printer, c control.Checked) {
+func noteReading(p *output.Printer, c loops.Checked) {
 	if c.Notice != "" {
 		p.Note("note: %s", output.CleanLine(c.Notice))
 	}
 }
 
 // noteRest names unknown keys, and what else does not count for the score.
-func noteRest(p *output.Printer, c control.Checked) {
+func noteRest(p *output.Printer, c loops.Checked) {
 	for _, f := range slices.Concat(c.Unknown(), c.Notes()) {
 		p.Note("note: %s", output.Indent(f.Render(c.Shown, c.Source), "  "))
 	}
 }
 
 // noteAgent says that a definition names no agent yet.
-func noteAgent(p *output.Printer, c control.Checked) {
+func noteAgent(p *output.Printer, c loops.Checked) {
 	if c.Definition.Agent == "" && c.Definition.AgentCommand == "" {
 		p.Note("note: no agent is named, and a run needs one: write agent: NAME (pawl agent drivers lists them), or pass --agent")
 	}
@@ -183,7 +185,7 @@ func noteAgent(p *output.Printer, c control.Checked) {
 const usualSwitches = 2
 
 // notReadyError is the error that makes a command exit with 10, or nil.
-func notReadyError(checked []control.Checked, o checkOptions) error {
+func notReadyError(checked []loops.Checked, o checkOptions) error {
 	var names []string
 	for _, c := range checked {
 		if !c.Ready(o.least, o.strict) {
@@ -244,7 +246,7 @@ type checkedLoop struct {
 }
 
 // checkJSON sums up. A definition that could not be read has no score and is not ready.
-func checkJSON(checked []control.Checked, unread int, o checkOptions) checkReport {
+func checkJSON(checked []loops.Checked, unread int, o checkOptions) checkReport {
 	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: unread == 0, Score: 100, Unread: unread, Schema: "pawl.check/v1"}}
 	if len(checked) == 0 {
 		r.Meta.Score = 0
@@ -270,7 +272,7 @@ func checkJSON(checked []control.Checked, unread int, o checkOptions) checkRepor
 	return r
 }
 
-func findingsJSON(c control.Checked, findings []readiness.Finding) []findingJSON {
+func findingsJSON(c loops.Checked, findings []readiness.Finding) []findingJSON {
 	var list []findingJSON
 	for _, f := range findings {
 		list = append(list, findingJSON{f.Severity, f.Message, f.Key, c.Shown, f.Line, f.Column})

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
@@ -23,7 +24,7 @@ func (a *app) completeLoops(cmd *cobra.Command, args []string, prefix string) ([
 	}
 	var names []string
 	err := a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-		rows, err := s.Loops(cmd.Context())
+		rows, err := s.Loops.List(cmd.Context())
 		for _, row := range rows {
 			if strings.HasPrefix(row.Name, prefix) {
 				names = append(names, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
@@ -43,7 +44,7 @@ func (a *app) completeDefinitions(_ *cobra.Command, args []string, prefix string
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := control.Definitions(a.workDir(), "")
+	all, err := loops.Definitions(a.workDir(), "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

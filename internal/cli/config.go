@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -23,7 +23,7 @@ func newConfigCommand(a *app) *cobra.Command {
 		Long: `Open a copy of a definition in $VISUAL or $EDITOR. When the editor ends the copy is checked; with errors it can be
 edited again. The definition itself is replaced at once and only by what you agree to.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := control.Definitions(a.workDir(), args[0])
+			all, err := loops.Definitions(a.workDir(), args[0])
 			if err != nil {
 				return err
 			}
@@ -35,14 +35,14 @@ edited again. The definition itself is replaced at once and only by what you agr
 
 // editDefinition lets a person edit a copy until it is saved or given up. A copy that
 // was not saved is kept and named, so that nothing that a person wrote is lost.
-func editDefinition(ctx context.Context, a *app, f control.Found) error {
+func editDefinition(ctx context.Context, a *app, f loops.Found) error {
 	if strings.TrimSpace(a.lookupEnv("VISUAL")+a.lookupEnv("EDITOR")) == "" && !a.canAsk() {
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "edit " + f.Shown, Why: "this is no terminal, and neither VISUAL nor EDITOR is set",
 			Fix: "run it on a terminal, or set EDITOR to a program that edits the file that it is given",
 		}
 	}
-	d, err := control.Edit(f)
+	d, err := loops.Edit(f)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func editDefinition(ctx context.Context, a *app, f control.Found) error {
 
 // checkDraft prints the findings of the copy. The error says why the loop is not
 // ready.
-func checkDraft(a *app, d control.Draft) error {
+func checkDraft(a *app, d loops.Draft) error {
 	c, err := d.Check()
 	if err != nil {
 		printError(a.Err, err, loop.ExitUnreadable)
@@ -89,7 +89,7 @@ func checkDraft(a *app, d control.Draft) error {
 	p := a.printer()
 	printFindings(p, c, false)
 	printVerdict(p, c, o)
-	return notReadyError([]control.Checked{c}, o)
+	return notReadyError([]loops.Checked{c}, o)
 }
 
 // askAboutDraft returns what to do with the copy: e edits again, s saves, q quits.

@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/demo"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 func newDemoCommand(a *app) *cobra.Command {
@@ -45,8 +46,8 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 		p.Line("")
 	}
 	a.workspace, a.home = place.Repo, place.Home
-	request := control.RunRequest{Loop: demo.Loop}
-	if err := control.Confines(ctx, place.Home, control.ConfiningTiers()[0]); err != nil {
+	request := runs.StartRequest{Loop: demo.Loop}
+	if err := setup.Confines(ctx, place.Home, setup.ConfiningTiers()[0]); err != nil {
 		// The script that acts is pawl's own, so it needs no sandbox.
 		request.Overrides.Sandbox = "none"
 		why := err.Error()
@@ -55,7 +56,7 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 		}
 		p.Note("The demo runs with sandbox none: %s. Your own loops will not, unless they say so; pawl doctor --sandbox tells the fix.\n", output.CleanLine(why))
 	}
-	if err := runLoop(ctx, a, runOptions{RunRequest: request}); err != nil || p.JSON {
+	if err := runLoop(ctx, a, runOptions{StartRequest: request}); err != nil || p.JSON {
 		return err
 	}
 	printNextSteps(p, place, a.Program)

@@ -24,7 +24,7 @@ hidden or turn the direction of writing around, are named on standard error.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				patch, err := s.Diff(cmd.Context(), args[0])
+				patch, err := s.Runs.Diff(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

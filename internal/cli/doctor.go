@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/setup"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
@@ -36,8 +38,8 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 			switch {
 			case o.sandbox != "" && len(args) > 0:
 				return usageError(cmd, "--sandbox is about the machine and takes no loop; write --sandbox="+args[0]+" to name a tier")
-			case o.sandbox != "" && !slices.Contains(control.ConfiningTiers(), o.sandbox):
-				return usageError(cmd, "--sandbox="+o.sandbox+" is not one of "+strings.Join(control.ConfiningTiers(), ", "))
+			case o.sandbox != "" && !slices.Contains(setup.ConfiningTiers(), o.sandbox):
+				return usageError(cmd, "--sandbox="+o.sandbox+" is not one of "+strings.Join(setup.ConfiningTiers(), ", "))
 			case o.sandbox != "":
 				return trySandbox(cmd.Context(), a, o)
 			}
@@ -51,13 +53,13 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 	f.BoolVar(&o.live, "live", false, "look at this machine and try the gates")
 	f.BoolVar(&o.offline, "offline", false, "look at the definition only, which is the default")
 	f.StringVar(&o.sandbox, "sandbox", "", "try a tier of confinement on this machine")
-	f.Lookup("sandbox").NoOptDefVal = control.ConfiningTiers()[0]
+	f.Lookup("sandbox").NoOptDefVal = setup.ConfiningTiers()[0]
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only what is not ok")
 	return cmd
 }
 
 func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
-	found, err := control.Definitions(a.workDir(), arg)
+	found, err := loops.Definitions(a.workDir(), arg)
 	if err != nil && !(errors.Is(err, loop.ErrNotFound) && arg == "" && o.live) { // A machine can be examined without any loop.
 		return err
 	}
@@ -66,17 +68,17 @@ func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
 		return err
 	}
 	p := a.printer()
-	var rows []control.DoctorRow
-	add := func(more []control.DoctorRow) {
+	var rows []setup.DoctorRow
+	add := func(more []setup.DoctorRow) {
 		rows = append(rows, more...)
 		printDoctorRows(p, more, len(found) > 1, o.quiet)
 	}
 	for _, c := range checked {
 		noteReading(p, c)
-		add(control.Offline(c))
+		add(setup.Offline(c))
 	}
 	if o.live {
-		err := a.withDoctor(ctx, func(d control.Doctor) {
+		err := a.withDoctor(ctx, func(d setup.Doctor) {
 			add(d.Machine(ctx))
 			for _, c := range checked {
 				add(d.Loop(ctx, c))
@@ -96,19 +98,19 @@ func trySandbox(ctx context.Context, a *app, o doctorOptions) error {
 		return err
 	}
 	p := a.printer()
-	rows := control.Doctor{Home: settings.Settings.Home}.Sandbox(ctx, o.sandbox)
+	rows := setup.Doctor{Home: settings.Settings.Home}.Sandbox(ctx, o.sandbox)
 	printDoctorRows(p, rows, false, o.quiet)
 	return printDiagnosis(p, nil, 0, rows, true)
 }
 
 // withDoctor calls fn with what examines the machine. A store that cannot be used and
 // a folder that is not in a repository are findings, not errors.
-func (a *app) withDoctor(ctx context.Context, fn func(control.Doctor)) error {
+func (a *app) withDoctor(ctx context.Context, fn func(setup.Doctor)) error {
 	o, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
-	d := control.Doctor{Dir: a.workDir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles()}
+	d := setup.Doctor{Dir: a.workDir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles()}
 	if !a.json && a.Terminal && os.Getenv("PAWL_DEBUG") != "" {
 		d.Output = a.Err // What gates print while they are tried.
 	}
@@ -123,13 +125,13 @@ func (a *app) withDoctor(ctx context.Context, fn func(control.Doctor)) error {
 	}
 	var verbs *compose.Verbs
 	if verbs, d.Reason = parts.Verbs(ctx, a.workDir()); d.Reason == nil {
-		d.Service, d.Dir = verbs.Service, verbs.Root()
+		d.Service, d.Dir = verbs.Setup, verbs.Root
 	}
 	fn(d)
 	return errors.Join(ctx.Err(), parts.Close())
 }
 
-func printDoctorRows(p *output.Printer, rows []control.DoctorRow, several, quiet bool) {
+func printDoctorRows(p *output.Printer, rows []setup.DoctorRow, several, quiet bool) {
 	if p.JSON {
 		return // printDiagnosis prints them.
 	}
@@ -158,8 +160,8 @@ func printDoctorRows(p *output.Printer, rows []control.DoctorRow, several, quiet
 }
 
 type doctorReport struct {
-	Data []control.DoctorRow `json:"data"`
-	Meta doctorMeta          `json:"meta"`
+	Data []setup.DoctorRow `json:"data"`
+	Meta doctorMeta        `json:"meta"`
 }
 
 type doctorMeta struct {
@@ -175,7 +177,7 @@ type doctorMeta struct {
 
 // printDiagnosis sums up on standard error, or prints all of it as JSON. The error says
 // what will not run.
-func printDiagnosis(p *output.Printer, checked []control.Checked, unread int, rows []control.DoctorRow, live bool) error {
+func printDiagnosis(p *output.Printer, checked []loops.Checked, unread int, rows []setup.DoctorRow, live bool) error {
 	m := doctorMeta{Mode: "offline", Unread: unread, Schema: "pawl.doctor/v1"}
 	if live {
 		m.Mode = "live"
@@ -196,7 +198,7 @@ func printDiagnosis(p *output.Printer, checked []control.Checked, unread int, ro
 	m.WillRun = m.Bad == 0 && unread == 0
 	if p.JSON {
 		if rows == nil {
-			rows = []control.DoctorRow{}
+			rows = []setup.DoctorRow{}
 		}
 		if err := p.WriteJSON(doctorReport{rows, m}); err != nil {
 			return err

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // endedError is a run that ended without success.
-type endedError struct{ view control.RunView }
+type endedError struct{ view runs.View }
 
 func (e *endedError) Error() string {
 	return fmt.Sprintf("%s ended %s", runName(e.view), e.view.Outcome)
@@ -74,7 +74,7 @@ func printError(w io.Writer, err error, status int) {
 func explainError(err error) loop.Fault {
 	if e, ok := errors.AsType[*endedError](err); ok {
 		v := e.view
-		return loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Because(v.Detail), failedGateOutput(v)), Fix: control.Next(v)}
+		return loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Because(v.Detail), failedGateOutput(v)), Fix: runs.Next(v)}
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return *f
@@ -96,7 +96,7 @@ func explainError(err error) loop.Fault {
 
 // failedGateOutput is the end of what the gate printed that ended a run. The rest
 // is in the trace.
-func failedGateOutput(v control.RunView) string {
+func failedGateOutput(v runs.View) string {
 	const most = 20 // lines
 	if len(v.Iterations) == 0 {
 		return ""

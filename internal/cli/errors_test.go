@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 func TestEveryErrorHasOneExitStatus(t *testing.T) {
@@ -30,7 +30,7 @@ func TestEveryErrorHasOneExitStatus(t *testing.T) {
 		"a lost lease":                     {t.Context(), loop.ErrLeaseLost, 16},
 		"not found":                        {t.Context(), fmt.Errorf("x: %w", loop.ErrNotFound), 3},
 		"canceled":                         {t.Context(), context.Canceled, 130},
-		"interrupted, whatever came of it": {interrupted, &endedError{control.RunView{Outcome: loop.OutcomeInterrupted}}, 130},
+		"interrupted, whatever came of it": {interrupted, &endedError{runs.View{Outcome: loop.OutcomeInterrupted}}, 130},
 		"interrupted too late to matter":   {interrupted, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestEveryOutcomeHasItsStatusInTheTable(t *testing.T) {
 		if m.Outcome.Success() {
 			continue
 		}
-		if got := exitStatus(t.Context(), &endedError{control.RunView{Outcome: m.Outcome}}); got != m.Exit {
+		if got := exitStatus(t.Context(), &endedError{runs.View{Outcome: m.Outcome}}); got != m.Exit {
 			t.Errorf("%s exits with %d, want %d", m.Outcome, got, m.Exit)
 		}
 	}

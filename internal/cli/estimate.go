@@ -11,8 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/setup"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
@@ -38,7 +41,7 @@ func newEstimateCommand(a *app) *cobra.Command {
 		Long: `Say what a loop will cost: runs per day × tokens per run × price, with and without caching. It needs no repository.
 
 With a LOOP, pattern, cadence and model come from its definition, and what its runs really used is shown beside the
-estimate. Prices are dated; ` + control.PricesFile + ` in pawl's home overrides them, --pricing replaces them.`,
+estimate. Prices are dated; ` + budgets.PricesFile + ` in pawl's home overrides them, --pricing replaces them.`,
 		Example: "  pawl estimate --pattern ci-watch --cadence 5m --model claude-sonnet-4-6\n  pawl estimate ci-watch\n  pawl estimate --list-models",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{readiness.TTLAuto, readiness.TTL5m, readiness.TTL1h}, o.TTL) {
@@ -88,7 +91,7 @@ func (a *app) loadPrices(file string) (price.Table, error) {
 	if file != "" {
 		file = a.absPath(file)
 	}
-	table, err := control.Prices(o.Settings.Home, file)
+	table, err := budgets.Prices(o.Settings.Home, file)
 	return table.On(a.Now().UTC().Format(time.DateOnly)), err
 }
 
@@ -118,11 +121,11 @@ func runEstimate(cmd *cobra.Command, a *app, args []string, o estimateOptions) e
 
 // readWorkload takes from a definition what no flag says.
 func readWorkload(cmd *cobra.Command, a *app, arg string, w *readiness.Workload) (name string, err error) {
-	found, err := control.Definitions(a.workDir(), arg)
+	found, err := loops.Definitions(a.workDir(), arg)
 	if err != nil {
 		return "", err
 	}
-	c, err := control.Check(found[0])
+	c, err := loops.Check(found[0])
 	if err != nil {
 		return "", err
 	}
@@ -145,13 +148,13 @@ func readWorkload(cmd *cobra.Command, a *app, arg string, w *readiness.Workload)
 // findModel returns the model that a loop's agent will ask, as far as that is known
 // before a run.
 func findModel(ctx context.Context, a *app, d loop.Definition) string {
-	doctor := control.Doctor{Profiles: compose.Profiles()}
+	doctor := setup.Doctor{Profiles: compose.Profiles()}
 	model := doctor.Asked(ctx, d)
 	if model != "" || d.Agent == "" {
 		return model
 	}
 	_ = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error { // Without a store there is no roster.
-		doctor.Service = s.Service
+		doctor.Service = s.Setup
 		model = doctor.Asked(ctx, d)
 		return nil
 	})
@@ -205,7 +208,7 @@ func compareWithRuns(ctx context.Context, a *app, name string, cost readiness.Co
 	const most = 200 // runs
 	var totals []int64
 	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
-		past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, most)
+		past, err := s.Runs.Actuals(ctx, loop.ProtocolSpine+":"+name, most)
 		for _, run := range past.Runs {
 			if run.Tokens > 0 {
 				totals = append(totals, run.Tokens)

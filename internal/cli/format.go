@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // runName is how people name a run.
-func runName(v control.RunView) string { return fmt.Sprintf("%s#%d", output.CleanLine(v.Loop), v.N) }
+func runName(v runs.View) string { return fmt.Sprintf("%s#%d", output.CleanLine(v.Loop), v.N) }
 
 // describeTokens is a usage in words, with its source: never a bare number.
-func describeTokens(t control.TokenView) string {
+func describeTokens(t runs.Tokens) string {
 	if t.Source == "" {
 		return "0"
 	}
@@ -28,7 +28,7 @@ func describeTokens(t control.TokenView) string {
 }
 
 // describeTimes says where the time of a run went.
-func describeTimes(s control.SpentView) string {
+func describeTimes(s runs.Spent) string {
 	return fmt.Sprintf("%s: agent %s, gates %s, sense and overhead %s", formatMillis(s.Total), formatMillis(s.Agent), formatMillis(s.Gates), formatMillis(s.Overhead))
 }
 
@@ -87,7 +87,7 @@ func quoteFeedback(verdict loop.Verdict, reason loop.Reason, text string) string
 }
 
 // describeGate is what a gate said: its exit status, and the tests that reported.
-func describeGate(g control.GateView) string {
+func describeGate(g runs.Gate) string {
 	text := "passes"
 	if !g.Pass {
 		text = fmt.Sprintf("fails (exit status %d)", g.Exit)
@@ -96,7 +96,7 @@ func describeGate(g control.GateView) string {
 }
 
 // countTries says how the tries of a flaky gate went.
-func countTries(g control.GateView) string {
+func countTries(g runs.Gate) string {
 	if len(g.Tries) < 2 {
 		return ""
 	}
@@ -110,7 +110,7 @@ func countTries(g control.GateView) string {
 }
 
 // countTests says how many tests reported, and how many on the base.
-func countTests(g control.GateView) string {
+func countTests(g runs.Gate) string {
 	switch {
 	case g.Tests == nil:
 		return ""

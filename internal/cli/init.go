@@ -8,14 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/setup"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
 type initOptions struct {
-	control.ScaffoldRequest
+	loops.ScaffoldRequest
 	tier     string
 	pkg      string // folder
 	yes      bool
@@ -63,8 +65,8 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 // initiation is what init found, proposes and did, schema pawl.init/v1.
 type initiation struct {
 	Schema   string              `json:"schema"`
-	Survey   control.Survey      `json:"survey"`
-	Loop     *control.Scaffolded `json:"loop"` // null with --no-loop
+	Survey   setup.Survey        `json:"survey"`
+	Loop     *loops.Scaffolded   `json:"loop"` // null with --no-loop
 	Estimate *readiness.CostData `json:"estimate,omitempty"`
 	Missing  []string            `json:"missing"` // what a person has to say before the loop is ready
 	Written  bool                `json:"written"`
@@ -72,9 +74,9 @@ type initiation struct {
 
 func runInit(ctx context.Context, a *app, o initOptions) error {
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
-	var survey control.Survey
+	var survey setup.Survey
 	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
-		survey, err = s.Survey(ctx, a.prober())
+		survey, err = s.Setup.Survey(ctx, a.prober())
 		return err
 	})
 	if err != nil {
@@ -115,11 +117,11 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		return nil
 	}
 	return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-		if err := s.Register(ctx, a.actor(""), o.accept); err != nil {
+		if err := s.Setup.Register(ctx, a.actor(""), o.accept); err != nil {
 			return err
 		}
 		if !o.noLoop {
-			made, err := control.Scaffold(ctx, o.ScaffoldRequest)
+			made, err := loops.Scaffold(ctx, o.ScaffoldRequest)
 			if err != nil {
 				return err
 			}
@@ -128,7 +130,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		added := false
 		if o.agentsMD {
 			var err error
-			if added, err = s.AddAgentsSection(); err != nil {
+			if added, err = s.Setup.AddAgentsSection(); err != nil {
 				return err
 			}
 		}
@@ -138,7 +140,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 }
 
 // planInit makes the proposal: checked like a real one, and not written.
-func planInit(ctx context.Context, a *app, survey control.Survey, o initOptions) (initiation, error) {
+func planInit(ctx context.Context, a *app, survey setup.Survey, o initOptions) (initiation, error) {
 	plan := initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
 	if o.noLoop {
 		return plan, nil
@@ -154,7 +156,7 @@ func planInit(ctx context.Context, a *app, survey control.Survey, o initOptions)
 	}
 	dry := o.ScaffoldRequest
 	dry.DryRun = true
-	made, err := control.Scaffold(ctx, dry)
+	made, err := loops.Scaffold(ctx, dry)
 	if err != nil {
 		return plan, err
 	}
@@ -163,7 +165,7 @@ func planInit(ctx context.Context, a *app, survey control.Survey, o initOptions)
 	if err != nil {
 		return plan, err
 	}
-	cost, err := control.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
+	cost, err := setup.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
 	if err != nil {
 		return plan, err
 	}
@@ -176,8 +178,8 @@ func planInit(ctx context.Context, a *app, survey control.Survey, o initOptions)
 var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
 
 // missingAgent says what a person has to do so that somebody acts in the loop.
-func missingAgent(survey control.Survey, o initOptions) string {
-	installed := slices.ContainsFunc(survey.Agents, func(a control.AgentView) bool { return a.Name == o.Agent })
+func missingAgent(survey setup.Survey, o initOptions) string {
+	installed := slices.ContainsFunc(survey.Agents, func(a setup.AgentView) bool { return a.Name == o.Agent })
 	switch {
 	case o.AgentCommand != "" || installed:
 	case o.Agent == "":

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/roster"
+
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -28,7 +29,7 @@ func newLoginListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the logins that are kept, never what is in them", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withLogins(cmd.Context(), true, func(l control.Logins) error {
+			return a.withLogins(cmd.Context(), true, func(l roster.Logins) error {
 				all, err := l.Lender.List()
 				if err != nil {
 					return err
@@ -59,14 +60,14 @@ that was in the file is kept, so a second swap undoes the first. Without a termi
 			if err := a.requireHuman(); err != nil {
 				return err
 			}
-			return a.withLogins(cmd.Context(), false, func(l control.Logins) error { return swapLogin(cmd.Context(), a, l, args[0], yes) })
+			return a.withLogins(cmd.Context(), false, func(l roster.Logins) error { return swapLogin(cmd.Context(), a, l, args[0], yes) })
 		},
 	}
 	addYesFlag(cmd, &yes)
 	return cmd
 }
 
-func swapLogin(ctx context.Context, a *app, logins control.Logins, name string, yes bool) error {
+func swapLogin(ctx context.Context, a *app, logins roster.Logins, name string, yes bool) error {
 	k, err := logins.Lender.Find(name)
 	if err != nil {
 		return err
@@ -99,6 +100,6 @@ func swapLogin(ctx context.Context, a *app, logins control.Logins, name string, 
 }
 
 // withLogins calls fn with the logins that are kept in this home.
-func (a *app) withLogins(ctx context.Context, readOnly bool, fn func(control.Logins) error) error {
+func (a *app) withLogins(ctx context.Context, readOnly bool, fn func(roster.Logins) error) error {
 	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Logins()) })
 }

@@ -104,12 +104,12 @@ func newLineFilter(a *app, o logsOptions) (lineFilter, error) {
 
 // printLogs prints the backlog. With -f it goes on until the run has ended.
 func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsOptions, filter lineFilter) error {
-	run, err := s.Run(ctx, o.run)
+	run, err := s.Runs.Show(ctx, o.run)
 	if err != nil {
 		return err
 	}
 	f := follower{s: s, run: run.ID}
-	if f.seen, err = s.FeedHead(ctx); err != nil {
+	if f.seen, err = s.Runs.FeedHead(ctx); err != nil {
 		return err
 	}
 	lines, more, err := f.readBacklog(ctx, filter)
@@ -133,7 +133,7 @@ func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsO
 		if p.Err() != nil || !o.follow || !more {
 			return p.Err()
 		}
-		if f.seen, err = s.WaitForRun(ctx, f.run, f.seen); err != nil {
+		if f.seen, err = s.Runs.WaitForRun(ctx, f.run, f.seen); err != nil {
 			return err
 		}
 		if lines, more, err = f.readBacklog(ctx, filter); err != nil {
@@ -155,7 +155,7 @@ type follower struct {
 func (f *follower) readBacklog(ctx context.Context, filter lineFilter) (lines []string, more bool, err error) {
 	const page = 1000 // events that are read at once
 	for {
-		events, more, err := f.s.Events(ctx, f.run, f.after, page)
+		events, more, err := f.s.Runs.Events(ctx, f.run, f.after, page)
 		if err != nil {
 			return nil, false, err
 		}

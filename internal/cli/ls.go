@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -21,25 +22,25 @@ func newLsCommand(a *app) *cobra.Command {
 			// garbage that ends with the command.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				rows, err := s.Listing(cmd.Context())
+				rows, err := s.Loops.List(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return printLoops(a.printer(), s.Root(), rows)
+				return printLoops(a.printer(), s.Root, rows)
 			})
 		},
 	}
 }
 
-func printLoops(p *output.Printer, root string, rows []control.LoopRow) error {
-	return output.List[control.LoopRow]{
+func printLoops(p *output.Printer, root string, rows []loops.Row) error {
+	return output.List[loops.Row]{
 		Schema: "pawl.loops/v1", Heading: []string{"NAME", "TIER", "STATE", "RUN", "OUTCOME", "WHEN", "TOKENS"},
 		Empty: output.Clean(root) + ` has no loops yet.
   see one work:      pawl demo
   without any file:  pawl run --until "go test ./..." --scope 'src/**' --agent-command 'my-agent'
   find out:          pawl init
   from a pattern:    pawl new NAME --pattern ci-watch`,
-		Cells: func(row control.LoopRow) []string {
+		Cells: func(row loops.Row) []string {
 			run, when, tokens := "–", "–", "–"
 			if row.LastN > 0 {
 				run, when, tokens = "#"+strconv.FormatInt(row.LastN, 10), p.Ago(row.LastRun), formatNumber(row.Tokens)
@@ -52,7 +53,7 @@ func printLoops(p *output.Printer, root string, rows []control.LoopRow) error {
 	}.Print(p, rows)
 }
 
-func loopState(s output.Style, row control.LoopRow) string {
+func loopState(s output.Style, row loops.Row) string {
 	switch row.State {
 	case "broken":
 		return s.Red("✗ broken")
@@ -71,8 +72,8 @@ func loopState(s output.Style, row control.LoopRow) string {
 
 // printProblems says which loops cannot run, are paused by which switch, rest, died
 // or wait for a person. The switch of all loops is named once.
-func printProblems(p *output.Printer, rows []control.LoopRow) {
-	if i := slices.IndexFunc(rows, func(row control.LoopRow) bool { return control.StopsAll(row.Paused) }); i >= 0 {
+func printProblems(p *output.Printer, rows []loops.Row) {
+	if i := slices.IndexFunc(rows, func(row loops.Row) bool { return loops.StopsAll(row.Paused) }); i >= 0 {
 		p.Line("every loop is paused by %s (pawl resume --all)", output.CleanLine(rows[i].Paused))
 	}
 	for _, row := range rows {
@@ -80,8 +81,8 @@ func printProblems(p *output.Printer, rows []control.LoopRow) {
 		if row.Problem != "" {
 			p.Line("%s: %s (pawl run %s says more)", name, output.CleanLine(row.Problem), name)
 		}
-		if row.Paused != "" && !control.StopsAll(row.Paused) {
-			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(control.ResumeCommand(row.Name, row.Paused)))
+		if row.Paused != "" && !loops.StopsAll(row.Paused) {
+			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(loops.ResumeCommand(row.Name, row.Paused)))
 		}
 		if row.Rests != nil {
 			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)

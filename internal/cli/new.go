@@ -7,15 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
 func newNewCommand(a *app) *cobra.Command {
-	var r control.ScaffoldRequest
+	var r loops.ScaffoldRequest
 	var name, tier string
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Make a new loop from a pattern", Args: rangeArgs(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
@@ -56,7 +56,7 @@ The path of the definition is printed on standard output. Start every loop at L1
 			default:
 				agentNote = "no agent is named; write agent: with one of " + strings.Join(ready, ", ")
 			}
-			made, err := control.Scaffold(cmd.Context(), r)
+			made, err := loops.Scaffold(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func patternList() string {
 	return b.String()
 }
 
-func printScaffolded(p *output.Printer, made control.Scaffolded) error {
+func printScaffolded(p *output.Printer, made loops.Scaffolded) error {
 	if p.JSON {
 		return p.WriteJSON(made)
 	}

@@ -143,7 +143,7 @@ func openParts(ctx context.Context, o compose.Options, fn func(*compose.Parts) e
 // other loops from running.
 func (a *app) recoverDeadRuns(ctx context.Context, s *compose.Verbs) {
 	done := waiting.For(ctx, "the conclusion of what earlier runs left behind", nil)
-	found, err := s.Recover(ctx)
+	found, err := s.Runs.Recover(ctx)
 	done()
 	p := a.printer()
 	for _, r := range found {

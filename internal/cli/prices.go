@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
@@ -17,7 +17,7 @@ import (
 func newPricesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prices [MODEL…]", Short: "List what models cost, and add prices of your own", ValidArgsFunction: a.completeModels,
-		Long: `List what models cost: the built-in table, with ` + control.PricesFile + ` of pawl's home over it. With a MODEL only that one is
+		Long: `List what models cost: the built-in table, with ` + budgets.PricesFile + ` of pawl's home over it. With a MODEL only that one is
 listed, found as for a run: also by a dated name or with its vendor in front.
 
 All prices are in US dollars: tokens per million, searches by the vendor's own tools per thousand. Where a model has
@@ -59,7 +59,7 @@ func newPricesUpdateCommand(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "update --file F", Short: "Put prices of a file over your own", Args: exactArgs(0),
-		Long: `Check the prices of a file and put them over those in ` + control.PricesFile + ` of pawl's home, which go before the built-in
+		Long: `Check the prices of a file and put them over those in ` + budgets.PricesFile + ` of pawl's home, which go before the built-in
 ones: a model of the same name is replaced, others are added. A file that has a mistake changes nothing.
 
 The file has pawl's own format (docs/budgets.md), or is the list of prices that the project genai-prices publishes
@@ -73,11 +73,11 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 			if err != nil {
 				return err
 			}
-			added, replaced, err := control.UpdatePrices(o.Settings.Home, a.absPath(file))
+			added, replaced, err := budgets.UpdatePrices(o.Settings.Home, a.absPath(file))
 			if err != nil {
 				return err
 			}
-			into := filepath.Join(o.Settings.Home, control.PricesFile)
+			into := filepath.Join(o.Settings.Home, budgets.PricesFile)
 			p := a.printer()
 			if p.JSON {
 				return p.WriteJSON(pricesUpdate{"pawl.prices-update/v1", added, replaced, into})

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -28,7 +29,7 @@ Below that are repositories that are gone from this machine and have runs that w
 pawl's home. They are listed wherever the command is run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			var gone []control.GoneRepository
+			var gone []runs.GoneRepository
 			err := a.withParts(ctx, true, func(parts *compose.Parts) (err error) {
 				gone, err = parts.Gone(ctx)
 				return err
@@ -43,7 +44,7 @@ pawl's home. They are listed wherever the command is run.`,
 				}
 			}
 			list := func(s *compose.Verbs) error {
-				rows, err := s.Snapshots(ctx)
+				rows, err := s.Snapshots.List(ctx)
 				if err != nil {
 					return err
 				}
@@ -53,7 +54,7 @@ pawl's home. They are listed wherever the command is run.`,
 			err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
 				// A run that seems to be live may be dead, too: its process may be of another host.
 				var err error
-				if dead, err = s.Live(ctx); err != nil || dead {
+				if dead, err = s.Runs.Live(ctx); err != nil || dead {
 					return err
 				}
 				return list(s)
@@ -72,11 +73,11 @@ pawl's home. They are listed wherever the command is run.`,
 type snapshotList struct {
 	output.JSONList
 
-	Gone []control.GoneRepository `json:"gone"`
+	Gone []runs.GoneRepository `json:"gone"`
 }
 
 // printSnapshots prints the kept work. Rows are nil outside of a repository.
-func printSnapshots(p *output.Printer, rows []control.SnapshotRow, gone []control.GoneRepository) error {
+func printSnapshots(p *output.Printer, rows []runs.Snapshot, gone []runs.GoneRepository) error {
 	if p.JSON {
 		return p.WriteJSON(snapshotList{output.ListJSON("pawl.snapshots/v1", rows), gone})
 	}
@@ -90,7 +91,7 @@ func printSnapshots(p *output.Printer, rows []control.SnapshotRow, gone []contro
 
 // printGone says what is open of each repository that is gone. Those with nothing open
 // are counted.
-func printGone(p *output.Printer, gone []control.GoneRepository) error {
+func printGone(p *output.Printer, gone []runs.GoneRepository) error {
 	closed := 0
 	for _, g := range gone {
 		if len(g.Runs) == 0 {
@@ -117,11 +118,11 @@ func printGone(p *output.Printer, gone []control.GoneRepository) error {
 	return p.Err()
 }
 
-func printSnapshotTable(p *output.Printer, rows []control.SnapshotRow) error {
-	return output.List[control.SnapshotRow]{
+func printSnapshotTable(p *output.Printer, rows []runs.Snapshot) error {
+	return output.List[runs.Snapshot]{
 		Heading: []string{"SNAPSHOT", "RUN", "WHEN", "FILES", "SIZE", "STATE"},
 		Empty:   "No work is kept: every run that changed something has put it on a branch.",
-		Cells: func(row control.SnapshotRow) []string {
+		Cells: func(row runs.Snapshot) []string {
 			run := "–"
 			if row.N > 0 {
 				run = fmt.Sprintf("%s#%d", output.CleanLine(row.Loop), row.N)
@@ -135,20 +136,20 @@ func printSnapshotTable(p *output.Printer, rows []control.SnapshotRow) error {
 }
 
 // snapshotName is the name of a snapshot that the subcommands accept.
-func snapshotName(row control.SnapshotRow) string {
+func snapshotName(row runs.Snapshot) string {
 	return output.CleanLine(strings.TrimPrefix(row.Ref, git.SnapshotPrefix))
 }
 
 // describeSnapshot says whether anything still needs a snapshot.
-func describeSnapshot(p *output.Printer, row control.SnapshotRow) string {
+func describeSnapshot(p *output.Printer, row runs.Snapshot) string {
 	switch row.State {
-	case control.SnapshotWaiting:
+	case runs.SnapshotWaiting:
 		return p.Style.Yellow("! ") + "step goes on from it: " + excerpt(row.Waits, 50)
-	case control.SnapshotRunning:
+	case runs.SnapshotRunning:
 		return "its run is live"
-	case control.SnapshotOpen:
+	case runs.SnapshotOpen:
 		return "a step of its run is not done"
-	case control.SnapshotSettled:
+	case runs.SnapshotSettled:
 		return "settled " + p.Ago(row.Settled)
 	}
 	return "made by no run of this store"
@@ -161,7 +162,7 @@ func newRecoverShowCommand(a *app) *cobra.Command {
 		Long: "Print what a snapshot changed, as a patch, written as by pawl diff.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				patch, err := s.SnapshotDiff(cmd.Context(), args[0])
+				patch, err := s.Snapshots.Diff(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -189,7 +190,7 @@ Without a terminal --yes is required.`,
 				return err
 			}
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				r, err := s.Restore(cmd.Context(), a.actor(""), args[0], branch)
+				r, err := s.Snapshots.Restore(cmd.Context(), a.actor(""), args[0], branch)
 				if err != nil {
 					return err
 				}
@@ -229,7 +230,7 @@ with --dry-run.`,
 				return err
 			}
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				pruned, err := s.Prune(cmd.Context(), a.actor(""), age, dry)
+				pruned, err := s.Snapshots.Prune(cmd.Context(), a.actor(""), age, dry)
 				if pruned.Schema == "" || err != nil && len(pruned.Removed)+len(pruned.Mirrors) == 0 {
 					return err
 				}
@@ -258,7 +259,7 @@ func parseAge(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-func printPruned(p *output.Printer, pruned control.Pruned) error {
+func printPruned(p *output.Printer, pruned runs.Pruned) error {
 	if p.JSON {
 		return p.WriteJSON(pruned)
 	}

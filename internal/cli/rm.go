@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -26,7 +27,7 @@ run is refused. Without a terminal --yes is required.`,
 				return err
 			}
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				f, err := s.Forget(cmd.Context(), a.actor(""), args[0])
+				f, err := s.Loops.Forget(cmd.Context(), a.actor(""), args[0])
 				if err != nil {
 					return err
 				}
@@ -38,7 +39,7 @@ run is refused. Without a terminal --yes is required.`,
 	return cmd
 }
 
-func printForgotten(p *output.Printer, f control.Forgotten) error {
+func printForgotten(p *output.Printer, f loops.Forgotten) error {
 	if p.JSON {
 		return p.WriteJSON(f)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,14 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
 type runOptions struct {
-	control.RunRequest
+	runs.StartRequest
 	dryRun    bool
 	exitQuiet int
 }
@@ -41,11 +43,11 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 			if err := o.validate(cmd); err != nil {
 				return err
 			}
-			if err := chooseUntilAgent(cmd.Context(), a, &o.RunRequest); err != nil {
+			if err := chooseUntilAgent(cmd.Context(), a, &o.StartRequest); err != nil {
 				return err
 			}
 			if o.dryRun {
-				return dryRun(cmd.Context(), a, o.RunRequest)
+				return dryRun(cmd.Context(), a, o.StartRequest)
 			}
 			return runLoop(cmd.Context(), a, o)
 		},
@@ -65,10 +67,10 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 	f.StringVar(&o.Overrides.Agent, "agent", "", "another agent")
 	f.StringVar(&o.Overrides.AgentCommand, "agent-command", "", "another program as agent, run by the shell")
 	f.StringVar(&o.Overrides.Model, "model", "", "another model")
-	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(control.Tiers(), ", "))
+	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(runs.Tiers(), ", "))
 	f.IntVar(&o.exitQuiet, "exit-quiet", 0, "exit with `n` instead of 0 if there was nothing to do")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
-	complete(cmd, "sandbox", among(control.Tiers()...))
+	complete(cmd, "sandbox", among(runs.Tiers()...))
 	return cmd
 }
 
@@ -98,7 +100,7 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 	case o.exitQuiet < 0 || o.exitQuiet > mostExit:
 		return usageError(cmd, fmt.Sprintf("--exit-quiet %d: write a number from 0 to %d", o.exitQuiet, mostExit))
 	case cmd.Flags().Changed("sandbox") && o.Overrides.Sandbox == "":
-		return usageError(cmd, "--sandbox is empty: write one of "+strings.Join(control.Tiers(), ", "))
+		return usageError(cmd, "--sandbox is empty: write one of "+strings.Join(runs.Tiers(), ", "))
 	case cmd.Flags().Changed("until") && strings.TrimSpace(o.Until) == "":
 		return usageError(cmd, "--until is empty: write the command that has to pass")
 	}
@@ -107,7 +109,7 @@ func (o *runOptions) validate(cmd *cobra.Command) error {
 
 // chooseUntilAgent chooses the agent of a run --until that names none: the only one of
 // this machine that has a login.
-func chooseUntilAgent(ctx context.Context, a *app, r *control.RunRequest) error {
+func chooseUntilAgent(ctx context.Context, a *app, r *runs.StartRequest) error {
 	if r.Until == "" || r.Overrides.Agent != "" || r.Overrides.AgentCommand != "" {
 		return nil
 	}
@@ -133,12 +135,12 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 	return a.withVerbs(ctx, show.see, func(s *compose.Verbs) error {
 		checked := waiting.For(ctx, "the checks before the run", nil)
 		o.By = a.actor("")
-		plan, err := s.Prepare(ctx, o.RunRequest)
+		plan, err := s.Runs.Prepare(ctx, o.StartRequest)
 		checked()
 		if err != nil {
 			return err
 		}
-		intent, err := newIntent(ctx, s, plan, o.RunRequest)
+		intent, err := s.Runs.Plan(ctx, plan)
 		if err != nil {
 			return err
 		}
@@ -149,7 +151,7 @@ func runLoop(ctx context.Context, a *app, o runOptions) error {
 		show.watcher = a.newWatcher(intent.Limits.Iterations)
 		a.running.Store(true)
 		show.begun = waiting.For(ctx, "the run to begin", nil)
-		view, err := s.Start(ctx, plan)
+		view, err := s.Runs.Start(ctx, plan)
 		show.begun()
 		a.running.Store(false)
 		show.close()
@@ -191,7 +193,7 @@ func (l *lateWatcher) see(e loop.Event) {
 }
 
 // noteWarnings prints on standard error what a person should know before the run.
-func noteWarnings(p *output.Printer, i intent) {
+func noteWarnings(p *output.Printer, i runs.Plan) {
 	for _, w := range i.Warnings {
 		p.Note("pawl: warning: %s", output.Indent(w, "  "))
 	}
@@ -201,8 +203,9 @@ func noteWarnings(p *output.Printer, i intent) {
 }
 
 // printIntentHead says what is about to act, and on what.
-func printIntentHead(p *output.Printer, i intent) {
-	p.Line("%s · %s · base %s", p.Style.Bold(output.CleanLine(i.Loop)), i.Tier, i.Base)
+func printIntentHead(p *output.Printer, i runs.Plan) {
+	branch := cmp.Or(output.CleanLine(i.Base.Branch), "detached HEAD")
+	p.Line("%s · %s · base %s at %s", p.Style.Bold(output.CleanLine(i.Loop)), i.Tier, branch, shortHash(i.Base.Commit))
 	p.Field("  ", "goal", i.Goal)
 	p.Field("  ", "agent", joinNonEmpty(" · ", i.Agent, i.AgentCommand, i.Model))
 	p.Field("  ", "gates", joinNonEmpty(" · ", i.Gates.Verify, i.Gates.Guard))
@@ -210,7 +213,7 @@ func printIntentHead(p *output.Printer, i intent) {
 }
 
 // printAccount prints how a run ended. If it did not succeed, the error holds the run.
-func printAccount(p *output.Printer, v control.RunView) error {
+func printAccount(p *output.Printer, v runs.View) error {
 	switch {
 	case p.JSON:
 		if err := p.WriteJSON(v); err != nil {
@@ -232,7 +235,7 @@ func printAccount(p *output.Printer, v control.RunView) error {
 
 // printEnd prints the outcome of a run, what it made, what that cost and what can be
 // done next.
-func printEnd(p *output.Printer, v control.RunView) {
+func printEnd(p *output.Printer, v runs.View) {
 	name := runName(v)
 	p.Line("")
 	p.Line("%s  %s", styleResult(p.Style, v.Outcome, v.Reason, v.State), p.Style.Bold(name))
@@ -256,7 +259,7 @@ func printEnd(p *output.Printer, v control.RunView) {
 	p.Field("  ", "pull request", v.PullRequest())
 	p.Field("  ", "kept in", v.Snapshot)
 	if v.Outcome == loop.OutcomeQuiet {
-		p.Field("  ", "next", control.Next(v))
+		p.Field("  ", "next", runs.Next(v))
 	}
 	p.Field("  ", "trace", "pawl trace "+name)
 	p.Field("  ", "tokens", describeTokens(v.Tokens))

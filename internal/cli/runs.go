@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -29,7 +30,7 @@ func newRunsCommand(a *app) *cobra.Command {
 				return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("invalid --limit %d", o.limit), Fix: "write a number above 0"}
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				views, err := s.Runs(cmd.Context(), o.loop, o.limit)
+				views, err := s.Runs.List(cmd.Context(), o.loop, o.limit)
 				if err != nil {
 					return err
 				}
@@ -41,11 +42,11 @@ func newRunsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func printRuns(p *output.Printer, views []control.RunView) error {
-	return output.List[control.RunView]{
+func printRuns(p *output.Printer, views []runs.View) error {
+	return output.List[runs.View]{
 		Schema: "pawl.runs/v1", Heading: []string{"RUN", "OUTCOME", "WHEN", "TOOK", "TOKENS", "RESULT"},
 		Empty: "No runs yet. Start one: pawl run LOOP   (`pawl ls` lists the loops)",
-		Cells: func(v control.RunView) []string {
+		Cells: func(v runs.View) []string {
 			outcome := v.State
 			if v.Outcome != "" {
 				outcome = styleOutcome(p.Style, v.Outcome)

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -23,13 +25,13 @@ func newShowCommand(a *app) *cobra.Command {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				ref := args[0]
 				if strings.HasPrefix(ref, "run_") || strings.Contains(ref, "#") { // No loop has such a name.
-					view, err := s.Run(cmd.Context(), ref)
+					view, err := s.Runs.Show(cmd.Context(), ref)
 					if err != nil {
 						return err
 					}
 					return printRun(a.printer(), view)
 				}
-				row, err := s.Show(cmd.Context(), ref)
+				row, err := s.Loops.Show(cmd.Context(), ref)
 				if err != nil {
 					return err
 				}
@@ -39,7 +41,7 @@ func newShowCommand(a *app) *cobra.Command {
 	}
 }
 
-func printLoop(p *output.Printer, row control.LoopRow) error {
+func printLoop(p *output.Printer, row loops.Row) error {
 	if p.JSON {
 		return p.WriteJSON(row)
 	}
@@ -76,7 +78,7 @@ func printLoop(p *output.Printer, row control.LoopRow) error {
 }
 
 // describeRest says why a loop does not act, and until when.
-func describeRest(r *control.RestView) string {
+func describeRest(r *loops.Rest) string {
 	switch {
 	case r == nil:
 		return ""
@@ -101,7 +103,7 @@ func describeProgress(s loop.Step) string {
 	return notes
 }
 
-func printRun(p *output.Printer, v control.RunView) error {
+func printRun(p *output.Printer, v runs.View) error {
 	if p.JSON {
 		return p.WriteJSON(v)
 	}
@@ -109,12 +111,12 @@ func printRun(p *output.Printer, v control.RunView) error {
 	for _, it := range v.Iterations {
 		p.Line("  iteration %d · %s · %s", it.N, styleVerdict(p.Style, it), excerpt(it.Step, 80))
 	}
-	p.Field("  ", "next", control.Next(v))
+	p.Field("  ", "next", runs.Next(v))
 	return p.Err()
 }
 
 // printRunHead prints what pawl show and pawl trace both say of a run.
-func printRunHead(p *output.Printer, v control.RunView) {
+func printRunHead(p *output.Printer, v runs.View) {
 	p.Line("%s · %s", p.Style.Bold(runName(v)), styleResult(p.Style, v.Outcome, v.Reason, v.State))
 	printDetail(p, "why", v.Reason, v.Detail)
 	p.QuotedField("  ", "it says", v.Summary)
@@ -149,7 +151,7 @@ func describeAuth(a loop.Auth) string {
 }
 
 // describeCost says what a run cost, with the date of the prices.
-func describeCost(v control.RunView) string {
+func describeCost(v runs.View) string {
 	switch {
 	case v.CostUSD != nil:
 		return fmt.Sprintf("%.4f US dollars, prices as of %s", *v.CostUSD, v.Cost.AsOf)
@@ -180,7 +182,7 @@ func describeOverrides(o loop.Overrides) string {
 }
 
 // styleVerdict is the judgement of an iteration with its reason.
-func styleVerdict(s output.Style, it control.IterationView) string {
+func styleVerdict(s output.Style, it runs.Iteration) string {
 	text := joinNonEmpty(": ", string(it.Verdict), it.Reason.Sentence())
 	switch it.Verdict {
 	case loop.VerdictPass:

@@ -19,7 +19,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := a.Now().Truncate(time.Millisecond) // as the store keeps times
 			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
-				view, err := s.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
+				view, err := s.Runs.Stop(cmd.Context(), a.actor(""), args[0], "pawl stop")
 				if err != nil {
 					return err
 				}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 // printSurvey shows what was found, and what is wrong with it.
-func printSurvey(p *output.Printer, v control.Survey) {
+func printSurvey(p *output.Printer, v setup.Survey) {
 	s := p.Style
 	p.Line("%s", s.Bold(output.Clean(v.Root)))
 	if len(v.Stacks) == 0 {
@@ -42,7 +42,7 @@ func printSurvey(p *output.Printer, v control.Survey) {
 	}
 }
 
-func describeProgram(prog control.ProgramView) string {
+func describeProgram(prog setup.ProgramView) string {
 	text := joinNonEmpty(" ", prog.Word, prog.Version)
 	if prog.Path != "" {
 		text += " at " + prog.Path
@@ -53,7 +53,7 @@ func describeProgram(prog control.ProgramView) string {
 	return joinNonEmpty("\n", text, joinNonEmpty("; fix: ", prog.Problem, prog.Fix))
 }
 
-func describeAgent(ag control.AgentView) string {
+func describeAgent(ag setup.AgentView) string {
 	login := "login: " + string(ag.Login)
 	if ag.How != "" {
 		login += " (" + ag.How + ")"
@@ -98,6 +98,6 @@ func printInitPlan(p *output.Printer, plan initiation, o initOptions) {
 	p.Line("  %s", s.Dim("writes "+strings.TrimSuffix(plan.Loop.Path, "loop.config.yaml")+" with four files, and a row in pawl's store"))
 	if plan.Survey.AgentsFile == "" && !o.agentsMD {
 		p.Line("  %s", s.Dim("there is no AGENTS.md; --agents-md adds this:"))
-		p.Line("%s", s.Dim("    "+output.Indent(control.AgentsSection, "    ")))
+		p.Line("%s", s.Dim("    "+output.Indent(setup.AgentsSection, "    ")))
 	}
 }

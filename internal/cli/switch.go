@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/loops"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
 
 // newSwitchCommand makes pause, kill or resume. Do gets the name of the loop, or
-// control.All.
+// loops.All.
 func newSwitchCommand(a *app, name, short, long string, do func(ctx context.Context, loop string) error) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
@@ -27,7 +28,7 @@ func newSwitchCommand(a *app, name, short, long string, do func(ctx context.Cont
 			case len(args) == 1:
 				return do(cmd.Context(), args[0])
 			case all:
-				return do(cmd.Context(), control.All)
+				return do(cmd.Context(), loops.All)
 			}
 			return usageError(cmd, "which loop? Nothing is done to all of them unless --all says so")
 		},
@@ -40,7 +41,7 @@ func newPauseCommand(a *app) *cobra.Command {
 	return newSwitchCommand(a, "pause", "Set the kill switch of a loop, or of all",
 		"Set the kill switch. No run starts while it is set, and a live run ends as paused with its work kept.",
 		func(ctx context.Context, name string) error {
-			return setSwitch(ctx, a, func(s *compose.Verbs) (control.Switched, error) { return s.Pause(ctx, a.actor(""), name) })
+			return setSwitch(ctx, a, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Pause(ctx, a.actor(""), name) })
 		})
 }
 
@@ -48,7 +49,7 @@ func newKillCommand(a *app) *cobra.Command {
 	return newSwitchCommand(a, "kill", "Set the kill switch and wait until nothing runs any more",
 		"Set the kill switch of a loop, or of all, and wait until no process of its runs is left.",
 		func(ctx context.Context, name string) error {
-			return setSwitch(ctx, a, func(s *compose.Verbs) (control.Switched, error) { return s.Kill(ctx, a.actor(""), name) })
+			return setSwitch(ctx, a, func(s *compose.Verbs) (loops.Switched, error) { return s.Loops.Kill(ctx, a.actor(""), name) })
 		})
 }
 
@@ -57,7 +58,7 @@ func newResumeCommand(a *app) *cobra.Command {
 		"Clear the kill switch. `pawl resume --all` clears those of single loops too.",
 		func(ctx context.Context, name string) error {
 			return a.withVerbs(ctx, nil, func(s *compose.Verbs) error {
-				sw, err := s.Resume(ctx, a.actor(""), name)
+				sw, err := s.Loops.Resume(ctx, a.actor(""), name)
 				if err != nil {
 					return err
 				}
@@ -68,12 +69,12 @@ func newResumeCommand(a *app) *cobra.Command {
 
 // setSwitch sets a switch before everything else, and works without a store: if the
 // switch cannot be recorded, that is said and is no error.
-func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (control.Switched, error)) error {
+func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (loops.Switched, error)) error {
 	o, err := a.composeOptions()
 	if err != nil {
 		return err
 	}
-	var sw control.Switched
+	var sw loops.Switched
 	err = a.openVerbs(ctx, o, func(s *compose.Verbs) (err error) {
 		sw, err = set(s)
 		if err != nil {
@@ -94,11 +95,11 @@ func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (control.Sw
 // setWithoutStore sets only the file of the switch, which every engine obeys. Cause is
 // why the store cannot be used.
 func setWithoutStore(
-	ctx context.Context, a *app, set func(*compose.Verbs) (control.Switched, error), cause error,
-) (control.Switched, error) {
+	ctx context.Context, a *app, set func(*compose.Verbs) (loops.Switched, error), cause error,
+) (loops.Switched, error) {
 	s, err := compose.WithoutStore(ctx, a.workDir(), a.Environ, a.Now)
 	if err != nil {
-		return control.Switched{}, err
+		return loops.Switched{}, err
 	}
 	sw, err := set(s)
 	if err != nil {
@@ -108,7 +109,7 @@ func setWithoutStore(
 	return sw, nil
 }
 
-func printSwitch(p *output.Printer, sw control.Switched) error {
+func printSwitch(p *output.Printer, sw loops.Switched) error {
 	if p.JSON {
 		return p.WriteJSON(sw)
 	}
@@ -124,11 +125,11 @@ func printSwitch(p *output.Printer, sw control.Switched) error {
 }
 
 // switchedName is the loop that a switch is about, or all of them.
-func switchedName(sw control.Switched) string { return output.CleanLine(cmp.Or(sw.Loop, "every loop")) }
+func switchedName(sw loops.Switched) string { return output.CleanLine(cmp.Or(sw.Loop, "every loop")) }
 
 // printResumed says what was cleared. If another switch still stops the loop, that is
 // an error: it was resumed to run.
-func printResumed(p *output.Printer, sw control.Switched) error {
+func printResumed(p *output.Printer, sw loops.Switched) error {
 	if p.JSON {
 		if err := p.WriteJSON(sw); err != nil {
 			return err
@@ -153,6 +154,6 @@ func printResumed(p *output.Printer, sw control.Switched) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitPaused, What: switchedName(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch,
-		Fix: control.ResumeCommand(sw.Loop, sw.Switch) + " clears it",
+		Fix: loops.ResumeCommand(sw.Loop, sw.Switch) + " clears it",
 	}
 }

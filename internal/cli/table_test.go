@@ -8,11 +8,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/approvals"
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 const (
@@ -25,38 +28,38 @@ const (
 func tables(t *testing.T) map[string]func(p *output.Printer) error {
 	t.Helper()
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	loops := []control.LoopRow{
+	listed := []loops.Row{
 		{Name: longName, Tier: loop.TierUnattended, State: "paused", LastN: 1234567, LastRun: &at, Outcome: loop.OutcomeInterrupted, Tokens: 123456789012},
 		{Name: "x", State: "idle"},
 	}
-	runs := []control.RunView{
-		{Loop: longName, N: 1234567, State: "ended", Outcome: loop.OutcomeProposed, Started: &at, Branch: "pawl/" + longName + "/1234567", Tokens: control.TokenView{Input: 1 << 40}},
+	ran := []runs.View{
+		{Loop: longName, N: 1234567, State: "ended", Outcome: loop.OutcomeProposed, Started: &at, Branch: "pawl/" + longName + "/1234567", Tokens: runs.Tokens{Input: 1 << 40}},
 		{Loop: "x", N: 1, State: "ended", Outcome: loop.OutcomeFailed, Started: &at, Reason: loop.ReasonGateFailed, Detail: longPhrase},
 		{Loop: "x", N: 2, State: "ended", Outcome: loop.OutcomeReported, Started: &at, Summary: longPhrase},
 	}
-	approvals := []control.ApprovalView{
+	asked := []approvals.View{
 		{ID: "ap_06h0iqrr3vg8k6usjnpi7vrh00", Run: longName + "#1234567", State: loop.ApprovalRejected, By: "somebody.with.a.long.name@a-host.example.org", Does: longPhrase, Files: 100, Added: 123456, Removed: 123456},
 		{ID: "ap_06h0iqrr3vg8k6usjnpi7vrh01", Run: "x#1", State: loop.ApprovalOpen, Expires: at.AddDate(1, 0, 0), Does: "pushes pawl/x/1 (0123456789ab) to origin and opens a pull request for main"},
 	}
-	budgets := []control.BudgetRow{
+	capped := []budgets.Row{
 		{Scope: loop.BudgetLoop, Name: longName, Window: loop.WindowMonth, What: "tokens", Cap: 1 << 50, Used: 1 << 49, Reserved: 1 << 48, Left: 1 << 49, Opens: &at, By: longPath},
 	}
 	models := price.Table{AsOf: "2026-06-01", Source: longPath, Models: []price.Model{{ID: "claude-a-model-with-a-long-name-and-a-date-20260601-preview-with-thinking", MinPrefix: 4096}}}
-	snapshots := []control.SnapshotRow{
+	snapshots := []runs.Snapshot{
 		{Ref: "refs/pawl/snapshots/" + longName + "/7", Loop: longName, N: 7, When: at, Files: 1234567, Bytes: 1 << 50, Waits: longPhrase},
 		{Loop: "x", N: 8, When: at, Dir: longPath},
 	}
 	logins := []credential.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
-	roster := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
+	agents := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
 	return map[string]func(p *output.Printer) error{
-		"ls":           func(p *output.Printer) error { return printLoops(p, "/", loops) },
-		"runs":         func(p *output.Printer) error { return printRuns(p, runs) },
-		"approvals":    func(p *output.Printer) error { return printApprovals(p, approvals, true) },
-		"budget show":  func(p *output.Printer) error { return printBudgets(p, budgets) },
+		"ls":           func(p *output.Printer) error { return printLoops(p, "/", listed) },
+		"runs":         func(p *output.Printer) error { return printRuns(p, ran) },
+		"approvals":    func(p *output.Printer) error { return printApprovals(p, asked, true) },
+		"budget show":  func(p *output.Printer) error { return printBudgets(p, capped) },
 		"prices":       func(p *output.Printer) error { return printPrices(p, models) },
 		"recover":      func(p *output.Printer) error { return printSnapshotTable(p, snapshots) },
 		"agent logins": func(p *output.Printer) error { return printLogins(p, logins) },
-		"agent list":   func(p *output.Printer) error { return printAgents(p, roster) },
+		"agent list":   func(p *output.Printer) error { return printAgents(p, agents) },
 	}
 }
 

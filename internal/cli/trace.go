@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -27,7 +28,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				view, err := s.Run(cmd.Context(), args[0])
+				view, err := s.Runs.Show(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -39,7 +40,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
 	return cmd
 }
 
-func printTrace(p *output.Printer, v control.RunView, full bool) error {
+func printTrace(p *output.Printer, v runs.View, full bool) error {
 	if p.JSON {
 		return p.WriteJSON(v)
 	}
@@ -60,7 +61,7 @@ func printTrace(p *output.Printer, v control.RunView, full bool) error {
 }
 
 // traceText is the trace with only the last lines of longer texts.
-func traceText(to *output.Printer, v control.RunView, most int) string {
+func traceText(to *output.Printer, v runs.View, most int) string {
 	var b strings.Builder
 	p := &output.Printer{Out: &b, Now: to.Now, Style: to.Style}
 	printRunHead(p, v)
@@ -84,7 +85,7 @@ func traceText(to *output.Printer, v control.RunView, most int) string {
 
 // printIteration prints an iteration. Printed says which iteration has shown an output
 // already.
-func printIteration(p *output.Printer, it control.IterationView, most int, printed map[string]int) {
+func printIteration(p *output.Printer, it runs.Iteration, most int, printed map[string]int) {
 	p.Line("")
 	p.Line("%s · %s · %s", p.Style.Bold(fmt.Sprintf("iteration %d", it.N)), output.CleanLine(it.Step), formatMillis(it.MS))
 	p.Field("  ", "sensed", output.QuoteBelow(lastLines(it.Sensed, most)))
@@ -124,7 +125,7 @@ func lastLines(text string, most int) string {
 }
 
 // describeGateRun is what one run of a gate said, with its exit status and time.
-func describeGateRun(s output.Style, g control.GateView) string {
+func describeGateRun(s output.Style, g runs.Gate) string {
 	text := fmt.Sprintf("%s (%s) exit %d, %s", output.CleanLine(g.Name), g.Kind, g.Exit, formatMillis(g.MS))
 	text = joinNonEmpty("; ", text, countTests(g), countTries(g), output.CleanLine(g.Note))
 	if g.Pass {

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -23,7 +24,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 		ValidArgsFunction: a.completeLoops,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-				why, err := s.Why(cmd.Context(), args[0])
+				why, err := s.Runs.Why(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -35,7 +36,7 @@ A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
 	return cmd
 }
 
-func printWhy(p *output.Printer, w control.Why, codes bool) error {
+func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 	if p.JSON {
 		return p.WriteJSON(w)
 	}

@@ -314,7 +314,7 @@ func (w *wreck) checkSaid(v *told) {
 func (w *wreck) checkAudit() {
 	t := w.t
 	t.Helper()
-	found, err := w.reader().Audit(t.Context(), "fix")
+	found, err := w.reader().Audit.Verify(t.Context(), "fix")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 func TestAttack068InFullShellTextInATitleIsInert(t *testing.T) {
@@ -70,7 +70,7 @@ func TestAttack088InFullTheSwitchEndsWhateverRuns(t *testing.T) {
 					script, keys = script+"; "+sleepers, nil
 				}
 				v := caged(t, script, nil, keys...)
-				done := make(chan control.RunView, 1)
+				done := make(chan runs.View, 1)
 				go func() {
 					run, err := v.start()
 					if err != nil {
@@ -130,7 +130,7 @@ func TestAttack122InFullTheAgentWritesNeitherLogNorState(t *testing.T) {
 		}
 	}
 	v.accounted(second, "outcome=branch-proposed")
-	audit, err := v.svc.Audit(t.Context(), "fix")
+	audit, err := v.svc.Audit.Verify(t.Context(), "fix")
 	must(t, err)
 	if !audit.Intact {
 		t.Errorf("audit = %+v", audit)
@@ -197,7 +197,7 @@ git gc -q --prune=now; echo three >src/a.txt; true`
 }
 
 // nothingLost holds that a run's branch has what its agent wrote.
-func (v *victim) nothingLost(run control.RunView) {
+func (v *victim) nothingLost(run runs.View) {
 	v.t.Helper()
 	for path, want := range map[string]string{"src/a.txt": "three", "src/b.txt": "work", "src/c.txt": "stashed"} {
 		if got := v.git("show", run.Branch+":"+path); got != want {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -52,13 +52,13 @@ func (v *victim) commits(files map[string]string) {
 }
 
 // said is what a file of the proposed branch holds.
-func (v *victim) said(run control.RunView, path string) string {
+func (v *victim) said(run runs.View, path string) string {
 	v.t.Helper()
 	return v.git("show", v.wantProposed(run)+":"+path)
 }
 
 // evidence is what the run's first gate printed.
-func evidence(t *testing.T, run control.RunView) string {
+func evidence(t *testing.T, run runs.View) string {
 	t.Helper()
 	if len(run.Iterations) == 0 || len(run.Iterations[0].Gates) == 0 {
 		t.Fatalf("run = %s %s %q, and no gate ran", run.Outcome, run.Reason, run.Detail)
@@ -172,7 +172,7 @@ func TestWholeRunsInFullHoldAsAUserWithoutRightsToo(t *testing.T) {
 }
 
 // wantPaused holds that a switch ended a run, and that nothing came of it.
-func (v *victim) wantPaused(run control.RunView) {
+func (v *victim) wantPaused(run runs.View) {
 	v.t.Helper()
 	if run.Outcome != loop.OutcomePaused || run.Outcome.Meaning().Exit != loop.ExitPaused {
 		v.t.Errorf("run = %s %s %q, want paused", run.Outcome, run.Reason, run.Detail)

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 // hookNames are all 28 hooks of git.
@@ -142,15 +145,15 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	ctx := t.Context()
 	v.open(os.Environ())
 	p := probe.Prober{Exec: proc.Plain{}, Environ: os.Environ(), Home: v.outside}
-	_, err := v.svc.Survey(ctx, p)
+	_, err := v.svc.Setup.Survey(ctx, p)
 	must(t, err)
-	must(t, v.svc.Register(ctx, ann, false))
-	_, err = v.svc.Gates(ctx, "fix", nil)
+	must(t, v.svc.Setup.Register(ctx, ann, false))
+	_, err = v.svc.Setup.Gates(ctx, "fix", nil)
 	must(t, err)
-	found := control.Found{Name: "fix", Path: filepath.Join(v.root, ".loops/fix/loop.config.yaml")}
-	checked, err := control.Check(found)
+	found := loops.Found{Name: "fix", Path: filepath.Join(v.root, ".loops/fix/loop.config.yaml")}
+	checked, err := loops.Check(found)
 	must(t, err)
-	doctor := control.Doctor{Service: v.svc.Service, Probe: p, Dir: v.root, Home: v.home}
+	doctor := setup.Doctor{Service: v.svc.Setup, Probe: p, Dir: v.root, Home: v.home}
 	if rows := append(doctor.Loop(ctx, checked), doctor.Machine(ctx)...); len(rows) < 5 {
 		t.Errorf("doctor has only %+v", rows)
 	}
@@ -158,17 +161,17 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	if run.Outcome != loop.OutcomeProposed {
 		t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
 	}
-	diff, err := v.svc.Diff(ctx, "fix#1")
+	diff, err := v.svc.Runs.Diff(ctx, "fix#1")
 	must(t, err)
 	if !strings.Contains(string(diff), "+three") {
 		t.Errorf("diff:\n%s", diff)
 	}
-	landed, err := v.svc.Approve(ctx, run.Approval, loop.Answer{By: "somebody"})
+	landed, err := v.svc.Approvals.Approve(ctx, run.Approval, loop.Answer{By: "somebody"})
 	must(t, err)
 	if landed.Outcome != loop.OutcomeLanded {
 		t.Fatalf("landing = %s %s %q", landed.Outcome, landed.Reason, landed.Detail)
 	}
-	tip, _, err := v.svc.Repo().Ref(ctx, "refs/heads/main")
+	tip, err := v.tip()
 	must(t, err)
 	if tip != run.Commit {
 		t.Errorf("main is at %s, want %s", tip, run.Commit)
@@ -180,11 +183,11 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	if again := v.runs(); again.Outcome != loop.OutcomeRefused || again.Snapshot == "" {
 		t.Errorf("second run = %s, snapshot %q", again.Outcome, again.Snapshot)
 	}
-	_, err = v.svc.Snapshots(ctx)
+	_, err = v.svc.Snapshots.List(ctx)
 	must(t, err)
-	_, err = v.svc.Recover(ctx)
+	_, err = v.svc.Runs.Recover(ctx)
 	must(t, err)
-	must(t, v.svc.VerifyAudit(ctx, "fix"))
+	must(t, v.svc.Audit.VerifyChain(ctx, "fix"))
 	if trace, err := os.ReadFile(marker); err == nil {
 		t.Errorf("these programs were started:\n%s", trace)
 	}
@@ -231,13 +234,13 @@ func TestAttack032ConfigurationThatChangedAfterTheGatesLandsNothing(t *testing.T
 			if run.Outcome != loop.OutcomeProposed {
 				t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
 			}
-			landing, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+			landing, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
 			must(t, err)
 			if landing.Outcome != loop.OutcomeRefused || landing.Reason != loop.ReasonGitConfig {
 				t.Errorf("landing = %s %s %q, want refused by git_config", landing.Outcome, landing.Reason, landing.Detail)
 			}
 			v.accounted(landing, "outcome=refused", "reason=git_config")
-			if tip, _, err := v.svc.Repo().Ref(t.Context(), "refs/heads/main"); err != nil || tip != v.main {
+			if tip, err := v.tip(); err != nil || tip != v.main {
 				t.Errorf("main is at %s, %v, was %s", tip, err, v.main)
 			}
 			if got := readFile(t, filepath.Join(v.root, "src/a.txt")); got != "one\n" {
@@ -259,7 +262,7 @@ func TestAttack037ABaseThatMovedIsGatedAgainAndNeverLandedOn(t *testing.T) {
 	v.git("add", "-A")
 	v.git("commit", "-q", "-m", "somebody else")
 	v.main = v.git("rev-parse", "main")
-	again, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+	again, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
 	must(t, err)
 	if again.Outcome != loop.OutcomeFailed || again.Reason != loop.ReasonGateFailed {
 		t.Errorf("landing = %s %s %q, want that the gate fails on the new base", again.Outcome, again.Reason, again.Detail)
@@ -282,7 +285,7 @@ func TestAttack010AChangeThatCollidesOnTheNewBaseIsRefusedBeforeItsGates(t *test
 	v.git("update-index", "--add", "--cacheinfo", "100644,"+blob+",src/New")
 	v.git("commit", "-q", "-m", "somebody else")
 	v.main = v.git("rev-parse", "main")
-	again, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+	again, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
 	must(t, err)
 	if again.Outcome != loop.OutcomeRefused || again.Reason != loop.ReasonScope || again.Approval != "" || again.Branch != "" {
 		t.Errorf("landing = %s %s %q, branch %q, want refused by scope", again.Outcome, again.Reason, again.Detail, again.Branch)
@@ -304,14 +307,14 @@ func TestAttack109AProposalIsMadeAgainOnItsOwnBaseWhateverIsCheckedOut(t *testin
 	v.main = v.git("rev-parse", "main")
 	v.git("checkout", "-q", "-b", "elsewhere")
 	v.git("commit", "-q", "--allow-empty", "-m", "not on main")
-	again, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
+	again, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"})
 	if exitOf(err) != loop.ExitWaiting {
 		t.Errorf("approve = %v, want that it says that nothing has landed", err)
 	}
 	if again.Outcome != loop.OutcomeProposed || again.Base != v.main {
 		t.Fatalf("landing = %s %q on %s, want a new proposal on %s", again.Outcome, again.Detail, again.Base, v.main)
 	}
-	a, err := v.svc.Approval(t.Context(), again.Approval)
+	a, err := v.svc.Approvals.Find(t.Context(), again.Approval)
 	must(t, err)
 	if a.Action.Base != "main" || a.Action.Onto != v.main {
 		t.Errorf("it asks for %s at %s, want main at %s", a.Action.Base, a.Action.Onto, v.main)
@@ -320,13 +323,13 @@ func TestAttack109AProposalIsMadeAgainOnItsOwnBaseWhateverIsCheckedOut(t *testin
 
 func TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(v *victim, run control.RunView){
-		"the branch was moved": func(v *victim, run control.RunView) {
+	for name, change := range map[string]func(v *victim, run runs.View){
+		"the branch was moved": func(v *victim, run runs.View) {
 			v.git("update-ref", "refs/heads/"+run.Branch, v.git("commit-tree", "-m", "x", "-p", "main", "main^{tree}"))
 		},
-		"the branch is gone":         func(v *victim, run control.RunView) { v.git("branch", "-D", run.Branch) },
-		"the definition was changed": func(v *victim, _ control.RunView) { v.define("verify", "true") },
-		"the scope was widened":      func(v *victim, _ control.RunView) { v.define("scope", `["src/**", "*.md"]`) },
+		"the branch is gone":         func(v *victim, run runs.View) { v.git("branch", "-D", run.Branch) },
+		"the definition was changed": func(v *victim, _ runs.View) { v.define("verify", "true") },
+		"the scope was widened":      func(v *victim, _ runs.View) { v.define("scope", `["src/**", "*.md"]`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -334,13 +337,13 @@ func TestAttack109AnApprovalIsWorthNothingForWhatItDidNotShow(t *testing.T) {
 			run := v.runs()
 			v.wantProposed(run)
 			change(v, run)
-			if got, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitRefused {
+			if got, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitRefused {
 				t.Errorf("approve = %+v, %v, want refused", got, err)
 			}
 			if now := v.git("rev-parse", "main"); now != v.main {
 				t.Errorf("main is at %s, was %s", now, v.main)
 			}
-			if _, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
+			if _, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
 				t.Errorf("approved once more: %v, want that it is closed", err)
 			}
 		})
@@ -359,19 +362,19 @@ func TestAttack110AnApprovalCountsOnceAndForItsOwnRun(t *testing.T) {
 	if err != nil || second.Outcome != loop.OutcomeProposed {
 		t.Fatalf("second run = %s %q", second.Outcome, second.Detail)
 	}
-	if _, err := v.svc.Approve(t.Context(), first.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
+	if _, err := v.svc.Approvals.Approve(t.Context(), first.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
 		t.Errorf("the approval of a proposal that a newer one took the place of: %v, want void", err)
 	}
-	landed, err := v.svc.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"})
+	landed, err := v.svc.Approvals.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"})
 	must(t, err)
 	if tip := v.git("rev-parse", "main"); landed.Outcome != loop.OutcomeLanded || tip != second.Commit {
 		t.Errorf("landed %s at %s, want %s", landed.Outcome, tip, second.Commit)
 	}
-	if _, err := v.svc.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
+	if _, err := v.svc.Approvals.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitHeld {
 		t.Errorf("the same approval once more: %v, want that it is used up", err)
 	}
 	other := attacked(t, "echo three >src/a.txt", nil)
-	if _, err := other.svc.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitNotFound {
+	if _, err := other.svc.Approvals.Approve(t.Context(), second.Approval, loop.Answer{By: "somebody"}); exitOf(err) != loop.ExitNotFound {
 		t.Errorf("in another workspace: %v, want that there is none", err)
 	}
 }
@@ -383,21 +386,32 @@ func TestAttack112OfYesAndNoAtOnceOneWinsAndIsRecorded(t *testing.T) {
 	v.wantProposed(run)
 	said := make(chan error, 2)
 	go func() {
-		_, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "yes"})
+		_, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "yes"})
 		said <- err
 	}()
 	go func() {
-		_, err := v.svc.Reject(t.Context(), run.Approval, loop.Answer{By: "no"})
+		_, err := v.svc.Approvals.Reject(t.Context(), run.Approval, loop.Answer{By: "no"})
 		said <- err
 	}()
 	if one, two := <-said, <-said; (one == nil) == (two == nil) {
 		t.Errorf("both said: %v and %v, want one to win", one, two)
 	}
-	a, err := v.svc.Approval(t.Context(), run.Approval)
+	a, err := v.svc.Approvals.Find(t.Context(), run.Approval)
 	must(t, err)
 	landed := v.git("rev-parse", "main") != v.main
 	if landed != (a.State == loop.ApprovalApproved) || (a.By == "yes") != landed {
 		t.Errorf("approval is %s by %s, and landed is %v", a.State, a.By, landed)
 	}
-	must(t, v.svc.VerifyAudit(t.Context(), "fix"))
+	must(t, v.svc.Audit.VerifyChain(t.Context(), "fix"))
+}
+
+// tip is where main stands, read so that nothing of the repository's
+// configuration acts.
+func (v *victim) tip() (string, error) {
+	repo, err := git.Open(v.t.Context(), v.root)
+	if err != nil {
+		return "", err
+	}
+	commit, _, err := repo.Ref(v.t.Context(), "refs/heads/main")
+	return commit, err
 }

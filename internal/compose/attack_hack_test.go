@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 func TestAttack044StateFileSettingsCountForNothing(t *testing.T) {
@@ -97,11 +97,11 @@ func TestAttack055AGateThatItsScopeCanRewriteIsSaid(t *testing.T) {
 		"verify: this gate can be rewritten by files in its scope: src/check.sh",
 		"guard: this gate can be rewritten by files in its scope: it cannot be followed to its end: a text that it runs is computed (guard)",
 	}
-	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	asked, err := v.svc.Approvals.Find(t.Context(), run.Approval)
 	if diff := cmp.Diff(want, asked.Action.Flags); diff != "" || err != nil {
 		t.Errorf("the approval says (-want +got), %v:\n%s", err, diff)
 	}
-	why, err := v.svc.Why(t.Context(), run.ID)
+	why, err := v.svc.Runs.Why(t.Context(), run.ID)
 	if diff := cmp.Diff(want, why.Careful); diff != "" || err != nil {
 		t.Errorf("why says (-want +got), %v:\n%s", err, diff)
 	}
@@ -189,7 +189,7 @@ func TestAttack058WhatCouldForgeACountIsPointedOutBeforeItLands(t *testing.T) {
 	v.commits(map[string]string{"src/TESTED.txt": forger("TestOne", "TestTwo")})
 	run := v.runs()
 	v.wantProposed(run) // Nothing in the output of a process tells who wrote it.
-	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	asked, err := v.svc.Approvals.Find(t.Context(), run.Approval)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestAttack058ATestThatTheScopeLetsGoIsNamedBeforeItLands(t *testing.T) {
 		"verify", "go test ./src/...", "env", "[GOCACHE, GOFLAGS, GOPATH, GOMODCACHE]")
 	run := v.runs()
 	v.wantProposed(run)
-	asked, err := v.svc.Approval(t.Context(), run.Approval)
+	asked, err := v.svc.Approvals.Find(t.Context(), run.Approval)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +479,7 @@ func TestAttack089WhateverStandsAsKillSwitchPauses(t *testing.T) {
 				if run, err := v.start(); exitOf(err) != loop.ExitPaused {
 					t.Errorf("run = %+v, %v, want paused", run, err)
 				}
-				v.nothingLanded(control.RunView{})
+				v.nothingLanded(runs.View{})
 			})
 		}
 	}

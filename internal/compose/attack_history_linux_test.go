@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -54,7 +54,7 @@ func (v *victim) hide() (ids []string) {
 }
 
 // seen is what look found in a run, without what the agent did itself.
-func (v *victim) seen(run control.RunView) string { return v.said(run, "src/seen.txt") }
+func (v *victim) seen(run runs.View) string { return v.said(run, "src/seen.txt") }
 
 // historian makes a workspace with some history whose agent looks for canaries
 // and uses git in the usual ways, as its gate does.

@@ -11,7 +11,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/store"
@@ -181,20 +182,20 @@ func (v *victim) define(keys ...string) {
 }
 
 // start carries out one run, or says why there is none.
-func (v *victim) start() (control.RunView, error) {
-	plan, err := v.svc.Prepare(v.t.Context(), control.RunRequest{Loop: "fix"})
+func (v *victim) start() (runs.View, error) {
+	plan, err := v.svc.Runs.Prepare(v.t.Context(), runs.StartRequest{Loop: "fix"})
 	if err != nil {
-		return control.RunView{}, err
+		return runs.View{}, err
 	}
-	return v.svc.Start(v.t.Context(), plan)
+	return v.svc.Runs.Start(v.t.Context(), plan)
 }
 
 // runs carries out one run. What the run before it proposed is void, because nothing
 // works on a step whose proposal has no answer, or a no.
-func (v *victim) runs() control.RunView {
+func (v *victim) runs() runs.View {
 	v.t.Helper()
-	if a, err := v.svc.Approval(v.t.Context(), "fix"); err == nil && a.State == loop.ApprovalOpen {
-		must(v.t, v.svc.Store.Update(v.t.Context(), func(tx *store.Tx) error {
+	if a, err := v.svc.Approvals.Find(v.t.Context(), "fix"); err == nil && a.State == loop.ApprovalOpen {
+		must(v.t, v.d.Store().Update(v.t.Context(), func(tx *store.Tx) error {
 			_, err := tx.VoidApproval(v.t.Context(), a.ID, "the test goes on")
 			return err
 		}))
@@ -216,7 +217,7 @@ func exitOf(err error) int {
 
 // wantRefused holds that a run was refused, that reason and words stand in
 // every account of it, and that nothing of it went anywhere.
-func (v *victim) wantRefused(run control.RunView, reason loop.Reason, words ...string) {
+func (v *victim) wantRefused(run runs.View, reason loop.Reason, words ...string) {
 	t := v.t
 	t.Helper()
 	if run.Outcome != loop.OutcomeRefused || run.Reason != reason || run.Outcome.Meaning().Exit != loop.ExitRefused {
@@ -235,7 +236,7 @@ func encoded(s string) string { return strings.ReplaceAll(s, "=", "%3D") }
 
 // nothingLanded holds that no branch of people's and no proposal has anything
 // of a run, and that the checkout is as it was.
-func (v *victim) nothingLanded(run control.RunView) {
+func (v *victim) nothingLanded(run runs.View) {
 	t := v.t
 	t.Helper()
 	if now := v.git("rev-parse", "main"); now != v.main {
@@ -251,7 +252,7 @@ func (v *victim) nothingLanded(run control.RunView) {
 
 // accounted holds that a run is one line of its log with these words, and one
 // link of the chain with its reason.
-func (v *victim) accounted(run control.RunView, words ...string) {
+func (v *victim) accounted(run runs.View, words ...string) {
 	t := v.t
 	t.Helper()
 	text := readFile(t, filepath.Join(v.root, ".loops/fix", spine.LogFile))
@@ -275,13 +276,13 @@ func (v *victim) accounted(run control.RunView, words ...string) {
 			t.Errorf("link of the run %s, want %s in it", body, w)
 		}
 	}
-	if err := v.svc.VerifyAudit(t.Context(), "fix"); err != nil {
+	if err := v.svc.Audit.VerifyChain(t.Context(), "fix"); err != nil {
 		t.Error(err)
 	}
 }
 
 // link is what the audit chain says of a run's end.
-func (v *victim) link(run control.RunView) (body string) {
+func (v *victim) link(run runs.View) (body string) {
 	v.t.Helper()
 	err := v.d.Store().View(v.t.Context(), func(r *store.Reader) error {
 		links, err := r.Chain(v.t.Context(), run.Run.LoopID)
@@ -299,7 +300,7 @@ func (v *victim) link(run control.RunView) (body string) {
 }
 
 // wantProposed returns the run's one branch, whose tree is the gated one.
-func (v *victim) wantProposed(run control.RunView) string {
+func (v *victim) wantProposed(run runs.View) string {
 	v.t.Helper()
 	if run.Outcome != loop.OutcomeProposed || run.Branch == "" {
 		v.t.Fatalf("run = %s %s %q, want proposed", run.Outcome, run.Reason, run.Detail)
@@ -309,7 +310,7 @@ func (v *victim) wantProposed(run control.RunView) string {
 }
 
 // wantFailed holds that a run failed for a reason, and that nothing landed.
-func (v *victim) wantFailed(run control.RunView, reason loop.Reason) loop.GateResult {
+func (v *victim) wantFailed(run runs.View, reason loop.Reason) loop.GateResult {
 	v.t.Helper()
 	if run.Outcome != loop.OutcomeFailed || run.Reason != reason || run.Outcome.Meaning().Exit != loop.ExitNoSuccess {
 		v.t.Fatalf("run = %s %s %q, want failed by %s", run.Outcome, run.Reason, run.Detail, reason)

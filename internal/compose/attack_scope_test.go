@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 func TestAttack001AFileOutsideTheScopeEndsTheRunRefused(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAttack007AFileThatTheCheckoutSharesIsNotWrittenThrough(t *testing.T) {
 	v.main = v.git("rev-parse", "main")
 	run := v.runs()
 	v.wantProposed(run)
-	if _, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); err != nil {
+	if _, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := readFile(t, filepath.Join(v.root, "src/h")); got != "three\n" {
@@ -189,12 +189,12 @@ func TestAttack013AnUnboundedScopeNeverStartsARun(t *testing.T) {
 	v := attacked(t, "echo x >README.md", nil)
 	for _, scope := range []string{`["*"]`, `["**"]`, `["/"]`, `["../**"]`, `[]`, `["src/**", "**/*"]`, `["src/../**"]`} {
 		v.define("scope", scope)
-		_, err := v.svc.Prepare(t.Context(), control.RunRequest{Loop: "fix"})
+		_, err := v.svc.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "fix"})
 		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitNotReady {
 			t.Errorf("scope %s: %v, want it to be not ready", scope, err)
 		}
 	}
-	v.nothingLanded(control.RunView{})
+	v.nothingLanded(runs.View{})
 }
 
 func TestAttack016AFileThatBecomesExecutableEndsTheRunRefused(t *testing.T) {
@@ -257,7 +257,7 @@ func TestAttack020TheLandedTreeIsTheCheckedOneWhateverBitsAFileHas(t *testing.T)
 		if got, want := run.Iterations[0].Tree, plain.Iterations[0].Tree; got == "" || want == "" {
 			t.Fatalf("trees %q and %q", got, want)
 		}
-		if _, err := v.svc.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); err != nil {
+		if _, err := v.svc.Approvals.Approve(t.Context(), run.Approval, loop.Answer{By: "somebody"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := v.git("rev-parse", "main^{tree}"); got != run.Iterations[0].Tree {

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // canary is a secret, and how it could be found again.
@@ -180,7 +180,7 @@ func TestAttack076NoCanaryIsAnywhereAfterManyRunsThatLookForThem(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range all {
 		objects := v.objects()
-		runs, err := v.svc.Runs(t.Context(), "fix", 1000)
+		runs, err := v.svc.Runs.List(t.Context(), "fix", 1000)
 		must(t, err)
 		var told strings.Builder
 		for _, run := range runs {
@@ -207,19 +207,19 @@ func TestAttack076NoCanaryIsAnywhereAfterManyRunsThatLookForThem(t *testing.T) {
 func (v *victim) runScripts(n int, note canary) map[loop.Outcome]int {
 	ended := map[loop.Outcome]int{}
 	for i := range n {
-		plan, err := v.svc.Prepare(v.t.Context(), control.RunRequest{Loop: "fix", Request: fmt.Sprintf("\nscript %d\n", i)})
+		plan, err := v.svc.Runs.Prepare(v.t.Context(), runs.StartRequest{Loop: "fix", Request: fmt.Sprintf("\nscript %d\n", i)})
 		if err != nil {
 			v.t.Error(err)
 			return ended
 		}
-		run, err := v.svc.Start(v.t.Context(), plan)
+		run, err := v.svc.Runs.Start(v.t.Context(), plan)
 		if err != nil {
 			v.t.Error(err)
 			return ended
 		}
 		ended[run.Outcome]++
 		if run.Approval != "" && i%5 == 0 {
-			if _, err := v.svc.Reject(v.t.Context(), run.Approval, loop.Answer{By: "ann", From: "test", Note: note.value}); err != nil {
+			if _, err := v.svc.Approvals.Reject(v.t.Context(), run.Approval, loop.Answer{By: "ann", From: "test", Note: note.value}); err != nil {
 				v.t.Error(err)
 			}
 		}

@@ -15,7 +15,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 )
@@ -68,7 +69,7 @@ func TestAttack122ACutOrEditedRunLogIsNamedByItsLine(t *testing.T) {
 			v := attacked(t, "echo two >src/a.txt", nil, "verify", "grep -q three src/a.txt")
 			v.runs()
 			v.runs()
-			must(t, v.svc.VerifyAudit(t.Context(), "fix"))
+			must(t, v.svc.Audit.VerifyChain(t.Context(), "fix"))
 			path := filepath.Join(v.root, ".loops/fix", spine.LogFile)
 			text := readFile(t, path)
 			edited := c.edit(text)
@@ -76,7 +77,7 @@ func TestAttack122ACutOrEditedRunLogIsNamedByItsLine(t *testing.T) {
 				t.Fatalf("nothing was edited in:\n%s", text)
 			}
 			must(t, os.WriteFile(path, []byte(edited), 0o644))
-			audit, err := v.svc.Audit(t.Context(), "fix")
+			audit, err := v.svc.Audit.Verify(t.Context(), "fix")
 			must(t, err)
 			if audit.Intact {
 				t.Fatal("nothing was found")
@@ -162,7 +163,7 @@ func stored(t *testing.T) (*victim, string) {
 }
 
 // reopen opens the store as any command does, and lists the runs.
-func (v *victim) reopen() (runs []control.RunView, err error) {
+func (v *victim) reopen() (runs []runs.View, err error) {
 	settings, err := config.Load(config.Settings{Home: v.home}, nil)
 	if err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (v *victim) reopen() (runs []control.RunView, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return svc.Runs(v.t.Context(), "fix", 10)
+	return svc.Runs.List(v.t.Context(), "fix", 10)
 }
 
 func TestAttack125AStoreThatCannotBeTrustedIsRefusedInWords(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
 )
 
@@ -61,7 +61,7 @@ func confines(t *testing.T) bool {
 
 // wantKeptOut holds that a change of protected files reached nothing: the mount
 // let nobody make it, which the agent was told, or the run was refused for it.
-func (v *victim) wantKeptOut(run control.RunView, words ...string) {
+func (v *victim) wantKeptOut(run runs.View, words ...string) {
 	v.t.Helper()
 	if v.tier == bare || run.Outcome == loop.OutcomeRefused {
 		v.wantRefused(run, loop.ReasonScope, words...)
@@ -76,9 +76,9 @@ func (v *victim) wantKeptOut(run control.RunView, words ...string) {
 }
 
 // readOnly holds that the agent of a run met a file that it could not write.
-func (v *victim) readOnly(run control.RunView) {
+func (v *victim) readOnly(run runs.View) {
 	v.t.Helper()
-	events, _, err := v.svc.Events(v.t.Context(), run.ID, 0, 1000)
+	events, _, err := v.svc.Runs.Events(v.t.Context(), run.ID, 0, 1000)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 )
@@ -97,20 +98,20 @@ func (s *fixture) reader() *compose.Verbs {
 }
 
 // checkRuns holds the rows against each other and against the files.
-func (s *fixture) checkRuns(last control.RunView) {
+func (s *fixture) checkRuns(last runs.View) {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 	svc := s.reader()
-	runs, err := svc.Runs(ctx, "fix", 10)
+	all, err := svc.Runs.List(ctx, "fix", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if runs[0].ID != last.ID {
-		t.Errorf("newest run is %s, want %s", runs[0].ID, last.ID)
+	if all[0].ID != last.ID {
+		t.Errorf("newest run is %s, want %s", all[0].ID, last.ID)
 	}
 	lines, bad := spine.ParseLog(readFile(t, filepath.Join(s.root, ".loops/fix/run-log.md")))
 	// A run that ends paused writes no line.
-	logged := slices.DeleteFunc(slices.Clone(runs), func(v control.RunView) bool {
+	logged := slices.DeleteFunc(slices.Clone(all), func(v runs.View) bool {
 		return v.Outcome == loop.OutcomePaused
 	})
 	if len(bad) > 0 || len(lines) != len(logged) {
@@ -122,8 +123,8 @@ func (s *fixture) checkRuns(last control.RunView) {
 		}
 	}
 	proposed := 0
-	for i, v := range runs {
-		if v.N != int64(len(runs)-i) || v.State != "ended" || v.Outcome == "" {
+	for i, v := range all {
+		if v.N != int64(len(all)-i) || v.State != "ended" || v.Outcome == "" {
 			t.Errorf("run %d = #%d %s %s, want ended and without gaps", i, v.N, v.State, v.Outcome)
 		}
 		if v.Outcome == loop.OutcomeProposed {
@@ -138,14 +139,14 @@ func (s *fixture) checkRuns(last control.RunView) {
 	if proposed != 1 {
 		t.Errorf("%d runs proposed the repair of the item, want 1", proposed)
 	}
-	s.checkState(runs)
-	if err := svc.VerifyAudit(ctx, "fix"); err != nil {
+	s.checkState(all)
+	if err := svc.Audit.VerifyChain(ctx, "fix"); err != nil {
 		t.Error(err)
 	}
 }
 
 // checkBranch holds that the tree on the branch is the tree that the gates saw.
-func (s *fixture) checkBranch(v control.RunView) {
+func (s *fixture) checkBranch(v runs.View) {
 	s.t.Helper()
 	it := v.Iterations[len(v.Iterations)-1]
 	if tree := s.git("rev-parse", v.Branch+"^{tree}"); tree != it.Tree || it.Verdict != loop.VerdictPass {
@@ -156,7 +157,7 @@ func (s *fixture) checkBranch(v control.RunView) {
 	}
 }
 
-func (s *fixture) checkState(runs []control.RunView) {
+func (s *fixture) checkState(all []runs.View) {
 	s.t.Helper()
 	text := readFile(s.t, filepath.Join(s.root, ".loops/fix/STATE.md"))
 	st, err := spine.ParseState(text)
@@ -164,8 +165,8 @@ func (s *fixture) checkState(runs []control.RunView) {
 		s.t.Errorf("STATE.md: %v", err)
 		return
 	}
-	if st.RunN != runs[0].N {
-		s.t.Errorf("STATE.md is of run #%d, want #%d", st.RunN, runs[0].N)
+	if st.RunN != all[0].N {
+		s.t.Errorf("STATE.md is of run #%d, want #%d", st.RunN, all[0].N)
 	}
 	if !strings.Contains(text, "a note by hand") {
 		s.t.Errorf("a hand-written line is gone:\n%s", text)

@@ -17,7 +17,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
+
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/sandbox"
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 type told struct {
 	Recovered []string // "fix#1 act interrupted refs/…"
 	Lost      string   // what recovery could not keep
-	Run       control.RunView
+	Run       runs.View
 	Landing   loop.EffectState // of the newest land effect, if there is one
 }
 
@@ -77,11 +78,11 @@ func child() int {
 	}
 	var out told
 	if os.Getenv(childEnv) == "kill" { // As `pawl kill` does it: before anything is recovered.
-		if _, err := s.Kill(ctx, ann, "fix"); err != nil {
+		if _, err := s.Loops.Kill(ctx, ann, "fix"); err != nil {
 			return fail(err)
 		}
 	}
-	found, err := s.Recover(ctx)
+	found, err := s.Runs.Recover(ctx)
 	if err != nil {
 		return fail(err)
 	}
@@ -90,21 +91,21 @@ func child() int {
 		out.Lost += rec.Lost
 	}
 	if os.Getenv(childEnv) == "run" {
-		plan, err := s.Prepare(ctx, control.RunRequest{Loop: cmp.Or(os.Getenv(loopEnv), "fix")})
+		plan, err := s.Runs.Prepare(ctx, runs.StartRequest{Loop: cmp.Or(os.Getenv(loopEnv), "fix")})
 		if err != nil {
 			return fail(err)
 		}
-		if out.Run, err = s.Start(ctx, plan); err != nil {
+		if out.Run, err = s.Runs.Start(ctx, plan); err != nil {
 			return fail(err)
 		}
 	}
 	if os.Getenv(childEnv) == "approve" {
-		if out.Run, err = s.Approve(ctx, "fix#1", loop.Answer{By: "somebody", From: "test"}); err != nil {
+		if out.Run, err = s.Approvals.Approve(ctx, "fix#1", loop.Answer{By: "somebody", From: "test"}); err != nil {
 			return fail(err)
 		}
 	}
 	if os.Getenv(childEnv) == "resume" {
-		if _, err = s.Resume(ctx, ann, "fix"); err != nil {
+		if _, err = s.Loops.Resume(ctx, ann, "fix"); err != nil {
 			return fail(err)
 		}
 	}
@@ -122,7 +123,7 @@ func child() int {
 
 // landing is the state of the newest land effect of the loop, or nothing.
 func landing(ctx context.Context, d *compose.Parts, s *compose.Verbs) (state loop.EffectState, err error) {
-	runs, err := s.Runs(ctx, "fix", 10)
+	runs, err := s.Runs.List(ctx, "fix", 10)
 	if err != nil {
 		return "", err
 	}

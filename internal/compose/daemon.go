@@ -16,13 +16,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/clock"
 	"github.com/pawl-run/pawl/internal/config"
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/forge"
 	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -47,9 +48,11 @@ type Options struct {
 
 // Parts is the joined parts. Close it.
 type Parts struct {
-	store *store.Store // nil if read-only and there is none yet
-	deps  control.Deps
-	home  string // pawl's own folder
+	lookup  lookup.Deps    // its store is nil if read-only and there is none yet
+	engine  *engine.Engine // nil if read-only
+	environ []string
+	home    string // pawl's own folder
+	newID   func(prefix string) string
 }
 
 // New opens the store and joins the parts.
@@ -58,12 +61,13 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 	if now == nil {
 		now = clock.System{}.Now
 	}
-	d := &Parts{home: o.Settings.Home, deps: control.Deps{
-		Now: now, NewID: func(prefix string) string { return newID(prefix, now()) }, Environ: o.Environ, Home: o.Settings.Home, Plain: proc.Plain{},
-		HolderState: holderState, EndHolder: endHolder,
-		Drivers:   drivers(),
-		Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
-	}}
+	d := &Parts{
+		home: o.Settings.Home, environ: o.Environ, newID: func(prefix string) string { return newID(prefix, now()) },
+		lookup: lookup.Deps{
+			Now: now, HolderState: holderState, Drivers: drivers(),
+			Protocols: map[string]engine.Protocol{loop.ProtocolSpine: spine.Protocol{}, loop.ProtocolSpec: spec.Protocol{}},
+		},
+	}
 	if err := d.openStore(ctx, o, now); err != nil {
 		return nil, err
 	}
@@ -71,9 +75,9 @@ func New(ctx context.Context, o Options) (*Parts, error) {
 		return d, nil
 	}
 	gh := forge.GH{Exec: proc.Plain{}, Environ: o.Environ}
-	d.deps.Engine = engine.New(engine.Deps{
-		Store: d.store, Now: now, NewID: d.deps.NewID, Exec: proc.Tree{},
-		Drivers: d.deps.Drivers, Prices: func() (price.Table, error) { return control.Prices(o.Settings.Home, "") },
+	d.engine = engine.New(engine.Deps{
+		Store: d.lookup.Store, Now: now, NewID: d.newID, Exec: proc.Tree{},
+		Drivers: d.lookup.Drivers, Prices: func() (price.Table, error) { return budgets.Prices(o.Settings.Home, "") },
 		Effects: func(r *git.Repo) map[string]engine.Effect {
 			return map[string]engine.Effect{
 				effect.KindPropose: effect.NewPropose(r), effect.KindLand: effect.NewLand(r), effect.KindPush: effect.NewPush(r, o.Environ),
@@ -118,27 +122,19 @@ func (d *Parts) openStore(ctx context.Context, o Options, now func() time.Time) 
 	if o.ReadOnly && errors.Is(err, loop.ErrNotFound) {
 		return nil
 	}
-	d.store, d.deps.Store = s, s
+	d.lookup.Store = s
 	return err
 }
 
-// Gone lists the checkouts that are gone, with what is open of them.
-func (d *Parts) Gone(ctx context.Context) ([]control.GoneRepository, error) {
-	return control.Gone(ctx, d.store, d.home, holderState)
-}
-
-// Engine runs targets that no definition in a workspace names; nil if read-only.
-func (d *Parts) Engine() *engine.Engine { return d.deps.Engine }
-
 // Store is the open store, nil if there is none to read.
-func (d *Parts) Store() *store.Store { return d.store }
+func (d *Parts) Store() *store.Store { return d.lookup.Store }
 
 // Close ends the composition. Runs must have ended.
 func (d *Parts) Close() error {
-	if d.store == nil {
+	if d.lookup.Store == nil {
 		return nil
 	}
-	return d.store.Close()
+	return d.lookup.Store.Close()
 }
 
 func self() loop.Holder { return loop.Holder(proc.Self()) }

@@ -165,7 +165,7 @@ func (f fleet) check(t *testing.T) {
 
 func (f fleet) checkLoop(t *testing.T, svc *compose.Verbs, name string) {
 	t.Helper()
-	runs, err := svc.Runs(t.Context(), name, 10)
+	runs, err := svc.Runs.List(t.Context(), name, 10)
 	if err != nil {
 		t.Error(name, err)
 		return
@@ -177,7 +177,7 @@ func (f fleet) checkLoop(t *testing.T, svc *compose.Verbs, name string) {
 	if r := runs[0]; r.State != "ended" || r.Outcome != f.want[name] || r.Run.Fence != 1 {
 		t.Errorf("the row of %s is %s %s and was claimed %d times, want ended %s, claimed once", name, r.State, r.Outcome, r.Run.Fence, f.want[name])
 	}
-	if err := svc.VerifyAudit(t.Context(), name); err != nil {
+	if err := svc.Audit.VerifyChain(t.Context(), name); err != nil {
 		t.Errorf("audit of %s: %v", name, err)
 	}
 }

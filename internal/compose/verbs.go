@@ -4,31 +4,72 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/approvals"
+	"github.com/pawl-run/pawl/internal/audit"
+	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/roster"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/turn"
 )
 
 // Verbs are what an operator can do in one workspace.
 type Verbs struct {
-	*control.Service
+	Root string // top of the checkout
+
+	Runs      *runs.Service
+	Snapshots *runs.Snapshots
+	Loops     *loops.Service
+	Approvals *approvals.Service
+	Audit     *audit.Service
+	Budgets   *budgets.Service
+	Setup     *setup.Service
 }
 
 // Verbs returns the verbs for the repository that contains dir.
 func (d *Parts) Verbs(ctx context.Context, dir string) (*Verbs, error) {
-	return verbs(ctx, d.deps, dir)
-}
-
-// WithoutStore returns the verbs that files are enough for, for the repository
-// that contains dir: Pause and Kill set the kill switch by its file.
-func WithoutStore(ctx context.Context, dir string, environ []string, now func() time.Time) (*Verbs, error) {
-	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
-	return verbs(ctx, control.Deps{Now: now, Environ: environ, HolderState: elsewhere}, dir)
-}
-
-func verbs(ctx context.Context, d control.Deps, dir string) (*Verbs, error) {
-	s, err := control.New(ctx, d, dir)
+	ws, err := lookup.Open(ctx, d.lookup, dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Verbs{Service: s}, nil
+	v := &Verbs{Root: ws.Root, Budgets: budgets.New(ws), Snapshots: runs.NewSnapshots(ws, d.engine, d.home)}
+	v.Setup = setup.New(ws, d.engine, v.Budgets.Show)
+	v.Audit = audit.New(ws, d.engine.Held)
+	v.Runs = runs.New(ws, runs.Deps{Engine: d.engine, Environ: d.environ, Home: d.home, EndHolder: endHolder, Plain: proc.Plain{}})
+	v.Approvals = approvals.New(ws, d.engine, v.Runs, d.newID)
+	v.Loops = loops.New(ws, loops.Deps{Engine: d.engine, Environ: d.environ, Budgets: v.Budgets.OfLoop, WaitEnded: v.Runs.WaitEnded})
+	return v, nil
 }
+
+// WithoutStore returns the verbs that files are enough for, for the repository
+// that contains dir: pause and kill set the kill switch by its file.
+func WithoutStore(ctx context.Context, dir string, environ []string, now func() time.Time) (*Verbs, error) {
+	elsewhere := func(loop.Holder) loop.HolderState { return loop.HolderElsewhere }
+	bare := &Parts{lookup: lookup.Deps{Now: now, HolderState: elsewhere}, environ: environ}
+	return bare.Verbs(ctx, dir)
+}
+
+// Roster returns the verbs for who acts, which need no repository.
+func (d *Parts) Roster() roster.Roster {
+	return roster.Roster{Store: d.lookup.Store, Profiles: Profiles(), Now: d.lookup.Now, NewID: d.newID}
+}
+
+// Logins returns the verbs for logins that are kept, which need no repository.
+func (d *Parts) Logins() roster.Logins {
+	lender := turn.Lender(d.home)
+	lender.Holder = self()
+	return roster.Logins{Store: d.lookup.Store, Lender: lender}
+}
+
+// Gone lists the checkouts that are gone, with what is open of them.
+func (d *Parts) Gone(ctx context.Context) ([]runs.GoneRepository, error) {
+	return runs.Gone(ctx, d.lookup.Store, d.home, holderState)
+}
+
+// Engine runs targets that no definition in a workspace names; nil if read-only.
+func (d *Parts) Engine() *engine.Engine { return d.engine }

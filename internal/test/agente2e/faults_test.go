@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/control"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
@@ -71,7 +71,7 @@ var troubles = []trouble{
 // met is what a run with trouble came to.
 type met struct {
 	agent, trouble string
-	run            control.RunView
+	run            runs.View
 	exit           int
 	because        string
 }
@@ -118,7 +118,7 @@ func (w trouble) keys() []string {
 }
 
 // meet makes a run and ends it as the trouble wants it.
-func (v *fixture) meet(end ending) (control.RunView, int) {
+func (v *fixture) meet(end ending) (runs.View, int) {
 	v.t.Helper()
 	if end == byItself {
 		return v.run()
@@ -143,7 +143,7 @@ func (v *fixture) meet(end ending) (control.RunView, int) {
 		v.pawl("resume", "fix") // Any command that may write concludes what is dead.
 	}
 	out, errOut, _ := v.pawl("show", "fix#1", "--json")
-	var view control.RunView
+	var view runs.View
 	if err := json.Unmarshal([]byte(out), &view); err != nil {
 		v.t.Fatalf("pawl show: %v\n%s\n%s", err, out, errOut)
 	}
@@ -174,7 +174,7 @@ func (v *fixture) hung() bool {
 
 func (v *fixture) because() string {
 	out, _, _ := v.pawl("why", "fix#1", "--json")
-	var why control.Why
+	var why runs.Why
 	if err := json.Unmarshal([]byte(out), &why); err != nil {
 		v.t.Errorf("pawl why: %v\n%s", err, out)
 	}
@@ -209,7 +209,7 @@ func (v *fixture) judge(s subject, w trouble, got met) {
 }
 
 // judgeUsage compares what was charged with what the model knows.
-func (v *fixture) judgeUsage(w trouble, got control.TokenView) {
+func (v *fixture) judgeUsage(w trouble, got runs.Tokens) {
 	v.t.Helper()
 	all := v.model.Total()
 	switch {
@@ -226,7 +226,7 @@ func (v *fixture) judgeUsage(w trouble, got control.TokenView) {
 }
 
 // judgeHold makes sure that the loop rests until the vendor's limit is lifted.
-func (v *fixture) judgeHold(run control.RunView) {
+func (v *fixture) judgeHold(run runs.View) {
 	v.t.Helper()
 	calls := len(v.model.Log())
 	next, exit := v.run()

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/control"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
@@ -173,10 +173,10 @@ func (v *fixture) pawl(args ...string) (out, errOut string, exit int) {
 }
 
 // run is one run of the loop.
-func (v *fixture) run() (control.RunView, int) {
+func (v *fixture) run() (runs.View, int) {
 	v.t.Helper()
 	out, errOut, exit := v.pawl("run", "fix", "--json")
-	var view control.RunView
+	var view runs.View
 	if err := json.Unmarshal([]byte(out), &view); err != nil {
 		v.t.Fatalf("pawl run: exit status %d, %v\n%s\n%s", exit, err, out, errOut)
 	}

@@ -1,0 +1,254 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// View is a question to a human, schema pawl.approval/v1: what exactly
+// will happen on a yes, and what is known about it.
+type View struct {
+	Schema   string             `json:"schema"`
+	ID       string             `json:"id"`
+	Loop     string             `json:"loop"`
+	Run      string             `json:"run"` // LOOP#N
+	State    loop.ApprovalState `json:"state"`
+	Action   loop.Action        `json:"action"`
+	Does     string             `json:"does"` // the action in words
+	Tree     string             `json:"tree"`
+	Hash     string             `json:"hash"` // binds action, tree and definition
+	Gates    []runs.Gate        `json:"gates"`
+	Files    int                `json:"files"` // of the change
+	Added    int                `json:"added"` // lines
+	Removed  int                `json:"removed"`
+	Stale    string             `json:"stale,omitempty"` // why a yes would not do what is shown
+	Created  time.Time          `json:"created"`
+	Expires  time.Time          `json:"expires"`
+	Answered *time.Time         `json:"answered,omitempty"`
+	By       string             `json:"by,omitempty"`
+	From     string             `json:"from,omitempty"`
+	Note     string             `json:"note,omitempty"`
+
+	approval loop.Approval
+	run      loop.Run
+}
+
+// List returns the questions of the workspace, or of one loop, newest
+// first: those that are open, or all.
+func (s *Service) List(ctx context.Context, name string, all bool) ([]View, error) {
+	in := s.ws.ID
+	if name != "" {
+		e, err := s.ws.Loops.Resolve(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		in = e.LoopID()
+	}
+	var states []loop.ApprovalState
+	if !all {
+		states = []loop.ApprovalState{loop.ApprovalOpen}
+	}
+	var list []loop.Approval
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		list, err = r.Approvals(ctx, in, states...)
+		return err
+	})
+	if err != nil && !lookup.Absent(err) {
+		return nil, err
+	}
+	views := []View{}
+	for _, a := range list {
+		v, err := s.approvalView(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if !all && v.State != loop.ApprovalOpen {
+			continue // Its time has run out.
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// Find finds a question by its id, by the run that asked it, or by the loop:
+// then it is the newest that is open, else that of the newest run.
+func (s *Service) Find(ctx context.Context, ref string) (View, error) {
+	id := ref
+	if !strings.HasPrefix(ref, "ap_") {
+		open, err := s.ws.OpenApprovals(ctx, ref)
+		if err == nil && len(open) > 0 {
+			return s.approvalByID(ctx, open[0].ID)
+		}
+		run, err := s.ws.Run(ctx, ref)
+		if err != nil {
+			return View{}, err
+		}
+		if id = run.Approval; id == "" {
+			return View{}, s.askedNothing(ctx, ref, run)
+		}
+	}
+	return s.approvalByID(ctx, id)
+}
+
+// askedNothing says of a run why there is nothing to answer.
+func (s *Service) askedNothing(ctx context.Context, ref string, run loop.Run) error {
+	v, err := s.runs.ViewOf(ctx, run)
+	if err != nil {
+		return err
+	}
+	f := &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("run %s#%d asked for no approval", v.Loop, v.N), Err: loop.ErrNotFound,
+		Fix: "pawl approvals lists those that are open",
+	}
+	if !strings.Contains(ref, "#") && !strings.HasPrefix(ref, "run_") {
+		f.What = "nothing of " + v.Loop + " waits for an answer; " + f.What
+	}
+	if v.Outcome == loop.OutcomeReported {
+		f.Why = "a loop at tier L1 reports and proposes nothing"
+		f.Fix = "set tier: L2 and its gates, so that it proposes branches: pawl config edit " + v.Loop
+	}
+	if v.Outcome == loop.OutcomeProposed {
+		f.Fix = runs.Next(v)
+	}
+	return f
+}
+
+func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
+	var a loop.Approval
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		if a, err = r.Approval(ctx, id); err != nil {
+			return err
+		}
+		// One store may serve several workspaces; each answers its own questions.
+		name, _, err := s.ws.LoopOf(ctx, r, a.LoopID)
+		if err == nil && name == "" {
+			err = loop.ErrNotFound
+		}
+		return err
+	})
+	if lookup.Absent(err) {
+		return View{}, noApproval(id)
+	}
+	if err != nil {
+		return View{}, err
+	}
+	return s.approvalView(ctx, a)
+}
+
+func noApproval(ref string) error {
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound, Fix: "pawl approvals lists those that are open",
+	}
+}
+
+func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, error) {
+	v := View{
+		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: inWords(a), Tree: a.Tree, Hash: a.Hash, Gates: []runs.Gate{},
+		Created: a.Created, Expires: a.Expires, Answered: shape.Time(a.Answered), By: a.By, From: a.From, Note: a.Note, approval: a,
+	}
+	if a.State == loop.ApprovalOpen && !s.ws.Now().Before(a.Expires) {
+		v.State = loop.ApprovalExpired
+	}
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		if v.run, err = r.Run(ctx, a.RunID); err != nil {
+			return err
+		}
+		return s.gatesOf(ctx, r, a, &v)
+	})
+	if err != nil {
+		return v, err
+	}
+	if run, err := s.runs.ViewOf(ctx, v.run); err == nil {
+		v.Loop, v.Run = run.Loop, fmt.Sprintf("%s#%d", run.Loop, run.N)
+	}
+	if a.Action.Commit != "" {
+		v.Files, v.Added, v.Removed, err = s.ws.Repo.DiffStat(ctx, a.Action.Onto, a.Action.Commit)
+		if err != nil {
+			v.Stale = "the proposed commit is gone: " + firstLine(err.Error())
+		}
+	}
+	if v.State == loop.ApprovalOpen && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
+		if why, err := s.stale(ctx, v); err == nil {
+			v.Stale = why
+		}
+	}
+	return v, nil
+}
+
+// gatesOf finds what the gates said of the tree in question.
+func (s *Service) gatesOf(ctx context.Context, r *store.Reader, a loop.Approval, v *View) error {
+	its, err := r.Iterations(ctx, a.RunID)
+	for _, it := range its {
+		if it.Tree != a.Tree {
+			continue
+		}
+		v.Gates = nil
+		for _, g := range it.Gates {
+			v.Gates = append(v.Gates, runs.GateOf(g))
+		}
+	}
+	return err
+}
+
+// inWords says what exactly a yes does.
+func inWords(a loop.Approval) string {
+	act := a.Action
+	switch act.Kind {
+	case loop.ActionLand:
+		how := "fast-forwards"
+		if act.Merge {
+			how = "merges"
+		}
+		return fmt.Sprintf("%s %s from %s to %s (%s)", how, act.Base, short(act.Onto), act.Branch, short(act.Commit))
+	case loop.ActionPullRequest:
+		return fmt.Sprintf("pushes %s (%s) to %s and opens a pull request for %s", act.Branch, short(act.Commit), act.Remote, act.Base)
+	}
+	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
+}
+
+// stale says why a yes could not do what was shown: something moved since.
+func (s *Service) stale(ctx context.Context, v View) (string, error) {
+	def, err := s.effective(ctx, v)
+	if err != nil {
+		return "the definition cannot be read: " + firstLine(err.Error()), nil
+	}
+	return engine.Stale(ctx, s.ws.Repo, v.approval, def)
+}
+
+// effective is the definition as the run that asked would have it now.
+func (s *Service) effective(ctx context.Context, v View) (loop.Definition, error) {
+	def, _, err := s.ws.Definition(ctx, v.Loop)
+	return v.run.Overrides.Apply(def).WithDefaults(), err
+}
+
+// open refuses an approval that cannot be answered any more, and says who was
+// first.
+func (v View) open() error {
+	if v.State == loop.ApprovalOpen {
+		return nil
+	}
+	a := v.approval
+	a.State = v.State
+	answered := &loop.AnsweredError{Approval: a}
+	return &loop.Fault{
+		Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
+		Fix: "nothing is left to answer: pawl show " + v.Run + " says what it was about",
+	}
+}
+
+func short(hash string) string { return hash[:min(len(hash), 12)] }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

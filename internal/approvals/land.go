@@ -1,0 +1,410 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/effect"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Approve says yes to a question and carries it out by a run of its own, which
+// it returns. An answer counts once. What cannot be done now (the kill switch
+// is set, the checkout has work on the same files) is refused before the
+// answer is used up; a question that no longer means what it said is made
+// void. If the base moved, the run makes a new proposal there, gated, with a new
+// question, and comes with a *loop.Fault that exits with 13: nothing has landed.
+func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs.View, error) {
+	v, err := s.Find(ctx, ref)
+	if err != nil {
+		return runs.View{}, err
+	}
+	if err := v.open(); err != nil {
+		return runs.View{}, err
+	}
+	plan, err := s.answerable(ctx, v)
+	if err != nil {
+		return runs.View{}, s.first(ctx, v.ID, err)
+	}
+	if v.Action.Kind != loop.ActionCommand {
+		again, err := s.settled(ctx, v)
+		if err != nil {
+			return runs.View{}, s.first(ctx, v.ID, err)
+		}
+		if again {
+			plan.Firing = engine.Again(v.ID, by)
+			plan.Firing.Overrides = v.run.Overrides
+			return s.remake(ctx, plan, v)
+		}
+	}
+	plan.Firing = engine.Yes(v.ID, by)
+	plan.Firing.Overrides = v.run.Overrides
+	return s.runs.Start(ctx, plan)
+}
+
+// remake makes a proposal again on a base that moved. Its run comes with an error:
+// nothing has landed, and the new proposal waits for an answer of its own.
+func (s *Service) remake(ctx context.Context, p runs.Prepared, v View) (runs.View, error) {
+	view, err := s.runs.Start(ctx, p)
+	if err != nil || view.Outcome != loop.OutcomeProposed {
+		return view, err
+	}
+	run := fmt.Sprintf("%s#%d", view.Loop, view.N)
+	f := &loop.Fault{
+		Exit: loop.ExitWaiting, What: "approve " + v.ID + ": nothing has landed",
+		Why: fmt.Sprintf("%s moved after the gates of %s ran; %s makes the same change on top of it and passes the gates", v.Action.Base, v.Run, run),
+		Fix: "pawl approve " + run,
+	}
+	if view.Answer != loop.ApprovalOpen {
+		f.Fix = runs.Next(view)
+	}
+	return view, f
+}
+
+// first prefers who answered meanwhile to what his answer has changed since.
+func (s *Service) first(ctx context.Context, id string, err error) error {
+	if now, viewErr := s.Find(context.WithoutCancel(ctx), id); viewErr == nil && now.State != loop.ApprovalVoid {
+		if answered := now.open(); answered != nil {
+			return answered
+		}
+	}
+	return err
+}
+
+// answerable is the run that an answer fires, if nothing stands before it.
+func (s *Service) answerable(ctx context.Context, v View) (runs.Prepared, error) {
+	def, warnings, err := s.ws.Definition(ctx, v.Loop)
+	p := runs.Prepared{Warnings: warnings}
+	if err != nil {
+		return p, err
+	}
+	p.Target = s.ws.Target(def)
+	l, err := s.ws.Loop(ctx, v.Loop)
+	if err != nil {
+		return p, err
+	}
+	if sw := s.ws.PausedBy(l); sw != "" {
+		return p, &loop.Fault{
+			Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw, Fix: engine.ClearedBy(v.Loop, sw) + ", then approve again",
+		}
+	}
+	if l.Last != nil && s.ws.Liveness(*l.Last) == "running" {
+		return p, s.engine.Held(l.Name, *l.Last)
+	}
+	return p, nil
+}
+
+// settled makes a question void that no longer means what it said, and reports
+// whether its proposal has to be made again on a base that moved. It refuses
+// what the checkout does not allow now, with the question still open.
+func (s *Service) settled(ctx context.Context, v View) (again bool, err error) {
+	if v.Stale != "" {
+		return false, s.void(ctx, v, v.Stale)
+	}
+	act := v.Action
+	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+act.Base)
+	switch {
+	case err != nil:
+		return false, err
+	case !ok:
+		return false, s.void(ctx, v, "branch "+act.Base+" is gone")
+	}
+	if tip != act.Onto {
+		why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", act.Base, short(tip))
+		return true, s.close(ctx, v, why)
+	}
+	if act.Kind != loop.ActionLand {
+		return false, nil
+	}
+	return false, s.ws.Repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: act.Onto, Commit: act.Commit, From: act.Branch})
+}
+
+// void closes a question and returns why it was not done.
+func (s *Service) void(ctx context.Context, v View, why string) error {
+	if err := s.close(ctx, v, why); err != nil {
+		return err
+	}
+	return &loop.Fault{
+		Exit: loop.ExitRefused, What: "approve " + v.ID + ": nothing has landed", Why: why + "; the approval is void",
+		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
+	}
+}
+
+// close makes a question void, unless it has been answered since it was read.
+func (s *Service) close(ctx context.Context, v View, why string) error {
+	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		closed, err := tx.VoidApproval(ctx, v.ID, why)
+		if err != nil || closed {
+			return err
+		}
+		if v.approval, err = tx.Approval(ctx, v.ID); err != nil {
+			return err
+		}
+		v.State = v.approval.State
+		return v.open()
+	})
+}
+
+// Reject says no. The branch stays; nothing lands.
+func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View, error) {
+	v, err := s.Find(ctx, ref)
+	if err != nil {
+		return v, err
+	}
+	if err := v.open(); err != nil {
+		return v, err
+	}
+	by.Yes = false
+	_, firing, err := s.engine.Answer(ctx, v.ID, by)
+	if err != nil {
+		return v, err
+	}
+	if v.Action.Kind == loop.ActionCommand {
+		// The step waits for the answer, and is taken up with it.
+		plan, err := s.answerable(ctx, v)
+		if err != nil {
+			return v, err
+		}
+		firing.Overrides = v.run.Overrides
+		plan.Firing = firing
+		if _, err := s.runs.Start(ctx, plan); err != nil {
+			return v, err
+		}
+	}
+	return s.Find(ctx, v.ID)
+}
+
+// LandRequest says how a proposal is landed by hand.
+type LandRequest struct {
+	Merge bool // with a merge commit
+	Via   string
+}
+
+// Landing is the question whether to land the newest proposal of a run, bound to
+// exactly what is there now. Nobody is asked it yet, so it has no id.
+func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View, error) {
+	run, err := s.ws.ChangingRun(ctx, ref)
+	if err != nil {
+		return View{}, err
+	}
+	if run, err = s.proposer(ctx, run); err != nil {
+		return View{}, err
+	}
+	if err := s.landedBefore(ctx, run); err != nil {
+		return View{}, err
+	}
+	a, err := s.landing(ctx, run, r)
+	if err != nil {
+		return View{}, err
+	}
+	if err := s.heldBy(ctx, run, a.Action); err != nil {
+		return View{}, err
+	}
+	return s.approvalView(ctx, a)
+}
+
+// LandCommand is the command that lands what the view is about.
+func (v View) LandCommand() string { return engine.LandAgain(v.approval, v.Run) }
+
+// Land asks a question that Landing returned, and says yes to it.
+func (s *Service) Land(ctx context.Context, v View, by loop.Answer) (runs.View, error) {
+	a := v.approval
+	a.ID, a.State = s.newID("ap"), loop.ApprovalOpen
+	err := s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		if _, err := tx.VoidProposals(ctx, a.LoopID, []string{a.StepID}, "", "landed by hand instead"); err != nil {
+			return err
+		}
+		return tx.AskApproval(ctx, a)
+	})
+	if err != nil {
+		return runs.View{}, err
+	}
+	return s.Approve(ctx, a.ID, by)
+}
+
+// landedBefore refuses a proposal that has landed and is still on its base, like
+// a second answer to a question: who said yes, and when.
+func (s *Service) landedBefore(ctx context.Context, run loop.Run) error {
+	var said []loop.Approval
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		said, err = r.Approvals(ctx, run.LoopID, loop.ApprovalApproved)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range said {
+		if a.RunID != run.ID || a.Action.Kind != loop.ActionLand {
+			continue
+		}
+		held, err := s.holds(ctx, a.Action.Base, a.Action.Commit)
+		if err != nil {
+			return err
+		}
+		if held {
+			return s.landedFault(ctx, run, loop.ExitHeld,
+				fmt.Sprintf("it has landed: %s is on %s since %s", a.Action.Branch, a.Action.Base, (&loop.AnsweredError{Approval: a}).Error()))
+		}
+	}
+	return nil
+}
+
+// heldBy refuses a proposal that got onto its base in another way. A question
+// about it is void by that.
+func (s *Service) heldBy(ctx context.Context, run loop.Run, act loop.Action) error {
+	held, err := s.holds(ctx, act.Base, act.Commit)
+	if err != nil || !held {
+		return err
+	}
+	why := act.Base + " holds " + act.Branch + " already"
+	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		open, err := tx.Approvals(ctx, run.LoopID, loop.ApprovalOpen)
+		for _, a := range open {
+			if a.RunID == run.ID && a.Action.Kind != loop.ActionCommand {
+				_, voidErr := tx.VoidApproval(ctx, a.ID, why)
+				err = errors.Join(err, voidErr)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.landedFault(ctx, run, loop.ExitRefused, why)
+}
+
+// holds reports whether a branch has a commit in its history.
+func (s *Service) holds(ctx context.Context, branch, commit string) (bool, error) {
+	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+branch)
+	if err != nil || !ok {
+		return false, err
+	}
+	return s.ws.Repo.Contains(ctx, tip, commit)
+}
+
+func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why string) error {
+	view, err := s.runs.ViewOf(ctx, run)
+	if err != nil {
+		return err
+	}
+	return &loop.Fault{
+		Exit: exit, What: fmt.Sprintf("land %s#%d", view.Loop, view.N), Why: why,
+		Fix: fmt.Sprintf("nothing is left to land; pawl show %s#%d says what it was about, pawl run %s makes a new proposal", view.Loop, view.N, view.Loop),
+	}
+}
+
+// proposer is the run whose proposal an approved run was to land, and every
+// other run itself.
+func (s *Service) proposer(ctx context.Context, run loop.Run) (loop.Run, error) {
+	id := engine.AnswerOf(run)
+	if id == "" || run.Approval != "" && run.Approval != id {
+		return run, nil
+	}
+	err := s.ws.View(ctx, func(r *store.Reader) error {
+		a, err := r.Approval(ctx, id)
+		if err == nil && a.Action.Kind != loop.ActionCommand {
+			run, err = r.Run(ctx, a.RunID)
+		}
+		return err
+	})
+	return run, err
+}
+
+// landing is the question about the proposal of a run.
+func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loop.Approval, error) {
+	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
+			Fix: "pawl runs shows which runs ended proposed",
+		}
+	}
+	v := View{run: run}
+	if view, err := s.runs.ViewOf(ctx, run); err == nil {
+		v.Loop, v.Run = view.Loop, fmt.Sprintf("%s#%d", view.Loop, view.N)
+	}
+	def, err := s.effective(ctx, v)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	if def.Digest() != run.Definition {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + v.Run, Why: "the definition was changed after its gates ran", Fix: "run the loop again",
+		}
+	}
+	base, err := s.ws.Repo.Base(ctx, def.Base)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	if base.Branch == "" {
+		return loop.Approval{}, &loop.Fault{
+			Exit: loop.ExitRefused, What: "land " + v.Run, Why: "no branch is checked out, so there is none to land on", Fix: "check one out, or name one as base in the definition",
+		}
+	}
+	tree, err := s.ws.Repo.TreeOf(ctx, run.Commit)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	step, err := s.gated(ctx, run, tree)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	kind, remote := loop.ActionLand, ""
+	if r.Via == "pr" {
+		kind, remote = loop.ActionPullRequest, "origin"
+	}
+	flags, err := s.flags(ctx, run)
+	if err != nil {
+		return loop.Approval{}, err
+	}
+	now := s.ws.Now().UTC()
+	a := loop.Approval{
+		LoopID: run.LoopID, RunID: run.ID, StepID: step, Tree: tree, Definition: def.Digest(),
+		Action: loop.Action{
+			Kind: kind, Why: run.Summary, Branch: run.Branch, Commit: run.Commit, Base: base.Branch, Onto: run.BaseCommit, Merge: r.Merge, Remote: remote, Flags: flags,
+		},
+		Created: now, Expires: now.Add(engine.ApprovalTime),
+	}
+	a.Hash = a.Binding()
+	return a, nil
+}
+
+// flags is what the run that proposed found worth a human's look.
+func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err error) {
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		effects, err := r.Effects(ctx, run.ID)
+		for _, e := range effects {
+			if e.Kind == effect.KindPropose && e.Args[effect.ArgBranch] == run.Branch {
+				flags = effect.Flags(e)
+			}
+		}
+		return err
+	})
+	return flags, err
+}
+
+// gated is the step whose iteration made a tree that passed the gates of the run.
+// It refuses a tree that no gate passed.
+func (s *Service) gated(ctx context.Context, run loop.Run, tree string) (stepID string, err error) {
+	var its []loop.Iteration
+	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
+		its, err = r.Iterations(ctx, run.ID)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, it := range its {
+		if it.Tree == tree && it.Verdict == loop.VerdictPass {
+			return it.StepID, nil
+		}
+	}
+	return "", &loop.Fault{
+		Exit: loop.ExitRefused, What: "land " + run.Branch, Why: "its commit holds another tree than the one that the gates passed",
+		Fix: "run the loop again; what stands on the branch now was never judged",
+	}
+}

@@ -1,0 +1,116 @@
+package budgets
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
+)
+
+// PricesFile is the name of a user's own prices in pawl's home. They stand
+// before the built-in ones.
+const PricesFile = "prices.json"
+
+// maxPrices bounds a file of prices, in bytes.
+const maxPrices = 4 << 20
+
+// Prices returns the table that counts: the file, if one is named, and else
+// the built-in one with what PricesFile of home puts over it. The error is a
+// *loop.Fault with exit status 3 or 4.
+func Prices(home, file string) (price.Table, error) {
+	if file != "" {
+		return readPrices(file, "name another file")
+	}
+	own, err := readPrices(filepath.Join(home, PricesFile), "remove it: the built-in prices count without it")
+	if lookup.Absent(err) {
+		return price.BuiltIn(), nil
+	}
+	if err != nil {
+		return price.Table{}, err
+	}
+	return own.Over(price.BuiltIn()), nil
+}
+
+// readPrices reads a file; or is what can be done instead of correcting it.
+func readPrices(file, or string) (price.Table, error) {
+	fault := func(exit int, why string, err error) error {
+		return &loop.Fault{
+			Exit: exit, What: "read prices " + file, Why: why, Err: err,
+			Fix: `write {"_as_of": "YYYY-MM", "models": {ID: {"input_per_mtok": N, "output_per_mtok": N}}}, or ` + or,
+		}
+	}
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return price.Table{}, fault(loop.ExitNotFound, "there is no such file", errors.Join(loop.ErrNotFound, err))
+	case err != nil:
+		return price.Table{}, fault(loop.ExitUnreadable, err.Error(), err)
+	case !info.Mode().IsRegular():
+		return price.Table{}, fault(loop.ExitUnreadable, "it is not a regular file", nil)
+	case info.Size() > maxPrices:
+		return price.Table{}, fault(loop.ExitUnreadable, fmt.Sprintf("it has more than %d bytes", maxPrices), nil)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return price.Table{}, fault(loop.ExitUnreadable, err.Error(), err)
+	}
+	table, err := price.Parse(file, data)
+	if err != nil {
+		return table, fault(loop.ExitUnreadable, strings.TrimPrefix(err.Error(), "prices "+file+": "), err)
+	}
+	return table, nil
+}
+
+// UpdatePrices puts the prices of a file over those that the user has in home: a
+// model of the same name is replaced, others are added, and what the file does not
+// have stays. It returns how many models are new and how many were replaced.
+// Nothing is written if either file cannot be read. The error is a *loop.Fault with
+// exit status 3 or 4.
+func UpdatePrices(home, file string) (added, replaced int, err error) {
+	own := filepath.Join(home, PricesFile)
+	old, err := readPrices(own, "remove it, and update again")
+	if err != nil && !lookup.Absent(err) {
+		return 0, 0, err
+	}
+	fresh, err := readPrices(file, "name another file")
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, m := range fresh.Models {
+		if _, had := old.Model(m.ID); had {
+			replaced++
+			continue
+		}
+		added++
+	}
+	table := fresh.Over(old)
+	table.Notice = cmp.Or(fresh.Notice, old.Notice)
+	return added, replaced, replaceFile(own, table.JSON())
+}
+
+// replaceFile writes a file so that whoever reads it sees the old one or the new.
+func replaceFile(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(file), ".prices-*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(data)
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}

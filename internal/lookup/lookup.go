@@ -1,0 +1,108 @@
+// Package lookup finds what people name in one workspace: loops, runs, who acts
+// in them, and the approvals that are open. All of the operator's verbs begin
+// with it.
+//
+// It never writes, not even to bring the store up to date.
+package lookup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/projection"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// Deps are what a Workspace is made of. Only Store may be nil: then nothing has
+// been stored yet.
+type Deps struct {
+	Store       *store.Store
+	Protocols   map[string]engine.Protocol
+	Drivers     map[string]turn.Driver
+	Now         func() time.Time
+	HolderState func(loop.Holder) loop.HolderState // looks at the process behind a holder
+}
+
+// Workspace is a workspace with what its files and the store say of it.
+type Workspace struct {
+	loop.Workspace
+	Deps
+
+	Repo  *git.Repo
+	Loops *catalog.Catalog
+}
+
+// Open returns the workspace of the repository that contains dir.
+func Open(ctx context.Context, d Deps, dir string) (*Workspace, error) {
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	// The id is derived from the place, so that two clones are two workspaces.
+	sum := sha256.Sum256([]byte(filepath.Clean(repo.Root)))
+	ws := loop.Workspace{ID: "ws_" + hex.EncodeToString(sum[:8]), Root: repo.Root}
+	return &Workspace{Workspace: ws, Deps: d, Repo: repo, Loops: catalog.New(ws, d.Store, d.Now)}, nil
+}
+
+// View reads from the store. Without a store there is nothing to find, and the
+// error is loop.ErrNotFound.
+func (w *Workspace) View(ctx context.Context, fn func(*store.Reader) error) error {
+	if w.Store == nil {
+		return loop.ErrNotFound
+	}
+	return w.Store.View(ctx, fn)
+}
+
+// Absent reports whether an error says that something does not exist.
+func Absent(err error) bool { return errors.Is(err, loop.ErrNotFound) }
+
+// Definition returns the definition that a run of the loop would have, with what
+// a person should know about it. A definition that cannot be run is an error; of
+// a loop that is paused the error says so, because it need not be in order.
+func (w *Workspace) Definition(ctx context.Context, name string) (def loop.Definition, warnings []string, err error) {
+	e, err := w.Loops.Lookup(ctx, name)
+	if err != nil {
+		return loop.Definition{}, nil, err
+	}
+	if err = e.Problem; err == nil && e.File != "" {
+		err = spine.Unmerged(projection.Memory{Root: w.Root}, e.Name)
+	}
+	if err != nil {
+		if sw := engine.Switch(w.Root, e.Name, e.Definition.SwitchPaths()...); sw != "" {
+			err = engine.PausedFault(e.Name, sw)
+		}
+	}
+	return e.Definition, e.Warnings, err
+}
+
+// Target is what a run of a definition works on. Its protocol is nil if this
+// version does not have it.
+func (w *Workspace) Target(def loop.Definition) engine.Target {
+	protocol := def.WithDefaults().Protocol
+	return engine.Target{
+		Workspace: w.Workspace, Repo: w.Repo, Definition: def, Protocol: w.Protocols[protocol],
+		Loop: loop.Loop{ID: catalog.LoopID(w.ID, protocol, def.Name), WorkspaceID: w.ID, Name: def.Name, Protocol: protocol},
+	}
+}
+
+// Actor finds out who acts for a definition. The error is a *loop.Fault that
+// names the fix.
+func (w *Workspace) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
+	return turn.Resolve(ctx, d, w.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
+		err = w.View(ctx, func(r *store.Reader) error {
+			a, err = r.Agent(ctx, handle)
+			return err
+		})
+		return a, err
+	})
+}

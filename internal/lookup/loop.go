@@ -1,0 +1,139 @@
+package lookup
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Loop is a loop with its newest run and what waits for an answer.
+type Loop struct {
+	catalog.Entry
+
+	Last *loop.Run // nil if it has none
+	Open []string  // ids of open approvals, newest first
+}
+
+// Usable is the definition, or the zero Definition if the file cannot be run.
+func (l Loop) Usable() loop.Definition {
+	if l.File != "" && l.Problem != nil {
+		return loop.Definition{}
+	}
+	return l.Definition
+}
+
+// Loop returns the loop that a person means by a name, with its definition.
+func (w *Workspace) Loop(ctx context.Context, name string) (Loop, error) {
+	e, err := w.Loops.Lookup(ctx, name)
+	if err != nil {
+		return Loop{}, err
+	}
+	list, err := w.WithRuns(ctx, []catalog.Entry{e})
+	if err != nil {
+		return Loop{}, err
+	}
+	return list[0], nil
+}
+
+// AllLoops returns the loops that files of the workspace define, and those that
+// have runs.
+func (w *Workspace) AllLoops(ctx context.Context) ([]Loop, error) {
+	entries, err := w.Loops.List(ctx, catalog.Page{})
+	if err != nil {
+		return nil, err
+	}
+	return w.WithRuns(ctx, entries)
+}
+
+// WithRuns adds what the store knows of loops.
+func (w *Workspace) WithRuns(ctx context.Context, entries []catalog.Entry) ([]Loop, error) {
+	list := make([]Loop, len(entries))
+	var ran []string
+	for i, e := range entries {
+		if list[i].Entry = e; e.Row.LastN > 0 {
+			ran = append(ran, e.LoopID())
+		}
+	}
+	if len(ran) == 0 {
+		return list, nil
+	}
+	err := w.View(ctx, func(r *store.Reader) error {
+		newest, err := r.NewestRuns(ctx, ran...)
+		if err != nil {
+			return err
+		}
+		of := make(map[string]*loop.Run, len(newest))
+		for i := range newest {
+			of[newest[i].LoopID] = &newest[i]
+		}
+		in := w.ID
+		if len(ran) == 1 {
+			in = ran[0]
+		}
+		approvals, err := w.openApprovals(ctx, r, in)
+		open := map[string][]string{}
+		for _, a := range approvals {
+			open[a.LoopID] = append(open[a.LoopID], a.ID)
+		}
+		for i := range list {
+			id := list[i].LoopID()
+			list[i].Last, list[i].Open = of[id], open[id]
+		}
+		return err
+	})
+	return list, err
+}
+
+// OpenApprovals returns the approvals that wait in the loop of that name, newest
+// first; none if there is no such loop.
+func (w *Workspace) OpenApprovals(ctx context.Context, name string) (open []loop.Approval, err error) {
+	e, err := w.Loops.Resolve(ctx, name)
+	if err == nil {
+		err = w.View(ctx, func(r *store.Reader) error {
+			open, err = w.openApprovals(ctx, r, e.LoopID())
+			return err
+		})
+	}
+	if Absent(err) {
+		return nil, nil
+	}
+	return open, err
+}
+
+// openApprovals lists the approvals that wait in a loop or a workspace, newest
+// first, without those that have expired and are not closed yet.
+func (w *Workspace) openApprovals(ctx context.Context, r *store.Reader, in string) (open []loop.Approval, err error) {
+	list, err := r.Approvals(ctx, in, loop.ApprovalOpen)
+	for _, a := range list {
+		if w.Now().Before(a.Expires) {
+			open = append(open, a)
+		}
+	}
+	return open, err
+}
+
+// PausedBy names what keeps a loop from running because a person said so: the
+// path of a kill switch, or pawl pause where only the store has it. It is empty
+// if nothing does.
+func (w *Workspace) PausedBy(l Loop) string {
+	if sw := engine.Switch(w.Root, l.Name, l.Usable().SwitchPaths()...); sw != "" {
+		return sw
+	}
+	if l.Row.Paused {
+		return "pawl pause"
+	}
+	return ""
+}
+
+// LoopOf returns the name and the protocol of a loop of the workspace by its id;
+// both are empty for a loop of another workspace.
+func (w *Workspace) LoopOf(ctx context.Context, r *store.Reader, id string) (name, protocol string, err error) {
+	l, err := r.Loop(ctx, id)
+	if Absent(err) || err == nil && l.WorkspaceID != w.ID {
+		return "", "", nil
+	}
+	return l.Name, l.Protocol, err
+}

@@ -1,0 +1,107 @@
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Run finds a RUN: a run id, LOOP#N, or LOOP for its newest. A run that does not
+// exist is a *loop.Fault that is loop.ErrNotFound.
+func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
+	var run loop.Run
+	read := func(fn func(*store.Reader) (loop.Run, error)) error {
+		err := w.View(ctx, func(r *store.Reader) (err error) {
+			run, err = fn(r)
+			return err
+		})
+		if Absent(err) {
+			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "`pawl runs` lists them", Err: err}
+		}
+		return err
+	}
+	if strings.HasPrefix(ref, "run_") {
+		err := read(func(r *store.Reader) (loop.Run, error) { return r.Run(ctx, ref) })
+		return run, err
+	}
+	name, number, numbered := strings.Cut(ref, "#")
+	e, err := w.Loops.Resolve(ctx, name)
+	if err != nil {
+		return run, err
+	}
+	if numbered {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return run, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%q is no run", ref), Fix: "write LOOP#NUMBER, for example " + name + "#3"}
+		}
+		err = read(func(r *store.Reader) (loop.Run, error) { return r.RunNumber(ctx, e.LoopID(), n) })
+		return run, err
+	}
+	var newest []loop.Run
+	err = w.View(ctx, func(r *store.Reader) (err error) {
+		newest, err = r.Runs(ctx, e.LoopID(), 1)
+		return err
+	})
+	if err != nil && !Absent(err) {
+		return run, err
+	}
+	if len(newest) == 0 {
+		return run, &loop.Fault{
+			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Fix: "start one: pawl run " + name, Err: loop.ErrNotFound,
+		}
+	}
+	return newest[0], nil
+}
+
+// ChangingRun finds a run whose change is asked for. A quiet run has none: if it
+// was found by the name of its loop, the run is meant that asked the newest open
+// question.
+func (w *Workspace) ChangingRun(ctx context.Context, ref string) (loop.Run, error) {
+	run, err := w.Run(ctx, ref)
+	if err != nil || run.Outcome != loop.OutcomeQuiet {
+		return run, err
+	}
+	open, err := w.OpenApprovals(ctx, ref)
+	if err != nil || len(open) == 0 {
+		return run, err
+	}
+	err = w.View(ctx, func(r *store.Reader) (err error) {
+		run, err = r.Run(ctx, open[0].RunID)
+		return err
+	})
+	return run, err
+}
+
+// RunName returns LOOP#N, or the id of a run whose loop cannot be read.
+func (w *Workspace) RunName(ctx context.Context, run loop.Run) string {
+	var l loop.Loop
+	err := w.View(ctx, func(r *store.Reader) (err error) {
+		l, err = r.Loop(ctx, run.LoopID)
+		return err
+	})
+	if err != nil {
+		return run.ID
+	}
+	return fmt.Sprintf("%s#%d", l.Name, run.N)
+}
+
+// Liveness tells a run that somebody carries on from one whose process died:
+// idle, queued, dead or running.
+func (w *Workspace) Liveness(run loop.Run) string { return Liveness(run, w.HolderState(run.Holder)) }
+
+// Liveness is Workspace.Liveness for a holder whose state is known.
+func Liveness(run loop.Run, holder loop.HolderState) string {
+	switch {
+	case run.State == loop.RunEnded:
+		return "idle"
+	case run.State == loop.RunQueued:
+		return "queued"
+	case holder == loop.HolderDead:
+		return "dead"
+	}
+	return "running"
+}

@@ -1,0 +1,132 @@
+package loops
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// Checked is a definition that was read and judged. It needs no repository and
+// no store.
+type Checked struct {
+	Found
+	Source  []byte // as it stands on disk
+	Notice  string // why it was not read as the YAML that it looks like; usually empty
+	Config  readiness.Config
+	Verdict readiness.Verdict
+	More    []readiness.Finding // outside the score
+
+	Definition loop.Definition // as far as the findings let it be read
+	Switches   []string        // paths whose existence stops the loop
+	Setup      string          // command that prepares dependencies, which this version does not run
+
+	capped readiness.Value // budget_usd_day, as it is written
+}
+
+// Check reads and judges a definition. The error is a *loop.Fault with exit
+// status 3 or 4.
+func Check(f Found) (Checked, error) {
+	doc, source, err := definition.Load(f.Path)
+	if err != nil {
+		return Checked{}, err
+	}
+	c := Checked{Found: f, Source: source, Notice: strings.Replace(doc.Notice, f.Path, f.Shown, 1), Config: doc.Config()}
+	c.Verdict, c.More = doc.Check()
+	c.Definition, _ = doc.Definition(f.Name)
+	c.More = append(c.More, c.rewritable()...)
+	c.Switches = []string{path.Join(".loops", engine.PausedFile), path.Join(spine.Dir(f.Name), engine.PausedFile)}
+	for _, name := range c.Definition.SwitchPaths() {
+		if !slices.Contains(c.Switches, name) {
+			c.Switches = append(c.Switches, name)
+		}
+	}
+	setup, _ := doc.Scalar("setup")
+	c.Setup = setup.Text
+	c.capped, _ = doc.Scalar("budget_usd_day")
+	return c, nil
+}
+
+// AlwaysSet adds an error for each path of the kill switch that is there for good,
+// because git tracks it or the loop's own files are below it: it would stop the
+// loop for ever.
+func (c *Checked) AlwaysSet(ctx context.Context) {
+	repo, err := git.Open(ctx, filepath.Dir(c.Path))
+	for _, name := range c.Switches {
+		tracked := strings.HasPrefix(spine.Dir(c.Name)+"/", name+"/") || name == "."
+		if err == nil && !tracked {
+			tracked, _ = repo.Tracked(name) // An index that cannot be read says nothing.
+		}
+		if !tracked {
+			continue
+		}
+		at := c.Config.KillSwitch
+		c.More = append(c.More, readiness.Finding{
+			Kind: readiness.KindOwn, Severity: readiness.SeverityError, Key: "kill_switch", Line: max(1, at.Line), Column: max(1, at.Column),
+			Message: fmt.Sprintf("kill_switch: %s is part of the repository, and stops the loop as long as it is there; name a path that git does not track", readiness.Quote(name)),
+		})
+	}
+}
+
+// Findings lists what is wrong: what the checks found, and then the errors
+// outside of the score.
+func (c Checked) Findings() []readiness.Finding { return slices.Concat(c.Verdict.Findings, c.Own()) }
+
+// Own lists the errors that a score cannot outweigh, like those in pawl's own keys.
+func (c Checked) Own() []readiness.Finding { return c.of(readiness.KindOwn) }
+
+// Unknown lists keys that nobody reads.
+func (c Checked) Unknown() []readiness.Finding { return c.of(readiness.KindUnknown) }
+
+// Notes lists what a person should know and what has no say.
+func (c Checked) Notes() []readiness.Finding { return c.of(readiness.KindNote) }
+
+func (c Checked) of(kind readiness.Kind) []readiness.Finding {
+	var list []readiness.Finding
+	for _, f := range c.More {
+		if f.Kind == kind {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Errors counts all that keeps the loop from running.
+func (c Checked) Errors() int { return c.Verdict.Errors + len(c.Own()) }
+
+// Ready reports whether the loop may be started: no error anywhere, a score of
+// at least least and, if strict, no warning and no unknown key.
+func (c Checked) Ready(least int, strict bool) bool {
+	blocks := func(f readiness.Finding) bool { return f.Kind.Blocks(strict) }
+	return c.Verdict.Ready(least, strict) && !slices.ContainsFunc(c.More, blocks)
+}
+
+const UnpricedFix = "pawl prices update --file F adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead"
+
+func Unpriced(capped, model string) string {
+	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
+}
+
+const OwnCap = "budget_usd_day is set"
+
+// Price adds what the prices say about the model that the loop's agent asks: a cap
+// in money on what has no price is an error that a run meets.
+func (c *Checked) Price(model string, t price.Table) {
+	if _, ok := t.Find(model); ok || model == "" || c.Definition.BudgetUSDDay == 0 {
+		return
+	}
+	c.More = append(c.More, readiness.Finding{
+		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
+		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix, Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
+	})
+}

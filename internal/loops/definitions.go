@@ -1,0 +1,131 @@
+package loops
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// Found is a definition on disk, not yet read.
+type Found struct {
+	Name  string // of the folder that it lies in
+	Path  string // absolute
+	Shown string // as a person should see it: relative to the working directory where that is shorter
+}
+
+// Definitions finds what arg means in dir: the path of a definition or of the
+// folder that holds one, the name of a loop, or, if it is empty, every loop of
+// the folder tree around dir. It needs no repository: loops are looked for in
+// .loops of dir or of the nearest folder above it that has one. The error is a
+// *loop.Fault with exit status 3.
+func Definitions(dir, arg string) ([]Found, error) {
+	root := loopsRoot(dir)
+	if arg == "" {
+		return everyDefinition(dir, root)
+	}
+	if path := onDisk(dir, arg); path != "" {
+		return []Found{found(dir, path)}, nil
+	}
+	name := strings.TrimPrefix(arg, loop.ProtocolSpine+":")
+	if path := filepath.Join(root, catalog.File(name)); filepath.Base(name) == name {
+		if _, err := os.Lstat(path); err == nil {
+			return []Found{found(dir, path)}, nil
+		}
+	}
+	return nil, noDefinition(dir, root, arg)
+}
+
+// onDisk is the file that arg names as a path, or nothing. A bare word is the
+// name of a loop first, unless it is a file.
+func onDisk(dir, arg string) string {
+	path := arg
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return ""
+	case !info.IsDir():
+		return path
+	}
+	if _, err := os.Lstat(filepath.Join(path, spine.ConfigFile)); err != nil {
+		return ""
+	}
+	return filepath.Join(path, spine.ConfigFile)
+}
+
+// loopsRoot is the nearest folder from dir upwards that has loops, or else the
+// one that is a repository, or else dir.
+func loopsRoot(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(filepath.Join(at, ".loops")); err == nil && info.IsDir() {
+			return at
+		}
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if filepath.Dir(at) == at {
+			return dir
+		}
+	}
+}
+
+func everyDefinition(dir, root string) ([]Found, error) {
+	names, err := catalog.Names(root)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Found, 0, len(names))
+	for _, name := range names {
+		all = append(all, found(dir, filepath.Join(root, catalog.File(name))))
+	}
+	if len(all) == 0 {
+		return nil, &loop.Fault{
+			Exit: loop.ExitNotFound, What: "there is no loop in " + root, Err: loop.ErrNotFound,
+			Why: "no folder of .loops holds a " + spine.ConfigFile, Fix: "make one: pawl init, or pawl new NAME --pattern ci-watch",
+		}
+	}
+	return all, nil
+}
+
+func found(dir, path string) Found {
+	f := Found{Name: filepath.Base(filepath.Dir(path)), Path: path, Shown: path}
+	if rel, err := filepath.Rel(dir, path); err == nil && len(rel) < len(path) {
+		f.Shown = rel
+	}
+	return f
+}
+
+// Root is the folder that .loops stands in, to which the paths of a definition
+// are relative, or else where there is none.
+func (f Found) Root(otherwise string) string {
+	if loops := filepath.Dir(filepath.Dir(f.Path)); filepath.Base(loops) == ".loops" {
+		return filepath.Dir(loops)
+	}
+	return otherwise
+}
+
+func noDefinition(dir, root, arg string) error {
+	f := &loop.Fault{
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
+		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
+		Fix: "make it: pawl new " + filepath.Base(arg),
+	}
+	if filepath.Base(arg) != arg {
+		f.Why = "there is nothing at this path"
+	}
+	if info, err := os.Stat(filepath.Join(dir, arg)); err == nil && info.IsDir() {
+		f.Why = "the folder holds no " + spine.ConfigFile
+	}
+	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
+		f.Fix = readiness.Suggest(arg, names)
+	}
+	return f
+}

@@ -1,0 +1,88 @@
+package loops
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/loop"
+)
+
+// Draft is a copy of a definition that a person edits. Remove it.
+type Draft struct {
+	Found
+	Copy   string // path of the copy, in a folder of its own
+	before []byte
+}
+
+// Edit makes a copy of a definition to be edited, so that what is half done is
+// never run.
+func Edit(f Found) (Draft, error) {
+	_, source, err := definition.Load(f.Path)
+	if source == nil && err != nil {
+		return Draft{}, err
+	}
+	dir, err := os.MkdirTemp("", "pawl-edit-")
+	if err != nil {
+		return Draft{}, err
+	}
+	d := Draft{Found: f, Copy: filepath.Join(dir, filepath.Base(f.Path)), before: source}
+	return d, os.WriteFile(d.Copy, source, 0o600)
+}
+
+// Check judges the copy as if it stood in the place of the original.
+func (d Draft) Check() (Checked, error) {
+	return Check(Found{Name: d.Name, Path: d.Copy, Shown: d.Shown})
+}
+
+// Changed reports whether the copy says anything else than the original.
+func (d Draft) Changed() (bool, error) {
+	now, err := os.ReadFile(d.Copy)
+	return !bytes.Equal(now, d.before), err
+}
+
+// Save puts the copy in the place of the original, at once or not at all. An
+// original that somebody else changed meanwhile stays, and the copy too.
+func (d Draft) Save() error {
+	now, err := os.ReadFile(d.Path)
+	if err != nil || !bytes.Equal(now, d.before) {
+		return &loop.Fault{
+			Exit: loop.ExitHeld, What: "save " + d.Shown, Why: "it was changed by somebody else meanwhile", Err: err,
+			Fix: "your version is kept in " + d.Copy + "; compare them, and edit again",
+		}
+	}
+	text, err := os.ReadFile(d.Copy)
+	if err != nil {
+		return err
+	}
+	if err := replace(d.Path, text); err != nil {
+		return &loop.Fault{Exit: loop.ExitError, What: "save " + d.Shown, Why: err.Error(), Err: err, Fix: "your version is kept in " + d.Copy}
+	}
+	return nil
+}
+
+// Remove takes the copy away.
+func (d Draft) Remove() error { return os.RemoveAll(filepath.Dir(d.Copy)) }
+
+// replace writes a file whole, with the permissions of the one it replaces.
+func replace(path string, text []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".pawl-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

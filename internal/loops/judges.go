@@ -1,0 +1,94 @@
+package loops
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/gate"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// rewritable says which gates files of the scope can rewrite, as far as the
+// checkout shows: a run reads the same from its base. It is silent about a
+// definition that is in no folder of loops.
+func (c Checked) rewritable() []readiness.Finding {
+	top := c.Root("")
+	if top == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	def := c.Definition
+	at := map[string]readiness.Value{"verify": c.Config.Verify, "guard": c.Config.Guard}
+	for line, v := range map[*string]readiness.Value{&def.Verify: c.Config.Verify, &def.Guard: c.Config.Guard} {
+		if !readiness.Filled(v.Text) {
+			*line = ""
+		}
+	}
+	judges, err := gate.JudgesOf(def, checkout{root})
+	if err != nil {
+		return nil // The scope is reported by its own check.
+	}
+	var notes []readiness.Finding
+	for _, r := range judges.Rewritable {
+		place := at[r.Gate]
+		notes = append(notes, readiness.Finding{
+			Kind: readiness.KindNote, Severity: readiness.SeverityWarning, Key: r.Gate, Line: max(1, place.Line), Column: max(1, place.Column),
+			Message: r.Gate + ": " + readiness.Printable(r.String()),
+		})
+	}
+	return notes
+}
+
+// checkout reads the files that a person works on.
+type checkout struct{ root *os.Root }
+
+// Read implements judging.Tree.
+func (t checkout) Read(name string) ([]byte, error) {
+	info, err := t.root.Lstat(filepath.FromSlash(name))
+	if err != nil {
+		return nil, fs.ErrNotExist // Also a name that leads out of the checkout.
+	}
+	switch {
+	case info.Mode().Type() == fs.ModeSymlink:
+		to, err := t.root.Readlink(filepath.FromSlash(name))
+		return []byte(filepath.ToSlash(to)), err
+	case !info.Mode().IsRegular():
+		return nil, fs.ErrNotExist
+	}
+	f, err := t.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	const most = 16 << 20
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return text, errors.Join(err, f.Close())
+}
+
+// Names implements judging.Tree. Beyond what a large repository has, names are
+// left out.
+func (t checkout) Names() ([]string, error) {
+	const most = 500_000
+	var names []string
+	err := fs.WalkDir(t.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // A folder that cannot be listed hides what it holds, here as from a run.
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case !entry.IsDir():
+			names = append(names, name)
+		}
+		if len(names) == most {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return names, err
+}

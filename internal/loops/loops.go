@@ -1,0 +1,115 @@
+package loops
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Row is a loop in a listing, schema pawl.loop/v1.
+type Row struct {
+	Schema     string        `json:"schema,omitempty"`
+	Name       string        `json:"name"`
+	Protocol   string        `json:"protocol"`
+	Tier       loop.Tier     `json:"tier,omitempty"`
+	Cadence    string        `json:"cadence,omitempty"`
+	Goal       string        `json:"goal,omitempty"`
+	State      string        `json:"state"` // never_run, idle, queued, running, dead, paused, broken
+	Paused     string        `json:"paused,omitempty"`
+	Problem    string        `json:"problem,omitempty"` // why the definition cannot be run
+	LastN      int64         `json:"last_n"`
+	Outcome    loop.Outcome  `json:"outcome,omitempty"`
+	Reason     loop.Reason   `json:"reason,omitempty"`
+	Branch     string        `json:"branch,omitempty"`
+	LastRun    *time.Time    `json:"last_run,omitempty"`
+	Tokens     int64         `json:"tokens"` // of the last run
+	Definition string        `json:"definition,omitempty"`
+	Scope      []string      `json:"scope,omitempty"`
+	Verify     string        `json:"verify,omitempty"`
+	Guard      string        `json:"guard,omitempty"`
+	Agent      string        `json:"agent,omitempty"`
+	Approvals  []string      `json:"approvals,omitempty"` // ids of those that are open, newest first
+	Steps      []loop.Step   `json:"steps,omitempty"`     // only in show
+	Budgets    []budgets.Row `json:"budgets,omitempty"`   // only in show
+	Rests      *Rest         `json:"rests,omitempty"`     // what keeps it from acting, without anybody having paused it; in ls and show
+	Drift      string        `json:"drift,omitempty"`     // how far the newest run's use left that of those before; show only
+	Held       *loop.Holder  `json:"held,omitempty"`
+}
+
+// List returns the workspace's loops: those that its files define and those
+// that have runs.
+func (s *Service) List(ctx context.Context) ([]Row, error) {
+	list, err := s.ws.AllLoops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.rowsOf(ctx, list)
+}
+
+// Show returns one loop with its steps and the budgets that bound it.
+func (s *Service) Show(ctx context.Context, name string) (Row, error) {
+	l, err := s.ws.Loop(ctx, name)
+	if err != nil {
+		return Row{}, err
+	}
+	rows, err := s.rowsOf(ctx, []lookup.Loop{l})
+	if err != nil {
+		return Row{}, err
+	}
+	row := rows[0]
+	row.Schema = "pawl.loop/v1"
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		if row.Steps, err = r.Steps(ctx, l.LoopID()); err != nil {
+			return err
+		}
+		history, err := r.History(ctx, l.LoopID(), plan.Past+1)
+		if err == nil && len(history) > 0 {
+			_, row.Drift = plan.Drift(history[1:], history[0])
+		}
+		return err
+	})
+	if err != nil && !lookup.Absent(err) {
+		return row, err
+	}
+	row.Budgets, err = s.Budgets(ctx, l)
+	return row, err
+}
+
+// rowsOf describes loops, each with what keeps it from acting.
+func (s *Service) rowsOf(ctx context.Context, list []lookup.Loop) ([]Row, error) {
+	rows := make([]Row, len(list))
+	for i, l := range list {
+		rows[i] = s.rowOf(l)
+	}
+	return rows, s.addRests(ctx, list, rows)
+}
+
+func (s *Service) rowOf(l lookup.Loop) Row {
+	d := l.Usable()
+	row := Row{
+		Name: l.Name, Protocol: l.Protocol, State: "never_run", LastN: l.Row.LastN, Definition: l.Row.Definition, Approvals: l.Open,
+		Tier: d.Tier, Cadence: d.Cadence, Goal: d.Goal, Scope: d.Scope, Verify: d.Verify, Guard: d.Guard, Agent: d.Agent, Paused: s.ws.PausedBy(l),
+	}
+	if run := l.Last; run != nil {
+		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)
+		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.Charged()
+		if run.Holder != (loop.Holder{}) {
+			row.Held = &run.Holder
+		}
+	}
+	switch {
+	case l.File != "" && l.Problem != nil:
+		row.State = "broken"
+		row.Problem, _, _ = strings.Cut(l.Problem.Error(), "\n")
+	case row.Paused != "" && (row.State == "idle" || row.State == "never_run"):
+		row.State = "paused"
+	}
+	return row
+}

@@ -1,0 +1,69 @@
+package loops
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Rest is what keeps a loop from acting, without anybody having paused it.
+type Rest struct {
+	Reason loop.Reason `json:"reason"`
+	Until  *time.Time  `json:"until"` // null: until somebody resumes the loop
+	Detail string      `json:"detail"`
+}
+
+// subjects are what a hold of the loop may stand under: the loop, and the account
+// that its agent acts with, as far as that is known here.
+func (s *Service) subjects(ctx context.Context, l lookup.Loop) []string {
+	subjects := []string{engine.LoopHold(l.LoopID())}
+	d := l.Usable()
+	if d.Agent == "" && d.AgentCommand == "" && l.Last != nil {
+		d.Agent = l.Last.Agent // A run named one.
+	}
+	actor, err := s.ws.Actor(ctx, d)
+	if err != nil {
+		return subjects
+	}
+	cred, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.ws.Now())
+	if err == nil && cred.Account != "" {
+		subjects = append(subjects, engine.AccountHold(cred.Account))
+	}
+	return subjects
+}
+
+// addRests adds to the rows what keeps each of the loops from acting now. Who acts in
+// which loop is only looked up where something rests at all.
+func (s *Service) addRests(ctx context.Context, list []lookup.Loop, rows []Row) error {
+	resting := map[string]loop.Hold{}
+	err := s.ws.View(ctx, func(r *store.Reader) error {
+		holds, err := r.Holds(ctx)
+		for _, h := range holds {
+			if plan.Holds(h, s.ws.Now()) {
+				resting[h.Subject] = h
+			}
+		}
+		return err
+	})
+	if lookup.Absent(err) {
+		return nil
+	}
+	if err != nil || len(resting) == 0 {
+		return err
+	}
+	for i := range rows {
+		for _, subject := range s.subjects(ctx, list[i]) {
+			if h, ok := resting[subject]; ok && rows[i].Rests == nil {
+				rows[i].Rests = &Rest{Reason: h.Reason, Until: shape.Time(h.Until), Detail: h.Detail}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package loops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// All names every loop of the workspace.
+const All = ""
+
+// Switched says which switch was set or cleared, schema pawl.switch/v1.
+type Switched struct {
+	Schema  string   `json:"schema"`
+	Loop    string   `json:"loop,omitempty"` // empty: all loops
+	Paused  bool     `json:"paused"`
+	Switch  string   `json:"switch"`
+	Was     bool     `json:"was"` // it stood so before
+	Stopped []string `json:"stopped,omitempty"`
+	Holds   []string `json:"holds,omitempty"` // what kept loops from acting and was cleared, in words
+}
+
+// Pause sets the kill switch of one loop, or of all. The file comes first: it
+// works without a store, and every engine watches it.
+func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switched, error) {
+	sw, err := s.switchFor(ctx, name)
+	if err != nil {
+		return sw, err
+	}
+	sw.Paused = true
+	if sw.Was, err = s.set(sw.Switch); err != nil || sw.Was {
+		return sw, err
+	}
+	return sw, s.record(ctx, by, sw.Loop, true)
+}
+
+// set makes the file of a switch, and reports whether it stood before. It
+// never writes through a link that leads out of the workspace.
+func (s *Service) set(rel string) (was bool, err error) {
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil {
+		return true, nil
+	}
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return false, switchFault("pause", rel, err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return false, switchFault("pause", rel, err)
+	}
+	file, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, switchFault("pause", rel, err)
+	}
+	// Existence is all that counts: a disk that is full keeps no switch from being set.
+	_, _ = fmt.Fprintf(file, "paused by `pawl pause` at %s\n", s.ws.Now().UTC().Format(time.RFC3339))
+	_ = file.Close()
+	return false, nil
+}
+
+// switchFault says how a person can help where a switch cannot be moved.
+func switchFault(verb, rel string, err error) error {
+	return &loop.Fault{
+		Exit: loop.ExitError, What: verb + " by " + rel, Why: err.Error(), Err: err,
+		Fix: "see that .loops is a folder of this workspace and no link out of it, and that you may write there",
+	}
+}
+
+// Resume clears the kill switch of one loop, or of all: the one in .loops and
+// those of each loop. It also clears what keeps a loop from acting after
+// failures: its own rest, and that of the account that it would act with now.
+func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switched, error) {
+	sw, err := s.switchFor(ctx, name)
+	if err != nil {
+		return sw, err
+	}
+	list, err := s.namedOrAll(ctx, sw.Loop)
+	if err == nil {
+		err = s.ws.Loops.Load(ctx, list)
+	}
+	if err != nil {
+		return sw, err
+	}
+	before := s.anyPaused(sw.Loop, list)
+	paths := []string{sw.Switch}
+	if name == All {
+		if paths, err = s.switchFiles(); err != nil {
+			return sw, err
+		}
+	}
+	for _, p := range paths {
+		if err := s.clear(p); err != nil {
+			return sw, err
+		}
+	}
+	if err := s.record(ctx, by, sw.Loop, false); err != nil {
+		return sw, err
+	}
+	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
+		return sw, err
+	}
+	still := engine.Switch(s.ws.Root, sw.Loop)
+	for _, e := range list {
+		if still == "" && name != All {
+			still = engine.Switch(s.ws.Root, sw.Loop, e.Definition.SwitchPaths()...)
+		}
+	}
+	if still != "" {
+		sw.Paused, sw.Switch = true, still
+	}
+	sw.Was = before == sw.Paused
+	return sw, nil
+}
+
+// clearHolds forgets why loops rest, and says what that was. Loops rest by
+// themselves until a time, or until somebody does this.
+func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words []string, err error) {
+	if s.ws.Store == nil || s.Engine == nil {
+		return nil, nil
+	}
+	var subjects []string
+	for _, e := range list {
+		subjects = append(subjects, s.Engine.HoldSubjects(ctx, e.LoopID(), lookup.Loop{Entry: e}.Usable())...)
+	}
+	if len(subjects) == 0 {
+		return nil, nil
+	}
+	slices.Sort(subjects)
+	subjects = slices.Compact(subjects)
+	err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		words = nil
+		holds, err := tx.Holds(ctx, subjects...)
+		for _, h := range holds {
+			if _, clearErr := tx.ClearHold(ctx, h.Subject); clearErr != nil {
+				return clearErr
+			}
+			if h.Reason != "" && (h.Until.IsZero() || s.ws.Now().Before(h.Until)) {
+				words = append(words, string(h.Reason)+" "+plan.HoldWords(h))
+			}
+		}
+		return err
+	})
+	return words, err
+}
+
+// StopsAll reports whether a switch, as Row and Switched name it, is the one
+// of all loops.
+func StopsAll(sw string) bool { return engine.StopsAll(sw) }
+
+// ResumeCommand is the command that clears what a loop is paused by.
+func ResumeCommand(name, sw string) string { return engine.ClearedBy(name, sw) }
+
+// anyPaused reports whether a switch keeps the loop, or any of the list, from running.
+func (s *Service) anyPaused(name string, list []catalog.Entry) bool {
+	return engine.Switch(s.ws.Root, name) != "" || slices.ContainsFunc(list, func(e catalog.Entry) bool {
+		return e.Row.Paused || engine.Switch(s.ws.Root, e.Name, e.Definition.SwitchPaths()...) != ""
+	})
+}
+
+// switchFiles lists where kill switches of the workspace may stand: also in
+// folders that hold no definition, because pausing a loop of the store makes one.
+func (s *Service) switchFiles() ([]string, error) {
+	paths := []string{filepath.Join(".loops", engine.PausedFile)}
+	entries, err := os.ReadDir(filepath.Join(s.ws.Root, ".loops"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, switchFault("resume", ".loops", err)
+	}
+	for _, e := range entries {
+		rel := filepath.Join(".loops", e.Name(), engine.PausedFile)
+		if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil || e.IsDir() {
+			paths = append(paths, rel)
+		}
+	}
+	return paths, nil
+}
+
+// clear removes a switch and nothing else: no content of a folder of that
+// name, and nothing outside of the workspace.
+func (s *Service) clear(rel string) error {
+	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return switchFault("resume", rel, err)
+	}
+	defer func() { _ = root.Close() }()
+	err = root.Remove(rel)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if info, statErr := root.Lstat(rel); statErr == nil && info.IsDir() {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "resume by " + rel, Why: "it is a folder that is not empty", Err: err,
+			Fix: "move away what is in it; it is not removed with the switch",
+		}
+	}
+	return switchFault("resume", rel, err)
+}
+
+func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) {
+	sw := Switched{Schema: "pawl.switch/v1", Loop: name, Switch: filepath.Join(".loops", engine.PausedFile)}
+	if name == All {
+		return sw, nil
+	}
+	e, err := s.ws.Loops.Resolve(ctx, name)
+	if err != nil {
+		return sw, err
+	}
+	sw.Loop = e.Name
+	sw.Switch = filepath.Join(".loops", e.Name, engine.PausedFile)
+	return sw, nil
+}
+
+// record keeps the store's switch in step with the file, and makes a link of
+// it in each loop's audit chain.
+func (s *Service) record(ctx context.Context, by loop.Actor, name string, paused bool) error {
+	if s.ws.Store == nil {
+		return nil // The file stands, and every engine obeys it.
+	}
+	list, err := s.namedOrAll(ctx, name)
+	if err != nil {
+		return err
+	}
+	kind := map[bool]string{true: "pause", false: "resume"}[paused]
+	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		for _, e := range list {
+			if e.Row.LastN == 0 {
+				continue
+			}
+			id := e.LoopID()
+			// The switch for all lives in its file alone: clearing it must not
+			// start loops that were paused one by one.
+			if name != All || !paused {
+				if err := tx.Pause(ctx, id, paused); err != nil {
+					return err
+				}
+			}
+			if err := tx.LinkBy(ctx, by, id, loop.LinkKill, "", map[string]any{"verb": kind, "loop": name}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// namedOrAll lists the loops of that name, whatever their protocol, or all loops,
+// without their definitions.
+func (s *Service) namedOrAll(ctx context.Context, name string) ([]catalog.Entry, error) {
+	if name == All {
+		return s.ws.Loops.List(ctx, catalog.Page{Bare: true})
+	}
+	return s.ws.Loops.Named(ctx, name)
+}
+
+// Kill pauses a loop, or all, and waits until no run of it is live. It names
+// the runs that ended by it.
+func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switched, error) {
+	since := s.ws.Now().Truncate(time.Millisecond)
+	sw, err := s.Pause(ctx, by, name)
+	if err != nil {
+		return sw, err
+	}
+	entries, err := s.namedOrAll(ctx, sw.Loop)
+	if err != nil {
+		return sw, err
+	}
+	list, err := s.ws.WithRuns(ctx, entries)
+	for _, l := range list {
+		if l.Last == nil {
+			continue
+		}
+		live := s.ws.Liveness(*l.Last) == "running"
+		if live {
+			if err := s.WaitEnded(ctx, *l.Last); err != nil {
+				return sw, err
+			}
+		}
+		if live || l.Last.Outcome == loop.OutcomePaused && !l.Last.Ended.Before(since) {
+			sw.Stopped = append(sw.Stopped, fmt.Sprintf("%s#%d", l.Name, l.Row.LastN))
+		}
+	}
+	return sw, err
+}

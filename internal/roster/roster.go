@@ -1,0 +1,257 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Roster is who may act: the entries that people made, and one for each driver
+// by itself. It belongs to no workspace.
+type Roster struct {
+	Store    *store.Store // nil if nothing has been stored yet
+	Profiles []agent.Profile
+	Now      func() time.Time
+	NewID    func(prefix string) string
+}
+
+// Entry is one entry, schema pawl.agent/v1.
+type Entry struct {
+	Schema string `json:"schema"`
+	loop.Agent
+}
+
+func entryOf(a loop.Agent) Entry { return Entry{"pawl.agent/v1", a} }
+
+// Change is what is set of an entry. A nil field is left as it is.
+type Change struct {
+	Driver, Command, Model, Provider, BaseURL, Auth, Role, Board *string
+
+	Skills []string // nil: as they are; empty: none
+}
+
+// Create adds an entry and returns it with its id. A handle or a value that
+// cannot be used is a *loop.Fault, and so is a handle that is taken.
+func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, error) {
+	handle, err := r.handle(handle)
+	if err != nil {
+		return Entry{}, err
+	}
+	a := loop.Agent{ID: r.NewID("ag"), Handle: handle}
+	c.apply(&a)
+	if a.Driver == "" && a.Command != "" {
+		a.Driver = "command"
+	}
+	if err := r.sound(a); err != nil {
+		return Entry{}, err
+	}
+	a.Created = r.Now().UTC()
+	a.Updated = a.Created
+	err = r.Store.Update(ctx, func(tx *store.Tx) error { return tx.SaveAgent(ctx, a) })
+	return entryOf(a), err
+}
+
+// Set changes an entry. Loops see it with their next run.
+func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error) {
+	name := strings.TrimPrefix(handle, "@")
+	if r.own(name) {
+		return Entry{}, ownFault(name)
+	}
+	var a loop.Agent
+	err := r.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		if a, err = tx.AgentToChange(ctx, name); err != nil {
+			return err
+		}
+		c.apply(&a)
+		if err := r.sound(a); err != nil {
+			return err
+		}
+		a.Updated = r.Now().UTC()
+		return tx.SaveAgent(ctx, a)
+	})
+	if lookup.Absent(err) {
+		err = r.unknown(ctx, name)
+	}
+	return entryOf(a), err
+}
+
+// Find returns an entry by its handle, with or without the @. One that is not
+// there is a *loop.Fault.
+func (r Roster) Find(ctx context.Context, handle string) (loop.Agent, error) {
+	name := strings.TrimPrefix(handle, "@")
+	if r.own(name) {
+		return loop.Agent{Handle: name, Driver: name}, nil
+	}
+	var a loop.Agent
+	err := r.view(ctx, func(rd *store.Reader) (err error) {
+		a, err = rd.Agent(ctx, name)
+		return err
+	})
+	if lookup.Absent(err) {
+		err = r.unknown(ctx, name)
+	}
+	return a, err
+}
+
+// Show is Find for surfaces.
+func (r Roster) Show(ctx context.Context, handle string) (Entry, error) {
+	a, err := r.Find(ctx, handle)
+	return entryOf(a), err
+}
+
+// List returns the entries that people made by handle, and then those of the
+// drivers.
+func (r Roster) List(ctx context.Context) ([]loop.Agent, error) {
+	all, err := r.made(ctx)
+	for _, p := range r.Profiles {
+		all = append(all, loop.Agent{Handle: p.Name, Driver: p.Name})
+	}
+	return all, err
+}
+
+func (r Roster) made(ctx context.Context) (all []loop.Agent, err error) {
+	err = r.view(ctx, func(rd *store.Reader) (err error) {
+		all, err = rd.Agents(ctx)
+		return err
+	})
+	if lookup.Absent(err) {
+		err = nil
+	}
+	return all, err
+}
+
+func (r Roster) view(ctx context.Context, fn func(*store.Reader) error) error {
+	if r.Store == nil {
+		return loop.ErrNotFound
+	}
+	return r.Store.View(ctx, fn)
+}
+
+func (c Change) apply(a *loop.Agent) {
+	for _, f := range []struct {
+		from *string
+		into *string
+	}{
+		{c.Driver, &a.Driver},
+		{c.Command, &a.Command},
+		{c.Model, &a.Model},
+		{c.Provider, &a.Provider},
+		{c.BaseURL, &a.BaseURL},
+		{c.Role, &a.Role},
+		{c.Board, &a.Board},
+	} {
+		if f.from != nil {
+			*f.into = strings.TrimSpace(*f.from)
+		}
+	}
+	if c.Auth != nil {
+		a.Auth = loop.Auth(strings.TrimSpace(*c.Auth))
+	}
+	if c.Skills != nil {
+		a.Skills = slices.Compact(slices.Sorted(slices.Values(c.Skills)))
+	}
+}
+
+// handleForm is short enough for a table and safe in a branch, a file and a URL.
+var handleForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+const longestHandle = 32
+
+// handle judges a new handle.
+func (r Roster) handle(text string) (string, error) {
+	name := strings.TrimPrefix(text, "@")
+	what := fmt.Sprintf("agent %q", text)
+	switch {
+	case !handleForm.MatchString(name) || len(name) > longestHandle:
+		return "", &loop.Fault{
+			Exit: loop.ExitUsage, What: what,
+			Why: fmt.Sprintf("a handle is @ and a name of a to z, 0 to 9 and single dashes, beginning with a letter, of at most %d characters", longestHandle),
+			Fix: "write one like @frontend-dev",
+		}
+	case r.own(name):
+		return "", ownFault(name)
+	}
+	return name, nil
+}
+
+func ownFault(name string) error {
+	return &loop.Fault{
+		Exit: loop.ExitUsage, What: "agent @" + name, Why: "a driver has this name, and is an agent by itself",
+		Fix: "choose another handle: pawl agent create @my-" + name + " --driver " + name,
+	}
+}
+
+// sound judges what an entry says.
+func (r Roster) sound(a loop.Agent) error {
+	fault := func(why, fix string) error {
+		return &loop.Fault{Exit: loop.ExitUsage, What: "agent @" + a.Handle, Why: why, Fix: fix}
+	}
+	i := slices.IndexFunc(r.Profiles, func(p agent.Profile) bool { return p.Name == a.Driver })
+	switch {
+	case a.Driver == "":
+		return fault("it has no driver", "write --driver with one of "+r.drivers()+", or --agent-command with a program")
+	case i < 0:
+		return fault(fmt.Sprintf("there is no driver %q", a.Driver), "write one of "+r.drivers())
+	case a.Command == "" && (a.Driver == "command" || a.Driver == "acp"):
+		return fault("the driver "+a.Driver+" has no program of its own", "write --agent-command with the command line that starts it")
+	}
+	for _, f := range []struct{ name, text string }{
+		{"model", a.Model}, {"provider", a.Provider}, {"role", a.Role}, {"board", a.Board}, {"agent-command", a.Command}, {"skill", strings.Join(a.Skills, ",")},
+	} {
+		if strings.ContainsAny(f.text, "\x00\r\n") {
+			return fault("its "+f.name+" has several lines", "write it in one line")
+		}
+	}
+	if err := credential.Possible(r.Profiles[i], a.Provider, a.BaseURL, a.Auth); err != nil {
+		f, ok := errors.AsType[*loop.Fault](err)
+		if !ok {
+			f = &loop.Fault{What: err.Error()}
+		}
+		why := strings.TrimPrefix(f.What, "there is no credential for ")
+		if f.Why != "" {
+			why += ": " + f.Why
+		}
+		return fault(why, f.Fix)
+	}
+	return nil
+}
+
+func (r Roster) own(name string) bool {
+	return slices.ContainsFunc(r.Profiles, func(p agent.Profile) bool { return p.Name == name })
+}
+
+func (r Roster) drivers() string {
+	var names []string
+	for _, p := range r.Profiles {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unknown says who there is.
+func (r Roster) unknown(ctx context.Context, name string) error {
+	all, err := r.List(ctx)
+	if err != nil {
+		return err
+	}
+	var handles []string
+	for _, a := range all {
+		handles = append(handles, a.Handle)
+	}
+	return &loop.Fault{
+		Exit: loop.ExitNotFound, What: "agent @" + name, Why: "neither the roster nor a driver has this name",
+		Fix: "write one of " + strings.Join(handles, ", ") + ", or make it: pawl agent create @" + cmp.Or(name, "NAME") + " --driver D",
+		Err: loop.ErrNotFound,
+	}
+}

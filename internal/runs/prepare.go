@@ -1,0 +1,304 @@
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/git"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/meter"
+	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/probe/toolchain"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/protocol/spec"
+	"github.com/pawl-run/pawl/internal/sandbox"
+	"github.com/pawl-run/pawl/internal/turn"
+	"github.com/pawl-run/pawl/internal/waiting"
+)
+
+// StartRequest says what to run. Exactly one of Loop and Until is set.
+type StartRequest struct {
+	Loop      string
+	Until     string           // a command: repair until it passes
+	Name      string           // with Until: of the loop; empty: made from Until and Scope
+	Scope     []string         // with Until; empty: everything that is not protected
+	Flags     definition.Flags // with Until: further keys
+	Request   string
+	Overrides loop.Overrides
+	By        loop.Actor
+}
+
+const triggerManual = "manual"
+
+// Prepared is a run that has been checked and not started.
+type Prepared struct {
+	Target   engine.Target
+	Firing   engine.Firing
+	Warnings []string
+}
+
+// Tiers are the words for how strongly a run is confined, as the key sandbox of
+// a definition takes them. The caller owns the list.
+func Tiers() []string {
+	f, _ := definition.Lookup("sandbox")
+	return slices.Clone(f.Values)
+}
+
+// Prepare finds and checks what a request would run, and starts nothing.
+func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error) {
+	p := Prepared{Firing: engine.Firing{Trigger: triggerManual, Request: r.Request, Overrides: r.Overrides, By: r.By}}
+	if tier := r.Overrides.Sandbox; tier != "" && !slices.Contains(Tiers(), tier) {
+		return p, &loop.Fault{
+			Exit: loop.ExitUsage, What: fmt.Sprintf("there is no sandbox %q", tier), Fix: "use one of: " + strings.Join(Tiers(), ", "),
+		}
+	}
+	def, warnings, err := s.definitionFor(ctx, r)
+	p.Warnings = warnings
+	if err != nil {
+		return p, err
+	}
+	effective := r.Overrides.Apply(def).WithDefaults()
+	if err := s.runnable(ctx, effective); err != nil {
+		return p, err
+	}
+	if _, err := s.ws.Repo.Base(ctx, effective.Base); err != nil {
+		return p, err
+	}
+	if effective.AgentCommand != def.AgentCommand { // What is written there is known already.
+		if advice := definition.Advice(effective); advice != "" {
+			p.Warnings = append(p.Warnings, "agent_command: "+advice)
+		}
+	}
+	p.Target = s.ws.Target(def)
+	return p, nil
+}
+
+// definitionFor is the definition of the loop that a request names, or the one
+// that it makes.
+func (s *Service) definitionFor(ctx context.Context, r StartRequest) (def loop.Definition, warnings []string, err error) {
+	if r.Until != "" {
+		def, err = s.until(ctx, r)
+		return def, nil, err
+	}
+	return s.ws.Definition(ctx, r.Loop)
+}
+
+// mayName is an error if a loop that needs no file cannot have this name.
+func (s *Service) mayName(ctx context.Context, name string) error {
+	if !definition.Kebab(name) {
+		return &loop.Fault{
+			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
+			Why: "a name is lower-case words and digits joined by single hyphens", Fix: "write it like keep-tests-green",
+		}
+	}
+	there, err := s.ws.Loops.Named(ctx, name)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != loop.ProtocolSpec }) {
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
+			Fix: "run it: pawl run " + name + "; or choose another --name",
+		}
+	}
+	return nil
+}
+
+// until makes the definition of a loop that needs no file.
+func (s *Service) until(ctx context.Context, r StartRequest) (loop.Definition, error) {
+	scope, name := r.Scope, r.Name
+	if len(scope) == 0 {
+		scope = []string{"**/*"}
+	}
+	if name == "" {
+		name = untilName(r.Until, scope)
+	} else if err := s.mayName(ctx, name); err != nil {
+		return loop.Definition{}, err
+	}
+	def := spec.Until(r.Until, name, scope)
+	def.Agent = r.Overrides.Agent // Otherwise it would be another one than that of the base URL.
+	return def, r.Flags.Apply(&def)
+}
+
+// untilName gives the same command in the same workspace the same loop, so
+// that its runs are numbered and learn from each other.
+func untilName(command string, scope []string) string {
+	sum := sha256.Sum256([]byte(command + "\x00" + strings.Join(scope, "\x00")))
+	return "until-" + new(big.Int).SetBytes(sum[:4]).Text(36)
+}
+
+// runnable refuses what this version cannot run honestly.
+func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
+	switch {
+	case s.ws.Protocols[d.Protocol] == nil:
+		return &loop.Fault{
+			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("protocol %q is not part of this version", d.Protocol),
+			Fix: "use protocol spine",
+		}
+	case git.CheckRef("refs/heads/pawl/"+d.Name+"/1") != nil:
+		return &loop.Fault{
+			Exit: loop.ExitNotReady, What: fmt.Sprintf("run %q", d.Name), Why: "its name cannot be part of a branch's name",
+			Fix: "name the loop and its folder in lower-case words, digits and hyphens",
+		}
+	case d.Tier == loop.TierUnattended && d.Sandbox == "none":
+		return &loop.Fault{
+			Exit: loop.ExitRefused, What: d.Name + " cannot run", Why: "tier L3 acts without a human, and sandbox: none confines nothing",
+			Fix: "set sandbox: full; or set tier: L2, whose proposals are for people to land",
+		}
+	}
+	actor, err := s.ws.Actor(ctx, d)
+	if err != nil {
+		return err
+	}
+	if _, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.ws.Now()); err != nil {
+		return s.uninstalled(ctx, actor, err)
+	}
+	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
+		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "scope: " + err.Error(), Fix: "correct the glob"}
+	}
+	if err := s.reachable(d); err != nil {
+		return err
+	}
+	if s.Engine == nil || !sandbox.Tier(d.Sandbox).Mounts() {
+		if err := s.programs(ctx, d, actor); err != nil || s.Engine == nil {
+			return err
+		}
+		return sandbox.Check(ctx, s.Engine.Home, sandbox.Tier(d.Sandbox))
+	}
+	if err := sandbox.Check(ctx, s.Engine.Home, sandbox.Full); err != nil {
+		return err
+	}
+	return s.equipped(ctx, d, actor)
+}
+
+// equipped refuses a run whose programs cannot be shown in a root of their own.
+// Those that a set-up prepares are not there yet.
+func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+	tools, err := s.Engine.Toolset(ctx, s.ws.Target(d))
+	if err != nil {
+		return err
+	}
+	if file := toolchain.Hidden(actor.Command, proc.Variable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
+		return &loop.Fault{
+			Exit: loop.ExitNotReady, What: "agent_command: the sandbox hides " + file,
+			Why: "the file is outside of the repository, and sandbox: full shows only the repository, the system's programs and toolchains",
+			Fix: "commit it to the repository and name it by its path there; or use sandbox: none, or sandbox: external in a container",
+		}
+	}
+	setup, err := tools.Plan(os.DirFS(s.ws.Root), d.Setup)
+	if err != nil {
+		return err
+	}
+	if len(setup.PathDirs) > 0 {
+		d.Verify, d.Guard = "", ""
+	}
+	return s.programs(ctx, d, actor)
+}
+
+// reachable refuses hosts that the proxy would not know.
+func (s *Service) reachable(d loop.Definition) error {
+	_, err := meter.ParseHosts(d.Network)
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "network: " + f.Why, Fix: f.Fix, Err: err}
+	}
+	return err
+}
+
+// programs refuses a run whose agent or gates name programs that are not
+// there, before a token is spent.
+func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+	keys := []string{"agent " + actor.Handle, "verify", "guard"}
+	program := actor.Profile.Program
+	if actor.Command != "" {
+		program = firstWord(actor.Command)
+	}
+	words := []string{program, firstWord(d.Verify), firstWord(d.Guard)}
+	if d.AgentCommand != "" {
+		keys[0] = "agent_command"
+	}
+	if d.Protocol == loop.ProtocolSpec {
+		keys[1] = "--until"
+	}
+	const script = `for w; do command -v "$w" >/dev/null 2>&1 || { [ -n "$w" ] && printf '%s\n' "$w"; }; done; :`
+	out := proc.NewRing(4<<10, 0)
+	defer waiting.For(ctx, "the shell to look for programs on PATH", nil)()
+	_, err := s.Plain.Run(ctx, proc.Spec{
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.path(), Stdout: out, Stderr: out,
+	})
+	if err != nil {
+		return fmt.Errorf("look for programs: %w", err)
+	}
+	missing := strings.Fields(out.String())
+	for i, w := range words {
+		if w != "" && slices.Contains(missing, w) {
+			return &loop.Fault{
+				Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH",
+				Fix: installFix(i, actor, keys[i]),
+			}
+		}
+	}
+	return nil
+}
+
+// uninstalled adds to what keeps an agent from its model that its program is not
+// there either: it has to be installed before it can be signed in with.
+func (s *Service) uninstalled(ctx context.Context, actor turn.Actor, cause error) error {
+	f, ok := errors.AsType[*loop.Fault](cause)
+	missing, gone := errors.AsType[*loop.Fault](s.programs(ctx, loop.Definition{}, actor))
+	if !ok || !gone {
+		return cause
+	}
+	return &loop.Fault{
+		Exit: loop.ExitMissing, What: missing.What, Why: joinedBy("; ", missing.Why, f.Why), Fix: joinedBy("\n", missing.Fix, f.Fix), Err: cause,
+	}
+}
+
+// installFix says how to get a program: a driver knows how its own is installed.
+func installFix(i int, actor turn.Actor, key string) string {
+	if i == 0 && actor.Command == "" && actor.Profile.Install != "" {
+		return actor.Profile.Install + "   (pawl agent drivers shows what is there)"
+	}
+	return "install it, or correct " + key
+}
+
+func (s *Service) path() []string {
+	for _, kv := range s.Environ {
+		if strings.HasPrefix(kv, "PATH=") {
+			return []string{kv}
+		}
+	}
+	return []string{"PATH=" + os.Getenv("PATH")}
+}
+
+// firstWord is the program of a command line as far as it can be told without
+// a shell: nothing for lines that begin with anything but a plain word.
+func firstWord(line string) string {
+	words := strings.Fields(line)
+	for i, w := range words {
+		if name, value, ok := strings.Cut(w, "="); ok && isWord(name) {
+			if strings.ContainsAny(value, "'\"\\`$(") {
+				return "" // The value may hold spaces, so that the next word is a part of it.
+			}
+			continue // CI=1 npm test
+		}
+		if !isWord(w) || i+1 < len(words) && words[i+1][0] == '(' {
+			return ""
+		}
+		return w
+	}
+	return ""
+}
+
+func isWord(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
+	return s != "" && strings.Trim(s, letters) == ""
+}

@@ -1,0 +1,129 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/waiting"
+)
+
+// Start carries out a prepared run and blocks until it has ended. A loop whose
+// only goal is that a command passes is not run if it passes already: then the
+// view has no id.
+func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
+	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
+		passes, err := s.passes(ctx, &p)
+		if err != nil {
+			return View{}, err
+		}
+		if passes {
+			return View{
+				Schema: "pawl.run/v1", Loop: p.Target.Loop.Name, Protocol: p.Target.Loop.Protocol, Iterations: []Iteration{},
+				Outcome: loop.OutcomeQuiet, Reason: loop.ReasonSensedNothing, Detail: "`" + p.Target.Definition.Verify + "` already passes; nothing to do",
+			}, nil
+		}
+	}
+	run, err := s.Engine.Run(ctx, p.Target, p.Firing)
+	if err != nil {
+		return View{}, err
+	}
+	// Whoever interrupted the run wants to see how it ended.
+	return s.Show(context.WithoutCancel(ctx), run.ID)
+}
+
+// passes tries the gates on the base, and keeps what they said for the run.
+func (s *Service) passes(ctx context.Context, p *Prepared) (bool, error) {
+	if engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
+		return false, nil // The engine says so.
+	}
+	t := p.Target
+	t.Definition = p.Firing.Overrides.Apply(t.Definition)
+	base, err := s.ws.Repo.Base(ctx, t.Definition.Base)
+	if err != nil {
+		return false, err
+	}
+	defer waiting.For(ctx, "the command to be tried on the base", nil)()
+	results, err := s.Engine.TryGates(ctx, t, nil)
+	if err != nil {
+		return false, err
+	}
+	p.Firing.Tried = engine.Tried{Commit: base.Commit, Gates: results}
+	return !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }), nil
+}
+
+// Recover concludes what dead processes left in this workspace, and closes
+// approvals whose time has run out. Every verb that writes does so first.
+func (s *Service) Recover(ctx context.Context) ([]engine.Recovered, error) {
+	var loops []loop.Loop
+	var overdue bool
+	defs := map[string]loop.Definition{}
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		if overdue, err = r.OverdueApprovals(ctx, s.ws.Now()); err != nil {
+			return err
+		}
+		if loops, err = r.UnfinishedLoops(ctx, s.ws.ID); err != nil {
+			return err
+		}
+		for _, l := range loops {
+			if l.Definition == "" {
+				continue
+			}
+			if defs[l.ID], err = r.Definition(ctx, l.Definition); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []engine.Recovered
+	var errs []error
+	for _, l := range loops {
+		t := s.ws.Target(defs[l.ID])
+		if t.Loop = l; s.ws.Protocols[l.Protocol] == nil {
+			continue
+		}
+		t.Protocol = s.ws.Protocols[l.Protocol]
+		rec, err := s.Engine.Recover(ctx, t)
+		if err != nil {
+			// One loop whose files cannot be written is no reason to leave the others.
+			errs = append(errs, engine.RecoverFault(l.Name, err))
+		}
+		if rec != nil {
+			found = append(found, *rec)
+		}
+	}
+	if overdue { // The database's clock has the last word.
+		errs = append(errs, s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.ExpireApprovals(ctx)
+			return err
+		}))
+	}
+	errs = append(errs, s.Engine.Sweep(ctx, s.ws.Repo))
+	return found, errors.Join(errs...)
+}
+
+// Live reports whether a run of the workspace has a holder, dead or alive.
+func (s *Service) Live(ctx context.Context) (live bool, err error) {
+	err = s.ws.View(ctx, func(r *store.Reader) error {
+		loops, err := r.UnfinishedLoops(ctx, s.ws.ID)
+		for _, l := range loops {
+			_, liveErr := r.Live(ctx, l.ID)
+			live = live || liveErr == nil
+			if liveErr != nil && !lookup.Absent(liveErr) {
+				return liveErr
+			}
+		}
+		return err
+	})
+	if lookup.Absent(err) {
+		return false, nil
+	}
+	return live, err
+}

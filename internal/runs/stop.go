@@ -1,0 +1,129 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/waiting"
+)
+
+// stopWait is how long Kill and Stop wait for holders to end their runs, unless
+// Deps say another time.
+const stopWait = 10 * time.Second
+
+// Stop asks the holder of a run to end it, and waits until it has. A run that
+// has ended already is returned as it is.
+func (s *Service) Stop(ctx context.Context, by loop.Actor, ref, why string) (View, error) {
+	run, err := s.ws.Run(ctx, ref)
+	if err != nil {
+		return View{}, err
+	}
+	if run.State != loop.RunEnded {
+		err := s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+			asked, err := tx.Cancel(ctx, run.ID, why)
+			if err != nil || !asked {
+				return err
+			}
+			return tx.LinkBy(ctx, by, run.LoopID, loop.LinkKill, run.ID, map[string]any{"verb": "stop", "why": why})
+		})
+		if err != nil {
+			return View{}, err
+		}
+		if err := s.WaitEnded(ctx, run); err != nil {
+			return View{}, err
+		}
+	}
+	return s.Show(ctx, run.ID)
+}
+
+// WaitEnded polls until a run has ended. A holder of this host that died leaves
+// the run to Recover; one that is stopped is ended first, because what it was
+// about to do would happen when it is continued.
+func (s *Service) WaitEnded(ctx context.Context, seen loop.Run) error {
+	by := ""
+	if seen.Holder != (loop.Holder{}) {
+		by = seen.Holder.String()
+	}
+	defer waiting.For(ctx, "run "+s.ws.RunName(ctx, seen)+" to end", func() string { return by })()
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.StopWait, stopWait))
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		run, err := s.endedRun(ctx, seen.ID)
+		if err == nil && run.State == loop.RunEnded {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if run.ID != "" { // The last look is often the one that the end of the wait has cut short.
+			seen = run
+		}
+		select {
+		case <-ctx.Done():
+			if err := context.Cause(caller); err != nil {
+				return fmt.Errorf("wait for run %s: %w", s.ws.RunName(caller, seen), err)
+			}
+			return s.stillRuns(context.WithoutCancel(caller), seen)
+		case <-tick.C:
+		}
+	}
+}
+
+// stillRuns says of a run that did not end what is known of it, and what a person
+// can do.
+func (s *Service) stillRuns(ctx context.Context, run loop.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // Only for the name.
+	defer cancel()
+	name, who := s.ws.RunName(ctx, run), run.Holder
+	held := &loop.HeldError{What: "run " + name, Holder: who}
+	f := &loop.Fault{Exit: loop.ExitHeld, What: fmt.Sprintf("run %s did not stop within %s", name, cmp.Or(s.StopWait, stopWait)), Err: held}
+	if who == (loop.Holder{}) {
+		f.Why = fmt.Sprintf("it is %s in phase %s, and no process holds it", run.State, run.Phase)
+		f.Fix = "run `pawl recover`, which concludes what nobody holds, and look at `pawl show " + name + "`"
+		return f
+	}
+	f.Why = fmt.Sprintf("%s holds it in phase %s and was asked to end it", who, run.Phase)
+	end := fmt.Sprintf("kill -KILL %d on %s", who.PID, who.Node)
+	if s.ws.HolderState(who) == loop.HolderElsewhere {
+		f.Why += "; that is another host, or this host before it was started again, so that nothing more is known here"
+		f.Fix = fmt.Sprintf("wait for it, or end it there (%s), and then run `pawl recover`; a run whose holder is gone is free at %s at the latest",
+			end, run.LeaseUntil.UTC().Format(time.RFC3339))
+		return f
+	}
+	f.Why += "; the process still runs"
+	f.Fix = "wait for it (`pawl show " + name + "`), or end the process (" + end + ") and then run `pawl recover`, which concludes the run and keeps its work"
+	return f
+}
+
+// endedRun reads a run, and concludes it if its holder will never do so.
+func (s *Service) endedRun(ctx context.Context, id string) (run loop.Run, err error) {
+	read := func() error {
+		return s.ws.View(ctx, func(r *store.Reader) (err error) {
+			run, err = r.Run(ctx, id)
+			return err
+		})
+	}
+	if err := read(); err != nil || run.State == loop.RunEnded || run.State == loop.RunQueued {
+		return run, err
+	}
+	switch s.ws.HolderState(run.Holder) {
+	case loop.HolderElsewhere, loop.HolderRunning:
+		return run, nil
+	case loop.HolderStopped:
+		if err := s.EndHolder(ctx, run.Holder); err != nil {
+			return run, err
+		}
+	case loop.HolderDead:
+	}
+	if _, err := s.Recover(ctx); err != nil {
+		return run, err
+	}
+	return run, read()
+}

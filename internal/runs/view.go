@@ -1,0 +1,288 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/guidance"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// View is a run as `run --json` and `show` print it, schema pawl.run/v1.
+type View struct {
+	Schema     string       `json:"schema"`
+	ID         string       `json:"id"`
+	Loop       string       `json:"loop"`
+	N          int64        `json:"n"`
+	Protocol   string       `json:"protocol"`
+	State      string       `json:"state"` // queued, running, settling, ended, dead
+	Phase      loop.Phase   `json:"phase"`
+	Outcome    loop.Outcome `json:"outcome"`
+	Reason     loop.Reason  `json:"reason"`
+	Detail     string       `json:"detail"`
+	Summary    string       `json:"summary"`
+	Trigger    string       `json:"trigger"`
+	Request    string       `json:"request,omitempty"`
+	Iterations []Iteration  `json:"iterations"`
+	Tokens     Tokens       `json:"tokens"`
+	CostUSD    *float64     `json:"cost_usd"` // null: a model that was used has no price, or none was used
+	Cost       loop.Cost    `json:"cost,omitzero"`
+	Agent      string       `json:"agent,omitempty"` // of the roster
+	Auth       loop.Auth    `json:"auth,omitempty"`
+	ModelTools string       `json:"model_tools,omitempty"` // enforced, or not enforced; empty: nobody acted, or without a model that pawl knows of
+	Turns      []Turn       `json:"turns,omitempty"`
+
+	Instructions []guidance.File `json:"instructions,omitempty"` // of the repository: those that the agent was given, and those that it was not
+
+	Base       string             `json:"base"`
+	Branch     string             `json:"branch"`
+	Commit     string             `json:"commit"`
+	Snapshot   string             `json:"snapshot"`
+	Subject    string             `json:"subject,omitempty"` // what the run was about, key=value: pr=URL
+	Approval   string             `json:"approval"`
+	Answer     loop.ApprovalState `json:"approval_state,omitempty"` // how Approval stands
+	Definition string             `json:"definition"`
+	Overrides  loop.Overrides     `json:"overrides"`
+	Sandbox    string             `json:"sandbox"`
+	Readiness  int                `json:"readiness"`
+	Started    *time.Time         `json:"started"`
+	Ended      *time.Time         `json:"ended"`
+	MS         Spent              `json:"ms"`
+
+	Run loop.Run `json:"-"`
+
+	Again string `json:"-"` // the command that does what its approval allowed; empty if it is about no landing
+}
+
+// PullRequest is the address of the pull request that an approved run opened,
+// or nothing.
+func (v View) PullRequest() string {
+	address, ok := strings.CutPrefix(v.Subject, "pr=")
+	if !ok || v.Again == "" || v.Outcome != loop.OutcomeProposed {
+		return ""
+	}
+	return address
+}
+
+// Iteration is one iteration of a View.
+type Iteration struct {
+	N          int               `json:"n"`
+	Step       string            `json:"step"`
+	Sensed     string            `json:"sensed"`
+	Decided    string            `json:"decided"`
+	Acted      string            `json:"acted"`
+	Feedback   string            `json:"feedback"`
+	Verdict    loop.Verdict      `json:"verdict"`
+	Reason     loop.Reason       `json:"reason"`
+	Gates      []Gate            `json:"gates"`
+	Tokens     int64             `json:"tokens"`
+	Tree       string            `json:"tree"`
+	Changed    []string          `json:"changed"`
+	Considered []loop.Considered `json:"considered"`
+	MS         float64           `json:"ms"`
+}
+
+// Gate is one gate of an iteration.
+type Gate struct {
+	Name     string  `json:"name"`
+	Kind     string  `json:"kind"`
+	Pass     bool    `json:"pass"`
+	Exit     int     `json:"exit"`
+	Evidence string  `json:"evidence"`
+	MS       float64 `json:"ms"`
+
+	Tests *loop.TestCounts `json:"tests,omitempty"` // what reported in its output
+	Base  *loop.TestCounts `json:"base,omitempty"`  // the same on the base
+	Note  string           `json:"note,omitempty"`
+	Tries []Try            `json:"tries,omitempty"`
+}
+
+// Try is one try of a gate that the definition holds for flaky.
+type Try struct {
+	Pass bool    `json:"pass"`
+	Exit int     `json:"exit"`
+	MS   float64 `json:"ms"`
+}
+
+// dollars is what a run cost, if that is known.
+func dollars(r loop.Run) *float64 {
+	if len(r.Cost.Unpriced) > 0 || len(r.Cost.Prices) == 0 {
+		return nil
+	}
+	return new(float64(r.Cost.MicroUSD) / 1e6)
+}
+
+// modelTools says whether the definition's model_tools holds for requests to the
+// model: those with a lent login pawl does not see.
+func modelTools(a loop.Auth) string {
+	switch a {
+	case loop.AuthInject:
+		return "enforced"
+	case loop.AuthLend:
+		return "not enforced"
+	}
+	return ""
+}
+
+// Turn is one invocation of an agent.
+type Turn struct {
+	N         int               `json:"n"`
+	Iteration int               `json:"iteration"`
+	Purpose   string            `json:"purpose"`
+	Agent     string            `json:"agent"`
+	Driver    string            `json:"driver"`
+	Model     string            `json:"model,omitempty"`
+	Exit      int               `json:"exit"`
+	Ended     string            `json:"ended"`
+	Tokens    Tokens            `json:"tokens"`
+	Models    []loop.ModelUsage `json:"models,omitempty"`
+	Failure   *loop.Failure     `json:"failure,omitempty"`
+	Session   string            `json:"session,omitempty"`
+	MS        float64           `json:"ms"`
+}
+
+func turnOf(t loop.Turn) Turn {
+	return Turn{
+		N: t.N, Iteration: t.Iteration, Purpose: t.Purpose, Agent: t.Agent, Driver: t.Driver, Model: t.Model, Exit: t.Exit, Ended: t.Ended,
+		Tokens: Tokens(t.Usage), Models: t.Models, Failure: t.Failure, Session: t.Session, MS: shape.Millis(t.Took),
+	}
+}
+
+// Tokens is the usage of a run.
+type Tokens struct {
+	Input        int64            `json:"input"`
+	Output       int64            `json:"output"`
+	CacheRead    int64            `json:"cache_read"`
+	CacheWrite   int64            `json:"cache_write"`
+	CacheWrite1h int64            `json:"cache_write_1h,omitempty"` // the part of cache_write that is kept for an hour
+	Reasoning    int64            `json:"reasoning,omitempty"`      // the part of output that was thought, as far as it is told
+	WebSearches  int64            `json:"web_searches,omitempty"`   // by tools that the vendor runs
+	FileSearches int64            `json:"file_searches,omitempty"`
+	Source       loop.UsageSource `json:"source"`
+}
+
+// Spent is where the time of a run went, in milliseconds.
+type Spent struct {
+	Total    float64 `json:"total"`
+	Agent    float64 `json:"agent"`
+	Gates    float64 `json:"gates"`
+	Overhead float64 `json:"overhead"`
+}
+
+func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
+	var its []loop.Iteration
+	var turns []loop.Turn
+	var given []guidance.File
+	var name, protocol, again string
+	var answer loop.ApprovalState
+	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
+		if its, err = r.Iterations(ctx, run.ID); err != nil {
+			return err
+		}
+		if name, protocol, err = s.ws.LoopOf(ctx, r, run.LoopID); err != nil {
+			return err
+		}
+		if turns, err = r.Turns(ctx, run.ID); err != nil {
+			return err
+		}
+		if given, err = instructionsOf(ctx, r, run.ID); err != nil {
+			return err
+		}
+		answer, again, err = askedOf(ctx, r, run, name)
+		return err
+	})
+	if err != nil {
+		return View{}, err
+	}
+	v := View{
+		Schema: "pawl.run/v1", ID: run.ID, Loop: name, N: run.N, Protocol: protocol, State: string(run.State), Phase: run.Phase,
+		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Request: run.Request,
+		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
+		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
+		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
+		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: dollars(run),
+		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
+	}
+	if s.ws.Liveness(run) == "dead" {
+		v.State = "dead"
+	}
+	for _, it := range its {
+		v.Iterations = append(v.Iterations, iterationOf(it))
+	}
+	for _, t := range turns {
+		v.Turns = append(v.Turns, turnOf(t))
+	}
+	return v, nil
+}
+
+// instructionsOf is what the agent of a run was given of the repository's
+// instructions.
+func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files []guidance.File, err error) {
+	text, err := r.LastOf(ctx, runID, engine.EventInstructions)
+	if errors.Is(err, loop.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &files)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the instructions of run %s: %w", runID, err)
+	}
+	return files, nil
+}
+
+// askedOf is how the approval of a run stands, and what does again what it
+// allowed, if that is a landing that the run was fired for.
+func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again string, err error) {
+	id := run.Approval
+	if fired := engine.AnswerOf(run); id == "" {
+		id = fired
+	}
+	if id == "" {
+		return "", "", nil
+	}
+	a, err := r.Approval(ctx, id)
+	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand {
+		return a.State, "", err
+	}
+	asked, err := r.Run(ctx, a.RunID)
+	return a.State, engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N)), err
+}
+
+func iterationOf(it loop.Iteration) Iteration {
+	v := Iteration{
+		N: it.N, Step: it.Step, Sensed: it.Sensed, Decided: it.Decided, Acted: it.Acted, Feedback: it.Feedback, Verdict: it.Verdict,
+		Reason: it.Reason, Tokens: it.Usage.Charged(), Tree: it.Tree, Changed: shape.List(it.Changed), Considered: shape.List(it.Considered), Gates: []Gate{},
+	}
+	if !it.Ended.IsZero() {
+		v.MS = shape.Millis(it.Ended.Sub(it.Started))
+	}
+	for _, g := range it.Gates {
+		v.Gates = append(v.Gates, GateOf(g))
+	}
+	return v
+}
+
+func GateOf(g loop.GateResult) Gate {
+	v := Gate{Name: g.Name, Kind: g.Kind, Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
+	for _, t := range g.Tries {
+		v.Tries = append(v.Tries, Try{t.Pass, t.Exit, shape.Millis(t.Took)})
+	}
+	return v
+}
+
+// orNone says what confines a run that names nothing: in this version nothing
+// does.
+func orNone(sandbox string) string {
+	if sandbox == "" {
+		return "none"
+	}
+	return sandbox
+}

@@ -1,0 +1,214 @@
+package setup
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/roster"
+)
+
+// DriverView is what this machine has for one driver.
+type DriverView struct {
+	Name      string      `json:"name"`
+	State     string      `json:"state"`             // ok, warn, bad: it cannot take a turn
+	Path      string      `json:"path,omitempty"`    // of the program; empty: it is not installed, or there is none
+	Version   string      `json:"version,omitempty"` // of the program
+	Tried     string      `json:"tried,omitempty"`   // the version that pawl was tried with
+	Login     probe.Login `json:"login"`
+	LoginFrom string      `json:"login_from,omitempty"`
+	Auth      loop.Auth   `json:"auth,omitempty"`    // what a run would use; empty: neither key nor login
+	Account   string      `json:"account,omitempty"` // the same for every run with this key or login
+	AuthFrom  string      `json:"auth_from,omitempty"`
+	BaseURL   string      `json:"base_url,omitempty"`      // where its model is asked, if that is not the vendor's own
+	BaseFrom  string      `json:"base_url_from,omitempty"` // the variable of the environment that says so
+	Promise   string      `json:"promise"`                 // what Auth is worth
+	Metered   bool        `json:"metered"`                 // every token is counted on its way
+	Resume    bool        `json:"resume"`                  // it can go on with a conversation
+	Providers []string    `json:"providers,omitempty"`     // whose models it can reach with a key
+	Install   string      `json:"install,omitempty"`
+	Problem   string      `json:"problem,omitempty"`
+	Fix       string      `json:"fix,omitempty"`
+}
+
+// Drivers says of every driver whether it can take a turn on this machine. It
+// starts programs only to ask for their versions.
+func (d Doctor) Drivers(ctx context.Context) []DriverView {
+	found := d.Probe.Agents(ctx)
+	views := []DriverView{}
+	for _, p := range d.Profiles {
+		views = append(views, d.driver(p, found, loop.Agent{Driver: p.Name}))
+	}
+	return views
+}
+
+// driver looks at what one entry of the roster needs.
+func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) DriverView {
+	v := DriverView{
+		Name: p.Name, State: readiness.StateOK, Providers: p.Providers, Resume: len(p.Sessions) > 0, Install: p.Install,
+		Login: probe.LoginNo,
+	}
+	signIn := ""
+	if i := slices.IndexFunc(found, func(a probe.Agent) bool { return a.Name == p.Name }); i >= 0 {
+		v.Tried, v.Login, v.LoginFrom, signIn = found[i].Tried, found[i].Login, found[i].How, found[i].SignIn
+		if who.Command == "" {
+			v.program(found[i])
+		}
+	}
+	c, err := credential.Find(credential.Want{
+		Profile: p, Provider: who.Provider, BaseURL: who.BaseURL, Auth: who.Auth,
+		Environ: d.Probe.Environ, Home: d.Probe.Home, SignIn: signIn, Now: d.Probe.Now,
+	})
+	if err != nil {
+		f := faultIn(err)
+		v.Promise = "none: a run with it is refused"
+		v.note(readiness.StateBad, f.Why, f.Fix)
+		return v
+	}
+	v.Auth, v.Account, v.AuthFrom = c.Auth, c.Account, c.From
+	v.Promise, v.Metered = credential.Promise(c.Auth), c.Auth == loop.AuthInject
+	if c.Base != nil && (c.BaseFrom != "" || who.BaseURL != "") {
+		v.BaseURL, v.BaseFrom = c.Base.String(), c.BaseFrom
+	}
+	if v.LoginFrom == "" && c.From != "" {
+		v.Login, v.LoginFrom = probe.LoginYes, c.From
+	}
+	return v
+}
+
+// program takes over what was found of the driver's own program.
+func (v *DriverView) program(a probe.Agent) {
+	v.Path, v.Version = a.Path, a.Version
+	state := readiness.StateWarn
+	if a.Path == "" {
+		state = readiness.StateBad
+	}
+	v.note(state, a.Problem, a.Fix)
+}
+
+// note adds one thing that a person should know.
+func (v *DriverView) note(state, problem, fix string) {
+	if problem == "" {
+		return
+	}
+	if v.State != readiness.StateBad {
+		v.State = state
+	}
+	v.Problem = strings.TrimPrefix(v.Problem+"; "+problem, "; ")
+	v.Fix = strings.TrimPrefix(v.Fix+"; "+fix, "; ")
+}
+
+// Says is the view as one line.
+func (v DriverView) Says() string {
+	parts := []string{strings.TrimSpace(v.Version + at(v.Path))}
+	if v.Login != probe.LoginNo {
+		parts = append(parts, "login: "+string(v.Login)+" ("+v.LoginFrom+")")
+	}
+	from := ""
+	if v.AuthFrom != "" && v.AuthFrom != v.LoginFrom {
+		from = " from " + v.AuthFrom
+	}
+	switch {
+	case v.Auth == loop.AuthInject:
+		parts = append(parts, "auth: inject"+from, v.asked(), "metered")
+	case v.Auth == loop.AuthLend:
+		parts = append(parts, "auth: lend"+from, "usage as reported", "model_tools not enforced")
+	case v.State == readiness.StateOK:
+		parts = append(parts, "runs agent_command")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
+}
+
+// asked is where the model is asked, if that is not the vendor's own.
+func (v DriverView) asked() string {
+	switch {
+	case v.BaseURL == "":
+		return ""
+	case v.BaseFrom == "":
+		return "model at " + v.BaseURL
+	}
+	return "model at " + v.BaseURL + " (" + v.BaseFrom + ")"
+}
+
+func at(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " at " + path
+}
+
+// acts is about who acts in a loop, and its row has the driver's name.
+func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
+	who, err := d.actor(ctx, def)
+	if err != nil {
+		f := faultIn(err)
+		add(readiness.StateBad, def.Agent, f.Why, f.Fix)
+		return
+	}
+	if who.Command != "" {
+		if word, skip := readiness.GateProgram(who.Command); !skip && word != "" {
+			d.program(ctx, "command", "agent_command", word, add)
+		}
+	}
+	switch {
+	case who.Driver != "command" || who.Command != "" && who.Provider != "":
+		v := d.driver(d.profile(who.Driver), d.Probe.Agents(ctx, who.Driver), who)
+		add(v.State, v.Name, strings.Trim(v.Says()+"; "+v.Problem, "; "), v.Fix)
+	case who.Command == "":
+		state := readiness.StateWarn // Without a repository nothing runs anyway.
+		if d.Service != nil {
+			state = readiness.StateBad
+		}
+		add(state, "agent", "the definition names no program that acts", `write agent: NAME (pawl agent drivers lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`)
+	}
+}
+
+// actor is who acts in a loop: an entry of the roster with what the definition
+// says over it. Who cannot be found is a *loop.Fault.
+func (d Doctor) actor(ctx context.Context, def loop.Definition) (loop.Agent, error) {
+	who := loop.Agent{Driver: cmp.Or(def.Agent, "command")}
+	if d.profile(who.Driver).Name == "" {
+		var err error
+		if who, err = d.entry(ctx, def.Agent); err != nil {
+			return who, err
+		}
+	}
+	who.Command, who.Model = cmp.Or(def.AgentCommand, who.Command), cmp.Or(def.Model, who.Model)
+	who.Provider, who.BaseURL, who.Auth = cmp.Or(def.Provider, who.Provider), cmp.Or(def.BaseURL, who.BaseURL), cmp.Or(def.Auth, who.Auth)
+	return who, nil
+}
+
+// profile is zero for a name that no driver has.
+func (d Doctor) profile(name string) agent.Profile {
+	if i := slices.IndexFunc(d.Profiles, func(p agent.Profile) bool { return p.Name == name }); i >= 0 {
+		return d.Profiles[i]
+	}
+	return agent.Profile{}
+}
+
+// entry reads the roster, if there is one.
+func (d Doctor) entry(ctx context.Context, name string) (loop.Agent, error) {
+	r := roster.Roster{Profiles: d.Profiles}
+	if d.Service != nil {
+		r.Store = d.Service.ws.Store
+	}
+	return r.Find(ctx, name)
+}
+
+// agentRow describes an agent that is installed.
+func agentRow(a probe.Agent) (state, check, detail, fix string) {
+	detail = strings.TrimSpace(a.Version + at(a.Path) + ", login: " + string(a.Login))
+	if a.How != "" {
+		detail += " (" + a.How + ")"
+	}
+	if problem, fix := a.Advice(); problem != "" {
+		return readiness.StateWarn, a.Name, detail + "; " + problem, fix
+	}
+	return readiness.StateOK, a.Name, detail, ""
+}

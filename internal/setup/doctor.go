@@ -1,0 +1,275 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/workspace/toolset"
+)
+
+// DoctorRow is one thing that a loop needs, and whether it is so.
+type DoctorRow struct {
+	Loop   string `json:"loop,omitempty"` // empty: of the machine
+	State  string `json:"state"`          // ok, warn, bad
+	Check  string `json:"check"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // the change to make
+}
+
+// Offline makes the rows that need nothing but the definition.
+func Offline(c loops.Checked) []DoctorRow {
+	p, known := pattern.Find(c.Config.Pattern.Text)
+	var rows []DoctorRow
+	for _, r := range readiness.Doctor(c.Config, p.Tokens.PerRun(), known) {
+		rows = append(rows, DoctorRow{c.Name, r.State, r.Check, r.Detail, r.Fix})
+	}
+	return rows
+}
+
+// Doctor looks at the machine and tries what a run would need. It writes
+// nothing to a store or a checkout.
+type Doctor struct {
+	Service  *Service // of the repository; nil outside of one
+	Reason   error    // why there is no Service
+	Store    error    // why the store cannot be used; nil if it can, or is not there yet
+	Probe    probe.Prober
+	Profiles []agent.Profile // of all drivers
+	Dir      string          // where programs and relative paths are looked for
+	Home     string          // pawl's home
+	Output   io.Writer       // gets what gates print; nil discards it
+}
+
+// Loop makes the rows of one loop, gates tried on its base included. It blocks
+// until they have ended.
+func (d Doctor) Loop(ctx context.Context, c loops.Checked) []DoctorRow {
+	if d.Service == nil {
+		d.Dir = c.Root(d.Dir)
+	}
+	var rows []DoctorRow
+	add := func(state, check, detail, fix string) {
+		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
+	}
+	d.acts(ctx, c.Definition, add)
+	d.price(ctx, c, add)
+	d.git(ctx, c.Definition.Tier, add)
+	d.gatePrograms(ctx, c, add)
+	d.killSwitch(ctx, c, add)
+	d.sandbox(ctx, c.Definition, add)
+	d.toolchains(ctx, c.Definition, add)
+	d.gates(ctx, c, add)
+	return rows
+}
+
+// adder takes one row.
+type adder func(state, check, detail, fix string)
+
+func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
+	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
+	p := d.Probe.Program(ctx, d.Dir, "git")
+	switch {
+	case !p.OK && writes:
+		add(readiness.StateBad, "git", p.Problem, p.Fix)
+	case !p.OK:
+		add(readiness.StateWarn, "git", p.Problem, p.Fix)
+	default:
+		add(readiness.StateOK, "git", strings.TrimSpace(p.Version+" at "+p.Path), "")
+	}
+	if !p.OK || !writes {
+		return
+	}
+	if d.Service == nil {
+		add(readiness.StateWarn, "worktree", fmt.Sprint(d.Reason), "run it in a repository with a commit: git init, then git commit")
+		return
+	}
+	res, err := d.Probe.Exec.Run(ctx, proc.Spec{
+		Argv: []string{p.Path, "-c", "core.fsmonitor=false", "worktree", "list"}, Dir: d.Service.ws.Root, Env: d.Probe.Environ, Timeout: 10 * time.Second,
+	})
+	if err != nil || res.Exit != 0 {
+		add(readiness.StateWarn, "worktree", fmt.Sprintf("git worktree list ended with exit status %d", res.Exit), "git worktree prune, and see what git worktree list says")
+		return
+	}
+	add(readiness.StateOK, "worktree", "git worktree list answers", "")
+}
+
+// gatePrograms resolves the first word of each gate, as the shell would.
+func (d Doctor) gatePrograms(ctx context.Context, c loops.Checked, add adder) {
+	for _, g := range []struct{ key, line string }{
+		{"verify", c.Config.Verify.Text}, {"guard", c.Config.Guard.Text}, {"setup", c.Setup},
+	} {
+		if word, skip := readiness.GateProgram(g.line); !skip && word != "" && g.line != toolset.None {
+			d.program(ctx, g.key, g.key, word, add)
+		}
+	}
+}
+
+// program adds the row of one word of a command. Words of the shell itself are
+// no programs and are there.
+func (d Doctor) program(ctx context.Context, check, key, word string, add adder) {
+	p := d.Probe.Program(ctx, d.Dir, word)
+	switch {
+	case p.OK:
+		detail := strings.TrimSpace(p.Word + " " + p.Version)
+		if p.Path != "" && p.Path != word {
+			detail += " at " + p.Path
+		}
+		if p.Shim != "" {
+			detail += " (" + p.Shim + ")"
+		}
+		add(readiness.StateOK, check, detail, "")
+	case d.builtIn(ctx, word):
+		add(readiness.StateOK, check, word+" is a word of the shell", "")
+	default:
+		fix := p.Fix
+		if fix == "" {
+			fix = "install " + word + ", or correct " + key
+		}
+		problem := p.Problem
+		if !strings.Contains(problem, word) {
+			problem = word + ": " + problem
+		}
+		add(readiness.StateBad, check, problem, fix)
+	}
+}
+
+func (d Doctor) builtIn(ctx context.Context, word string) bool {
+	if strings.ContainsRune(word, '/') {
+		return false
+	}
+	res, err := d.Probe.Exec.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", `command -v -- "$1" >/dev/null`, "sh", strings.TrimLeft(word, "(")}, Dir: d.Dir, Timeout: 10 * time.Second,
+	})
+	return err == nil && res.Exit == 0 || word == "!" || word == "("
+}
+
+// killSwitch says of each part of the kill switch whether it is watched.
+func (d Doctor) killSwitch(ctx context.Context, c loops.Checked, add adder) {
+	if !readiness.Filled(c.Config.KillSwitch.Text) {
+		return
+	}
+	paths := c.Definition.SwitchPaths()
+	if len(paths) == 0 {
+		add(readiness.StateWarn, "kill_switch", "it names no path; .loops/PAUSED and .loops/"+c.Name+"/PAUSED always count",
+			"write the path of the file that stops the loop, like .loops/"+c.Name+"/PAUSED exists")
+	}
+	for _, name := range paths {
+		dir := path.Dir(name)
+		at := dir
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(d.Dir, at)
+		}
+		if isDir(at) {
+			add(readiness.StateOK, "kill_switch", name+" is watched, and "+dir+" is there", "")
+			continue
+		}
+		add(readiness.StateWarn, "kill_switch", name+" is watched, and there is no folder "+dir, "mkdir -p "+dir+", or correct the path")
+	}
+	if c.Definition.NamesLabel() {
+		d.label(ctx, c, add)
+	}
+}
+
+// label asks for the label once, as a run does.
+func (d Doctor) label(ctx context.Context, c loops.Checked, add adder) {
+	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "gh auth login, or take the label out of kill_switch"
+	if d.Service == nil || d.Service.engine == nil || d.Service.engine.Label == nil {
+		add(readiness.StateWarn, check, label+" is not watched: there is no repository here", "run it in the repository of the loop")
+		return
+	}
+	switch on, err := d.Service.engine.Label(ctx, d.Service.ws.Repo); {
+	case on != "":
+		add(readiness.StateWarn, check, label+" is watched, and is on "+on, "remove the label there")
+	case err == nil:
+		add(readiness.StateOK, check, label+" is watched, and is not set", "")
+	case errors.Is(err, engine.ErrNoCodeHost):
+		add(readiness.StateOK, check, label+" is not watched: "+err.Error(), "")
+	case c.Definition.Tier == loop.TierUnattended:
+		add(readiness.StateBad, check, label+" cannot be asked for, which stops every run at L3: "+err.Error(), fix)
+	default:
+		add(readiness.StateWarn, check, label+" cannot be asked for, and stops no run: "+err.Error(), fix)
+	}
+}
+
+// gates tries the gates on the tip of the base, so that one that is broken is
+// known before an agent is paid.
+func (d Doctor) gates(ctx context.Context, c loops.Checked, add adder) {
+	if d.Service == nil || c.Definition.Verify == "" && c.Definition.Guard == "" {
+		return
+	}
+	defer unmade(d.Home)()
+	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
+	if err != nil {
+		fix := "repair what it says; a run would meet the same"
+		f, ok := errors.AsType[*loop.Fault](err)
+		switch {
+		case ok && f.Exit == loop.ExitNotReady:
+			fix = "pawl check " + c.Name + " says what has to be corrected first"
+		case ok && f.Exit == loop.ExitNoSuccess:
+			fix = f.Fix
+		}
+		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix)
+		return
+	}
+	red := false
+	for _, g := range tries {
+		check := g.Name + " on base"
+		switch {
+		case g.Pass:
+			add(readiness.StateOK, check, fmt.Sprintf("passes in %.0f ms", g.MS), "")
+		case g.Missing:
+			add(readiness.StateBad, check, ended("cannot be run", g), g.Fix)
+		case g.Obstacle != "":
+			add(readiness.StateBad, check, "cannot start: "+oneLine(g.Obstacle), g.Fix)
+		case g.Name == "guard" && !red:
+			add(readiness.StateBad, check, ended("fails", g), "repair the base, or correct guard: it has to pass always")
+		default:
+			red = true
+			add(readiness.StateWarn, check, ended("fails", g),
+				"right for a loop that is to repair it; else repair the base, or correct "+g.Name)
+		}
+	}
+}
+
+// ended says how a gate ended, with the last that it printed.
+func ended(how string, g GateTry) string {
+	text := fmt.Sprintf("%s (exit status %d)", how, g.Exit)
+	if last := lastLine(g.Evidence); last != "" {
+		text += ": " + last
+	}
+	return text
+}
+
+// oneLine is a text of several lines in one row, cut where nobody reads on.
+func oneLine(text string) string {
+	const most = 400
+	runes := []rune(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return string(runes)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+func faultIn(err error) loop.Fault {
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return *f
+	}
+	return loop.Fault{What: err.Error()}
+}

@@ -1,0 +1,204 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/git/hazard"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Names and texts of the first loop that is proposed.
+const (
+	firstLoop = "keep-tests-green"
+	firstGoal = "Keep the tests green: when one fails, find the cause and report it, and from L2 on repair the code with the smallest change; " +
+		"never touch tests, CI configuration, deploys or secrets."
+)
+
+// Complete fills in what a person has not said about a first loop from what
+// was found. What is found nowhere stays empty.
+func (v Survey) Complete(r loops.ScaffoldRequest) loops.ScaffoldRequest {
+	set := func(at *string, text string) {
+		if *at == "" {
+			*at = text
+		}
+	}
+	proposal, first := v.proposal(), v.firstName()
+	set(&r.Name, first)
+	set(&r.Pattern, "ci-watch")
+	set(&r.Cadence, readiness.DefaultCadence)
+	if r.Tier == "" {
+		r.Tier = loop.TierReport
+	}
+	if r.Name == first {
+		set(&r.Goal, firstGoal)
+	}
+	if p, known := pattern.Find(r.Pattern); known {
+		set(&r.Goal, p.Goal)
+	}
+	if r.Verify != "" && proposal.Guard.Line == proposal.Verify.Line {
+		set(&r.Guard, r.Verify) // Whoever names another test does not want the one that was found.
+	}
+	set(&r.Verify, proposal.Verify.Line)
+	set(&r.Guard, proposal.Guard.Line)
+	set(&r.SetupFound, proposal.Setup.Line)
+	set(&r.LandVia, "human")
+	if r.Verify != "" && r.Pattern == "ci-watch" {
+		set(&r.Sense, loop.SenseGates) // Green gates are its goal.
+	}
+	if r.Scope == nil {
+		r.Scope = proposal.Scope
+	}
+	if r.AgentCommand == "" && r.Agent == "" {
+		v.choose(&r)
+	}
+	if r.AgentCommand != "" && r.Agent == "" {
+		r.Agent = "command"
+	}
+	return r
+}
+
+// firstName is the name of the loop that is proposed.
+func (v Survey) firstName() string {
+	if v.only == "" || v.only == "." {
+		return firstLoop
+	}
+	return firstLoop + "-" + strings.Trim(notKebab.ReplaceAllString(strings.ToLower(v.only), "-"), "-")
+}
+
+var notKebab = regexp.MustCompile(`[^a-z0-9]+`)
+
+// Existing is the name of the loop that would be proposed and that is there
+// already, unless the request names one itself or is to write over it.
+func (v Survey) Existing(r loops.ScaffoldRequest) string {
+	if r.Name != "" || r.Force {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(v.Root, ".loops", v.firstName(), spine.ConfigFile)); err != nil {
+		return ""
+	}
+	return v.firstName()
+}
+
+// choose takes the first agent that is installed, one with a login before others.
+func (v Survey) choose(r *loops.ScaffoldRequest) {
+	best := -1
+	for i, a := range v.Agents {
+		if best < 0 || a.Login == probe.LoginYes && v.Agents[best].Login != probe.LoginYes {
+			best = i
+		}
+	}
+	if best >= 0 {
+		r.Agent = v.Agents[best].Name
+	}
+}
+
+// EstimateFor is what the loop would cost with the default model.
+func EstimateFor(home string, r loops.ScaffoldRequest) (readiness.Cost, error) {
+	table, err := budgets.Prices(home, "")
+	if err != nil {
+		return readiness.Cost{}, err
+	}
+	cadence, err := schedule.ParseFor(r.Cadence, r.Name)
+	if err != nil {
+		return readiness.Cost{}, fmt.Errorf("cadence: %w", err)
+	}
+	name := r.Pattern
+	if _, ok := pattern.Find(name); !ok {
+		name = pattern.Custom
+	}
+	return readiness.Estimate(table, readiness.Workload{
+		Pattern: name, Model: readiness.DefaultModel, Cadence: r.Cadence, RunsPerDay: cadence.PerDay(),
+		Days: readiness.DefaultDays, PrefixFraction: readiness.DefaultPrefixFraction, TTL: readiness.DefaultTTL,
+	})
+}
+
+// Register records the workspace, and what git would execute in it: a change
+// of that refuses later runs. Doing it twice is harmless; only accept records
+// such a change, as an entry of the workspace's audit chain.
+func (s *Service) Register(ctx context.Context, by loop.Actor, accept bool) error {
+	hazards, err := hazard.Scan(ctx, s.ws.Repo.Dirs)
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(hazards)
+	if err != nil {
+		return err
+	}
+	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.AddWorkspace(ctx, s.ws.Workspace); err != nil {
+			return err
+		}
+		known, _, err := tx.GitFingerprint(ctx, s.ws.ID)
+		if err != nil || known != "" && !accept {
+			return err
+		}
+		now := hazard.Fingerprint(hazards)
+		if known != "" && known != now {
+			err = tx.LinkBy(ctx, by, s.ws.ID, loop.LinkGitConfig, "", map[string]any{"verb": "accept", "before": known, "after": now})
+		}
+		return errors.Join(err, tx.SaveGitFingerprint(ctx, s.ws.ID, now, string(list)))
+	})
+}
+
+// AgentsSection is what AGENTS.md should tell agents about pawl.
+const AgentsSection = `## pawl
+
+- Loops live in ` + "`.loops/`" + `. ` + "`loop.config.yaml`" + ` belongs to people; never change anything below ` + "`.loops/`" + `.
+- In a run you work on a copy. Change only what the loop's ` + "`scope`" + ` names; leave git alone, pawl commits.
+- Tests, lockfiles, CI and build configuration judge your work. Changes to them are refused unless the scope names them.
+- Do one step, then stop. pawl runs the gates itself; saying that they pass changes nothing.
+- Write your report as JSON to the file in ` + "`$PAWL_REPORT`" + `: outcome (done, blocked, failed, quiet, escalate) and a summary.
+- What needs a person is escalated, not done.
+`
+
+// agentsFile is the file that agents of all kinds read.
+const agentsFile = "AGENTS.md"
+
+// AddAgentsSection appends AgentsSection to AGENTS.md, which is made if it is
+// not there. It reports false if the section is there already.
+func (s *Service) AddAgentsSection() (bool, error) {
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	text, err := root.ReadFile(agentsFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, &loop.Fault{
+			Exit: loop.ExitError, What: "add a section to " + filepath.Join(s.ws.Root, agentsFile), Why: err.Error(), Err: err,
+			Fix: "put a regular file there, or add the section by hand: pawl init without --agents-md prints it",
+		}
+	}
+	if strings.Contains("\n"+string(text), "\n## pawl\n") {
+		return false, nil
+	}
+	f, err := root.OpenFile(agentsFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return false, err
+	}
+	lead := ""
+	switch {
+	case len(text) == 0:
+	case !strings.HasSuffix(string(text), "\n"):
+		lead = "\n\n"
+	default:
+		lead = "\n"
+	}
+	_, err = f.WriteString(lead + AgentsSection)
+	return err == nil, errors.Join(err, f.Close())
+}

@@ -1,0 +1,158 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/runenv"
+	"github.com/pawl-run/pawl/internal/workspace"
+)
+
+// Machine makes the rows that belong to no loop: agents, store, clock, disk,
+// notifier.
+func (d Doctor) Machine(ctx context.Context) []DoctorRow {
+	var rows []DoctorRow
+	add := func(state, check, detail, fix string) {
+		rows = append(rows, DoctorRow{State: state, Check: check, Detail: detail, Fix: fix})
+	}
+	d.repository(ctx, add)
+	d.agents(ctx, add)
+	d.store(ctx, add)
+	d.clock(ctx, add)
+	d.disk(add)
+	d.mirrors(add)
+	add(readiness.StateOK, "notify", "no notifier in this version: pawl ls shows what waits for you", "")
+	return rows
+}
+
+func (d Doctor) repository(ctx context.Context, add adder) {
+	if d.Service == nil {
+		why, _, _ := strings.Cut(fmt.Sprint(d.Reason), "\n")
+		add(readiness.StateWarn, "repository", why, "git init, and make a first commit; or name one with --workspace DIR")
+		return
+	}
+	if _, err := d.Service.ws.Repo.Base(ctx, ""); err != nil {
+		f := faultIn(err)
+		add(readiness.StateBad, "repository", f.What, f.Fix)
+		return
+	}
+	add(readiness.StateOK, "repository", d.Service.ws.Root, "")
+}
+
+// agents lists those that are installed. None at all is worth a warning.
+func (d Doctor) agents(ctx context.Context, add adder) {
+	found := false
+	for _, a := range d.Probe.Agents(ctx) {
+		if a.Path != "" {
+			found = true
+			add(agentRow(a))
+		}
+	}
+	if !found {
+		add(readiness.StateWarn, "agents", "none of claude, codex, gemini, opencode, qwen, goose is on PATH",
+			"npm install -g @anthropic-ai/claude-code, or name any program with agent_command")
+	}
+}
+
+func (d Doctor) store(ctx context.Context, add adder) {
+	if d.Store != nil {
+		f := faultIn(d.Store)
+		add(readiness.StateBad, "store", f.Error(), f.Fix)
+		return
+	}
+	if d.Service == nil {
+		return
+	}
+	info, err := d.Service.StoreInfo(ctx)
+	switch {
+	case err != nil:
+		add(readiness.StateBad, "store", err.Error(), "see whether "+d.Home+" can be read and written")
+	case info.State == StoreNone:
+		add(readiness.StateOK, "store", "none yet; the first run makes it in "+d.Home, "")
+	case info.State == StoreUnreachable:
+		add(readiness.StateBad, "store", info.Location+": "+info.Problem, "start the database, or correct PAWL_DATABASE")
+	default:
+		add(readiness.StateOK, "store", fmt.Sprintf("%s %s, tables version %d", info.Driver, info.Location, info.Version), "")
+	}
+}
+
+// mostSkew is how far the clock may be from that of the disk that pawl writes
+// to.
+const mostSkew = 5 * time.Second
+
+// clock compares the machine's clock with the time that a new file gets, which
+// on network disks is another machine's.
+func (d Doctor) clock(_ context.Context, add adder) {
+	now := d.Probe.Now
+	zone, _ := now.Zone()
+	detail := now.Format(time.RFC3339) + ", zone " + zone
+	if d.Service != nil {
+		if info, err := os.Stat(filepath.Join(d.Service.ws.Root, ".git")); err == nil && info.ModTime().Sub(now) > mostSkew {
+			add(readiness.StateWarn, "clock", detail+"; the repository was changed later than now", "set the clock: timedatectl set-ntp true")
+			return
+		}
+	}
+	add(readiness.StateOK, "clock", detail, "")
+}
+
+// Free disk space below which runs fail, or soon will.
+const (
+	tooFull  = 100 << 20
+	nearFull = 1 << 30
+)
+
+func (d Doctor) disk(add adder) {
+	dir := existing(d.Home)
+	free, err := d.Probe.Disk(dir)
+	detail := fmt.Sprintf("%.1f GiB free for %s", float64(free)/(1<<30), d.Home)
+	switch {
+	case err != nil:
+		add(readiness.StateWarn, "disk", "free space of "+dir+" is not known: "+err.Error(), "see df "+dir)
+	case free < tooFull:
+		add(readiness.StateBad, "disk", detail, "make room, or set PAWL_HOME to a larger disk")
+	case free < nearFull:
+		add(readiness.StateWarn, "disk", detail, "make room, or set PAWL_HOME to a larger disk")
+	default:
+		add(readiness.StateOK, "disk", detail, "")
+	}
+}
+
+// mirrors says what the histories that sandboxes show take on the disk, if there
+// are any.
+func (d Doctor) mirrors(add adder) {
+	key := ""
+	if d.Service != nil {
+		key = workspace.Key(d.Service.ws.Repo)
+	}
+	mirrors := runenv.Host{Home: d.Home}.Mirrors()
+	u, err := mirrors.Usage(key)
+	switch {
+	case err != nil:
+		add(readiness.StateWarn, "history", "what sandboxes show of it cannot be measured: "+err.Error(), "see whether "+mirrors.Dir+" can be read")
+	case u.Mirrors > 0:
+		const mib = 1 << 20
+		detail := fmt.Sprintf("%.1f MiB packed for sandboxes in %s", float64(u.Bytes)/mib, mirrors.Dir)
+		if key != "" {
+			detail += fmt.Sprintf(", %.1f MiB of this repository", float64(u.Own)/mib)
+		}
+		add(readiness.StateOK, "history", detail+"; pawl recover prune removes what is not used", "")
+	}
+}
+
+// existing is the nearest folder above a path that is there.
+func existing(path string) string {
+	for !isDir(path) && filepath.Dir(path) != path {
+		path = filepath.Dir(path)
+	}
+	return path
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,66 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/readiness"
+	"github.com/pawl-run/pawl/internal/turn"
+)
+
+// Asked is the model that the agent of a definition asks: the one that is named,
+// else the one that its program asks by itself. Empty: nobody knows before it runs.
+func (d Doctor) Asked(ctx context.Context, def loop.Definition) string {
+	who, err := d.actor(ctx, def)
+	if err != nil {
+		return def.Model
+	}
+	return turn.Actor{Agent: who, Profile: d.profile(who.Driver)}.Asked("")
+}
+
+// price adds the row of what the loop's model costs.
+func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
+	def := c.Definition
+	table, err := budgets.Prices(d.Home, "")
+	if err != nil {
+		f := faultIn(err)
+		add(readiness.StateBad, "price", f.Why, f.Fix)
+		return
+	}
+	model := d.Asked(ctx, def)
+	if m, ok := table.Find(model); ok {
+		add(readiness.StateOK, "price", fmt.Sprintf("%s: %g USD for a million tokens of input, %g of output, as of %s", model, m.Input, m.Output, table.AsOf), "")
+		return
+	}
+	switch capped := d.moneyCap(ctx, c); {
+	case model == "" && capped != "":
+		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because "+capped, "write model: NAME")
+	case capped != "":
+		add(readiness.StateBad, "price", loops.Unpriced(capped, model), loops.UnpricedFix)
+	case model != "":
+		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "pawl prices update --file F adds one")
+	}
+}
+
+// moneyCap says which budget has a cap in money; empty if none has.
+func (d Doctor) moneyCap(ctx context.Context, c loops.Checked) string {
+	if c.Definition.BudgetUSDDay > 0 {
+		return loops.OwnCap
+	}
+	if d.Service == nil {
+		return ""
+	}
+	rows, err := d.Service.budgets(ctx, budgets.Target{Loop: c.Name})
+	if err != nil {
+		return "" // What keeps a store from being read is a row of its own.
+	}
+	for _, r := range rows {
+		if r.What == "micro_usd" {
+			return "the budget of " + r.Whose() + " has a cap in money"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,202 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/probe"
+)
+
+// Survey is what a repository and a machine offer to a first loop, schema
+// pawl.survey/v1.
+type Survey struct {
+	Schema     string        `json:"schema"`
+	Root       string        `json:"root"`
+	Stacks     []StackView   `json:"stacks"`
+	Agents     []AgentView   `json:"agents"` // only those that are installed
+	AgentsFile string        `json:"agents_file,omitempty"`
+	Problems   []ProblemView `json:"problems"`
+
+	repo probe.Repo
+	only string // folder of the package that a loop is proposed for; empty: of all
+}
+
+// StackView is one way to build and test that the repository has.
+type StackView struct {
+	Name      string        `json:"name"`
+	Dir       string        `json:"dir"`
+	Manifest  string        `json:"manifest"`
+	Setup     string        `json:"setup,omitempty"`
+	Test      string        `json:"test,omitempty"`
+	Lint      string        `json:"lint,omitempty"`
+	Typecheck string        `json:"typecheck,omitempty"`
+	Build     string        `json:"build,omitempty"`
+	Programs  []ProgramView `json:"programs"`        // what these commands start
+	Needs     []string      `json:"needs,omitempty"` // what a copy of the repository does not have
+
+	usable probe.Stack // without the commands of which a program is missing
+}
+
+// runs reports whether the stack can judge here what was done.
+func (v StackView) runs() bool {
+	u := v.usable
+	judges := u.Test != nil || v.Test == "" && (u.Lint != nil || u.Typecheck != nil)
+	return judges && (v.Setup == "" || u.Setup != nil)
+}
+
+// ProgramView is a program behind a command, resolved through shims.
+type ProgramView struct {
+	Word    string `json:"word"`
+	Path    string `json:"path,omitempty"`
+	Shim    string `json:"shim,omitempty"`
+	Version string `json:"version,omitempty"`
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// AgentView is an agent that is installed.
+type AgentView struct {
+	Name    string      `json:"name"`
+	Path    string      `json:"path"`
+	Version string      `json:"version,omitempty"`
+	Login   probe.Login `json:"login"`
+	How     string      `json:"how,omitempty"`
+	Problem string      `json:"problem,omitempty"`
+	Fix     string      `json:"fix,omitempty"`
+}
+
+// ProblemView is a file that was left out, and why.
+type ProblemView struct {
+	File string `json:"file"`
+	Why  string `json:"why"`
+}
+
+// Survey looks at the repository and the machine. It writes nothing and runs
+// no code of the project.
+func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
+	v := Survey{Schema: "pawl.survey/v1", Root: s.ws.Root, Stacks: []StackView{}, Agents: []AgentView{}, Problems: []ProblemView{}}
+	root, err := os.OpenRoot(s.ws.Root)
+	if err != nil {
+		return v, err
+	}
+	defer root.Close()
+	repo := probe.Repository(root.FS())
+	v.AgentsFile, v.repo = repo.AgentsFile, repo
+	for _, stack := range repo.Stacks {
+		view := s.stackView(ctx, p, stack)
+		view.Needs = probe.Needs(root.FS(), stack.Dir)
+		v.Stacks = append(v.Stacks, view)
+	}
+	for _, a := range p.Agents(ctx) {
+		if a.Path != "" {
+			problem, fix := a.Advice()
+			v.Agents = append(v.Agents, AgentView{a.Name, a.Path, a.Version, a.Login, a.How, problem, fix})
+		}
+	}
+	for _, problem := range repo.Problems {
+		v.Problems = append(v.Problems, ProblemView(problem))
+	}
+	return v, ctx.Err()
+}
+
+// Packages are the folders with tests of their own, where there are several.
+func (v Survey) Packages() []string {
+	var dirs []string
+	for _, s := range v.Stacks {
+		if s.Test != "" && s.Dir != "." && !slices.Contains(dirs, s.Dir) {
+			dirs = append(dirs, s.Dir)
+		}
+	}
+	if len(dirs) < 2 {
+		return nil
+	}
+	return dirs
+}
+
+// Only is the survey for a loop of one package. A folder without a package is a
+// *loop.Fault.
+func (v Survey) Only(dir string) (Survey, error) {
+	v.only = path.Clean(filepath.ToSlash(dir))
+	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.only }) {
+		var dirs []string
+		for _, s := range v.Stacks {
+			dirs = append(dirs, s.Dir)
+		}
+		return v, &loop.Fault{
+			Exit: loop.ExitNotFound, What: fmt.Sprintf("%q is not a package of this repository", dir), Why: "no manifest that pawl knows is there",
+			Fix: "use one of: " + strings.Join(dirs, ", "),
+		}
+	}
+	return v, nil
+}
+
+// proposal is made of what can run here, of the package that was chosen; of
+// everything if nothing can run.
+func (v Survey) proposal() probe.Proposal {
+	var usable, all []probe.Stack
+	for i, s := range v.repo.Stacks {
+		if v.only != "" && s.Dir != v.only {
+			continue
+		}
+		all = append(all, s)
+		if v.Stacks[i].runs() {
+			usable = append(usable, v.Stacks[i].usable)
+		}
+	}
+	repo := v.repo
+	if repo.Stacks = usable; len(usable) == 0 {
+		repo.Stacks = all
+	}
+	if v.only != "" && v.only != "." {
+		repo.Sources = []string{v.only + "/**"}
+	}
+	return repo.Proposal()
+}
+
+// LeftOut says of each package whose tests are not in the proposal because a
+// program of theirs is missing, which one that is.
+func (v Survey) LeftOut() []string {
+	var all []string
+	for _, s := range v.Stacks {
+		if s.Test == "" || s.runs() || v.only != "" || !slices.ContainsFunc(v.Stacks, StackView.runs) {
+			continue
+		}
+		i := slices.IndexFunc(s.Programs, func(p ProgramView) bool { return !p.OK })
+		all = append(all, fmt.Sprintf("%s is left out: %s; %s", s.Manifest, s.Programs[i].Problem, s.Programs[i].Fix))
+	}
+	return all
+}
+
+func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Stack) StackView {
+	v := StackView{Name: stack.Name, Dir: stack.Dir, Manifest: stack.Manifest, Programs: []ProgramView{}, usable: stack}
+	found := map[probe.Need]bool{}
+	u := &v.usable
+	for _, c := range []struct {
+		command **probe.Command
+		into    *string
+	}{{&u.Setup, &v.Setup}, {&u.Test, &v.Test}, {&u.Lint, &v.Lint}, {&u.Typecheck, &v.Typecheck}, {&u.Build, &v.Build}} {
+		if *c.command == nil {
+			continue
+		}
+		*c.into = (*c.command).Line
+		for _, need := range (*c.command).Needs {
+			if _, asked := found[need]; asked {
+				continue
+			}
+			prog := p.Program(ctx, filepath.Join(s.ws.Root, filepath.FromSlash(need.Dir)), need.Word)
+			v.Programs = append(v.Programs, ProgramView{prog.Word, prog.Path, prog.Shim, prog.Version, prog.OK, prog.Problem, prog.Fix})
+			found[need] = prog.OK
+		}
+		if slices.ContainsFunc((*c.command).Needs, func(n probe.Need) bool { return !found[n] }) {
+			*c.command = nil
+		}
+	}
+	return v
+}
