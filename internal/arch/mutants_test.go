@@ -65,7 +65,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a gate that its scope can rewrite is not said", "internal/engine/conclude.go",
-		[][2]string{{"slices.Concat(c.flags, c.rewritable)", "slices.Concat(c.flags, c.rewritable[:0])"}},
+		[][2]string{{"slices.Concat(a.flags, a.rewritable)", "slices.Concat(a.flags, a.rewritable[:0])"}},
 		"compose.TestAttack055AGateThatItsScopeCanRewriteIsSaid",
 	},
 	{

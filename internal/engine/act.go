@@ -66,38 +66,38 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	if len(turn.Asks) > 0 {
 		return c.ask(ctx, step, work, turn.Asks[0])
 	}
-	attempt, err := c.verify(ctx, work)
+	verdict, err := c.verify(ctx, work)
 	if err != nil {
 		return nil, err
 	}
 	if end := stopped(ctx); end != nil {
 		return end, nil
 	}
-	return c.conclude(ctx, step, work, attempt)
+	return c.conclude(ctx, step, work, verdict)
 }
 
 // act readies the tree and lets the agent take its turn, and another one where
 // the first failed in a way that another one may not.
-func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Result, error) {
+func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (turnResult, error) {
 	c.enter(loop.PhaseAct)
 	if step.Snapshot != "" {
 		if err := c.restore(ctx, step); err != nil {
-			return agent.Result{}, err
+			return turnResult{}, err
 		}
 	}
 	if err := c.makeTree(ctx); err != nil {
-		return agent.Result{}, err
+		return turnResult{}, err
 	}
 	if err := c.readSession(ctx); err != nil {
-		return agent.Result{}, err
+		return turnResult{}, err
 	}
 	if err := c.readGuidance(ctx); err != nil {
-		return agent.Result{}, err
+		return turnResult{}, err
 	}
 	prompt := c.prompt(step, brief)
 	c.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
-		return agent.Result{}, err
+		return turnResult{}, err
 	}
 	c.t.Repo.Rest()
 	for try := 1; ; try++ {
@@ -111,6 +111,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 			return res, err
 		}
 		if !c.tryAgain(ctx, try, res) {
+			res.hold = c.hold
 			return res, afterAct.Hit(ctx)
 		}
 	}
@@ -118,52 +119,58 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (agent.Res
 
 // takeTurn lets the agent act once: it gets a folder with its prompt, a place to
 // work in, and what it needs to reach its model.
-func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (agent.Result, error) {
+func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (res turnResult, err error) {
 	s, n := c.runEnv(), len(c.its)
 	dir, err := s.FreshTurn(n)
 	if err != nil {
-		return agent.Result{}, err
+		return res, err
 	}
 	if err := s.WritePrompt(n, prompt); err != nil {
-		return agent.Result{}, err
+		return res, err
 	}
 	turnEnv, err := c.openTurnEnv(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
-		return turn.Refused(loop.FailureAuth, missing), nil
+		res.Result = turn.Refused(loop.FailureAuth, missing)
+		return res, nil
 	}
 	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		return turn.Refused(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"}), nil
+		res.Result = turn.Refused(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"})
+		return res, nil
 	}
 	if err != nil {
-		return agent.Result{}, err
+		return res, err
 	}
-	res, err := c.runDriver(ctx, turnEnv, step, prompt, dir)
+	res, err = c.runDriver(ctx, turnEnv, step, prompt, dir)
 	err = errors.Join(err, turnEnv.Close())
 	c.loan = turnEnv.Loan()
 	return res, err
 }
 
 // runDriver runs the driver in a turnEnv.
-func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (agent.Result, error) {
+func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (end turnResult, err error) {
 	c.said.Learn(turnEnv.Secrets())
 	s := c.runEnv()
 	at, err := s.Place(ctx, c.tree, c.useOf(turnEnv, dir))
 	if err != nil {
-		return agent.Result{}, err
+		return end, err
 	}
 	defer at.Done()
 	guard, err := c.guard(ctx, at, dir)
 	if err != nil {
-		return agent.Result{}, err
+		return end, err
 	}
 	out, printed := c.said.Output(), proc.NewRing(0, mostWords)
 	defer out.End()
-	defer func() { c.printed = printed.String() }()
+	defer func() { end.printed = printed.String() }()
+	end.unmetered = !turnEnv.Metered()
 	count := c.counter(turnEnv)
 	defer c.begin(ctx, c.turnRow(c.Now()), count, prompt)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(c.ledger().Account().Exhausted(), c.exhausted(cancel))()
+	defer when(c.ledger().Account().Exhausted(), func() {
+		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: c.ledger().Exhausted()}
+		cancel()
+	})()
 	defer when(turnEnv.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
@@ -175,13 +182,15 @@ func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step
 	})
 	count.end(res)
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
-		return turn.Refused(loop.FailureRequest, wrong), nil
+		end.Result = turn.Refused(loop.FailureRequest, wrong)
+		return end, nil
 	}
 	if err != nil {
 		if res.Usage.Zero() {
 			res.Usage, res.Models = count.soFar()
 		}
-		return res, err
+		end.Result = res
+		return end, err
 	}
 	c.said.Learn(turnEnv.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
@@ -195,8 +204,9 @@ func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step
 		hidden.Text = c.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
-	c.blind = c.blind || !turnEnv.Metered() && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
-	return res, nil
+	c.blind = c.blind || end.unmetered && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	end.Result = res
+	return end, nil
 }
 
 // purpose is what a turn on a step is for.
@@ -218,7 +228,7 @@ func (c *cycle) turnRow(started time.Time) loop.Turn {
 }
 
 // account books a turn on the run and stages its row.
-func (c *cycle) account(ctx context.Context, res agent.Result, started time.Time) {
+func (c *cycle) account(ctx context.Context, res turnResult, started time.Time) {
 	row := c.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
 	row.Models, row.Cost = c.ledger().Cost(res.Models)
@@ -227,7 +237,7 @@ func (c *cycle) account(ctx context.Context, res agent.Result, started time.Time
 	}
 	it := c.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
-	it.Acted = c.acted(res)
+	it.Acted = res.words()
 	c.turns++
 	c.run.Agent = c.actor.Handle
 	c.run.Usage = c.run.Usage.Add(res.Usage)
@@ -238,21 +248,26 @@ func (c *cycle) account(ctx context.Context, res agent.Result, started time.Time
 	c.unsaved = append(c.unsaved, row)
 	c.noteTurns(ctx)
 	c.mu.Unlock()
-	c.keepSession(res)
+	c.keepSession(res.Result)
 }
 
-// acted says in words how a turn ended.
-func (c *cycle) acted(res agent.Result) string {
+// turnResult is what an agent's turn came to.
+type turnResult struct {
+	agent.Result
+	cut       *ending    // why the agent was stopped before its turn was over: it had nothing left to spend
+	unmetered bool       // no endpoint counted its calls: an agent that was cut was killed in the midst of what it did
+	printed   string     // the end of what its program printed
+	hold      *loop.Hold // what keeps the loop or its account from acting after it; nil: nothing
+}
+
+// words says how a turn ended.
+func (res turnResult) words() string {
 	switch {
-	case c.cut != nil:
-		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), c.cut.detail)
+	case res.cut != nil:
+		return fmt.Sprintf("the agent was stopped after %s: %s", res.Took.Round(time.Millisecond), res.cut.detail)
 	case res.Failure != nil:
 		return fmt.Sprintf("the agent failed after %s: %s: %s", res.Took.Round(time.Millisecond), res.Failure.Class, turn.FailureText(*res.Failure))
 	}
-	return acted(res)
-}
-
-func acted(res agent.Result) string {
 	switch res.Ended {
 	case proc.Exited, proc.NotStarted:
 	case proc.Limited:

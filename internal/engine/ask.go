@@ -43,7 +43,7 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
 	settled := plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}
-	if err := c.record(ctx, settled, w, plan.Attempt{Verdict: it.Verdict}); err != nil {
+	if err := c.record(ctx, settled, w, judgement{Attempt: plan.Attempt{Verdict: it.Verdict}}); err != nil {
 		return nil, err
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })

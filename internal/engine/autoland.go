@@ -13,15 +13,15 @@ import (
 // autoland is what lands a proposal without a human: nothing, unless the
 // definition is at L3, names the class of this change, nothing in it needs a
 // human, and the way of landing is one that the class allows.
-func (c *cycle) autoland(ctx context.Context, w work, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
+func (c *cycle) autoland(ctx context.Context, w work, a judgement, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
 	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 {
 		return nil, nil
 	}
 	// A lockfile is one of the files that judge, and its patch is a class.
-	inherent := c.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed
-	reasons := c.flags
-	if c.lost { // Nobody knows whether the change is one of the gate. Files that are named would be a flag.
-		reasons = slices.Concat(reasons, c.rewritable)
+	inherent := a.onlyJudges && policy.LockfilePatch(w.compared.Changes).Allowed
+	reasons := a.flags
+	if a.untraced { // Nobody knows whether the change is one of the gate. Files that are named would be a flag.
+		reasons = slices.Concat(reasons, a.rewritable)
 	}
 	if len(reasons) > 0 && !inherent {
 		c.said.Note("a human decides: %s", quoteList(reasons))

@@ -26,20 +26,20 @@ func turned() *cycle {
 
 func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 	said := func(outcome report.Outcome) report.Report { return report.Report{Outcome: outcome} }
-	exited := func(status int) agent.Result { return agent.Result{Ended: proc.Exited, Exit: status} }
+	exited := func(status int) turnResult { return turnResult{Result: agent.Result{Ended: proc.Exited, Exit: status}} }
 	failed := func(class loop.FailureClass, changed ...string) work {
 		r := exited(1)
 		r.Failure = &loop.Failure{Class: class, Text: "no"}
 		return work{turn: r, changed: changed}
 	}
 	changed := []string{"src/a.txt"}
-	timedOut := agent.Result{Ended: proc.TimedOut, Exit: 143}
-	reporting := func(c *cycle) { c.def.Tier = loop.TierReport }
-	replying := func(c *cycle) { c.its[0].StepID = "st_2" }
-	cut := func(c *cycle) { c.cut = &ending{reason: loop.ReasonBudget, detail: "nothing is left"} }
-	killed := func(c *cycle) { cut(c); c.cutUnmetered = true }
+	timedOut := turnResult{Result: agent.Result{Ended: proc.TimedOut, Exit: 143}}
+	reporting := func(c *cycle, _ *work) { c.def.Tier = loop.TierReport }
+	replying := func(c *cycle, _ *work) { c.its[0].StepID = "st_2" }
+	cut := func(_ *cycle, w *work) { w.turn.cut = &ending{reason: loop.ReasonBudget, detail: "nothing is left"} }
+	killed := func(c *cycle, w *work) { cut(c, w); w.turn.unmetered = true }
 	for name, c := range map[string]struct {
-		change  func(*cycle)
+		change  func(*cycle, *work)
 		w       work
 		verdict loop.Verdict // empty: gates have to look
 		reason  loop.Reason
@@ -61,31 +61,31 @@ func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 		"a report that cannot be read":            {nil, work{turn: exited(0), malformed: errors.New("line 1"), changed: changed}, loop.VerdictFail, loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: line 1"},
 		"a bad exit":                              {nil, work{turn: exited(3), changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
 		"a bad exit, and why":                     {nil, work{turn: exited(3), report: report.Report{Reason: "no disk"}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent says: no disk"},
-		"a bad exit that proves nothing":          {nil, work{turn: agent.Result{Ended: proc.Exited, Exit: 3, Claims: true}, changed: changed}, "", "", ""},
-		"a signal":                                {nil, work{turn: agent.Result{Ended: proc.Signaled, Exit: 137, Claims: true}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
+		"a bad exit that proves nothing":          {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 3, Claims: true}}, changed: changed}, "", "", ""},
+		"a signal":                                {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled, Exit: 137, Claims: true}}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
 		"no such program":                         {nil, work{turn: exited(127)}, loop.VerdictFail, loop.ReasonAgentMissing, `the agent command "my-agent" cannot be run (exit status 127)`},
 		"a file that is no program":               {nil, work{turn: exited(126), changed: changed}, loop.VerdictFail, loop.ReasonAgentMissing, `the agent command "my-agent" cannot be run (exit status 126)`},
 		"127 of a program that spoke":             {nil, work{turn: exited(127), report: said(report.Done), changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
-		"127 of a driver that speaks":             {nil, work{turn: agent.Result{Ended: proc.Exited, Exit: 127, Claims: true}, changed: changed}, "", "", ""},
-		"a limit":                                 {nil, work{turn: agent.Result{Ended: proc.Limited, Exit: 137, Limit: proc.OutputLimit}, changed: changed}, loop.VerdictFail, loop.ReasonLimit, "the agent failed: it ran into the limit of"},
-		"a limit that it only met":                {nil, work{turn: agent.Result{Ended: proc.Exited, Exit: 1, Limit: proc.OutputLimit}, changed: changed}, loop.VerdictFail, loop.ReasonLimit, "the agent failed: it ran into the limit of"},
-		"a limit that it got over":                {nil, work{turn: agent.Result{Ended: proc.Exited, Limit: proc.OutputLimit}, changed: changed}, "", "", ""},
-		"its time was over":                       {nil, work{turn: agent.Result{Ended: proc.TimedOut, Limit: proc.TimeLimit}, changed: changed}, "", "", ""},
+		"127 of a driver that speaks":             {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 127, Claims: true}}, changed: changed}, "", "", ""},
+		"a limit":                                 {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Limited, Exit: 137, Limit: proc.OutputLimit}}, changed: changed}, loop.VerdictFail, loop.ReasonLimit, "the agent failed: it ran into the limit of"},
+		"a limit that it only met":                {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 1, Limit: proc.OutputLimit}}, changed: changed}, loop.VerdictFail, loop.ReasonLimit, "the agent failed: it ran into the limit of"},
+		"a limit that it got over":                {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Limit: proc.OutputLimit}}, changed: changed}, "", "", ""},
+		"its time was over":                       {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.TimedOut, Limit: proc.TimeLimit}}, changed: changed}, "", "", ""},
 		"its time was over, and nothing is there": {nil, work{turn: timedOut}, loop.VerdictFail, loop.ReasonAgentTimeout, "the agent did something"},
 		"its account is limited":                  {nil, failed(loop.FailureRateLimit, "src/a.txt"), loop.VerdictFail, loop.FailureRateLimit, "no"},
 		"its answer cannot be read":               {nil, failed(loop.FailureMalformed), loop.VerdictFail, loop.FailureMalformed, "no"},
 		"that, with work":                         {nil, failed(loop.FailureMalformed, "src/a.txt"), "", "", ""},
 		"that, in a report":                       {reporting, failed(loop.FailureMalformed, "src/a.txt"), loop.VerdictFail, loop.FailureMalformed, "no"},
-		"cut, with work":                          {cut, work{turn: agent.Result{Ended: proc.Signaled, Exit: 143}, changed: changed}, "", "", ""},
+		"cut, with work":                          {cut, work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled, Exit: 143}}, changed: changed}, "", "", ""},
 		"cut, which made it fail":                 {cut, failed(loop.FailureRateLimit, "src/a.txt"), "", "", ""},
-		"cut, without work":                       {cut, work{turn: agent.Result{Ended: proc.Signaled, Exit: 143}}, loop.VerdictFail, loop.ReasonBudget, "nothing is left"},
-		"cut, in a report":                        {func(c *cycle) { cut(c); reporting(c) }, work{turn: exited(0), changed: changed}, loop.VerdictFail, loop.ReasonBudget, "nothing is left"},
+		"cut, without work":                       {cut, work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled, Exit: 143}}}, loop.VerdictFail, loop.ReasonBudget, "nothing is left"},
+		"cut, in a report":                        {func(c *cycle, w *work) { cut(c, w); reporting(c, w) }, work{turn: exited(0), changed: changed}, loop.VerdictFail, loop.ReasonBudget, "nothing is left"},
 		"cut in the midst of what it did":         {killed, work{turn: exited(0), changed: changed, malformed: errors.New("half of it")}, loop.VerdictFail, loop.ReasonBudget, "nothing is left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := turned()
 			if c.change != nil {
-				c.change(run)
+				c.change(run, &c.w)
 			}
 			c.w.candidate.Tree = "tree"
 			a, settled := run.judgeClaim(c.w)
@@ -128,12 +128,12 @@ func TestAnAttemptThatWasCutIsNoFaultOfTheStep(t *testing.T) {
 		"the agent found nothing to do":  {fail(loop.ReasonAgentQuiet, plan.Agent, "quiet"), fail(loop.ReasonAgentQuiet, plan.Agent, "quiet")},
 		"nothing changed in what it did": {fail(loop.ReasonNoChanges, "changes", "none"), fail(loop.ReasonBudget, plan.Agent, "nothing is left; what it left does not pass: none")},
 	} {
-		run := turned()
-		if got := run.forCut(c.a); got != c.a {
+		var turn turnResult
+		if got := turn.explainCut(c.a); got != c.a {
 			t.Errorf("%s, not cut: %+v became %+v", name, c.a, got)
 		}
-		run.cut = &ending{reason: loop.ReasonBudget, detail: "nothing is left"}
-		if got := run.forCut(c.a); got != c.want {
+		turn.cut = &ending{reason: loop.ReasonBudget, detail: "nothing is left"}
+		if got := turn.explainCut(c.a); got != c.want {
 			t.Errorf("%s: %+v became %+v, want %+v", name, c.a, got, c.want)
 		}
 	}
@@ -153,9 +153,7 @@ func TestAFailureSaysUntilWhenNobodyActs(t *testing.T) {
 		"no time, and none was stated":      {&loop.Hold{Subject: account, Detail: "held"}, time.Time{}, "slow down"},
 		"no time, and one that is too late": {&loop.Hold{Subject: account, Detail: "held"}, until, "held; every loop with this account rests until somebody resumes it"},
 	} {
-		run := turned()
-		run.hold = c.hold
-		if got := run.failureText(loop.Failure{Text: "slow down", Reset: c.reset}); got != c.want {
+		if got := holdWords(loop.Failure{Text: "slow down", Reset: c.reset}, c.hold); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -185,13 +183,12 @@ func TestHowATurnEndedIsSaidInWords(t *testing.T) {
 		"the agent failed after 1.5s: auth: no key":                                             {Ended: proc.Exited, Failure: &loop.Failure{Class: loop.FailureAuth, Text: "no key"}},
 	} {
 		res.Took = took
-		if got := turned().acted(res); got != want {
+		if got := (turnResult{Result: res}).words(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	run := turned()
-	run.cut = &ending{detail: "nothing is left"}
-	if got, want := run.acted(agent.Result{Took: took, Failure: &loop.Failure{}}), "the agent was stopped after 1.5s: nothing is left"; got != want {
+	cut := turnResult{Result: agent.Result{Took: took, Failure: &loop.Failure{}}, cut: &ending{detail: "nothing is left"}}
+	if got, want := cut.words(), "the agent was stopped after 1.5s: nothing is left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -201,12 +198,12 @@ func TestTheEndOfATurnIsTheClaimOfAProgramThatReportsNothing(t *testing.T) {
 		w    work
 		want report.Outcome
 	}{
-		"a good end":                    {work{turn: agent.Result{Ended: proc.Exited}}, report.Done},
-		"a bad end":                     {work{turn: agent.Result{Ended: proc.Exited, Exit: 1}}, report.Failed},
-		"a driver that speaks for it":   {work{turn: agent.Result{Ended: proc.Exited, Exit: 1, Claims: true}}, report.Done},
-		"a report":                      {work{report: report.Report{Outcome: report.Blocked}, turn: agent.Result{Ended: proc.Exited}}, report.Blocked},
-		"a signal":                      {work{turn: agent.Result{Ended: proc.Signaled}}, ""},
-		"a failure that the driver saw": {work{turn: agent.Result{Ended: proc.Exited, Failure: &loop.Failure{}}}, ""},
+		"a good end":                    {work{turn: turnResult{Result: agent.Result{Ended: proc.Exited}}}, report.Done},
+		"a bad end":                     {work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 1}}}, report.Failed},
+		"a driver that speaks for it":   {work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 1, Claims: true}}}, report.Done},
+		"a report":                      {work{report: report.Report{Outcome: report.Blocked}, turn: turnResult{Result: agent.Result{Ended: proc.Exited}}}, report.Blocked},
+		"a signal":                      {work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled}}}, ""},
+		"a failure that the driver saw": {work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Failure: &loop.Failure{}}}}, ""},
 	} {
 		if got := c.w.claim(); got != c.want {
 			t.Errorf("%s claims %q, want %q", name, got, c.want)

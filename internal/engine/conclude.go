@@ -19,13 +19,13 @@ import (
 // conclude gives the iteration its verdict and settles its step. What it
 // writes is staged: it joins the next commit, which is the next decision or
 // the end of the run, so an iteration is never judged by halves.
-func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Attempt) (*ending, error) {
+func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgement) (*ending, error) {
 	c.enter(loop.PhaseConclude)
 	rules := c.rules()
-	s := plan.Settle(step, a, c.run.N, rules)
+	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	it := c.current()
-	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a), c.endOf(it)
-	c.sayWhy(a)
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a.Attempt), c.endOf(it)
+	c.sayWhy(a.Attempt)
 	c.run.Summary = or(w.report.Summary, c.run.Summary)
 	c.run.Subject = or(w.report.Item, c.run.Subject)
 	if w.report.Readiness != nil {
@@ -43,7 +43,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a plan.Att
 	if err := c.record(ctx, s, w, a); err != nil {
 		return nil, err
 	}
-	return c.next(s, a, retry), nil
+	return c.next(s, a.Attempt, retry, w.turn.cut != nil), nil
 }
 
 // sayWhy tells those who watch why an attempt did not pass that no gate judged.
@@ -57,14 +57,14 @@ func (c *cycle) sayWhy(a plan.Attempt) {
 }
 
 // record stages the rows of the iteration and lets the protocol add its own.
-func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a plan.Attempt) error {
+func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a judgement) error {
 	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
 	if a.Verdict == loop.VerdictPass {
 		if s.Step.Kind != loop.StepReply {
 			c.items++
 		}
 		if len(w.changed) > 0 && c.def.Tier != loop.TierReport {
-			res.Proposal = c.proposal(s.Step, w)
+			res.Proposal = c.proposal(s.Step, w, a)
 		}
 	}
 	changes, effects := c.session.Record(res)
@@ -75,7 +75,7 @@ func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a plan.At
 		if e.Kind != effect.KindPropose {
 			continue
 		}
-		landing, err := c.autoland(ctx, w, e)
+		landing, err := c.autoland(ctx, w, a, e)
 		if err != nil {
 			return err
 		}
@@ -122,8 +122,8 @@ func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome
 
 // next says whether the run is over with this settlement. A pass goes on to
 // the next item; decide ends the run when there is none.
-func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry bool) *ending {
-	if a.Verdict == loop.VerdictPass && c.cut != nil {
+func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending {
+	if a.Verdict == loop.VerdictPass && cut {
 		return &ending{outcome: c.success, reason: a.Reason} // The work is good, and there is nothing for more of it.
 	}
 	if a.Verdict == loop.VerdictPass || retry {
@@ -187,7 +187,7 @@ func missingGate(gates []loop.GateResult) bool {
 }
 
 // proposal is the effect that puts the gated tree on a branch of its own.
-func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
+func (c *cycle) proposal(step loop.Step, w work, a judgement) *loop.EffectRequest {
 	branch := branchOf(c.t.Loop.Name, c.number())
 	if c.items > 1 {
 		branch += fmt.Sprintf("-%d", c.items)
@@ -200,7 +200,7 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 		Args: map[string]string{
 			effect.ArgBranch: branch, effect.ArgTree: w.candidate.Tree, effect.ArgParent: c.run.BaseCommit,
 			effect.ArgMessage: msg, effect.ArgWhen: c.Now().UTC().Format(time.RFC3339), effect.ArgBase: c.baseBranch,
-			effect.ArgFlags: strings.Join(slices.Concat(c.flags, c.rewritable), "\n"),
+			effect.ArgFlags: strings.Join(slices.Concat(a.flags, a.rewritable), "\n"),
 		},
 	}
 }
@@ -210,8 +210,8 @@ func (c *cycle) proposal(step loop.Step, w work) *loop.EffectRequest {
 func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
 	c.enter(loop.PhaseConclude)
 	words, reason := w.whyRefused()
-	a := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
-	s := plan.Settle(step, a, c.run.N, plan.RulesOf(c.def))
+	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
+	s := plan.Settle(step, a.Attempt, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.endOf(it)
 	c.settled[step.Key] = true

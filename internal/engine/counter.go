@@ -22,11 +22,10 @@ type counter struct {
 	last loop.Usage // that the driver has told
 }
 
-// counter makes the counter of a turn. A turn that is cut without an endpoint is
-// killed at any line of what it does.
+// counter makes the counter of a turn.
 func (c *cycle) counter(turnEnv *turn.Env) *counter {
 	n := &counter{turnEnv: turnEnv, model: c.actor.Model}
-	if c.cutUnmetered = !turnEnv.Metered(); c.cutUnmetered {
+	if !turnEnv.Metered() {
 		n.reported = c.ledger().Account().OpenReported(n.model)
 	}
 	return n

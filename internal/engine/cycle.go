@@ -64,11 +64,7 @@ type cycle struct {
 	limits   int64            // in a row, of the account
 	taken    bool             // from a process that died, before the run was concluded
 	unseen   bool             // its process died before the end of a turn was recorded
-	printed  string           // the end of what the last turn's program printed
 	talk     *loop.Session    // the conversation to go on with; nil: a fresh one
-	cut      *ending          // why the agent was stopped before its turn was over: it had nothing left to spend
-
-	cutUnmetered bool // of the last turn no endpoint counted the calls: if it was cut, it was killed in the midst of what it did
 
 	tools    runenv.Tools
 	disk     runenv.Disk
@@ -82,10 +78,7 @@ type cycle struct {
 
 	baseBranch string      // that the base is the tip of; empty if HEAD is detached
 	refusal    *loop.Fault // why a guardrail refused an effect
-	flags      []string    // what a human should know of the last candidate that passed
-	onlyJudges bool        // that it changes what judges it, and nothing else
-	rewritable []string    // gates that files of the scope can rewrite, in words; nil: nobody looked yet
-	lost       bool        // one of them cannot be followed
+	toldGates  bool        // gates that files of the scope can rewrite were shown to whoever watches
 	copied     bool        // there is or was a copy
 	restored   string      // snapshot ref that the copy goes on from, if any
 	held       bool        // there are or were refs that hold candidates

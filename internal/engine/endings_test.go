@@ -78,15 +78,15 @@ func TestTheLastOfSeveralIterationsSaysWhatAllCameTo(t *testing.T) {
 	if got, want := run(1).cameTo(), "2 times: a gate failed; the agent's program failed"; got != want {
 		t.Errorf("it came to %q, want %q", got, want)
 	}
-	if end := run(1).next(settled, fail, true); end != nil {
+	if end := run(1).next(settled, fail, true, false); end != nil {
 		t.Errorf("with another try: %+v", end)
 	}
-	if end := run(1).next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false); end != nil {
+	if end := run(1).next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false, false); end != nil {
 		t.Errorf("after a pass: %+v", end)
 	}
 	cut := run(1)
-	cut.cut, cut.success = &ending{}, loop.OutcomeProposed
-	if end := cut.next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
+	cut.success = loop.OutcomeProposed
+	if end := cut.next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false, true); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
 		t.Errorf("after a pass with nothing left: %+v", end)
 	}
 }

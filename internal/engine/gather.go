@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -24,7 +23,7 @@ var (
 
 // work is what an agent's turn left behind.
 type work struct {
-	turn      agent.Result
+	turn      turnResult
 	report    report.Report
 	malformed error // why the report could not be read
 	changed   []string
@@ -36,7 +35,7 @@ type work struct {
 
 // gather reads the report, takes the change list, checks it against the scope
 // and writes the candidate tree.
-func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (work, error) {
+func (c *cycle) gather(ctx context.Context, step loop.Step, turn turnResult) (work, error) {
 	c.enter(loop.PhaseGather)
 	w := work{turn: turn}
 	if err := beforeGather.Hit(ctx); err != nil {
@@ -78,7 +77,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn agent.Result) (
 		it.Acted += "; it says: " + w.report.Summary
 	}
 	if c.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
-		it.Words = c.wordsOf(turn.Message)
+		it.Words = c.wordsOf(turn)
 		w.report.Summary = it.Words
 	}
 	row := *it
@@ -116,8 +115,8 @@ const mostWords = 2 << 10
 // wordsOf is what is known of a turn without a report, for a loop that changes
 // nothing and would lose what it was paid for: the agent's own last words, which
 // nobody has checked, and what was sensed.
-func (c *cycle) wordsOf(message string) string {
-	said := strings.TrimSpace(c.said.Hide(or(message, c.printed)))
+func (c *cycle) wordsOf(turn turnResult) string {
+	said := strings.TrimSpace(c.said.Hide(or(turn.Message, turn.printed)))
 	text := loop.WordsMark + " " + lastOf(or(said, "none"))
 	if len(c.sensed.Observations) > 0 {
 		text += "\n" + loop.SensedMark + " " + lastOf(c.sensedText())

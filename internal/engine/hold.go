@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/proc"
@@ -55,11 +54,11 @@ func (c *cycle) readHolds(ctx context.Context, r *store.Reader) error {
 
 // tryAgain decides after a turn whether another one is to be taken at once, and
 // waits for it. Otherwise what went wrong is kept for later runs.
-func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
+func (c *cycle) tryAgain(ctx context.Context, try int, res turnResult) bool {
 	if res.Ended == proc.Canceled && ctx.Err() != nil {
 		return false // The run was stopped, which says nothing about the agent.
 	}
-	if res.Failure == nil || c.cut != nil || ctx.Err() != nil {
+	if res.Failure == nil || res.cut != nil || ctx.Err() != nil {
 		c.settleHolds(res, plan.Retrial{})
 		return false
 	}
@@ -84,10 +83,10 @@ func (c *cycle) tryAgain(ctx context.Context, try int, res agent.Result) bool {
 // settleHolds stages what the end of a turn means for later runs: an account that
 // may not call is left alone until it may, a program that fails again and again
 // cools off, and one that worked starts anew.
-func (c *cycle) settleHolds(res agent.Result, r plan.Retrial) {
+func (c *cycle) settleHolds(res turnResult, r plan.Retrial) {
 	f := res.Failure
 	switch {
-	case c.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
+	case res.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
 		return // Neither the account nor the program has to do with it.
 	case f == nil:
 		c.startAnew()

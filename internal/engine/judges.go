@@ -18,9 +18,7 @@ import (
 // gates passed: changes of what judges it, with what the gates say when those
 // files are as on the base, and classes of changes that never land by
 // themselves. It fails no candidate: the scope allowed these files by name.
-func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
-	c.onlyJudges = false
-	var flags []string
+func (c *cycle) warn(ctx context.Context, w work) (flags []string, onlyJudges bool, err error) {
 	for _, v := range policy.Classify(policy.ChangeSet{
 		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
 	}).Never {
@@ -30,7 +28,7 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 	flags = append(flags, suspectsIn(w.compared.Changes)...)
 	deciding, err := c.runEnv().Judges(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var judges []string
 	for _, ch := range w.compared.Changes {
@@ -39,11 +37,11 @@ func (c *cycle) warn(ctx context.Context, w work) ([]string, error) {
 		}
 	}
 	if len(judges) == 0 {
-		return flags, nil
+		return flags, false, nil
 	}
 	failed, err := c.withJudgesOfBase(ctx, w, judges)
-	c.onlyJudges = len(flags)+len(failed) == 0
-	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), err
+	onlyJudges = len(flags)+len(failed) == 0
+	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), onlyJudges, err
 }
 
 // hiddenIn names the lines of a change that are not what they look like. A flag
@@ -119,22 +117,21 @@ func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 // each such gate, and one set of them in a run.
 const EventRewritable = "rewritable"
 
-// sayRewritable notes which gates files of the scope can rewrite, for whoever
+// findRewritable finds the gates that files of the scope can rewrite, for whoever
 // decides about the proposal and for whoever asks why.
-func (c *cycle) sayRewritable(ctx context.Context) error {
+func (c *cycle) findRewritable(ctx context.Context, a *judgement) error {
 	judges, err := c.runEnv().Judges(ctx)
 	if err != nil {
 		return err
 	}
-	first := c.rewritable == nil
-	c.rewritable, c.lost = []string{}, false
 	for _, r := range judges.Rewritable {
 		text := strings.Join(printables([]string{r.Gate + ": " + r.String()}), "")
-		c.rewritable = append(c.rewritable, text)
-		c.lost = c.lost || len(r.Lost) > 0
-		if first {
+		a.rewritable = append(a.rewritable, text)
+		a.untraced = a.untraced || len(r.Lost) > 0
+		if !c.toldGates {
 			c.said.Emit(EventRewritable, text)
 		}
 	}
+	c.toldGates = true
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/git/object"
@@ -182,7 +181,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		Acted:   "rebased without conflict; " + changedText(changed), Considered: []loop.Considered{},
 		Tree: moved.Tree, Candidate: moved.Commit, Changed: changed, Inputs: inputs,
 	})
-	w := work{turn: agent.Result{}, candidate: moved, changed: changed}
+	w := work{candidate: moved, changed: changed}
 	w.report.Summary = a.Action.Why
 	if err := c.checkScope(ctx, &w); err != nil {
 		return ending{}, err
@@ -200,13 +199,13 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if end.outcome != loop.OutcomeProposed {
 		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, short(c.run.BaseCommit), end.detail)
 	}
-	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt), c.endOf(it)
+	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt.Attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
 	if end.outcome == loop.OutcomeProposed {
 		c.run.Summary = a.Action.Why
 		c.items++
-		e := *c.proposal(step, w)
+		e := *c.proposal(step, w, attempt)
 		c.requested++
 		c.run.Branch = e.Args[effect.ArgBranch]
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
@@ -230,10 +229,10 @@ func (c *cycle) inputsOf(ctx context.Context, a loop.Approval) (digest string, e
 }
 
 // verdictOfRebased judges a moved change. What is refused is never run.
-func (c *cycle) verdictOfRebased(ctx context.Context, w work) (plan.Attempt, ending, error) {
+func (c *cycle) verdictOfRebased(ctx context.Context, w work) (judgement, ending, error) {
 	if w.refused != nil {
 		words, reason := w.whyRefused()
-		attempt := plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+		attempt := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
 		return attempt, ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
 	}
 	c.enter(loop.PhaseVerify)

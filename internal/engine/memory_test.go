@@ -58,7 +58,7 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 			def: loop.Definition{MaxIterations: int(c.most)}, money: budget.New(budget.Owner{}), worked: int(c.worked), success: c.success,
 			its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}},
 		}
-		if end := run.next(c.s, fail, false); end == nil || *end != c.want {
+		if end := run.next(c.s, fail, false, false); end == nil || *end != c.want {
 			t.Errorf("%s: %+v, want %+v", name, end, c.want)
 		}
 	}

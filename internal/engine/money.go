@@ -46,14 +46,6 @@ func when(c <-chan struct{}, do func()) (stop func()) {
 	}
 }
 
-// exhausted ends a turn for which nothing is left.
-func (c *cycle) exhausted(cancel context.CancelFunc) func() {
-	return func() {
-		c.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: c.ledger().Exhausted()}
-		cancel()
-	}
-}
-
 // turnTime is the wall-clock cap of a turn.
 func (c *cycle) turnTime() time.Duration {
 	limit := c.within(c.def.MaxStepTimeout)

@@ -23,29 +23,40 @@ var (
 	afterGates   = fault.New("engine.verify.gates.after")
 )
 
+// judgement is what claim and gates say of an attempt, and what a human should know
+// of it before it lands.
+type judgement struct {
+	plan.Attempt
+	flags      []string // of a candidate that passed
+	onlyJudges bool     // it changes what judges it, and nothing else
+	rewritable []string // gates that files of the scope can rewrite, in words
+	untraced   bool     // the files of one of them cannot be followed
+}
+
 // verify judges the candidate: the agent's claim first, then gates and guard
 // on a clean copy of exactly that tree. A turn that ran out of time is judged
 // like any other, because what it left may be good.
-func (c *cycle) verify(ctx context.Context, w work) (plan.Attempt, error) {
+func (c *cycle) verify(ctx context.Context, w work) (judgement, error) {
 	c.enter(loop.PhaseVerify)
 	if err := beforeVerify.Hit(ctx); err != nil {
-		return plan.Attempt{}, err
+		return judgement{}, err
 	}
 	if a, settled := c.judgeClaim(w); settled {
-		return c.forCut(a), nil
+		return judgement{Attempt: w.turn.explainCut(a)}, nil
 	}
-	a, err := c.judgeGates(ctx, w)
+	j, err := c.judgeGates(ctx, w)
 	if err != nil {
-		return a, err
+		return j, err
 	}
-	return c.forCut(a), afterGates.Hit(ctx)
+	j.Attempt = w.turn.explainCut(j.Attempt)
+	return j, afterGates.Hit(ctx)
 }
 
-// forCut is an attempt for which nothing was left to spend: that it did not pass
-// says nothing about the step.
-func (c *cycle) forCut(a plan.Attempt) plan.Attempt {
+// explainCut gives an attempt for which nothing was left to spend the reason of the
+// cut: that it did not pass says nothing about the step.
+func (res turnResult) explainCut(a plan.Attempt) plan.Attempt {
 	said := []loop.Reason{loop.ReasonAgentBlocked, loop.ReasonAgentEscalated, loop.ReasonAgentQuiet}
-	if c.cut == nil || a.Verdict == loop.VerdictPass || slices.Contains(said, a.Reason) {
+	if res.cut == nil || a.Verdict == loop.VerdictPass || slices.Contains(said, a.Reason) {
 		return a
 	}
 	if a.Gate != plan.Agent && a.Words != "" {
@@ -53,7 +64,7 @@ func (c *cycle) forCut(a plan.Attempt) plan.Attempt {
 	} else {
 		a.Words = ""
 	}
-	a.Reason, a.Gate, a.Words = c.cut.reason, plan.Agent, c.cut.detail+a.Words
+	a.Reason, a.Gate, a.Words = res.cut.reason, plan.Agent, res.cut.detail+a.Words
 	return a
 }
 
@@ -61,14 +72,14 @@ func (c *cycle) forCut(a plan.Attempt) plan.Attempt {
 func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
 	said := or(w.report.Reason, w.report.Summary)
-	timedOut := w.turn.Ended == proc.TimedOut || c.cut != nil
+	timedOut := w.turn.Ended == proc.TimedOut || w.turn.cut != nil
 	failed := w.turn.Failure
-	if c.cut != nil {
+	if w.turn.cut != nil {
 		failed = nil // It failed because it was cut.
 	}
 	switch claim := w.claim(); {
-	case c.cut != nil && c.cutUnmetered:
-		a.Reason, a.Words = c.cut.reason, c.cut.detail
+	case w.turn.cut != nil && w.turn.unmetered:
+		a.Reason, a.Words = w.turn.cut.reason, w.turn.cut.detail
 	case w.malformed != nil:
 		a.Reason, a.Words = loop.ReasonReportMalformed, "the report in $PAWL_REPORT cannot be read: "+w.malformed.Error()
 	case claim == report.Blocked:
@@ -78,11 +89,11 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
 	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
-		a.Reason, a.Words = failed.Class, c.failureText(*failed)
+		a.Reason, a.Words = failed.Class, holdWords(*failed, w.turn.hold)
 	case failed != nil:
 		return a, false // What it left may be good.
-	case c.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
-		a.Reason, a.Words = c.cut.reason, c.cut.detail
+	case w.turn.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
+		a.Reason, a.Words = w.turn.cut.reason, w.turn.cut.detail
 	case !timedOut && w.turn.Limit != "" && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
 		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+runenv.LimitText(w.turn.Limit, w.turn.Took)
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
@@ -111,16 +122,16 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 	return a, true
 }
 
-// failureText is what a failure says, and until when nobody acts because of it
+// holdWords is what a failure says, and until when nobody acts because of it
 // where it says an end.
-func (c *cycle) failureText(f loop.Failure) string {
+func holdWords(f loop.Failure, hold *loop.Hold) string {
 	switch {
-	case c.hold == nil, c.hold.Until.IsZero() && f.Reset.IsZero():
+	case hold == nil, hold.Until.IsZero() && f.Reset.IsZero():
 		return turn.FailureText(f)
-	case c.hold.Until.IsZero():
-		return c.hold.Detail + "; " + holder(*c.hold) + " rests until somebody resumes it"
+	case hold.Until.IsZero():
+		return hold.Detail + "; " + holder(*hold) + " rests until somebody resumes it"
 	}
-	return turn.FailureText(f) + "; " + holder(*c.hold) + " rests until " + c.hold.Until.UTC().Format(time.RFC3339)
+	return turn.FailureText(f) + "; " + holder(*hold) + " rests until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
 // replying reports whether the step is an answer, which changes no files.
@@ -130,13 +141,13 @@ func (c *cycle) replying() bool {
 
 // judgeGates runs verify and then guard. The guard is spared when the gate has
 // failed already; both must pass.
-func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
-	a := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	if err := c.sayRewritable(ctx); err != nil {
+func (c *cycle) judgeGates(ctx context.Context, w work) (a judgement, err error) {
+	a.Attempt = plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
+	if err := c.findRewritable(ctx, &a); err != nil {
 		return a, err
 	}
 	var renamed []string
-	err := c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+	err = c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, flag, err := c.runGate(ctx, w, g, at)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
@@ -147,8 +158,8 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (plan.Attempt, error) {
 		return res.Pass, err
 	})
 	if err == nil && a.Verdict == loop.VerdictPass {
-		c.flags, err = c.warn(ctx, w)
-		c.flags = append(c.flags, renamed...)
+		a.flags, a.onlyJudges, err = c.warn(ctx, w)
+		a.flags = append(a.flags, renamed...)
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
