@@ -49,14 +49,14 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, err
 	}
 	step := c.steps[d.Choice.Step.Key]
-	turn, err := c.act(ctx, step, brief)
+	turn, err := c.act(ctx, step, brief, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
 	if end := stopped(ctx); end != nil {
 		return end, nil
 	}
-	work, err := c.gather(ctx, step, turn)
+	work, err := c.gather(ctx, turn, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 
 // act readies the tree and lets the agent take its turn, and another one where
 // the first failed in a way that another one may not.
-func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (turnResult, error) {
+func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
 	c.enter(loop.PhaseAct)
 	if step.Snapshot != "" {
 		if err := c.restore(ctx, step); err != nil {
@@ -94,7 +94,7 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief) (turnResul
 	if err := c.readGuidance(ctx); err != nil {
 		return turnResult{}, err
 	}
-	prompt := c.prompt(step, brief)
+	prompt := c.prompt(step, brief, sensed)
 	c.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err
@@ -164,7 +164,9 @@ func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step
 	defer func() { end.printed = printed.String() }()
 	end.unmetered = !turnEnv.Metered()
 	count := c.counter(turnEnv)
-	defer c.begin(ctx, c.turnRow(c.Now()), count, prompt)()
+	row := c.turnRow(c.Now())
+	row.Usage = leastUsage(len(prompt))
+	defer c.begin(ctx, &liveTurn{row: row, count: count, cost: c.ledger().Cost})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer when(c.ledger().Account().Exhausted(), func() {
@@ -176,7 +178,7 @@ func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step
 	res, err := c.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purpose(step), Prompt: prompt, Command: turnEnv.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: runenv.Tag(c.run.ID), Env: turnEnv.Environ(s.StepEnv()),
-		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{c: c, out: out}).event,
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{said: c.said, out: out}).event,
 		Output: io.MultiWriter(out, printed),
 		Used:   count.used(ctx),
 	})

@@ -55,11 +55,11 @@ func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
 // same words do something else in another one.
 func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, end *ending, err error) {
 	o.Source = "approved command"
-	for _, s := range c.steps {
-		if s.ID != a.StepID {
+	for _, step := range c.steps {
+		if step.ID != a.StepID {
 			continue
 		}
-		if err := c.restore(ctx, s); err != nil {
+		if err := c.restore(ctx, step); err != nil {
 			return o, nil, err
 		}
 	}

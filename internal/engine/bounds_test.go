@@ -66,14 +66,14 @@ func TestTheEndOfALongTextIsKeptWhole(t *testing.T) {
 
 func TestATurnWithoutAReportIsToldByItsLastWordsAndWhatWasSensed(t *testing.T) {
 	c := quietly(t)
-	if got, want := c.wordsOf(turnResult{}), loop.WordsMark+" none"; got != want {
+	if got, want := c.wordsOf(turnResult{}, c.sensed.Observations), loop.WordsMark+" none"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c.sensed.Observations = []Observation{{Source: "ls", Text: "a file"}}
-	if got, want := c.wordsOf(turnResult{printed: " printed\n"}), loop.WordsMark+" printed\n"+loop.SensedMark+" ls (exit 0): a file"; got != want {
+	if got, want := c.wordsOf(turnResult{printed: " printed\n"}, c.sensed.Observations), loop.WordsMark+" printed\n"+loop.SensedMark+" ls (exit 0): a file"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := c.wordsOf(turnResult{Result: agent.Result{Message: "said"}}); !strings.HasPrefix(got, loop.WordsMark+" said\n") {
+	if got := c.wordsOf(turnResult{Result: agent.Result{Message: "said"}}, c.sensed.Observations); !strings.HasPrefix(got, loop.WordsMark+" said\n") {
 		t.Errorf("%q", got)
 	}
 }

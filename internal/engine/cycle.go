@@ -128,7 +128,7 @@ func commitPoints(side string) map[loop.Phase]*fault.Point {
 // transaction that only the holder of the run's fence can make.
 func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) error {
 	return c.commitBy(ctx, phase, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
-		return tx.Enter(ctx, c.run, phase)
+		return tx.Enter(ctx, c.id, phase)
 	}, parts...)
 }
 

@@ -37,7 +37,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 			}
 			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
-			if err := c.rests(ctx, &cand); err != nil {
+			if err := c.rests(ctx, &cand, inputs); err != nil {
 				return plan.Decision{}, err
 			}
 		}
@@ -98,7 +98,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 	had := d.Choice.Step
 	c.steps[step.Key] = step
 	c.its = append(c.its, loop.Iteration{
-		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: c.sensedText(), Verdict: loop.VerdictIntended,
+		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: sensedText(c.sensed.Observations), Verdict: loop.VerdictIntended,
 		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: c.Now(),
 		Inputs: c.inputs[step.Key].Apart().Digest(),
 	})

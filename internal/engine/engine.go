@@ -302,7 +302,7 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		if end, err := c.sense(ctx); err != nil || end != nil {
 			return deref(end), err
 		}
-		if err := c.readProposals(ctx); err != nil {
+		if err := c.readProposals(ctx, c.sensed.Nothing != ""); err != nil {
 			return ending{}, err
 		}
 	}

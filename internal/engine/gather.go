@@ -35,7 +35,7 @@ type work struct {
 
 // gather reads the report, takes the change list, checks it against the scope
 // and writes the candidate tree.
-func (c *cycle) gather(ctx context.Context, step loop.Step, turn turnResult) (work, error) {
+func (c *cycle) gather(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
 	c.enter(loop.PhaseGather)
 	w := work{turn: turn}
 	if err := beforeGather.Hit(ctx); err != nil {
@@ -77,7 +77,7 @@ func (c *cycle) gather(ctx context.Context, step loop.Step, turn turnResult) (wo
 		it.Acted += "; it says: " + w.report.Summary
 	}
 	if c.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
-		it.Words = c.wordsOf(turn)
+		it.Words = c.wordsOf(turn, sensed)
 		w.report.Summary = it.Words
 	}
 	row := *it
@@ -115,11 +115,11 @@ const mostWords = 2 << 10
 // wordsOf is what is known of a turn without a report, for a loop that changes
 // nothing and would lose what it was paid for: the agent's own last words, which
 // nobody has checked, and what was sensed.
-func (c *cycle) wordsOf(turn turnResult) string {
+func (c *cycle) wordsOf(turn turnResult, sensed []Observation) string {
 	said := strings.TrimSpace(c.said.Hide(or(turn.Message, turn.printed)))
 	text := loop.WordsMark + " " + lastOf(or(said, "none"))
-	if len(c.sensed.Observations) > 0 {
-		text += "\n" + loop.SensedMark + " " + lastOf(c.sensedText())
+	if len(sensed) > 0 {
+		text += "\n" + loop.SensedMark + " " + lastOf(sensedText(sensed))
 	}
 	return text
 }

@@ -17,8 +17,8 @@ import (
 // shown makes what happens in a turn readable for people: what the agent says,
 // as output; which tools it uses, as events of their own.
 type shown struct {
-	c   *cycle
-	out *transcript.Output
+	said *transcript.Transcript
+	out  *transcript.Output
 }
 
 func (s *shown) event(e agent.Event) {
@@ -32,8 +32,8 @@ func (s *shown) event(e agent.Event) {
 }
 
 func (s *shown) tell(kind, text string) {
-	text = s.c.said.Hide(strings.Join(printables([]string{text}), ""))
-	s.c.said.Emit(kind, text)
+	text = s.said.Hide(strings.Join(printables([]string{text}), ""))
+	s.said.Emit(kind, text)
 }
 
 // guard is what the definition lets an agent do, for drivers that ask first. What

@@ -18,12 +18,10 @@ type liveTurn struct {
 	last  loop.Usage // that was saved
 }
 
-// begin shows the watcher a turn that begins. Until something is known of it, it
-// has read its prompt and said one word.
-func (c *cycle) begin(ctx context.Context, row loop.Turn, count *counter, prompt string) (end func()) {
-	row.Usage = leastUsage(len(prompt))
+// begin shows the watcher a turn that begins.
+func (c *cycle) begin(ctx context.Context, turn *liveTurn) (end func()) {
 	c.mu.Lock()
-	c.live = &liveTurn{row: row, count: count, cost: c.ledger().Cost}
+	c.live = turn
 	c.noteTurns(ctx)
 	c.mu.Unlock()
 	return func() {
@@ -33,7 +31,8 @@ func (c *cycle) begin(ctx context.Context, row loop.Turn, count *counter, prompt
 	}
 }
 
-// leastUsage is that of a turn of which nothing is known but its prompt.
+// leastUsage is that of a turn of which nothing is known but its prompt: it has
+// read that and said one word.
 func leastUsage(prompt int) loop.Usage {
 	return loop.Usage{Input: 1 + int64(prompt)/bytesPerToken, Output: 1, Source: loop.UsageEstimated}
 }

@@ -31,7 +31,7 @@ func (c *cycle) mark(phase loop.Phase) {
 }
 
 func (c *cycle) openMarks() {
-	name := c.markFile(c.run.ID)
+	name := c.markFile(c.id.ID)
 	if c.marks != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
 		return
 	}

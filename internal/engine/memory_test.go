@@ -95,11 +95,11 @@ func TestARunFindsNothingToDoWhenEverySourceThatDecidesSaysSo(t *testing.T) {
 		}
 	}
 	run := quietly(t)
-	if got := run.sensedText(); got != "the loop's memory" {
+	if got := sensedText(run.sensed.Observations); got != "the loop's memory" {
 		t.Errorf("without a look: %q", got)
 	}
 	run.sensed.Observations = []Observation{{Source: "a", Text: "x"}, {Source: "b", Exit: 1}}
-	if got, want := run.sensedText(), "a (exit 0): x\nb (exit 1): no output"; got != want {
+	if got, want := sensedText(run.sensed.Observations), "a (exit 0): x\nb (exit 1): no output"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// memory is the files of a target's loop.
-func (e *Engine) memory(t Target) projection.Memory {
+// loopFiles is the memory of a target's loop.
+func (e *Engine) loopFiles(t Target) projection.Memory {
 	return projection.Memory{Home: e.Home, Root: t.Workspace.Root, Loop: t.Loop.ID}
 }
 
 // applyPending writes recorded file changes into the workspace.
 func (c *cycle) applyPending(ctx context.Context) error {
-	m := c.memory(c.t)
+	m := c.loopFiles(c.t)
 	m.Left = func(path string, lines []string) {
 		c.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
 	}
@@ -31,7 +31,7 @@ func (e *Engine) finishFiles(ctx context.Context, t Target, pending []loop.Pendi
 	if len(pending) == 0 {
 		return nil
 	}
-	if _, err := e.memory(t).Write(ctx, loop.Run{}, pending); err != nil {
+	if _, err := e.loopFiles(t).Write(ctx, loop.Run{}, pending); err != nil {
 		return err
 	}
 	return e.Store.Update(ctx, func(tx *store.Tx) error { return tx.Applied(ctx, pending) })

@@ -36,7 +36,7 @@ const blockText = 32 << 10
 
 // prompt puts what never changes first, byte for byte, so that prompt caches
 // hit, and what varies behind it.
-func (c *cycle) prompt(step loop.Step, brief Brief) string {
+func (c *cycle) prompt(step loop.Step, brief Brief, sensed []Observation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Goal\n%s\n", brief.Goal)
 	if brief.Role != "" {
@@ -58,7 +58,7 @@ func (c *cycle) prompt(step loop.Step, brief Brief) string {
 		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", c.run.Request)
 	}
 	word, once := c.delimiter(), shownLines{}
-	for _, o := range c.sensed.Observations {
+	for _, o := range sensed {
 		data(&b, word, fmt.Sprintf("Sensed by %s, exit status %d", o.Source, o.Exit), once.without(o.Text))
 	}
 	for _, m := range brief.Memory {

@@ -43,7 +43,7 @@ func stable(t *testing.T, prompt string) string {
 
 func TestAPromptSaysEverythingInOrder(t *testing.T) {
 	c, step, brief := prompted()
-	got := c.prompt(step, brief)
+	got := c.prompt(step, brief, c.sensed.Observations)
 	at := 0
 	for _, part := range []string{
 		"# Goal\nkeep the build green\n", "# Role\nYou are careful.\n", "# Rules\n", "src/**, docs/**", "- Hand over instead of doing: secrets\n",
@@ -72,7 +72,7 @@ func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
 	c.sensed.Observations[0].Text = strings.Repeat(text, 100)
 	brief.Memory = append(brief.Memory, Block{Label: "The run before this one", Text: "run #1 ended failed: verify failed:\n" + text})
 	step.Feedback = "verify failed with exit status 1:\n" + text + "}\nFAIL 0.2s"
-	got := c.prompt(step, brief)
+	got := c.prompt(step, brief, c.sensed.Observations)
 	if n := strings.Count(got, "src/a_test.go:7:"); n != 1 {
 		t.Errorf("a failure stands %d times in\n%.4000s", n, got)
 	}
@@ -89,7 +89,7 @@ func TestWhatAGatePrintedStandsOnceInAPrompt(t *testing.T) {
 func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 	c, step, brief := prompted()
 	c.run.Request, c.sensed, step.Feedback, brief.Role, brief.Task, brief.Memory = "", Sensed{}, "", "", "", nil
-	got := c.prompt(step, brief)
+	got := c.prompt(step, brief, c.sensed.Observations)
 	for _, part := range []string{"# Role", "What the user asks", "<<DATA " + c.delimiter(), "The last attempt", "tokens left"} {
 		if strings.Contains(got, part) {
 			t.Errorf("%q is in\n%s", part, got)
@@ -102,7 +102,7 @@ func TestWhatIsNotThereIsNotSaid(t *testing.T) {
 
 func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 	c, step, brief := prompted()
-	want := stable(t, c.prompt(step, brief))
+	want := stable(t, c.prompt(step, brief, c.sensed.Observations))
 	for name, change := range map[string]func(){
 		"another run":       func() { c.run.ID, c.run.N = "run_2", 2 },
 		"another request":   func() { c.run.Request = "" },
@@ -113,7 +113,7 @@ func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 		"tokens were used":  func() { c.run.Usage.Output = 5 },
 	} {
 		change()
-		if got := stable(t, c.prompt(step, brief)); got != want {
+		if got := stable(t, c.prompt(step, brief, c.sensed.Observations)); got != want {
 			t.Errorf("%s changes the beginning from\n%s\nto\n%s", name, want, got)
 		}
 	}
@@ -122,7 +122,7 @@ func TestWhatVariesStandsBehindWhatDoesNot(t *testing.T) {
 func TestAReportingLoopIsToldToChangeNothing(t *testing.T) {
 	c, step, brief := prompted()
 	c.def.Tier = loop.TierReport
-	got := c.prompt(step, brief)
+	got := c.prompt(step, brief, c.sensed.Observations)
 	if !strings.Contains(got, "Change no files") || strings.Contains(got, "src/**") {
 		t.Errorf("prompt:\n%s", got)
 	}
@@ -133,7 +133,7 @@ func TestTheBudgetThatIsLeftIsSaidAndNeverNegative(t *testing.T) {
 	c.def.BudgetTokens = 100
 	for used, want := range map[int64]string{0: "; 100 output tokens left\n", 60: "; 40 output tokens left\n", 100: "; 0 output tokens left\n", 999: "; 0 output tokens left\n"} {
 		c.run.Usage.Output = used
-		if got := c.prompt(step, brief); !strings.HasSuffix(got, want) {
+		if got := c.prompt(step, brief, c.sensed.Observations); !strings.HasSuffix(got, want) {
 			t.Errorf("%d used: …%q, want %q", used, got[len(got)-60:], want)
 		}
 	}

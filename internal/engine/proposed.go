@@ -22,12 +22,12 @@ type proposal struct {
 
 // readProposals finds the proposals of the loop that a yes could still land, newest
 // first, and those on pull requests that are open.
-func (c *cycle) readProposals(ctx context.Context) error {
+func (c *cycle) readProposals(ctx context.Context, nothing bool) error {
 	c.proposals = nil
 	if err := c.readUnanswered(ctx); err != nil {
 		return err
 	}
-	if c.sensed.Nothing != "" {
+	if nothing {
 		return nil // Nothing is worked on, and nobody has to be asked.
 	}
 	return c.readPulls(ctx)

@@ -156,15 +156,15 @@ type declined struct {
 }
 
 // rests keeps a step from being worked on whose work on the same inputs was declined.
-func (c *cycle) rests(ctx context.Context, cand *plan.Candidate) error {
+func (c *cycle) rests(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
 	if c.declined == nil {
 		if err := c.readDeclined(ctx); err != nil {
 			return err
 		}
 	}
-	inputs := c.inputs[cand.Step.Key].Apart().Digest()
+	digest := inputs.Apart().Digest()
 	for _, d := range c.declined[or(cand.Step.ID, stepID(c.run.LoopID, cand.Step.Key))] {
-		if d.inputs == inputs && cand.Drop == "" {
+		if d.inputs == digest && cand.Drop == "" {
 			cand.Drop, cand.Detail = d.reason, d.words
 		}
 	}

@@ -76,7 +76,7 @@ func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 // answers of humans, and file changes that no process is known to have applied.
 func (c *cycle) look(ctx context.Context) (View, error) {
 	v := View{
-		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: c.memory(c.t), History: history{c}, Now: c.Now(),
+		Loop: c.t.Loop, Definition: c.def, Run: c.run, Files: c.loopFiles(c.t), History: history{c}, Now: c.Now(),
 	}
 	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
 		if c.pending, err = r.Pending(ctx, c.t.Loop.ID); err != nil {

@@ -119,12 +119,12 @@ func senseFailed(src Source, why string) *ending {
 }
 
 // sensedText is the observations as they stand in the trace.
-func (c *cycle) sensedText() string {
-	if len(c.sensed.Observations) == 0 {
+func sensedText(sensed []Observation) string {
+	if len(sensed) == 0 {
 		return "the loop's memory"
 	}
 	var b strings.Builder
-	for i, o := range c.sensed.Observations {
+	for i, o := range sensed {
 		if i > 0 {
 			b.WriteString("\n")
 		}

@@ -143,7 +143,7 @@ func (e *Engine) Introduce(ctx context.Context, t Target) (Target, error) {
 	if p, ok := t.Protocol.(interface {
 		LastRun(files Files, name string) (int64, error)
 	}); ok {
-		n, err := p.LastRun(e.memory(t), t.Loop.Name)
+		n, err := p.LastRun(e.loopFiles(t), t.Loop.Name)
 		if err != nil {
 			return t, err
 		}
