@@ -70,24 +70,24 @@ var listedMutants = []mutant{
 	},
 	{
 		"no ref holds a candidate", "internal/engine/tree.go",
-		[][2]string{{"d.Hold = c.holdCandidate(len(c.its))", "d.Hold = nil"}},
+		[][2]string{{"d.Hold = wt.holdCandidate(len(wt.its))", "d.Hold = nil"}},
 		"compose.TestGarbageCollectedAfterACrashTakesNothingFromTheRun",
 	},
 	{
 		"a run whose copy cannot be taken up is not concluded", "internal/engine/recover.go",
-		[][2]string{{"return c.salvage(ctx, err)", "return err"}},
+		[][2]string{{"return wt.salvage(ctx, err)", "return err"}},
 		"compose.TestARunWhoseCopyCannotBeReadIsConcludedAndSaysWhereItLies",
 	},
 	{
 		"a run whose candidate is gone is not concluded", "internal/engine/tree.go",
-		[][2]string{{"return c.keepCopy(ctx, fmt.Errorf(\"keep the candidate of run %s: %w\", c.run.ID, err))", "return fmt.Errorf(\"keep the candidate of run %s: %w\", c.run.ID, err)"}},
+		[][2]string{{"return wt.keepCopy(ctx, fmt.Errorf(\"keep the candidate of run %s: %w\", wt.run.ID, err))", "return fmt.Errorf(\"keep the candidate of run %s: %w\", wt.run.ID, err)"}},
 		"compose.TestARunWhoseCandidateIsGoneIsConcludedWithWhatIsLeft",
 	},
 	{
 		"instructions are read from what the agent changed", "internal/engine/guidance.go",
 		[][2]string{
-			{"if c.guidedFor == c.run.BaseCommit {", `if c.guidedFor == "" && c.run.BaseCommit == "" {`},
-			{"guidance.Read(ctx, c.t.Repo, c.run.BaseCommit, ", "guidance.Read(ctx, c.t.Repo, or(c.its[max(0, len(c.its)-2)].Candidate, c.run.BaseCommit), "},
+			{"if a.guidedFor == a.run.BaseCommit {", `if a.guidedFor == "" && a.run.BaseCommit == "" {`},
+			{"guidance.Read(ctx, a.t.Repo, a.run.BaseCommit, ", "guidance.Read(ctx, a.t.Repo, or(a.its[max(0, len(a.its)-2)].Candidate, a.run.BaseCommit), "},
 		},
 		"compose.TestAttack051InstructionsThatTheAgentRewritesReachNoPromptBeforeTheyHaveLanded",
 	},
@@ -108,7 +108,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"the gates run on the agent's own tree", "internal/engine/verify.go",
-		[][2]string{{"res, flag, err := c.runGate(ctx, w, g, at)\n", "at.Dir = c.tree.Dir\n\t\tres, flag, err := c.runGate(ctx, w, g, at)\n"}},
+		[][2]string{{"res, flag, err := j.runGate(ctx, w, g, at)\n", "at.Dir = j.tree.copy.Dir\n\t\tres, flag, err := j.runGate(ctx, w, g, at)\n"}},
 		"compose.TestAttack059IgnoredFilesMakeNoGatePass",
 	},
 	{
@@ -168,7 +168,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"the scope is not checked after a rebase", "internal/engine/land.go",
-		[][2]string{{"if err := c.checkScope(ctx, &w); err != nil {", "if err := ctx.Err(); err != nil {"}},
+		[][2]string{{"if err := c.tree.checkScope(ctx, &w); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		"compose.TestAttack010AChangeThatCollidesOnTheNewBaseIsRefusedBeforeItsGates",
 	},
 	{
@@ -183,7 +183,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a step is worked on while its proposal has no answer", "internal/engine/decide.go",
-		[][2]string{{"c.waits(&cand)", ""}},
+		[][2]string{{"c.proposals.holdBack(&cand)", ""}},
 		"compose.TestAttack110AnApprovalCountsOnceAndForItsOwnRun",
 	},
 	{
@@ -198,12 +198,12 @@ var listedMutants = []mutant{
 	},
 	{
 		"an approval holds for any definition", "internal/engine/answer.go",
-		[][2]string{{" || a.Definition != c.run.Definition", ""}},
+		[][2]string{{" || a.Definition != s.run.Definition", ""}},
 		"engine.TestAnApprovalOfAnotherDefinitionIsWorthNothing",
 	},
 	{
 		"an effect is not confirmed right before it happens", "internal/engine/effects.go",
-		[][2]string{{"kind.Apply(ctx, e, c.confirm)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
+		[][2]string{{"kind.Apply(ctx, e, o.confirm)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
 		"compose.TestALandingThatWasStoppedAsksForTheSwitchAgain",
 	},
 	{
@@ -220,7 +220,7 @@ var listedMutants = []mutant{
 		"a run is taken while its stopped holder moves a branch", "internal/engine/recover.go",
 		[][2]string{
 			{"return r.Holder, true, e.EndHolder(ctx, r.Holder)", "return r.Holder, true, nil"},
-			{"\tif err := c.lockEffects(); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
+			{"\tif err := c.outbox.acquire(); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
 		},
 		"compose.TestStoppedPastItsLeaseAtAnyPointNothingMovesUnrecorded",
 	},
@@ -236,12 +236,12 @@ var listedMutants = []mutant{
 	},
 	{
 		"an approved command runs on any tree", "internal/engine/answer.go",
-		[][2]string{{"if c.tree.From != a.Tree {", "if a.Tree == \"\" {"}},
+		[][2]string{{"if s.tree.copy.From != a.Tree {", "if a.Tree == \"\" {"}},
 		"engine.TestAttack109AnApprovedCommandRunsOnTheTreeThatWasShownOrNotAtAll",
 	},
 	{
 		"silence of a gate that counted is a pass", "internal/engine/counts.go",
-		[][2]string{{"base, recorded, err := c.recordedTests(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, \"\", nil\n\t}\n\tbase, recorded, err := c.recordedTests(ctx, g)\n"}},
+		[][2]string{{"base, recorded, err := j.recordedTests(ctx, g)\n", "if res.Tests == nil && res.Note == \"\" {\n\t\treturn res, \"\", nil\n\t}\n\tbase, recorded, err := j.recordedTests(ctx, g)\n"}},
 		"compose.TestAttack058AGateThatFallsSilentIsNoPass",
 	},
 	{
@@ -294,7 +294,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a loop rests because of a model without a price", "internal/engine/hold.go",
-		[][2]string{{" || f.Class == loop.ReasonBudget)", ")"}, {"r.Hold && c.unsigned == nil:", "(r.Hold || f.Class == loop.ReasonBudget) && c.unsigned == nil:"}},
+		[][2]string{{" || f.Class == loop.ReasonBudget)", ")"}, {"r.Hold && a.login.unsigned == nil:", "(r.Hold || f.Class == loop.ReasonBudget) && a.login.unsigned == nil:"}},
 		"engine.TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap",
 	},
 	{
@@ -354,7 +354,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a login comes back from a run that was refused", "internal/engine/lent.go",
-		[][2]string{{"case c.run.Outcome == loop.OutcomeRefused:\n", "case c.run.Outcome == loop.OutcomeRefused && c.loan == nil:\n"}},
+		[][2]string{{"case l.run.Outcome == loop.OutcomeRefused:\n", "case l.run.Outcome == loop.OutcomeRefused && l.loan == nil:\n"}},
 		"engine.TestAttack084InFullALoginThatTheAgentReplacedIsKeptBesideTheUsers",
 	},
 	{
@@ -364,7 +364,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"lent tokens are not secrets", "internal/engine/act.go",
-		[][2]string{{"\tc.said.Learn(turnEnv.Secrets())\n\ts := c.runEnv()\n", "\ts := c.runEnv()\n"}, {"\tc.said.Learn(turnEnv.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
+		[][2]string{{"\ta.said.Learn(turnEnv.Secrets())\n\ts := a.runEnv()\n", "\ts := a.runEnv()\n"}, {"\ta.said.Learn(turnEnv.Secrets())\n\tif len(res.Asks)", "\tif len(res.Asks)"}},
 		"compose.TestAttack077InFullALentLoginThatItsProgramTellsIsInNoAccountAndOnNoBranch",
 	},
 	{
@@ -464,7 +464,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"iterations are charged to no budget", "internal/engine/money.go",
-		[][2]string{{"Iterations: int64(c.worked)", "Iterations: 0 * int64(c.worked)"}},
+		[][2]string{{"Iterations: int64(s.worked)", "Iterations: 0 * int64(s.worked)"}},
 		"engine.TestABudgetOfIterationsOrItemsEndsTheWorkAndIsCharged",
 	},
 	{

@@ -29,6 +29,24 @@ var (
 	afterAct  = fault.New("engine.act.after")
 )
 
+// agentSide is the agent's part of a run: its turns, the conversation and the
+// instructions that they share, and what keeps it from acting.
+type agentSide struct {
+	*heldRun
+	tree  *workTree
+	login *login
+	money *spending
+
+	hold     *loop.Hold    // what keeps the loop or its account from acting; nil: nothing
+	failures int64         // turns in a row that ended with an error of the agent's program
+	limits   int64         // in a row, of the account
+	talk     *loop.Session // the conversation to go on with; nil: a fresh one
+
+	guidance    string   // the repository's instructions as they stand in a prompt
+	guidedFor   string   // commit that they are of
+	guidedPaths []string // of the files that were found
+}
+
 // iterate works one step once: act, gather, verify, conclude. A nil ending
 // lets the run decide again.
 func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
@@ -49,14 +67,14 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, err
 	}
 	step := c.steps[d.Choice.Step.Key]
-	turn, err := c.act(ctx, step, brief, c.sensed.Observations)
+	turn, err := c.agent.act(ctx, step, brief, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
 	if end := stopped(ctx); end != nil {
 		return end, nil
 	}
-	work, err := c.gather(ctx, turn, c.sensed.Observations)
+	work, err := c.tree.gather(ctx, turn, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +84,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	if len(turn.Asks) > 0 {
 		return c.ask(ctx, step, work, turn.Asks[0])
 	}
-	verdict, err := c.verify(ctx, work)
+	verdict, err := c.judge.verify(ctx, work)
 	if err != nil {
 		return nil, err
 	}
@@ -78,40 +96,40 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 
 // act readies the tree and lets the agent take its turn, and another one where
 // the first failed in a way that another one may not.
-func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
-	c.enter(loop.PhaseAct)
+func (a *agentSide) act(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
+	a.enter(loop.PhaseAct)
 	if step.Snapshot != "" {
-		if err := c.restore(ctx, step); err != nil {
+		if err := a.tree.restore(ctx, step); err != nil {
 			return turnResult{}, err
 		}
 	}
-	if err := c.makeTree(ctx); err != nil {
+	if err := a.tree.make(ctx); err != nil {
 		return turnResult{}, err
 	}
-	if err := c.readSession(ctx); err != nil {
+	if err := a.readSession(ctx); err != nil {
 		return turnResult{}, err
 	}
-	if err := c.readGuidance(ctx); err != nil {
+	if err := a.readGuidance(ctx); err != nil {
 		return turnResult{}, err
 	}
-	prompt := c.prompt(step, brief, sensed)
-	c.said.Emit(EventPrompt, prompt)
+	prompt := a.prompt(step, brief, sensed)
+	a.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err
 	}
-	c.t.Repo.Rest()
+	a.t.Repo.Rest()
 	for try := 1; ; try++ {
-		started := c.Now()
-		res, err := c.takeTurn(ctx, step, prompt)
+		started := a.Now()
+		res, err := a.takeTurn(ctx, step, prompt)
 		if err != nil && res.Usage.Zero() {
 			return res, err
 		}
-		c.account(ctx, res, started)
+		a.bookTurn(ctx, res, started)
 		if err != nil {
 			return res, err
 		}
-		if !c.tryAgain(ctx, try, res) {
-			res.hold = c.hold
+		if !a.tryAgain(ctx, try, res) {
+			res.hold = a.hold
 			return res, afterAct.Hit(ctx)
 		}
 	}
@@ -119,8 +137,8 @@ func (c *cycle) act(ctx context.Context, step loop.Step, brief Brief, sensed []O
 
 // takeTurn lets the agent act once: it gets a folder with its prompt, a place to
 // work in, and what it needs to reach its model.
-func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (res turnResult, err error) {
-	s, n := c.runEnv(), len(c.its)
+func (a *agentSide) takeTurn(ctx context.Context, step loop.Step, prompt string) (res turnResult, err error) {
+	s, n := a.runEnv(), len(a.its)
 	dir, err := s.FreshTurn(n)
 	if err != nil {
 		return res, err
@@ -128,7 +146,7 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (re
 	if err := s.WritePrompt(n, prompt); err != nil {
 		return res, err
 	}
-	turnEnv, err := c.openTurnEnv(ctx)
+	turnEnv, err := a.openTurnEnv(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
 		res.Result = turn.Refused(loop.FailureAuth, missing)
 		return res, nil
@@ -140,45 +158,45 @@ func (c *cycle) takeTurn(ctx context.Context, step loop.Step, prompt string) (re
 	if err != nil {
 		return res, err
 	}
-	res, err = c.runDriver(ctx, turnEnv, step, prompt, dir)
+	res, err = a.runDriver(ctx, turnEnv, step, prompt, dir)
 	err = errors.Join(err, turnEnv.Close())
-	c.loan = turnEnv.Loan()
+	a.login.loan = turnEnv.Loan()
 	return res, err
 }
 
 // runDriver runs the driver in a turnEnv.
-func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (end turnResult, err error) {
-	c.said.Learn(turnEnv.Secrets())
-	s := c.runEnv()
-	at, err := s.Place(ctx, c.tree, c.useOf(turnEnv, dir))
+func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step, prompt, dir string) (end turnResult, err error) {
+	a.said.Learn(turnEnv.Secrets())
+	s := a.runEnv()
+	at, err := s.Place(ctx, a.tree.copy, a.useOf(turnEnv, dir))
 	if err != nil {
 		return end, err
 	}
 	defer at.Done()
-	guard, err := c.guard(ctx, at, dir)
+	guard, err := a.guard(ctx, at, dir)
 	if err != nil {
 		return end, err
 	}
-	out, printed := c.said.Output(), proc.NewRing(0, mostWords)
+	out, printed := a.said.Output(), proc.NewRing(0, mostWords)
 	defer out.End()
 	defer func() { end.printed = printed.String() }()
 	end.unmetered = !turnEnv.Metered()
-	count := c.counter(turnEnv)
-	row := c.turnRow(c.Now())
+	count := a.newCounter(turnEnv)
+	row := a.turnRow(a.Now())
 	row.Usage = leastUsage(len(prompt))
-	defer c.begin(ctx, &liveTurn{row: row, count: count, cost: c.ledger().Cost})()
+	defer a.beginTurn(ctx, &liveTurn{row: row, count: count, cost: a.money.ledger().Cost})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(c.ledger().Account().Exhausted(), func() {
-		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: c.ledger().Exhausted()}
+	defer when(a.money.ledger().Account().Exhausted(), func() {
+		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: a.money.ledger().Exhausted()}
 		cancel()
 	})()
 	defer when(turnEnv.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
-	res, err := c.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: turnEnv.Command, Model: c.actor.Model, Effort: c.def.Effort, Servers: c.def.Servers(), Session: c.talk, Keep: c.def.Resume,
-		Exec: at, Dir: at.Dir, Timeout: c.turnTime(), Tag: runenv.Tag(c.run.ID), Env: turnEnv.Environ(s.StepEnv()),
-		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: c.def.ModelTools, Judge: asks.Judge, On: (&shown{said: c.said, out: out}).event,
+	res, err := a.actor.Driver.Turn(ctx, agent.Request{
+		Purpose: purpose(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
+		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(s.StepEnv()),
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, On: (&shown{said: a.said, out: out}).event,
 		Output: io.MultiWriter(out, printed),
 		Used:   count.used(ctx),
 	})
@@ -194,19 +212,19 @@ func (c *cycle) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.Step
 		end.Result = res
 		return end, err
 	}
-	c.said.Learn(turnEnv.Secrets())
+	a.said.Learn(turnEnv.Secrets())
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
 		res.Asks = asks.List()
 	}
 	if res = turnEnv.Outcome(res); res.Failure != nil {
 		hidden := *res.Failure
 		if hidden.Class == loop.FailureRateLimit && hidden.Reset.IsZero() {
-			hidden.Reset = agent.LimitReset(hidden.Text, c.Now())
+			hidden.Reset = agent.LimitReset(hidden.Text, a.Now())
 		}
-		hidden.Text = c.said.Hide(hidden.Text)
+		hidden.Text = a.said.Hide(hidden.Text)
 		res.Failure = &hidden
 	}
-	c.blind = c.blind || end.unmetered && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
+	a.money.blind = a.money.blind || end.unmetered && (res.Usage.Zero() || res.Usage.Source == loop.UsageEstimated)
 	end.Result = res
 	return end, nil
 }
@@ -222,35 +240,35 @@ func purpose(step loop.Step) string {
 func stepText(s loop.Step) string { return s.ID + " " + s.Title }
 
 // turnRow is the row of the turn that comes next.
-func (c *cycle) turnRow(started time.Time) loop.Turn {
+func (a *agentSide) turnRow(started time.Time) loop.Turn {
 	return loop.Turn{
-		RunID: c.run.ID, N: c.turns + 1, Iteration: len(c.its), Purpose: purpose(c.stepOf(c.current())), Agent: c.actor.Handle,
-		Driver: c.actor.Agent.Driver, Model: c.actor.Model, Auth: c.run.Auth, Started: started,
+		RunID: a.run.ID, N: a.money.turns + 1, Iteration: len(a.its), Purpose: purpose(a.stepOf(a.current())), Agent: a.actor.Handle,
+		Driver: a.actor.Agent.Driver, Model: a.actor.Model, Auth: a.run.Auth, Started: started,
 	}
 }
 
 // account books a turn on the run and stages its row.
-func (c *cycle) account(ctx context.Context, res turnResult, started time.Time) {
-	row := c.turnRow(started)
+func (a *agentSide) bookTurn(ctx context.Context, res turnResult, started time.Time) {
+	row := a.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
-	row.Models, row.Cost = c.ledger().Cost(res.Models)
+	row.Models, row.Cost = a.money.ledger().Cost(res.Models)
 	if res.Session != nil {
 		row.Session = res.Session.ID
 	}
-	it := c.current()
+	it := a.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
 	it.Acted = res.words()
-	c.turns++
-	c.run.Agent = c.actor.Handle
-	c.run.Usage = c.run.Usage.Add(res.Usage)
-	c.run.Cost = c.run.Cost.Add(row.Cost)
-	c.run.Spent.Agent += res.Took
-	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
-	c.mu.Lock()
-	c.unsaved = append(c.unsaved, row)
-	c.noteTurns(ctx)
-	c.mu.Unlock()
-	c.keepSession(res.Result)
+	a.money.turns++
+	a.run.Agent = a.actor.Handle
+	a.run.Usage = a.run.Usage.Add(res.Usage)
+	a.run.Cost = a.run.Cost.Add(row.Cost)
+	a.run.Spent.Agent += res.Took
+	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
+	a.turns.mu.Lock()
+	a.turns.unsaved = append(a.turns.unsaved, row)
+	a.noteTurns(ctx)
+	a.turns.mu.Unlock()
+	a.keepSession(res.Result)
 }
 
 // turnResult is what an agent's turn came to.
@@ -288,19 +306,19 @@ func (res turnResult) words() string {
 // object store by now, or conclude would have failed.
 func (c *cycle) cleanUp(ctx context.Context) {
 	c.closeMarks()
-	if c.loan != nil {
-		c.loan.Close() // The run did not come to its end: its note is left to Recover.
+	if c.login.loan != nil {
+		c.login.loan.Close() // The run did not come to its end: its note is left to Recover.
 	}
-	unlocked := c.unlockEffects()
+	unlocked := c.outbox.release()
 	if c.run.State == loop.RunRunning || c.run.State == loop.RunSettling {
-		if c.tree != nil {
-			_ = c.tree.Leave()
+		if c.tree.copy != nil {
+			_ = c.tree.copy.Leave()
 		}
 		return // Recover needs the rest.
 	}
 	err := unlocked
-	if c.copied {
-		err = errors.Join(err, c.dropTrees(ctx), sandbox.Discard(c.runDir(c.run.ID)))
+	if c.tree.copied {
+		err = errors.Join(err, c.tree.dropAll(ctx), sandbox.Discard(c.runDir(c.run.ID)))
 	}
 	err = errors.Join(err, c.dropMarks())
 	if err != nil {

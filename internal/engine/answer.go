@@ -17,13 +17,13 @@ var beforeApproved = fault.New("engine.approved.before")
 // senseAnswer takes up the step whose approval fired this run. On a yes the
 // runtime itself runs the bound command, in the step's own tree, and what it
 // did is sensed like anything else.
-func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
-	if c.f.Approval == "" {
+func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
+	if s.f.Approval == "" {
 		return nil, nil
 	}
 	var a loop.Approval
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		a, err = r.Approval(ctx, c.f.Approval)
+	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
+		a, err = r.Approval(ctx, s.f.Approval)
 		return err
 	})
 	if err != nil {
@@ -35,67 +35,67 @@ func (c *cycle) senseAnswer(ctx context.Context) (*ending, error) {
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), or(a.Note, "no reason given"))
 	case a.State != loop.ApprovalApproved:
 		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
-	case a.LoopID != c.run.LoopID || a.Hash != a.Binding() || a.Definition != c.run.Definition:
+	case a.LoopID != s.run.LoopID || a.Hash != a.Binding() || a.Definition != s.run.Definition:
 		return &ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
 			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",
 		}, nil
 	default:
 		var end *ending
-		if o, end, err = c.approved(ctx, a); err != nil || end != nil {
+		if o, end, err = s.runApproved(ctx, a); err != nil || end != nil {
 			return end, err
 		}
 	}
-	c.sensed.Observations = append(c.sensed.Observations, o)
-	c.sensed.Nothing = ""
+	s.Observations = append(s.Observations, o)
+	s.Nothing = ""
 	return stopped(ctx), nil
 }
 
 // approved runs what the human allowed, on the tree that they were shown: the
 // same words do something else in another one.
-func (c *cycle) approved(ctx context.Context, a loop.Approval) (o Observation, end *ending, err error) {
+func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observation, end *ending, err error) {
 	o.Source = "approved command"
-	for _, step := range c.steps {
+	for _, step := range s.steps {
 		if step.ID != a.StepID {
 			continue
 		}
-		if err := c.restore(ctx, step); err != nil {
+		if err := s.tree.restore(ctx, step); err != nil {
 			return o, nil, err
 		}
 	}
-	if err := c.makeTree(ctx); err != nil {
+	if err := s.tree.make(ctx); err != nil {
 		return o, nil, err
 	}
-	if c.tree.From != a.Tree {
+	if s.tree.copy.From != a.Tree {
 		return o, &ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
-			detail: fmt.Sprintf("approval %s was given for %q on tree %s, and the copy holds %s; ask again", a.ID, strings.Join(a.Action.Argv, " "), short(a.Tree), short(c.tree.From)),
+			detail: fmt.Sprintf("approval %s was given for %q on tree %s, and the copy holds %s; ask again", a.ID, strings.Join(a.Action.Argv, " "), short(a.Tree), short(s.tree.copy.From)),
 		}, nil
 	}
 	// What the command does must be found again if this process dies.
 	saved := func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
-		return tx.Save(ctx, c.run, loop.PhaseSense)
+		return tx.Save(ctx, s.run, loop.PhaseSense)
 	}
-	if err := c.commitBy(ctx, loop.PhaseSense, saved); err != nil {
+	if err := s.commitBy(ctx, loop.PhaseSense, saved); err != nil {
 		return o, nil, err
 	}
 	if err := beforeApproved.Hit(ctx); err != nil {
 		return o, nil, err
 	}
-	at, err := c.sensePlace(ctx, false)
+	at, err := s.sensePlace(ctx, false)
 	if err != nil {
 		return o, nil, err
 	}
 	defer at.Done()
-	c.t.Repo.Rest()
+	s.t.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: at.Dir, Env: c.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: c.within(c.def.MaxStepTimeout), Tag: runenv.Tag(c.run.ID),
+		Argv: a.Action.Argv, Dir: at.Dir, Env: s.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: s.within(s.def.MaxStepTimeout), Tag: runenv.Tag(s.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)
 	}
 	o.Exit = res.Exit
-	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, c.said.Hide(tail.String())))
+	o.Text = strings.TrimSpace(fmt.Sprintf("%s said yes; %q ended with exit status %d\n%s", a.By, strings.Join(a.Action.Argv, " "), res.Exit, s.said.Hide(tail.String())))
 	return o, nil, nil
 }

@@ -22,9 +22,9 @@ const ApprovalTime = 7 * 24 * time.Hour
 // taken up again by the run that the answer fires.
 func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	err := c.keep(ctx)
+	err := c.tree.keep(ctx)
 	if errors.Is(err, workspace.ErrIncomplete) {
-		err = c.setAside(err)
+		err = c.tree.setAside(err)
 	}
 	if err != nil {
 		return nil, err

@@ -20,22 +20,22 @@ const gatesPass = "the gates pass on the base"
 // gatesOnBase is what each gate says of the base. A failure that an earlier run saw
 // is looked at again if again is set: it may have been a flaky test's, and a turn
 // costs more than a suite.
-func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
+func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
 	var results []loop.GateResult
-	for _, g := range c.runEnv().Gates() {
-		r, known, err := c.recorded(ctx, c.run.BaseTree, g)
+	for _, g := range j.runEnv().Gates() {
+		r, known, err := j.recorded(ctx, j.run.BaseTree, g)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !known || r.Result == nil || again && r.Result.Known && !r.Result.Pass {
-			if r, err = c.baseTests(ctx, g); err != nil {
+			if r, err = j.baseTests(ctx, g); err != nil {
 				return nil, nil, err
 			}
 		}
 		if end := stopped(ctx); end != nil {
 			return nil, end, nil
 		}
-		if why, fix := gate.Obstacle(*r.Result, c.def); why != "" {
+		if why, fix := gate.Obstacle(*r.Result, j.def); why != "" {
 			return nil, &ending{
 				outcome: loop.OutcomeFailed, reason: loop.ReasonGateStart,
 				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Check().Name, headline(why), fix),
@@ -48,12 +48,12 @@ func (c *cycle) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 
 // senseGates tries the gates on the base. Found is what it saw without what differs
 // from one run of a gate to the next.
-func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, found string, end *ending, err error) {
+func (s *sensing) senseGates(ctx context.Context, src Source) (o Observation, found string, end *ending, err error) {
 	o.Source = src.Name
-	if err := c.base(ctx); err != nil {
+	if err := s.base(ctx); err != nil {
 		return o, "", nil, err
 	}
-	results, end, err := c.gatesOnBase(ctx, false)
+	results, end, err := s.judge.gatesOnBase(ctx, false)
 	if err != nil || end != nil {
 		return o, "", end, err
 	}
@@ -80,16 +80,16 @@ func (c *cycle) senseGates(ctx context.Context, src Source) (o Observation, foun
 
 // beforeTurn looks at the gates on the base before the first turn of a run. It
 // reports false if a failure that was known has gone, and nothing is left to do.
-func (c *cycle) beforeTurn(ctx context.Context, step loop.Step) (worth bool, end *ending, err error) {
-	if len(c.its) > 0 || c.def.Tier == loop.TierReport && !c.onPass || step.Kind == loop.StepReply {
+func (s *sensing) beforeTurn(ctx context.Context, step loop.Step) (worth bool, end *ending, err error) {
+	if len(s.its) > 0 || s.def.Tier == loop.TierReport && !s.onPass || step.Kind == loop.StepReply {
 		return true, nil, nil
 	}
-	results, end, err := c.gatesOnBase(ctx, c.onPass)
+	results, end, err := s.judge.gatesOnBase(ctx, s.onPass)
 	if err != nil || end != nil {
 		return true, end, err
 	}
-	if c.onPass && len(results) > 0 && !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }) {
-		c.sensed.Nothing, c.sensed.Because = loop.ReasonSensedNothing, gatesPass
+	if s.onPass && len(results) > 0 && !slices.ContainsFunc(results, func(g loop.GateResult) bool { return !g.Pass }) {
+		s.Nothing, s.Because = loop.ReasonSensedNothing, gatesPass
 		return false, nil, nil
 	}
 	return true, nil, nil

@@ -37,7 +37,7 @@ func TestAnErrorThatMayPassLeavesARunToALaterTry(t *testing.T) {
 		"a fault without a status":    {t.Context(), &loop.Fault{}, false},
 		"a program that is not found": {t.Context(), os.ErrNotExist, false},
 	} {
-		if got := quietly(t).mayPass(c.ctx, c.err); got != c.want {
+		if got := quietly(t).tree.mayPass(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -45,10 +45,10 @@ func TestAnErrorThatMayPassLeavesARunToALaterTry(t *testing.T) {
 
 func TestWhatWasLostIsSaidOnceForEachThing(t *testing.T) {
 	c := quietly(t)
-	c.lose("one thing is lost")
-	c.lose("another, too")
-	if want := "one thing is lost; another, too"; c.unkept != want {
-		t.Errorf("it says %q, want %q", c.unkept, want)
+	c.tree.lose("one thing is lost")
+	c.tree.lose("another, too")
+	if want := "one thing is lost; another, too"; c.tree.unkept != want {
+		t.Errorf("it says %q, want %q", c.tree.unkept, want)
 	}
 }
 
@@ -66,14 +66,14 @@ func TestTheEndOfALongTextIsKeptWhole(t *testing.T) {
 
 func TestATurnWithoutAReportIsToldByItsLastWordsAndWhatWasSensed(t *testing.T) {
 	c := quietly(t)
-	if got, want := c.wordsOf(turnResult{}, c.sensed.Observations), loop.WordsMark+" none"; got != want {
+	if got, want := c.tree.wordsOf(turnResult{}, c.sensed.Observations), loop.WordsMark+" none"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c.sensed.Observations = []Observation{{Source: "ls", Text: "a file"}}
-	if got, want := c.wordsOf(turnResult{printed: " printed\n"}, c.sensed.Observations), loop.WordsMark+" printed\n"+loop.SensedMark+" ls (exit 0): a file"; got != want {
+	if got, want := c.tree.wordsOf(turnResult{printed: " printed\n"}, c.sensed.Observations), loop.WordsMark+" printed\n"+loop.SensedMark+" ls (exit 0): a file"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := c.wordsOf(turnResult{Result: agent.Result{Message: "said"}}, c.sensed.Observations); !strings.HasPrefix(got, loop.WordsMark+" said\n") {
+	if got := c.tree.wordsOf(turnResult{Result: agent.Result{Message: "said"}}, c.sensed.Observations); !strings.HasPrefix(got, loop.WordsMark+" said\n") {
 		t.Errorf("%q", got)
 	}
 }

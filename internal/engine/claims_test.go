@@ -16,12 +16,16 @@ import (
 
 // turned is a run whose agent has just taken a turn on a step of work.
 func turned() *cycle {
-	return &cycle{
-		def:   loop.Definition{Name: "fix", Tier: loop.TierAssisted},
-		actor: turn.Actor{Agent: loop.Agent{Command: "my-agent"}},
-		steps: map[string]loop.Step{"work": {ID: "st_1", Key: "work", Kind: loop.StepWork}, "reply": {ID: "st_2", Key: "reply", Kind: loop.StepReply}},
-		its:   []loop.Iteration{{N: 1, StepID: "st_1", Acted: "the agent did something"}},
-	}
+	c := unstarted(loop.Definition{Name: "fix", Tier: loop.TierAssisted})
+	c.actor = turn.Actor{Agent: loop.Agent{Command: "my-agent"}}
+	c.steps = map[string]loop.Step{"work": {ID: "st_1", Key: "work", Kind: loop.StepWork}, "reply": {ID: "st_2", Key: "reply", Kind: loop.StepReply}}
+	c.its = []loop.Iteration{{N: 1, StepID: "st_1", Acted: "the agent did something"}}
+	return c
+}
+
+// unstarted is the cycle of a run that has not begun.
+func unstarted(d loop.Definition) *cycle {
+	return New(Deps{Now: time.Now}).newCycle(Target{}, Firing{}, d)
 }
 
 func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
@@ -88,7 +92,7 @@ func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 				c.change(run, &c.w)
 			}
 			c.w.candidate.Tree = "tree"
-			a, settled := run.judgeClaim(c.w)
+			a, settled := run.judge.judgeClaim(c.w)
 			if settled != (c.verdict != "") {
 				t.Fatalf("settled %v: %+v", settled, a)
 			}

@@ -21,7 +21,7 @@ import (
 // the end of the run, so an iteration is never judged by halves.
 func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgement) (*ending, error) {
 	c.enter(loop.PhaseConclude)
-	rules := c.rules()
+	rules := c.money.rules()
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a.Attempt), c.endOf(it)
@@ -38,7 +38,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 		c.settled[step.Key] = true
 	}
 	if len(w.changed) > 0 && a.Verdict != loop.VerdictPass {
-		c.kept = ""
+		c.tree.kept = ""
 	}
 	if err := c.record(ctx, s, w, a); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a judgeme
 			res.Proposal = c.proposal(s.Step, w, a)
 		}
 	}
-	changes, effects := c.session.Record(res)
+	changes, effects := c.memory.session.Record(res)
 	if err := loop.CheckChanges(changes); err != nil {
 		return fmt.Errorf("record iteration %d: %w", res.Iteration.N, err)
 	}
@@ -90,9 +90,9 @@ func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a judgeme
 		c.recordChanges(changes),
 	)
 	for _, e := range effects {
-		c.requested++
+		c.outbox.requested++
 		if e.Kind == effect.KindPropose {
-			c.kept, c.run.Branch = w.candidate.Tree, e.Args[effect.ArgBranch]
+			c.tree.kept, c.run.Branch = w.candidate.Tree, e.Args[effect.ArgBranch]
 		}
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
@@ -130,7 +130,7 @@ func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending
 		return nil
 	}
 	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: headline(s.Detail), halt: s.Halt}
-	if most := c.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
+	if most := c.money.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
 		end.reason = loop.ReasonMaxIterations
 		end.detail = fmt.Sprintf("%d of %d iterations are used (%s); the last one: %s", c.worked, most, c.cameTo(), end.detail)
 	}
@@ -142,10 +142,10 @@ func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending
 
 // cameTo says what the iterations of the run came to: every reason, and how often
 // it was one.
-func (c *cycle) cameTo() string {
+func (p *progress) cameTo() string {
 	var reasons []loop.Reason
 	times := map[loop.Reason]int{}
-	for _, it := range c.its {
+	for _, it := range p.its {
 		if times[it.Reason]++; times[it.Reason] == 1 {
 			reasons = append(reasons, it.Reason)
 		}

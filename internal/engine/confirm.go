@@ -22,25 +22,25 @@ var afterConfirm = fault.New("engine.effect.confirm.after")
 // here: the run may have another holder by now (ErrLeaseLost), or the kill switch
 // may be set (ErrPaused). After it only a stop of this very process can come
 // between, and whoever takes the run ends a stopped process first.
-func (c *cycle) confirm(ctx context.Context) error {
-	if end := c.paused(); end != nil {
+func (h *heldRun) confirm(ctx context.Context) error {
+	if end := h.paused(); end != nil {
 		return fmt.Errorf("%w: %s", loop.ErrPaused, end.detail)
 	}
 	var asked store.Asked
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		asked, err = r.Asked(ctx, c.run.ID)
+	err := h.Store.View(ctx, func(r *store.Reader) (err error) {
+		asked, err = r.Asked(ctx, h.run.ID)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case asked.Fence != c.run.Fence:
+	case asked.Fence != h.run.Fence:
 		return loop.ErrLeaseLost
 	case asked.Paused:
 		return fmt.Errorf("%w: %s", loop.ErrPaused, storeSwitch.detail)
-	case asked.Lease < c.Store.Lease()/2: // It must not lapse before the step is taken.
-		err := c.Store.Update(ctx, func(tx *store.Tx) error {
-			_, err := tx.Extend(ctx, c.run.ID, c.run.Fence)
+	case asked.Lease < h.Store.Lease()/2: // It must not lapse before the step is taken.
+		err := h.Store.Update(ctx, func(tx *store.Tx) error {
+			_, err := tx.Extend(ctx, h.run.ID, h.run.Fence)
 			return err
 		})
 		if err != nil {
@@ -58,28 +58,28 @@ func effectLock(repo *git.Repo, runID string) string {
 
 // lockEffects keeps every other process of this host from concluding the run
 // until it ends here. If another has it already, it is taking the run over.
-func (c *cycle) lockEffects() error {
-	if c.outlet != nil {
+func (o *outbox) acquire() error {
+	if o.lock != nil {
 		return nil
 	}
-	f, err := flock.Try(effectLock(c.t.Repo, c.run.ID))
+	f, err := flock.Try(effectLock(o.t.Repo, o.run.ID))
 	if errors.Is(err, flock.ErrHeld) {
-		return fmt.Errorf("%w: another process concludes run %s", loop.ErrLeaseLost, c.run.ID)
+		return fmt.Errorf("%w: another process concludes run %s", loop.ErrLeaseLost, o.run.ID)
 	}
 	if err != nil {
-		return fmt.Errorf("lock the effects of run %s: %w", c.run.ID, err)
+		return fmt.Errorf("lock the effects of run %s: %w", o.run.ID, err)
 	}
-	c.outlet = f
+	o.lock = f
 	return nil
 }
 
 // unlockEffects removes the file while it is still locked, so that nothing is
 // left of a run that has ended.
-func (c *cycle) unlockEffects() error {
-	if c.outlet == nil {
+func (o *outbox) release() error {
+	if o.lock == nil {
 		return nil
 	}
-	err := errors.Join(os.Remove(c.outlet.Name()), c.outlet.Close())
-	c.outlet = nil
+	err := errors.Join(os.Remove(o.lock.Name()), o.lock.Close())
+	o.lock = nil
 	return err
 }

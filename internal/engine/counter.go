@@ -23,10 +23,10 @@ type counter struct {
 }
 
 // counter makes the counter of a turn.
-func (c *cycle) counter(turnEnv *turn.Env) *counter {
-	n := &counter{turnEnv: turnEnv, model: c.actor.Model}
+func (a *agentSide) newCounter(turnEnv *turn.Env) *counter {
+	n := &counter{turnEnv: turnEnv, model: a.actor.Model}
 	if !turnEnv.Metered() {
-		n.reported = c.ledger().Account().OpenReported(n.model)
+		n.reported = a.money.ledger().Account().OpenReported(n.model)
 	}
 	return n
 }

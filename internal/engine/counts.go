@@ -22,13 +22,13 @@ import (
 // not look as if it should, costs no second run; if it has ever been counted on
 // the base, silence is no pass. The flag is what a human should know of a gate
 // that passed all the same.
-func (c *cycle) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
-	if !res.Pass || c.run.BaseTree == "" {
+func (j *judge) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
+	if !res.Pass || j.run.BaseTree == "" {
 		return res, "", nil
 	}
-	base, recorded, err := c.recordedTests(ctx, g)
+	base, recorded, err := j.recordedTests(ctx, g)
 	if err == nil && !recorded && (res.Tests != nil || res.Note != "") {
-		base, err = c.baseTests(ctx, g)
+		base, err = j.baseTests(ctx, g)
 	}
 	if err != nil {
 		return res, "", err
@@ -36,10 +36,10 @@ func (c *cycle) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.Gat
 	counts := known(base.TestCounts)
 	res = gate.Judge(res, counts)
 	res.Base = counts
-	if !res.Pass || base.Names == nil || w.candidate.Tree == c.run.BaseTree {
+	if !res.Pass || base.Names == nil || w.candidate.Tree == j.run.BaseTree {
 		return res, "", nil
 	}
-	found, err := c.unreported(ctx, w, g, *base.Names, res.Names)
+	found, err := j.unreported(ctx, w, g, *base.Names, res.Names)
 	if err != nil {
 		return res, "", err
 	}
@@ -51,12 +51,12 @@ func (c *cycle) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.Gat
 
 // unreported compares the tests that a gate named on the candidate with those
 // of the base.
-func (c *cycle) unreported(ctx context.Context, w work, g runenv.Gate, base, now loop.TestNames) (found gate.Unreported, err error) {
-	files := &treeFiles{ctx: ctx, repo: c.t.Repo}
+func (j *judge) unreported(ctx context.Context, w work, g runenv.Gate, base, now loop.TestNames) (found gate.Unreported, err error) {
+	files := &treeFiles{ctx: ctx, repo: j.t.Repo}
 	defer func() { err = errors.Join(err, files.close()) }()
 	return gate.Comparison{
 		Line: g.Check().Line, Base: base, Now: now, Tests: slices.ContainsFunc(w.compared.Changes, policy.Testing),
-		BaseTree: func() (gate.Tree, error) { return files.of(c.run.BaseTree) },
+		BaseTree: func() (gate.Tree, error) { return files.of(j.run.BaseTree) },
 		NowTree:  func() (gate.Tree, error) { return files.of(w.candidate.Tree) },
 	}.Unreported()
 }
@@ -103,20 +103,20 @@ func (f *treeFiles) close() error {
 // recordedTests is what a gate was found to report on the base before, and
 // whether that is known at all. Counts without names are records of an older
 // version, and are made anew.
-func (c *cycle) recordedTests(ctx context.Context, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
-	r, recorded, err = c.recorded(ctx, c.run.BaseTree, g)
+func (j *judge) recordedTests(ctx context.Context, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
+	r, recorded, err = j.recorded(ctx, j.run.BaseTree, g)
 	return r, recorded && (r.Names != nil || r.Format == ""), err
 }
 
 // recorded is what a gate said about a tree, in this run or before.
-func (c *cycle) recorded(ctx context.Context, tree string, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
-	id, err := c.gateID(ctx, g)
+func (j *judge) recorded(ctx context.Context, tree string, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
+	id, err := j.gateID(ctx, g)
 	if err != nil {
 		return r, false, err
 	}
-	r, inThisRun := c.records[[2]string{tree, id}]
+	r, inThisRun := j.records[[2]string{tree, id}]
 	if !inThisRun {
-		err = c.Store.View(ctx, func(v *store.Reader) (err error) {
+		err = j.Store.View(ctx, func(v *store.Reader) (err error) {
 			r, err = v.TestRecord(ctx, tree, id)
 			return err
 		})
@@ -134,22 +134,22 @@ func (c *cycle) recorded(ctx context.Context, tree string, g runenv.Gate) (r loo
 
 // gateID is the same for the same gate as long as nothing but the tree decides what
 // it says.
-func (c *cycle) gateID(ctx context.Context, g runenv.Gate) (string, error) {
-	tools, err := c.runEnv().Toolset(ctx)
+func (j *judge) gateID(ctx context.Context, g runenv.Gate) (string, error) {
+	tools, err := j.runEnv().Toolset(ctx)
 	if err != nil {
 		return "", err
 	}
-	d := c.def
-	return g.Check().ID(c.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(c.Environ)), nil
+	d := j.def
+	return g.Check().ID(j.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(j.Environ)), nil
 }
 
 // baseTests is what a gate reports on the base.
-func (c *cycle) baseTests(ctx context.Context, g runenv.Gate) (loop.TestRecord, error) {
-	res, err := c.onBase(ctx, g)
+func (j *judge) baseTests(ctx context.Context, g runenv.Gate) (loop.TestRecord, error) {
+	res, err := j.onBase(ctx, g)
 	if err != nil {
 		return loop.TestRecord{}, err
 	}
-	return c.saveTests(ctx, c.run.BaseTree, g, res)
+	return j.saveTests(ctx, j.run.BaseTree, g, res)
 }
 
 // known is nil for a gate that is known to count nothing.
@@ -161,22 +161,22 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 }
 
 // onBase runs one gate on a copy of the base.
-func (c *cycle) onBase(ctx context.Context, g runenv.Gate) (res loop.GateResult, err error) {
-	if c.f.Tried.Commit == c.run.BaseCommit {
-		for _, res := range c.f.Tried.Gates {
+func (j *judge) onBase(ctx context.Context, g runenv.Gate) (res loop.GateResult, err error) {
+	if j.f.Tried.Commit == j.run.BaseCommit {
+		for _, res := range j.f.Tried.Gates {
 			if res.Name == g.Check().Name {
-				res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
+				res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)
 				return res, nil
 			}
 		}
 	}
-	c.said.Note("running %s on the base, which happens once per tree", g.Check().Name)
-	copied, err := c.copyOf(ctx, runenv.ForBase, c.run.BaseCommit)
+	j.said.Note("running %s on the base, which happens once per tree", g.Check().Name)
+	copied, err := j.tree.copyOf(ctx, runenv.ForBase, j.run.BaseCommit)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, copied.Remove(context.WithoutCancel(ctx))) }()
-	s := c.runEnv()
+	s := j.runEnv()
 	if s.Iteration == 0 {
 		s.Iteration, s.Step = 1, "the gates on the base" // The environment is that of an iteration.
 	}
@@ -186,25 +186,22 @@ func (c *cycle) onBase(ctx context.Context, g runenv.Gate) (res loop.GateResult,
 	}
 	defer at.Done()
 	res, err = s.RunGate(ctx, g, at, nil, io.Discard)
-	c.run.Spent.Gates += res.Took
-	res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
+	j.run.Spent.Gates += res.Took
+	res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)
 	return res, err
 }
 
 // saveTests records what a gate said about a tree with the next commit. A tree
 // that lands is the next base, and is known already. What could not start says
 // nothing about the tree, nor does what was stopped.
-func (c *cycle) saveTests(ctx context.Context, tree string, g runenv.Gate, res loop.GateResult) (loop.TestRecord, error) {
+func (j *judge) saveTests(ctx context.Context, tree string, g runenv.Gate, res loop.GateResult) (loop.TestRecord, error) {
 	r := gate.Record(res)
-	id, err := c.gateID(ctx, g)
-	if why, _ := gate.Obstacle(res, c.def); err != nil || why != "" || ctx.Err() != nil || gate.Stopped(res) {
+	id, err := j.gateID(ctx, g)
+	if why, _ := gate.Obstacle(res, j.def); err != nil || why != "" || ctx.Err() != nil || gate.Stopped(res) {
 		return r, err
 	}
-	if c.records == nil {
-		c.records = map[[2]string]loop.TestRecord{}
-	}
-	c.records[[2]string{tree, id}] = r
-	c.stage(func(ctx context.Context, rt *store.RunTx) error {
+	j.records[[2]string{tree, id}] = r
+	j.stage(func(ctx context.Context, rt *store.RunTx) error {
 		return rt.SaveTestRecord(ctx, tree, id, r)
 	})
 	return r, nil
@@ -212,23 +209,23 @@ func (c *cycle) saveTests(ctx context.Context, tree string, g runenv.Gate, res l
 
 // freshCopy is a place for one more try of a gate, in which no earlier try left
 // anything.
-func (c *cycle) freshCopy(ctx context.Context) (runenv.Place, error) {
-	if err := c.dropFresh(ctx); err != nil {
+func (j *judge) freshCopy(ctx context.Context) (runenv.Place, error) {
+	if err := j.dropFresh(ctx); err != nil {
 		return runenv.Place{}, err
 	}
-	fresh, err := c.copyOf(ctx, runenv.ForRetry, c.current().Candidate)
+	fresh, err := j.tree.copyOf(ctx, runenv.ForRetry, j.current().Candidate)
 	if err != nil {
 		return runenv.Place{}, err
 	}
-	c.fresh = fresh
-	return c.runEnv().GatePlace(ctx, fresh, false)
+	j.fresh = fresh
+	return j.runEnv().GatePlace(ctx, fresh, false)
 }
 
-func (c *cycle) dropFresh(ctx context.Context) error {
-	if c.fresh == nil {
+func (j *judge) dropFresh(ctx context.Context) error {
+	if j.fresh == nil {
 		return nil
 	}
-	err := c.fresh.Remove(context.WithoutCancel(ctx))
-	c.fresh = nil
+	err := j.fresh.Remove(context.WithoutCancel(ctx))
+	j.fresh = nil
 	return err
 }

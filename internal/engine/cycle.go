@@ -9,102 +9,106 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/budget"
-	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/transcript"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// cycle is one run on its way. The goroutine that drives it owns everything
-// but what mu guards.
+// cycle takes one run through its phases. What several of them need is a value of
+// its own; what one hands to the next is a parameter. One goroutine drives it, and
+// owns all but what the journal guards.
 type cycle struct {
+	*heldRun
+	login     *login
+	money     *spending
+	tree      *workTree
+	agent     *agentSide
+	judge     *judge
+	memory    *memory
+	sensed    *sensing
+	proposals *proposals
+	outbox    *outbox
+
+	inputs   map[string]loop.Inputs // of the candidates, by key
+	halt     bool                   // the loop is paused when the run ends
+	assessed bool                   // the agent said how ready the loop is
+}
+
+// newCycle makes the cycle of a run with definition d.
+func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
+	h := &heldRun{
+		Engine: e, journal: &journal{engine: e}, t: t, f: f, def: d, started: e.Now(),
+		progress: progress{steps: map[string]loop.Step{}, settled: map[string]bool{}},
+	}
+	c := &cycle{heldRun: h, inputs: map[string]loop.Inputs{}}
+	c.login = &login{heldRun: h}
+	c.money = &spending{heldRun: h, login: c.login}
+	c.tree = &workTree{heldRun: h}
+	c.agent = &agentSide{heldRun: h, tree: c.tree, login: c.login, money: c.money}
+	c.judge = &judge{heldRun: h, tree: c.tree, records: map[[2]string]loop.TestRecord{}}
+	c.memory = &memory{heldRun: h, agent: c.agent, answered: map[string]bool{}}
+	c.sensed = &sensing{heldRun: h, tree: c.tree, judge: c.judge, memory: c.memory}
+	c.proposals = &proposals{heldRun: h}
+	c.outbox = &outbox{heldRun: h, tree: c.tree}
+	return c
+}
+
+// heldRun is a run that this process holds: what it was fired for, its row, how far
+// it has come, and its journal.
+type heldRun struct {
 	*Engine
-	Store   *store.Holding // hides that of the engine, whose calls are not tried again
-	t       Target
-	f       Firing
-	run     loop.Run
-	id      loop.Run        // what of run never changes: id, loop, fence; for the watcher
-	def     loop.Definition // as pinned by the run: overrides applied
-	session Session
-	sensed  Sensed
-	records map[[2]string]loop.TestRecord // of this run's gates, by tree and gate
-	onPass  bool                          // gates that pass on the base mean that there is nothing to do
-	found   string                        // what the sources said, without the answer that the run was fired for
-	started time.Time
+	*journal
+	progress
+	t          Target
+	f          Firing
+	run        loop.Run        // the row, as the next transaction writes it
+	def        loop.Definition // as pinned by the run: overrides applied
+	started    time.Time
+	baseBranch string // that the base is the tip of; empty if HEAD is detached
+	actor      turn.Actor
+	nobody     error // why there is no actor
+	tools      runenv.Tools
+	disk       runenv.Disk
+	taken      bool // from a process that died, before the run was concluded
+}
 
-	steps     map[string]loop.Step   // rows by key, as this run knows them
-	settled   map[string]bool        // keys of steps that this run is through with
-	answered  map[string]bool        // approvals with an answer
-	proposals []proposal             // without an answer, or on a pull request that is open
-	declined  map[string][]declined  // by id of the step: what it proposed on this base and is not to be paid for again; nil: nobody looked yet
-	pulled    []loop.Effect          // pull requests that are merged or closed
-	inputs    map[string]loop.Inputs // of the candidates, by key
-	its       []loop.Iteration
-	turns     int
-	counted   int // the last iteration of a dead run of which a turn was saved
-	items     int
-	worked    int // iterations on work; replies do not count
-	success   loop.Outcome
+// progress is what the run has done so far.
+type progress struct {
+	steps   map[string]loop.Step // rows by key, as this run knows them
+	settled map[string]bool      // keys of steps that this run is through with
+	its     []loop.Iteration
+	items   int
+	worked  int          // iterations on work; replies do not count
+	success loop.Outcome // of a run that passed; empty: nothing has passed
+}
 
-	actor    turn.Actor
-	nobody   error          // why there is no actor
-	prices   price.Table    // of a run that starts; one that died has been counted
-	money    *budget.Ledger // nil: nobody asked for it
-	blind    bool           // there was a turn of which nobody counted the tokens
-	signed   credential.Credential
-	unsigned error            // why there is no credential
-	loan     *credential.Loan // a login that a turn has renewed; nil: there is none
-	hold     *loop.Hold       // what keeps the loop or its account from acting; nil: nothing
-	failures int64            // turns in a row that ended with an error of the agent's program
-	limits   int64            // in a row, of the account
-	taken    bool             // from a process that died, before the run was concluded
-	unseen   bool             // its process died before the end of a turn was recorded
-	talk     *loop.Session    // the conversation to go on with; nil: a fresh one
-
-	tools    runenv.Tools
-	disk     runenv.Disk
-	tree     *runenv.Copy // the agent's copy, kept between iterations
-	fresh    *runenv.Copy // for a gate that is tried again
-	treeBase string       // commit that the copy was made from
-
-	guided      string   // the repository's instructions as they stand in a prompt
-	guidedFor   string   // commit that they are of
-	guidedPaths []string // of the files that were found
-
-	baseBranch string      // that the base is the tip of; empty if HEAD is detached
-	refusal    *loop.Fault // why a guardrail refused an effect
-	toldGates  bool        // gates that files of the scope can rewrite were shown to whoever watches
-	copied     bool        // there is or was a copy
-	restored   string      // snapshot ref that the copy goes on from, if any
-	held       bool        // there are or were refs that hold candidates
-	unkept     string      // what could not be kept of the work, and where the rest is
-	secured    bool        // the work is kept as far as it can be
-	kept       string      // tree that an effect is about to put on a branch; a snapshot of it is not needed
-
-	requested int  // effects asked for
-	halt      bool // the loop is paused when the run ends
-	assessed  bool // the agent said how ready the loop is
+// journal is what the run writes into the store, and what is said of it until then.
+// The goroutine that drives the run owns all but what mu guards.
+type journal struct {
+	engine *Engine
+	Store  *store.Holding // hides that of the engine, whose calls are not tried again
+	id     loop.Run       // what of the row never changes: id, loop, fence; for the watcher
+	said   *transcript.Transcript
 
 	staged  []write              // join the next commit
 	pending []loop.PendingChange // recorded, not yet applied
 	applied []loop.PendingChange // applied, rows to be forgotten with the next commit
 
-	outlet *os.File // the locked file of lockEffects; nil: not locked
-	marks  *os.File // where the phase is marked for whoever finds this run dead
+	marks *os.File // where the phase is marked for whoever finds this run dead
+	turns turnNotes
+}
 
-	said *transcript.Transcript
-
-	mu       sync.Mutex
-	live     *liveTurn   // the turn under way; nil: there is none
-	unsaved  []loop.Turn // that are over, and in no transaction yet
-	notes    *os.File    // where live and unsaved are noted; nil: nothing was
-	notesLen int         // bytes that were written to it
-	noted    []byte      // what was last written
+// turnNotes are the turns of a run that are in no transaction yet.
+type turnNotes struct {
+	mu      sync.Mutex
+	live    *liveTurn   // the turn under way; nil: there is none
+	unsaved []loop.Turn // that are over
+	file    *os.File    // where both are noted; nil: nothing was
+	length  int         // bytes that were written to it
+	last    []byte      // what was last written
 }
 
 // write is a part of a transaction.
@@ -126,9 +130,9 @@ func commitPoints(side string) map[loop.Phase]*fault.Point {
 
 // commit writes staged parts, the given parts and all events so far in one
 // transaction that only the holder of the run's fence can make.
-func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) error {
-	return c.commitBy(ctx, phase, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
-		return tx.Enter(ctx, c.id, phase)
+func (j *journal) commit(ctx context.Context, phase loop.Phase, parts ...write) error {
+	return j.commitBy(ctx, phase, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
+		return tx.Enter(ctx, j.id, phase)
 	}, parts...)
 }
 
@@ -136,17 +140,17 @@ func (c *cycle) commit(ctx context.Context, phase loop.Phase, parts ...write) er
 // fence can make.
 type guard func(context.Context, *store.Tx) (*store.RunTx, error)
 
-func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts ...write) error {
+func (j *journal) commitBy(ctx context.Context, phase loop.Phase, by guard, parts ...write) error {
 	if err := beforeCommit[phase].Hit(ctx); err != nil {
 		return err
 	}
 	// A canceled run must still be concluded: a transaction ends with its own time.
-	limit := c.Engine.Store.Patience()
+	limit := j.engine.Store.Patience()
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, fmt.Errorf("the store did not answer within %s", limit))
 	defer cancel()
-	recorded := c.pending
-	err := c.said.Save(func(_ loop.Phase, events []loop.Event) error {
-		return c.Store.Update(ctx, func(tx *store.Tx) error {
+	recorded := j.pending
+	err := j.said.Save(func(_ loop.Phase, events []loop.Event) error {
+		return j.Store.Update(ctx, func(tx *store.Tx) error {
 			rt, err := by(ctx, tx)
 			if err != nil {
 				return err
@@ -154,45 +158,45 @@ func (c *cycle) commitBy(ctx context.Context, phase loop.Phase, by guard, parts 
 			if err := rt.AppendEvents(ctx, events); err != nil {
 				return err
 			}
-			for _, part := range slices.Concat(c.staged, parts) {
+			for _, part := range slices.Concat(j.staged, parts) {
 				if err := part(ctx, rt); err != nil {
 					return err
 				}
 			}
-			return tx.Applied(ctx, c.applied)
+			return tx.Applied(ctx, j.applied)
 		})
 	})
 	if err != nil {
-		c.pending = recorded // What is in no row is not written into a file either.
+		j.pending = recorded // What is in no row is not written into a file either.
 		return err
 	}
-	c.staged, c.applied = nil, nil
-	c.mu.Lock()
-	c.unsaved = nil
-	c.mu.Unlock()
+	j.staged, j.applied = nil, nil
+	j.turns.mu.Lock()
+	j.turns.unsaved = nil
+	j.turns.mu.Unlock()
 	return afterCommit[phase].Hit(ctx)
 }
 
 // stage puts parts of a transaction aside for the next commit.
-func (c *cycle) stage(parts ...write) { c.staged = append(c.staged, parts...) }
+func (j *journal) stage(parts ...write) { j.staged = append(j.staged, parts...) }
 
 // flush commits the events so far, so that readers elsewhere see them while an
 // agent works.
-func (c *cycle) flush(ctx context.Context) error {
-	return c.said.Save(func(phase loop.Phase, events []loop.Event) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		sofar := c.live.news()
+func (j *journal) flush(ctx context.Context) error {
+	return j.said.Save(func(phase loop.Phase, events []loop.Event) error {
+		j.turns.mu.Lock()
+		defer j.turns.mu.Unlock()
+		sofar := j.turns.live.news()
 		if len(events) == 0 && sofar == nil {
 			return nil
 		}
-		if c.live != nil && c.said.Learn(c.live.count.turnEnv.Secrets()) {
+		if j.turns.live != nil && j.said.Learn(j.turns.live.count.turnEnv.Secrets()) {
 			for i, ev := range events {
-				events[i].Text = c.said.Hide(ev.Text)
+				events[i].Text = j.said.Hide(ev.Text)
 			}
 		}
-		tried, err := c.Store.TryUpdate(ctx, func(tx *store.Tx) error {
-			rt, err := tx.Enter(ctx, c.id, phase)
+		tried, err := j.Store.TryUpdate(ctx, func(tx *store.Tx) error {
+			rt, err := tx.Enter(ctx, j.id, phase)
 			if err != nil {
 				return err
 			}
@@ -205,7 +209,7 @@ func (c *cycle) flush(ctx context.Context) error {
 			err = errBusy
 		}
 		if err == nil {
-			sofar.saved(c.live)
+			sofar.saved(j.turns.live)
 		}
 		return err
 	})
@@ -216,9 +220,9 @@ func (c *cycle) flush(ctx context.Context) error {
 var errBusy = errors.New("the store is in use by the run itself")
 
 // enter begins a phase.
-func (c *cycle) enter(phase loop.Phase) {
-	c.mark(phase)
-	c.said.Enter(phase)
+func (j *journal) enter(phase loop.Phase) {
+	j.mark(phase)
+	j.said.Enter(phase)
 }
 
 // listen makes the transcript of the run that the cycle is for.
@@ -227,8 +231,8 @@ func (e *Engine) listen(runID string) *transcript.Transcript {
 }
 
 // stepOf is the step of an iteration, as this run knows it.
-func (c *cycle) stepOf(it *loop.Iteration) loop.Step {
-	for _, s := range c.steps {
+func (p *progress) stepOf(it *loop.Iteration) loop.Step {
+	for _, s := range p.steps {
 		if s.ID == it.StepID {
 			return s
 		}
@@ -238,9 +242,9 @@ func (c *cycle) stepOf(it *loop.Iteration) loop.Step {
 
 // endOf is when an iteration ends: its begin and the time that has passed since,
 // so that a clock that is set in between makes no duration wrong.
-func (c *cycle) endOf(it *loop.Iteration) time.Time {
-	return it.Started.Add(max(0, c.Now().Sub(it.Started)))
+func (h *heldRun) endOf(it *loop.Iteration) time.Time {
+	return it.Started.Add(max(0, h.Now().Sub(it.Started)))
 }
 
 // current is the iteration being worked on.
-func (c *cycle) current() *loop.Iteration { return &c.its[len(c.its)-1] }
+func (p *progress) current() *loop.Iteration { return &p.its[len(p.its)-1] }

@@ -20,24 +20,24 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	c.enter(loop.PhaseDecide)
 	now := c.Now()
 	s := plan.Snapshot{
-		Rules: c.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
-		Started: c.started, Output: c.run.Usage.Output, Hold: c.hold, Nothing: c.sensed.Nothing, Because: c.sensed.Because,
+		Rules: c.money.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
+		Started: c.started, Output: c.run.Usage.Output, Hold: c.agent.hold, Nothing: c.sensed.Nothing, Because: c.sensed.Because,
 	}
-	for _, cand := range c.session.Candidates(c.sensed, now) {
+	for _, cand := range c.memory.session.Candidates(c.sensed.Sensed, now) {
 		// What this run has learned of a step is newer than what the session
 		// read when it opened.
 		if row, ok := c.steps[cand.Step.Key]; ok && row.RunID == c.run.ID {
 			cand.Step = row
 		}
-		cand.Answered = c.answered[cand.Step.Key]
-		c.waits(&cand)
+		cand.Answered = c.memory.answered[cand.Step.Key]
+		c.proposals.holdBack(&cand)
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
 			if err := c.base(ctx); err != nil {
 				return plan.Decision{}, err
 			}
-			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.found}
+			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
-			if err := c.rests(ctx, &cand, inputs); err != nil {
+			if err := c.proposals.rest(ctx, &cand, inputs); err != nil {
 				return plan.Decision{}, err
 			}
 		}
@@ -56,7 +56,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 func (c *cycle) noChoice(d plan.Decision) ending {
 	end := ending{reason: d.Reason, detail: d.Detail}
 	switch {
-	case c.hold != nil && d.Reason == c.hold.Reason && c.success == "":
+	case c.agent.hold != nil && d.Reason == c.agent.hold.Reason && c.success == "":
 		end.outcome = loop.OutcomeBlocked
 	case len(c.its) == 0:
 		end.outcome = loop.OutcomeQuiet
@@ -76,10 +76,10 @@ func (c *cycle) noChoice(d plan.Decision) ending {
 // intend makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
 func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
-	if err := c.ledger().Open(ctx); err != nil {
+	if err := c.money.ledger().Open(ctx); err != nil {
 		return Brief{}, err
 	}
-	changes, brief, err := c.session.Begin(*d.Choice)
+	changes, brief, err := c.memory.session.Begin(*d.Choice)
 	if err == nil {
 		err = loop.CheckChanges(changes)
 	}
@@ -119,22 +119,22 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		}
 		return brief, err
 	}
-	if len(c.its) == 1 && !c.ledger().Held().Zero() {
-		c.said.Note("reserved %s", plan.Words(c.ledger().Held()))
+	if len(c.its) == 1 && !c.money.ledger().Held().Zero() {
+		c.said.Note("reserved %s", plan.Words(c.money.ledger().Held()))
 		if c.run.N == 1 {
-			c.said.Note("why: the run %s", c.ledger().Why())
+			c.said.Note("why: the run %s", c.money.ledger().Why())
 		}
 	}
 	return brief, c.applyPending(ctx)
 }
 
 // rules are those of the definition, within what was reserved.
-func (c *cycle) rules() plan.Rules {
-	r := plan.RulesOf(c.def)
-	if n := c.ledger().Held().Iterations; n > 0 {
+func (s *spending) rules() plan.Rules {
+	r := plan.RulesOf(s.def)
+	if n := s.ledger().Held().Iterations; n > 0 {
 		r.MaxIterations = min(r.MaxIterations, int(n))
 	}
-	if n := c.ledger().Held().Items; n > 0 {
+	if n := s.ledger().Held().Items; n > 0 {
 		r.MaxItems = min(r.MaxItems, int(n))
 	}
 	return r
@@ -145,7 +145,7 @@ func (c *cycle) reserve(ctx context.Context, rt *store.RunTx) error {
 	if len(c.its) > 1 {
 		return nil
 	}
-	return c.ledger().Reserve(ctx, rt)
+	return c.money.ledger().Reserve(ctx, rt)
 }
 
 // unintend takes back an iteration that could not be paid for. Nothing of it was

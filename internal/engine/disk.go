@@ -18,13 +18,13 @@ const diskShare = 20
 // watchDisk returns a context that ends when the run's files take up more of the
 // disk than they may. The second value stops watching, as often as it is called;
 // it returns when the watcher is gone.
-func (c *cycle) watchDisk(ctx context.Context) (context.Context, func()) {
+func (h *heldRun) watchDisk(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	looking, stop := context.WithCancel(ctx)
-	s, most := c.runEnv(), c.def.DiskLimit()
+	s, most := h.runEnv(), h.def.DiskLimit()
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		wait := time.NewTimer(c.DiskGap)
+		wait := time.NewTimer(h.DiskGap)
 		defer wait.Stop()
 		for {
 			select {
@@ -32,14 +32,14 @@ func (c *cycle) watchDisk(ctx context.Context) (context.Context, func()) {
 				return
 			case <-wait.C:
 			}
-			began := c.Now()
+			began := h.Now()
 			u, err := s.Usage(looking)
 			if err == nil && u.Bytes > most {
 				s.Disk.Full()
-				cancel(&stopError{ending{outcome: loop.OutcomeBudget, reason: loop.ReasonDisk, detail: c.said.Hide(diskText(u, most))}})
+				cancel(&stopError{ending{outcome: loop.OutcomeBudget, reason: loop.ReasonDisk, detail: h.said.Hide(diskText(u, most))}})
 				return
 			}
-			wait.Reset(max(c.DiskGap, c.Now().Sub(began)*diskShare))
+			wait.Reset(max(h.DiskGap, h.Now().Sub(began)*diskShare))
 		}
 	})
 	return ctx, func() {

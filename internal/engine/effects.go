@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/pawl-run/pawl/internal/effect"
 	"github.com/pawl-run/pawl/internal/fault"
@@ -16,13 +17,22 @@ var (
 	afterApply  = fault.New("engine.effect.apply.after")
 )
 
+// outbox applies the effects that the run has asked for.
+type outbox struct {
+	*heldRun
+	tree      *workTree
+	requested int         // effects asked for
+	refusal   *loop.Fault // why a guardrail refused one
+	lock      *os.File    // the locked file of acquire; nil: not locked
+}
+
 // drain takes the outbox of the run to its end, in order. An effect that fails
 // or is refused stops those behind it, because they may build on it.
-func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
-	kinds := c.Effects(c.t.Repo.MovedBy(fmt.Sprintf("%s fence %d", c.run.ID, c.run.Fence)))
+func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
+	kinds := o.Effects(o.t.Repo.MovedBy(fmt.Sprintf("%s fence %d", o.run.ID, o.run.Fence)))
 	var effects []loop.Effect
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		effects, err = r.Effects(ctx, c.run.ID)
+	err := o.Store.View(ctx, func(r *store.Reader) (err error) {
+		effects, err = r.Effects(ctx, o.run.ID)
 		return err
 	})
 	if err != nil {
@@ -31,22 +41,22 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 	for i := range effects {
 		e := &effects[i]
 		if e.State == loop.EffectDone {
-			c.took(*e)
+			o.took(*e)
 			continue
 		}
 		if e.State == loop.EffectFailed || e.State == loop.EffectRefused {
-			return effects, c.undone(ctx, *e) // Whoever found that out died before the run had ended.
+			return effects, o.undone(ctx, *e) // Whoever found that out died before the run had ended.
 		}
-		if err := c.lockEffects(); err != nil {
+		if err := o.acquire(); err != nil {
 			return effects, err
 		}
-		if err := c.applyEffect(ctx, kinds, e); err != nil {
+		if err := o.applyEffect(ctx, kinds, e); err != nil {
 			return effects, err
 		}
 		if e.State != loop.EffectDone {
-			return effects, c.undone(ctx, *e)
+			return effects, o.undone(ctx, *e)
 		}
-		c.took(*e)
+		o.took(*e)
 	}
 	return effects, nil
 }
@@ -54,7 +64,7 @@ func (c *cycle) drain(ctx context.Context) ([]loop.Effect, error) {
 // applyEffect applies one effect: kill switch, durable intent, the thing itself, and
 // its outcome, which joins the next commit. An effect that was being applied
 // when its process died is looked for first.
-func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
+func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *loop.Effect) error {
 	kind, ok := kinds[e.Kind]
 	if !ok {
 		return fmt.Errorf("effect %s: kind %q: %w", e.Key, e.Kind, loop.ErrNotFound)
@@ -64,28 +74,28 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 		var err error
 		found, err = kind.Look(ctx, *e)
 		if err != nil {
-			return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+			return o.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
 		}
 		if found.Applied {
-			return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+			return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 		}
 	}
-	end, err := c.pausedAnywhere(ctx, c.Store.View)
+	end, err := o.pausedAnywhere(ctx, o.Store.View)
 	if err != nil {
 		return err
 	}
 	if end == nil {
-		end = c.unlabelled(ctx)
+		end = o.unlabelled(ctx)
 	}
 	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
-		return c.outcomeOf(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
+		return o.outcomeOf(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
 	}
 	if from := e.State; from != loop.EffectApplying {
 		e.State = loop.EffectApplying
 		intent := *e
-		err := c.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
+		err := o.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
 		if errors.Is(err, loop.ErrPaused) { // Since the switches were read.
-			return c.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+			return o.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
 		}
 		if err != nil {
 			return err
@@ -94,12 +104,12 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 	if err := beforeApply.Hit(ctx); err != nil {
 		return err
 	}
-	result, end, err := c.apply(ctx, kind, *e)
+	result, end, err := o.apply(ctx, kind, *e)
 	if hit := afterApply.Hit(ctx); hit != nil {
 		return hit
 	}
 	if err == nil {
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
+		return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
 	}
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return err // Whoever has the run now looks what became of it.
@@ -107,7 +117,7 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 	// Any other error does not prove that nothing happened.
 	found, lookErr := kind.Look(ctx, *e)
 	if lookErr == nil && found.Applied {
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+		return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 	}
 	if lookErr == nil && found.Begun {
 		return err // The run settles until somebody finishes it: what has moved cannot be called failed.
@@ -116,48 +126,48 @@ func (c *cycle) applyEffect(ctx context.Context, kinds map[string]Effect, e *loo
 		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
-		c.refusal = f
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, err)
+		o.refusal = f
+		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, err)
 	}
 	if end != nil {
-		return c.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
 	}
-	return c.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+	return o.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
 }
 
 // apply makes an effect happen. One that waits for another machine ends with the
 // kill switch, and end then says so. What is done here takes a moment, and is not
 // left half-done.
-func (c *cycle) apply(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
+func (o *outbox) apply(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
 	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest {
-		result, err = kind.Apply(ctx, e, c.confirm)
+		result, err = kind.Apply(ctx, e, o.confirm)
 		return result, nil, err
 	}
-	watched, stop := c.watchWith(ctx, func(w *watcher, ctx context.Context) {
+	watched, stop := o.watchWith(ctx, func(w *watcher, ctx context.Context) {
 		if end, err := w.c.pausedAnywhere(ctx, w.c.Store.TryView); err == nil && end != nil {
 			w.cancel(&stopError{*end})
 		}
 	})
 	defer stop()
-	result, err = kind.Apply(watched, e, c.confirm)
+	result, err = kind.Apply(watched, e, o.confirm)
 	return result, stopped(watched), err
 }
 
 // outcomeOf stages the row of an effect whose outcome is known, with its link
 // in the audit chain.
-func (c *cycle) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[string]string, cause error) error {
+func (o *outbox) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[string]string, cause error) error {
 	e.State, e.Result, e.Error = to, result, ""
 	if cause != nil {
 		e.Error = cause.Error()
 	}
 	row := *e
-	c.stage(
+	o.stage(
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, row) },
 		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, c.run.LoopID, "effect", c.run.ID, map[string]any{
+			return rt.Link(ctx, o.run.LoopID, "effect", o.run.ID, map[string]any{
 				"key": row.Key, "kind": row.Kind, "state": row.State, "result": row.Result, "error": row.Error,
 			})
 		},
@@ -166,53 +176,53 @@ func (c *cycle) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[
 }
 
 // took copies what an effect did into the run.
-func (c *cycle) took(e loop.Effect) {
+func (o *outbox) took(e loop.Effect) {
 	switch e.Kind {
 	case effect.KindPropose:
-		c.run.Branch, c.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
+		o.run.Branch, o.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
 	case effect.KindPullRequest:
-		c.run.Subject = "pr=" + e.Result[effect.ResultURL]
+		o.run.Subject = "pr=" + e.Result[effect.ResultURL]
 	case effect.KindLand, effect.KindPush:
-		c.run.Commit = e.Result[effect.ResultCommit]
+		o.run.Commit = e.Result[effect.ResultCommit]
 	}
-	c.said.Note("%s: done", e.Kind)
+	o.said.Note("%s: done", e.Kind)
 }
 
 // undone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
-func (c *cycle) undone(ctx context.Context, e loop.Effect) error {
-	c.run.Outcome, c.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
+func (o *outbox) undone(ctx context.Context, e loop.Effect) error {
+	o.run.Outcome, o.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
 	if e.State == loop.EffectRefused {
-		c.run.Outcome, c.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
+		o.run.Outcome, o.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
 	}
-	c.run.Detail = fmt.Sprintf("%s: %s", e.Kind, e.Error)
-	if f := c.refusal; f != nil {
-		c.run.Outcome, c.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
-		c.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Advice())
+	o.run.Detail = fmt.Sprintf("%s: %s", e.Kind, e.Error)
+	if f := o.refusal; f != nil {
+		o.run.Outcome, o.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
+		o.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Advice())
 	}
-	for _, key := range c.passed() {
-		s := c.steps[key]
+	for _, key := range o.passedKeys() {
+		s := o.steps[key]
 		if s.State != loop.StepDone {
 			continue
 		}
 		s.State = loop.StepOpen
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
+		o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, s) })
 	}
-	if e.Kind != effect.KindPropose || len(c.its) == 0 {
+	if e.Kind != effect.KindPropose || len(o.its) == 0 {
 		return nil
 	}
-	c.run.Branch = ""
-	err := c.keepCandidate(ctx, e.Args[effect.ArgTree])
-	c.run.Detail = joinWords(c.run.Detail, c.unkept)
+	o.run.Branch = ""
+	err := o.tree.keepCandidate(ctx, e.Args[effect.ArgTree])
+	o.run.Detail = joinWords(o.run.Detail, o.tree.unkept)
 	return err
 }
 
 // passed lists the keys of the steps that this run finished.
-func (c *cycle) passed() []string {
+func (p *progress) passedKeys() []string {
 	var keys []string
-	for i, it := range c.its {
+	for i, it := range p.its {
 		if it.Verdict == loop.VerdictPass {
-			keys = append(keys, c.stepOf(&c.its[i]).Key)
+			keys = append(keys, p.stepOf(&p.its[i]).Key)
 		}
 	}
 	return keys

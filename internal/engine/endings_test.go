@@ -37,7 +37,8 @@ func TestARunWithNothingLeftToDoEndsByWhatItCameTo(t *testing.T) {
 		"it is held, after something":     {one, loop.OutcomeProposed, &loop.Hold{Reason: loop.ReasonCoolOff}, loop.ReasonCoolOff, ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}},
 		"it is held, and found nothing":   {nil, "", &loop.Hold{Reason: loop.ReasonCoolOff}, loop.ReasonNoCandidates, ending{outcome: loop.OutcomeQuiet, reason: loop.ReasonNoCandidates, detail: "why"}},
 	} {
-		run := &cycle{its: c.its, success: c.success, hold: c.hold}
+		run := unstarted(loop.Definition{})
+		run.its, run.success, run.agent.hold = c.its, c.success, c.hold
 		if got := run.noChoice(plan.Decision{Reason: c.reason, Detail: "why"}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
@@ -70,10 +71,9 @@ func TestTheLastOfSeveralIterationsSaysWhatAllCameTo(t *testing.T) {
 	fail := plan.Attempt{Verdict: loop.VerdictFail}
 	settled := plan.Settlement{Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed, Detail: "verify failed:\nline 2", Halt: true, Again: true}
 	run := func(worked int) *cycle {
-		return &cycle{
-			def: loop.Definition{MaxIterations: 3}, money: nil, worked: worked,
-			its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}},
-		}
+		c := unstarted(loop.Definition{MaxIterations: 3})
+		c.worked, c.its = worked, []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}
+		return c
 	}
 	if got, want := run(1).cameTo(), "2 times: a gate failed; the agent's program failed"; got != want {
 		t.Errorf("it came to %q, want %q", got, want)
@@ -165,7 +165,8 @@ func TestTheReadinessFollowsTheRunsUnlessTheAgentSaidIt(t *testing.T) {
 		"the agent said it":    {ending{outcome: loop.OutcomeFailed}, true, 40, 40},
 		"it passed, and more":  {ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}, true, 40, 40},
 	} {
-		run := &cycle{run: loop.Run{Readiness: c.from}, assessed: c.assessed}
+		run := unstarted(loop.Definition{})
+		run.run.Readiness, run.assessed = c.from, c.assessed
 		if run.assess(c.end); run.run.Readiness != c.to {
 			t.Errorf("%s: from %d to %d, want %d", name, c.from, run.run.Readiness, c.to)
 		}
@@ -212,11 +213,10 @@ func TestAFinishedProposalAsksWhoeverLands(t *testing.T) {
 		"nothing that was proposed":   {"", loop.OutcomeProposed, nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := &cycle{
-				Engine: New(Deps{Now: func() time.Time { return now }, NewID: func(p string) string { return p + "_1" }}),
-				def:    loop.Definition{LandVia: c.via}, run: loop.Run{ID: "run_1", LoopID: "lp_1", Outcome: c.outcome, Definition: "def", Summary: "because"},
-				its: []loop.Iteration{{StepID: "st_1", Tree: "tree of one"}, {StepID: "st_2", Tree: "tree of two"}},
-			}
+			e := New(Deps{Now: func() time.Time { return now }, NewID: func(p string) string { return p + "_1" }})
+			run := e.newCycle(Target{}, Firing{}, loop.Definition{LandVia: c.via})
+			run.run = loop.Run{ID: "run_1", LoopID: "lp_1", Outcome: c.outcome, Definition: "def", Summary: "because"}
+			run.its = []loop.Iteration{{StepID: "st_1", Tree: "tree of one"}, {StepID: "st_2", Tree: "tree of two"}}
 			a := run.approvalFor(c.effects)
 			if c.kind == "" {
 				if a != nil {
@@ -236,7 +236,7 @@ func TestAFinishedProposalAsksWhoeverLands(t *testing.T) {
 			}
 		})
 	}
-	if got := (&cycle{its: []loop.Iteration{{StepID: "st_1", Tree: "tree"}}}).stepOfTree("another"); got != "" {
+	if got := (&progress{its: []loop.Iteration{{StepID: "st_1", Tree: "tree"}}}).stepOfTree("another"); got != "" {
 		t.Errorf("a tree that no step made is that of %q", got)
 	}
 	if ApprovalTime != 7*24*time.Hour {
@@ -281,7 +281,7 @@ func TestHazardsAreNamed(t *testing.T) {
 }
 
 func TestNumbersOfRunsTellCheckoutsApart(t *testing.T) {
-	run := &cycle{t: Target{Repo: &git.Repo{}}, run: loop.Run{ID: "run_abcdefgh", N: 12}}
+	run := &heldRun{t: Target{Repo: &git.Repo{}}, run: loop.Run{ID: "run_abcdefgh", N: 12}}
 	if got := run.number(); got != "12" {
 		t.Errorf("number %q", got)
 	}

@@ -193,7 +193,7 @@ func (e *Engine) carry(ctx context.Context, t Target, begin func() (*cycle, erro
 	if warning != "" {
 		c.said.Note("%s", warning)
 	}
-	c.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
+	c.money.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
 	run, err := c.drive(ctx)
 	return run, c.lostWords(ctx, err)
 }
@@ -267,13 +267,13 @@ func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	if err != nil {
 		if end, err = c.unexpected(ctx, err); err != nil {
 			if errors.Is(err, loop.ErrStoreGone) {
-				c.settleLogin(ctx) // Nobody else will.
+				c.login.settle(ctx) // Nobody else will.
 			}
-			return c.run, c.leaveGone(ctx, err)
+			return c.run, c.tree.leaveGone(ctx, err)
 		}
 	}
 	err = c.finish(ctx, end)
-	return c.run, c.leaveGone(ctx, err)
+	return c.run, c.tree.leaveGone(ctx, err)
 }
 
 // ending is how a run ends: what the conclude transaction writes.
@@ -295,14 +295,14 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 	if end, ours, err := c.landing(ctx); err != nil || ours {
 		return end, err
 	}
-	if end, err := c.rehydrate(ctx); err != nil || end != nil {
+	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
-	if c.hold == nil { // What may not act has nothing to look for.
-		if end, err := c.sense(ctx); err != nil || end != nil {
+	if c.agent.hold == nil { // What may not act has nothing to look for.
+		if end, err := c.sensed.sense(ctx); err != nil || end != nil {
 			return deref(end), err
 		}
-		if err := c.readProposals(ctx, c.sensed.Nothing != ""); err != nil {
+		if err := c.proposals.read(ctx, c.sensed.Nothing != ""); err != nil {
 			return ending{}, err
 		}
 	}
@@ -314,7 +314,7 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		if d.Choice == nil {
 			return c.noChoice(d), nil
 		}
-		worth, end, err := c.beforeTurn(ctx, d.Choice.Step)
+		worth, end, err := c.sensed.beforeTurn(ctx, d.Choice.Step)
 		if err == nil && end == nil && worth {
 			end, err = c.iterate(ctx, d)
 		}

@@ -19,7 +19,7 @@ import (
 func (c *cycle) finish(ctx context.Context, end ending) error {
 	ctx = context.WithoutCancel(ctx)
 	c.enter(loop.PhaseConclude)
-	if err := c.secure(ctx, end); err != nil {
+	if err := c.tree.secure(ctx, end); err != nil {
 		return err
 	}
 	c.judgeOpen(end)
@@ -27,14 +27,14 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
-	if c.requested == 0 {
+	if c.outbox.requested == 0 {
 		return c.end(ctx, loop.PhaseConclude, nil)
 	}
 	c.spent()
 	run := c.run
 	err := c.commitBy(ctx, loop.PhaseConclude, func(ctx context.Context, tx *store.Tx) (*store.RunTx, error) {
 		return tx.Settle(ctx, run, loop.PhaseConclude, true)
-	}, c.settleBudget()) // What is left to do needs no model.
+	}, c.money.settle()) // What is left to do needs no model.
 	if err != nil {
 		return err
 	}
@@ -50,41 +50,41 @@ var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
 
 // secure keeps work that is on no branch before the tree goes. Work that
 // cannot be kept leaves the run to Recover, with its tree; there it is salvaged.
-func (c *cycle) secure(ctx context.Context, end ending) error {
-	if c.secured || c.tree == nil || c.kept != "" && c.kept == c.lastTree() {
+func (wt *workTree) secure(ctx context.Context, end ending) error {
+	if wt.secured || wt.copy == nil || wt.kept != "" && wt.kept == wt.lastTree() {
 		return nil
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
 	defer cancel()
-	err := c.keep(limited)
+	err := wt.keep(limited)
 	if errors.Is(err, workspace.ErrIncomplete) {
-		err = c.tooLarge(end, err)
+		err = wt.keepTooLarge(end, err)
 	}
-	if err != nil && c.taken {
-		err = c.salvage(ctx, err)
+	if err != nil && wt.taken {
+		err = wt.salvage(ctx, err)
 	}
 	if err != nil {
-		return fmt.Errorf("the work of run %s stays in %s: %w", c.run.ID, c.copyPath(), err)
+		return fmt.Errorf("the work of run %s stays in %s: %w", wt.run.ID, wt.copyPath(), err)
 	}
-	c.secured = true
+	wt.secured = true
 	return nil
 }
 
 // tooLarge is a tree that does not fit into a snapshot. It stays as it is, unless
 // its run has ended because of all the room that it takes.
-func (c *cycle) tooLarge(end ending, why error) error {
+func (wt *workTree) keepTooLarge(end ending, why error) error {
 	if end.reason != loop.ReasonDisk {
-		return c.setAside(why)
+		return wt.setAside(why)
 	}
-	c.said.Note("%s; the rest of the tree goes, because it takes up too much of the disk", why)
+	wt.said.Note("%s; the rest of the tree goes, because it takes up too much of the disk", why)
 	return nil
 }
 
-func (c *cycle) lastTree() string {
-	if len(c.its) == 0 {
+func (p *progress) lastTree() string {
+	if len(p.its) == 0 {
 		return ""
 	}
-	return c.current().Tree
+	return p.current().Tree
 }
 
 // settle carries a concluded run to its end: files, effects, the account.
@@ -94,7 +94,7 @@ func (c *cycle) settle(ctx context.Context) error {
 		return err
 	}
 	c.enter(loop.PhaseEffect)
-	effects, err := c.drain(ctx)
+	effects, err := c.outbox.drain(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.run.Subject = "reason=" + c.reasonWord() // Of a refusal whatever the agent called its item: the run log says why.
 	}
 	c.askLanding(effects)
-	c.alarm(ctx)
-	c.settleLogin(ctx)
-	changes := c.closing(ctx, effects)
+	c.money.sayDrift(ctx)
+	c.login.settle(ctx)
+	changes := c.memory.closing(ctx, effects)
 	if err := loop.CheckChanges(changes); err != nil {
 		c.said.Note("the run is not written into the loop's memory: %s", err)
 		changes = nil
@@ -123,8 +123,8 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	// Nothing is left to apply. A process that dies after this transaction must leave
 	// neither refs nor the lock of a run that has ended.
-	c.dropCandidates(ctx)
-	if err := c.unlockEffects(); err != nil {
+	c.tree.dropCandidates(ctx)
+	if err := c.outbox.release(); err != nil {
 		return err
 	}
 	run := c.run
@@ -138,12 +138,12 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 		c.recordChanges(changes),
 		func(ctx context.Context, rt *store.RunTx) error {
 			return rt.Link(ctx, run.LoopID, "run", run.ID, auditOf(run))
-		}, c.settleBudget())
+		}, c.money.settle())
 	if err != nil {
 		return err
 	}
 	c.run.State, c.run.Ended = loop.RunEnded, c.Now()
-	c.forgetLogin()
+	c.login.forget()
 	if err := c.applyPending(ctx); err != nil {
 		return fmt.Errorf("run %s has ended, its files are written by the next command: %w", c.run.ID, err)
 	}
@@ -197,20 +197,20 @@ func (c *cycle) assess(end ending) {
 // of a paused run there is none. A run that failed before its memory was open
 // tries once more to open it. Where that fails, the protocol may still write what
 // needs no memory.
-func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Change {
-	if c.run.Outcome == loop.OutcomePaused {
+func (m *memory) closing(ctx context.Context, effects []loop.Effect) []loop.Change {
+	if m.run.Outcome == loop.OutcomePaused {
 		return nil
 	}
-	sum := Summary{Run: c.run, Iterations: c.its, Effects: effects, Now: c.Now()}
-	if c.session == nil {
-		v, err := c.look(ctx)
+	sum := Summary{Run: m.run, Iterations: m.its, Effects: effects, Now: m.Now()}
+	if m.session == nil {
+		v, err := m.look(ctx)
 		if err != nil {
-			c.said.Note("the run is not written into the loop's memory: %s", err)
+			m.said.Note("the run is not written into the loop's memory: %s", err)
 			return nil
 		}
-		if end := c.open(ctx, v); end != nil {
-			c.said.Note("the run is not written into the loop's memory: %s", end.detail)
-			if p, ok := c.t.Protocol.(interface {
+		if end := m.open(ctx, v); end != nil {
+			m.said.Note("the run is not written into the loop's memory: %s", end.detail)
+			if p, ok := m.t.Protocol.(interface {
 				CloseUnopened(v View, sum Summary) []loop.Change
 			}); ok {
 				return p.CloseUnopened(v, sum)
@@ -218,7 +218,7 @@ func (c *cycle) closing(ctx context.Context, effects []loop.Effect) []loop.Chang
 			return nil
 		}
 	}
-	return c.session.Close(sum)
+	return m.session.Close(sum)
 }
 
 // release gives steps back that the run claimed and did not settle. What one of
@@ -242,9 +242,9 @@ func (c *cycle) spent() { c.run.Spent.Total = max(0, c.Now().Sub(c.started)) }
 
 // enterQuietly changes the phase for whoever watches live; nothing is stored
 // any more.
-func (c *cycle) enterQuietly(phase loop.Phase) {
-	c.enter(phase)
-	c.said.Forget()
+func (j *journal) enterQuietly(phase loop.Phase) {
+	j.enter(phase)
+	j.said.Forget()
 }
 
 func outcomeText(r loop.Run) string {

@@ -35,15 +35,15 @@ type work struct {
 
 // gather reads the report, takes the change list, checks it against the scope
 // and writes the candidate tree.
-func (c *cycle) gather(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
-	c.enter(loop.PhaseGather)
+func (wt *workTree) gather(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
+	wt.enter(loop.PhaseGather)
 	w := work{turn: turn}
 	if err := beforeGather.Hit(ctx); err != nil {
 		return w, err
 	}
-	it := c.current()
-	it.Report, w.report, w.malformed = c.readReport(turn.Message)
-	changes, problems, err := c.tree.Changes(ctx)
+	it := wt.current()
+	it.Report, w.report, w.malformed = wt.readReport(turn.Message)
+	changes, problems, err := wt.copy.Changes(ctx)
 	if err != nil {
 		return w, err
 	}
@@ -56,19 +56,19 @@ func (c *cycle) gather(ctx context.Context, turn turnResult, sensed []Observatio
 		explained[p.Rule] = true
 		w.refused = append(w.refused, p.Path+": "+text)
 	}
-	if w.candidate, err = c.candidate(ctx, changes); err != nil {
+	if w.candidate, err = wt.makeCandidate(ctx, changes); err != nil {
 		return w, err
 	}
-	if w.changed, err = c.changed(ctx, changes, w.candidate); err != nil {
+	if w.changed, err = wt.changedPaths(ctx, changes, w.candidate); err != nil {
 		return w, err
 	}
 	if err := afterCandidate.Hit(ctx); err != nil {
 		return w, err
 	}
-	if err := c.checkScope(ctx, &w); err != nil {
+	if err := wt.checkScope(ctx, &w); err != nil {
 		return w, err
 	}
-	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, c.said.HideAll(w.changed)
+	it.Tree, it.Candidate, it.Changed = w.candidate.Tree, w.candidate.Commit, wt.said.HideAll(w.changed)
 	if w.leaked != nil {
 		it.Candidate = "" // Nothing is to keep it.
 	}
@@ -76,20 +76,20 @@ func (c *cycle) gather(ctx context.Context, turn turnResult, sensed []Observatio
 	if w.report.Summary != "" {
 		it.Acted += "; it says: " + w.report.Summary
 	}
-	if c.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
-		it.Words = c.wordsOf(turn, sensed)
+	if wt.def.Tier == loop.TierReport && it.Report == "" && w.malformed == nil {
+		it.Words = wt.wordsOf(turn, sensed)
 		w.report.Summary = it.Words
 	}
 	row := *it
-	return w, c.commit(ctx, loop.PhaseGather,
+	return w, wt.commit(ctx, loop.PhaseGather,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, row) })
 }
 
 // readReport reads what the agent wrote into PAWL_REPORT, or put at the end of
 // its last message. Of a program that did neither the end of its turn is the
 // claim.
-func (c *cycle) readReport(message string) (text string, r report.Report, malformed error) {
-	file, err := projection.ReadFile(c.host().ReportFile(c.run.ID, len(c.its)), report.MaxSize)
+func (wt *workTree) readReport(message string) (text string, r report.Report, malformed error) {
+	file, err := projection.ReadFile(wt.host().ReportFile(wt.run.ID, len(wt.its)), report.MaxSize)
 	switch {
 	case err != nil:
 		return "", r, err
@@ -97,10 +97,10 @@ func (c *cycle) readReport(message string) (text string, r report.Report, malfor
 		return "", r, fmt.Errorf("the report has more than %d bytes", report.MaxSize)
 	}
 	if strings.TrimSpace(file.Content) == "" {
-		r, text, _, err := report.InMessage(c.said.Hide(message))
+		r, text, _, err := report.InMessage(wt.said.Hide(message))
 		return text, r, err
 	}
-	file.Content = c.said.Hide(file.Content)
+	file.Content = wt.said.Hide(file.Content)
 	r, err = report.Parse([]byte(file.Content))
 	if err != nil {
 		return "", report.Report{}, err
@@ -115,8 +115,8 @@ const mostWords = 2 << 10
 // wordsOf is what is known of a turn without a report, for a loop that changes
 // nothing and would lose what it was paid for: the agent's own last words, which
 // nobody has checked, and what was sensed.
-func (c *cycle) wordsOf(turn turnResult, sensed []Observation) string {
-	said := strings.TrimSpace(c.said.Hide(or(turn.Message, turn.printed)))
+func (wt *workTree) wordsOf(turn turnResult, sensed []Observation) string {
+	said := strings.TrimSpace(wt.said.Hide(or(turn.Message, turn.printed)))
 	text := loop.WordsMark + " " + lastOf(or(said, "none"))
 	if len(sensed) > 0 {
 		text += "\n" + loop.SensedMark + " " + lastOf(sensedText(sensed))
@@ -135,29 +135,29 @@ func lastOf(text string) string {
 // checkScope judges the candidate at the tiers that may change anything: every
 // path with its modes and sizes, as the object store has them, against the
 // definition's scope and what is protected.
-func (c *cycle) checkScope(ctx context.Context, w *work) error {
-	if c.def.Tier == loop.TierReport || len(w.changed) == 0 {
+func (wt *workTree) checkScope(ctx context.Context, w *work) error {
+	if wt.def.Tier == loop.TierReport || len(w.changed) == 0 {
 		return nil // What a report changes is dropped, and kept as a snapshot only.
 	}
-	scope, err := c.runEnv().Scope(ctx)
+	scope, err := wt.runEnv().Scope(ctx)
 	if err != nil {
 		return err
 	}
-	compared, err := workspace.Compare(ctx, c.t.Repo, c.run.BaseCommit, w.candidate.Commit)
+	compared, err := workspace.Compare(ctx, wt.t.Repo, wt.run.BaseCommit, w.candidate.Commit)
 	if err != nil {
 		return err
 	}
 	w.compared = compared
-	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: c.def.AllowExec, AnyNames: c.def.AnyNames}) {
+	for _, v := range scope.Check(compared.Changes, compared.Beside, policy.Limits{AllowExec: wt.def.AllowExec, AnyNames: wt.def.AnyNames}) {
 		w.refused = append(w.refused, strings.TrimPrefix(v.Path+": "+v.Rule, ": "))
 	}
-	w.refused = c.said.HideAll(w.refused)
+	w.refused = wt.said.HideAll(w.refused)
 	if len(w.refused) == 0 {
-		w.leaked = leaks(c.said.Secrets(), compared.Changes)
+		w.leaked = leaks(wt.said.Secrets(), compared.Changes)
 		w.refused = w.leaked
 	}
 	if w.leaked != nil {
-		c.dropCandidates(ctx) // No ref may lead to a secret; its snapshot is made without.
+		wt.dropCandidates(ctx) // No ref may lead to a secret; its snapshot is made without.
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func (w work) claim() report.Outcome {
 
 // changed lists the paths by which the candidate differs from the run's base.
 // A tree that goes on from a snapshot differs by more than this turn changed.
-func (c *cycle) changed(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
-	if c.treeBase != c.run.BaseCommit {
-		return c.t.Repo.Changed(ctx, c.run.BaseTree, cand.Tree)
+func (wt *workTree) changedPaths(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
+	if wt.madeFrom != wt.run.BaseCommit {
+		return wt.t.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)
 	}
 	paths := make([]string, 0, len(changes))
 	for _, ch := range changes {

@@ -26,20 +26,20 @@ Blocks that begin with <<GUIDANCE end with GUIDANCE and the same word.`
 
 // readGuidance reads the instructions of the base, once for each base: what an
 // agent writes into such a file reaches no prompt before a human has landed it.
-func (c *cycle) readGuidance(ctx context.Context) error {
-	if c.guidedFor == c.run.BaseCommit {
+func (a *agentSide) readGuidance(ctx context.Context) error {
+	if a.guidedFor == a.run.BaseCommit {
 		return nil
 	}
-	files, err := guidance.Read(ctx, c.t.Repo, c.run.BaseCommit, c.def.Scope, c.def.Instructions)
+	files, err := guidance.Read(ctx, a.t.Repo, a.run.BaseCommit, a.def.Scope, a.def.Instructions)
 	if err != nil {
 		return err
 	}
-	c.guidedPaths = nil
+	a.guidedPaths = nil
 	for i := range files {
-		files[i].Text = c.said.Hide(files[i].Text)
-		c.guidedPaths = append(c.guidedPaths, files[i].Path)
+		files[i].Text = a.said.Hide(files[i].Text)
+		a.guidedPaths = append(a.guidedPaths, files[i].Path)
 	}
-	c.guidedFor, c.guided = c.run.BaseCommit, guidanceText(files)
+	a.guidedFor, a.guidance = a.run.BaseCommit, guidanceText(files)
 	if len(files) == 0 {
 		return nil
 	}
@@ -47,16 +47,16 @@ func (c *cycle) readGuidance(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the instructions: %w", err)
 	}
-	c.said.Emit(EventInstructions, string(list))
+	a.said.Emit(EventInstructions, string(list))
 	return nil
 }
 
 // attached are the instructions below the top that the agent's program would add
 // by itself when it reads a file beside them. They are in the prompt, so it is
 // shown none of them where masks hold.
-func (c *cycle) attached() (paths []string) {
-	for _, name := range c.guidedPaths {
-		if path.Dir(name) != "." && slices.Contains(c.actor.Profile.Attaches, path.Base(name)) {
+func (a *agentSide) attached() (paths []string) {
+	for _, name := range a.guidedPaths {
+		if path.Dir(name) != "." && slices.Contains(a.actor.Profile.Attaches, path.Base(name)) {
 			paths = append(paths, name)
 		}
 	}

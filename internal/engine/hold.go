@@ -29,9 +29,9 @@ func AccountHold(account string) string { return holdAccount + account }
 
 // readHolds finds out whether the loop, or the account that it acts with, is kept
 // from acting. Which account that is, is known from the credential alone.
-func (c *cycle) readHolds(ctx context.Context, r *store.Reader) error {
-	c.sign()
-	subjects := []string{LoopHold(c.run.LoopID), AccountHold(c.signed.Account)}
+func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
+	a.login.sign()
+	subjects := []string{LoopHold(a.run.LoopID), AccountHold(a.login.signed.Account)}
 	holds, err := r.Holds(ctx, subjects...)
 	if err != nil {
 		return err
@@ -39,14 +39,14 @@ func (c *cycle) readHolds(ctx context.Context, r *store.Reader) error {
 	for _, h := range holds {
 		switch {
 		case h.Subject == subjects[0]:
-			c.failures = h.Errors
-		case c.signed.Account == "":
+			a.failures = h.Errors
+		case a.login.signed.Account == "":
 			continue
 		default:
-			c.limits = h.Errors
+			a.limits = h.Errors
 		}
-		if plan.Holds(h, c.Now()) {
-			c.hold = &h
+		if plan.Holds(h, a.Now()) {
+			a.hold = &h
 		}
 	}
 	return nil
@@ -54,63 +54,63 @@ func (c *cycle) readHolds(ctx context.Context, r *store.Reader) error {
 
 // tryAgain decides after a turn whether another one is to be taken at once, and
 // waits for it. Otherwise what went wrong is kept for later runs.
-func (c *cycle) tryAgain(ctx context.Context, try int, res turnResult) bool {
+func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool {
 	if res.Ended == proc.Canceled && ctx.Err() != nil {
 		return false // The run was stopped, which says nothing about the agent.
 	}
 	if res.Failure == nil || res.cut != nil || ctx.Err() != nil {
-		c.settleHolds(res, plan.Retrial{})
+		a.settleHolds(res, plan.Retrial{})
 		return false
 	}
 	attempt := try
 	if res.Failure.Class == loop.FailureRateLimit {
-		attempt += int(c.limits)
+		attempt += int(a.limits)
 	}
-	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, c.Now(), c.seed(try))
-	wait := r.At.Sub(c.Now())
-	if !r.Again || wait > c.turnTime() {
+	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, a.Now(), a.seed(try))
+	wait := r.At.Sub(a.Now())
+	if !r.Again || wait > a.money.turnTime() {
 		r.Hold = r.Hold || r.Again && res.Failure.Class == loop.FailureRateLimit
-		c.settleHolds(res, r)
+		a.settleHolds(res, r)
 		return false
 	}
-	c.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, turn.FailureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
+	a.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, turn.FailureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
 	if r.Fresh {
-		c.talk = nil
+		a.talk = nil
 	}
-	return c.Sleep(ctx, wait) == nil
+	return a.Sleep(ctx, wait) == nil
 }
 
 // settleHolds stages what the end of a turn means for later runs: an account that
 // may not call is left alone until it may, a program that fails again and again
 // cools off, and one that worked starts anew.
-func (c *cycle) settleHolds(res turnResult, r plan.Retrial) {
+func (a *agentSide) settleHolds(res turnResult, r plan.Retrial) {
 	f := res.Failure
 	switch {
 	case res.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
 		return // Neither the account nor the program has to do with it.
 	case f == nil:
-		c.startAnew()
+		a.forgetErrors()
 		return
 	}
-	h := loop.Hold{Subject: LoopHold(c.run.LoopID), Errors: c.failures}
+	h := loop.Hold{Subject: LoopHold(a.run.LoopID), Errors: a.failures}
 	switch {
-	case r.Hold && c.signed.Account != "" && ofAccount(*f):
-		c.limits++
-		h = loop.Hold{Subject: AccountHold(c.signed.Account), Errors: c.limits, Until: r.At, Reason: f.Class, Detail: holdText(*f, r)}
-	case r.Hold && c.unsigned == nil:
+	case r.Hold && a.login.signed.Account != "" && ofAccount(*f):
+		a.limits++
+		h = loop.Hold{Subject: AccountHold(a.login.signed.Account), Errors: a.limits, Until: r.At, Reason: f.Class, Detail: holdText(*f, r)}
+	case r.Hold && a.login.unsigned == nil:
 		h.Until, h.Reason, h.Detail = r.At, f.Class, holdText(*f, r)
 	default:
-		c.failures++
-		h.Errors = c.failures
-		if at := plan.CoolOff(c.failures, c.Now(), c.seed(0)); !at.IsZero() {
-			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", c.failures, f.Class, turn.FailureText(*f))
+		a.failures++
+		h.Errors = a.failures
+		if at := plan.CoolOff(a.failures, a.Now(), a.seed(0)); !at.IsZero() {
+			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", a.failures, f.Class, turn.FailureText(*f))
 		}
 	}
 	if h.Reason != "" {
-		c.said.Note("%s rests %s", holder(h), plan.HoldWords(h))
-		c.hold = &h
+		a.said.Note("%s rests %s", holder(h), plan.HoldWords(h))
+		a.hold = &h
 	}
-	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })
+	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })
 }
 
 // holdText is what a failure says that keeps runs from starting. A reset that is
@@ -140,17 +140,17 @@ func holder(h loop.Hold) string {
 }
 
 // startAnew forgets the errors before a turn that went well.
-func (c *cycle) startAnew() {
+func (a *agentSide) forgetErrors() {
 	var over []string
-	if c.failures > 0 {
-		over = append(over, LoopHold(c.run.LoopID))
+	if a.failures > 0 {
+		over = append(over, LoopHold(a.run.LoopID))
 	}
-	if c.limits > 0 {
-		over = append(over, AccountHold(c.signed.Account))
+	if a.limits > 0 {
+		over = append(over, AccountHold(a.login.signed.Account))
 	}
-	c.failures, c.limits = 0, 0
+	a.failures, a.limits = 0, 0
 	for _, subject := range over {
-		c.stage(func(ctx context.Context, rt *store.RunTx) error {
+		a.stage(func(ctx context.Context, rt *store.RunTx) error {
 			_, err := rt.ClearHold(ctx, subject)
 			return err
 		})
@@ -172,8 +172,8 @@ func (e *Engine) HoldSubjects(ctx context.Context, loopID string, d loop.Definit
 }
 
 // seed makes what is random about a wait the same for the same run.
-func (c *cycle) seed(try int) uint64 {
+func (a *agentSide) seed(try int) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%d/%d", c.run.ID, len(c.its), try)
+	fmt.Fprintf(h, "%s/%d/%d", a.run.ID, len(a.its), try)
 	return h.Sum64()
 }

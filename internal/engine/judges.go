@@ -18,15 +18,15 @@ import (
 // gates passed: changes of what judges it, with what the gates say when those
 // files are as on the base, and classes of changes that never land by
 // themselves. It fails no candidate: the scope allowed these files by name.
-func (c *cycle) warn(ctx context.Context, w work) (flags []string, onlyJudges bool, err error) {
+func (j *judge) warn(ctx context.Context, w work) (flags []string, onlyJudges bool, err error) {
 	for _, v := range policy.Classify(policy.ChangeSet{
-		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionOpenPR, Branch: "pawl/x", Main: c.baseBranch, Green: true,
+		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionOpenPR, Branch: "pawl/x", Main: j.baseBranch, Green: true,
 	}).Never {
 		flags = append(flags, fmt.Sprintf("%s: %s %s", v.Code, v.Path, v.Rule))
 	}
 	flags = append(flags, hiddenIn(w.compared.Changes)...)
 	flags = append(flags, suspectsIn(w.compared.Changes)...)
-	deciding, err := c.runEnv().Judges(ctx)
+	deciding, err := j.runEnv().Judges(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -39,7 +39,7 @@ func (c *cycle) warn(ctx context.Context, w work) (flags []string, onlyJudges bo
 	if len(judges) == 0 {
 		return flags, false, nil
 	}
-	failed, err := c.withJudgesOfBase(ctx, w, judges)
+	failed, err := j.withJudgesOfBase(ctx, w, judges)
 	onlyJudges = len(flags)+len(failed) == 0
 	return append(append(flags, "it changes what judges it: "+quoteList(judges)), failed...), onlyJudges, err
 }
@@ -78,34 +78,34 @@ func suspectsIn(changes []policy.Change) (flags []string) {
 
 // withJudgesOfBase runs the gates on the candidate with its judging files as
 // they are on the base, and says which of them fail there.
-func (c *cycle) withJudgesOfBase(ctx context.Context, w work, judges []string) (flags []string, err error) {
+func (j *judge) withJudgesOfBase(ctx context.Context, w work, judges []string) (flags []string, err error) {
 	var changes []object.FileChange
 	for _, path := range judges {
 		e, there := w.compared.Before[path]
 		changes = append(changes, object.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
 	}
-	restored, err := c.t.Repo.Candidate(ctx, object.Draft{
-		Base: w.candidate.Commit, Changes: changes, Message: "pawl: " + c.run.ID + " with the judging files of its base", When: c.Now(),
+	restored, err := j.t.Repo.Candidate(ctx, object.Draft{
+		Base: w.candidate.Commit, Changes: changes, Message: "pawl: " + j.run.ID + " with the judging files of its base", When: j.Now(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = c.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+	err = j.runEnv().Judge(ctx, restored.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		if g.Check().Kind != gate.KindCommand {
 			return true, nil // It reads no files of the tree to find out what it checks.
 		}
-		res, err := c.runEnv().RunGate(ctx, g, at, nil, io.Discard)
+		res, err := j.runEnv().RunGate(ctx, g, at, nil, io.Discard)
 		if err != nil {
 			return false, err
 		}
 		res.Name += "@base"
-		res.Evidence = c.said.Hide(res.Evidence)
-		it := c.current()
+		res.Evidence = j.said.Hide(res.Evidence)
+		it := j.current()
 		it.Gates = append(it.Gates, res)
-		c.run.Spent.Gates += res.Took
+		j.run.Spent.Gates += res.Took
 		if !res.Pass {
 			flags = append(flags, fmt.Sprintf("%s fails with the judging files of the base", res.Name))
-			c.said.Emit(loop.EventGate, res.Name+": fails, which a human decides about")
+			j.said.Emit(loop.EventGate, res.Name+": fails, which a human decides about")
 		}
 		return true, nil
 	})
@@ -119,8 +119,8 @@ const EventRewritable = "rewritable"
 
 // findRewritable finds the gates that files of the scope can rewrite, for whoever
 // decides about the proposal and for whoever asks why.
-func (c *cycle) findRewritable(ctx context.Context, a *judgement) error {
-	judges, err := c.runEnv().Judges(ctx)
+func (j *judge) findRewritable(ctx context.Context, a *judgement) error {
+	judges, err := j.runEnv().Judges(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (c *cycle) findRewritable(ctx context.Context, a *judgement) error {
 		text := strings.Join(printables([]string{r.Gate + ": " + r.String()}), "")
 		a.rewritable = append(a.rewritable, text)
 		a.untraced = a.untraced || len(r.Lost) > 0
-		if !c.toldGates {
-			c.said.Emit(EventRewritable, text)
+		if !j.toldGates {
+			j.said.Emit(EventRewritable, text)
 		}
 	}
-	c.toldGates = true
+	j.toldGates = true
 	return nil
 }

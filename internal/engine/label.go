@@ -40,8 +40,8 @@ func (e *Engine) labelled(ctx context.Context, t Target) (sw, warning string) {
 }
 
 // unlabelled is an ending if the label stops the run.
-func (c *cycle) unlabelled(ctx context.Context) *ending {
-	if sw, _ := c.labelled(ctx, c.t); sw != "" {
+func (h *heldRun) unlabelled(ctx context.Context) *ending {
+	if sw, _ := h.labelled(ctx, h.t); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
@@ -49,21 +49,21 @@ func (c *cycle) unlabelled(ctx context.Context) *ending {
 
 // watchLabel asks for the label while the run works, and ends ctx with it. The
 // second value stops that.
-func (c *cycle) watchLabel(ctx context.Context) (context.Context, func()) {
-	if c.Label == nil || !c.def.NamesLabel() {
+func (h *heldRun) watchLabel(ctx context.Context) (context.Context, func()) {
+	if h.Label == nil || !h.def.NamesLabel() {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(c.LabelGap)
+		tick := time.NewTicker(h.LabelGap)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if end := c.unlabelled(ctx); end != nil && ctx.Err() == nil {
+				if end := h.unlabelled(ctx); end != nil && ctx.Err() == nil {
 					cancel(&stopError{*end})
 				}
 			}

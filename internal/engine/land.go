@@ -14,8 +14,8 @@ import (
 )
 
 // approval reads the approval with the given id.
-func (c *cycle) approval(ctx context.Context, id string) (a loop.Approval, err error) {
-	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
+func (h *heldRun) approval(ctx context.Context, id string) (a loop.Approval, err error) {
+	err = h.Store.View(ctx, func(r *store.Reader) (err error) {
 		a, err = r.Approval(ctx, id)
 		return err
 	})
@@ -53,7 +53,7 @@ func (c *cycle) requestLanding(a loop.Approval) ending {
 	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
 	for _, e := range effect.Approved(a, c.Now()) {
-		c.requested++
+		c.outbox.requested++
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
 	if act.Kind == loop.ActionPullRequest {
@@ -106,8 +106,8 @@ func remoteOf(kind string) string {
 }
 
 // stepOfTree is the id of the step whose iteration made a tree.
-func (c *cycle) stepOfTree(tree string) string {
-	for _, it := range slices.Backward(c.its) {
+func (p *progress) stepOfTree(tree string) string {
+	for _, it := range slices.Backward(p.its) {
 		if it.Tree == tree {
 			return it.StepID
 		}
@@ -141,13 +141,13 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 		return ending{}, err
 	}
 	c.def.Base = a.Action.Base // Not what happens to be checked out by now.
-	if end, err := c.rehydrate(ctx); err != nil || end != nil {
+	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
 	if err := c.base(ctx); err != nil {
 		return ending{}, err
 	}
-	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.holdCandidate(1)})
+	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.tree.holdCandidate(1)})
 	switch {
 	case err != nil:
 		return ending{}, err
@@ -183,7 +183,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	})
 	w := work{candidate: moved, changed: changed}
 	w.report.Summary = a.Action.Why
-	if err := c.checkScope(ctx, &w); err != nil {
+	if err := c.tree.checkScope(ctx, &w); err != nil {
 		return ending{}, err
 	}
 	it := c.current()
@@ -206,7 +206,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		c.run.Summary = a.Action.Why
 		c.items++
 		e := *c.proposal(step, w, attempt)
-		c.requested++
+		c.outbox.requested++
 		c.run.Branch = e.Args[effect.ArgBranch]
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
@@ -236,15 +236,15 @@ func (c *cycle) verdictOfRebased(ctx context.Context, w work) (judgement, ending
 		return attempt, ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
 	}
 	c.enter(loop.PhaseVerify)
-	attempt, err := c.judgeGates(ctx, w)
+	attempt, err := c.judge.judgeGates(ctx, w)
 	if attempt.Verdict != loop.VerdictPass {
 		return attempt, ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}, err
 	}
 	return attempt, ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}, err
 }
 
-func (c *cycle) stepByID(id string) loop.Step {
-	for _, s := range c.steps {
+func (p *progress) stepByID(id string) loop.Step {
+	for _, s := range p.steps {
 		if s.ID == id {
 			return s
 		}

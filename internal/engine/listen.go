@@ -38,13 +38,13 @@ func (s *shown) tell(kind, text string) {
 
 // guard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (c *cycle) guard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
-	scope, err := c.runEnv().Scope(ctx)
+func (a *agentSide) guard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
+	scope, err := a.runEnv().Scope(ctx)
 	if err != nil {
 		return policy.Guard{}, err
 	}
 	return policy.Guard{
-		Scope: scope, Root: at.Dir, ReportOnly: c.def.Tier == loop.TierReport, Hosts: c.def.Network,
-		Beside: []string{os.TempDir(), c.runEnv().SeenTurn(turnDir)},
+		Scope: scope, Root: at.Dir, ReportOnly: a.def.Tier == loop.TierReport, Hosts: a.def.Network,
+		Beside: []string{os.TempDir(), a.runEnv().SeenTurn(turnDir)},
 	}, nil
 }

@@ -19,15 +19,15 @@ type liveTurn struct {
 }
 
 // begin shows the watcher a turn that begins.
-func (c *cycle) begin(ctx context.Context, turn *liveTurn) (end func()) {
-	c.mu.Lock()
-	c.live = turn
-	c.noteTurns(ctx)
-	c.mu.Unlock()
+func (j *journal) beginTurn(ctx context.Context, turn *liveTurn) (end func()) {
+	j.turns.mu.Lock()
+	j.turns.live = turn
+	j.noteTurns(ctx)
+	j.turns.mu.Unlock()
 	return func() {
-		c.mu.Lock()
-		c.live = nil
-		c.mu.Unlock()
+		j.turns.mu.Lock()
+		j.turns.live = nil
+		j.turns.mu.Unlock()
 	}
 }
 
@@ -88,15 +88,15 @@ func (c *cycle) countDead(saved []loop.Turn) {
 		if t.Ended == "" {
 			t.Usage.Source = loop.UsageEstimated
 		}
-		c.unseen = c.unseen || t.Usage.Source == loop.UsageEstimated
+		c.money.unseen = c.money.unseen || t.Usage.Source == loop.UsageEstimated
 		if t.Ended == "" || !slices.ContainsFunc(saved, func(s loop.Turn) bool { return s.N == t.N && s.Ended != "" }) {
 			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, t) })
 		}
 		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
-		c.counted = max(c.counted, t.Iteration)
+		c.money.counted = max(c.money.counted, t.Iteration)
 		c.run.Agent = or(c.run.Agent, t.Agent)
 	}
-	c.turns = len(turns)
+	c.money.turns = len(turns)
 	c.run.Usage, c.run.Cost = sum, cost
 }
 
@@ -105,14 +105,14 @@ func (c *cycle) countDead(saved []loop.Turn) {
 func (c *cycle) countUnseen() {
 	n := len(c.its)
 	prompt, err := os.Stat(c.host().PromptFile(c.run.ID, n))
-	if n == 0 || c.counted >= n || err != nil {
+	if n == 0 || c.money.counted >= n || err != nil {
 		return
 	}
-	c.unseen = true
-	row := c.turnRow(c.current().Started)
+	c.money.unseen = true
+	row := c.agent.turnRow(c.current().Started)
 	row.Agent = or(row.Agent, c.run.Agent)
 	row.Usage = leastUsage(int(prompt.Size()))
-	c.turns++
+	c.money.turns++
 	c.run.Usage = c.run.Usage.Add(row.Usage)
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
 }

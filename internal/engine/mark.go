@@ -26,27 +26,27 @@ func (e *Engine) markFile(runID string) string { return e.runDir(runID) + markSu
 // before it.
 const markWidth = 16
 
-func (c *cycle) mark(phase loop.Phase) {
-	_, _ = c.marks.WriteAt(fmt.Appendf(nil, "%-*s", markWidth, phase), 0)
+func (j *journal) mark(phase loop.Phase) {
+	_, _ = j.marks.WriteAt(fmt.Appendf(nil, "%-*s", markWidth, phase), 0)
 }
 
-func (c *cycle) openMarks() {
-	name := c.markFile(c.id.ID)
-	if c.marks != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
+func (j *journal) openMarks() {
+	name := j.engine.markFile(j.id.ID)
+	if j.marks != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
 		return
 	}
-	c.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	c.mark(c.said.Phase())
+	j.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	j.mark(j.said.Phase())
 }
 
-func (c *cycle) closeMarks() {
-	_, _ = c.marks.Close(), c.notes.Close()
-	c.marks, c.notes = nil, nil
+func (j *journal) closeMarks() {
+	_, _ = j.marks.Close(), j.turns.file.Close()
+	j.marks, j.turns.file = nil, nil
 }
 
 // dropMarks removes the files of a run that has ended.
 func (c *cycle) dropMarks() error {
-	if !c.copied {
+	if !c.tree.copied {
 		return nil
 	}
 	var all error

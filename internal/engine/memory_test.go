@@ -26,7 +26,8 @@ func quietly(t *testing.T) *cycle {
 	t.Helper()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	e := New(Deps{Home: t.TempDir(), Now: func() time.Time { return now }})
-	c := &cycle{Engine: e, run: loop.Run{ID: "run_1"}, id: loop.Run{ID: "run_1"}}
+	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
+	c.run, c.id = loop.Run{ID: "run_1"}, loop.Run{ID: "run_1"}
 	c.said = e.listen(c.run.ID)
 	return c
 }
@@ -54,10 +55,9 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 		"an earlier item has passed": {3, 1, last, loop.OutcomeProposed, passed},
 		"two of two":                 {2, 2, last, "", single},
 	} {
-		run := &cycle{
-			def: loop.Definition{MaxIterations: int(c.most)}, money: budget.New(budget.Owner{}), worked: int(c.worked), success: c.success,
-			its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}},
-		}
+		run := unstarted(loop.Definition{MaxIterations: int(c.most)})
+		run.money.opened, run.worked, run.success = budget.New(budget.Owner{}), int(c.worked), c.success
+		run.its = []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}
 		if end := run.next(c.s, fail, false, false); end == nil || *end != c.want {
 			t.Errorf("%s: %+v, want %+v", name, end, c.want)
 		}
@@ -89,8 +89,8 @@ func TestARunFindsNothingToDoWhenEverySourceThatDecidesSaysSo(t *testing.T) {
 		"both find nothing":   {[]Source{passes, empty}, loop.ReasonSensedNothing},
 	} {
 		run := quietly(t)
-		run.session = sources{list: c.list}
-		if end, err := run.sense(t.Context()); end != nil || err != nil || run.sensed.Nothing != c.want || len(run.sensed.Observations) != len(c.list) {
+		run.memory.session = sources{list: c.list}
+		if end, err := run.sensed.sense(t.Context()); end != nil || err != nil || run.sensed.Nothing != c.want || len(run.sensed.Observations) != len(c.list) {
 			t.Errorf("%s: %+v, %v, %+v, want %q", name, end, err, run.sensed, c.want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestTurnsThatWereOnlyNotedAreCountedOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(run.writeNotes(append(text, []byte("        ")...)), run.notes.Close()); err != nil {
+			if err := errors.Join(run.writeNotes(append(text, []byte("        ")...)), run.turns.file.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,12 +142,12 @@ func TestTurnsThatWereOnlyNotedAreCountedOnce(t *testing.T) {
 				writes++
 			}
 		}
-		if run.countDead(c.saved); len(run.staged) != writes || run.turns != len(c.want) {
-			t.Errorf("%s: %d rows are written and %d turns counted, want %d of %d", name, len(run.staged), run.turns, writes, len(c.want))
+		if run.countDead(c.saved); len(run.staged) != writes || run.money.turns != len(c.want) {
+			t.Errorf("%s: %d rows are written and %d turns counted, want %d of %d", name, len(run.staged), run.money.turns, writes, len(c.want))
 		}
 	}
 	run := quietly(t)
-	if err := errors.Join(run.writeNotes([]byte("[]")), run.notes.Close()); err != nil {
+	if err := errors.Join(run.writeNotes([]byte("[]")), run.turns.file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]os.FileMode{filepath.Dir(run.notesFile("run_1")): 0o700, run.notesFile("run_1"): 0o600} {
@@ -157,7 +157,7 @@ func TestTurnsThatWereOnlyNotedAreCountedOnce(t *testing.T) {
 	}
 	run = quietly(t)
 	long, short := []byte(`[{"RunID":"run_1","N":1,"Ended":"exited"},{"RunID":"run_1","N":2}]`), []byte(`[]`)
-	if err := errors.Join(run.writeNotes(long), run.writeNotes(short), run.notes.Close()); err != nil {
+	if err := errors.Join(run.writeNotes(long), run.writeNotes(short), run.turns.file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if got := run.withNoted(nil); len(got) != 0 {
@@ -194,7 +194,7 @@ func TestThePhaseOfADeadRunIsTheOneThatItMarked(t *testing.T) {
 	if _, err := os.Stat(run.markFile("run_1")); err != nil {
 		t.Errorf("of a run without a copy the mark is removed: %v", err)
 	}
-	run.copied = true
+	run.tree.copied = true
 	if err := run.dropMarks(); err != nil {
 		t.Fatal(err)
 	}
@@ -244,9 +244,9 @@ func TestALongConversationIsLeftAtItsBounds(t *testing.T) {
 		"of both of them": {talk(30, 900_000), false},
 	} {
 		run := quietly(t)
-		run.talk = &loop.Session{ID: "old"}
-		if run.goOn(c.s); (run.talk != nil) != c.goes || c.goes && run.talk.ID != "s" {
-			t.Errorf("%s: the next turn continues conversation %+v", name, run.talk)
+		run.agent.talk = &loop.Session{ID: "old"}
+		if run.agent.goOn(c.s); (run.agent.talk != nil) != c.goes || c.goes && run.agent.talk.ID != "s" {
+			t.Errorf("%s: the next turn continues conversation %+v", name, run.agent.talk)
 		}
 	}
 }
@@ -310,9 +310,10 @@ func TestARecoveryThatCannotGoOnSaysHowAPersonHelps(t *testing.T) {
 }
 
 func TestInstructionsThatAProgramAttachesByItselfAreUnseenBelowTheTop(t *testing.T) {
-	c := &cycle{guidedPaths: []string{"AGENTS.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"}}
+	c := unstarted(loop.Definition{})
+	c.agent.guidedPaths = []string{"AGENTS.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"}
 	c.actor.Profile.Attaches = []string{"AGENTS.md"}
-	if got := strings.Join(c.attached(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
+	if got := strings.Join(c.agent.attached(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
 		t.Errorf("unseen are %q", got)
 	}
 }

@@ -12,16 +12,28 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// spending is what the run may use, and what it has used.
+type spending struct {
+	*heldRun
+	login   *login
+	prices  price.Table    // of a run that starts; one that died has been counted
+	opened  *budget.Ledger // nil: nobody asked for it
+	turns   int
+	blind   bool // there was a turn of which nobody counted the tokens
+	unseen  bool // a process died before the end of a turn was recorded
+	counted int  // the last iteration of a dead run of which a turn was saved
+}
+
 // ledger is what the run may spend. It is made when it is first asked for, which is
 // after it is known who acts.
-func (c *cycle) ledger() *budget.Ledger {
-	if c.money == nil {
-		c.money = budget.New(budget.Owner{
-			Store: c.Store, Now: c.Now, Prices: func() (price.Table, error) { return c.prices, nil }, Run: c.id, Definition: c.def, Loop: c.t.Loop.Name, Workspace: c.t.Workspace.ID,
-			Agent: or(c.run.Agent, c.actor.Handle), Model: c.actor.Asked(c.signed.Provider), Untold: c.unsigned == nil && c.signed.Auth == "",
+func (s *spending) ledger() *budget.Ledger {
+	if s.opened == nil {
+		s.opened = budget.New(budget.Owner{
+			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.t.Loop.Name, Workspace: s.t.Workspace.ID,
+			Agent: or(s.run.Agent, s.actor.Handle), Model: s.actor.Asked(s.login.signed.Provider), Untold: s.login.unsigned == nil && s.login.signed.Auth == "",
 		})
 	}
-	return c.money
+	return s.opened
 }
 
 // when calls do once c is closed, until the function is called that it returns.
@@ -47,43 +59,43 @@ func when(c <-chan struct{}, do func()) (stop func()) {
 }
 
 // turnTime is the wall-clock cap of a turn.
-func (c *cycle) turnTime() time.Duration {
-	limit := c.within(c.def.MaxStepTimeout)
-	if wall := c.ledger().Held().Wall; wall > 0 {
-		limit = min(limit, max(time.Second, wall-c.run.Spent.Agent))
+func (s *spending) turnTime() time.Duration {
+	limit := s.within(s.def.MaxStepTimeout)
+	if wall := s.ledger().Held().Wall; wall > 0 {
+		limit = min(limit, max(time.Second, wall-s.run.Spent.Agent))
 	}
 	return limit
 }
 
 // spentNow is what the run has used of everything.
-func (c *cycle) spentNow() loop.Amount {
+func (s *spending) used() loop.Amount {
 	return loop.Amount{
-		Tokens: c.run.Usage.Charged(), Output: c.run.Usage.Output, MicroUSD: c.run.Cost.MicroUSD, Wall: c.run.Spent.Agent,
-		Iterations: int64(c.worked), Items: int64(c.items),
+		Tokens: s.run.Usage.Charged(), Output: s.run.Usage.Output, MicroUSD: s.run.Cost.MicroUSD, Wall: s.run.Spent.Agent,
+		Iterations: int64(s.worked), Items: int64(s.items),
 	}
 }
 
 // settleBudget is the part of a run's end that gives back what it did not use.
-func (c *cycle) settleBudget() write {
-	spent := budget.Spent{Used: c.spentNow(), Died: c.taken && c.unseen, Blind: c.blind, Priced: len(c.run.Cost.Unpriced) == 0}
-	return func(ctx context.Context, rt *store.RunTx) error { return c.ledger().Settle(ctx, rt, spent) }
+func (s *spending) settle() write {
+	spent := budget.Spent{Used: s.used(), Died: s.taken && s.unseen, Blind: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
+	return func(ctx context.Context, rt *store.RunTx) error { return s.ledger().Settle(ctx, rt, spent) }
 }
 
 // alarm says so when the run used far more than those of its loop before it.
-func (c *cycle) alarm(ctx context.Context) {
-	if c.turns == 0 {
+func (s *spending) sayDrift(ctx context.Context) {
+	if s.turns == 0 {
 		return
 	}
 	var past []loop.Amount
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		past, err = r.History(ctx, c.run.LoopID, plan.Past)
+	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
+		past, err = r.History(ctx, s.run.LoopID, plan.Past)
 		return err
 	})
 	if err != nil {
-		c.Log.WarnContext(ctx, "past of the loop is not known", slog.String("run", c.run.ID), slog.String("error", err.Error()))
+		s.Log.WarnContext(ctx, "past of the loop is not known", slog.String("run", s.run.ID), slog.String("error", err.Error()))
 		return
 	}
-	if alarm, words := plan.Drift(past, c.spentNow()); alarm {
-		c.said.Note("drift: %s", words)
+	if alarm, words := plan.Drift(past, s.used()); alarm {
+		s.said.Note("drift: %s", words)
 	}
 }

@@ -29,24 +29,24 @@ func (e *Engine) notesFile(runID string) string { return e.runDir(runID) + notes
 
 // noteTurns writes the rows down that are not saved yet, with what is known of the
 // turn under way. The caller holds c.mu.
-func (c *cycle) noteTurns(ctx context.Context) {
-	rows := slices.Clone(c.unsaved)
-	if c.live != nil {
-		rows = append(rows, c.live.now().row)
+func (j *journal) noteTurns(ctx context.Context) {
+	rows := slices.Clone(j.turns.unsaved)
+	if j.turns.live != nil {
+		rows = append(rows, j.turns.live.now().row)
 	}
 	text, err := json.Marshal(rows)
-	if err != nil || bytes.Equal(text, c.noted) {
+	if err != nil || bytes.Equal(text, j.turns.last) {
 		return
 	}
-	c.noted = text
-	if err = c.writeNotes(append(text, bytes.Repeat([]byte(" "), max(0, notesWidth-len(text)))...)); err != nil {
-		c.Log.WarnContext(ctx, "what a turn uses cannot be noted", slog.String("run", c.id.ID), slog.String("error", err.Error()))
+	j.turns.last = text
+	if err = j.writeNotes(append(text, bytes.Repeat([]byte(" "), max(0, notesWidth-len(text)))...)); err != nil {
+		j.engine.Log.WarnContext(ctx, "what a turn uses cannot be noted", slog.String("run", j.id.ID), slog.String("error", err.Error()))
 	}
 }
 
-func (c *cycle) writeNotes(text []byte) error {
-	if c.notes == nil {
-		name := c.notesFile(c.id.ID)
+func (j *journal) writeNotes(text []byte) error {
+	if j.turns.file == nil {
+		name := j.engine.notesFile(j.id.ID)
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			return err
 		}
@@ -54,21 +54,21 @@ func (c *cycle) writeNotes(text []byte) error {
 		if err != nil {
 			return err
 		}
-		c.notes = f
+		j.turns.file = f
 	}
 	// It never gets shorter: what is left behind the rows would be no JSON.
-	text = append(text, bytes.Repeat([]byte(" "), max(0, c.notesLen-len(text)))...)
-	c.notesLen = len(text)
-	_, err := c.notes.WriteAt(text, 0)
+	text = append(text, bytes.Repeat([]byte(" "), max(0, j.turns.length-len(text)))...)
+	j.turns.length = len(text)
+	_, err := j.turns.file.WriteAt(text, 0)
 	return err
 }
 
 // noteLive is noteTurns for the watcher: nothing is written between turns.
-func (c *cycle) noteLive(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.live != nil {
-		c.noteTurns(ctx)
+func (j *journal) noteLive(ctx context.Context) {
+	j.turns.mu.Lock()
+	defer j.turns.mu.Unlock()
+	if j.turns.live != nil {
+		j.noteTurns(ctx)
 	}
 }
 

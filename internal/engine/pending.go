@@ -15,14 +15,14 @@ func (e *Engine) loopFiles(t Target) projection.Memory {
 }
 
 // applyPending writes recorded file changes into the workspace.
-func (c *cycle) applyPending(ctx context.Context) error {
-	m := c.loopFiles(c.t)
+func (h *heldRun) applyPending(ctx context.Context) error {
+	m := h.loopFiles(h.t)
 	m.Left = func(path string, lines []string) {
-		c.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
+		h.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
 	}
-	done, err := m.Write(ctx, c.run, c.pending)
-	c.applied = append(c.applied, c.pending[:done]...)
-	c.pending = c.pending[done:]
+	done, err := m.Write(ctx, h.run, h.pending)
+	h.applied = append(h.applied, h.pending[:done]...)
+	h.pending = h.pending[done:]
 	return err
 }
 

@@ -36,28 +36,28 @@ const blockText = 32 << 10
 
 // prompt puts what never changes first, byte for byte, so that prompt caches
 // hit, and what varies behind it.
-func (c *cycle) prompt(step loop.Step, brief Brief, sensed []Observation) string {
+func (a *agentSide) prompt(step loop.Step, brief Brief, sensed []Observation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Goal\n%s\n", brief.Goal)
 	if brief.Role != "" {
 		fmt.Fprintf(&b, "\n# Role\n%s\n", brief.Role)
 	}
 	b.WriteString("\n# Rules\n")
-	for _, r := range append(c.scopeRules(), brief.Rules...) {
+	for _, r := range append(a.scopeRules(), brief.Rules...) {
 		fmt.Fprintf(&b, "- %s\n", r)
 	}
 	how, heading := howToReport, "This step"
-	if c.def.Tier == loop.TierReport {
+	if a.def.Tier == loop.TierReport {
 		how, heading = howToReportOnly, "Report about this"
 	}
 	fmt.Fprintf(&b, "\n# How to work and report\n%s\n", how)
-	b.WriteString(c.guided)
+	b.WriteString(a.guidance)
 
 	fmt.Fprintf(&b, "\n# %s\n%s\n", heading, unprintable.Show(or(brief.Task, step.Title)))
-	if c.run.Request != "" {
-		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", c.run.Request)
+	if a.run.Request != "" {
+		fmt.Fprintf(&b, "\n# What the user asks for in this run\n%s\n", a.run.Request)
 	}
-	word, once := c.delimiter(), shownLines{}
+	word, once := a.delimiter(), shownLines{}
 	for _, o := range sensed {
 		data(&b, word, fmt.Sprintf("Sensed by %s, exit status %d", o.Source, o.Exit), once.without(o.Text))
 	}
@@ -67,27 +67,27 @@ func (c *cycle) prompt(step loop.Step, brief Brief, sensed []Observation) string
 	if step.Feedback != "" {
 		data(&b, word, "The last attempt ended so; do it differently", once.without(step.Feedback))
 	}
-	fmt.Fprintf(&b, "\n# Limits\niteration %d of %d of this run", len(c.its), c.def.MaxIterations)
-	if c.def.BudgetTokens > 0 {
-		fmt.Fprintf(&b, "; %d output tokens left", max(0, c.def.BudgetTokens-c.run.Usage.Output))
+	fmt.Fprintf(&b, "\n# Limits\niteration %d of %d of this run", len(a.its), a.def.MaxIterations)
+	if a.def.BudgetTokens > 0 {
+		fmt.Fprintf(&b, "; %d output tokens left", max(0, a.def.BudgetTokens-a.run.Usage.Output))
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
-func (c *cycle) scopeRules() []string {
-	if c.def.Tier == loop.TierReport {
+func (a *agentSide) scopeRules() []string {
+	if a.def.Tier == loop.TierReport {
 		return []string{"This loop reports only. Change no files: changes are thrown away."}
 	}
 	return []string{
-		"Change only files that match: " + strings.Join(c.def.Scope, ", ") + ". Anything else is refused and ends the run.",
+		"Change only files that match: " + strings.Join(a.def.Scope, ", ") + ". Anything else is refused and ends the run.",
 		"Tests, lockfiles, build and CI configuration and agent settings are protected unless the list above names them.",
 	}
 }
 
 // delimiter is a word that text from outside cannot know in advance.
-func (c *cycle) delimiter() string {
-	sum := sha256.Sum256([]byte("envelope " + c.run.ID))
+func (a *agentSide) delimiter() string {
+	sum := sha256.Sum256([]byte("envelope " + a.run.ID))
 	return hex.EncodeToString(sum[:6])
 }
 

@@ -20,38 +20,46 @@ type proposal struct {
 	pull     bool   // it is on a pull request
 }
 
+// proposals are those of the loop that keep steps from being worked on.
+type proposals struct {
+	*heldRun
+	open     []proposal            // without an answer, or on a pull request that is open
+	pulled   []loop.Effect         // pull requests that are merged or closed
+	declined map[string][]declined // by id of the step: what it proposed on this base and is not to be paid for again; nil: nobody looked yet
+}
+
 // readProposals finds the proposals of the loop that a yes could still land, newest
 // first, and those on pull requests that are open.
-func (c *cycle) readProposals(ctx context.Context, nothing bool) error {
-	c.proposals = nil
-	if err := c.readUnanswered(ctx); err != nil {
+func (ps *proposals) read(ctx context.Context, nothing bool) error {
+	ps.open = nil
+	if err := ps.readUnanswered(ctx); err != nil {
 		return err
 	}
 	if nothing {
 		return nil // Nothing is worked on, and nobody has to be asked.
 	}
-	return c.readPulls(ctx)
+	return ps.readPulls(ctx)
 }
 
 // another reports whether a person names who acts in this run, and somebody else
 // acted in the one that proposed. That asks for another attempt, which no proposal
 // of the first keeps from being made.
-func (c *cycle) another(proposed loop.Run) bool {
-	o, before := c.run.Overrides, proposed.Overrides
+func (ps *proposals) asksAnother(proposed loop.Run) bool {
+	o, before := ps.run.Overrides, proposed.Overrides
 	return o.Agent+o.AgentCommand+o.Model != "" &&
 		(o.Agent != before.Agent || o.AgentCommand != before.AgentCommand || o.Model != before.Model)
 }
 
-func (c *cycle) readUnanswered(ctx context.Context) error {
+func (ps *proposals) readUnanswered(ctx context.Context) error {
 	var open []proposal
-	err := c.Store.View(ctx, func(r *store.Reader) error {
+	err := ps.Store.View(ctx, func(r *store.Reader) error {
 		open = nil
-		list, err := r.Approvals(ctx, c.run.LoopID, loop.ApprovalOpen)
+		list, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalOpen)
 		if err != nil {
 			return err
 		}
 		for _, a := range list {
-			if a.Action.Kind == loop.ActionCommand || !c.Now().Before(a.Expires) {
+			if a.Action.Kind == loop.ActionCommand || !ps.Now().Before(a.Expires) {
 				continue
 			}
 			asked, err := r.Run(ctx, a.RunID)
@@ -62,7 +70,7 @@ func (c *cycle) readUnanswered(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			run := fmt.Sprintf("%s#%d", c.t.Loop.Name, asked.N)
+			run := fmt.Sprintf("%s#%d", ps.t.Loop.Name, asked.N)
 			open = append(open, proposal{
 				asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
 				words: fmt.Sprintf("proposal %s has no answer yet: pawl approve %s, or pawl reject %s", a.Action.Branch, run, run),
@@ -74,15 +82,15 @@ func (c *cycle) readUnanswered(ctx context.Context) error {
 		return err
 	}
 	for _, p := range open {
-		if c.another(p.asked) {
+		if ps.asksAnother(p.asked) {
 			continue
 		}
-		why, err := Stale(ctx, c.t.Repo, p.approval, p.asked.Overrides.Apply(c.t.Definition).WithDefaults())
+		why, err := Stale(ctx, ps.t.Repo, p.approval, p.asked.Overrides.Apply(ps.t.Definition).WithDefaults())
 		if err != nil {
 			return err
 		}
 		if why == "" {
-			c.proposals = append(c.proposals, p)
+			ps.open = append(ps.open, p)
 		}
 	}
 	return nil
@@ -90,18 +98,18 @@ func (c *cycle) readUnanswered(ctx context.Context) error {
 
 // waits keeps a step from being worked on while nobody has decided about a proposal:
 // one of its own, or any if it depends on all of them.
-func (c *cycle) waits(cand *plan.Candidate) {
-	id, words, pull := or(cand.Step.ID, stepID(c.run.LoopID, cand.Step.Key)), "", false
-	for _, p := range c.proposals {
+func (ps *proposals) holdBack(cand *plan.Candidate) {
+	id, words, pull := or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key)), "", false
+	for _, p := range ps.open {
 		if slices.Contains(p.steps, id) {
 			words, pull = "its "+p.words, p.pull
 			break
 		}
 	}
-	if words == "" && cand.Depends && len(c.proposals) > 0 {
-		p := c.proposals[0]
+	if words == "" && cand.Depends && len(ps.open) > 0 {
+		p := ps.open[0]
 		words, pull = "it depends on other steps, and the "+p.words, p.pull
-		switch n := len(c.proposals) - 1; n {
+		switch n := len(ps.open) - 1; n {
 		case 0:
 		case 1:
 			words += "; 1 more is undecided"

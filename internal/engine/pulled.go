@@ -17,15 +17,15 @@ import (
 // readPulls finds the pull requests of the loop that are open, or whose state is
 // unknown. The code host is asked once for all of them, and
 // never again for one that is merged or closed.
-func (c *cycle) readPulls(ctx context.Context) error {
-	pulls, err := c.donePulls(ctx)
+func (ps *proposals) readPulls(ctx context.Context) error {
+	pulls, err := ps.donePulls(ctx)
 	if err != nil {
 		return err
 	}
 	var open []loop.Effect
 	for _, e := range pulls {
 		if e.Result[effect.ResultState] == "" {
-			merged, err := c.pulledHere(ctx, e)
+			merged, err := ps.pulledHere(ctx, e)
 			if err != nil {
 				return err
 			}
@@ -33,14 +33,14 @@ func (c *cycle) readPulls(ctx context.Context) error {
 				open = append(open, e)
 				continue
 			}
-			e = c.learn(e, forge.Merged)
+			e = ps.learn(e, forge.Merged)
 		}
-		c.pulled = append(c.pulled, e)
+		ps.pulled = append(ps.pulled, e)
 	}
 	if len(open) == 0 {
 		return nil
 	}
-	states, unknown := c.askHost(ctx, open)
+	states, unknown := ps.askHost(ctx, open)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -51,23 +51,23 @@ func (c *cycle) readPulls(ctx context.Context) error {
 		case unknown != "":
 			words = fmt.Sprintf("pull request %s may be open: %s", address, unknown)
 		case state != forge.Open:
-			c.pulled = append(c.pulled, c.learn(e, state))
+			ps.pulled = append(ps.pulled, ps.learn(e, state))
 			continue
 		}
 		p := proposal{words: words, pull: true}
-		if p.asked, p.steps, err = c.proposer(ctx, e); err != nil {
+		if p.asked, p.steps, err = ps.proposer(ctx, e); err != nil {
 			return err
 		}
-		if !c.another(p.asked) {
-			c.proposals = append(c.proposals, p)
+		if !ps.asksAnother(p.asked) {
+			ps.open = append(ps.open, p)
 		}
 	}
 	return nil
 }
 
-func (c *cycle) donePulls(ctx context.Context) (pulls []loop.Effect, err error) {
-	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		pulls, err = r.EffectsDone(ctx, c.run.LoopID, effect.KindPullRequest)
+func (ps *proposals) donePulls(ctx context.Context) (pulls []loop.Effect, err error) {
+	err = ps.Store.View(ctx, func(r *store.Reader) (err error) {
+		pulls, err = r.EffectsDone(ctx, ps.run.LoopID, effect.KindPullRequest)
 		return err
 	})
 	var addresses []string
@@ -82,25 +82,25 @@ func (c *cycle) donePulls(ctx context.Context) (pulls []loop.Effect, err error) 
 
 // pulledHere reports whether the base has the commit of a pull request here, so that
 // nobody has to be asked.
-func (c *cycle) pulledHere(ctx context.Context, e loop.Effect) (bool, error) {
-	tip, ok, err := c.t.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
+func (ps *proposals) pulledHere(ctx context.Context, e loop.Effect) (bool, error) {
+	tip, ok, err := ps.t.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
 	if err != nil || !ok {
 		return false, err
 	}
-	held, err := c.t.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
+	held, err := ps.t.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
 	return held && err == nil, nil // Nothing keeps the commit of a branch that was removed.
 }
 
 // askHost asks what became of pull requests. If it cannot, unknown says why.
-func (c *cycle) askHost(ctx context.Context, pulls []loop.Effect) (states map[string]string, unknown string) {
-	if c.Pulls == nil {
+func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states map[string]string, unknown string) {
+	if ps.Pulls == nil {
 		return nil, "nobody can be asked"
 	}
 	addresses := make([]string, len(pulls))
 	for i, e := range pulls {
 		addresses[i] = e.Result[effect.ResultURL]
 	}
-	states, err := c.Pulls(ctx, c.t.Repo, pulls[0].Args[effect.ArgRemote], addresses)
+	states, err := ps.Pulls(ctx, ps.t.Repo, pulls[0].Args[effect.ArgRemote], addresses)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return nil, f.Error() + "; fix: " + f.Advice().String()
 	}
@@ -111,24 +111,24 @@ func (c *cycle) askHost(ctx context.Context, pulls []loop.Effect) (states map[st
 }
 
 // learn stages what became of a pull request.
-func (c *cycle) learn(e loop.Effect, state string) loop.Effect {
+func (ps *proposals) learn(e loop.Effect, state string) loop.Effect {
 	e.Result[effect.ResultState] = state
-	c.stage(
+	ps.stage(
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AmendEffect(ctx, e) },
 		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, c.run.LoopID, loop.LinkEffect, c.run.ID, map[string]any{
+			return rt.Link(ctx, ps.run.LoopID, loop.LinkEffect, ps.run.ID, map[string]any{
 				"key": e.Key, "kind": e.Kind, "state": e.State, "result": e.Result, "error": e.Error,
 			})
 		},
 	)
-	c.said.Note("%s was %s", e.Result[effect.ResultURL], strings.ToLower(state))
+	ps.said.Note("%s was %s", e.Result[effect.ResultURL], strings.ToLower(state))
 	return e
 }
 
 // proposer is the run whose work is on a pull request, and the ids of the steps that
 // it finished: the run that asked for a yes, or one that needed none.
-func (c *cycle) proposer(ctx context.Context, e loop.Effect) (run loop.Run, steps []string, err error) {
-	err = c.Store.View(ctx, func(r *store.Reader) error {
+func (ps *proposals) proposer(ctx context.Context, e loop.Effect) (run loop.Run, steps []string, err error) {
+	err = ps.Store.View(ctx, func(r *store.Reader) error {
 		id, stepID := e.RunID, ""
 		if question, _, _ := strings.Cut(e.Key, "/"); question != e.RunID {
 			a, err := r.Approval(ctx, question)
@@ -156,14 +156,14 @@ type declined struct {
 }
 
 // rests keeps a step from being worked on whose work on the same inputs was declined.
-func (c *cycle) rests(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
-	if c.declined == nil {
-		if err := c.readDeclined(ctx); err != nil {
+func (ps *proposals) rest(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
+	if ps.declined == nil {
+		if err := ps.readDeclined(ctx); err != nil {
 			return err
 		}
 	}
 	digest := inputs.Apart().Digest()
-	for _, d := range c.declined[or(cand.Step.ID, stepID(c.run.LoopID, cand.Step.Key))] {
+	for _, d := range ps.declined[or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key))] {
 		if d.inputs == digest && cand.Drop == "" {
 			cand.Drop, cand.Detail = d.reason, d.words
 		}
@@ -173,18 +173,18 @@ func (c *cycle) rests(ctx context.Context, cand *plan.Candidate, inputs loop.Inp
 
 // readDeclined finds what was declined of what runs with the base and the definition
 // of this one proposed.
-func (c *cycle) readDeclined(ctx context.Context) error {
+func (ps *proposals) readDeclined(ctx context.Context) error {
 	type proposed struct {
 		runID  string
 		reason loop.Reason
 		words  string
 	}
 	var list []proposed
-	for _, e := range c.pulled {
-		if e.Args[effect.ArgOnto] != c.run.BaseCommit {
+	for _, e := range ps.pulled {
+		if e.Args[effect.ArgOnto] != ps.run.BaseCommit {
 			continue
 		}
-		run, _, err := c.proposer(ctx, e)
+		run, _, err := ps.proposer(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -194,16 +194,16 @@ func (c *cycle) readDeclined(ctx context.Context) error {
 		}
 		list = append(list, p)
 	}
-	c.declined = map[string][]declined{}
-	return c.Store.View(ctx, func(r *store.Reader) error {
-		clear(c.declined)
-		rejected, err := r.Approvals(ctx, c.run.LoopID, loop.ApprovalRejected)
+	ps.declined = map[string][]declined{}
+	return ps.Store.View(ctx, func(r *store.Reader) error {
+		clear(ps.declined)
+		rejected, err := r.Approvals(ctx, ps.run.LoopID, loop.ApprovalRejected)
 		if err != nil {
 			return err
 		}
 		all := slices.Clone(list)
 		for _, a := range rejected {
-			if a.Action.Kind != loop.ActionCommand && a.Definition == c.run.Definition {
+			if a.Action.Kind != loop.ActionCommand && a.Definition == ps.run.Definition {
 				all = append(all, proposed{a.RunID, loop.ReasonRejected, rejectedWords(a)})
 			}
 		}
@@ -212,7 +212,7 @@ func (c *cycle) readDeclined(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if run.BaseTree != c.run.BaseTree || run.Definition != c.run.Definition {
+			if run.BaseTree != ps.run.BaseTree || run.Definition != ps.run.Definition {
 				continue
 			}
 			its, err := r.Iterations(ctx, p.runID)
@@ -221,7 +221,7 @@ func (c *cycle) readDeclined(ctx context.Context) error {
 			}
 			for _, it := range its {
 				if it.Verdict == loop.VerdictPass && it.Inputs != "" {
-					c.declined[it.StepID] = append(c.declined[it.StepID], declined{it.Inputs, p.reason, p.words})
+					ps.declined[it.StepID] = append(ps.declined[it.StepID], declined{it.Inputs, p.reason, p.words})
 				}
 			}
 		}

@@ -126,15 +126,14 @@ func (e *Engine) dead(ctx context.Context, r loop.Run) (loop.Holder, bool, error
 // While somebody applies effects of the run it is ErrLeaseLost: what they come
 // to is not known yet, and so neither is the run's outcome.
 func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
-	c = &cycle{
-		Engine: e, t: t, run: seen, steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{}, inputs: map[string]loop.Inputs{},
-	}
-	if err := c.lockEffects(); err != nil {
+	c = e.newCycle(t, Firing{}, loop.Definition{})
+	c.run = seen
+	if err := c.outbox.acquire(); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.unlockEffects())
+			err = errors.Join(err, c.outbox.release())
 		}
 	}()
 	claimed := e.Now()
@@ -202,17 +201,17 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 	if rec.Killed, err = c.Survive(ctx, runenv.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
-	c.fetchLogins(ctx)
-	c.t.Definition, c.copied, c.held = c.def, true, true
+	c.login.fetch(ctx)
+	c.t.Definition, c.tree.copied, c.tree.held = c.def, true, true
 	c.openMarks()
-	v, err := c.look(ctx)
+	v, err := c.memory.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.applyPending(ctx); err != nil {
 		return nil, err
 	}
-	if end := c.open(ctx, v); end != nil {
+	if end := c.memory.open(ctx, v); end != nil {
 		c.said.Note("the loop's memory cannot be opened: %s", end.detail)
 	}
 	if c.run.State == loop.RunSettling {
@@ -224,27 +223,27 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 			err = c.interrupted(ctx, dead, how, rec.Next)
 		}
 	}
-	rec.Run, rec.Lost = c.run, c.unkept
+	rec.Run, rec.Lost = c.run, c.tree.unkept
 	return rec, err
 }
 
 // interrupted gives the run of a dead process its end: the tree is kept, the
 // iteration that it was in is judged as interrupted, the step is free again.
 func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, next string) error {
-	c.treeBase = c.run.BaseCommit
+	c.tree.madeFrom = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
-		if err := c.takeUp(ctx, dead.Phase); err != nil {
+		if err := c.tree.takeUp(ctx, dead.Phase); err != nil {
 			return err
 		}
 	}
-	if err := c.outstanding(ctx); err != nil {
+	if err := c.outbox.countRequested(ctx); err != nil {
 		return err
 	}
 	end := ending{outcome: loop.OutcomeInterrupted, reason: how.reason()}
-	if err := c.secure(ctx, end); err != nil {
+	if err := c.tree.secure(ctx, end); err != nil {
 		return err
 	}
-	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.unkept), next)
+	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next)
 	for key, s := range c.steps {
 		if s.RunID == c.run.ID {
 			s.Attempts++
@@ -256,12 +255,12 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, ne
 }
 
 // takeUp takes up the copy of a dead run, or keeps what is left of its work.
-func (c *cycle) takeUp(ctx context.Context, died loop.Phase) (err error) {
-	if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
-		return c.salvage(ctx, err)
+func (wt *workTree) takeUp(ctx context.Context, died loop.Phase) (err error) {
+	if wt.copy, err = wt.host().Adopt(ctx, wt.t.Repo, wt.run); err != nil {
+		return wt.salvage(ctx, err)
 	}
-	if c.tree == nil {
-		return c.missingCopy(ctx, died)
+	if wt.copy == nil {
+		return wt.missingCopy(ctx, died)
 	}
 	return nil
 }
@@ -300,10 +299,10 @@ func LandAgain(a loop.Approval, run string) string {
 
 // outstanding counts the effects that the dead process had asked for: an earlier
 // item of the run had passed, and what passed goes its way.
-func (c *cycle) outstanding(ctx context.Context) error {
-	return c.Store.View(ctx, func(r *store.Reader) error {
-		effects, err := r.Effects(ctx, c.run.ID)
-		c.requested = len(effects)
+func (o *outbox) countRequested(ctx context.Context) error {
+	return o.Store.View(ctx, func(r *store.Reader) error {
+		effects, err := r.Effects(ctx, o.run.ID)
+		o.requested = len(effects)
 		return err
 	})
 }

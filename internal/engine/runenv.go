@@ -20,27 +20,27 @@ func (e *Engine) host() runenv.Host {
 func (e *Engine) Mirrors() mirror.Cache { return e.host().Mirrors() }
 
 // runEnv is where the programs of the run work.
-func (c *cycle) runEnv() runenv.Env {
+func (h *heldRun) runEnv() runenv.Env {
 	s := runenv.Env{
-		Host: c.host(), ID: c.run.ID, Loop: c.t.Loop.Name, Root: c.t.Workspace.Root, Repo: c.t.Repo, Definition: c.def, Base: c.run.BaseCommit, Started: c.started,
-		Agent: c.lines(), Tools: &c.tools, Disk: &c.disk, Say: func(text string) { c.said.Note("%s", c.said.Hide(text)) },
+		Host: h.host(), ID: h.run.ID, Loop: h.t.Loop.Name, Root: h.t.Workspace.Root, Repo: h.t.Repo, Definition: h.def, Base: h.run.BaseCommit, Started: h.started,
+		Agent: h.lines(), Tools: &h.tools, Disk: &h.disk, Say: func(text string) { h.said.Note("%s", h.said.Hide(text)) },
 	}
-	if c.AskModel != nil {
-		s.Ask = func(ctx context.Context, q gate.Question) (gate.Answer, error) { return c.AskModel(ctx, c.run, q) }
+	if h.AskModel != nil {
+		s.Ask = func(ctx context.Context, q gate.Question) (gate.Answer, error) { return h.AskModel(ctx, h.run, q) }
 	}
-	if s.Iteration = len(c.its); s.Iteration > 0 {
-		s.Step = stepText(c.stepOf(c.current()))
+	if s.Iteration = len(h.its); s.Iteration > 0 {
+		s.Step = stepText(h.stepOf(h.current()))
 	}
 	return s
 }
 
-func (c *cycle) within(limit time.Duration) time.Duration { return c.runEnv().Within(limit) }
+func (h *heldRun) within(limit time.Duration) time.Duration { return h.runEnv().Within(limit) }
 
 // lines are the command lines that the agent's turn starts: its program's, and
 // those of its MCP servers.
-func (c *cycle) lines() []string {
-	lines := slices.Clone(c.actor.Lines())
-	for _, s := range c.def.Servers() {
+func (h *heldRun) lines() []string {
+	lines := slices.Clone(h.actor.Lines())
+	for _, s := range h.def.Servers() {
 		if s.Command != "" {
 			lines = append(lines, s.Command)
 		}

@@ -35,67 +35,67 @@ const keepPrefix = "kept-"
 var errNoCopy = errors.New("its copy is gone")
 
 // keepCopy keeps the copy of a run because its candidate cannot be kept.
-func (c *cycle) keepCopy(ctx context.Context, why error) error {
-	if c.mayPass(ctx, why) {
+func (wt *workTree) keepCopy(ctx context.Context, why error) error {
+	if wt.mayPass(ctx, why) {
 		return why
 	}
-	if c.tree == nil {
+	if wt.copy == nil {
 		var err error
-		if c.tree, err = c.host().Adopt(ctx, c.t.Repo, c.run); err != nil {
-			return c.salvage(ctx, errors.Join(why, err))
+		if wt.copy, err = wt.host().Adopt(ctx, wt.t.Repo, wt.run); err != nil {
+			return wt.salvage(ctx, errors.Join(why, err))
 		}
 	}
-	if c.tree == nil {
-		return c.salvage(ctx, errors.Join(why, errNoCopy))
+	if wt.copy == nil {
+		return wt.salvage(ctx, errors.Join(why, errNoCopy))
 	}
-	err := c.keep(ctx)
+	err := wt.keep(ctx)
 	switch {
 	case errors.Is(err, workspace.ErrIncomplete):
-		return c.setAside(err)
+		return wt.setAside(err)
 	case err != nil:
-		return c.salvage(ctx, errors.Join(why, err))
+		return wt.salvage(ctx, errors.Join(why, err))
 	}
-	c.lose(fmt.Sprintf("what the gates saw cannot be kept (%s); the copy that it was taken from is kept instead", headline(why.Error())))
+	wt.lose(fmt.Sprintf("what the gates saw cannot be kept (%s); the copy that it was taken from is kept instead", headline(why.Error())))
 	return nil
 }
 
 // salvage is for work of which no snapshot can be made: it keeps the newest
 // candidate, and sets the copy aside. An error means that the run cannot be
 // concluded now, and that a later try may do better.
-func (c *cycle) salvage(ctx context.Context, why error) error {
-	if c.mayPass(ctx, why) {
+func (wt *workTree) salvage(ctx context.Context, why error) error {
+	if wt.mayPass(ctx, why) {
 		return why
 	}
-	to, err := c.setAsideUnread()
+	to, err := wt.setAsideUnread()
 	if err != nil {
 		return errors.Join(why, err)
 	}
 	words := fmt.Sprintf("no snapshot of its work could be made (%s)", headline(why.Error()))
-	if c.run.Snapshot == "" {
-		if n := c.keepNewest(ctx); n > 0 {
-			words += fmt.Sprintf("; what iteration %d had done is kept in %s", n, c.run.Snapshot)
+	if wt.run.Snapshot == "" {
+		if n := wt.keepNewest(ctx); n > 0 {
+			words += fmt.Sprintf("; what iteration %d had done is kept in %s", n, wt.run.Snapshot)
 		}
 	}
 	if to == "" {
-		words += "; nothing is left in " + c.copyPath() + ", and what was done only there is lost"
+		words += "; nothing is left in " + wt.copyPath() + ", and what was done only there is lost"
 	} else {
 		words += "; its files are kept as they lie in " + to
 	}
-	c.lose(words)
+	wt.lose(words)
 	return nil
 }
 
 // mayPass reports whether an error may be gone when somebody tries again, without
 // anything being lost by waiting.
-func (c *cycle) mayPass(ctx context.Context, err error) bool {
+func (wt *workTree) mayPass(ctx context.Context, err error) bool {
 	f, ok := errors.AsType[*loop.Fault](err)
 	return ctx.Err() != nil || errors.Is(err, loop.ErrLeaseLost) || projection.DiskFull(err) || ok && f.Exit == loop.ExitMissing
 }
 
 // lose notes what could not be kept, for whoever reads of the run.
-func (c *cycle) lose(words string) {
-	c.unkept = joinWords(c.unkept, c.said.Hide(words))
-	c.said.Note("%s", c.said.Hide(words))
+func (wt *workTree) lose(words string) {
+	wt.unkept = joinWords(wt.unkept, wt.said.Hide(words))
+	wt.said.Note("%s", wt.said.Hide(words))
 }
 
 func joinWords(a, b string) string {
@@ -105,38 +105,38 @@ func joinWords(a, b string) string {
 	return a + "; " + b
 }
 
-func (c *cycle) copyPath() string {
-	return c.host().CopyPath(runenv.TreeName(c.run.ID, runenv.ForAct))
+func (wt *workTree) copyPath() string {
+	return wt.host().CopyPath(runenv.TreeName(wt.run.ID, runenv.ForAct))
 }
 
 // setAsideUnread keeps whatever lies where the copy was.
-func (c *cycle) setAsideUnread() (string, error) {
-	if tree := c.tree; tree != nil {
-		c.tree = nil
+func (wt *workTree) setAsideUnread() (string, error) {
+	if tree := wt.copy; tree != nil {
+		wt.copy = nil
 		if err := tree.Leave(); err != nil {
 			return "", err
 		}
-		if to, err := tree.Keep(keepPrefix + c.run.ID); err == nil {
+		if to, err := tree.Keep(keepPrefix + wt.run.ID); err == nil {
 			return to, nil
 		}
 	}
-	return c.host().Trees(c.t.Repo, sandbox.None).SetAside(runenv.TreeName(c.run.ID, runenv.ForAct), keepPrefix+c.run.ID)
+	return wt.host().Trees(wt.t.Repo, sandbox.None).SetAside(runenv.TreeName(wt.run.ID, runenv.ForAct), keepPrefix+wt.run.ID)
 }
 
 // keepNewest puts the newest candidate that git still has under a snapshot ref, and
 // says of which iteration it is. One that adds a secret is left out.
-func (c *cycle) keepNewest(ctx context.Context) (iteration int) {
-	for _, it := range slices.Backward(c.its) {
-		if it.Candidate == "" || it.Candidate == c.run.BaseCommit {
+func (wt *workTree) keepNewest(ctx context.Context) (iteration int) {
+	for _, it := range slices.Backward(wt.its) {
+		if it.Candidate == "" || it.Candidate == wt.run.BaseCommit {
 			continue
 		}
-		compared, err := workspace.Compare(ctx, c.t.Repo, c.run.BaseCommit, it.Candidate)
-		if err != nil || leaks(c.said.Secrets(), compared.Changes) != nil {
+		compared, err := workspace.Compare(ctx, wt.t.Repo, wt.run.BaseCommit, it.Candidate)
+		if err != nil || leaks(wt.said.Secrets(), compared.Changes) != nil {
 			continue
 		}
-		ref := c.snapshotRef() + candidateSuffix
-		if err := c.keepAt(ctx, ref, it.Candidate); err == nil {
-			c.run.Snapshot = ref
+		ref := wt.snapshotRef() + candidateSuffix
+		if err := wt.keepAt(ctx, ref, it.Candidate); err == nil {
+			wt.run.Snapshot = ref
 			return it.N
 		}
 	}
@@ -145,12 +145,12 @@ func (c *cycle) keepNewest(ctx context.Context) (iteration int) {
 
 // missingCopy says that nothing is left of the copy in which a dead run worked,
 // unless it died before it had one.
-func (c *cycle) missingCopy(ctx context.Context, died loop.Phase) error {
+func (wt *workTree) missingCopy(ctx context.Context, died loop.Phase) error {
 	worked := []loop.Phase{loop.PhaseGather, loop.PhaseVerify, loop.PhaseConclude}
-	if began := died == loop.PhaseAct && c.host().TurnBegan(c.run.ID, len(c.its)); !began && !slices.Contains(worked, died) {
+	if began := died == loop.PhaseAct && wt.host().TurnBegan(wt.run.ID, len(wt.its)); !began && !slices.Contains(worked, died) {
 		return nil
 	}
-	return c.salvage(ctx, errNoCopy)
+	return wt.salvage(ctx, errNoCopy)
 }
 
 // KeptCopy is a copy of a run that was set aside as it lies, because no snapshot of

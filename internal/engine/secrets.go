@@ -40,34 +40,34 @@ func leaks(secrets *redact.Redactor, changes []policy.Change) []string {
 
 // clear takes secrets out of a snapshot: work is kept, but what would give a login
 // away is in no commit that a ref leads to.
-func (c *cycle) clear(ctx context.Context, ref, commit, msg string) error {
-	compared, err := workspace.Compare(ctx, c.t.Repo, c.tree.From, commit)
+func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) error {
+	compared, err := workspace.Compare(ctx, wt.t.Repo, wt.copy.From, commit)
 	if err != nil {
 		return err
 	}
-	changes, err := c.cleared(compared.Changes)
+	changes, err := wt.clearedChanges(compared.Changes)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	tree, err := c.t.Repo.Candidate(ctx, object.Draft{Base: commit, Changes: changes, Message: msg, When: c.Now()})
+	tree, err := wt.t.Repo.Candidate(ctx, object.Draft{Base: commit, Changes: changes, Message: msg, When: wt.Now()})
 	if err != nil {
 		return err
 	}
 	var parents []string
-	if c.tree.Base != "" {
-		parents = append(parents, c.tree.Base)
+	if wt.copy.Base != "" {
+		parents = append(parents, wt.copy.Base)
 	}
-	clean, err := c.t.Repo.Commit(ctx, tree.Tree, parents, msg+", without the secrets that were in it", c.Now())
+	clean, err := wt.t.Repo.Commit(ctx, tree.Tree, parents, msg+", without the secrets that were in it", wt.Now())
 	if err != nil {
 		return err
 	}
-	return c.t.Repo.UpdateRef(ctx, ref, clean, commit)
+	return wt.t.Repo.UpdateRef(ctx, ref, clean, commit)
 }
 
 // cleared are the changes by which files lose their secrets. A file whose content
 // nobody has read is left out.
-func (c *cycle) cleared(all []policy.Change) (changes []object.FileChange, err error) {
-	secrets := c.said.Secrets()
+func (wt *workTree) clearedChanges(all []policy.Change) (changes []object.FileChange, err error) {
+	secrets := wt.said.Secrets()
 	for i, ch := range all {
 		if leaks(secrets, []policy.Change{ch}) == nil {
 			continue
@@ -76,7 +76,7 @@ func (c *cycle) cleared(all []policy.Change) (changes []object.FileChange, err e
 		if ch.New.Text == "" && ch.New.Size > 0 {
 			continue
 		}
-		file := filepath.Join(c.runDir(c.run.ID), fmt.Sprintf("cleared-%d", i))
+		file := filepath.Join(wt.runDir(wt.run.ID), fmt.Sprintf("cleared-%d", i))
 		if err := os.WriteFile(file, []byte(secrets.String(ch.New.Text)), 0o600); err != nil {
 			return nil, err
 		}

@@ -22,15 +22,26 @@ const (
 
 var beforeSense = fault.New("engine.sense.before")
 
+// sensing is what the sources of the protocol said.
+type sensing struct {
+	*heldRun
+	tree   *workTree
+	judge  *judge
+	memory *memory
+	Sensed
+	found  string // without the answer that the run was fired for
+	onPass bool   // gates that pass on the base mean that there is nothing to do
+}
+
 // sense looks at the protocol's sources. No token is spent here.
-func (c *cycle) sense(ctx context.Context) (*ending, error) {
-	c.enter(loop.PhaseSense)
+func (s *sensing) sense(ctx context.Context) (*ending, error) {
+	s.enter(loop.PhaseSense)
 	if err := beforeSense.Hit(ctx); err != nil {
 		return nil, err
 	}
 	quiet, deciding := 0, 0
 	var found []string
-	sources := c.session.Sources()
+	sources := s.memory.session.Sources()
 	for _, src := range sources {
 		o := Observation{Source: src.Name, Text: src.Text}
 		stable := ""
@@ -38,15 +49,15 @@ func (c *cycle) sense(ctx context.Context) (*ending, error) {
 		var err error
 		switch {
 		case src.Gates:
-			o, stable, end, err = c.senseGates(ctx, src)
+			o, stable, end, err = s.senseGates(ctx, src)
 		case src.Command != "":
-			o, end, err = c.senseCommand(ctx, src)
+			o, end, err = s.senseCommand(ctx, src)
 		}
 		if err != nil || end != nil {
 			return end, err
 		}
 		found = append(found, o.Source, or(stable, fmt.Sprint(o.Exit, " ", o.Text)))
-		c.sensed.Observations = append(c.sensed.Observations, o)
+		s.Observations = append(s.Observations, o)
 		if src.Quiet != QuietNever {
 			deciding++
 		}
@@ -55,35 +66,35 @@ func (c *cycle) sense(ctx context.Context) (*ending, error) {
 		}
 	}
 	if deciding > 0 && quiet == deciding {
-		c.sensed.Nothing = loop.ReasonSensedNothing
+		s.Nothing = loop.ReasonSensedNothing
 	}
-	if c.onPass = slices.ContainsFunc(sources, func(s Source) bool { return s.Gates && s.Quiet == QuietOnPass }); c.onPass && c.sensed.Nothing != "" {
-		c.sensed.Because = gatesPass
+	if s.onPass = slices.ContainsFunc(sources, func(s Source) bool { return s.Gates && s.Quiet == QuietOnPass }); s.onPass && s.Nothing != "" {
+		s.Because = gatesPass
 	}
-	c.found = strings.Join(found, "\n")
-	return c.senseAnswer(ctx)
+	s.found = strings.Join(found, "\n")
+	return s.senseAnswer(ctx)
 }
 
 // senseCommand runs one source on the run's copy of the base. A program that
 // fails is something sensed; one that is not there or never ends is not.
-func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *ending, error) {
+func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *ending, error) {
 	o := Observation{Source: src.Name}
-	if err := c.makeTree(ctx); err != nil {
+	if err := s.tree.make(ctx); err != nil {
 		return o, nil, err
 	}
-	at, err := c.sensePlace(ctx, c.treeBase == c.run.BaseCommit)
+	at, err := s.sensePlace(ctx, s.tree.madeFrom == s.run.BaseCommit)
 	if err != nil {
 		return o, nil, err
 	}
 	defer at.Done()
-	c.t.Repo.Rest()
-	tail, limit := proc.NewRing(senseHead, senseTail), c.within(senseTimeout)
-	if src.Command == c.def.Verify || src.Command == c.def.Guard {
+	s.t.Repo.Rest()
+	tail, limit := proc.NewRing(senseHead, senseTail), s.within(senseTimeout)
+	if src.Command == s.def.Verify || src.Command == s.def.Guard {
 		tail = proc.NewRing(gateEnds, gateEnds) // What it prints is told again after each attempt.
 	}
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: c.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail,
-		Timeout: limit, Tag: runenv.Tag(c.run.ID),
+		Argv: []string{"/bin/sh", "-c", src.Command}, Dir: at.Dir, Env: s.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail,
+		Timeout: limit, Tag: runenv.Tag(s.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
@@ -91,24 +102,24 @@ func (c *cycle) senseCommand(ctx context.Context, src Source) (Observation, *end
 	if end := stopped(ctx); end != nil {
 		return o, end, nil
 	}
-	o.Text, o.Exit = c.said.Hide(strings.TrimSpace(tail.String())), res.Exit
+	o.Text, o.Exit = s.said.Hide(strings.TrimSpace(tail.String())), res.Exit
 	switch {
 	case res.Ended == proc.TimedOut:
 		return o, senseFailed(src, "it did not end within "+limit.Round(time.Second).String()), nil
 	case res.Exit == 126 || res.Exit == 127:
 		return o, senseFailed(src, o.Text), nil
 	}
-	return o, nil, c.cleanTree(ctx)
+	return o, nil, s.tree.makeClean(ctx)
 }
 
 // sensePlace is where commands work that come before any turn.
-func (c *cycle) sensePlace(ctx context.Context, vouched bool) (runenv.Place, error) {
-	s := c.runEnv()
-	turn, err := s.OpenTurn(0)
+func (s *sensing) sensePlace(ctx context.Context, vouched bool) (runenv.Place, error) {
+	env := s.runEnv()
+	turn, err := env.OpenTurn(0)
 	if err != nil {
 		return runenv.Place{}, err
 	}
-	return s.Place(ctx, c.tree, runenv.Use{Turn: turn, Vouched: vouched})
+	return env.Place(ctx, s.tree.copy, runenv.Use{Turn: turn, Vouched: vouched})
 }
 
 func senseFailed(src Source, why string) *ending {

@@ -18,21 +18,21 @@ const (
 )
 
 // readSession finds the conversation that the run goes on with.
-func (c *cycle) readSession(ctx context.Context) error {
-	if !c.def.Resume {
+func (a *agentSide) readSession(ctx context.Context) error {
+	if !a.def.Resume {
 		return nil
 	}
-	if len(c.actor.Profile.Sessions) == 0 {
-		c.said.Note("resume: %s cannot go on with a conversation; each turn begins anew", c.actor.Agent.Driver)
+	if len(a.actor.Profile.Sessions) == 0 {
+		a.said.Note("resume: %s cannot go on with a conversation; each turn begins anew", a.actor.Agent.Driver)
 		return nil
 	}
-	if c.talk != nil {
-		c.goOn(*c.talk)
+	if a.talk != nil {
+		a.goOn(*a.talk)
 		return nil
 	}
 	var s loop.Session
-	err := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		s, err = r.Session(ctx, c.run.LoopID, c.actor.Handle)
+	err := a.Store.View(ctx, func(r *store.Reader) (err error) {
+		s, err = r.Session(ctx, a.run.LoopID, a.actor.Handle)
 		return err
 	})
 	if errors.Is(err, loop.ErrNotFound) {
@@ -41,43 +41,43 @@ func (c *cycle) readSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.goOn(s)
+	a.goOn(s)
 	return nil
 }
 
 // goOn makes a conversation that of the next turn, unless it is long.
-func (c *cycle) goOn(s loop.Session) {
-	c.talk = nil
+func (a *agentSide) goOn(s loop.Session) {
+	a.talk = nil
 	var tokens int64
 	for _, m := range s.Totals {
 		tokens += m.Charged()
 	}
 	if s.Turns >= longestTurns || tokens >= longestTokens {
-		c.said.Note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)
+		a.said.Note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)
 		return
 	}
-	c.talk = &s
+	a.talk = &s
 }
 
 // keepSession stages the conversation that a turn left, for the next one to go on
 // with. One that failed because it was too long, or could not be taken up, is
 // left behind.
-func (c *cycle) keepSession(res agent.Result) {
-	if !c.def.Resume || res.Ended == proc.NotStarted {
+func (a *agentSide) keepSession(res agent.Result) {
+	if !a.def.Resume || res.Ended == proc.NotStarted {
 		return
 	}
-	handle := c.actor.Handle
+	handle := a.actor.Handle
 	if f := res.Failure; res.Session == nil || f != nil && (f.Class == loop.FailureOverflow || f.Class == loop.FailureMalformed) {
-		if c.talk != nil {
-			c.talk = nil
-			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.DropSession(ctx, handle) })
+		if a.talk != nil {
+			a.talk = nil
+			a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.DropSession(ctx, handle) })
 		}
 		return
 	}
 	s := *res.Session
-	if s.Turns = 1; c.talk != nil && c.talk.ID == s.ID {
-		s.Turns = c.talk.Turns + 1
+	if s.Turns = 1; a.talk != nil && a.talk.ID == s.ID {
+		s.Turns = a.talk.Turns + 1
 	}
-	c.talk = &s
-	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveSession(ctx, handle, s) })
+	a.talk = &s
+	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveSession(ctx, handle, s) })
 }

@@ -106,28 +106,21 @@ func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error)
 	return c, c.enterClaimed(ctx, claimed)
 }
 
-func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
-	return &cycle{
-		Engine: e, t: t, f: f, def: d, started: e.Now(),
-		steps: map[string]loop.Step{}, settled: map[string]bool{}, answered: map[string]bool{}, inputs: map[string]loop.Inputs{},
-	}
-}
-
 // enterClaimed begins with a run that was claimed at the given time.
-func (c *cycle) enterClaimed(ctx context.Context, claimed time.Time) error {
-	c.holds(claimed)
-	c.said = c.listen(c.run.ID)
-	c.said.Enter(loop.PhaseTrigger)
-	c.enter(loop.PhaseClaim)
+func (h *heldRun) enterClaimed(ctx context.Context, claimed time.Time) error {
+	h.holds(claimed)
+	h.said = h.listen(h.run.ID)
+	h.said.Enter(loop.PhaseTrigger)
+	h.enter(loop.PhaseClaim)
 	return afterClaim.Hit(ctx)
 }
 
 // holds notes the run that was claimed at the given time, whose row is written by
 // this process from now on.
-func (c *cycle) holds(claimed time.Time) {
-	c.id = loop.Run{ID: c.run.ID, LoopID: c.run.LoopID, Fence: c.run.Fence}
-	c.Store = c.Engine.Store.Holding(c.id, claimed, func(err error) {
-		c.Log.Warn("the store does not answer and is tried again", slog.String("run", c.id.ID), slog.Duration("left", c.Store.Left()), slog.String("error", err.Error()))
+func (h *heldRun) holds(claimed time.Time) {
+	h.id = loop.Run{ID: h.run.ID, LoopID: h.run.LoopID, Fence: h.run.Fence}
+	h.Store = h.Engine.Store.Holding(h.id, claimed, func(err error) {
+		h.Log.Warn("the store does not answer and is tried again", slog.String("run", h.id.ID), slog.Duration("left", h.Store.Left()), slog.String("error", err.Error()))
 	})
 }
 

@@ -48,8 +48,8 @@ func (c *cycle) killSwitch(context.Context) (*ending, error) {
 	return c.paused(), nil
 }
 
-func (c *cycle) paused() *ending {
-	if sw := Switch(c.t.Workspace.Root, c.t.Loop.Name, c.def.SwitchPaths()...); sw != "" {
+func (h *heldRun) paused() *ending {
+	if sw := Switch(h.t.Workspace.Root, h.t.Loop.Name, h.def.SwitchPaths()...); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
@@ -63,13 +63,13 @@ var storeSwitch = ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwi
 type viewing func(context.Context, func(*store.Reader) error) error
 
 // pausedAnywhere looks at the files and at the store's switch.
-func (c *cycle) pausedAnywhere(ctx context.Context, view viewing) (*ending, error) {
-	if end := c.paused(); end != nil {
+func (h *heldRun) pausedAnywhere(ctx context.Context, view viewing) (*ending, error) {
+	if end := h.paused(); end != nil {
 		return end, nil
 	}
 	var set bool
 	err := view(ctx, func(r *store.Reader) (err error) {
-		asked, err := r.Asked(ctx, c.run.ID)
+		asked, err := r.Asked(ctx, h.run.ID)
 		set = asked.Paused
 		return err
 	})

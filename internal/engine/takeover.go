@@ -63,11 +63,11 @@ const lookTime = 2 * time.Second
 
 // lostWords says of a run that this process may not write any more who has it now
 // and why. Other errors pass unchanged.
-func (c *cycle) lostWords(ctx context.Context, err error) error {
+func (h *heldRun) lostWords(ctx context.Context, err error) error {
 	if !errors.Is(err, loop.ErrLeaseLost) {
 		return err
 	}
-	name := fmt.Sprintf("%s#%d", c.t.Loop.Name, c.run.N)
+	name := fmt.Sprintf("%s#%d", h.t.Loop.Name, h.run.N)
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: fmt.Sprintf("run %s: this process lost its lease and does nothing more", name), Err: err,
 		Fix: "see what became of it: pawl show " + name,
@@ -81,8 +81,8 @@ func (c *cycle) lostWords(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	var now loop.Run
-	lookErr := c.Store.View(ctx, func(r *store.Reader) (err error) {
-		now, err = r.Run(ctx, c.run.ID)
+	lookErr := h.Store.View(ctx, func(r *store.Reader) (err error) {
+		now, err = r.Run(ctx, h.run.ID)
 		return err
 	})
 	switch {
@@ -90,7 +90,7 @@ func (c *cycle) lostWords(ctx context.Context, err error) error {
 		f.Why = "another process took the run over; which one could not be read: " + lookErr.Error()
 	case now.State == loop.RunEnded:
 		f.Why = fmt.Sprintf("another process concluded it as %s: %s", now.Outcome, now.Reason.Because(now.Detail))
-	case now.Fence == c.run.Fence:
+	case now.Fence == h.run.Fence:
 		f.Why = "its lease lapsed, or its effects are applied by another process at this moment"
 	default:
 		f.Why = now.Holder.String() + " took it over"

@@ -23,6 +23,15 @@ var (
 	afterGates   = fault.New("engine.verify.gates.after")
 )
 
+// judge runs the gates of a run.
+type judge struct {
+	*heldRun
+	tree      *workTree
+	fresh     *runenv.Copy                  // for a gate that is tried again
+	records   map[[2]string]loop.TestRecord // of this run's gates, by tree and gate
+	toldGates bool                          // gates that files of the scope can rewrite were shown to whoever watches
+}
+
 // judgement is what claim and gates say of an attempt, and what a human should know
 // of it before it lands.
 type judgement struct {
@@ -36,20 +45,20 @@ type judgement struct {
 // verify judges the candidate: the agent's claim first, then gates and guard
 // on a clean copy of exactly that tree. A turn that ran out of time is judged
 // like any other, because what it left may be good.
-func (c *cycle) verify(ctx context.Context, w work) (judgement, error) {
-	c.enter(loop.PhaseVerify)
+func (j *judge) verify(ctx context.Context, w work) (judgement, error) {
+	j.enter(loop.PhaseVerify)
 	if err := beforeVerify.Hit(ctx); err != nil {
 		return judgement{}, err
 	}
-	if a, settled := c.judgeClaim(w); settled {
+	if a, settled := j.judgeClaim(w); settled {
 		return judgement{Attempt: w.turn.explainCut(a)}, nil
 	}
-	j, err := c.judgeGates(ctx, w)
+	a, err := j.judgeGates(ctx, w)
 	if err != nil {
-		return j, err
+		return a, err
 	}
-	j.Attempt = w.turn.explainCut(j.Attempt)
-	return j, afterGates.Hit(ctx)
+	a.Attempt = w.turn.explainCut(a.Attempt)
+	return a, afterGates.Hit(ctx)
 }
 
 // explainCut gives an attempt for which nothing was left to spend the reason of the
@@ -69,7 +78,7 @@ func (res turnResult) explainCut(a plan.Attempt) plan.Attempt {
 }
 
 // judgeClaim settles attempts that no gate has to look at.
-func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
+func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
 	said := or(w.report.Reason, w.report.Summary)
 	timedOut := w.turn.Ended == proc.TimedOut || w.turn.cut != nil
@@ -88,30 +97,30 @@ func (c *cycle) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentEscalated, or(said, "the agent handed it over without a reason")
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
-	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || c.def.Tier == loop.TierReport):
+	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || j.def.Tier == loop.TierReport):
 		a.Reason, a.Words = failed.Class, holdWords(*failed, w.turn.hold)
 	case failed != nil:
 		return a, false // What it left may be good.
-	case w.turn.cut != nil && (len(w.changed) == 0 || c.def.Tier == loop.TierReport):
+	case w.turn.cut != nil && (len(w.changed) == 0 || j.def.Tier == loop.TierReport):
 		a.Reason, a.Words = w.turn.cut.reason, w.turn.cut.detail
 	case !timedOut && w.turn.Limit != "" && (w.turn.Ended != proc.Exited || w.turn.Exit != 0):
 		a.Reason, a.Words = loop.ReasonLimit, "the agent failed: "+runenv.LimitText(w.turn.Limit, w.turn.Took)
 	case gate.Missing(loop.GateResult{Exit: w.turn.Exit}) && w.report.Outcome == "" && !w.turn.Claims:
-		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", c.actor.Command, w.turn.Exit)
+		a.Reason, a.Words = loop.ReasonAgentMissing, fmt.Sprintf("the agent command %q cannot be run (exit status %d)", j.actor.Command, w.turn.Exit)
 	case !timedOut && (w.turn.Ended != proc.Exited || w.turn.Exit != 0 && !w.turn.Claims):
-		a.Reason, a.Words = loop.ReasonAgentExit, c.current().Acted
+		a.Reason, a.Words = loop.ReasonAgentExit, j.current().Acted
 		if said != "" {
 			a.Words = "the agent says: " + said
 		}
 	case claim == report.Failed:
 		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
-	case c.def.Tier == loop.TierReport && timedOut:
-		a.Reason, a.Words = loop.ReasonAgentTimeout, c.current().Acted
-	case c.def.Tier == loop.TierReport:
+	case j.def.Tier == loop.TierReport && timedOut:
+		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
+	case j.def.Tier == loop.TierReport:
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
 	case len(w.changed) == 0 && timedOut:
-		a.Reason, a.Words = loop.ReasonAgentTimeout, c.current().Acted
-	case len(w.changed) == 0 && c.replying():
+		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
+	case len(w.changed) == 0 && j.replying():
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
 	case len(w.changed) == 0 && !w.report.NoChange:
 		a.Reason, a.Gate = loop.ReasonNoChanges, "changes"
@@ -135,20 +144,20 @@ func holdWords(f loop.Failure, hold *loop.Hold) string {
 }
 
 // replying reports whether the step is an answer, which changes no files.
-func (c *cycle) replying() bool {
-	return c.stepOf(c.current()).Kind == loop.StepReply
+func (j *judge) replying() bool {
+	return j.stepOf(j.current()).Kind == loop.StepReply
 }
 
 // judgeGates runs verify and then guard. The guard is spared when the gate has
 // failed already; both must pass.
-func (c *cycle) judgeGates(ctx context.Context, w work) (a judgement, err error) {
+func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error) {
 	a.Attempt = plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Tree: w.candidate.Tree, Words: w.report.Summary}
-	if err := c.findRewritable(ctx, &a); err != nil {
+	if err := j.findRewritable(ctx, &a); err != nil {
 		return a, err
 	}
 	var renamed []string
-	err = c.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
-		res, flag, err := c.runGate(ctx, w, g, at)
+	err = j.runEnv().Judge(ctx, w.candidate.Commit, false, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
+		res, flag, err := j.runGate(ctx, w, g, at)
 		if flag != "" {
 			renamed = append(renamed, strings.Join(printables([]string{g.Check().Name + ": " + flag}), ""))
 		}
@@ -158,14 +167,14 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (a judgement, err error)
 		return res.Pass, err
 	})
 	if err == nil && a.Verdict == loop.VerdictPass {
-		a.flags, a.onlyJudges, err = c.warn(ctx, w)
+		a.flags, a.onlyJudges, err = j.warn(ctx, w)
 		a.flags = append(a.flags, renamed...)
 	}
 	switch {
 	case err != nil || a.Verdict == loop.VerdictFail:
 	case len(w.changed) == 0:
 		a.Reason = loop.ReasonNoChange
-	case len(c.runEnv().Gates()) == 0:
+	case len(j.runEnv().Gates()) == 0:
 		a.Reason = loop.ReasonNoGate
 	}
 	return a, err
@@ -173,32 +182,32 @@ func (c *cycle) judgeGates(ctx context.Context, w work) (a judgement, err error)
 
 // runGate runs one gate of the run and books what it said. The flag is what a
 // human should know of a gate that passed.
-func (c *cycle) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
-	it := c.current()
-	r, known, err := c.recorded(ctx, it.Tree, g)
+func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
+	it := j.current()
+	r, known, err := j.recorded(ctx, it.Tree, g)
 	if known = known && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
 		res = *r.Result
 		res.Known, res.Names, res.Took = true, *r.Names, 0
 	} else if err == nil {
-		out := c.said.Output()
-		res, err = c.runEnv().RunGate(ctx, g, at, c.freshCopy, out)
+		out := j.said.Output()
+		res, err = j.runEnv().RunGate(ctx, g, at, j.freshCopy, out)
 		out.End()
-		err = errors.Join(err, c.dropFresh(ctx))
+		err = errors.Join(err, j.dropFresh(ctx))
 	}
 	if err != nil {
 		return res, "", err
 	}
-	if res, flag, err = c.ratchet(ctx, w, g, res); err != nil {
+	if res, flag, err = j.ratchet(ctx, w, g, res); err != nil {
 		return res, "", err
 	}
-	res.Evidence, res.Note = c.said.Hide(res.Evidence), c.said.Hide(res.Note)
+	res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)
 	if res.Pass && !known {
-		if _, err = c.saveTests(ctx, it.Tree, g, res); err != nil {
+		if _, err = j.saveTests(ctx, it.Tree, g, res); err != nil {
 			return res, "", err
 		}
 	}
 	it.Gates = append(it.Gates, res)
-	c.run.Spent.Gates += res.Took
+	j.run.Spent.Gates += res.Took
 	verdict := "pass"
 	switch {
 	case !res.Pass && res.Note != "":
@@ -211,7 +220,7 @@ func (c *cycle) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 	if res.Known {
 		verdict += ", known of this tree"
 	}
-	c.said.Emit(loop.EventGate, res.Name+": "+verdict)
+	j.said.Emit(loop.EventGate, res.Name+": "+verdict)
 	return res, flag, nil
 }
 

@@ -54,26 +54,26 @@ const flushGap = 500 * time.Millisecond
 // watch returns a context that ends when a kill switch appears, the run is
 // asked to stop, or the lease is lost, and keeps the lease while it lasts. The
 // second value stops watching; it returns when the watcher is gone.
-func (c *cycle) watch(ctx context.Context) (context.Context, func()) {
-	return c.watchWith(ctx, (*watcher).look)
+func (h *heldRun) watch(ctx context.Context) (context.Context, func()) {
+	return h.watchWith(ctx, (*watcher).look)
 }
 
 // watchLease only keeps the lease: a run that is being recovered is not
 // stopped by a switch, because nothing of it acts any more.
-func (c *cycle) watchLease(ctx context.Context) (context.Context, func()) {
-	return c.watchWith(ctx, func(w *watcher, ctx context.Context) {
+func (h *heldRun) watchLease(ctx context.Context) (context.Context, func()) {
+	return h.watchWith(ctx, func(w *watcher, ctx context.Context) {
 		w.recovers = true
 		_ = w.hold(ctx)
 	})
 }
 
-func (c *cycle) watchWith(ctx context.Context, look func(*watcher, context.Context)) (context.Context, func()) {
+func (h *heldRun) watchWith(ctx context.Context, look func(*watcher, context.Context)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		w := watcher{c: c, cancel: cancel, flushed: c.Now()}
-		tick := time.NewTicker(c.WatchGap)
+		w := watcher{c: h, cancel: cancel, flushed: h.Now()}
+		tick := time.NewTicker(h.WatchGap)
 		defer tick.Stop()
 		for {
 			select {
@@ -92,7 +92,7 @@ func (c *cycle) watchWith(ctx context.Context, look func(*watcher, context.Conte
 }
 
 type watcher struct {
-	c        *cycle
+	c        *heldRun
 	cancel   context.CancelCauseFunc
 	flushed  time.Time
 	recovers bool // the run is being recovered: the switch in the store does not stop that either

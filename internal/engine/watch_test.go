@@ -42,8 +42,9 @@ func newWatched(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	e := &Engine{Deps: Deps{Store: w.store, Now: func() time.Time { return w.now }}}
-	c := &cycle{Engine: e, id: w.run, said: e.listen(w.run.ID), Store: w.store.Holding(w.run, w.now, nil)}
-	w.watcher = &watcher{c: c, flushed: w.now}
+	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
+	c.id, c.said, c.Store = w.run, e.listen(w.run.ID), w.store.Holding(w.run, w.now, nil)
+	w.watcher = &watcher{c: c.heldRun, flushed: w.now}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	t.Cleanup(func() { w.cancel(nil) })
 	return w
