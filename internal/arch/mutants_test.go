@@ -87,7 +87,7 @@ var listedMutants = []mutant{
 		"instructions are read from what the agent changed", "internal/engine/guidance.go",
 		[][2]string{
 			{"if a.guidedFor == a.run.BaseCommit {", `if a.guidedFor == "" && a.run.BaseCommit == "" {`},
-			{"guidance.Read(ctx, a.t.Repo, a.run.BaseCommit, ", "guidance.Read(ctx, a.t.Repo, or(a.its[max(0, len(a.its)-2)].Candidate, a.run.BaseCommit), "},
+			{"files, err := guidance.Read(ctx, a.target.Repo, a.run.BaseCommit, ", "last := a.its[max(0, len(a.its)-2)].Candidate\n\tfiles, err := guidance.Read(ctx, a.target.Repo, []string{a.run.BaseCommit, last}[min(1, len(last))], "},
 		},
 		"compose.TestAttack051InstructionsThatTheAgentRewritesReachNoPromptBeforeTheyHaveLanded",
 	},
@@ -203,7 +203,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"an effect is not confirmed right before it happens", "internal/engine/effects.go",
-		[][2]string{{"kind.Apply(ctx, e, o.confirm)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
+		[][2]string{{"kind.Apply(ctx, e, o.confirmEffect)", "kind.Apply(ctx, e, func(context.Context) error { return nil })"}},
 		"compose.TestALandingThatWasStoppedAsksForTheSwitchAgain",
 	},
 	{

@@ -47,10 +47,10 @@ type agentSide struct {
 	guidedPaths []string // of the files that were found
 }
 
-// iterate works one step once: act, gather, verify, conclude. A nil ending
+// runIteration works one step once: act, gather, verify, conclude. A nil ending
 // lets the run decide again.
-func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
-	if end := c.paused(); end != nil {
+func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, error) {
+	if end := c.switchEnding(); end != nil {
 		return end, nil
 	}
 	if f, ok := errors.AsType[*loop.Fault](c.nobody); ok {
@@ -59,7 +59,7 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 	if c.nobody != nil {
 		return nil, c.nobody
 	}
-	brief, err := c.intend(ctx, d)
+	brief, err := c.saveIntent(ctx, d)
 	if budget.Unpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
@@ -67,39 +67,39 @@ func (c *cycle) iterate(ctx context.Context, d plan.Decision) (*ending, error) {
 		return nil, err
 	}
 	step := c.steps[d.Choice.Step.Key]
-	turn, err := c.agent.act(ctx, step, brief, c.sensed.Observations)
+	turn, err := c.agent.takeTurns(ctx, step, brief, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
-	if end := stopped(ctx); end != nil {
+	if end := stopEnding(ctx); end != nil {
 		return end, nil
 	}
-	work, err := c.tree.gather(ctx, turn, c.sensed.Observations)
+	work, err := c.tree.gatherWork(ctx, turn, c.sensed.Observations)
 	if err != nil {
 		return nil, err
 	}
 	if work.refused != nil {
-		return c.refuse(ctx, step, work) // Before a question: a yes would run on a tree that nobody may have.
+		return c.refuseChanges(ctx, step, work) // Before a question: a yes would run on a tree that nobody may have.
 	}
 	if len(turn.Asks) > 0 {
-		return c.ask(ctx, step, work, turn.Asks[0])
+		return c.askHuman(ctx, step, work, turn.Asks[0])
 	}
 	verdict, err := c.judge.verify(ctx, work)
 	if err != nil {
 		return nil, err
 	}
-	if end := stopped(ctx); end != nil {
+	if end := stopEnding(ctx); end != nil {
 		return end, nil
 	}
 	return c.conclude(ctx, step, work, verdict)
 }
 
-// act readies the tree and lets the agent take its turn, and another one where
+// takeTurns readies the tree and lets the agent take its turn, and another one where
 // the first failed in a way that another one may not.
-func (a *agentSide) act(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
-	a.enter(loop.PhaseAct)
+func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
+	a.enterPhase(loop.PhaseAct)
 	if step.Snapshot != "" {
-		if err := a.tree.restore(ctx, step); err != nil {
+		if err := a.tree.restoreSnapshot(ctx, step); err != nil {
 			return turnResult{}, err
 		}
 	}
@@ -112,12 +112,12 @@ func (a *agentSide) act(ctx context.Context, step loop.Step, brief Brief, sensed
 	if err := a.readGuidance(ctx); err != nil {
 		return turnResult{}, err
 	}
-	prompt := a.prompt(step, brief, sensed)
+	prompt := a.promptFor(step, brief, sensed)
 	a.said.Emit(EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err
 	}
-	a.t.Repo.Rest()
+	a.target.Repo.Rest()
 	for try := 1; ; try++ {
 		started := a.Now()
 		res, err := a.takeTurn(ctx, step, prompt)
@@ -173,7 +173,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 		return end, err
 	}
 	defer at.Done()
-	guard, err := a.guard(ctx, at, dir)
+	guard, err := a.toolGuard(ctx, at, dir)
 	if err != nil {
 		return end, err
 	}
@@ -187,16 +187,16 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	defer a.beginTurn(ctx, &liveTurn{row: row, count: count, cost: a.money.ledger().Cost})()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer when(a.money.ledger().Account().Exhausted(), func() {
+	defer callWhenClosed(a.money.ledger().Account().Exhausted(), func() {
 		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: a.money.ledger().Exhausted()}
 		cancel()
 	})()
-	defer when(turnEnv.Rejected(), cancel)()
+	defer callWhenClosed(turnEnv.Rejected(), cancel)()
 	asks := &turn.Asked{Guard: guard}
 	res, err := a.actor.Driver.Turn(ctx, agent.Request{
-		Purpose: purpose(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
+		Purpose: purposeOf(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(s.StepEnv()),
-		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, On: (&shown{said: a.said, out: out}).event,
+		Home: turnEnv.AgentHome(), Models: turnEnv.Endpoint, Tools: a.def.ModelTools, Judge: asks.Judge, On: (&shown{said: a.said, out: out}).showEvent,
 		Output: io.MultiWriter(out, printed),
 		Used:   count.used(ctx),
 	})
@@ -229,8 +229,8 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	return end, nil
 }
 
-// purpose is what a turn on a step is for.
-func purpose(step loop.Step) string {
+// purposeOf is what a turn on a step is for.
+func purposeOf(step loop.Step) string {
 	if step.Kind == loop.StepReply {
 		return "reply"
 	}
@@ -242,7 +242,7 @@ func stepText(s loop.Step) string { return s.ID + " " + s.Title }
 // turnRow is the row of the turn that comes next.
 func (a *agentSide) turnRow(started time.Time) loop.Turn {
 	return loop.Turn{
-		RunID: a.run.ID, N: a.money.turns + 1, Iteration: len(a.its), Purpose: purpose(a.stepOf(a.current())), Agent: a.actor.Handle,
+		RunID: a.run.ID, N: a.money.turns + 1, Iteration: len(a.its), Purpose: purposeOf(a.stepOf(a.current())), Agent: a.actor.Handle,
 		Driver: a.actor.Agent.Driver, Model: a.actor.Model, Auth: a.run.Auth, Started: started,
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,12 +19,12 @@ var beforeApproved = fault.New("engine.approved.before")
 // runtime itself runs the bound command, in the step's own tree, and what it
 // did is sensed like anything else.
 func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
-	if s.f.Approval == "" {
+	if s.firing.Approval == "" {
 		return nil, nil
 	}
 	var a loop.Approval
 	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
-		a, err = r.Approval(ctx, s.f.Approval)
+		a, err = r.Approval(ctx, s.firing.Approval)
 		return err
 	})
 	if err != nil {
@@ -32,7 +33,7 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	o := Observation{Source: "approval " + a.ID}
 	switch {
 	case a.State == loop.ApprovalRejected:
-		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), or(a.Note, "no reason given"))
+		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), cmp.Or(a.Note, "no reason given"))
 	case a.State != loop.ApprovalApproved:
 		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
 	case a.LoopID != s.run.LoopID || a.Hash != a.Binding() || a.Definition != s.run.Definition:
@@ -48,7 +49,7 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	}
 	s.Observations = append(s.Observations, o)
 	s.Nothing = ""
-	return stopped(ctx), nil
+	return stopEnding(ctx), nil
 }
 
 // approved runs what the human allowed, on the tree that they were shown: the
@@ -59,7 +60,7 @@ func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observati
 		if step.ID != a.StepID {
 			continue
 		}
-		if err := s.tree.restore(ctx, step); err != nil {
+		if err := s.tree.restoreSnapshot(ctx, step); err != nil {
 			return o, nil, err
 		}
 	}
@@ -69,7 +70,7 @@ func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observati
 	if s.tree.copy.From != a.Tree {
 		return o, &ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
-			detail: fmt.Sprintf("approval %s was given for %q on tree %s, and the copy holds %s; ask again", a.ID, strings.Join(a.Action.Argv, " "), short(a.Tree), short(s.tree.copy.From)),
+			detail: fmt.Sprintf("approval %s was given for %q on tree %s, and the copy holds %s; ask again", a.ID, strings.Join(a.Action.Argv, " "), shortHash(a.Tree), shortHash(s.tree.copy.From)),
 		}, nil
 	}
 	// What the command does must be found again if this process dies.
@@ -87,10 +88,10 @@ func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observati
 		return o, nil, err
 	}
 	defer at.Done()
-	s.t.Repo.Rest()
+	s.target.Repo.Rest()
 	tail := proc.NewRing(senseHead, senseTail)
 	res, err := at.Run(ctx, proc.Spec{
-		Argv: a.Action.Argv, Dir: at.Dir, Env: s.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: s.within(s.def.MaxStepTimeout), Tag: runenv.Tag(s.run.ID),
+		Argv: a.Action.Argv, Dir: at.Dir, Env: s.runEnv().ProgramEnv(), Stdout: tail, Stderr: tail, Timeout: s.timeWithin(s.def.MaxStepTimeout), Tag: runenv.Tag(s.run.ID),
 	})
 	if err != nil {
 		return o, nil, fmt.Errorf("run the approved command: %w", err)

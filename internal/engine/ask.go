@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,12 @@ import (
 // ApprovalTime is how long an approval waits for an answer.
 const ApprovalTime = 7 * 24 * time.Hour
 
-// ask records that the agent wants something that only a human may allow. The
+// askHuman records that the agent wants something that only a human may allow. The
 // run ends: nothing that waits holds a worker, a lease or a tree. The step is
 // taken up again by the run that the answer fires.
-func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
-	c.enter(loop.PhaseConclude)
-	err := c.tree.keep(ctx)
+func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.Ask) (*ending, error) {
+	c.enterPhase(loop.PhaseConclude)
+	err := c.tree.keepSnapshot(ctx)
 	if errors.Is(err, workspace.ErrIncomplete) {
 		err = c.tree.setAside(err)
 	}
@@ -36,14 +37,14 @@ func (c *cycle) ask(ctx context.Context, step loop.Step, w work, ask agent.Ask) 
 		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
 	a.Hash = a.Binding()
-	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, or(c.run.Snapshot, step.Snapshot), ""
+	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, cmp.Or(c.run.Snapshot, step.Snapshot), ""
 	step.Attempts++
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))
 	it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictPending, loop.ReasonApproval, step.Feedback, c.endOf(it)
 	c.settled[step.Key] = true
 	c.run.Approval = a.ID
 	settled := plan.Settlement{Step: step, Outcome: loop.OutcomeWaiting, Reason: loop.ReasonApproval}
-	if err := c.record(ctx, settled, w, judgement{Attempt: plan.Attempt{Verdict: it.Verdict}}); err != nil {
+	if err := c.recordIteration(ctx, settled, w, judgement{Attempt: plan.Attempt{Verdict: it.Verdict}}); err != nil {
 		return nil, err
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AskApproval(ctx, a) })
@@ -101,13 +102,13 @@ func AnswerOf(r loop.Run) string {
 func (e *Engine) Answer(ctx context.Context, id string, by loop.Answer) (loop.Approval, Firing, error) {
 	var a loop.Approval
 	err := e.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		a, err = answer(ctx, tx, id, by)
+		a, err = recordAnswer(ctx, tx, id, by)
 		return err
 	})
 	return a, answerFiring(id), err
 }
 
-func answer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) (loop.Approval, error) {
+func recordAnswer(ctx context.Context, tx *store.Tx, id string, by loop.Answer) (loop.Approval, error) {
 	if err := tx.AnswerApproval(ctx, id, by); err != nil {
 		return loop.Approval{}, err
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// autoland is what lands a proposal without a human: nothing, unless the
+// landUnattended is what lands a proposal without a human: nothing, unless the
 // definition is at L3, names the class of this change, nothing in it needs a
 // human, and the way of landing is one that the class allows.
-func (c *cycle) autoland(ctx context.Context, w work, a judgement, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
+func (c *cycle) landUnattended(ctx context.Context, w work, a judgement, propose loop.EffectRequest) ([]loop.EffectRequest, error) {
 	if c.def.Tier != loop.TierUnattended || len(c.def.Autoland) == 0 {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (c *cycle) autoland(ctx context.Context, w work, a judgement, propose loop.
 		return nil, err
 	}
 	// The same commit that the proposal will make.
-	action.Commit, err = c.t.Repo.Commit(ctx, w.candidate.Tree, []string{action.Onto}, propose.Args[effect.ArgMessage], when)
+	action.Commit, err = c.target.Repo.Commit(ctx, w.candidate.Tree, []string{action.Onto}, propose.Args[effect.ArgMessage], when)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const gatesPass = "the gates pass on the base"
 func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult, *ending, error) {
 	var results []loop.GateResult
 	for _, g := range j.runEnv().Gates() {
-		r, known, err := j.recorded(ctx, j.run.BaseTree, g)
+		r, known, err := j.recordOf(ctx, j.run.BaseTree, g)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -32,13 +32,13 @@ func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 				return nil, nil, err
 			}
 		}
-		if end := stopped(ctx); end != nil {
+		if end := stopEnding(ctx); end != nil {
 			return nil, end, nil
 		}
 		if why, fix := gate.Obstacle(*r.Result, j.def); why != "" {
 			return nil, &ending{
 				outcome: loop.OutcomeFailed, reason: loop.ReasonGateStart,
-				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Check().Name, headline(why), fix),
+				detail: fmt.Sprintf("%s cannot start on the base: %s; %s", g.Check().Name, firstLine(why), fix),
 			}, nil
 		}
 		results = append(results, *r.Result)
@@ -50,7 +50,7 @@ func (j *judge) gatesOnBase(ctx context.Context, again bool) ([]loop.GateResult,
 // from one run of a gate to the next.
 func (s *sensing) senseGates(ctx context.Context, src Source) (o Observation, found string, end *ending, err error) {
 	o.Source = src.Name
-	if err := s.base(ctx); err != nil {
+	if err := s.resolveBase(ctx); err != nil {
 		return o, "", nil, err
 	}
 	results, end, err := s.judge.gatesOnBase(ctx, false)

@@ -37,7 +37,7 @@ func TestAnErrorThatMayPassLeavesARunToALaterTry(t *testing.T) {
 		"a fault without a status":    {t.Context(), &loop.Fault{}, false},
 		"a program that is not found": {t.Context(), os.ErrNotExist, false},
 	} {
-		if got := quietly(t).tree.mayPass(c.ctx, c.err); got != c.want {
+		if got := quietly(t).tree.mayPassLater(c.ctx, c.err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -45,8 +45,8 @@ func TestAnErrorThatMayPassLeavesARunToALaterTry(t *testing.T) {
 
 func TestWhatWasLostIsSaidOnceForEachThing(t *testing.T) {
 	c := quietly(t)
-	c.tree.lose("one thing is lost")
-	c.tree.lose("another, too")
+	c.tree.noteLoss("one thing is lost")
+	c.tree.noteLoss("another, too")
 	if want := "one thing is lost; another, too"; c.tree.unkept != want {
 		t.Errorf("it says %q, want %q", c.tree.unkept, want)
 	}
@@ -130,12 +130,12 @@ func TestLinesThatCouldReportForTestsAreShownCutAndCounted(t *testing.T) {
 
 func TestARunThatIsLostSaysWhoHasIt(t *testing.T) {
 	c := quietly(t)
-	c.run.N, c.t.Loop.Name = 3, "fix"
-	if err := errors.New("no"); !errors.Is(c.lostWords(t.Context(), err), err) || c.lostWords(t.Context(), nil) != nil {
+	c.run.N, c.target.Loop.Name = 3, "fix"
+	if err := errors.New("no"); !errors.Is(c.lostRunFault(t.Context(), err), err) || c.lostRunFault(t.Context(), nil) != nil {
 		t.Error("another error was changed")
 	}
 	lost := fmt.Errorf("run run_1: %w", &awayError{since: 20 * time.Second, err: errors.New("no route")})
-	f, ok := errors.AsType[*loop.Fault](c.lostWords(t.Context(), lost))
+	f, ok := errors.AsType[*loop.Fault](c.lostRunFault(t.Context(), lost))
 	if !ok || f.Exit != loop.ExitHeld || f.What != "run fix#3 could not be concluded" || !strings.Contains(f.Why, "did not answer for 20s") || !strings.Contains(f.Fix, "pawl recover") || !errors.Is(f, loop.ErrLeaseLost) {
 		t.Errorf("it says %+v", f)
 	}
@@ -168,7 +168,7 @@ func TestOnlyFilesThatCanHoldATestAreLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		tree, err := read.of(base.Tree)
+		tree, err := read.readTree(base.Tree)
 		if err != nil || strings.Join(tree.Paths, " ") != "a_test.go most.txt run.sh" {
 			t.Fatalf("paths = %q, %v", tree.Paths, err)
 		}
@@ -179,7 +179,7 @@ func TestOnlyFilesThatCanHoldATestAreLookedAt(t *testing.T) {
 	if err := read.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := (&treeFiles{ctx: t.Context(), repo: repo}).of("no-such-tree"); err == nil {
+	if _, err := (&treeFiles{ctx: t.Context(), repo: repo}).readTree("no-such-tree"); err == nil {
 		t.Error("a tree that is not there was read")
 	}
 }
@@ -213,7 +213,7 @@ func TestALabelThatStopsNothingIsNotSpokenOf(t *testing.T) {
 	} {
 		c := quietly(t)
 		c.Label = label
-		if sw, warning := c.labelled(t.Context(), named); sw != "" || warning != "" {
+		if sw, warning := c.askLabel(t.Context(), named); sw != "" || warning != "" {
 			t.Errorf("%s: switch %q, warning %q", name, sw, warning)
 		}
 	}

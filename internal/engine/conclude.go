@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,14 +21,14 @@ import (
 // writes is staged: it joins the next commit, which is the next decision or
 // the end of the run, so an iteration is never judged by halves.
 func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgement) (*ending, error) {
-	c.enter(loop.PhaseConclude)
+	c.enterPhase(loop.PhaseConclude)
 	rules := c.money.rules()
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	it := c.current()
-	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedback(a.Attempt), c.endOf(it)
+	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedbackOf(a.Attempt), c.endOf(it)
 	c.sayWhy(a.Attempt)
-	c.run.Summary = or(w.report.Summary, c.run.Summary)
-	c.run.Subject = or(w.report.Item, c.run.Subject)
+	c.run.Summary = cmp.Or(w.report.Summary, c.run.Summary)
+	c.run.Subject = cmp.Or(w.report.Item, c.run.Subject)
 	if w.report.Readiness != nil {
 		c.run.Readiness, c.assessed = *w.report.Readiness, true
 	}
@@ -40,10 +41,10 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	if len(w.changed) > 0 && a.Verdict != loop.VerdictPass {
 		c.tree.kept = ""
 	}
-	if err := c.record(ctx, s, w, a); err != nil {
+	if err := c.recordIteration(ctx, s, w, a); err != nil {
 		return nil, err
 	}
-	return c.next(s, a.Attempt, retry, w.turn.cut != nil), nil
+	return c.endAfter(s, a.Attempt, retry, w.turn.cut != nil), nil
 }
 
 // sayWhy tells those who watch why an attempt did not pass that no gate judged.
@@ -52,19 +53,19 @@ func (c *cycle) sayWhy(a plan.Attempt) {
 	if a.Verdict == loop.VerdictPass || a.Gate != plan.Agent && a.Reason != loop.ReasonNoChanges {
 		return
 	}
-	said := strings.Join(printables([]string{headline(a.Words)}), "")
+	said := strings.Join(printables([]string{firstLine(a.Words)}), "")
 	c.said.Note("iteration %d: %s", c.current().N, a.Reason.Because(said))
 }
 
-// record stages the rows of the iteration and lets the protocol add its own.
-func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a judgement) error {
+// recordIteration stages the rows of the iteration and lets the protocol add its own.
+func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, a judgement) error {
 	res := Result{Run: c.run, Iteration: *c.current(), Settlement: s}
 	if a.Verdict == loop.VerdictPass {
 		if s.Step.Kind != loop.StepReply {
 			c.items++
 		}
 		if len(w.changed) > 0 && c.def.Tier != loop.TierReport {
-			res.Proposal = c.proposal(s.Step, w, a)
+			res.Proposal = c.proposalEffect(s.Step, w, a)
 		}
 	}
 	changes, effects := c.memory.session.Record(res)
@@ -75,7 +76,7 @@ func (c *cycle) record(ctx context.Context, s plan.Settlement, w work, a judgeme
 		if e.Kind != effect.KindPropose {
 			continue
 		}
-		landing, err := c.autoland(ctx, w, a, e)
+		landing, err := c.landUnattended(ctx, w, a, e)
 		if err != nil {
 			return err
 		}
@@ -120,16 +121,16 @@ func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome
 	return loop.OutcomeDone
 }
 
-// next says whether the run is over with this settlement. A pass goes on to
+// endAfter says whether the run is over with this settlement. A pass goes on to
 // the next item; decide ends the run when there is none.
-func (c *cycle) next(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending {
+func (c *cycle) endAfter(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending {
 	if a.Verdict == loop.VerdictPass && cut {
 		return &ending{outcome: c.success, reason: a.Reason} // The work is good, and there is nothing for more of it.
 	}
 	if a.Verdict == loop.VerdictPass || retry {
 		return nil
 	}
-	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: headline(s.Detail), halt: s.Halt}
+	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: firstLine(s.Detail), halt: s.Halt}
 	if most := c.money.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
 		end.reason = loop.ReasonMaxIterations
 		end.detail = fmt.Sprintf("%d of %d iterations are used (%s); the last one: %s", c.worked, most, c.cameTo(), end.detail)
@@ -160,8 +161,8 @@ func (p *progress) cameTo() string {
 	return strings.Join(words, "; ")
 }
 
-// headline is the first line of a longer text; the iteration keeps all of it.
-func headline(text string) string {
+// firstLine is the first line of a longer text; the iteration keeps all of it.
+func firstLine(text string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if more {
 		line = strings.TrimSuffix(line, ":")
@@ -169,10 +170,10 @@ func headline(text string) string {
 	return line
 }
 
-// feedback is what was gathered about an attempt, in words.
-func feedback(a plan.Attempt) string {
+// feedbackOf is what was gathered about an attempt, in words.
+func feedbackOf(a plan.Attempt) string {
 	if a.Verdict == loop.VerdictPass {
-		return or(a.Words, a.Reason.Sentence())
+		return cmp.Or(a.Words, a.Reason.Sentence())
 	}
 	return a.Words
 }
@@ -186,15 +187,15 @@ func missingGate(gates []loop.GateResult) bool {
 	return false
 }
 
-// proposal is the effect that puts the gated tree on a branch of its own.
-func (c *cycle) proposal(step loop.Step, w work, a judgement) *loop.EffectRequest {
-	branch := branchOf(c.t.Loop.Name, c.number())
+// proposalEffect is the effect that puts the gated tree on a branch of its own.
+func (c *cycle) proposalEffect(step loop.Step, w work, a judgement) *loop.EffectRequest {
+	branch := branchOf(c.target.Loop.Name, c.number())
 	if c.items > 1 {
 		branch += fmt.Sprintf("-%d", c.items)
 	}
-	title := strings.TrimSpace(strings.SplitN(or(w.report.Summary, step.Title), "\n", 2)[0])
+	title := strings.TrimSpace(strings.SplitN(cmp.Or(w.report.Summary, step.Title), "\n", 2)[0])
 	msg := fmt.Sprintf("%s\n\nPawl-Loop: %s\nPawl-Run: %s#%d %s\nPawl-Tree: %s\n",
-		title, c.t.Loop.Name, c.t.Loop.Name, c.run.N, c.run.ID, w.candidate.Tree)
+		title, c.target.Loop.Name, c.target.Loop.Name, c.run.N, c.run.ID, w.candidate.Tree)
 	return &loop.EffectRequest{
 		Kind: effect.KindPropose, Key: c.run.ID + "/" + branch,
 		Args: map[string]string{
@@ -205,17 +206,17 @@ func (c *cycle) proposal(step loop.Step, w work, a judgement) *loop.EffectReques
 	}
 }
 
-// refuse ends the run because of paths that may not be changed. The work is
+// refuseChanges ends the run because of paths that may not be changed. The work is
 // kept in a snapshot, and nothing of it goes anywhere.
-func (c *cycle) refuse(ctx context.Context, step loop.Step, w work) (*ending, error) {
-	c.enter(loop.PhaseConclude)
+func (c *cycle) refuseChanges(ctx context.Context, step loop.Step, w work) (*ending, error) {
+	c.enterPhase(loop.PhaseConclude)
 	words, reason := w.whyRefused()
 	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
 	s := plan.Settle(step, a.Attempt, c.run.N, plan.RulesOf(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.endOf(it)
 	c.settled[step.Key] = true
-	if err := c.record(ctx, s, w, a); err != nil {
+	if err := c.recordIteration(ctx, s, w, a); err != nil {
 		return nil, err
 	}
 	return &ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil

@@ -17,13 +17,13 @@ import (
 // afterConfirm is between the last question and the step that it is about.
 var afterConfirm = fault.New("engine.effect.confirm.after")
 
-// confirm is asked by every kind of effect right before the step that cannot be
+// confirmEffect is asked by every kind of effect right before the step that cannot be
 // taken back. A process may have been stopped for a long time before it gets
 // here: the run may have another holder by now (ErrLeaseLost), or the kill switch
 // may be set (ErrPaused). After it only a stop of this very process can come
 // between, and whoever takes the run ends a stopped process first.
-func (h *heldRun) confirm(ctx context.Context) error {
-	if end := h.paused(); end != nil {
+func (h *heldRun) confirmEffect(ctx context.Context) error {
+	if end := h.switchEnding(); end != nil {
 		return fmt.Errorf("%w: %s", loop.ErrPaused, end.detail)
 	}
 	var asked store.Asked
@@ -62,7 +62,7 @@ func (o *outbox) acquire() error {
 	if o.lock != nil {
 		return nil
 	}
-	f, err := flock.Try(effectLock(o.t.Repo, o.run.ID))
+	f, err := flock.Try(effectLock(o.target.Repo, o.run.ID))
 	if errors.Is(err, flock.ErrHeld) {
 		return fmt.Errorf("%w: another process concludes run %s", loop.ErrLeaseLost, o.run.ID)
 	}

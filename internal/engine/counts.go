@@ -16,13 +16,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ratchet holds a gate that passed against the same gate on the base: if fewer
+// compareWithBase holds a gate that passed against the same gate on the base: if fewer
 // tests reported than there, or other ones, it has not passed. What reports on
 // the base is asked once per base tree. A gate that counts nothing, and does
 // not look as if it should, costs no second run; if it has ever been counted on
 // the base, silence is no pass. The flag is what a human should know of a gate
 // that passed all the same.
-func (j *judge) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
+func (j *judge) compareWithBase(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
 	if !res.Pass || j.run.BaseTree == "" {
 		return res, "", nil
 	}
@@ -33,7 +33,7 @@ func (j *judge) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.Gat
 	if err != nil {
 		return res, "", err
 	}
-	counts := known(base.TestCounts)
+	counts := countsOf(base.TestCounts)
 	res = gate.Judge(res, counts)
 	res.Base = counts
 	if !res.Pass || base.Names == nil || w.candidate.Tree == j.run.BaseTree {
@@ -52,12 +52,12 @@ func (j *judge) ratchet(ctx context.Context, w work, g runenv.Gate, res loop.Gat
 // unreported compares the tests that a gate named on the candidate with those
 // of the base.
 func (j *judge) unreported(ctx context.Context, w work, g runenv.Gate, base, now loop.TestNames) (found gate.Unreported, err error) {
-	files := &treeFiles{ctx: ctx, repo: j.t.Repo}
+	files := &treeFiles{ctx: ctx, repo: j.target.Repo}
 	defer func() { err = errors.Join(err, files.close()) }()
 	return gate.Comparison{
 		Line: g.Check().Line, Base: base, Now: now, Tests: slices.ContainsFunc(w.compared.Changes, policy.Testing),
-		BaseTree: func() (gate.Tree, error) { return files.of(j.run.BaseTree) },
-		NowTree:  func() (gate.Tree, error) { return files.of(w.candidate.Tree) },
+		BaseTree: func() (gate.Tree, error) { return files.readTree(j.run.BaseTree) },
+		NowTree:  func() (gate.Tree, error) { return files.readTree(w.candidate.Tree) },
 	}.Unreported()
 }
 
@@ -71,7 +71,7 @@ type treeFiles struct {
 // maxSource bounds a file that is read for its tests. A larger one holds none.
 const maxSource = 4 << 20
 
-func (f *treeFiles) of(tree string) (gate.Tree, error) {
+func (f *treeFiles) readTree(tree string) (gate.Tree, error) {
 	if f.blobs == nil {
 		blobs, err := f.repo.Blobs(f.ctx)
 		if err != nil {
@@ -104,12 +104,12 @@ func (f *treeFiles) close() error {
 // whether that is known at all. Counts without names are records of an older
 // version, and are made anew.
 func (j *judge) recordedTests(ctx context.Context, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
-	r, recorded, err = j.recorded(ctx, j.run.BaseTree, g)
+	r, recorded, err = j.recordOf(ctx, j.run.BaseTree, g)
 	return r, recorded && (r.Names != nil || r.Format == ""), err
 }
 
-// recorded is what a gate said about a tree, in this run or before.
-func (j *judge) recorded(ctx context.Context, tree string, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
+// recordOf is what a gate said about a tree, in this run or before.
+func (j *judge) recordOf(ctx context.Context, tree string, g runenv.Gate) (r loop.TestRecord, recorded bool, err error) {
 	id, err := j.gateID(ctx, g)
 	if err != nil {
 		return r, false, err
@@ -140,7 +140,7 @@ func (j *judge) gateID(ctx context.Context, g runenv.Gate) (string, error) {
 		return "", err
 	}
 	d := j.def
-	return g.Check().ID(j.t.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(j.Environ)), nil
+	return g.Check().ID(j.target.Workspace.ID, d.Sandbox, d.Setup, d.History, d.Flaky, strings.Join(d.Env, "\x00"), strings.Join(d.Network, "\x00"), tools.Digest(j.Environ)), nil
 }
 
 // baseTests is what a gate reports on the base.
@@ -152,8 +152,8 @@ func (j *judge) baseTests(ctx context.Context, g runenv.Gate) (loop.TestRecord, 
 	return j.saveTests(ctx, j.run.BaseTree, g, res)
 }
 
-// known is nil for a gate that is known to count nothing.
-func known(counts loop.TestCounts) *loop.TestCounts {
+// countsOf is nil for a gate that is known to count nothing.
+func countsOf(counts loop.TestCounts) *loop.TestCounts {
 	if counts.Format == "" {
 		return nil
 	}
@@ -162,8 +162,8 @@ func known(counts loop.TestCounts) *loop.TestCounts {
 
 // onBase runs one gate on a copy of the base.
 func (j *judge) onBase(ctx context.Context, g runenv.Gate) (res loop.GateResult, err error) {
-	if j.f.Tried.Commit == j.run.BaseCommit {
-		for _, res := range j.f.Tried.Gates {
+	if j.firing.Tried.Commit == j.run.BaseCommit {
+		for _, res := range j.firing.Tried.Gates {
 			if res.Name == g.Check().Name {
 				res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)
 				return res, nil

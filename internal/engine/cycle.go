@@ -40,7 +40,7 @@ type cycle struct {
 // newCycle makes the cycle of a run with definition d.
 func (e *Engine) newCycle(t Target, f Firing, d loop.Definition) *cycle {
 	h := &heldRun{
-		Engine: e, journal: &journal{engine: e}, t: t, f: f, def: d, started: e.Now(),
+		Engine: e, journal: &journal{engine: e}, target: t, firing: f, def: d, started: e.Now(),
 		progress: progress{steps: map[string]loop.Step{}, settled: map[string]bool{}},
 	}
 	c := &cycle{heldRun: h, inputs: map[string]loop.Inputs{}}
@@ -62,8 +62,8 @@ type heldRun struct {
 	*Engine
 	*journal
 	progress
-	t          Target
-	f          Firing
+	target     Target
+	firing     Firing
 	run        loop.Run        // the row, as the next transaction writes it
 	def        loop.Definition // as pinned by the run: overrides applied
 	started    time.Time
@@ -180,13 +180,13 @@ func (j *journal) commitBy(ctx context.Context, phase loop.Phase, by guard, part
 // stage puts parts of a transaction aside for the next commit.
 func (j *journal) stage(parts ...write) { j.staged = append(j.staged, parts...) }
 
-// flush commits the events so far, so that readers elsewhere see them while an
+// saveEvents commits the events so far, so that readers elsewhere see them while an
 // agent works.
-func (j *journal) flush(ctx context.Context) error {
+func (j *journal) saveEvents(ctx context.Context) error {
 	return j.said.Save(func(phase loop.Phase, events []loop.Event) error {
 		j.turns.mu.Lock()
 		defer j.turns.mu.Unlock()
-		sofar := j.turns.live.news()
+		sofar := j.turns.live.unsavedState()
 		if len(events) == 0 && sofar == nil {
 			return nil
 		}
@@ -219,14 +219,14 @@ func (j *journal) flush(ctx context.Context) error {
 // way.
 var errBusy = errors.New("the store is in use by the run itself")
 
-// enter begins a phase.
-func (j *journal) enter(phase loop.Phase) {
-	j.mark(phase)
+// enterPhase begins a phase.
+func (j *journal) enterPhase(phase loop.Phase) {
+	j.markPhase(phase)
 	j.said.Enter(phase)
 }
 
-// listen makes the transcript of the run that the cycle is for.
-func (e *Engine) listen(runID string) *transcript.Transcript {
+// newTranscript makes the transcript of the run that the cycle is for.
+func (e *Engine) newTranscript(runID string) *transcript.Transcript {
 	return transcript.New(transcript.Options{Run: runID, Now: e.Now, Environ: e.Environ, Known: e.known, Live: e.Live})
 }
 

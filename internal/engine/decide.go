@@ -17,7 +17,7 @@ const EventConsidered = "considered"
 
 // decide asks the protocol for candidates and plan for one of them.
 func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
-	c.enter(loop.PhaseDecide)
+	c.enterPhase(loop.PhaseDecide)
 	now := c.Now()
 	s := plan.Snapshot{
 		Rules: c.money.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
@@ -32,12 +32,12 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 		cand.Answered = c.memory.answered[cand.Step.Key]
 		c.proposals.holdBack(&cand)
 		if s.Nothing == "" && s.Hold == nil && cand.Drop == "" {
-			if err := c.base(ctx); err != nil {
+			if err := c.resolveBase(ctx); err != nil {
 				return plan.Decision{}, err
 			}
 			inputs := loop.Inputs{BaseTree: c.run.BaseTree, Definition: c.run.Definition, Memory: cand.Memory, Sensed: c.sensed.found}
 			cand.Inputs, c.inputs[cand.Step.Key] = inputs.Digest(), inputs
-			if err := c.proposals.rest(ctx, &cand, inputs); err != nil {
+			if err := c.proposals.dropDeclined(ctx, &cand, inputs); err != nil {
 				return plan.Decision{}, err
 			}
 		}
@@ -73,9 +73,9 @@ func (c *cycle) noChoice(d plan.Decision) ending {
 	return end
 }
 
-// intend makes the iteration durable before the agent acts: what was sensed,
+// saveIntent makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
-func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
+func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) {
 	if err := c.money.ledger().Open(ctx); err != nil {
 		return Brief{}, err
 	}
@@ -115,7 +115,7 @@ func (c *cycle) intend(ctx context.Context, d plan.Decision) (Brief, error) {
 		c.recordChanges(changes), c.reserve)
 	if err != nil {
 		if budget.Short(err) {
-			c.unintend(had)
+			c.takeBackIntent(had)
 		}
 		return brief, err
 	}
@@ -148,9 +148,9 @@ func (c *cycle) reserve(ctx context.Context, rt *store.RunTx) error {
 	return c.money.ledger().Reserve(ctx, rt)
 }
 
-// unintend takes back an iteration that could not be paid for. Nothing of it was
+// takeBackIntent takes back an iteration that could not be paid for. Nothing of it was
 // written.
-func (c *cycle) unintend(step loop.Step) {
+func (c *cycle) takeBackIntent(step loop.Step) {
 	c.its = c.its[:len(c.its)-1]
 	c.steps[step.Key] = step
 	if step.Kind != loop.StepReply {

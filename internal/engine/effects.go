@@ -29,7 +29,7 @@ type outbox struct {
 // drain takes the outbox of the run to its end, in order. An effect that fails
 // or is refused stops those behind it, because they may build on it.
 func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
-	kinds := o.Effects(o.t.Repo.MovedBy(fmt.Sprintf("%s fence %d", o.run.ID, o.run.Fence)))
+	kinds := o.Effects(o.target.Repo.MovedBy(fmt.Sprintf("%s fence %d", o.run.ID, o.run.Fence)))
 	var effects []loop.Effect
 	err := o.Store.View(ctx, func(r *store.Reader) (err error) {
 		effects, err = r.Effects(ctx, o.run.ID)
@@ -41,11 +41,11 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 	for i := range effects {
 		e := &effects[i]
 		if e.State == loop.EffectDone {
-			o.took(*e)
+			o.noteDone(*e)
 			continue
 		}
 		if e.State == loop.EffectFailed || e.State == loop.EffectRefused {
-			return effects, o.undone(ctx, *e) // Whoever found that out died before the run had ended.
+			return effects, o.concludeUndone(ctx, *e) // Whoever found that out died before the run had ended.
 		}
 		if err := o.acquire(); err != nil {
 			return effects, err
@@ -54,9 +54,9 @@ func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
 			return effects, err
 		}
 		if e.State != loop.EffectDone {
-			return effects, o.undone(ctx, *e)
+			return effects, o.concludeUndone(ctx, *e)
 		}
-		o.took(*e)
+		o.noteDone(*e)
 	}
 	return effects, nil
 }
@@ -80,12 +80,12 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 			return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
 		}
 	}
-	end, err := o.pausedAnywhere(ctx, o.Store.View)
+	end, err := o.anySwitchEnding(ctx, o.Store.View)
 	if err != nil {
 		return err
 	}
 	if end == nil {
-		end = o.unlabelled(ctx)
+		end = o.labelEnding(ctx)
 	}
 	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
 		return o.outcomeOf(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
@@ -104,7 +104,7 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 	if err := beforeApply.Hit(ctx); err != nil {
 		return err
 	}
-	result, end, err := o.apply(ctx, kind, *e)
+	result, end, err := o.applyWatched(ctx, kind, *e)
 	if hit := afterApply.Hit(ctx); hit != nil {
 		return hit
 	}
@@ -138,22 +138,22 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 	return o.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
 }
 
-// apply makes an effect happen. One that waits for another machine ends with the
+// applyWatched makes an effect happen. One that waits for another machine ends with the
 // kill switch, and end then says so. What is done here takes a moment, and is not
 // left half-done.
-func (o *outbox) apply(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
+func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (result map[string]string, end *ending, err error) {
 	if e.Kind != effect.KindPush && e.Kind != effect.KindPullRequest {
-		result, err = kind.Apply(ctx, e, o.confirm)
+		result, err = kind.Apply(ctx, e, o.confirmEffect)
 		return result, nil, err
 	}
 	watched, stop := o.watchWith(ctx, func(w *watcher, ctx context.Context) {
-		if end, err := w.c.pausedAnywhere(ctx, w.c.Store.TryView); err == nil && end != nil {
+		if end, err := w.c.anySwitchEnding(ctx, w.c.Store.TryView); err == nil && end != nil {
 			w.cancel(&stopError{*end})
 		}
 	})
 	defer stop()
-	result, err = kind.Apply(watched, e, o.confirm)
-	return result, stopped(watched), err
+	result, err = kind.Apply(watched, e, o.confirmEffect)
+	return result, stopEnding(watched), err
 }
 
 // outcomeOf stages the row of an effect whose outcome is known, with its link
@@ -175,8 +175,8 @@ func (o *outbox) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map
 	return nil
 }
 
-// took copies what an effect did into the run.
-func (o *outbox) took(e loop.Effect) {
+// noteDone copies what an effect did into the run.
+func (o *outbox) noteDone(e loop.Effect) {
 	switch e.Kind {
 	case effect.KindPropose:
 		o.run.Branch, o.run.Commit = e.Args[effect.ArgBranch], e.Result[effect.ResultCommit]
@@ -188,9 +188,9 @@ func (o *outbox) took(e loop.Effect) {
 	o.said.Note("%s: done", e.Kind)
 }
 
-// undone gives the run the outcome that an effect left it with. Steps that had
+// concludeUndone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
-func (o *outbox) undone(ctx context.Context, e loop.Effect) error {
+func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	o.run.Outcome, o.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
 	if e.State == loop.EffectRefused {
 		o.run.Outcome, o.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch

@@ -78,15 +78,15 @@ func TestTheLastOfSeveralIterationsSaysWhatAllCameTo(t *testing.T) {
 	if got, want := run(1).cameTo(), "2 times: a gate failed; the agent's program failed"; got != want {
 		t.Errorf("it came to %q, want %q", got, want)
 	}
-	if end := run(1).next(settled, fail, true, false); end != nil {
+	if end := run(1).endAfter(settled, fail, true, false); end != nil {
 		t.Errorf("with another try: %+v", end)
 	}
-	if end := run(1).next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false, false); end != nil {
+	if end := run(1).endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false, false); end != nil {
 		t.Errorf("after a pass: %+v", end)
 	}
 	cut := run(1)
 	cut.success = loop.OutcomeProposed
-	if end := cut.next(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false, true); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
+	if end := cut.endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false, true); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
 		t.Errorf("after a pass with nothing left: %+v", end)
 	}
 }
@@ -95,14 +95,14 @@ func TestAHeadlineIsTheFirstLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "one": "one", "one:": "one:", "one:\ntwo": "one", "one\ntwo:\n": "one", "\n one: \ntwo\n": "one: ",
 	} {
-		if got := headline(text); got != want {
+		if got := firstLine(text); got != want {
 			t.Errorf("headline(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := feedback(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}); got != "all gates pass" {
+	if got := feedbackOf(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}); got != "all gates pass" {
 		t.Errorf("a pass without words: %q", got)
 	}
-	if got := feedback(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Words: "w"}) + feedback(plan.Attempt{Reason: loop.ReasonGateFailed}); got != "w" {
+	if got := feedbackOf(plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass, Words: "w"}) + feedbackOf(plan.Attempt{Reason: loop.ReasonGateFailed}); got != "w" {
 		t.Errorf("words of attempts: %q", got)
 	}
 }
@@ -281,17 +281,17 @@ func TestHazardsAreNamed(t *testing.T) {
 }
 
 func TestNumbersOfRunsTellCheckoutsApart(t *testing.T) {
-	run := &heldRun{t: Target{Repo: &git.Repo{}}, run: loop.Run{ID: "run_abcdefgh", N: 12}}
+	run := &heldRun{target: Target{Repo: &git.Repo{}}, run: loop.Run{ID: "run_abcdefgh", N: 12}}
 	if got := run.number(); got != "12" {
 		t.Errorf("number %q", got)
 	}
 	for id, want := range map[string]string{"run_abcdefgh": "cdefgh", "abcdef": "abcdef", "abc": "abc", "": ""} {
-		if got := tail(id); got != want {
+		if got := idTail(id); got != want {
 			t.Errorf("tail(%q) = %q, want %q", id, got, want)
 		}
 	}
 	for hash, want := range map[string]string{"0123456789abcdef": "0123456789ab", "0123": "0123"} {
-		if got := short(hash); got != want {
+		if got := shortHash(hash); got != want {
 			t.Errorf("short(%q) = %q, want %q", hash, got, want)
 		}
 	}

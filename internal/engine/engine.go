@@ -159,7 +159,7 @@ type Tried struct {
 // Otherwise nothing was started (a *loop.Fault or *loop.HeldError says why),
 // or the run could not be carried to its end and waits for Recover.
 func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) {
-	return e.carry(ctx, t, func() (*cycle, error) { return e.start(ctx, t, f) })
+	return e.runClaimed(ctx, t, func() (*cycle, error) { return e.startRun(ctx, t, f) })
 }
 
 // Execute claims a run of the target that Fire has queued, and takes it through the
@@ -170,19 +170,19 @@ func (e *Engine) Run(ctx context.Context, t Target, f Firing) (loop.Run, error) 
 // loop is set, or another of its runs is live, the run stays queued and the error
 // is that of Run.
 func (e *Engine) Execute(ctx context.Context, t Target, id string) (loop.Run, error) {
-	return e.carry(ctx, t, func() (*cycle, error) { return e.claim(ctx, t, id) })
+	return e.runClaimed(ctx, t, func() (*cycle, error) { return e.claimRun(ctx, t, id) })
 }
 
-// carry takes the run that begin claims through the cycle.
-func (e *Engine) carry(ctx context.Context, t Target, begin func() (*cycle, error)) (loop.Run, error) {
+// runClaimed takes the run that begin claims through the cycle.
+func (e *Engine) runClaimed(ctx context.Context, t Target, begin func() (*cycle, error)) (loop.Run, error) {
 	sw, warning := Switch(t.Workspace.Root, t.Loop.Name, t.Definition.SwitchPaths()...), ""
 	if sw == "" {
-		sw, warning = e.labelled(ctx, t)
+		sw, warning = e.askLabel(ctx, t)
 	}
 	if sw != "" {
 		return loop.Run{}, PausedFault(t.Loop.Name, sw)
 	}
-	prices, err := e.prices()
+	prices, err := e.readPrices()
 	if err != nil {
 		return loop.Run{}, err
 	}
@@ -194,12 +194,12 @@ func (e *Engine) carry(ctx context.Context, t Target, begin func() (*cycle, erro
 		c.said.Note("%s", warning)
 	}
 	c.money.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
-	run, err := c.drive(ctx)
-	return run, c.lostWords(ctx, err)
+	run, err := c.runToEnd(ctx)
+	return run, c.lostRunFault(ctx, err)
 }
 
-// prices are those that the runs count by which start now.
-func (e *Engine) prices() (price.Table, error) {
+// readPrices are those that the runs count by which start now.
+func (e *Engine) readPrices() (price.Table, error) {
 	if e.Prices == nil {
 		return price.BuiltIn(), nil
 	}
@@ -209,10 +209,10 @@ func (e *Engine) prices() (price.Table, error) {
 // Actor finds out who acts for a definition. The error is a *loop.Fault that
 // names the fix.
 func (e *Engine) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
-	return e.actor(ctx, d, e.Store.View)
+	return e.resolveActor(ctx, d, e.Store.View)
 }
 
-func (e *Engine) actor(ctx context.Context, d loop.Definition, view viewing) (turn.Actor, error) {
+func (e *Engine) resolveActor(ctx context.Context, d loop.Definition, view viewing) (turn.Actor, error) {
 	return turn.Resolve(ctx, d, e.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
 		err = view(ctx, func(r *store.Reader) error {
 			a, err = r.Agent(ctx, handle)
@@ -238,20 +238,20 @@ func (e *Engine) Toolset(ctx context.Context, t Target) (toolset.Set, error) {
 // TryGates tries the gates of the target's definition, which is no run: see
 // gatecheck.Tries. Deps.Store may be nil.
 func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
-	return e.tries().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
+	return e.gateChecker().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)
 }
 
-func (e *Engine) tries() gatecheck.Checker {
+func (e *Engine) gateChecker() gatecheck.Checker {
 	return gatecheck.Checker{Host: e.host(), NewID: e.NewID, Survive: e.Survive}
 }
 
-// drive takes a claimed run to its end.
-func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
-	c.actor, c.nobody = c.Engine.actor(ctx, c.def, c.Store.View) // Nobody has to act in a run that lands something or finds nothing to do.
+// runToEnd takes a claimed run to its end.
+func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
+	c.actor, c.nobody = c.Engine.resolveActor(ctx, c.def, c.Store.View) // Nobody has to act in a run that lands something or finds nothing to do.
 	c.driving.Store(c.run.ID, true)
 	defer c.driving.Delete(c.run.ID)
-	held, release := c.t.Repo.Hold()
-	c.t.Repo = held
+	held, release := c.target.Repo.Hold()
+	c.target.Repo = held
 	defer release()
 	ctx, stop := c.watch(ctx)
 	defer stop()
@@ -259,13 +259,13 @@ func (c *cycle) drive(ctx context.Context) (loop.Run, error) {
 	defer stopLabel()
 	ctx, stopDisk := c.watchDisk(ctx)
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
-	end, err := c.work(ctx)
+	end, err := c.runPhases(ctx)
 	stopDisk() // A run that has ended may take as long as it needs to keep its work.
 	if gone := context.Cause(ctx); errors.Is(gone, loop.ErrStoreGone) {
 		err = gone // However the work ended: nothing of it can be recorded.
 	}
 	if err != nil {
-		if end, err = c.unexpected(ctx, err); err != nil {
+		if end, err = c.endingOfError(ctx, err); err != nil {
 			if errors.Is(err, loop.ErrStoreGone) {
 				c.login.settle(ctx) // Nobody else will.
 			}
@@ -284,22 +284,22 @@ type ending struct {
 	halt    bool
 }
 
-// work goes through the phases from the kill switch to the last verdict.
-func (c *cycle) work(ctx context.Context) (ending, error) {
+// runPhases goes through the phases from the kill switch to the last verdict.
+func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 	if end, err := c.killSwitch(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
-	if end, err := c.hazards(ctx); err != nil || end != nil {
+	if end, err := c.checkHazards(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
-	if end, ours, err := c.landing(ctx); err != nil || ours {
+	if end, ours, err := c.landApproved(ctx); err != nil || ours {
 		return end, err
 	}
 	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
 	if c.agent.hold == nil { // What may not act has nothing to look for.
-		if end, err := c.sensed.sense(ctx); err != nil || end != nil {
+		if end, err := c.sensed.readSources(ctx); err != nil || end != nil {
 			return deref(end), err
 		}
 		if err := c.proposals.read(ctx, c.sensed.Nothing != ""); err != nil {
@@ -316,7 +316,7 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 		}
 		worth, end, err := c.sensed.beforeTurn(ctx, d.Choice.Step)
 		if err == nil && end == nil && worth {
-			end, err = c.iterate(ctx, d)
+			end, err = c.runIteration(ctx, d)
 		}
 		if err != nil || end != nil {
 			return deref(end), err
@@ -324,9 +324,9 @@ func (c *cycle) work(ctx context.Context) (ending, error) {
 	}
 }
 
-// unexpected turns an error from inside the cycle into an ending. A lost lease
+// endingOfError turns an error from inside the cycle into an ending. A lost lease
 // or an unusable store is none: then this process may not write any more.
-func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
+func (c *cycle) endingOfError(ctx context.Context, err error) (ending, error) {
 	if cause := context.Cause(ctx); errors.Is(cause, loop.ErrLeaseLost) {
 		return ending{}, fmt.Errorf("run %s: %w", c.run.ID, cause)
 	}
@@ -336,7 +336,7 @@ func (c *cycle) unexpected(ctx context.Context, err error) (ending, error) {
 	if errors.Is(err, loop.ErrStoreGone) {
 		return ending{}, err
 	}
-	if end := stopped(ctx); end != nil {
+	if end := stopEnding(ctx); end != nil {
 		return *end, nil
 	}
 	c.Log.ErrorContext(ctx, "run failed", slog.String("run", c.run.ID), slog.String("phase", string(c.said.Phase())), slog.String("error", err.Error()))

@@ -18,17 +18,17 @@ import (
 // it says what the effects really did.
 func (c *cycle) finish(ctx context.Context, end ending) error {
 	ctx = context.WithoutCancel(ctx)
-	c.enter(loop.PhaseConclude)
-	if err := c.tree.secure(ctx, end); err != nil {
+	c.enterPhase(loop.PhaseConclude)
+	if err := c.tree.keepWork(ctx, end); err != nil {
 		return err
 	}
 	c.judgeOpen(end)
-	c.release(end)
+	c.releaseSteps(end)
 	c.assess(end)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
 	if c.outbox.requested == 0 {
-		return c.end(ctx, loop.PhaseConclude, nil)
+		return c.endRun(ctx, loop.PhaseConclude, nil)
 	}
 	c.spent()
 	run := c.run
@@ -39,7 +39,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 		return err
 	}
 	c.run.State = loop.RunSettling
-	return c.settle(ctx)
+	return c.settleRun(ctx)
 }
 
 // keepTime bounds the snapshot of a run that ends. It does not end with the run's
@@ -48,15 +48,15 @@ const keepTime = 2 * time.Minute
 
 var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
 
-// secure keeps work that is on no branch before the tree goes. Work that
+// keepWork keeps work that is on no branch before the tree goes. Work that
 // cannot be kept leaves the run to Recover, with its tree; there it is salvaged.
-func (wt *workTree) secure(ctx context.Context, end ending) error {
+func (wt *workTree) keepWork(ctx context.Context, end ending) error {
 	if wt.secured || wt.copy == nil || wt.kept != "" && wt.kept == wt.lastTree() {
 		return nil
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
 	defer cancel()
-	err := wt.keep(limited)
+	err := wt.keepSnapshot(limited)
 	if errors.Is(err, workspace.ErrIncomplete) {
 		err = wt.keepTooLarge(end, err)
 	}
@@ -87,23 +87,23 @@ func (p *progress) lastTree() string {
 	return p.current().Tree
 }
 
-// settle carries a concluded run to its end: files, effects, the account.
-func (c *cycle) settle(ctx context.Context) error {
-	c.enter(loop.PhasePersist)
+// settleRun carries a concluded run to its end: files, effects, the account.
+func (c *cycle) settleRun(ctx context.Context) error {
+	c.enterPhase(loop.PhasePersist)
 	if err := c.applyPending(ctx); err != nil {
 		return err
 	}
-	c.enter(loop.PhaseEffect)
+	c.enterPhase(loop.PhaseEffect)
 	effects, err := c.outbox.drain(ctx)
 	if err != nil {
 		return err
 	}
-	return c.end(ctx, loop.PhaseSleep, effects)
+	return c.endRun(ctx, loop.PhaseSleep, effects)
 }
 
-// end is the last transaction of a run: its final outcome, the protocol's
+// endRun is the last transaction of a run: its final outcome, the protocol's
 // account of it, and a link in the audit chain.
-func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
+func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
 	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
 		c.run.Subject = "reason=" + c.reasonWord() // Of a refusal whatever the agent called its item: the run log says why.
@@ -111,14 +111,14 @@ func (c *cycle) end(ctx context.Context, phase loop.Phase, effects []loop.Effect
 	c.askLanding(effects)
 	c.money.sayDrift(ctx)
 	c.login.settle(ctx)
-	changes := c.memory.closing(ctx, effects)
+	changes := c.memory.closingChanges(ctx, effects)
 	if err := loop.CheckChanges(changes); err != nil {
 		c.said.Note("the run is not written into the loop's memory: %s", err)
 		changes = nil
 	}
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
-		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.t.Loop.Name)
+		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.target.Loop.Name)
 	}
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	// Nothing is left to apply. A process that dies after this transaction must leave
@@ -193,24 +193,24 @@ func (c *cycle) assess(end ending) {
 	}
 }
 
-// closing lets the protocol write its account of the run, whatever the outcome;
+// closingChanges lets the protocol write its account of the run, whatever the outcome;
 // of a paused run there is none. A run that failed before its memory was open
 // tries once more to open it. Where that fails, the protocol may still write what
 // needs no memory.
-func (m *memory) closing(ctx context.Context, effects []loop.Effect) []loop.Change {
+func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect) []loop.Change {
 	if m.run.Outcome == loop.OutcomePaused {
 		return nil
 	}
 	sum := Summary{Run: m.run, Iterations: m.its, Effects: effects, Now: m.Now()}
 	if m.session == nil {
-		v, err := m.look(ctx)
+		v, err := m.readLoop(ctx)
 		if err != nil {
 			m.said.Note("the run is not written into the loop's memory: %s", err)
 			return nil
 		}
 		if end := m.open(ctx, v); end != nil {
 			m.said.Note("the run is not written into the loop's memory: %s", end.detail)
-			if p, ok := m.t.Protocol.(interface {
+			if p, ok := m.target.Protocol.(interface {
 				CloseUnopened(v View, sum Summary) []loop.Change
 			}); ok {
 				return p.CloseUnopened(v, sum)
@@ -221,9 +221,9 @@ func (m *memory) closing(ctx context.Context, effects []loop.Effect) []loop.Chan
 	return m.session.Close(sum)
 }
 
-// release gives steps back that the run claimed and did not settle. What one of
+// releaseSteps gives steps back that the run claimed and did not settle. What one of
 // them did that took up too much of the disk, the next attempt is told.
-func (c *cycle) release(end ending) {
+func (c *cycle) releaseSteps(end ending) {
 	for key, s := range c.steps {
 		if s.State != loop.StepClaimed || s.RunID != c.run.ID {
 			continue
@@ -243,7 +243,7 @@ func (c *cycle) spent() { c.run.Spent.Total = max(0, c.Now().Sub(c.started)) }
 // enterQuietly changes the phase for whoever watches live; nothing is stored
 // any more.
 func (j *journal) enterQuietly(phase loop.Phase) {
-	j.enter(phase)
+	j.enterPhase(phase)
 	j.said.Forget()
 }
 

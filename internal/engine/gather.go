@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,10 +34,10 @@ type work struct {
 	leaked    []string             // each secret that the candidate adds
 }
 
-// gather reads the report, takes the change list, checks it against the scope
+// gatherWork reads the report, takes the change list, checks it against the scope
 // and writes the candidate tree.
-func (wt *workTree) gather(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
-	wt.enter(loop.PhaseGather)
+func (wt *workTree) gatherWork(ctx context.Context, turn turnResult, sensed []Observation) (work, error) {
+	wt.enterPhase(loop.PhaseGather)
 	w := work{turn: turn}
 	if err := beforeGather.Hit(ctx); err != nil {
 		return w, err
@@ -116,8 +117,8 @@ const mostWords = 2 << 10
 // nothing and would lose what it was paid for: the agent's own last words, which
 // nobody has checked, and what was sensed.
 func (wt *workTree) wordsOf(turn turnResult, sensed []Observation) string {
-	said := strings.TrimSpace(wt.said.Hide(or(turn.Message, turn.printed)))
-	text := loop.WordsMark + " " + lastOf(or(said, "none"))
+	said := strings.TrimSpace(wt.said.Hide(cmp.Or(turn.Message, turn.printed)))
+	text := loop.WordsMark + " " + lastOf(cmp.Or(said, "none"))
 	if len(sensed) > 0 {
 		text += "\n" + loop.SensedMark + " " + lastOf(sensedText(sensed))
 	}
@@ -143,7 +144,7 @@ func (wt *workTree) checkScope(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	compared, err := workspace.Compare(ctx, wt.t.Repo, wt.run.BaseCommit, w.candidate.Commit)
+	compared, err := workspace.Compare(ctx, wt.target.Repo, wt.run.BaseCommit, w.candidate.Commit)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (wt *workTree) checkScope(ctx context.Context, w *work) error {
 	}
 	w.refused = wt.said.HideAll(w.refused)
 	if len(w.refused) == 0 {
-		w.leaked = leaks(wt.said.Secrets(), compared.Changes)
+		w.leaked = findLeaks(wt.said.Secrets(), compared.Changes)
 		w.refused = w.leaked
 	}
 	if w.leaked != nil {
@@ -189,7 +190,7 @@ func (w work) claim() report.Outcome {
 // A tree that goes on from a snapshot differs by more than this turn changed.
 func (wt *workTree) changedPaths(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
 	if wt.madeFrom != wt.run.BaseCommit {
-		return wt.t.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)
+		return wt.target.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)
 	}
 	paths := make([]string, 0, len(changes))
 	for _, ch := range changes {

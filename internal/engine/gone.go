@@ -15,14 +15,14 @@ func (wt *workTree) leaveGone(ctx context.Context, err error) error {
 	if !errors.Is(err, loop.ErrStoreGone) {
 		return err
 	}
-	gone := &loop.Fault{Exit: loop.ExitError, What: fmt.Sprintf("run %s#%d", wt.t.Loop.Name, wt.run.N), Why: err.Error(), Err: err}
+	gone := &loop.Fault{Exit: loop.ExitError, What: fmt.Sprintf("run %s#%d", wt.target.Loop.Name, wt.run.N), Why: err.Error(), Err: err}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		gone.Advised(f.Advice())
 	}
 	if wt.run.Commit == "" && wt.run.Snapshot == "" && wt.copy != nil {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), keepTime, errKeepTime)
 		defer cancel()
-		if kept := wt.keep(ctx); kept != nil {
+		if kept := wt.keepSnapshot(ctx); kept != nil {
 			gone.Why += fmt.Sprintf("; its work stays in %s (it cannot be kept as a snapshot: %s)", wt.copy.Where(), kept)
 			return gone
 		}

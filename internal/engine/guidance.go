@@ -30,7 +30,7 @@ func (a *agentSide) readGuidance(ctx context.Context) error {
 	if a.guidedFor == a.run.BaseCommit {
 		return nil
 	}
-	files, err := guidance.Read(ctx, a.t.Repo, a.run.BaseCommit, a.def.Scope, a.def.Instructions)
+	files, err := guidance.Read(ctx, a.target.Repo, a.run.BaseCommit, a.def.Scope, a.def.Instructions)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,10 @@ func (a *agentSide) readGuidance(ctx context.Context) error {
 	return nil
 }
 
-// attached are the instructions below the top that the agent's program would add
+// attachedFiles are the instructions below the top that the agent's program would add
 // by itself when it reads a file beside them. They are in the prompt, so it is
 // shown none of them where masks hold.
-func (a *agentSide) attached() (paths []string) {
+func (a *agentSide) attachedFiles() (paths []string) {
 	for _, name := range a.guidedPaths {
 		if path.Dir(name) != "." && slices.Contains(a.actor.Profile.Attaches, path.Base(name)) {
 			paths = append(paths, name)

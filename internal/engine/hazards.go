@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// hazards looks at what git would execute in the repository, or be led
+// checkHazards looks at what git would execute in the repository, or be led
 // elsewhere by. Nothing that pawl does acts on it; but what changed since a
 // person registered the workspace was changed by something that could just as
 // well have been an agent, and the next git command of a person would run it.
-func (c *cycle) hazards(ctx context.Context) (*ending, error) {
-	now, err := hazard.Scan(ctx, c.t.Repo.Dirs)
+func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
+	now, err := hazard.Scan(ctx, c.target.Repo.Dirs)
 	if err != nil {
 		return nil, err
 	}
@@ -25,13 +25,13 @@ func (c *cycle) hazards(ctx context.Context) (*ending, error) {
 		}
 	}
 	fingerprint := hazard.Fingerprint(now)
-	held := [2]string{c.t.Workspace.ID, fingerprint}
+	held := [2]string{c.target.Workspace.ID, fingerprint}
 	if _, ok := c.seen.Load(held); ok {
 		return nil, nil
 	}
 	var known, list string
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		known, list, err = r.GitFingerprint(ctx, c.t.Workspace.ID)
+		known, list, err = r.GitFingerprint(ctx, c.target.Workspace.ID)
 		return err
 	})
 	switch {
@@ -58,7 +58,7 @@ func (c *cycle) acceptHazards(fingerprint string, now []hazard.Hazard) error {
 		return err
 	}
 	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		return rt.SaveGitFingerprint(ctx, c.t.Workspace.ID, fingerprint, string(list))
+		return rt.SaveGitFingerprint(ctx, c.target.Workspace.ID, fingerprint, string(list))
 	})
 	return nil
 }

@@ -30,7 +30,7 @@ func AccountHold(account string) string { return holdAccount + account }
 // readHolds finds out whether the loop, or the account that it acts with, is kept
 // from acting. Which account that is, is known from the credential alone.
 func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
-	a.login.sign()
+	a.login.findCredential()
 	subjects := []string{LoopHold(a.run.LoopID), AccountHold(a.login.signed.Account)}
 	holds, err := r.Holds(ctx, subjects...)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 	if res.Failure.Class == loop.FailureRateLimit {
 		attempt += int(a.limits)
 	}
-	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, a.Now(), a.seed(try))
+	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, a.Now(), a.retrySeed(try))
 	wait := r.At.Sub(a.Now())
 	if !r.Again || wait > a.money.turnTime() {
 		r.Hold = r.Hold || r.Again && res.Failure.Class == loop.FailureRateLimit
@@ -102,12 +102,12 @@ func (a *agentSide) settleHolds(res turnResult, r plan.Retrial) {
 	default:
 		a.failures++
 		h.Errors = a.failures
-		if at := plan.CoolOff(a.failures, a.Now(), a.seed(0)); !at.IsZero() {
+		if at := plan.CoolOff(a.failures, a.Now(), a.retrySeed(0)); !at.IsZero() {
 			h.Until, h.Reason, h.Detail = at, loop.ReasonCoolOff, fmt.Sprintf("%d turns in a row ended with an error of the agent's program, the last one: %s: %s", a.failures, f.Class, turn.FailureText(*f))
 		}
 	}
 	if h.Reason != "" {
-		a.said.Note("%s rests %s", holder(h), plan.HoldWords(h))
+		a.said.Note("%s rests %s", holdSubject(h), plan.HoldWords(h))
 		a.hold = &h
 	}
 	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SetHold(ctx, h) })
@@ -131,8 +131,8 @@ func ofAccount(f loop.Failure) bool {
 	return f.Class != loop.FailureRequest && f.Status != http.StatusForbidden
 }
 
-// holder is what a hold keeps from acting, in words.
-func holder(h loop.Hold) string {
+// holdSubject is what a hold keeps from acting, in words.
+func holdSubject(h loop.Hold) string {
 	if strings.HasPrefix(h.Subject, holdAccount) {
 		return "every loop with this account"
 	}
@@ -171,8 +171,8 @@ func (e *Engine) HoldSubjects(ctx context.Context, loopID string, d loop.Definit
 	return subjects
 }
 
-// seed makes what is random about a wait the same for the same run.
-func (a *agentSide) seed(try int) uint64 {
+// retrySeed makes what is random about a wait the same for the same run.
+func (a *agentSide) retrySeed(try int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d/%d", a.run.ID, len(a.its), try)
 	return h.Sum64()

@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
-// warn collects what a human should know before a candidate lands that its
+// collectFlags collects what a human should know before a candidate lands that its
 // gates passed: changes of what judges it, with what the gates say when those
 // files are as on the base, and classes of changes that never land by
 // themselves. It fails no candidate: the scope allowed these files by name.
-func (j *judge) warn(ctx context.Context, w work) (flags []string, onlyJudges bool, err error) {
+func (j *judge) collectFlags(ctx context.Context, w work) (flags []string, onlyJudges bool, err error) {
 	for _, v := range policy.Classify(policy.ChangeSet{
 		Changes: w.compared.Changes, Files: w.compared.Files, Action: policy.ActionOpenPR, Branch: "pawl/x", Main: j.baseBranch, Green: true,
 	}).Never {
@@ -84,7 +84,7 @@ func (j *judge) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 		e, there := w.compared.Before[path]
 		changes = append(changes, object.FileChange{Path: path, Mode: e.Mode, ID: e.ID, Delete: !there})
 	}
-	restored, err := j.t.Repo.Candidate(ctx, object.Draft{
+	restored, err := j.target.Repo.Candidate(ctx, object.Draft{
 		Base: w.candidate.Commit, Changes: changes, Message: "pawl: " + j.run.ID + " with the judging files of its base", When: j.Now(),
 	})
 	if err != nil {

@@ -20,10 +20,10 @@ const labelWords = "the label " + loop.PauseLabel
 // label.
 var ErrNoCodeHost = errors.New("origin is not the address of a repository on a code host")
 
-// labelled asks the code host for the label that pauses all loops, if the
+// askLabel asks the code host for the label that pauses all loops, if the
 // definition names it. sw says what stops the loop, as Switch does; a label that
 // cannot be asked does at L3 only, and is a warning below.
-func (e *Engine) labelled(ctx context.Context, t Target) (sw, warning string) {
+func (e *Engine) askLabel(ctx context.Context, t Target) (sw, warning string) {
 	if e.Label == nil || !t.Definition.NamesLabel() {
 		return "", ""
 	}
@@ -39,9 +39,9 @@ func (e *Engine) labelled(ctx context.Context, t Target) (sw, warning string) {
 	return "", fmt.Sprintf("%s cannot be asked for, and does not stop this run: %s", labelWords, err)
 }
 
-// unlabelled is an ending if the label stops the run.
-func (h *heldRun) unlabelled(ctx context.Context) *ending {
-	if sw, _ := h.labelled(ctx, h.t); sw != "" {
+// labelEnding is an ending if the label stops the run.
+func (h *heldRun) labelEnding(ctx context.Context) *ending {
+	if sw, _ := h.askLabel(ctx, h.target); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (h *heldRun) watchLabel(ctx context.Context) (context.Context, func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if end := h.unlabelled(ctx); end != nil && ctx.Err() == nil {
+				if end := h.labelEnding(ctx); end != nil && ctx.Err() == nil {
 					cancel(&stopError{*end})
 				}
 			}

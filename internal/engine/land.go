@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// approval reads the approval with the given id.
-func (h *heldRun) approval(ctx context.Context, id string) (a loop.Approval, err error) {
+// readApproval reads the approval with the given id.
+func (h *heldRun) readApproval(ctx context.Context, id string) (a loop.Approval, err error) {
 	err = h.Store.View(ctx, func(r *store.Reader) (err error) {
 		a, err = r.Approval(ctx, id)
 		return err
@@ -22,17 +22,17 @@ func (h *heldRun) approval(ctx context.Context, id string) (a loop.Approval, err
 	return a, err
 }
 
-// landing is the way of a run that an answer about a landing fired: no agent
+// landApproved is the way of a run that an answer about a landing fired: no agent
 // acts in it. It reports false for every other run.
-func (c *cycle) landing(ctx context.Context) (ending, bool, error) {
+func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	switch {
-	case c.f.Rebase != "":
-		end, err := c.rebase(ctx)
+	case c.firing.Rebase != "":
+		end, err := c.rebaseProposal(ctx)
 		return end, true, err
-	case c.f.Approval == "":
+	case c.firing.Approval == "":
 		return ending{}, false, nil
 	}
-	a, err := c.approval(ctx, c.f.Approval)
+	a, err := c.readApproval(ctx, c.firing.Approval)
 	if err != nil || a.Action.Kind == loop.ActionCommand {
 		return ending{}, err != nil, err
 	}
@@ -133,10 +133,10 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 	)
 }
 
-// rebase makes the change of a proposal again on a base that has moved, gates
+// rebaseProposal makes the change of a proposal again on a base that has moved, gates
 // it there, and proposes it anew. The old question is void by then.
-func (c *cycle) rebase(ctx context.Context) (ending, error) {
-	a, err := c.approval(ctx, c.f.Rebase)
+func (c *cycle) rebaseProposal(ctx context.Context) (ending, error) {
+	a, err := c.readApproval(ctx, c.firing.Rebase)
 	if err != nil {
 		return ending{}, err
 	}
@@ -144,10 +144,10 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 	if end, err := c.memory.rehydrate(ctx); err != nil || end != nil {
 		return deref(end), err
 	}
-	if err := c.base(ctx); err != nil {
+	if err := c.resolveBase(ctx); err != nil {
 		return ending{}, err
 	}
-	moved, conflicts, err := c.t.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.tree.holdCandidate(1)})
+	moved, conflicts, err := c.target.Repo.Rebase(ctx, git.Replay{Commit: a.Action.Commit, Onto: c.run.BaseCommit, When: c.Now(), Hold: c.tree.holdCandidate(1)})
 	switch {
 	case err != nil:
 		return ending{}, err
@@ -165,7 +165,7 @@ func (c *cycle) rebase(ctx context.Context) (ending, error) {
 // judgeRebased takes the moved change through scope, gates and proposal like
 // any other candidate.
 func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.Candidate) (ending, error) {
-	changed, err := c.t.Repo.Changed(ctx, c.run.BaseCommit, moved.Commit)
+	changed, err := c.target.Repo.Changed(ctx, c.run.BaseCommit, moved.Commit)
 	if err != nil {
 		return ending{}, err
 	}
@@ -176,7 +176,7 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	step := c.stepByID(a.StepID)
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Verdict: loop.VerdictIntended, Gates: []loop.GateResult{}, Started: c.Now(),
-		Sensed:  fmt.Sprintf("%s moved from %s to %s", a.Action.Base, short(a.Action.Onto), short(c.run.BaseCommit)),
+		Sensed:  fmt.Sprintf("%s moved from %s to %s", a.Action.Base, shortHash(a.Action.Onto), shortHash(c.run.BaseCommit)),
 		Decided: fmt.Sprintf("make %s again on it", a.Action.Branch),
 		Acted:   "rebased without conflict; " + changedText(changed), Considered: []loop.Considered{},
 		Tree: moved.Tree, Candidate: moved.Commit, Changed: changed, Inputs: inputs,
@@ -197,15 +197,15 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		return ending{}, err
 	}
 	if end.outcome != loop.OutcomeProposed {
-		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, short(c.run.BaseCommit), end.detail)
+		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, shortHash(c.run.BaseCommit), end.detail)
 	}
-	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedback(attempt.Attempt), c.endOf(it)
+	it.Verdict, it.Reason, it.Feedback, it.Ended = attempt.Verdict, attempt.Reason, feedbackOf(attempt.Attempt), c.endOf(it)
 	saved = *it
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, saved) })
 	if end.outcome == loop.OutcomeProposed {
 		c.run.Summary = a.Action.Why
 		c.items++
-		e := *c.proposal(step, w, attempt)
+		e := *c.proposalEffect(step, w, attempt)
 		c.outbox.requested++
 		c.run.Branch = e.Args[effect.ArgBranch]
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
@@ -235,10 +235,10 @@ func (c *cycle) verdictOfRebased(ctx context.Context, w work) (judgement, ending
 		attempt := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
 		return attempt, ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
 	}
-	c.enter(loop.PhaseVerify)
+	c.enterPhase(loop.PhaseVerify)
 	attempt, err := c.judge.judgeGates(ctx, w)
 	if attempt.Verdict != loop.VerdictPass {
-		return attempt, ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: headline(attempt.Words)}, err
+		return attempt, ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: firstLine(attempt.Words)}, err
 	}
 	return attempt, ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}, err
 }

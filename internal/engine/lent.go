@@ -26,12 +26,12 @@ type login struct {
 
 // fetchLogins keeps the login that a dead run was lent, before the home in which
 // its program may have renewed it is removed.
-func (l *login) fetch(ctx context.Context) {
+func (l *login) fetchFromDead(ctx context.Context) {
 	lender := turn.Lender(l.Home)
 	lender.Holder, lender.Run, lender.Reopen = l.Self, l.run.ID, l.reopen(ctx)
 	back, err := lender.Fetch(ctx, l.run.ID)
 	for _, b := range back {
-		l.say(b)
+		l.stageReturn(b)
 	}
 	if err != nil {
 		l.said.Note("%s", l.said.Hide("login: "+err.Error()))
@@ -39,7 +39,7 @@ func (l *login) fetch(ctx context.Context) {
 }
 
 // sayLogin tells what became of a login, and stages it for the audit chain.
-func (l *login) say(r credential.Returned) {
+func (l *login) stageReturn(r credential.Returned) {
 	text := turn.LoginText(r)
 	if text == "" {
 		return
@@ -71,7 +71,7 @@ func (l *login) settle(ctx context.Context) {
 		l.loan = nil // Its note stays, for the next run with this login.
 		return
 	}
-	l.say(back)
+	l.stageReturn(back)
 }
 
 // forgetLogin lets go of a login whose end is on record.

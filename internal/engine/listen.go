@@ -21,24 +21,24 @@ type shown struct {
 	out  *transcript.Output
 }
 
-func (s *shown) event(e agent.Event) {
+func (s *shown) showEvent(e agent.Event) {
 	if e.Kind == agent.EventText {
 		_, _ = fmt.Fprintln(s.out, strings.TrimRight(e.Text, "\n")) // It only becomes events, which never fail.
 		return
 	}
 	if kind, text := turn.Words(e); kind != "" {
-		s.tell(kind, text)
+		s.hideAndEmit(kind, text)
 	}
 }
 
-func (s *shown) tell(kind, text string) {
+func (s *shown) hideAndEmit(kind, text string) {
 	text = s.said.Hide(strings.Join(printables([]string{text}), ""))
 	s.said.Emit(kind, text)
 }
 
-// guard is what the definition lets an agent do, for drivers that ask first. What
+// toolGuard is what the definition lets an agent do, for drivers that ask first. What
 // it does all the same is held by the sandbox and by the list of changes.
-func (a *agentSide) guard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
+func (a *agentSide) toolGuard(ctx context.Context, at runenv.Place, turnDir string) (policy.Guard, error) {
 	scope, err := a.runEnv().Scope(ctx)
 	if err != nil {
 		return policy.Guard{}, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -40,8 +41,8 @@ func leastUsage(prompt int) loop.Usage {
 // bytesPerToken is the rule of thumb behind an estimate.
 const bytesPerToken = 4
 
-// news is the row of the turn so far, if it says more than what was saved.
-func (l *liveTurn) news() *liveTurn {
+// unsavedState is the row of the turn so far, if it says more than what was saved.
+func (l *liveTurn) unsavedState() *liveTurn {
 	if l == nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (c *cycle) countDead(saved []loop.Turn) {
 		}
 		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
 		c.money.counted = max(c.money.counted, t.Iteration)
-		c.run.Agent = or(c.run.Agent, t.Agent)
+		c.run.Agent = cmp.Or(c.run.Agent, t.Agent)
 	}
 	c.money.turns = len(turns)
 	c.run.Usage, c.run.Cost = sum, cost
@@ -110,7 +111,7 @@ func (c *cycle) countUnseen() {
 	}
 	c.money.unseen = true
 	row := c.agent.turnRow(c.current().Started)
-	row.Agent = or(row.Agent, c.run.Agent)
+	row.Agent = cmp.Or(row.Agent, c.run.Agent)
 	row.Usage = leastUsage(int(prompt.Size()))
 	c.money.turns++
 	c.run.Usage = c.run.Usage.Add(row.Usage)

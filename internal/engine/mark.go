@@ -26,7 +26,7 @@ func (e *Engine) markFile(runID string) string { return e.runDir(runID) + markSu
 // before it.
 const markWidth = 16
 
-func (j *journal) mark(phase loop.Phase) {
+func (j *journal) markPhase(phase loop.Phase) {
 	_, _ = j.marks.WriteAt(fmt.Appendf(nil, "%-*s", markWidth, phase), 0)
 }
 
@@ -36,7 +36,7 @@ func (j *journal) openMarks() {
 		return
 	}
 	j.marks, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	j.mark(j.said.Phase())
+	j.markPhase(j.said.Phase())
 }
 
 func (j *journal) closeMarks() {
@@ -58,9 +58,9 @@ func (c *cycle) dropMarks() error {
 	return all
 }
 
-// marked is the phase in which a process died: what it marked, or what its last
+// markedPhase is the phase in which a process died: what it marked, or what its last
 // transaction said.
-func (e *Engine) marked(r loop.Run) loop.Phase {
+func (e *Engine) markedPhase(r loop.Run) loop.Phase {
 	file, err := projection.ReadFile(e.markFile(r.ID), markWidth)
 	phase := loop.Phase(strings.TrimSpace(file.Content))
 	if err == nil && slices.Contains(loop.Phases, phase) {

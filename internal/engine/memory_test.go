@@ -28,7 +28,7 @@ func quietly(t *testing.T) *cycle {
 	e := New(Deps{Home: t.TempDir(), Now: func() time.Time { return now }})
 	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
 	c.run, c.id = loop.Run{ID: "run_1"}, loop.Run{ID: "run_1"}
-	c.said = e.listen(c.run.ID)
+	c.said = e.newTranscript(c.run.ID)
 	return c
 }
 
@@ -58,7 +58,7 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 		run := unstarted(loop.Definition{MaxIterations: int(c.most)})
 		run.money.opened, run.worked, run.success = budget.New(budget.Owner{}), int(c.worked), c.success
 		run.its = []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}
-		if end := run.next(c.s, fail, false, false); end == nil || *end != c.want {
+		if end := run.endAfter(c.s, fail, false, false); end == nil || *end != c.want {
 			t.Errorf("%s: %+v, want %+v", name, end, c.want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestARunFindsNothingToDoWhenEverySourceThatDecidesSaysSo(t *testing.T) {
 	} {
 		run := quietly(t)
 		run.memory.session = sources{list: c.list}
-		if end, err := run.sensed.sense(t.Context()); end != nil || err != nil || run.sensed.Nothing != c.want || len(run.sensed.Observations) != len(c.list) {
+		if end, err := run.sensed.readSources(t.Context()); end != nil || err != nil || run.sensed.Nothing != c.want || len(run.sensed.Observations) != len(c.list) {
 			t.Errorf("%s: %+v, %v, %+v, want %q", name, end, err, run.sensed, c.want)
 		}
 	}
@@ -171,20 +171,20 @@ func TestTurnsThatWereOnlyNotedAreCountedOnce(t *testing.T) {
 func TestThePhaseOfADeadRunIsTheOneThatItMarked(t *testing.T) {
 	run := quietly(t)
 	dead := loop.Run{ID: "run_1", Phase: loop.PhaseDecide}
-	if got := run.marked(dead); got != loop.PhaseDecide {
+	if got := run.markedPhase(dead); got != loop.PhaseDecide {
 		t.Errorf("without a mark: %s", got)
 	}
 	run.openMarks()
 	for _, phase := range loop.Phases { // A shorter one overwrites a longer one.
-		run.enter(phase)
-		if got := run.marked(dead); got != phase {
+		run.enterPhase(phase)
+		if got := run.markedPhase(dead); got != phase {
 			t.Errorf("marked %s, read %s", phase, got)
 		}
 	}
 	if _, err := run.marks.WriteAt([]byte("nothing that is  "), 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := run.marked(dead); got != loop.PhaseDecide {
+	if got := run.markedPhase(dead); got != loop.PhaseDecide {
 		t.Errorf("of a mark that says nothing: %s", got)
 	}
 	run.closeMarks()
@@ -217,12 +217,12 @@ func TestASecretThatAChangeAddsIsNamedAndNotShown(t *testing.T) {
 		"once more":           {policy.Change{Path: "a", Old: file(secret), New: file(secret + "\nx\n" + secret + "\n")}, []string{"a: line 3 holds a secret (API_KEY)"}},
 		"in a file that goes": {policy.Change{Path: "a", Old: file(secret)}, nil},
 	} {
-		if diff := cmp.Diff(c.want, leaks(secrets, []policy.Change{c.change})); diff != "" {
+		if diff := cmp.Diff(c.want, findLeaks(secrets, []policy.Change{c.change})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for _, old := range []policy.File{{}, file("x")} {
-		got := leaks(secrets, []policy.Change{{Path: "a-" + secret, Old: old, New: file("x")}})
+		got := findLeaks(secrets, []policy.Change{{Path: "a-" + secret, Old: old, New: file("x")}})
 		if (old.Mode == 0) != (len(got) == 1 && strings.HasSuffix(got[0], ": its name holds a secret")) || strings.Contains(strings.Join(got, ""), secret) {
 			t.Errorf("in a name, with a file there before %v: %q", old.Mode != 0, got)
 		}
@@ -245,7 +245,7 @@ func TestALongConversationIsLeftAtItsBounds(t *testing.T) {
 	} {
 		run := quietly(t)
 		run.agent.talk = &loop.Session{ID: "old"}
-		if run.agent.goOn(c.s); (run.agent.talk != nil) != c.goes || c.goes && run.agent.talk.ID != "s" {
+		if run.agent.resumeSession(c.s); (run.agent.talk != nil) != c.goes || c.goes && run.agent.talk.ID != "s" {
 			t.Errorf("%s: the next turn continues conversation %+v", name, run.agent.talk)
 		}
 	}
@@ -288,7 +288,7 @@ func TestARunIsTakenOnlyFromAHolderThatWritesNoMore(t *testing.T) {
 			if c.drives {
 				e.driving.Store("run_1", true)
 			}
-			dead, take, err := e.dead(t.Context(), loop.Run{ID: "run_1", Holder: c.holder, LeaseUntil: c.lease})
+			dead, take, err := e.findDeadHolder(t.Context(), loop.Run{ID: "run_1", Holder: c.holder, LeaseUntil: c.lease})
 			if dead != c.dead || take != c.take || ended != c.ended || !errors.Is(err, c.err) {
 				t.Errorf("dead = %v, %v, %v, ended %v", dead, take, err, ended)
 			}
@@ -313,7 +313,7 @@ func TestInstructionsThatAProgramAttachesByItselfAreUnseenBelowTheTop(t *testing
 	c := unstarted(loop.Definition{})
 	c.agent.guidedPaths = []string{"AGENTS.md", "a/AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md"}
 	c.actor.Profile.Attaches = []string{"AGENTS.md"}
-	if got := strings.Join(c.agent.attached(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
+	if got := strings.Join(c.agent.attachedFiles(), " "); got != "a/AGENTS.md a/b/AGENTS.md" {
 		t.Errorf("unseen are %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -29,15 +30,15 @@ type spending struct {
 func (s *spending) ledger() *budget.Ledger {
 	if s.opened == nil {
 		s.opened = budget.New(budget.Owner{
-			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.t.Loop.Name, Workspace: s.t.Workspace.ID,
-			Agent: or(s.run.Agent, s.actor.Handle), Model: s.actor.Asked(s.login.signed.Provider), Untold: s.login.unsigned == nil && s.login.signed.Auth == "",
+			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.target.Loop.Name, Workspace: s.target.Workspace.ID,
+			Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.Asked(s.login.signed.Provider), Untold: s.login.unsigned == nil && s.login.signed.Auth == "",
 		})
 	}
 	return s.opened
 }
 
-// when calls do once c is closed, until the function is called that it returns.
-func when(c <-chan struct{}, do func()) (stop func()) {
+// callWhenClosed calls do once c is closed, until the function is called that it returns.
+func callWhenClosed(c <-chan struct{}, do func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -60,7 +61,7 @@ func when(c <-chan struct{}, do func()) (stop func()) {
 
 // turnTime is the wall-clock cap of a turn.
 func (s *spending) turnTime() time.Duration {
-	limit := s.within(s.def.MaxStepTimeout)
+	limit := s.timeWithin(s.def.MaxStepTimeout)
 	if wall := s.ledger().Held().Wall; wall > 0 {
 		limit = min(limit, max(time.Second, wall-s.run.Spent.Agent))
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -70,7 +71,7 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			run := fmt.Sprintf("%s#%d", ps.t.Loop.Name, asked.N)
+			run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
 			open = append(open, proposal{
 				asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
 				words: fmt.Sprintf("proposal %s has no answer yet: pawl approve %s, or pawl reject %s", a.Action.Branch, run, run),
@@ -85,7 +86,7 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 		if ps.asksAnother(p.asked) {
 			continue
 		}
-		why, err := Stale(ctx, ps.t.Repo, p.approval, p.asked.Overrides.Apply(ps.t.Definition).WithDefaults())
+		why, err := Stale(ctx, ps.target.Repo, p.approval, p.asked.Overrides.Apply(ps.target.Definition).WithDefaults())
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 // waits keeps a step from being worked on while nobody has decided about a proposal:
 // one of its own, or any if it depends on all of them.
 func (ps *proposals) holdBack(cand *plan.Candidate) {
-	id, words, pull := or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key)), "", false
+	id, words, pull := cmp.Or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key)), "", false
 	for _, p := range ps.open {
 		if slices.Contains(p.steps, id) {
 			words, pull = "its "+p.words, p.pull
@@ -153,7 +154,7 @@ func Stale(ctx context.Context, repo *git.Repo, a loop.Approval, def loop.Defini
 	case !ok:
 		return "branch " + act.Branch + " is gone", nil
 	case tip != act.Commit:
-		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, short(tip)), nil
+		return fmt.Sprintf("branch %s was moved to %s after its gates ran", act.Branch, shortHash(tip)), nil
 	case def.Digest() != a.Definition:
 		return "the definition was changed after the question was asked", nil
 	}

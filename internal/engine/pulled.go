@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (ps *proposals) readPulls(ctx context.Context) error {
 				open = append(open, e)
 				continue
 			}
-			e = ps.learn(e, forge.Merged)
+			e = ps.stagePullState(e, forge.Merged)
 		}
 		ps.pulled = append(ps.pulled, e)
 	}
@@ -51,11 +52,11 @@ func (ps *proposals) readPulls(ctx context.Context) error {
 		case unknown != "":
 			words = fmt.Sprintf("pull request %s may be open: %s", address, unknown)
 		case state != forge.Open:
-			ps.pulled = append(ps.pulled, ps.learn(e, state))
+			ps.pulled = append(ps.pulled, ps.stagePullState(e, state))
 			continue
 		}
 		p := proposal{words: words, pull: true}
-		if p.asked, p.steps, err = ps.proposer(ctx, e); err != nil {
+		if p.asked, p.steps, err = ps.readProposer(ctx, e); err != nil {
 			return err
 		}
 		if !ps.asksAnother(p.asked) {
@@ -83,11 +84,11 @@ func (ps *proposals) donePulls(ctx context.Context) (pulls []loop.Effect, err er
 // pulledHere reports whether the base has the commit of a pull request here, so that
 // nobody has to be asked.
 func (ps *proposals) pulledHere(ctx context.Context, e loop.Effect) (bool, error) {
-	tip, ok, err := ps.t.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
+	tip, ok, err := ps.target.Repo.Ref(ctx, effect.Ref(e.Args[effect.ArgBase]))
 	if err != nil || !ok {
 		return false, err
 	}
-	held, err := ps.t.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
+	held, err := ps.target.Repo.Contains(ctx, tip, e.Args[effect.ArgCommit])
 	return held && err == nil, nil // Nothing keeps the commit of a branch that was removed.
 }
 
@@ -100,7 +101,7 @@ func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states m
 	for i, e := range pulls {
 		addresses[i] = e.Result[effect.ResultURL]
 	}
-	states, err := ps.Pulls(ctx, ps.t.Repo, pulls[0].Args[effect.ArgRemote], addresses)
+	states, err := ps.Pulls(ctx, ps.target.Repo, pulls[0].Args[effect.ArgRemote], addresses)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return nil, f.Error() + "; fix: " + f.Advice().String()
 	}
@@ -110,8 +111,8 @@ func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states m
 	return states, ""
 }
 
-// learn stages what became of a pull request.
-func (ps *proposals) learn(e loop.Effect, state string) loop.Effect {
+// stagePullState stages what became of a pull request.
+func (ps *proposals) stagePullState(e loop.Effect, state string) loop.Effect {
 	e.Result[effect.ResultState] = state
 	ps.stage(
 		func(ctx context.Context, rt *store.RunTx) error { return rt.AmendEffect(ctx, e) },
@@ -125,9 +126,9 @@ func (ps *proposals) learn(e loop.Effect, state string) loop.Effect {
 	return e
 }
 
-// proposer is the run whose work is on a pull request, and the ids of the steps that
+// readProposer is the run whose work is on a pull request, and the ids of the steps that
 // it finished: the run that asked for a yes, or one that needed none.
-func (ps *proposals) proposer(ctx context.Context, e loop.Effect) (run loop.Run, steps []string, err error) {
+func (ps *proposals) readProposer(ctx context.Context, e loop.Effect) (run loop.Run, steps []string, err error) {
 	err = ps.Store.View(ctx, func(r *store.Reader) error {
 		id, stepID := e.RunID, ""
 		if question, _, _ := strings.Cut(e.Key, "/"); question != e.RunID {
@@ -156,14 +157,14 @@ type declined struct {
 }
 
 // rests keeps a step from being worked on whose work on the same inputs was declined.
-func (ps *proposals) rest(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
+func (ps *proposals) dropDeclined(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
 	if ps.declined == nil {
 		if err := ps.readDeclined(ctx); err != nil {
 			return err
 		}
 	}
 	digest := inputs.Apart().Digest()
-	for _, d := range ps.declined[or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key))] {
+	for _, d := range ps.declined[cmp.Or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key))] {
 		if d.inputs == digest && cand.Drop == "" {
 			cand.Drop, cand.Detail = d.reason, d.words
 		}
@@ -184,7 +185,7 @@ func (ps *proposals) readDeclined(ctx context.Context) error {
 		if e.Args[effect.ArgOnto] != ps.run.BaseCommit {
 			continue
 		}
-		run, _, err := ps.proposer(ctx, e)
+		run, _, err := ps.readProposer(ctx, e)
 		if err != nil {
 			return err
 		}

@@ -53,11 +53,11 @@ func (e *Engine) Recover(ctx context.Context, t Target) (*Recovered, error) {
 		return nil, err
 	}
 	before := e.HolderState(live.Holder)
-	dead, ok, err := e.dead(ctx, live)
+	dead, ok, err := e.findDeadHolder(ctx, live)
 	if err != nil || !ok {
 		return nil, err
 	}
-	c, err := e.seize(ctx, t, live, dead)
+	c, err := e.takeFromDead(ctx, t, live, dead)
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return nil, nil // Another process applies its effects or recovers it at this moment.
 	}
@@ -94,13 +94,13 @@ func RecoverFault(name string, err error) error {
 	}
 }
 
-// dead returns the holder if it can be proven not to write any more, or nobody
+// findDeadHolder returns the holder if it can be proven not to write any more, or nobody
 // if its lease may have lapsed: Claim compares that by the database's clock. A
 // process of this host that runs keeps its run, however old its lease is: the
 // host may be slow, or its clock may have jumped. One that is stopped past its
 // lease is ended first, because it could be continued between a question and
 // what it does next.
-func (e *Engine) dead(ctx context.Context, r loop.Run) (loop.Holder, bool, error) {
+func (e *Engine) findDeadHolder(ctx context.Context, r loop.Run) (loop.Holder, bool, error) {
 	if r.Holder == e.Self {
 		_, driving := e.driving.Load(r.ID)
 		return r.Holder, !driving, nil
@@ -121,11 +121,11 @@ func (e *Engine) dead(ctx context.Context, r loop.Run) (loop.Holder, bool, error
 	return loop.Holder{}, lapsed, nil
 }
 
-// seize takes the run from its dead holder and rebuilds what is known of it.
+// takeFromDead takes the run from its dead holder and rebuilds what is known of it.
 //
 // While somebody applies effects of the run it is ErrLeaseLost: what they come
 // to is not known yet, and so neither is the run's outcome.
-func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
+func (e *Engine) takeFromDead(ctx context.Context, t Target, seen loop.Run, dead loop.Holder) (c *cycle, err error) {
 	c = e.newCycle(t, Firing{}, loop.Definition{})
 	c.run = seen
 	if err := c.outbox.acquire(); err != nil {
@@ -145,13 +145,13 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 		return c, err
 	}
 	c.taken = c.run.State != loop.RunSettling // What was concluded is settled.
-	c.holds(claimed)
+	c.takeHold(claimed)
 	if err := afterSeize.Hit(ctx); err != nil {
 		return c, err
 	}
 	var turns []loop.Turn
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
-		if c.t.Loop, err = r.LoopNamed(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name); err != nil {
+		if c.target.Loop, err = r.LoopNamed(ctx, t.Workspace.ID, t.Loop.Protocol, t.Loop.Name); err != nil {
 			return err
 		}
 		if c.def, err = r.Definition(ctx, c.run.Definition); err != nil {
@@ -175,7 +175,7 @@ func (e *Engine) seize(ctx context.Context, t Target, seen loop.Run, dead loop.H
 // resumeEvents continues the run's sequence and its clock: time in which
 // nobody held the run is not counted.
 func (c *cycle) resumeEvents(ctx context.Context, r *store.Reader) error {
-	c.said, c.started = c.listen(c.run.ID), c.Now()
+	c.said, c.started = c.newTranscript(c.run.ID), c.Now()
 	seq, err := r.LastEvent(ctx, c.run.ID)
 	c.said.Resume(c.run.Phase, seq)
 	if err != nil || seq == 0 {
@@ -194,17 +194,17 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 	ctx, stop := c.watchLease(ctx)
 	defer stop()
 	defer func() { c.cleanUp(context.WithoutCancel(ctx)) }()
-	dead.Phase = c.marked(dead)
-	rec := &Recovered{Loop: c.t.Loop.Name, Died: dead.Phase, How: how.sentence(dead.Phase)}
+	dead.Phase = c.markedPhase(dead)
+	rec := &Recovered{Loop: c.target.Loop.Name, Died: dead.Phase, How: how.sentence(dead.Phase)}
 	c.countUnseen()
 	var err error
 	if rec.Killed, err = c.Survive(ctx, runenv.Tag(c.run.ID)); err != nil {
 		return nil, err
 	}
-	c.login.fetch(ctx)
-	c.t.Definition, c.tree.copied, c.tree.held = c.def, true, true
+	c.login.fetchFromDead(ctx)
+	c.target.Definition, c.tree.copied, c.tree.held = c.def, true, true
 	c.openMarks()
-	v, err := c.memory.look(ctx)
+	v, err := c.memory.readLoop(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -216,20 +216,20 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 	}
 	if c.run.State == loop.RunSettling {
 		c.said.Note("taken over in %s: %s", dead.Phase, how.words())
-		err = c.settle(ctx)
+		err = c.settleRun(ctx)
 	} else {
 		rec.Next, err = c.landAgain(ctx)
 		if err == nil {
-			err = c.interrupted(ctx, dead, how, rec.Next)
+			err = c.endInterrupted(ctx, dead, how, rec.Next)
 		}
 	}
 	rec.Run, rec.Lost = c.run, c.tree.unkept
 	return rec, err
 }
 
-// interrupted gives the run of a dead process its end: the tree is kept, the
+// endInterrupted gives the run of a dead process its end: the tree is kept, the
 // iteration that it was in is judged as interrupted, the step is free again.
-func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, next string) error {
+func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover, next string) error {
 	c.tree.madeFrom = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		if err := c.tree.takeUp(ctx, dead.Phase); err != nil {
@@ -240,7 +240,7 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, ne
 		return err
 	}
 	end := ending{outcome: loop.OutcomeInterrupted, reason: how.reason()}
-	if err := c.tree.secure(ctx, end); err != nil {
+	if err := c.tree.keepWork(ctx, end); err != nil {
 		return err
 	}
 	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next)
@@ -256,7 +256,7 @@ func (c *cycle) interrupted(ctx context.Context, dead loop.Run, how takeover, ne
 
 // takeUp takes up the copy of a dead run, or keeps what is left of its work.
 func (wt *workTree) takeUp(ctx context.Context, died loop.Phase) (err error) {
-	if wt.copy, err = wt.host().Adopt(ctx, wt.t.Repo, wt.run); err != nil {
+	if wt.copy, err = wt.host().Adopt(ctx, wt.target.Repo, wt.run); err != nil {
 		return wt.salvage(ctx, err)
 	}
 	if wt.copy == nil {
@@ -272,7 +272,7 @@ func (c *cycle) landAgain(ctx context.Context) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	a, err := c.approval(ctx, id)
+	a, err := c.readApproval(ctx, id)
 	if err != nil || a.Action.Kind == loop.ActionCommand {
 		return "", err
 	}
@@ -281,7 +281,7 @@ func (c *cycle) landAgain(ctx context.Context) (string, error) {
 		asked, err = r.Run(ctx, a.RunID)
 		return err
 	})
-	again := LandAgain(a, fmt.Sprintf("%s#%d", c.t.Loop.Name, asked.N))
+	again := LandAgain(a, fmt.Sprintf("%s#%d", c.target.Loop.Name, asked.N))
 	return fmt.Sprintf("approval %s is used up and nothing has landed: `%s` does it", a.ID, again), err
 }
 
@@ -311,7 +311,7 @@ func (o *outbox) countRequested(ctx context.Context) error {
 // died while they cleaned up, and folders of tries whose process died. Once a day it
 // also removes what was made for runs to come and none has wanted for long.
 func (e *Engine) Sweep(ctx context.Context, repo *git.Repo) error {
-	return errors.Join(e.tries().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.sweepCandidates(ctx, repo), e.host().Collect(ctx, repo))
+	return errors.Join(e.gateChecker().Sweep(ctx, repo), e.sweepRuns(ctx, repo), e.sweepCandidates(ctx, repo), e.host().Collect(ctx, repo))
 }
 
 func (e *Engine) sweepCandidates(ctx context.Context, repo *git.Repo) error {
@@ -336,7 +336,7 @@ func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	for _, name := range names {
 		id, _, _ := strings.Cut(name, "-")
 		err := e.ifEnded(ctx, id, func(run loop.Run) error {
-			return errors.Join(e.rescue(ctx, repo, run, name), trees.Remove(ctx, name))
+			return errors.Join(e.rescueTree(ctx, repo, run, name), trees.Remove(ctx, name))
 		})
 		if err != nil {
 			return err
@@ -372,9 +372,9 @@ func (e *Engine) ifEnded(ctx context.Context, runID string, fn func(loop.Run) er
 	return fn(run)
 }
 
-// rescue keeps the work in a tree whose run was ended by a process that could
+// rescueTree keeps the work in a tree whose run was ended by a process that could
 // not see it: one with another home. What cannot be read is kept as it lies.
-func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
+func (e *Engine) rescueTree(ctx context.Context, repo *git.Repo, run loop.Run, name string) error {
 	seen := run.Branch != "" || run.Snapshot != "" && !strings.HasSuffix(run.Snapshot, candidateSuffix)
 	if name != runenv.TreeName(run.ID, runenv.ForAct) || seen || run.BaseCommit == "" {
 		return nil
@@ -385,7 +385,7 @@ func (e *Engine) rescue(ctx context.Context, repo *git.Repo, run loop.Run, name 
 	}
 	if err == nil {
 		ref := snapshotPrefix + "rescued/" + run.ID
-		_, _, err = snapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
+		_, _, err = makeSnapshot(ctx, tree, ref, run.ID, "pawl: work of run "+run.ID+" that its recovery did not see", e.Now())
 		if errors.Is(err, workspace.ErrIncomplete) {
 			_, err = tree.Keep(keepPrefix + run.ID)
 		}

@@ -25,8 +25,8 @@ type memory struct {
 // rehydrate finishes what an earlier process left of the memory, opens it, and
 // makes repairs durable before anything is sensed.
 func (m *memory) rehydrate(ctx context.Context) (*ending, error) {
-	m.enter(loop.PhaseRehydrate)
-	v, err := m.look(ctx)
+	m.enterPhase(loop.PhaseRehydrate)
+	v, err := m.readLoop(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +39,12 @@ func (m *memory) rehydrate(ctx context.Context) (*ending, error) {
 	if end := m.open(ctx, v); end != nil {
 		return end, nil
 	}
-	return m.repair(ctx)
+	return m.applyRepairs(ctx)
 }
 
 // open opens the protocol's memory, or says how a run ends that cannot.
 func (m *memory) open(ctx context.Context, v View) *ending {
-	session, err := m.t.Protocol.Open(ctx, v)
+	session, err := m.target.Protocol.Open(ctx, v)
 	if err != nil {
 		return &ending{outcome: loop.OutcomeFailed, reason: loop.ReasonMemory, detail: err.Error()}
 	}
@@ -52,13 +52,13 @@ func (m *memory) open(ctx context.Context, v View) *ending {
 	return nil
 }
 
-// base resolves what the run works on, the tip of its base branch, when it is
+// resolveBase resolves what the run works on, the tip of its base branch, when it is
 // first needed: a run that finds nothing to do does not ask git anything.
-func (h *heldRun) base(ctx context.Context) error {
+func (h *heldRun) resolveBase(ctx context.Context) error {
 	if h.run.BaseCommit != "" {
 		return nil
 	}
-	b, err := h.t.Repo.Base(ctx, h.def.Base)
+	b, err := h.target.Repo.Base(ctx, h.def.Base)
 	if err != nil {
 		return err
 	}
@@ -72,28 +72,28 @@ type history struct{ *heldRun }
 // Show implements History.
 func (h history) Show(ctx context.Context, rev, path string) ([]byte, error) {
 	if rev == "" {
-		if err := h.base(ctx); err != nil {
+		if err := h.resolveBase(ctx); err != nil {
 			return nil, err
 		}
 		rev = h.run.BaseCommit
 	}
-	return h.t.Repo.Show(ctx, rev, path)
+	return h.target.Repo.Show(ctx, rev, path)
 }
 
-// look reads all that is known of the loop in one view: rows for the protocol,
+// readLoop reads all that is known of the loop in one view: rows for the protocol,
 // answers of humans, and file changes that no process is known to have applied.
-func (m *memory) look(ctx context.Context) (View, error) {
+func (m *memory) readLoop(ctx context.Context) (View, error) {
 	v := View{
-		Loop: m.t.Loop, Definition: m.def, Run: m.run, Files: m.loopFiles(m.t), History: history{m.heldRun}, Now: m.Now(),
+		Loop: m.target.Loop, Definition: m.def, Run: m.run, Files: m.loopFiles(m.target), History: history{m.heldRun}, Now: m.Now(),
 	}
 	err := m.Store.View(ctx, func(r *store.Reader) (err error) {
-		if m.pending, err = r.Pending(ctx, m.t.Loop.ID); err != nil {
+		if m.pending, err = r.Pending(ctx, m.target.Loop.ID); err != nil {
 			return err
 		}
-		if v.Steps, err = r.Steps(ctx, m.t.Loop.ID); err != nil {
+		if v.Steps, err = r.Steps(ctx, m.target.Loop.ID); err != nil {
 			return err
 		}
-		if v.Recent, err = r.Runs(ctx, m.t.Loop.ID, recentRuns+1); err != nil {
+		if v.Recent, err = r.Runs(ctx, m.target.Loop.ID, recentRuns+1); err != nil {
 			return err
 		}
 		if err := m.agent.readHolds(ctx, r); err != nil {
@@ -128,9 +128,9 @@ func (m *memory) readAnswers(ctx context.Context, r *store.Reader, steps []loop.
 	return nil
 }
 
-// repair makes recovery changes durable and applies them. A memory that a person
+// applyRepairs makes recovery changes durable and applies them. A memory that a person
 // has to look at ends the run.
-func (m *memory) repair(ctx context.Context) (end *ending, err error) {
+func (m *memory) applyRepairs(ctx context.Context) (end *ending, err error) {
 	var changes []loop.Change
 	for _, r := range m.session.Recovered() {
 		changes = append(changes, r.Changes...)

@@ -22,8 +22,8 @@ func (e *Engine) Mirrors() mirror.Cache { return e.host().Mirrors() }
 // runEnv is where the programs of the run work.
 func (h *heldRun) runEnv() runenv.Env {
 	s := runenv.Env{
-		Host: h.host(), ID: h.run.ID, Loop: h.t.Loop.Name, Root: h.t.Workspace.Root, Repo: h.t.Repo, Definition: h.def, Base: h.run.BaseCommit, Started: h.started,
-		Agent: h.lines(), Tools: &h.tools, Disk: &h.disk, Say: func(text string) { h.said.Note("%s", h.said.Hide(text)) },
+		Host: h.host(), ID: h.run.ID, Loop: h.target.Loop.Name, Root: h.target.Workspace.Root, Repo: h.target.Repo, Definition: h.def, Base: h.run.BaseCommit, Started: h.started,
+		Agent: h.commandLines(), Tools: &h.tools, Disk: &h.disk, Say: func(text string) { h.said.Note("%s", h.said.Hide(text)) },
 	}
 	if h.AskModel != nil {
 		s.Ask = func(ctx context.Context, q gate.Question) (gate.Answer, error) { return h.AskModel(ctx, h.run, q) }
@@ -34,11 +34,11 @@ func (h *heldRun) runEnv() runenv.Env {
 	return s
 }
 
-func (h *heldRun) within(limit time.Duration) time.Duration { return h.runEnv().Within(limit) }
+func (h *heldRun) timeWithin(limit time.Duration) time.Duration { return h.runEnv().Within(limit) }
 
-// lines are the command lines that the agent's turn starts: its program's, and
+// commandLines are the command lines that the agent's turn starts: its program's, and
 // those of its MCP servers.
-func (h *heldRun) lines() []string {
+func (h *heldRun) commandLines() []string {
 	lines := slices.Clone(h.actor.Lines())
 	for _, s := range h.def.Servers() {
 		if s.Command != "" {

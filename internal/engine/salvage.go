@@ -36,26 +36,26 @@ var errNoCopy = errors.New("its copy is gone")
 
 // keepCopy keeps the copy of a run because its candidate cannot be kept.
 func (wt *workTree) keepCopy(ctx context.Context, why error) error {
-	if wt.mayPass(ctx, why) {
+	if wt.mayPassLater(ctx, why) {
 		return why
 	}
 	if wt.copy == nil {
 		var err error
-		if wt.copy, err = wt.host().Adopt(ctx, wt.t.Repo, wt.run); err != nil {
+		if wt.copy, err = wt.host().Adopt(ctx, wt.target.Repo, wt.run); err != nil {
 			return wt.salvage(ctx, errors.Join(why, err))
 		}
 	}
 	if wt.copy == nil {
 		return wt.salvage(ctx, errors.Join(why, errNoCopy))
 	}
-	err := wt.keep(ctx)
+	err := wt.keepSnapshot(ctx)
 	switch {
 	case errors.Is(err, workspace.ErrIncomplete):
 		return wt.setAside(err)
 	case err != nil:
 		return wt.salvage(ctx, errors.Join(why, err))
 	}
-	wt.lose(fmt.Sprintf("what the gates saw cannot be kept (%s); the copy that it was taken from is kept instead", headline(why.Error())))
+	wt.noteLoss(fmt.Sprintf("what the gates saw cannot be kept (%s); the copy that it was taken from is kept instead", firstLine(why.Error())))
 	return nil
 }
 
@@ -63,14 +63,14 @@ func (wt *workTree) keepCopy(ctx context.Context, why error) error {
 // candidate, and sets the copy aside. An error means that the run cannot be
 // concluded now, and that a later try may do better.
 func (wt *workTree) salvage(ctx context.Context, why error) error {
-	if wt.mayPass(ctx, why) {
+	if wt.mayPassLater(ctx, why) {
 		return why
 	}
 	to, err := wt.setAsideUnread()
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	words := fmt.Sprintf("no snapshot of its work could be made (%s)", headline(why.Error()))
+	words := fmt.Sprintf("no snapshot of its work could be made (%s)", firstLine(why.Error()))
 	if wt.run.Snapshot == "" {
 		if n := wt.keepNewest(ctx); n > 0 {
 			words += fmt.Sprintf("; what iteration %d had done is kept in %s", n, wt.run.Snapshot)
@@ -81,19 +81,19 @@ func (wt *workTree) salvage(ctx context.Context, why error) error {
 	} else {
 		words += "; its files are kept as they lie in " + to
 	}
-	wt.lose(words)
+	wt.noteLoss(words)
 	return nil
 }
 
-// mayPass reports whether an error may be gone when somebody tries again, without
+// mayPassLater reports whether an error may be gone when somebody tries again, without
 // anything being lost by waiting.
-func (wt *workTree) mayPass(ctx context.Context, err error) bool {
+func (wt *workTree) mayPassLater(ctx context.Context, err error) bool {
 	f, ok := errors.AsType[*loop.Fault](err)
 	return ctx.Err() != nil || errors.Is(err, loop.ErrLeaseLost) || projection.DiskFull(err) || ok && f.Exit == loop.ExitMissing
 }
 
-// lose notes what could not be kept, for whoever reads of the run.
-func (wt *workTree) lose(words string) {
+// noteLoss notes what could not be kept, for whoever reads of the run.
+func (wt *workTree) noteLoss(words string) {
 	wt.unkept = joinWords(wt.unkept, wt.said.Hide(words))
 	wt.said.Note("%s", wt.said.Hide(words))
 }
@@ -120,7 +120,7 @@ func (wt *workTree) setAsideUnread() (string, error) {
 			return to, nil
 		}
 	}
-	return wt.host().Trees(wt.t.Repo, sandbox.None).SetAside(runenv.TreeName(wt.run.ID, runenv.ForAct), keepPrefix+wt.run.ID)
+	return wt.host().Trees(wt.target.Repo, sandbox.None).SetAside(runenv.TreeName(wt.run.ID, runenv.ForAct), keepPrefix+wt.run.ID)
 }
 
 // keepNewest puts the newest candidate that git still has under a snapshot ref, and
@@ -130,8 +130,8 @@ func (wt *workTree) keepNewest(ctx context.Context) (iteration int) {
 		if it.Candidate == "" || it.Candidate == wt.run.BaseCommit {
 			continue
 		}
-		compared, err := workspace.Compare(ctx, wt.t.Repo, wt.run.BaseCommit, it.Candidate)
-		if err != nil || leaks(wt.said.Secrets(), compared.Changes) != nil {
+		compared, err := workspace.Compare(ctx, wt.target.Repo, wt.run.BaseCommit, it.Candidate)
+		if err != nil || findLeaks(wt.said.Secrets(), compared.Changes) != nil {
 			continue
 		}
 		ref := wt.snapshotRef() + candidateSuffix
@@ -195,7 +195,7 @@ func (e *Engine) SnapshotKept(ctx context.Context, repo *git.Repo, run loop.Run)
 	if err != nil {
 		return "", "", err
 	}
-	ref, commit, err = snapshot(ctx, tree, snapshotPrefix+"kept/"+run.ID, run.ID, "pawl: work of run "+run.ID+" that was kept as it lies", e.Now())
+	ref, commit, err = makeSnapshot(ctx, tree, snapshotPrefix+"kept/"+run.ID, run.ID, "pawl: work of run "+run.ID+" that was kept as it lies", e.Now())
 	if err = errors.Join(err, tree.Leave()); err == nil && commit == "" {
 		err = errors.New("nothing in it differs from what the run was based on")
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace"
 )
 
-// leaks names each secret that a change adds, in the name of a file or in what it
+// findLeaks names each secret that a change adds, in the name of a file or in what it
 // holds: the file, the line and the secret's name, never its value. What stood in
 // the file before is not the agent's doing.
-func leaks(secrets *redact.Redactor, changes []policy.Change) []string {
+func findLeaks(secrets *redact.Redactor, changes []policy.Change) []string {
 	var list []string
 	for _, c := range changes {
 		if c.New.Mode == 0 {
@@ -41,7 +41,7 @@ func leaks(secrets *redact.Redactor, changes []policy.Change) []string {
 // clear takes secrets out of a snapshot: work is kept, but what would give a login
 // away is in no commit that a ref leads to.
 func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) error {
-	compared, err := workspace.Compare(ctx, wt.t.Repo, wt.copy.From, commit)
+	compared, err := workspace.Compare(ctx, wt.target.Repo, wt.copy.From, commit)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) e
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	tree, err := wt.t.Repo.Candidate(ctx, object.Draft{Base: commit, Changes: changes, Message: msg, When: wt.Now()})
+	tree, err := wt.target.Repo.Candidate(ctx, object.Draft{Base: commit, Changes: changes, Message: msg, When: wt.Now()})
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,11 @@ func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) e
 	if wt.copy.Base != "" {
 		parents = append(parents, wt.copy.Base)
 	}
-	clean, err := wt.t.Repo.Commit(ctx, tree.Tree, parents, msg+", without the secrets that were in it", wt.Now())
+	clean, err := wt.target.Repo.Commit(ctx, tree.Tree, parents, msg+", without the secrets that were in it", wt.Now())
 	if err != nil {
 		return err
 	}
-	return wt.t.Repo.UpdateRef(ctx, ref, clean, commit)
+	return wt.target.Repo.UpdateRef(ctx, ref, clean, commit)
 }
 
 // cleared are the changes by which files lose their secrets. A file whose content
@@ -69,7 +69,7 @@ func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) e
 func (wt *workTree) clearedChanges(all []policy.Change) (changes []object.FileChange, err error) {
 	secrets := wt.said.Secrets()
 	for i, ch := range all {
-		if leaks(secrets, []policy.Change{ch}) == nil {
+		if findLeaks(secrets, []policy.Change{ch}) == nil {
 			continue
 		}
 		changes = append(changes, object.FileChange{Path: ch.Path, Delete: true})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,9 +34,9 @@ type sensing struct {
 	onPass bool   // gates that pass on the base mean that there is nothing to do
 }
 
-// sense looks at the protocol's sources. No token is spent here.
-func (s *sensing) sense(ctx context.Context) (*ending, error) {
-	s.enter(loop.PhaseSense)
+// readSources looks at the protocol's sources. No token is spent here.
+func (s *sensing) readSources(ctx context.Context) (*ending, error) {
+	s.enterPhase(loop.PhaseSense)
 	if err := beforeSense.Hit(ctx); err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (s *sensing) sense(ctx context.Context) (*ending, error) {
 		if err != nil || end != nil {
 			return end, err
 		}
-		found = append(found, o.Source, or(stable, fmt.Sprint(o.Exit, " ", o.Text)))
+		found = append(found, o.Source, cmp.Or(stable, fmt.Sprint(o.Exit, " ", o.Text)))
 		s.Observations = append(s.Observations, o)
 		if src.Quiet != QuietNever {
 			deciding++
@@ -87,8 +88,8 @@ func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *e
 		return o, nil, err
 	}
 	defer at.Done()
-	s.t.Repo.Rest()
-	tail, limit := proc.NewRing(senseHead, senseTail), s.within(senseTimeout)
+	s.target.Repo.Rest()
+	tail, limit := proc.NewRing(senseHead, senseTail), s.timeWithin(senseTimeout)
 	if src.Command == s.def.Verify || src.Command == s.def.Guard {
 		tail = proc.NewRing(gateEnds, gateEnds) // What it prints is told again after each attempt.
 	}
@@ -99,7 +100,7 @@ func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *e
 	if err != nil {
 		return o, nil, fmt.Errorf("start sense command %q: %w", src.Command, err)
 	}
-	if end := stopped(ctx); end != nil {
+	if end := stopEnding(ctx); end != nil {
 		return o, end, nil
 	}
 	o.Text, o.Exit = s.said.Hide(strings.TrimSpace(tail.String())), res.Exit
@@ -109,7 +110,7 @@ func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *e
 	case res.Exit == 126 || res.Exit == 127:
 		return o, senseFailed(src, o.Text), nil
 	}
-	return o, nil, s.tree.makeClean(ctx)
+	return o, nil, s.tree.remakeIfChanged(ctx)
 }
 
 // sensePlace is where commands work that come before any turn.
@@ -139,14 +140,7 @@ func sensedText(sensed []Observation) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s (exit %d): %s", o.Source, o.Exit, or(o.Text, "no output"))
+		fmt.Fprintf(&b, "%s (exit %d): %s", o.Source, o.Exit, cmp.Or(o.Text, "no output"))
 	}
 	return b.String()
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -27,7 +27,7 @@ func (a *agentSide) readSession(ctx context.Context) error {
 		return nil
 	}
 	if a.talk != nil {
-		a.goOn(*a.talk)
+		a.resumeSession(*a.talk)
 		return nil
 	}
 	var s loop.Session
@@ -41,12 +41,12 @@ func (a *agentSide) readSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.goOn(s)
+	a.resumeSession(s)
 	return nil
 }
 
-// goOn makes a conversation that of the next turn, unless it is long.
-func (a *agentSide) goOn(s loop.Session) {
+// resumeSession makes a conversation that of the next turn, unless it is long.
+func (a *agentSide) resumeSession(s loop.Session) {
 	a.talk = nil
 	var tokens int64
 	for _, m := range s.Totals {

@@ -19,9 +19,9 @@ var (
 	afterClaim  = fault.New("engine.claim.commit.after")
 )
 
-// start is trigger and claim in one transaction: the run exists only as a run
+// startRun is trigger and claim in one transaction: the run exists only as a run
 // that somebody holds.
-func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) {
+func (e *Engine) startRun(ctx context.Context, t Target, f Firing) (*cycle, error) {
 	if err := beforeClaim.Hit(ctx); err != nil {
 		return nil, err
 	}
@@ -31,14 +31,14 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 	fireClaimed := func() error {
 		claimed = e.Now()
 		return e.Store.Update(ctx, func(tx *store.Tx) error {
-			l, r, err := fire(ctx, tx, t, c.def, id, f)
+			l, r, err := prepareRun(ctx, tx, t, c.def, id, f)
 			if err != nil {
 				return err
 			}
-			c.t.Loop = l
+			c.target.Loop = l
 			c.run, err = tx.FireClaimed(ctx, r, e.Self)
 			if _, held := errors.AsType[*loop.HeldError](err); held {
-				return e.heldBy(ctx, tx, l)
+				return e.heldError(ctx, tx, l)
 			}
 			return err
 		})
@@ -60,15 +60,15 @@ func (e *Engine) start(ctx context.Context, t Target, f Firing) (*cycle, error) 
 // fired before is loop.ErrDuplicateKey; a loop that the store does not know is
 // ErrNewLoop. After an error the transaction must not be committed.
 func (e *Engine) Fire(ctx context.Context, tx *store.Tx, t Target, f Firing) (loop.Run, error) {
-	_, r, err := fire(ctx, tx, t, f.Overrides.Apply(t.Definition).WithDefaults(), e.NewID("run"), f)
+	_, r, err := prepareRun(ctx, tx, t, f.Overrides.Apply(t.Definition).WithDefaults(), e.NewID("run"), f)
 	if err != nil {
 		return loop.Run{}, err
 	}
 	return tx.Fire(ctx, r)
 }
 
-// claim takes a queued run.
-func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error) {
+// claimRun takes a queued run.
+func (e *Engine) claimRun(ctx context.Context, t Target, id string) (*cycle, error) {
 	if err := beforeClaim.Hit(ctx); err != nil {
 		return nil, err
 	}
@@ -79,15 +79,15 @@ func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error)
 		if err != nil {
 			return err
 		}
-		if c.t.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
+		if c.target.Loop, err = tx.LockLoop(ctx, queued.LoopID); err != nil {
 			return err
 		}
-		if c.t.Loop.Paused {
-			return pausedInStore(c.t.Loop)
+		if c.target.Loop.Paused {
+			return pausedInStore(c.target.Loop)
 		}
 		_, err = tx.Live(ctx, queued.LoopID)
 		if err == nil {
-			return e.heldBy(ctx, tx, c.t.Loop)
+			return e.heldError(ctx, tx, c.target.Loop)
 		}
 		if !errors.Is(err, loop.ErrNotFound) {
 			return err
@@ -96,7 +96,7 @@ func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error)
 		if c.run, _, err = tx.Claim(ctx, id, unclaimed, e.Self, loop.Holder{}); err != nil {
 			return err
 		}
-		c.f = firingOf(c.run)
+		c.firing = firingOf(c.run)
 		c.def, err = tx.Definition(ctx, c.run.Definition)
 		return err
 	})
@@ -108,16 +108,16 @@ func (e *Engine) claim(ctx context.Context, t Target, id string) (*cycle, error)
 
 // enterClaimed begins with a run that was claimed at the given time.
 func (h *heldRun) enterClaimed(ctx context.Context, claimed time.Time) error {
-	h.holds(claimed)
-	h.said = h.listen(h.run.ID)
+	h.takeHold(claimed)
+	h.said = h.newTranscript(h.run.ID)
 	h.said.Enter(loop.PhaseTrigger)
-	h.enter(loop.PhaseClaim)
+	h.enterPhase(loop.PhaseClaim)
 	return afterClaim.Hit(ctx)
 }
 
-// holds notes the run that was claimed at the given time, whose row is written by
+// takeHold notes the run that was claimed at the given time, whose row is written by
 // this process from now on.
-func (h *heldRun) holds(claimed time.Time) {
+func (h *heldRun) takeHold(claimed time.Time) {
 	h.id = loop.Run{ID: h.run.ID, LoopID: h.run.LoopID, Fence: h.run.Fence}
 	h.Store = h.Engine.Store.Holding(h.id, claimed, func(err error) {
 		h.Log.Warn("the store does not answer and is tried again", slog.String("run", h.id.ID), slog.Duration("left", h.Store.Left()), slog.String("error", err.Error()))
@@ -157,9 +157,9 @@ func (e *Engine) Introduce(ctx context.Context, t Target) (Target, error) {
 	return t, nil
 }
 
-// fire does all that precedes the insertion of a run with definition d. It returns
+// prepareRun does all that precedes the insertion of a run with definition d. It returns
 // the row of the loop, and the run.
-func fire(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id string, f Firing) (l loop.Loop, r loop.Run, err error) {
+func prepareRun(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id string, f Firing) (l loop.Loop, r loop.Run, err error) {
 	if t.introduced {
 		if err := tx.AddLoop(ctx, t.Workspace, t.Loop); err != nil {
 			return l, r, err
@@ -176,7 +176,7 @@ func fire(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id str
 		return l, r, pausedInStore(l)
 	}
 	if f.Answer != nil {
-		if _, err := answer(ctx, tx, f.Approval, *f.Answer); err != nil {
+		if _, err := recordAnswer(ctx, tx, f.Approval, *f.Answer); err != nil {
 			return l, r, err
 		}
 	}
@@ -198,8 +198,8 @@ func fire(ctx context.Context, tx *store.Tx, t Target, d loop.Definition, id str
 
 func pausedInStore(l loop.Loop) error { return PausedFault(l.Name, "`pawl pause "+l.Name+"`") }
 
-// heldBy is the error of a loop that has a live run.
-func (e *Engine) heldBy(ctx context.Context, tx *store.Tx, l loop.Loop) error {
+// heldError is the error of a loop that has a live run.
+func (e *Engine) heldError(ctx context.Context, tx *store.Tx, l loop.Loop) error {
 	live, err := tx.Live(ctx, l.ID)
 	if err != nil {
 		return err

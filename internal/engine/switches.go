@@ -44,12 +44,12 @@ func Switch(root, name string, named ...string) string {
 
 // killSwitch is the first phase after the claim, before any state is read.
 func (c *cycle) killSwitch(context.Context) (*ending, error) {
-	c.enter(loop.PhaseKillSwitch)
-	return c.paused(), nil
+	c.enterPhase(loop.PhaseKillSwitch)
+	return c.switchEnding(), nil
 }
 
-func (h *heldRun) paused() *ending {
-	if sw := Switch(h.t.Workspace.Root, h.t.Loop.Name, h.def.SwitchPaths()...); sw != "" {
+func (h *heldRun) switchEnding() *ending {
+	if sw := Switch(h.target.Workspace.Root, h.target.Loop.Name, h.def.SwitchPaths()...); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}
 	}
 	return nil
@@ -62,9 +62,9 @@ var storeSwitch = ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwi
 // viewing is how rows are read: once, or until the store answers.
 type viewing func(context.Context, func(*store.Reader) error) error
 
-// pausedAnywhere looks at the files and at the store's switch.
-func (h *heldRun) pausedAnywhere(ctx context.Context, view viewing) (*ending, error) {
-	if end := h.paused(); end != nil {
+// anySwitchEnding looks at the files and at the store's switch.
+func (h *heldRun) anySwitchEnding(ctx context.Context, view viewing) (*ending, error) {
+	if end := h.switchEnding(); end != nil {
 		return end, nil
 	}
 	var set bool

@@ -61,13 +61,13 @@ func (t takeover) reason() loop.Reason {
 // lookTime bounds the look at who has a run that this process has lost.
 const lookTime = 2 * time.Second
 
-// lostWords says of a run that this process may not write any more who has it now
+// lostRunFault says of a run that this process may not write any more who has it now
 // and why. Other errors pass unchanged.
-func (h *heldRun) lostWords(ctx context.Context, err error) error {
+func (h *heldRun) lostRunFault(ctx context.Context, err error) error {
 	if !errors.Is(err, loop.ErrLeaseLost) {
 		return err
 	}
-	name := fmt.Sprintf("%s#%d", h.t.Loop.Name, h.run.N)
+	name := fmt.Sprintf("%s#%d", h.target.Loop.Name, h.run.N)
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: fmt.Sprintf("run %s: this process lost its lease and does nothing more", name), Err: err,
 		Fix: "see what became of it: pawl show " + name,

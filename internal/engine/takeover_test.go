@@ -22,7 +22,7 @@ func TestARunThatEndsBecauseTheStoreWasAwaySaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(&awayError{21 * time.Second, c.err})
-			end := stopped(ctx)
+			end := stopEnding(ctx)
 			if end == nil || end.reason != loop.ReasonStoreAway || end.outcome != loop.OutcomeInterrupted {
 				t.Fatalf("ended %+v", end)
 			}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (wt *workTree) make(ctx context.Context) error {
 		return nil
 	}
 	wt.openMarks()
-	if err := wt.base(ctx); err != nil {
+	if err := wt.resolveBase(ctx); err != nil {
 		return err
 	}
 	if wt.madeFrom == "" {
@@ -62,7 +63,7 @@ func (wt *workTree) copyOf(ctx context.Context, purpose runenv.Purpose, commit s
 }
 
 // cleanTree makes the copy anew if a sense command wrote into it.
-func (wt *workTree) makeClean(ctx context.Context) error {
+func (wt *workTree) remakeIfChanged(ctx context.Context) error {
 	changes, problems, err := wt.copy.Changes(ctx)
 	if err != nil || len(changes)+len(problems) == 0 {
 		return err
@@ -82,15 +83,15 @@ func (wt *workTree) drop(ctx context.Context) error {
 	return err
 }
 
-// restore makes the copy from the snapshot that the step was left with. The
+// restoreSnapshot makes the copy from the snapshot that the step was left with. The
 // work then goes on from the commit that the snapshot was made on, so that
 // nothing which moved since is undone by it.
-func (wt *workTree) restore(ctx context.Context, step loop.Step) error {
+func (wt *workTree) restoreSnapshot(ctx context.Context, step loop.Step) error {
 	if wt.restored == step.Snapshot {
 		return nil
 	}
 	wt.restored = step.Snapshot
-	commit, ok, err := wt.t.Repo.Ref(ctx, step.Snapshot)
+	commit, ok, err := wt.target.Repo.Ref(ctx, step.Snapshot)
 	if err != nil {
 		return err
 	}
@@ -98,11 +99,11 @@ func (wt *workTree) restore(ctx context.Context, step loop.Step) error {
 		wt.said.Note("snapshot %s is gone: starting from the base", step.Snapshot)
 		return nil
 	}
-	parent, err := wt.t.Repo.Parent(ctx, commit)
+	parent, err := wt.target.Repo.Parent(ctx, commit)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(wt.drop(ctx), wt.base(ctx)); err != nil { // The branch is asked for the landing, whichever commit counts.
+	if err := errors.Join(wt.drop(ctx), wt.resolveBase(ctx)); err != nil { // The branch is asked for the landing, whichever commit counts.
 		return err
 	}
 	wt.madeFrom = commit
@@ -112,7 +113,7 @@ func (wt *workTree) restore(ctx context.Context, step loop.Step) error {
 }
 
 // snapshotRef is where the work of a run is kept that is on no branch.
-func (h *heldRun) snapshotRef() string { return snapshotPrefix + h.t.Loop.Name + "/" + h.number() }
+func (h *heldRun) snapshotRef() string { return snapshotPrefix + h.target.Loop.Name + "/" + h.number() }
 
 const snapshotPrefix = "refs/pawl/snapshots/"
 
@@ -123,23 +124,23 @@ func branchOf(name, number string) string { return "pawl/" + name + "/" + number
 // count their runs apart, so there it carries the end of the run's id.
 func (h *heldRun) number() string {
 	n := strconv.FormatInt(h.run.N, 10)
-	if h.t.Repo.Shared() {
-		n += "-" + tail(h.run.ID)
+	if h.target.Repo.Shared() {
+		n += "-" + idTail(h.run.ID)
 	}
 	return n
 }
 
-// tail is the part of a run's id that tells refs apart.
-func tail(runID string) string { return runID[max(0, len(runID)-6):] }
+// idTail is the part of a run's id that tells refs apart.
+func idTail(runID string) string { return runID[max(0, len(runID)-6):] }
 
-// keep puts whatever is in the tree now under a snapshot ref, unless nothing
+// keepSnapshot puts whatever is in the tree now under a snapshot ref, unless nothing
 // changed. What does not fit is workspace.ErrIncomplete, and the rest is kept.
-func (wt *workTree) keep(ctx context.Context) error {
+func (wt *workTree) keepSnapshot(ctx context.Context) error {
 	if wt.copy == nil {
 		return nil
 	}
-	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", wt.t.Loop.Name, wt.run.N)
-	ref, commit, err := snapshot(ctx, wt.copy, wt.snapshotRef(), wt.run.ID, msg, wt.Now())
+	msg := fmt.Sprintf("pawl: work of %s#%d that is on no branch", wt.target.Loop.Name, wt.run.N)
+	ref, commit, err := makeSnapshot(ctx, wt.copy, wt.snapshotRef(), wt.run.ID, msg, wt.Now())
 	if ref != "" {
 		wt.run.Snapshot = ref
 		if err := wt.clearSecrets(ctx, ref, commit, msg); err != nil {
@@ -149,12 +150,12 @@ func (wt *workTree) keep(ctx context.Context) error {
 	return err
 }
 
-// snapshot keeps a tree under the ref, or under one of its own if somebody
+// makeSnapshot keeps a tree under the ref, or under one of its own if somebody
 // else's work is there. It returns "" if there is nothing to keep.
-func snapshot(ctx context.Context, tree *runenv.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
+func makeSnapshot(ctx context.Context, tree *runenv.Copy, ref, runID, msg string, now time.Time) (_, commit string, err error) {
 	commit, err = tree.Snapshot(ctx, ref, msg, now)
 	if errors.Is(err, git.ErrRefMoved) {
-		ref += "-" + tail(runID)
+		ref += "-" + idTail(runID)
 		commit, err = tree.Snapshot(ctx, ref, msg, now)
 	}
 	if commit == "" {
@@ -170,7 +171,7 @@ func (wt *workTree) setAside(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	wt.lose(fmt.Sprintf("%s; the whole tree stays in %s", why, to))
+	wt.noteLoss(fmt.Sprintf("%s; the whole tree stays in %s", why, to))
 	err = wt.copy.Leave()
 	wt.copy = nil
 	return err
@@ -186,21 +187,21 @@ func (wt *workTree) keepCandidate(ctx context.Context, tree string) error {
 	ref := wt.snapshotRef()
 	err := wt.keepAt(ctx, ref, wt.its[i].Candidate)
 	if errors.Is(err, git.ErrRefMoved) {
-		ref += "-" + tail(wt.run.ID)
+		ref += "-" + idTail(wt.run.ID)
 		err = wt.keepAt(ctx, ref, wt.its[i].Candidate)
 	}
 	if err != nil {
 		return wt.keepCopy(ctx, fmt.Errorf("keep the candidate of run %s: %w", wt.run.ID, err))
 	}
-	wt.run.Snapshot = or(wt.run.Snapshot, ref)
+	wt.run.Snapshot = cmp.Or(wt.run.Snapshot, ref)
 	return nil
 }
 
 // keepAt makes a ref, unless the process that died has made it.
 func (wt *workTree) keepAt(ctx context.Context, ref, commit string) error {
-	err := wt.t.Repo.UpdateRef(ctx, ref, commit, "")
+	err := wt.target.Repo.UpdateRef(ctx, ref, commit, "")
 	if errors.Is(err, git.ErrRefMoved) {
-		if at, _, lookErr := wt.t.Repo.Ref(ctx, ref); lookErr == nil && at == commit {
+		if at, _, lookErr := wt.target.Repo.Ref(ctx, ref); lookErr == nil && at == commit {
 			return nil
 		}
 	}
@@ -218,14 +219,14 @@ func (wt *workTree) makeCandidate(ctx context.Context, changes []object.FileChan
 	if wt.def.Tier != loop.TierReport {
 		d.Hold = wt.holdCandidate(len(wt.its))
 	}
-	return wt.t.Repo.Candidate(ctx, d)
+	return wt.target.Repo.Candidate(ctx, d)
 }
 
 // holdCandidate keeps the candidate of an iteration from git's garbage collection.
 func (wt *workTree) holdCandidate(iteration int) func(context.Context, string) error {
 	return func(ctx context.Context, commit string) error {
 		wt.held = true
-		return wt.t.Repo.HoldCandidate(ctx, wt.run.ID, iteration, commit)
+		return wt.target.Repo.HoldCandidate(ctx, wt.run.ID, iteration, commit)
 	}
 }
 
@@ -235,16 +236,16 @@ func (wt *workTree) dropCandidates(ctx context.Context) {
 	if !wt.held {
 		return
 	}
-	if err := wt.t.Repo.DropCandidates(ctx, wt.run.ID); err != nil {
+	if err := wt.target.Repo.DropCandidates(ctx, wt.run.ID); err != nil {
 		wt.Log.WarnContext(ctx, "refs stay behind", slog.String("run", wt.run.ID), slog.String("error", err.Error()))
 		return
 	}
 	wt.held = false
 }
 
-func short(hash string) string { return hash[:min(len(hash), 12)] }
+func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // dropTrees removes all copies of the run.
 func (wt *workTree) dropAll(ctx context.Context) error {
-	return errors.Join(wt.drop(ctx), wt.host().Drop(ctx, wt.t.Repo, wt.runEnv().Tier(), wt.run.ID))
+	return errors.Join(wt.drop(ctx), wt.host().Drop(ctx, wt.target.Repo, wt.runEnv().Tier(), wt.run.ID))
 }

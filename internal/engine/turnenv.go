@@ -33,9 +33,9 @@ func (a *agentSide) openTurnEnv(ctx context.Context) (*turn.Env, error) {
 	})
 }
 
-// sign finds what the agent identifies itself with. What it lacks is said when it
+// findCredential finds what the agent identifies itself with. What it lacks is said when it
 // would act, because a run that finds nothing to do needs nothing.
-func (l *login) sign() {
+func (l *login) findCredential() {
 	l.signed, l.unsigned = l.actor.Credential(l.Environ, proc.Variable(l.Environ, "HOME"), l.Now())
 }
 
@@ -50,7 +50,7 @@ func (a *agentSide) turnEnvDir() string {
 
 // useOf is what an agent's program needs of its place.
 func (a *agentSide) useOf(turnEnv *turn.Env, dir string) runenv.Use {
-	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.Answered, Masks: a.actor.Profile.Masks, Unseen: a.attached(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
+	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.Answered, Masks: a.actor.Profile.Masks, Unseen: a.attachedFiles(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
 	if turnEnv.Home != nil {
 		u.Home = turnEnv.HomeDir
 	}

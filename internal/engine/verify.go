@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ type judgement struct {
 // on a clean copy of exactly that tree. A turn that ran out of time is judged
 // like any other, because what it left may be good.
 func (j *judge) verify(ctx context.Context, w work) (judgement, error) {
-	j.enter(loop.PhaseVerify)
+	j.enterPhase(loop.PhaseVerify)
 	if err := beforeVerify.Hit(ctx); err != nil {
 		return judgement{}, err
 	}
@@ -80,7 +81,7 @@ func (res turnResult) explainCut(a plan.Attempt) plan.Attempt {
 // judgeClaim settles attempts that no gate has to look at.
 func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
-	said := or(w.report.Reason, w.report.Summary)
+	said := cmp.Or(w.report.Reason, w.report.Summary)
 	timedOut := w.turn.Ended == proc.TimedOut || w.turn.cut != nil
 	failed := w.turn.Failure
 	if w.turn.cut != nil {
@@ -94,9 +95,9 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 	case claim == report.Blocked:
 		a.Reason, a.Words = loop.ReasonAgentBlocked, said
 	case claim == report.Escalate:
-		a.Reason, a.Words = loop.ReasonAgentEscalated, or(said, "the agent handed it over without a reason")
+		a.Reason, a.Words = loop.ReasonAgentEscalated, cmp.Or(said, "the agent handed it over without a reason")
 	case claim == report.Quiet && len(w.changed) == 0:
-		a.Reason, a.Words = loop.ReasonAgentQuiet, or(said, "the agent found nothing to do")
+		a.Reason, a.Words = loop.ReasonAgentQuiet, cmp.Or(said, "the agent found nothing to do")
 	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || j.def.Tier == loop.TierReport):
 		a.Reason, a.Words = failed.Class, holdWords(*failed, w.turn.hold)
 	case failed != nil:
@@ -113,14 +114,14 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 			a.Words = "the agent says: " + said
 		}
 	case claim == report.Failed:
-		a.Reason, a.Words = loop.ReasonAgentFailed, or(said, "the agent says that it failed")
+		a.Reason, a.Words = loop.ReasonAgentFailed, cmp.Or(said, "the agent says that it failed")
 	case j.def.Tier == loop.TierReport && timedOut:
 		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
 	case j.def.Tier == loop.TierReport:
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
 	case len(w.changed) == 0 && timedOut:
 		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
-	case len(w.changed) == 0 && j.replying():
+	case len(w.changed) == 0 && j.isReply():
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
 	case len(w.changed) == 0 && !w.report.NoChange:
 		a.Reason, a.Gate = loop.ReasonNoChanges, "changes"
@@ -138,13 +139,13 @@ func holdWords(f loop.Failure, hold *loop.Hold) string {
 	case hold == nil, hold.Until.IsZero() && f.Reset.IsZero():
 		return turn.FailureText(f)
 	case hold.Until.IsZero():
-		return hold.Detail + "; " + holder(*hold) + " rests until somebody resumes it"
+		return hold.Detail + "; " + holdSubject(*hold) + " rests until somebody resumes it"
 	}
-	return turn.FailureText(f) + "; " + holder(*hold) + " rests until " + hold.Until.UTC().Format(time.RFC3339)
+	return turn.FailureText(f) + "; " + holdSubject(*hold) + " rests until " + hold.Until.UTC().Format(time.RFC3339)
 }
 
-// replying reports whether the step is an answer, which changes no files.
-func (j *judge) replying() bool {
+// isReply reports whether the step is an answer, which changes no files.
+func (j *judge) isReply() bool {
 	return j.stepOf(j.current()).Kind == loop.StepReply
 }
 
@@ -167,7 +168,7 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 		return res.Pass, err
 	})
 	if err == nil && a.Verdict == loop.VerdictPass {
-		a.flags, a.onlyJudges, err = j.warn(ctx, w)
+		a.flags, a.onlyJudges, err = j.collectFlags(ctx, w)
 		a.flags = append(a.flags, renamed...)
 	}
 	switch {
@@ -184,7 +185,7 @@ func (j *judge) judgeGates(ctx context.Context, w work) (a judgement, err error)
 // human should know of a gate that passed.
 func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Place) (res loop.GateResult, flag string, err error) {
 	it := j.current()
-	r, known, err := j.recorded(ctx, it.Tree, g)
+	r, known, err := j.recordOf(ctx, it.Tree, g)
 	if known = known && r.Result != nil && r.Result.Pass && r.Names != nil; known { // A failure may be a flaky test's.
 		res = *r.Result
 		res.Known, res.Names, res.Took = true, *r.Names, 0
@@ -197,7 +198,7 @@ func (j *judge) runGate(ctx context.Context, w work, g runenv.Gate, at runenv.Pl
 	if err != nil {
 		return res, "", err
 	}
-	if res, flag, err = j.ratchet(ctx, w, g, res); err != nil {
+	if res, flag, err = j.compareWithBase(ctx, w, g, res); err != nil {
 		return res, "", err
 	}
 	res.Evidence, res.Note = j.said.Hide(res.Evidence), j.said.Hide(res.Note)

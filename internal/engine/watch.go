@@ -55,7 +55,7 @@ const flushGap = 500 * time.Millisecond
 // asked to stop, or the lease is lost, and keeps the lease while it lasts. The
 // second value stops watching; it returns when the watcher is gone.
 func (h *heldRun) watch(ctx context.Context) (context.Context, func()) {
-	return h.watchWith(ctx, (*watcher).look)
+	return h.watchWith(ctx, (*watcher).lookOnce)
 }
 
 // watchLease only keeps the lease: a run that is being recovered is not
@@ -63,7 +63,7 @@ func (h *heldRun) watch(ctx context.Context) (context.Context, func()) {
 func (h *heldRun) watchLease(ctx context.Context) (context.Context, func()) {
 	return h.watchWith(ctx, func(w *watcher, ctx context.Context) {
 		w.recovers = true
-		_ = w.hold(ctx)
+		_ = w.holdLease(ctx)
 	})
 }
 
@@ -101,23 +101,23 @@ type watcher struct {
 // look is one round. What it cannot read stops the run: a store that does not
 // answer, like a switch that cannot be read, counts as a stop once the lease
 // could have lapsed.
-func (w *watcher) look(ctx context.Context) {
-	if end := w.c.paused(); end != nil {
+func (w *watcher) lookOnce(ctx context.Context) {
+	if end := w.c.switchEnding(); end != nil {
 		w.cancel(&stopError{*end})
 		return
 	}
-	if why := w.hold(ctx); why != "" {
+	if why := w.holdLease(ctx); why != "" {
 		w.cancel(&stopError{ending{outcome: loop.OutcomeInterrupted, reason: loop.ReasonStopped, detail: why}})
 	}
 }
 
-// hold keeps the lease and shows readers the events so far. It returns what
+// holdLease keeps the lease and shows readers the events so far. It returns what
 // the run was asked to stop for.
-func (w *watcher) hold(ctx context.Context) string {
+func (w *watcher) holdLease(ctx context.Context) string {
 	w.c.noteLive(ctx)
 	ctx, cancel := context.WithTimeout(ctx, w.c.Store.Lease()/3)
 	defer cancel()
-	why, err := w.asked(ctx)
+	why, err := w.readAsked(ctx)
 	switch {
 	case errors.Is(err, loop.ErrLeaseLost), errors.Is(err, loop.ErrStoreGone):
 		w.cancel(err)
@@ -127,17 +127,17 @@ func (w *watcher) hold(ctx context.Context) string {
 	}
 	if w.c.Now().Sub(w.flushed) > flushGap && err == nil {
 		w.flushed = w.c.Now()
-		if err := w.c.flush(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
+		if err := w.c.saveEvents(ctx); errors.Is(err, loop.ErrLeaseLost) || errors.Is(err, loop.ErrStoreGone) {
 			w.cancel(err)
 		}
 	}
 	return why
 }
 
-// asked reads the cancel column, and extends the lease when a third of it is
+// readAsked reads the cancel column, and extends the lease when a third of it is
 // over. It never waits for a transaction of the run itself, which may be trying to
 // reach the store for a long time and extends the lease when it does.
-func (w *watcher) asked(ctx context.Context) (why string, err error) {
+func (w *watcher) readAsked(ctx context.Context) (why string, err error) {
 	run := w.c.id.ID
 	if w.c.Store.Age() >= w.c.Store.Lease()/3 {
 		tried, err := w.c.Store.TryUpdate(ctx, func(tx *store.Tx) (err error) {
@@ -161,8 +161,8 @@ func (w *watcher) asked(ctx context.Context) (why string, err error) {
 	return why, err
 }
 
-// stopped says how a run ends whose context is over, or nil if it is not.
-func stopped(ctx context.Context) *ending {
+// stopEnding says how a run ends whose context is over, or nil if it is not.
+func stopEnding(ctx context.Context) *ending {
 	if ctx.Err() == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func newWatched(t *testing.T) *watched {
 	}
 	e := &Engine{Deps: Deps{Store: w.store, Now: func() time.Time { return w.now }}}
 	c := e.newCycle(Target{}, Firing{}, loop.Definition{})
-	c.id, c.said, c.Store = w.run, e.listen(w.run.ID), w.store.Holding(w.run, w.now, nil)
+	c.id, c.said, c.Store = w.run, e.newTranscript(w.run.ID), w.store.Holding(w.run, w.now, nil)
 	w.watcher = &watcher{c: c.heldRun, flushed: w.now}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	t.Cleanup(func() { w.cancel(nil) })
@@ -107,12 +107,12 @@ func TestAStoreThatIsAwayEndsTheRunALittleBeforeItsLeaseIsOver(t *testing.T) {
 			start, last := w.now, store.Lease-store.Lease/leaveBefore
 			for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 19 * time.Second, last - time.Millisecond} {
 				w.now = start.Add(after)
-				if w.hold(w.ctx); w.ctx.Err() != nil {
+				if w.holdLease(w.ctx); w.ctx.Err() != nil {
 					t.Fatalf("after %s: %v, want that the run goes on", after, context.Cause(w.ctx))
 				}
 			}
 			w.now = start.Add(last)
-			w.hold(w.ctx)
+			w.holdLease(w.ctx)
 			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
 				t.Errorf("after %s: %v, want a lost lease", last, err)
 			}
@@ -130,7 +130,7 @@ func TestAStoreThatComesBackInTimeGivesAWholeLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(19 * time.Second)
-	w.hold(w.ctx)
+	w.holdLease(w.ctx)
 	if left := w.lease(t); left < store.Lease-5*time.Second || w.ctx.Err() != nil {
 		t.Errorf("%s of the lease are left, %v, want a whole one", left, context.Cause(w.ctx))
 	}
@@ -153,11 +153,11 @@ func TestALeaseIsExtendedWhenAThirdOfItIsOver(t *testing.T) {
 	}
 	shorten()
 	w.now = w.now.Add(store.Lease/3 - time.Millisecond)
-	if w.hold(w.ctx); w.lease(t) > store.Lease/2 {
+	if w.holdLease(w.ctx); w.lease(t) > store.Lease/2 {
 		t.Error("it was extended before a third was over")
 	}
 	w.now = w.now.Add(time.Millisecond)
-	if w.hold(w.ctx); w.lease(t) < store.Lease/2 || w.ctx.Err() != nil {
+	if w.holdLease(w.ctx); w.lease(t) < store.Lease/2 || w.ctx.Err() != nil {
 		t.Errorf("%s are left, %v, want that it was extended", w.lease(t), context.Cause(w.ctx))
 	}
 }
@@ -168,7 +168,7 @@ func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatched(t)
-			if w.hold(w.ctx); w.ctx.Err() != nil {
+			if w.holdLease(w.ctx); w.ctx.Err() != nil {
 				t.Fatal(context.Cause(w.ctx))
 			}
 			thief := loop.Holder{PID: 2}
@@ -181,7 +181,7 @@ func TestAFenceThatMovesUnderTheWatcherIsSeenAtItsNextLook(t *testing.T) {
 			}
 			w.c.said.Note("what the old holder still says")
 			w.now = w.now.Add(later)
-			w.hold(w.ctx)
+			w.holdLease(w.ctx)
 			if err := context.Cause(w.ctx); !errors.Is(err, loop.ErrLeaseLost) {
 				t.Errorf("the cause is %v, want a lost lease", err)
 			}
