@@ -93,7 +93,7 @@ func TestTheReasonInTheRunLogIsOneWordAndHasAnEnd(t *testing.T) {
 	} {
 		run := quietly(t)
 		run.run.Reason, run.run.Detail = c.reason, c.detail
-		if got := run.reasonWord(); got != c.want {
+		if got := reasonWord(run.run); got != c.want {
 			t.Errorf("%s %q: %q, want %q", c.reason, c.detail, got, c.want)
 		}
 	}

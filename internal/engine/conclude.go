@@ -44,7 +44,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	if err := c.recordIteration(ctx, s, w, a); err != nil {
 		return nil, err
 	}
-	return c.endAfter(s, a.Attempt, retry, w.turn.cut != nil), nil
+	return c.endAfter(s, a.Attempt, retry, w.turn.cut != nil, rules.MaxIterations), nil
 }
 
 // sayWhy tells those who watch why an attempt did not pass that no gate judged.
@@ -101,64 +101,6 @@ func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, 
 		c.success = successOf(c.def.Tier, effects, c.success)
 	}
 	return nil
-}
-
-// successOf is the outcome of a run whose step passed.
-func successOf(tier loop.Tier, effects []loop.EffectRequest, before loop.Outcome) loop.Outcome {
-	asked := func(kind string) bool {
-		return slices.ContainsFunc(effects, func(e loop.EffectRequest) bool { return e.Kind == kind })
-	}
-	switch {
-	case asked(effect.KindLand):
-		return loop.OutcomeLanded
-	case asked(effect.KindPropose):
-		return loop.OutcomeProposed
-	case before == loop.OutcomeProposed:
-		return before
-	case tier == loop.TierReport:
-		return loop.OutcomeReported
-	}
-	return loop.OutcomeDone
-}
-
-// endAfter says whether the run is over with this settlement. A pass goes on to
-// the next item; decide ends the run when there is none.
-func (c *cycle) endAfter(s plan.Settlement, a plan.Attempt, retry, cut bool) *ending {
-	if a.Verdict == loop.VerdictPass && cut {
-		return &ending{outcome: c.success, reason: a.Reason} // The work is good, and there is nothing for more of it.
-	}
-	if a.Verdict == loop.VerdictPass || retry {
-		return nil
-	}
-	end := &ending{outcome: s.Outcome, reason: s.Reason, detail: firstLine(s.Detail), halt: s.Halt}
-	if most := c.money.rules().MaxIterations; s.Again && c.worked >= most && most > 1 {
-		end.reason = loop.ReasonMaxIterations
-		end.detail = fmt.Sprintf("%d of %d iterations are used (%s); the last one: %s", c.worked, most, c.cameTo(), end.detail)
-	}
-	if c.success != "" {
-		end.outcome = c.success
-	}
-	return end
-}
-
-// cameTo says what the iterations of the run came to: every reason, and how often
-// it was one.
-func (p *progress) cameTo() string {
-	var reasons []loop.Reason
-	times := map[loop.Reason]int{}
-	for _, it := range p.its {
-		if times[it.Reason]++; times[it.Reason] == 1 {
-			reasons = append(reasons, it.Reason)
-		}
-	}
-	words := make([]string, len(reasons))
-	for i, r := range reasons {
-		words[i] = r.Sentence()
-		if n := times[r]; n > 1 {
-			words[i] = fmt.Sprintf("%d times: %s", n, r.Sentence())
-		}
-	}
-	return strings.Join(words, "; ")
 }
 
 // firstLine is the first line of a longer text; the iteration keeps all of it.

@@ -52,27 +52,6 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	return d, nil
 }
 
-// noChoice says how a run ends that has nothing (more) to work on.
-func (c *cycle) noChoice(d plan.Decision) ending {
-	end := ending{reason: d.Reason, detail: d.Detail}
-	switch {
-	case c.agent.hold != nil && d.Reason == c.agent.hold.Reason && c.success == "":
-		end.outcome = loop.OutcomeBlocked
-	case len(c.its) == 0:
-		end.outcome = loop.OutcomeQuiet
-	case c.success != "":
-		end.outcome, end.reason, end.detail = c.success, c.current().Reason, ""
-	case d.Reason == loop.ReasonWallClock || d.Reason == loop.ReasonBudgetTokens:
-		end.outcome = loop.OutcomeBudget
-	default:
-		end.outcome = loop.OutcomeFailed
-	}
-	if len(c.its) == 0 && (d.Reason == loop.ReasonWallClock || d.Reason == loop.ReasonBudgetTokens) {
-		end.outcome = loop.OutcomeBudget
-	}
-	return end
-}
-
 // saveIntent makes the iteration durable before the agent acts: what was sensed,
 // which step was chosen and why, the claim, and the protocol's own plan.
 func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) {

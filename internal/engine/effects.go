@@ -191,15 +191,8 @@ func (o *outbox) noteDone(e loop.Effect) {
 // concludeUndone gives the run the outcome that an effect left it with. Steps that had
 // passed are open again, because their result went nowhere.
 func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
-	o.run.Outcome, o.run.Reason = loop.OutcomeFailed, loop.ReasonEffectFailed
-	if e.State == loop.EffectRefused {
-		o.run.Outcome, o.run.Reason = loop.OutcomePaused, loop.ReasonKillSwitch
-	}
-	o.run.Detail = fmt.Sprintf("%s: %s", e.Kind, e.Error)
-	if f := o.refusal; f != nil {
-		o.run.Outcome, o.run.Reason = loop.OutcomeRefused, loop.ReasonLanding
-		o.run.Detail = fmt.Sprintf("%s; nothing was changed; %s", f, f.Advice())
-	}
+	end := endingOfEffect(e, o.refusal)
+	o.run.Outcome, o.run.Reason, o.run.Detail = end.outcome, end.reason, end.detail
 	for _, key := range o.passedKeys() {
 		s := o.steps[key]
 		if s.State != loop.StepDone {

@@ -37,9 +37,28 @@ func TestARunWithNothingLeftToDoEndsByWhatItCameTo(t *testing.T) {
 		"it is held, after something":     {one, loop.OutcomeProposed, &loop.Hold{Reason: loop.ReasonCoolOff}, loop.ReasonCoolOff, ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}},
 		"it is held, and found nothing":   {nil, "", &loop.Hold{Reason: loop.ReasonCoolOff}, loop.ReasonNoCandidates, ending{outcome: loop.OutcomeQuiet, reason: loop.ReasonNoCandidates, detail: "why"}},
 	} {
-		run := unstarted(loop.Definition{})
-		run.its, run.success, run.agent.hold = c.its, c.success, c.hold
-		if got := run.noChoice(plan.Decision{Reason: c.reason, Detail: "why"}); got != c.want {
+		run := progress{its: c.its, success: c.success}
+		if got := run.endWithoutChoice(plan.Decision{Reason: c.reason, Detail: "why"}, c.hold); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestAnEffectThatDidNotComeAboutDecidesHowTheRunEnds(t *testing.T) {
+	failed := loop.Effect{Kind: effect.KindLand, State: loop.EffectFailed, Error: "no"}
+	stopped := failed
+	stopped.State = loop.EffectRefused
+	guardrail := &loop.Fault{Exit: loop.ExitRefused, What: "land", Why: "no", Fix: "do it"}
+	for name, c := range map[string]struct {
+		e       loop.Effect
+		refusal *loop.Fault
+		want    ending
+	}{
+		"it failed":            {failed, nil, ending{outcome: loop.OutcomeFailed, reason: loop.ReasonEffectFailed, detail: "land: no"}},
+		"a switch stopped it":  {stopped, nil, ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: "land: no"}},
+		"a guardrail is in it": {stopped, guardrail, ending{outcome: loop.OutcomeRefused, reason: loop.ReasonLanding, detail: guardrail.Error() + "; nothing was changed; do it"}},
+	} {
+		if got := endingOfEffect(c.e, c.refusal); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -70,23 +89,21 @@ func TestARunThatPassedIsNamedAfterWhatItAskedFor(t *testing.T) {
 func TestTheLastOfSeveralIterationsSaysWhatAllCameTo(t *testing.T) {
 	fail := plan.Attempt{Verdict: loop.VerdictFail}
 	settled := plan.Settlement{Outcome: loop.OutcomeFailed, Reason: loop.ReasonGateFailed, Detail: "verify failed:\nline 2", Halt: true, Again: true}
-	run := func(worked int) *cycle {
-		c := unstarted(loop.Definition{MaxIterations: 3})
-		c.worked, c.its = worked, []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}
-		return c
+	run := func(worked int) *progress {
+		return &progress{worked: worked, its: []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}}
 	}
 	if got, want := run(1).cameTo(), "2 times: a gate failed; the agent's program failed"; got != want {
 		t.Errorf("it came to %q, want %q", got, want)
 	}
-	if end := run(1).endAfter(settled, fail, true, false); end != nil {
+	if end := run(1).endAfter(settled, fail, true, false, 3); end != nil {
 		t.Errorf("with another try: %+v", end)
 	}
-	if end := run(1).endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false, false); end != nil {
+	if end := run(1).endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass}, false, false, 3); end != nil {
 		t.Errorf("after a pass: %+v", end)
 	}
 	cut := run(1)
 	cut.success = loop.OutcomeProposed
-	if end := cut.endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false, true); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
+	if end := cut.endAfter(plan.Settlement{}, plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}, false, true, 3); end == nil || *end != (ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}) {
 		t.Errorf("after a pass with nothing left: %+v", end)
 	}
 }
@@ -165,10 +182,8 @@ func TestTheReadinessFollowsTheRunsUnlessTheAgentSaidIt(t *testing.T) {
 		"the agent said it":    {ending{outcome: loop.OutcomeFailed}, true, 40, 40},
 		"it passed, and more":  {ending{outcome: loop.OutcomeProposed, reason: loop.ReasonGatesPass}, true, 40, 40},
 	} {
-		run := unstarted(loop.Definition{})
-		run.run.Readiness, run.assessed = c.from, c.assessed
-		if run.assess(c.end); run.run.Readiness != c.to {
-			t.Errorf("%s: from %d to %d, want %d", name, c.from, run.run.Readiness, c.to)
+		if got := readinessAfter(c.end, c.assessed, c.from); got != c.to {
+			t.Errorf("%s: from %d to %d, want %d", name, c.from, got, c.to)
 		}
 	}
 }

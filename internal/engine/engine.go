@@ -276,14 +276,6 @@ func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
 	return c.run, c.tree.leaveGone(ctx, err)
 }
 
-// ending is how a run ends: what the conclude transaction writes.
-type ending struct {
-	outcome loop.Outcome
-	reason  loop.Reason
-	detail  string
-	halt    bool
-}
-
 // runPhases goes through the phases from the kill switch to the last verdict.
 func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 	if end, err := c.killSwitch(ctx); err != nil || end != nil {
@@ -312,7 +304,7 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 			return ending{}, err
 		}
 		if d.Choice == nil {
-			return c.noChoice(d), nil
+			return c.endWithoutChoice(d, c.agent.hold), nil
 		}
 		worth, end, err := c.sensed.beforeTurn(ctx, d.Choice.Step)
 		if err == nil && end == nil && worth {

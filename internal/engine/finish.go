@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
@@ -24,7 +23,7 @@ func (c *cycle) finish(ctx context.Context, end ending) error {
 	}
 	c.judgeOpen(end)
 	c.releaseSteps(end)
-	c.assess(end)
+	c.run.Readiness = readinessAfter(end, c.assessed, c.run.Readiness)
 	c.run.Outcome, c.run.Reason, c.run.Detail = end.outcome, end.reason, end.detail
 	c.halt = end.halt
 	if c.outbox.requested == 0 {
@@ -106,7 +105,7 @@ func (c *cycle) settleRun(ctx context.Context) error {
 func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Effect) error {
 	c.spent()
 	if o := c.run.Outcome; o == loop.OutcomeRefused || c.run.Subject == "" && (o == loop.OutcomeEscalated || o == loop.OutcomeGaveUp) {
-		c.run.Subject = "reason=" + c.reasonWord() // Of a refusal whatever the agent called its item: the run log says why.
+		c.run.Subject = "reason=" + reasonWord(c.run) // Of a refusal whatever the agent called its item: the run log says why.
 	}
 	c.askLanding(effects)
 	c.money.sayDrift(ctx)
@@ -151,19 +150,6 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	return nil
 }
 
-// longestReason is how many runes of an agent's words go into the run log.
-const longestReason = 100
-
-// reasonWord is why the run ended, without white space: the agent's own words where
-// it handed the step over, else the code.
-func (c *cycle) reasonWord() string {
-	if c.run.Reason != loop.ReasonAgentEscalated && c.run.Reason != loop.ReasonAgentBlocked || c.run.Detail == "" {
-		return string(c.run.Reason)
-	}
-	words := []rune(strings.Join(strings.Fields(c.run.Detail), "_"))
-	return string(words[:min(len(words), longestReason)])
-}
-
 // judgeOpen gives an iteration that the end of the run cut off a verdict: it
 // did not pass.
 func (c *cycle) judgeOpen(end ending) {
@@ -174,22 +160,6 @@ func (c *cycle) judgeOpen(end ending) {
 		it.Verdict, it.Reason, it.Feedback, it.Ended = loop.VerdictFail, end.reason, end.detail, c.endOf(&it)
 		c.its[i] = it
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) })
-	}
-}
-
-// readinessStep is how much a run that ends badly takes from the readiness.
-const readinessStep = 20
-
-// assess moves the loop's readiness unless the agent said it: gates that pass
-// restore it, runs that fail lower it, so that a falling number asks for a look
-// at the loop before it has done much harm.
-func (c *cycle) assess(end ending) {
-	switch {
-	case c.assessed:
-	case end.reason == loop.ReasonGatesPass:
-		c.run.Readiness = 100
-	case end.outcome == loop.OutcomeFailed, end.outcome == loop.OutcomeGaveUp, end.outcome == loop.OutcomeRefused:
-		c.run.Readiness = max(0, c.run.Readiness-readinessStep)
 	}
 }
 
@@ -245,13 +215,6 @@ func (c *cycle) spent() { c.run.Spent.Total = max(0, c.Now().Sub(c.started)) }
 func (j *journal) enterQuietly(phase loop.Phase) {
 	j.enterPhase(phase)
 	j.said.Forget()
-}
-
-func outcomeText(r loop.Run) string {
-	if why := r.Reason.Because(r.Detail); why != "" {
-		return string(r.Outcome) + ": " + why
-	}
-	return string(r.Outcome)
 }
 
 // auditOf is what the chain says of a run: enough to write its log line again.

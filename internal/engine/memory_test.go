@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawl-run/pawl/internal/budget"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/plan"
@@ -55,10 +54,9 @@ func TestARunIsOverWhenItsIterationsAre(t *testing.T) {
 		"an earlier item has passed": {3, 1, last, loop.OutcomeProposed, passed},
 		"two of two":                 {2, 2, last, "", single},
 	} {
-		run := unstarted(loop.Definition{MaxIterations: int(c.most)})
-		run.money.opened, run.worked, run.success = budget.New(budget.Owner{}), int(c.worked), c.success
+		run := progress{worked: int(c.worked), success: c.success}
 		run.its = []loop.Iteration{{Reason: loop.ReasonGateFailed}, {Reason: loop.ReasonAgentExit}, {Reason: loop.ReasonGateFailed}}
-		if end := run.endAfter(c.s, fail, false, false); end == nil || *end != c.want {
+		if end := run.endAfter(c.s, fail, false, false, int(c.most)); end == nil || *end != c.want {
 			t.Errorf("%s: %+v, want %+v", name, end, c.want)
 		}
 	}
