@@ -26,6 +26,17 @@ func resetTime(header http.Header, e VendorError, now time.Time) time.Time {
 	return time.Time{}
 }
 
+// RetryAfter is how long the vendor asks to wait before the call is made again; 0
+// if it does not say.
+func (e VendorError) RetryAfter(header http.Header, now time.Time) time.Duration {
+	for _, at := range []time.Time{retryAfter(header, now), resetInBody(e, now)} {
+		if isPlausible(at, now) {
+			return max(0, at.Sub(now))
+		}
+	}
+	return 0
+}
+
 func isPlausible(at, now time.Time) bool {
 	return !at.IsZero() && at.Sub(now) <= longestLimit && now.Sub(at) < time.Minute
 }

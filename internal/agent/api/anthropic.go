@@ -3,8 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // longestAnswer is how many tokens an answer of Anthropic's may have; this API
@@ -66,34 +64,9 @@ func inputOf(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-type usageAnthropic struct {
-	Input    loop.Count `json:"input_tokens"`
-	Output   loop.Count `json:"output_tokens"`
-	Read     loop.Count `json:"cache_read_input_tokens"`
-	Write    loop.Count `json:"cache_creation_input_tokens"`
-	Creation struct {
-		Hour loop.Count `json:"ephemeral_1h_input_tokens"`
-	} `json:"cache_creation"`
-}
-
-// into takes over what is reported; later reports stand for all before.
-func (u usageAnthropic) into(c *counts) {
-	for _, p := range []struct {
-		to   *loop.Count
-		from loop.Count
-	}{{&c.input, u.Input}, {&c.output, u.Output}, {&c.read, u.Read}, {&c.write, u.Write}, {&c.hour, u.Creation.Hour}} {
-		if p.from.Set {
-			*p.to = p.from
-		}
-	}
-}
-
 type eventAnthropic struct {
-	Type    string `json:"type"`
-	Index   int    `json:"index"`
-	Message struct {
-		Usage usageAnthropic `json:"usage"`
-	} `json:"message"`
+	Type  string `json:"type"`
+	Index int    `json:"index"`
 	Block struct {
 		Type string `json:"type"`
 		ID   string `json:"id"`
@@ -105,7 +78,6 @@ type eventAnthropic struct {
 		JSON     string `json:"partial_json"`
 		Stop     string `json:"stop_reason"`
 	} `json:"delta"`
-	Usage usageAnthropic `json:"usage"`
 }
 
 func readAnthropic(r *reply) func([]byte) error {
@@ -117,8 +89,6 @@ func readAnthropic(r *reply) func([]byte) error {
 		}
 		r.begun = true
 		switch e.Type {
-		case "message_start":
-			e.Message.Usage.into(&r.counts)
 		case "content_block_start":
 			if e.Block.Type == "tool_use" {
 				at[e.Index] = len(r.calls)
@@ -127,12 +97,10 @@ func readAnthropic(r *reply) func([]byte) error {
 		case "content_block_delta":
 			r.text = append(r.text, e.Delta.Text...)
 			r.thought = append(r.thought, e.Delta.Thinking...)
-			r.bytes += int64(len(e.Delta.Text) + len(e.Delta.Thinking) + len(e.Delta.JSON))
 			if i, ok := at[e.Index]; ok {
 				r.calls[i].input += e.Delta.JSON
 			}
 		case "message_delta":
-			e.Usage.into(&r.counts)
 			r.stop = map[string]stop{
 				"max_tokens": stopMax, "model_context_window_exceeded": stopMax, "refusal": stopRefusal,
 			}[e.Delta.Stop]

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
@@ -43,7 +44,7 @@ type Driver struct {
 
 // Profile is what has to be known of it.
 func (Driver) Profile() agent.Profile {
-	return agent.Profile{Name: Name, Own: true, Providers: []string{anthropic, openai, gemini}}
+	return agent.Profile{Name: Name, Own: true, Providers: []string{modelapi.Anthropic, modelapi.OpenAI, modelapi.Gemini}}
 }
 
 // Turn lets the agent work once. It blocks until the agent and everything that
@@ -51,7 +52,7 @@ func (Driver) Profile() agent.Profile {
 // Fault.
 func (d Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	t := task{
-		Prompt: r.Prompt, Model: r.Model, Provider: cmp.Or(r.Models.Provider, anthropic), URL: r.Models.URL, Key: r.Models.Key, Dir: r.Dir,
+		Prompt: r.Prompt, Model: r.Model, Provider: cmp.Or(r.Models.Provider, modelapi.Anthropic), URL: r.Models.URL, Key: r.Models.Key, Dir: r.Dir,
 		Effort: r.Effort, Turns: d.turns, Backoff: d.backoff, Silence: d.silence,
 	}
 	if err := t.check(); err != nil {
@@ -90,7 +91,7 @@ type task struct {
 func (t task) check() error {
 	f := &loop.Fault{Exit: loop.ExitUsage, What: "the built-in agent cannot work"}
 	switch {
-	case !slices.Contains([]string{anthropic, openai, gemini}, t.Provider):
+	case !slices.Contains([]string{modelapi.Anthropic, modelapi.OpenAI, modelapi.Gemini}, t.Provider):
 		f.Why, f.Fix = fmt.Sprintf("it does not speak to %q", t.Provider), "set provider to anthropic, openai or gemini"
 	case t.Model == "":
 		f.Why, f.Fix = "no model is named", "set model in the loop's definition"

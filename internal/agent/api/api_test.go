@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 	"github.com/pawl-run/pawl/internal/policy"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/test/agenttest"
@@ -274,3 +275,9 @@ func TestACommandOfTheDefinitionStartsTheAgent(t *testing.T) {
 		t.Errorf("started %q, want %q", got, want)
 	}
 }
+
+const (
+	anthropic = modelapi.Anthropic
+	openai    = modelapi.OpenAI
+	gemini    = modelapi.Gemini
+)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func requestChat(c conversation, key string) (string, http.Header, []byte) {
@@ -64,13 +62,6 @@ type chunkChat struct {
 		} `json:"delta"`
 		Finish string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *struct {
-		Input   loop.Count `json:"prompt_tokens"`
-		Output  loop.Count `json:"completion_tokens"`
-		Details struct {
-			Cached loop.Count `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
 }
 
 type callChat struct {
@@ -100,7 +91,6 @@ func readChat(r *reply) func([]byte) error {
 			d := choice.Delta
 			r.text = append(append(r.text, d.Content...), d.Refusal...)
 			r.thought = append(r.thought, d.Reasoning...)
-			r.bytes += int64(len(d.Content) + len(d.Refusal) + len(d.Reasoning))
 			if d.Refusal != "" {
 				r.stop = stopRefusal
 			}
@@ -108,9 +98,6 @@ func readChat(r *reply) func([]byte) error {
 				r.callChat(at, part)
 			}
 			r.finishChat(choice.Finish)
-		}
-		if c.Usage != nil {
-			r.counts = counts{input: c.Usage.Input, output: c.Usage.Output, read: c.Usage.Details.Cached, nested: true}
 		}
 		return nil
 	}
@@ -131,7 +118,6 @@ func (r *reply) callChat(at map[int]int, part callChat) {
 	}
 	r.calls[i].tool += part.Function.Name
 	r.calls[i].input += part.Function.Arguments
-	r.bytes += int64(len(part.Function.Arguments))
 }
 
 func (r *reply) finishChat(reason string) {

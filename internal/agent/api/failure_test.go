@@ -66,7 +66,7 @@ func TestEveryFaultHasItsClassInEveryShape(t *testing.T) {
 }
 
 func TestALimitSaysUntilWhen(t *testing.T) {
-	far := time.Unix(4102444800, 0)
+	far := time.Now().Add(72 * time.Hour).Truncate(time.Second)
 	for provider, fault := range map[string]fakemodel.Fault{
 		anthropic: {Kind: fakemodel.FaultUsageLimit, Reset: far}, openai: {Kind: fakemodel.FaultUsageLimit, Reset: far},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 )
 
 // fuzzStream feeds a parser with anything: whatever comes, it ends, counts no
@@ -33,7 +34,11 @@ func fuzzStream(f *testing.F, provider string) {
 		if fail, ok := errors.AsType[*failedError](err); ok && (fail.Class == "" || fail.Text == "") {
 			t.Errorf("a failure without a class or a text: %+v", fail)
 		}
-		u := r.usage(int64(len(text)))
+		q, err := modelapi.ReadRequest(shapeOf(provider).api, "m", true, []byte(`{"max_tokens":500}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := r.usage(q)
 		if u.Zero() || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h) < 0 || u.CacheWrite1h > u.CacheWrite || u.Source == "" {
 			t.Errorf("usage is %+v", u)
 		}

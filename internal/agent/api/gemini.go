@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/pawl-run/pawl/internal/loop"
 )
 
 func requestGemini(c conversation, key string) (string, http.Header, []byte) {
@@ -68,12 +66,6 @@ type chunkGemini struct {
 	Feedback struct {
 		Block string `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage *struct {
-		Input   loop.Count `json:"promptTokenCount"`
-		Output  loop.Count `json:"candidatesTokenCount"`
-		Thought loop.Count `json:"thoughtsTokenCount"`
-		Cached  loop.Count `json:"cachedContentTokenCount"`
-	} `json:"usageMetadata"`
 }
 
 type partGemini struct {
@@ -106,22 +98,14 @@ func readGemini(r *reply) func([]byte) error {
 			}
 			r.finishGemini(candidate.Finish)
 		}
-		if u := c.Usage; u != nil {
-			if !u.Output.Set { // It is left out where it is zero.
-				u.Output.Set = true
-			}
-			r.counts = counts{input: u.Input, output: u.Output, thought: u.Thought, read: u.Cached, nested: true}
-		}
 		return nil
 	}
 }
 
 func (r *reply) partGemini(p partGemini) {
-	r.bytes += int64(len(p.Text))
 	switch {
 	case p.Call != nil:
 		input := cmp.Or(string(p.Call.Args), "{}")
-		r.bytes += int64(len(input))
 		r.calls = append(r.calls, call{id: "call_" + strconv.Itoa(len(r.calls)), tool: p.Call.Name, input: input, sign: p.Sign})
 	case p.Thought:
 		r.thought = append(r.thought, p.Text...)

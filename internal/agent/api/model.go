@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/modelapi"
 )
 
 const (
@@ -35,29 +36,50 @@ const (
 // its tokens.
 const largest = 256 << 20
 
+var errLong = fmt.Errorf("an answer of more than %d bytes", largest)
+
 var errSilent = errors.New("the model said nothing for too long")
 
 // shape is how requests and answers look for one vendor.
 type shape struct {
+	api     *modelapi.Shape
 	request func(c conversation, key string) (path string, h http.Header, body []byte)
-	read    func(r *reply) func(data []byte) error // takes the data of one event; an error is a *failedError or means that it cannot be read
+	// read takes the data of one event. An error is a *failedError, or means that the
+	// data cannot be read.
+	read func(r *reply) func(data []byte) error
 }
-
-// The vendors whose shapes are spoken.
-const (
-	anthropic = "anthropic"
-	openai    = "openai"
-	gemini    = "gemini"
-)
 
 func shapeOf(provider string) shape {
 	switch provider {
-	case openai:
-		return shape{requestChat, readChat}
-	case gemini:
-		return shape{requestGemini, readGemini}
+	case modelapi.OpenAI:
+		return shape{modelapi.Chat, requestChat, readChat}
+	case modelapi.Gemini:
+		return shape{modelapi.Generate, requestGemini, readGemini}
 	}
-	return shape{requestAnthropic, readAnthropic}
+	return shape{modelapi.Messages, requestAnthropic, readAnthropic}
+}
+
+// readStream reads the events of an answer until they end or one has an error.
+func (s shape) readStream(in io.Reader, r *reply) error {
+	readEvent := s.read(r)
+	for events := modelapi.NewEventReader(in); ; {
+		_, data, err := events.Next()
+		if errors.Is(err, modelapi.ErrHugeEvent) || errors.Is(err, errLong) {
+			return err
+		}
+		if data = bytes.TrimSpace(data); len(data) > 0 {
+			r.tally.AddEvent(s.api, data, true)
+			if err := readEvent(data); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // watch tells the time and waits.
@@ -149,7 +171,11 @@ func (m *model) once(ctx context.Context, c conversation) (reply, error) {
 	var r reply
 	err = m.listen(&alive{r: res.Body, heard: func() { quiet.Reset(m.silence) }, wire: m.wire}, &r)
 	if r.begun {
-		u := r.usage(int64(len(body)))
+		q, err := modelapi.ReadRequest(m.shape.api, m.name, true, body)
+		if err != nil {
+			return r, err
+		}
+		u := r.usage(q)
 		m.wire.tell(line{Kind: agent.EventUsage, Model: m.name, Usage: &u})
 	}
 	return r, cause(ctx, err)
@@ -157,7 +183,7 @@ func (m *model) once(ctx context.Context, c conversation) (reply, error) {
 
 // listen reads an answer to its end.
 func (m *model) listen(in io.Reader, r *reply) error {
-	err := events(in, m.shape.read(r))
+	err := m.shape.readStream(in, r)
 	switch {
 	case err != nil && !errors.Is(err, errEnd):
 		return err

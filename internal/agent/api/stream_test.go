@@ -2,99 +2,22 @@ package api
 
 import (
 	"bytes"
-	"errors"
-	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/test/fakemodel"
 )
 
-func data(t *testing.T, text string) []string {
-	t.Helper()
-	var all []string
-	err := events(strings.NewReader(text), func(d []byte) error {
-		all = append(all, string(d))
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func TestEventsAreReadAsTheStandardSays(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want []string
-	}{
-		"one after the other":        {"event: a\ndata: 1\n\ndata: 2\n\n", []string{"1", "2"}},
-		"without a space":            {"data:1\n\n", []string{"1"}},
-		"more than one line":         {"data: 1\ndata: 2\n\n", []string{"1\n 2"}},
-		"ends of lines of Windows":   {"data: 1\r\n\r\ndata: 2\r\n\r\n", []string{"1", "2"}},
-		"comments and other fields":  {": ping\nid: 7\nretry: 5\ndata: 1\n\n: ping\n\n", []string{"1"}},
-		"a last one without its end": {"data: 1", []string{"1"}},
-		"nothing":                    {"", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, data(t, c.text)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// slow gives a few bytes at a time.
-type slow struct{ r io.Reader }
-
-func (s slow) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), 1+rand.IntN(7))]) }
-
-func TestEventsDoNotDependOnHowTheyArrive(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"data: a\n", "data:b\r\n", "\n", ": c\n", "event: d\n", "data: ü"})).Draw(rt, "lines"), "")
-		var whole, pieces []string
-		keep := func(to *[]string) func([]byte) error {
-			return func(d []byte) error {
-				*to = append(*to, string(d))
-				return nil
-			}
-		}
-		err1 := events(strings.NewReader(text), keep(&whole))
-		err2 := events(slow{strings.NewReader(text)}, keep(&pieces))
-		if err1 != nil || err2 != nil || !cmp.Equal(whole, pieces) {
-			rt.Fatalf("whole %q %v, in pieces %q %v", whole, err1, pieces, err2)
-		}
-	})
-}
-
-func TestAnEventThatIsTooLongIsAnError(t *testing.T) {
-	endless := io.MultiReader(strings.NewReader("data: "), io.LimitReader(zeros{}, longest+10))
-	if err := events(endless, func([]byte) error { return nil }); !errors.Is(err, errLong) {
-		t.Errorf("it is %v", err)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '0'
-	}
-	return len(p), nil
-}
-
 // play reads a stream with the reader of a shape.
 func play(s shape, text []byte) (reply, error) {
 	var r reply
-	err := events(bytes.NewReader(text), s.read(&r))
+	err := s.readStream(bytes.NewReader(text), &r)
 	return r, err
 }
 
