@@ -21,16 +21,15 @@ import (
 
 const faultsFile = "testdata/faults.golden"
 
-// place is where one fault is provoked: a repository with a commit and a home of its
-// own.
+// place is where one fault happens: a repository with a commit, and a home of its own.
 type place struct {
 	t   *testing.T
 	dir string
 	env []string
 }
 
-// fault is something that goes wrong for a newcomer. The last command is the one that
-// says so.
+// fault is something that goes wrong for a newcomer: args is the command that reports
+// it.
 type fault struct {
 	title string
 	setup func(p *place)
@@ -79,66 +78,27 @@ func (p *place) pawl(args ...string) string {
 	return out
 }
 
-// loop writes a definition that is ready at L2, without the keys that are "-".
-func (p *place) loop(keys ...string) {
-	p.t.Helper()
-	at := [][2]string{
-		{"name", "tidy"},
-		{"pattern", "custom"},
-		{"tier", "L2"},
-		{"cadence", "1h"},
-		{"goal", "keep things right"},
-		{"scope", "src/**"},
-		{"verify", "test -d src"},
-		{"guard", "test -f README.md"},
-		{"permission_mode", "auto"},
-		{"worktree", "true"},
-		{"escalation", "what is not clear"},
-		{"budget_tokens", "100000"},
-		{"kill_switch", ".loops/PAUSED exists"},
-		{"land_via", "human"},
-		{"agent", "command"},
-		{"agent_command", better},
-		{"sandbox", "none"},
+// withLoop writes a definition that is ready at L2, with other values for some keys.
+func withLoop(keys ...string) func(p *place) {
+	return func(p *place) {
+		keys := append([]string{"agent_command", better}, keys...)
+		p.write("repo/.loops/tidy/loop.config.yaml", loopDefinition(keys...))
 	}
-	for i := 0; i+1 < len(keys); i += 2 {
-		found := false
-		for n, kv := range at {
-			if kv[0] == keys[i] {
-				at[n][1], found = keys[i+1], true
-			}
-		}
-		if !found {
-			at = append(at, [2]string{keys[i], keys[i+1]})
-		}
-	}
-	var b strings.Builder
-	for _, kv := range at {
-		if kv[1] != "-" {
-			fmt.Fprintf(&b, "%s: %s\n", kv[0], kv[1])
-		}
-	}
-	p.write("repo/.loops/"+at[0][1]+"/loop.config.yaml", b.String())
 }
 
-// with writes a loop and does nothing else.
-func with(keys ...string) func(p *place) {
-	return func(p *place) { p.loop(keys...) }
-}
-
-// proposed has a proposal that waits.
-func proposed(keys ...string) func(p *place) {
+// withProposal makes a loop with a proposal that waits for an answer.
+func withProposal(keys ...string) func(p *place) {
 	return func(p *place) {
 		p.t.Helper()
-		p.loop(keys...)
+		withLoop(keys...)(p)
 		if out := p.pawl("run", "tidy"); !strings.Contains(out, "✓ proposed") {
 			p.t.Fatalf("nothing was proposed:\n%s", out)
 		}
 	}
 }
 
-// after does one thing after another.
-func after(steps ...func(p *place)) func(p *place) {
+// inOrder does one thing after another.
+func inOrder(steps ...func(p *place)) func(p *place) {
 	return func(p *place) {
 		for _, step := range steps {
 			step(p)
@@ -146,94 +106,94 @@ func after(steps ...func(p *place)) func(p *place) {
 	}
 }
 
-func writing(name, text string) func(p *place) { return func(p *place) { p.write(name, text) } }
+func writeFile(name, text string) func(p *place) { return func(p *place) { p.write(name, text) } }
 
-func running(args ...string) func(p *place) {
+func runPawl(args ...string) func(p *place) {
 	return func(p *place) { p.pawl(args...) }
 }
 
-func git(args ...string) func(p *place) { return func(p *place) { p.git(args...) } }
+func runGit(args ...string) func(p *place) { return func(p *place) { p.git(args...) } }
 
-func setting(env string) func(p *place) { return func(p *place) { p.env = append(p.env, env) } }
+func setEnv(env string) func(p *place) { return func(p *place) { p.env = append(p.env, env) } }
 
-// newcomers are the faults, in the order in which they are met.
-var newcomers = []fault{
-	{"not in a repository", func(p *place) { must(p, os.RemoveAll(filepath.Join(p.dir, "repo/.git"))) }, []string{"run", "tidy"}},
-	{"a repository without a commit", after(func(p *place) { must(p, os.RemoveAll(filepath.Join(p.dir, "repo/.git"))) }, git("init", "-q", "-b", "main"), with()), []string{"run", "tidy"}},
-	{"a bare repository", after(func(p *place) {
-		must(p, os.RemoveAll(filepath.Join(p.dir, "repo")))
-		must(p, os.Mkdir(filepath.Join(p.dir, "repo"), 0o755))
-	}, git("init", "-q", "--bare")), []string{"run", "tidy"}},
-	{"pawl's home cannot be written", after(with(), writing("file", ""), func(p *place) { p.env = append(p.env, "PAWL_HOME="+p.dir+"/file/home") }), []string{"run", "tidy"}},
+// newcomerFaults are in the order in which a newcomer meets them.
+var newcomerFaults = []fault{
+	{"not in a repository", func(p *place) { requireNoError(p, os.RemoveAll(filepath.Join(p.dir, "repo/.git"))) }, []string{"run", "tidy"}},
+	{"a repository without a commit", inOrder(func(p *place) { requireNoError(p, os.RemoveAll(filepath.Join(p.dir, "repo/.git"))) }, runGit("init", "-q", "-b", "main"), withLoop()), []string{"run", "tidy"}},
+	{"a bare repository", inOrder(func(p *place) {
+		requireNoError(p, os.RemoveAll(filepath.Join(p.dir, "repo")))
+		requireNoError(p, os.Mkdir(filepath.Join(p.dir, "repo"), 0o755))
+	}, runGit("init", "-q", "--bare")), []string{"run", "tidy"}},
+	{"pawl's home cannot be written", inOrder(withLoop(), writeFile("file", ""), func(p *place) { p.env = append(p.env, "PAWL_HOME="+p.dir+"/file/home") }), []string{"run", "tidy"}},
 	{"an unknown command", nil, []string{"rnu", "tidy"}},
-	{"an unknown flag", with(), []string{"run", "tidy", "--iteration", "2"}},
-	{"a flag without its value", with(), []string{"run", "tidy", "--agent"}},
-	{"an argument is missing", with(), []string{"approve"}},
-	{"an invalid duration", with(), []string{"recover", "prune", "--older-than", "two weeks"}},
-	{"an invalid amount", with(), []string{"budget", "set", "tidy", "--usd", "five"}},
+	{"an unknown flag", withLoop(), []string{"run", "tidy", "--iteration", "2"}},
+	{"a flag without its value", withLoop(), []string{"run", "tidy", "--agent"}},
+	{"an argument is missing", withLoop(), []string{"approve"}},
+	{"an invalid duration", withLoop(), []string{"recover", "prune", "--older-than", "two weeks"}},
+	{"an invalid amount", withLoop(), []string{"budget", "set", "tidy", "--usd", "five"}},
 	{"no loop at all", nil, []string{"run", "tidy"}},
-	{"an unknown loop", with(), []string{"run", "tidi"}},
-	{"nothing to run is named", with(), []string{"run"}},
-	{"two loops of one name", after(with(), running("run", "--until", "test -f src/b.txt", "--scope", "src/**", "--name", "tidy", "--agent-command", "echo x >src/b.txt")), []string{"run", "--until", "test -f src/c.txt", "--scope", "src/**", "--name", "tidy", "--agent-command", "true"}},
-	{"a loop that exists already", with(), []string{"new", "tidy", "--pattern", "ci-watch"}},
+	{"an unknown loop", withLoop(), []string{"run", "tidi"}},
+	{"nothing to run is named", withLoop(), []string{"run"}},
+	{"two loops of one name", inOrder(withLoop(), runPawl("run", "--until", "test -f src/b.txt", "--scope", "src/**", "--name", "tidy", "--agent-command", "echo x >src/b.txt")), []string{"run", "--until", "test -f src/c.txt", "--scope", "src/**", "--name", "tidy", "--agent-command", "true"}},
+	{"a loop that exists already", withLoop(), []string{"new", "tidy", "--pattern", "ci-watch"}},
 	{"an unknown pattern", nil, []string{"new", "tidy", "--pattern", "ci-wach"}},
-	{"invalid YAML", after(with(), writing("repo/.loops/tidy/loop.config.yaml", "name: tidy\n goal: [unclosed\n")), []string{"run", "tidy"}},
-	{"conflict markers in the definition", after(with(), writing("repo/.loops/tidy/loop.config.yaml", "name: tidy\n<<<<<<< HEAD\ntier: L1\n=======\ntier: L2\n>>>>>>> other\n")), []string{"run", "tidy"}},
-	{"an unknown key", with("tokens_budget", "5"), []string{"check", "tidy"}},
-	{"a key that is almost one", with("agnet", "claude"), []string{"check", "tidy"}},
-	{"an invalid value", with("tier", "L9"), []string{"run", "tidy"}},
-	{"no gate", with("verify", "-"), []string{"run", "tidy"}},
-	{"a scope without bounds", with("scope", "'**'"), []string{"run", "tidy"}},
-	{"an invalid cadence", with("cadence", "sometimes"), []string{"run", "tidy"}},
-	{"no agent", with("agent", "-", "agent_command", "-"), []string{"run", "tidy"}},
-	{"an unknown agent", with(), []string{"run", "tidy", "--agent", "cluade"}},
-	{"the agent's program is missing", with("agent", "claude", "agent_command", "-"), []string{"run", "tidy"}},
-	{"the agent is not signed in", after(with("agent", "claude", "agent_command", "-"), writing("bin/claude", claude)), []string{"run", "tidy"}},
-	{"an agent's own command as agent_command", after(with("agent_command", "claude -p 'do it'", "sandbox", "full"), writing("bin/claude", claude)), []string{"run", "tidy"}},
-	{"the agent's command is missing", with("agent_command", "no-such-agent --go"), []string{"run", "tidy"}},
-	{"the model has no price", after(with("agent", "claude", "agent_command", "-", "model", "claude-next-99", "budget_usd_day", "1"), writing("bin/claude", claude), setting("ANTHROPIC_API_KEY=sk-false-0123456789")), []string{"run", "tidy"}},
-	{"over budget", after(with("budget_tokens_day", "10"), running("run", "tidy")), []string{"run", "tidy"}},
-	{"no sandbox of that kind here", with("sandbox", "seatbelt"), []string{"run", "tidy"}},
-	{"paused by a file", after(with(), writing("repo/.loops/PAUSED", "")), []string{"run", "tidy"}},
-	{"paused by a command", after(with(), running("run", "tidy"), running("pause", "tidy")), []string{"run", "tidy"}},
-	{"the loop is running already", after(with("agent_command", "touch $PAWL_HOME_DIR/working; sleep 60", "env", "[PAWL_HOME_DIR]"), func(p *place) { p.background("run", "tidy") }), []string{"run", "tidy"}},
-	{"a gate is missing", with("verify", "no-such-runner --all"), []string{"run", "tidy"}},
-	{"the set-up fails", with("setup", "echo no lockfile; exit 3"), []string{"run", "tidy"}},
-	{"the sense command is missing", with("sense", "no-such-look"), []string{"run", "tidy"}},
-	{"conflict markers in STATE.md", after(with(), running("run", "tidy"), func(p *place) {
+	{"invalid YAML", inOrder(withLoop(), writeFile("repo/.loops/tidy/loop.config.yaml", "name: tidy\n goal: [unclosed\n")), []string{"run", "tidy"}},
+	{"conflict markers in the definition", inOrder(withLoop(), writeFile("repo/.loops/tidy/loop.config.yaml", "name: tidy\n<<<<<<< HEAD\ntier: L1\n=======\ntier: L2\n>>>>>>> other\n")), []string{"run", "tidy"}},
+	{"an unknown key", withLoop("tokens_budget", "5"), []string{"check", "tidy"}},
+	{"a key that is almost one", withLoop("agnet", "claude"), []string{"check", "tidy"}},
+	{"an invalid value", withLoop("tier", "L9"), []string{"run", "tidy"}},
+	{"no gate", withLoop("verify", "-"), []string{"run", "tidy"}},
+	{"a scope without bounds", withLoop("scope", "'**'"), []string{"run", "tidy"}},
+	{"an invalid cadence", withLoop("cadence", "sometimes"), []string{"run", "tidy"}},
+	{"no agent", withLoop("agent", "-", "agent_command", "-"), []string{"run", "tidy"}},
+	{"an unknown agent", withLoop(), []string{"run", "tidy", "--agent", "cluade"}},
+	{"the agent's program is missing", withLoop("agent", "claude", "agent_command", "-"), []string{"run", "tidy"}},
+	{"the agent is not signed in", inOrder(withLoop("agent", "claude", "agent_command", "-"), writeFile("bin/claude", claude)), []string{"run", "tidy"}},
+	{"an agent's own command as agent_command", inOrder(withLoop("agent_command", "claude -p 'do it'", "sandbox", "full"), writeFile("bin/claude", claude)), []string{"run", "tidy"}},
+	{"the agent's command is missing", withLoop("agent_command", "no-such-agent --go"), []string{"run", "tidy"}},
+	{"the model has no price", inOrder(withLoop("agent", "claude", "agent_command", "-", "model", "claude-next-99", "budget_usd_day", "1"), writeFile("bin/claude", claude), setEnv("ANTHROPIC_API_KEY=sk-false-0123456789")), []string{"run", "tidy"}},
+	{"over budget", inOrder(withLoop("budget_tokens_day", "10"), runPawl("run", "tidy")), []string{"run", "tidy"}},
+	{"no sandbox of that kind here", withLoop("sandbox", "seatbelt"), []string{"run", "tidy"}},
+	{"paused by a file", inOrder(withLoop(), writeFile("repo/.loops/PAUSED", "")), []string{"run", "tidy"}},
+	{"paused by a command", inOrder(withLoop(), runPawl("run", "tidy"), runPawl("pause", "tidy")), []string{"run", "tidy"}},
+	{"the loop is running already", inOrder(withLoop("agent_command", "touch $PAWL_HOME_DIR/working; sleep 60", "env", "[PAWL_HOME_DIR]"), func(p *place) { p.background("run", "tidy") }), []string{"run", "tidy"}},
+	{"a gate is missing", withLoop("verify", "no-such-runner --all"), []string{"run", "tidy"}},
+	{"the set-up fails", withLoop("setup", "echo no lockfile; exit 3"), []string{"run", "tidy"}},
+	{"the sense command is missing", withLoop("sense", "no-such-look"), []string{"run", "tidy"}},
+	{"conflict markers in STATE.md", inOrder(withLoop(), runPawl("run", "tidy"), func(p *place) {
 		p.write("repo/.loops/tidy/STATE.md", "# tidy — STATE\n<<<<<<< HEAD\n## Priority\n=======\n## Watch\n>>>>>>> other\n")
 	}), []string{"run", "tidy"}},
-	{"a gate is red", with("verify", "echo two tests failed; false"), []string{"run", "tidy"}},
-	{"the guard is red on the base", with("guard", "echo lint is red; false"), []string{"run", "tidy"}},
-	{"the agent fails", with("agent_command", "echo I am out of memory >&2; exit 7", "max_iterations", "1"), []string{"run", "tidy"}},
-	{"the agent takes too long", with("agent_command", "sleep 60", "max_step_timeout", "1s", "max_iterations", "1"), []string{"run", "tidy"}},
-	{"the agent changes nothing", with("agent_command", "true", "max_iterations", "1"), []string{"run", "tidy"}},
-	{"the agent writes outside of the scope", with("agent_command", "echo x >other.txt"), []string{"run", "tidy"}},
-	{"the agent changes a test", with("agent_command", "echo x >src/a_test.go"), []string{"run", "tidy"}},
-	{"the change holds a secret", with("agent_command", "echo 'key = \"ghp_0123456789abcdefghijklmnopqrstuvwxyzAB\"' >src/a.txt"), []string{"run", "tidy"}},
-	{"the agent asks for a person", with("agent_command", `printf '{"outcome":"escalate","reason":"which of the two APIs?"}' >"$PAWL_REPORT"`), []string{"run", "tidy"}},
-	{"an escalated goal", after(with("agent_command", `printf '{"outcome":"escalate","reason":"which of the two APIs?"}' >"$PAWL_REPORT"`), running("run", "tidy")), []string{"run", "tidy"}},
-	{"the proposal waits", proposed(), []string{"run", "tidy"}},
-	{"the proposal was rejected", after(proposed(), running("reject", "tidy", "--note", "too long")), []string{"run", "tidy"}},
-	{"an answer without a terminal", proposed(), []string{"approve", "tidy"}},
-	{"nothing to approve", after(with("tier", "L1"), running("run", "tidy")), []string{"approve", "tidy", "--yes"}},
-	{"approved twice", after(proposed(), running("approve", "tidy", "--yes")), []string{"approve", "tidy#1", "--yes"}},
-	{"an agent approves", after(proposed(), setting("PAWL_RUN=run_1")), []string{"approve", "tidy", "--yes"}},
-	{"the checkout has changes on the same files", after(proposed(), writing("repo/src/a.txt", "mine\n")), []string{"approve", "tidy", "--yes"}},
-	{"git's index is locked", after(proposed(), writing("repo/.git/index.lock", "")), []string{"approve", "tidy", "--yes"}},
-	{"the base moved", after(proposed(), writing("repo/README.md", "moved\n"), git("commit", "-qam", "moved")), []string{"approve", "tidy", "--yes"}},
-	{"the base changed the same lines", after(proposed(), writing("repo/src/a.txt", "other\n"), git("commit", "-qam", "moved")), []string{"approve", "tidy", "--yes"}},
-	{"the branch of the proposal is gone", after(proposed(), git("branch", "-qD", "pawl/tidy/1")), []string{"approve", "tidy", "--yes"}},
-	{"a pull request without a remote", proposed("land_via", "pr"), []string{"approve", "tidy", "--yes"}},
-	{"no such run", after(with(), running("run", "tidy")), []string{"show", "tidy#9"}},
-	{"no such approval", with(), []string{"approve", "ap_none", "--yes"}},
+	{"a gate is red", withLoop("verify", "echo two tests failed; false"), []string{"run", "tidy"}},
+	{"the guard is red on the base", withLoop("guard", "echo lint is red; false"), []string{"run", "tidy"}},
+	{"the agent fails", withLoop("agent_command", "echo I am out of memory >&2; exit 7", "max_iterations", "1"), []string{"run", "tidy"}},
+	{"the agent takes too long", withLoop("agent_command", "sleep 60", "max_step_timeout", "1s", "max_iterations", "1"), []string{"run", "tidy"}},
+	{"the agent changes nothing", withLoop("agent_command", "true", "max_iterations", "1"), []string{"run", "tidy"}},
+	{"the agent writes outside of the scope", withLoop("agent_command", "echo x >other.txt"), []string{"run", "tidy"}},
+	{"the agent changes a test", withLoop("agent_command", "echo x >src/a_test.go"), []string{"run", "tidy"}},
+	{"the change holds a secret", withLoop("agent_command", "echo 'key = \"ghp_0123456789abcdefghijklmnopqrstuvwxyzAB\"' >src/a.txt"), []string{"run", "tidy"}},
+	{"the agent asks for a person", withLoop("agent_command", `printf '{"outcome":"escalate","reason":"which of the two APIs?"}' >"$PAWL_REPORT"`), []string{"run", "tidy"}},
+	{"an escalated goal", inOrder(withLoop("agent_command", `printf '{"outcome":"escalate","reason":"which of the two APIs?"}' >"$PAWL_REPORT"`), runPawl("run", "tidy")), []string{"run", "tidy"}},
+	{"the proposal waits", withProposal(), []string{"run", "tidy"}},
+	{"the proposal was rejected", inOrder(withProposal(), runPawl("reject", "tidy", "--note", "too long")), []string{"run", "tidy"}},
+	{"an answer without a terminal", withProposal(), []string{"approve", "tidy"}},
+	{"nothing to approve", inOrder(withLoop("tier", "L1"), runPawl("run", "tidy")), []string{"approve", "tidy", "--yes"}},
+	{"approved twice", inOrder(withProposal(), runPawl("approve", "tidy", "--yes")), []string{"approve", "tidy#1", "--yes"}},
+	{"an agent approves", inOrder(withProposal(), setEnv("PAWL_RUN=run_1")), []string{"approve", "tidy", "--yes"}},
+	{"the checkout has changes on the same files", inOrder(withProposal(), writeFile("repo/src/a.txt", "mine\n")), []string{"approve", "tidy", "--yes"}},
+	{"git's index is locked", inOrder(withProposal(), writeFile("repo/.git/index.lock", "")), []string{"approve", "tidy", "--yes"}},
+	{"the base moved", inOrder(withProposal(), writeFile("repo/README.md", "moved\n"), runGit("commit", "-qam", "moved")), []string{"approve", "tidy", "--yes"}},
+	{"the base changed the same lines", inOrder(withProposal(), writeFile("repo/src/a.txt", "other\n"), runGit("commit", "-qam", "moved")), []string{"approve", "tidy", "--yes"}},
+	{"the branch of the proposal is gone", inOrder(withProposal(), runGit("branch", "-qD", "pawl/tidy/1")), []string{"approve", "tidy", "--yes"}},
+	{"a pull request without a remote", withProposal("land_via", "pr"), []string{"approve", "tidy", "--yes"}},
+	{"no such run", inOrder(withLoop(), runPawl("run", "tidy")), []string{"show", "tidy#9"}},
+	{"no such approval", withLoop(), []string{"approve", "ap_none", "--yes"}},
 	{"a command that passes already", nil, []string{"run", "--until", "true", "--scope", "src/**", "--agent-command", "true", "--sandbox", "none"}},
 	{"a command of --until that is missing", nil, []string{"run", "--until", "no-such-test", "--scope", "src/**", "--agent-command", "true", "--sandbox", "none"}},
-	{"git's configuration runs programs", after(with(), running("run", "tidy"), git("config", "core.fsmonitor", "./watch.sh")), []string{"run", "tidy"}},
-	{"an invalid expression of --jq", with(), []string{"ls", "--jq", ".data["}},
+	{"git's configuration runs programs", inOrder(withLoop(), runPawl("run", "tidy"), runGit("config", "core.fsmonitor", "./watch.sh")), []string{"run", "tidy"}},
+	{"an invalid expression of --jq", withLoop(), []string{"ls", "--jq", ".data["}},
 }
 
-func must(p *place, err error) {
+func requireNoError(p *place, err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
@@ -247,7 +207,7 @@ func (p *place) background(args ...string) {
 	cmd := exec.CommandContext(ctx, "pawl", args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Dir, cmd.Env = filepath.Join(p.dir, "repo"), append(p.env, "PAWL_HOME_DIR="+p.dir)
-	must(p, cmd.Start())
+	requireNoError(p, cmd.Start())
 	p.t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(p.dir, "working")); err == nil {
@@ -259,8 +219,8 @@ func (p *place) background(args ...string) {
 	}
 }
 
-// restless is what differs from one time to the next.
-var restless = []struct {
+// volatile is the text that differs from one run of the test to the next.
+var volatile = []struct {
 	find *regexp.Regexp
 	put  string
 }{
@@ -275,9 +235,9 @@ var restless = []struct {
 	{regexp.MustCompile(`\b[\d.]+( ms|ms| s|s)\b`), "TIME"},
 }
 
-// said is what a person reads of a fault: standard error, and without any the end of
-// standard output.
-func (f fault) said(t *testing.T, dir string) string {
+// message is what a person reads of a fault: standard error or, if that is empty, the
+// end of standard output.
+func (f fault) message(t *testing.T, dir string) string {
 	t.Helper()
 	home := filepath.Join(dir, "user")
 	p := &place{t: t, dir: dir, env: []string{
@@ -313,7 +273,7 @@ func (f fault) said(t *testing.T, dir string) string {
 		}
 	}
 	text = strings.ReplaceAll(text, dir, "DIR")
-	for _, r := range restless {
+	for _, r := range volatile {
 		text = r.find.ReplaceAllString(text, r.put)
 	}
 	quoted := make([]string, len(f.args))
@@ -323,7 +283,7 @@ func (f fault) said(t *testing.T, dir string) string {
 		}
 	}
 	if status != 0 && !strings.Contains(text, "\n  fix: ") {
-		t.Errorf("it says no fix:\n%s", text)
+		t.Errorf("no fix is named:\n%s", text)
 	}
 	return fmt.Sprintf("## %s\n$ pawl %s\n%s[exit status %d]\n", f.title, strings.Join(quoted, " "), text, status)
 }
@@ -337,17 +297,17 @@ func lookPath(t *testing.T, program string) string {
 	return path
 }
 
-// TestFaultsDrawn keeps what the faults say that a newcomer can meet in one file, so
-// that each can be read beside the others.
+// TestFaultsDrawn keeps the messages of all faults that a newcomer can meet in one
+// file, so that they can be read side by side.
 func TestFaultsDrawn(t *testing.T) {
 	t.Parallel()
-	texts := make([]string, len(newcomers))
+	texts := make([]string, len(newcomerFaults))
 	var mu sync.Mutex
 	t.Run("each", func(t *testing.T) {
-		for i, f := range newcomers {
+		for i, f := range newcomerFaults {
 			t.Run(f.title, func(t *testing.T) {
 				t.Parallel()
-				text := f.said(t, t.TempDir())
+				text := f.message(t, t.TempDir())
 				mu.Lock()
 				defer mu.Unlock()
 				texts[i] = text
@@ -373,12 +333,11 @@ func TestFaultsDrawn(t *testing.T) {
 	}
 }
 
-// riddles are words that a stranger does not understand, with what else begins or
-// ends like them.
+// riddles are phrases that a stranger does not understand.
 var riddles = regexp.MustCompile(`(?i)that (is|are) none\b|numbers? that (is|are) no\b|\b95 of 100\b|what a yes (meets|does not)|\bst(and|ands|ood) in\b|of this machine is none|\bjudging it\b|" is no (run|number|flag|agent)\b|cannot be had`)
 
-// TestNoRiddles looks for them in what people read: the documents, the help of every
-// command and the faults above.
+// TestNoRiddles looks for them in everything that people read: the documents, the
+// help of every command and the faults above.
 func TestNoRiddles(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}

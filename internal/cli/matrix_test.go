@@ -24,7 +24,7 @@ const (
 	patternDoc = "../../docs/patterns.md"
 )
 
-// scaffolded is what check and doctor say of one definition as new makes it.
+// scaffolded is what check and doctor report about a definition that pawl new made.
 type scaffolded struct {
 	Pattern, Tier           string
 	Score, Errors, Warnings int
@@ -56,17 +56,17 @@ func scaffoldAll(t *testing.T) []scaffolded {
 	return all
 }
 
-// pawl runs one command in a folder that is no repository.
+// pawl runs one command in a folder that is not a repository.
 func pawl(t *testing.T, dir string, args ...string) (status int, out []byte) {
 	t.Helper()
 	var stdout bytes.Buffer
-	env := outside(dir, args)
+	env := outsideEnv(dir, args)
 	env.Out = &stdout
 	return cli.Run(t.Context(), env), stdout.Bytes()
 }
 
-// outside is a process in a folder that is no repository.
-func outside(dir string, args []string) cli.Env {
+// outsideEnv is a process in a folder that is not a repository.
+func outsideEnv(dir string, args []string) cli.Env {
 	return cli.Env{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args, Environ: []string{"HOME=" + dir, "PAWL_HOME=" + dir + "/pawl"},
 		Dir: dir, Program: "pawl", Width: func() int { return 80 }, Now: time.Now, Exit: func(int) {},
@@ -145,14 +145,14 @@ func drawPatterns() string {
 	var b strings.Builder
 	b.WriteString("| pattern | trigger | locus | recommended | tokens of one run (in / out / agents) | what it does |\n|---|---|---|---|---|---|\n")
 	for _, p := range pattern.All() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %d / %d / %d | %s |\n", p.Name, words(p.Triggers, " or "), words([]string{p.Locus}, ""),
-			words(p.Tiers, "/"), p.Tokens.Input, p.Tokens.Output, p.Tokens.Subagents, p.Does)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %d / %d / %d | %s |\n", p.Name, joinOrDash(p.Triggers, " or "), joinOrDash([]string{p.Locus}, ""),
+			joinOrDash(p.Tiers, "/"), p.Tokens.Input, p.Tokens.Output, p.Tokens.Subagents, p.Does)
 	}
 	return b.String()
 }
 
-// words joins what there is; a dash stands for nothing.
-func words(list []string, by string) string {
+// joinOrDash joins texts; a dash is an empty list.
+func joinOrDash(list []string, by string) string {
 	if text := strings.Join(list, by); text != "" {
 		return text
 	}
@@ -171,7 +171,7 @@ func drawReadiness(all []scaffolded) string {
 	return b.String() + "\n"
 }
 
-// cell is the score and, in words, what stands between the loop and its run.
+// cell is the score and what keeps the loop from running.
 func (s scaffolded) cell() string {
 	text := fmt.Sprintf("%d", s.Score)
 	switch {
@@ -206,7 +206,7 @@ func TestThePageOfCommandsShowsWhatTheyPrint(t *testing.T) {
 			continue
 		}
 		got.WriteString(line)
-		env := outside(dir, strings.Fields(command))
+		env := outsideEnv(dir, strings.Fields(command))
 		env.Out, env.Err = &got, &got
 		if status := cli.Run(t.Context(), env); status != 0 {
 			t.Errorf("%s exits with %d", strings.TrimSpace(line), status)

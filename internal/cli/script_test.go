@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 // real repositories, real processes and the real Main.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	cache, full := goEnv(t, "GOCACHE"), confines(t)
+	cache, full := goEnv(t, "GOCACHE"), canConfine(t)
 	binary, err := exec.LookPath("pawl")
 	if err != nil {
 		t.Fatal(err)
@@ -50,20 +51,20 @@ func TestScripts(t *testing.T) {
 			env.Vars = append(env.Vars, "PAWL_HOME="+filepath.Join(env.WorkDir, "pawl"), "HOME="+home, "GOCACHE="+cache, "PAWL="+binary,
 				"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=somebody", "GIT_AUTHOR_EMAIL=s@example.com",
 				"GIT_COMMITTER_NAME=somebody", "GIT_COMMITTER_EMAIL=s@example.com", "USER=somebody", "LANG=C.UTF-8")
-			env.Vars = append(env.Vars, toolchains()...)
+			env.Vars = append(env.Vars, toolchainVars()...)
 			return os.MkdirAll(home, 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo": cmdRepo, "exits": cmdExits, "waitfor": cmdWaitFor, "gone": cmdGone, "lines": cmdLines, "same": cmdSame,
 			"remember": cmdRemember, "schema": cmdSchema, "flood": cmdFlood, "contains": cmdContains, "loop": cmdLoop,
-			"json": cmdJSON, "expire": cmdExpire, "zulu": cmdZulu,
+			"json": cmdJSON, "expire": cmdExpire, "utc": cmdUTC,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "cargo", "python":
-				return answers(cond), nil
+				return exec.Command(cond, "--version").Run() == nil, nil // A shim may be there without its program.
 			case "full":
 				return full, nil
 			}
@@ -72,9 +73,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// toolchains are variables by which shims find what they stand for, although
+// toolchainVars are the variables with which shims find their toolchains although
 // HOME is the script's own.
-func toolchains() []string {
+func toolchainVars() []string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil
@@ -89,18 +90,12 @@ func toolchains() []string {
 	return vars
 }
 
-// confines reports whether this host can give programs a root of their own.
-func confines(t *testing.T) bool {
+// canConfine reports whether this host can give programs a root of their own.
+func canConfine(t *testing.T) bool {
 	t.Helper()
 	box := sandbox.Box{Tier: sandbox.Full, Tree: "/srv/tree", Dir: t.TempDir(), Home: "/srv/home"}
 	res, err := box.Run(t.Context(), proc.Spec{Argv: []string{"/bin/sh", "-c", "true"}, Dir: box.Tree})
 	return err == nil && res.Exit == 0
-}
-
-// answers reports whether a program is installed and, if it is a shim, stands
-// for something.
-func answers(program string) bool {
-	return exec.Command(program, "--version").Run() == nil
 }
 
 func goEnv(t *testing.T, name string) string {
@@ -123,16 +118,15 @@ func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Chdir(dir))
 }
 
-// cmdLoop writes a definition: loop NAME TIER AGENT [KEY VALUE]…, with gates
-// that pass unless a key replaces them.
-func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
-	name, tier, agent := args[0], args[1], args[2]
+// loopDefinition is a definition that is ready at L2. The given keys and values
+// replace its own; the value - removes a key.
+func loopDefinition(pairs ...string) string {
 	keys := [][2]string{
-		{"name", name},
+		{"name", "tidy"},
 		{"pattern", "custom"},
-		{"tier", tier},
+		{"tier", "L2"},
 		{"cadence", "1h"},
-		{"goal", "keep things right and nothing else"},
+		{"goal", "keep things right"},
 		{"scope", "src/**"},
 		{"verify", "test -d src"},
 		{"guard", "test -f README.md"},
@@ -143,30 +137,32 @@ func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
 		{"kill_switch", ".loops/PAUSED exists"},
 		{"land_via", "human"},
 		{"agent", "command"},
-		{"agent_command", agent},
-		{"sandbox", "none"}, // Most agents and gates of scripts lie beside the tree.
+		{"agent_command", "true"},
+		{"sandbox", "none"}, // Most agents and gates of tests are files beside the tree.
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		at := slices.IndexFunc(keys, func(kv [2]string) bool { return kv[0] == pairs[i] })
+		if at < 0 {
+			at, keys = len(keys), append(keys, [2]string{pairs[i]})
+		}
+		keys[at][1] = pairs[i+1]
 	}
 	var b strings.Builder
 	for _, kv := range keys {
-		value := kv[1]
-		for i := 3; i+1 < len(args); i += 2 {
-			if args[i] == kv[0] {
-				value = args[i+1]
-				args[i] = ""
-			}
-		}
-		if value != "-" {
-			fmt.Fprintf(&b, "%s: %s\n", kv[0], value)
+		if kv[1] != "-" {
+			fmt.Fprintf(&b, "%s: %s\n", kv[0], kv[1])
 		}
 	}
-	for i := 3; i+1 < len(args); i += 2 {
-		if args[i] != "" {
-			fmt.Fprintf(&b, "%s: %s\n", args[i], args[i+1])
-		}
-	}
+	return b.String()
+}
+
+// cmdLoop writes a definition: loop NAME TIER AGENT [KEY VALUE]…
+func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
+	name, tier, agent := args[0], args[1], args[2]
+	keys := append([]string{"name", name, "tier", tier, "agent_command", agent, "goal", "keep things right and nothing else"}, args[3:]...)
 	file := ts.MkAbs(filepath.Join(".loops", name, "loop.config.yaml"))
 	ts.Check(os.MkdirAll(filepath.Dir(file), 0o755))
-	ts.Check(os.WriteFile(file, []byte(b.String()), 0o644))
+	ts.Check(os.WriteFile(file, []byte(loopDefinition(keys...)), 0o644))
 }
 
 // cmdExits runs a program and compares its exit status.
@@ -186,37 +182,33 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// patience is how long a test waits for another process on a busy machine.
 const patience = 20 * time.Second
 
-// until polls, because nobody knows how busy the machine is.
-func until(ts *testscript.TestScript, what string, true func() bool) {
-	for end := time.Now().Add(patience); !true(); time.Sleep(10 * time.Millisecond) {
+// cmdWaitFor waits until a file exists and is not empty.
+func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
+			return
+		}
 		if time.Now().After(end) {
-			ts.Fatalf("%s: not within %s", what, patience)
+			ts.Fatalf("no file %s within %s", args[0], patience)
 		}
 	}
 }
 
-// cmdWaitFor waits until a file exists and is not empty.
-func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
-	until(ts, "file "+args[0], func() bool {
-		info, err := os.Stat(ts.MkAbs(args[0]))
-		return err == nil && info.Size() > 0
-	})
-}
-
-// cmdGone holds if the process whose marker is in the file has ended. The file
-// holds a word that stands on the process's command line, because inside a PID
-// namespace a process does not know its own id.
+// cmdGone fails if a process lives whose command line has a word of the file. In a PID
+// namespace a process does not know its own id, so tests know it by such a word.
 func cmdGone(ts *testscript.TestScript, _ bool, args []string) {
 	for word := range strings.FieldsSeq(ts.ReadFile(args[0])) {
-		if pids := withWord(word); len(pids) > 0 {
+		if pids := processesWithWord(word); len(pids) > 0 {
 			ts.Fatalf("process %v (%s) still lives", pids, word)
 		}
 	}
 }
 
-func withWord(word string) (pids []int) {
+// processesWithWord returns the processes that have a word on their command line.
+func processesWithWord(word string) (pids []int) {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
@@ -234,7 +226,7 @@ func withWord(word string) (pids []int) {
 	return pids
 }
 
-// cmdLines compares the number of lines of a file that are no comments.
+// cmdLines compares the number of lines of a file, without comments and empty ones.
 func cmdLines(ts *testscript.TestScript, _ bool, args []string) {
 	n := 0
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
@@ -247,18 +239,18 @@ func cmdLines(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdContains looks for a text as it is: in a file, or in the last stdout or
-// stderr. With ! it must not be there.
+// cmdContains looks for an exact text in a file, or in the last stdout or stderr.
+// With ! the text must be absent.
 func cmdContains(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Contains(ts.ReadFile(args[0]), args[1]) == neg {
-		ts.Fatalf("%s: %q: there is %v\n%s", args[0], args[1], neg, ts.ReadFile(args[0]))
+		ts.Fatalf("%s: %q: found is %v\n%s", args[0], args[1], neg, ts.ReadFile(args[0]))
 	}
 }
 
-// cmdJSON holds if a file, or the last stdout or stderr, is one JSON value.
+// cmdJSON fails unless a file, or the last stdout or stderr, is one JSON value.
 func cmdJSON(ts *testscript.TestScript, _ bool, args []string) {
 	if text := ts.ReadFile(args[0]); !json.Valid([]byte(text)) {
-		ts.Fatalf("%s is no JSON:\n%s", args[0], text)
+		ts.Fatalf("%s is not JSON:\n%s", args[0], text)
 	}
 }
 
@@ -305,18 +297,18 @@ func cmdSchema(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// moments are the forms in which pawl writes a time, in text and in names of files.
-var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?[A-Z]+|[+-]\d\d:?\d\d)?|\d{8}T\d{6}(\.\d+)?Z?`)
+// timestamps are the forms in which pawl writes a time, in text and in file names.
+var timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?[A-Z]+|[+-]\d\d:?\d\d)?|\d{8}T\d{6}(\.\d+)?Z?`)
 
-// cmdZulu holds if there are times in a file, or in the last stdout or stderr, all
-// of them say that they are in UTC, and none is more than ten minutes old: one of
-// a zone behind UTC that only says so would be hours old.
-func cmdZulu(ts *testscript.TestScript, neg bool, args []string) {
+// cmdUTC fails unless a file, or the last stdout, has times, all of them say that they
+// are in UTC, and none is more than ten minutes old: a local time that is wrongly
+// marked as UTC would be hours off.
+func cmdUTC(ts *testscript.TestScript, neg bool, args []string) {
 	file := "stdout"
 	if len(args) > 0 {
 		file = args[0]
 	}
-	found := moments.FindAllString(ts.ReadFile(file), -1)
+	found := timestamps.FindAllString(ts.ReadFile(file), -1)
 	if neg || len(found) == 0 {
 		ts.Fatalf("%s holds %d times", file, len(found))
 	}
@@ -329,22 +321,22 @@ func cmdZulu(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 		if err != nil || time.Since(at) > 10*time.Minute {
-			ts.Fatalf("%s: %q is no time of this run in UTC: %v", file, text, err)
+			ts.Fatalf("%s: %q is not a time of this run in UTC: %v", file, text, err)
 		}
 	}
 }
 
-// cmdExpire lets the time of every open approval run out.
+// cmdExpire makes every open approval expire.
 func cmdExpire(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
-	const ranOut = `UPDATE approvals SET expires_ms = 1577836800000, body = json_set(body, '$.expires', '2020-01-01T00:00:00Z') WHERE state = 'open'`
-	_, err = db.ExecContext(context.Background(), ranOut)
+	const expire = `UPDATE approvals SET expires_ms = 1577836800000, body = json_set(body, '$.expires', '2020-01-01T00:00:00Z') WHERE state = 'open'`
+	_, err = db.ExecContext(context.Background(), expire)
 	ts.Check(err)
 	ts.Check(db.Close())
 }
 
-// cmdFlood writes a file of that many bytes of noise without structure.
+// cmdFlood writes a file with so many bytes of noise.
 func cmdFlood(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)

@@ -34,14 +34,14 @@ func TestABarStandsBeforeEachLineOfWhatAnAgentSays(t *testing.T) {
 	}
 }
 
-func TestTheStripFitsTheTerminal(t *testing.T) {
+func TestTheLiveLineFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for columns := 1; columns < 120; columns++ {
 		l := &liveLine{width: func() int { return columns }, now: func() time.Time { return now.Add(time.Hour) }, started: now, iterations: 1000}
 		l.phase, l.iteration, l.bytes = loop.PhaseVerify, 999, 1<<40
-		if got := utf8.RuneCountInString(l.strip()); got >= columns {
-			t.Errorf("%d columns: the strip has %d", columns, got)
+		if got := utf8.RuneCountInString(l.line()); got >= columns {
+			t.Errorf("%d columns: the line has %d", columns, got)
 		}
 	}
 }

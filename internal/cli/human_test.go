@@ -54,32 +54,15 @@ func (w *workspace) git(args ...string) string {
 // loop defines a loop whose agent is a line for the shell.
 func (w *workspace) loop(name, agent string) {
 	w.t.Helper()
-	w.write(".loops/"+name+"/loop.config.yaml", fmt.Sprintf(`name: %s
-pattern: custom
-tier: L2
-cadence: 1h
-goal: keep things right and nothing else
-scope: ["src/**"]
-verify: test -d src
-guard: test -f README.md
-permission_mode: auto
-worktree: true
-escalation: what is not clear
-budget_tokens: 100000
-kill_switch: .loops/PAUSED exists
-land_via: human
-agent: command
-agent_command: '%s'
-sandbox: none
-`, name, strings.ReplaceAll(agent, "'", "''")))
+	w.write(".loops/"+name+"/loop.config.yaml", loopDefinition("name", name, "agent_command", "'"+strings.ReplaceAll(agent, "'", "''")+"'"))
 }
 
-// pawl runs one command there, with more variables, and returns its exit
-// status and all that it printed.
+// pawl runs one command there, with more variables, and returns its exit status
+// and everything that it printed.
 func (w *workspace) pawl(vars []string, args ...string) (int, string) {
 	w.t.Helper()
 	var out bytes.Buffer
-	env := outside(w.home, args)
+	env := outsideEnv(w.home, args)
 	env.Dir, env.Out, env.Err = w.root, &out, &out
 	env.Environ = append(append(env.Environ, "PATH="+os.Getenv("PATH"), "USER=somebody"), vars...)
 	return cli.Run(context.WithoutCancel(w.t.Context()), env), out.String()
@@ -96,22 +79,22 @@ func TestAttack113AnAgentAnswersNothing(t *testing.T) {
 	if status, out := w.pawl(nil, "run", "fix"); status != loop.ExitOK {
 		t.Fatalf("run fix = %d\n%s", status, out)
 	}
-	tip, said := w.git("rev-parse", "main"), filepath.Join(t.TempDir(), "said")
+	tip, answers := w.git("rev-parse", "main"), filepath.Join(t.TempDir(), "answers")
 	var line strings.Builder
 	for _, verb := range []string{"approve", "reject", "land"} {
-		fmt.Fprintf(&line, `"%s" --home "%s/pawl" --workspace "%s" %s fix --by Ada >>"%s" 2>&1; echo "%s=$?" >>"%s"; `, binary, w.home, w.root, verb, said, verb, said)
+		fmt.Fprintf(&line, `"%s" --home "%s/pawl" --workspace "%s" %s fix --by Ada >>"%s" 2>&1; echo "%s=$?" >>"%s"; `, binary, w.home, w.root, verb, answers, verb, answers)
 	}
 	w.loop("rogue", line.String()+"echo three >src/b.txt")
 	if status, out := w.pawl(nil, "run", "rogue"); status != loop.ExitOK {
 		t.Fatalf("run rogue = %d\n%s", status, out)
 	}
-	got, err := os.ReadFile(said)
+	got, err := os.ReadFile(answers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"approve=14\n", "reject=14\n", "land=14\n", "an agent cannot answer"} {
 		if !strings.Contains(string(got), want) {
-			t.Errorf("the agent was told %q, want %q in it", got, want)
+			t.Errorf("the agent got %q, want %q in it", got, want)
 		}
 	}
 	if now := w.git("rev-parse", "main"); now != tip {
