@@ -56,7 +56,7 @@ func newAgentCreateCommand(a *app) *cobra.Command {
 
 func newAgentSetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set @HANDLE", Short: "Change an agent of the roster", Args: exactArgs(1), ValidArgsFunction: a.completeAgents,
+		Use: "set @HANDLE", Short: "Change an agent of the roster", Args: exactArgs(1), ValidArgsFunction: completeAgents(a),
 		Long:    "Change what is named by a flag; an empty value takes it away. Loops see it with their next run.",
 		Example: "  pawl agent set @dev --model claude-sonnet-4-5 --auth ''",
 	}
@@ -137,7 +137,7 @@ func printAgents(p *output.Printer, all []loop.Agent) error {
 
 func newAgentShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "show @HANDLE", Short: "Show an agent", Args: exactArgs(1), ValidArgsFunction: a.completeAgents,
+		Use: "show @HANDLE", Short: "Show an agent", Args: exactArgs(1), ValidArgsFunction: completeAgents(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
 				entry, err := r.Show(cmd.Context(), args[0])
@@ -216,21 +216,4 @@ func printDrivers(p *output.Printer, all []setup.DriverView) error {
 // withRoster calls fn with the roster of this home.
 func (a *app) withRoster(ctx context.Context, readOnly bool, fn func(roster.Roster) error) error {
 	return a.withParts(ctx, readOnly, func(parts *compose.Parts) error { return fn(parts.Roster()) })
-}
-
-// completeAgents offers the handles of the roster for a first argument.
-func (a *app) completeAgents(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if len(args) == 0 {
-		_ = a.withRoster(cmd.Context(), true, func(r roster.Roster) error {
-			all, err := r.List(cmd.Context())
-			for _, who := range all {
-				if name := "@" + who.Handle; strings.HasPrefix(name, prefix) && who.ID != "" {
-					names = append(names, output.CleanLine(name)+"\t"+excerpt(who.Role, 60))
-				}
-			}
-			return err
-		})
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -17,7 +17,7 @@ import (
 func newApprovalsCommand(a *app) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "approvals [LOOP|ID]", Short: "List what waits for a human, or show one question", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "approvals [LOOP|ID]", Short: "List what waits for a human, or show one question", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				ref := strings.Join(args, "")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,7 @@ type answerOptions struct {
 func newApproveCommand(a *app) *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
-		Use: "approve ID|RUN|LOOP", Short: "Say yes to what waits for you, and do it", Args: exactArgs(1), ValidArgsFunction: a.completeApprovals,
+		Use: "approve ID|RUN|LOOP", Short: "Say yes to what waits for you, and do it", Args: exactArgs(1), ValidArgsFunction: completeApprovals(a),
 		Long: `Say yes to one question, once, and carry it out. What exactly will happen is shown before, and on a terminal you are
 asked again. Without a terminal --yes is required: piped text is not an answer. An answer binds to the action, the tree and
 the definition: if any of them moved since, nothing is done and the question is void. If the base moved, nothing lands: the
@@ -43,7 +42,7 @@ A second answer exits with 16 and says who was first.`,
 func newRejectCommand(a *app) *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
-		Use: "reject ID|RUN|LOOP", Short: "Say no to what waits for you", Args: exactArgs(1), ValidArgsFunction: a.completeApprovals,
+		Use: "reject ID|RUN|LOOP", Short: "Say no to what waits for you", Args: exactArgs(1), ValidArgsFunction: completeApprovals(a),
 		Long: `Say no to one question, once. Nothing lands; the branch stays for you to look at or delete.
 
 The loop does not make the same proposal again until its base, its definition or what it found has changed. To ask for
@@ -60,7 +59,7 @@ something else at once: pawl run LOOP --request "what should be different".`,
 func newLandCommand(a *app) *cobra.Command {
 	var o answerOptions
 	cmd := &cobra.Command{
-		Use: "land RUN", Short: "Land the gated proposal of a run", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
+		Use: "land RUN", Short: "Land the gated proposal of a run", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Land what a run proposed, exactly the tree that its gates passed, on the branch that it started from: by a
 fast-forward, with --merge by a merge commit, or with --pr as a pull request through gh. It is an approval that is asked
 and answered at once, with the same checks, and without a terminal --yes is required.`,
@@ -155,20 +154,4 @@ func printLanded(p *output.Printer, run runs.View, err error) error {
 func (o answerOptions) answer(a *app) loop.Answer {
 	by := a.actor(o.by)
 	return loop.Answer{By: by.Who, From: by.From, Note: o.note}
-}
-
-// completeApprovals offers the open questions.
-func (a *app) completeApprovals(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	var words []string
-	err := a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-		list, err := s.Approvals.List(cmd.Context(), "", false)
-		for _, v := range list {
-			words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))
-		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return firstOnly(words)(cmd, args, prefix)
 }

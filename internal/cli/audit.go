@@ -37,7 +37,7 @@ func newAuditVerifyCommand(a *app) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use: "verify [LOOP]", Short: "Walk the audit chains, offline, and compare the run logs with them",
-		Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		Long: `Walk the audit chain of a loop, or of all, offline: every hash, the order, gaps, and entries that are
 missing at the end. Then compare the chain with the rows of the runs, and run-log.md with the chain, line
 by line. The exit status is 0 if all of it is intact, and 1 if something is not; each place is named with
@@ -165,7 +165,7 @@ func printChain(p *output.Printer, c audit.Chain) {
 func newAuditExportCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "export [LOOP]", Short: "Print the audit chains as lines of JSON, to be kept elsewhere",
-		Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		Long: `Print the audit chain of a loop, or of all, as lines of JSON, schema pawl.audit/v1: first how long each
 chain is and where it ends, then every entry. ` + "`pawl audit verify --file`" + ` verifies it without the store.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -187,7 +187,7 @@ func newAuditLogCommand(a *app) *cobra.Command {
 	rewrite, yes := false, false
 	cmd := &cobra.Command{
 		Use: "log LOOP", Short: "Print the run log as the audit chain has it, or write it anew",
-		Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
+		Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Print run-log.md as the loop's audit chain has it: exactly the bytes that its runs would have written.
 
 With --rewrite the file is written anew, and the old one is kept beside it. Lines from before the chain

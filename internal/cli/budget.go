@@ -59,7 +59,7 @@ func newBudgetShowCommand(a *app) *cobra.Command {
 	var t budgets.Target
 	cmd := &cobra.Command{
 		Use: "show [LOOP|--agent A|--whole-workspace|--all]", Short: "Show what is used, reserved and left", Args: rangeArgs(0, 1),
-		ValidArgsFunction: a.completeLoops,
+		ValidArgsFunction: completeLoops(a),
 		Long: `Show what is used, reserved and left of every budget, and when its next window opens. For a loop these are all the
 budgets that bound it: its own, its agent's, the workspace's and that of everything.`,
 		Example: "  pawl budget show\n  pawl budget show ci-watch\n  pawl budget show --all --json",
@@ -88,7 +88,7 @@ func newBudgetSetCommand(a *app) *cobra.Command {
 	var o answerOptions
 	caps := map[string]*string{}
 	cmd := &cobra.Command{
-		Use: "set LOOP|--agent A|--whole-workspace|--all", Short: "Set or remove caps", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "set LOOP|--agent A|--whole-workspace|--all", Short: "Set or remove caps", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		Long: `Set caps of one budget. A cap that is not named stays as it is, and none removes it. A change is recorded in the audit
 chain, and counts for the next reservation: a run that holds more goes on with what it holds.`,
 		Example: "  pawl budget set ci-watch --usd 2.50 --tokens 2M\n  pawl budget set --all --window month --usd 100\n" +

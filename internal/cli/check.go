@@ -29,7 +29,7 @@ type checkOptions struct {
 func newCheckCommand(a *app) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
-		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Use: "check [LOOP|PATH]", Short: "Score a definition: is it complete?", Args: rangeArgs(0, 1), ValidArgsFunction: completeDefinitions(a),
 		Long: `Score a definition, or every definition of the workspace: 16 checks of equal weight. It needs no repository.
 
 Standard output has the findings, one per line; the score and the places are printed on standard error. A loop is

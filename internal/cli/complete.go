@@ -1,83 +1,133 @@
 package cli
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loops"
-
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/roster"
 )
 
-// completion is what cobra asks for words that may follow.
+// completion offers words for what somebody types.
 type completion = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
 
-// completeLoops offers the names of the workspace's loops for a first
-// argument. Whatever goes wrong offers nothing.
-func (a *app) completeLoops(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	err := a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
-		rows, err := s.Loops.List(cmd.Context())
-		for _, row := range rows {
-			if strings.HasPrefix(row.Name, prefix) {
-				names = append(names, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeDefinitions offers the loops that have a definition, also outside of
-// a repository, and files.
-func (a *app) completeDefinitions(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	all, err := loops.Definitions(a.workDir(), "")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	var names []string
-	for _, f := range all {
-		if strings.HasPrefix(f.Name, prefix) {
-			names = append(names, output.CleanLine(f.Name))
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault
-}
-
-// among offers the given words, each perhaps with a tab and a description.
-func among(words ...string) completion {
+// offerWords offers those words that begin with what is typed. Each may be followed
+// by a tab and a description.
+func offerWords(words ...string) completion {
 	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		var fit []string
-		for _, w := range words {
-			if strings.HasPrefix(w, prefix) {
-				fit = append(fit, w)
+		var matching []string
+		for _, word := range words {
+			if strings.HasPrefix(word, prefix) {
+				matching = append(matching, word)
 			}
 		}
-		return fit, cobra.ShellCompDirectiveNoFileComp
+		return matching, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// firstOnly is among for the first argument of a command.
-func firstOnly(words []string) completion {
-	offer := among(words...)
+// offerFirst is offerWords for the first argument, with words that are listed when
+// they are needed. If they cannot be listed, nothing is offered.
+func offerFirst(list func(ctx context.Context) ([]string, error)) completion {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return offer(cmd, args, prefix)
+		words, err := list(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return offerWords(words...)(cmd, args, prefix)
+	}
+}
+
+// completeFlag offers words for a flag.
+func completeFlag(cmd *cobra.Command, flag string, words completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, words); err != nil {
+		panic("cli: complete --" + flag + ": " + err.Error()) // The caller has just added the flag.
+	}
+}
+
+// completeLoops offers the names of the workspace's loops.
+func completeLoops(a *app) completion {
+	return offerFirst(func(ctx context.Context) (words []string, err error) {
+		err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+			rows, err := s.Loops.List(ctx)
+			for _, row := range rows {
+				words = append(words, output.CleanLine(row.Name)+"\t"+excerpt(row.Goal, 60))
+			}
+			return err
+		})
+		return words, err
+	})
+}
+
+// completeDefinitions offers the loops that have a definition, also outside of a
+// repository, and files.
+func completeDefinitions(a *app) completion {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, err := loops.Definitions(a.workDir(), "")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var names []string
+		for _, f := range found {
+			names = append(names, output.CleanLine(f.Name))
+		}
+		matching, _ := offerWords(names...)(cmd, args, prefix)
+		return matching, cobra.ShellCompDirectiveDefault
+	}
+}
+
+// completeAgents offers the handles of the roster.
+func completeAgents(a *app) completion {
+	return offerFirst(func(ctx context.Context) (words []string, err error) {
+		err = a.withRoster(ctx, true, func(r roster.Roster) error {
+			all, err := r.List(ctx)
+			for _, who := range all {
+				if who.ID != "" { // Else it is a driver, and not of the roster.
+					words = append(words, "@"+output.CleanLine(who.Handle)+"\t"+excerpt(who.Role, 60))
+				}
+			}
+			return err
+		})
+		return words, err
+	})
+}
+
+// completeApprovals offers the open questions.
+func completeApprovals(a *app) completion {
+	return offerFirst(func(ctx context.Context) (words []string, err error) {
+		err = a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) error {
+			open, err := s.Approvals.List(ctx, "", false)
+			for _, v := range open {
+				words = append(words, v.ID+"\t"+strings.TrimSpace(v.Run+" "+v.Does))
+			}
+			return err
+		})
+		return words, err
+	})
+}
+
+// completeModels offers the models that have a price.
+func completeModels(a *app) completion {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		table, err := a.loadPrices("")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, m := range table.Models {
+			names = append(names, m.ID)
+		}
+		return offerWords(names...)(cmd, args, prefix)
 	}
 }
 
@@ -86,13 +136,5 @@ func completePatterns() completion {
 	for _, p := range pattern.All() {
 		words = append(words, p.Name+"\t"+p.Does)
 	}
-	return among(words...)
-}
-
-func keyNames() []string {
-	var words []string
-	for _, f := range definition.Fields() {
-		words = append(words, f.Name+"\t"+f.Meaning)
-	}
-	return words
+	return offerWords(words...)
 }

@@ -19,7 +19,7 @@ import (
 func newConfigCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Work on definitions", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(&cobra.Command{
-		Use: "edit LOOP|PATH", Short: "Edit a definition, check it, and only then save it", Args: exactArgs(1), ValidArgsFunction: a.completeDefinitions,
+		Use: "edit LOOP|PATH", Short: "Edit a definition, check it, and only then save it", Args: exactArgs(1), ValidArgsFunction: completeDefinitions(a),
 		Long: `Open a copy of a definition in $VISUAL or $EDITOR. When the editor ends the copy is checked; with errors it can be
 edited again. The definition itself is replaced at once and only by what you agree to.`,
 		RunE: func(cmd *cobra.Command, args []string) error {

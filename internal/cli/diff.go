@@ -21,7 +21,7 @@ Whatever a terminal would obey, or nobody would see, is written as an escape, an
 a pipe everything else is written as it is, so that ` + "`pawl diff RUN | git apply`" + ` works for a patch without such
 characters; --raw writes any patch byte for byte. Lines that are not what they look like, because characters in them are
 hidden or turn the direction of writing around, are named on standard error.`,
-		ValidArgsFunction: a.completeLoops,
+		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				patch, err := s.Runs.Diff(cmd.Context(), args[0])

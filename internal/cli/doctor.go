@@ -26,7 +26,7 @@ type doctorOptions struct {
 func newDoctorCommand(a *app) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
-		Use: "doctor [LOOP|PATH]", Short: "Say whether a loop will run on this machine", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeDefinitions,
+		Use: "doctor [LOOP|PATH]", Short: "Say whether a loop will run on this machine", Args: rangeArgs(0, 1), ValidArgsFunction: completeDefinitions(a),
 		Long: `Say whether a loop, or every loop of the workspace, will run: one row each for what it needs, with the fix.
 
 Without --live only the definition is looked at, and nothing is started. With --live agents, programs behind shims,

@@ -37,7 +37,7 @@ func newEstimateCommand(a *app) *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use: "estimate [LOOP|PATH]", Short: "Say what a loop will cost before it is scheduled", Args: rangeArgs(0, 1),
-		ValidArgsFunction: a.completeDefinitions,
+		ValidArgsFunction: completeDefinitions(a),
 		Long: `Say what a loop will cost: runs per day × tokens per run × price, with and without caching. It needs no repository.
 
 With a LOOP, pattern, cadence and model come from its definition, and what its runs really used is shown beside the
@@ -64,22 +64,10 @@ estimate. Prices are dated; ` + budgets.PricesFile + ` in pawl's home overrides 
 	f.BoolVar(&o.NoCache, "no-cache", false, "without caching")
 	f.StringVar(&o.pricing, "pricing", "", "a `file` of prices instead of pawl's")
 	f.BoolVar(&o.listModels, "list-models", false, "list the models and their prices")
-	complete(cmd, "pattern", completePatterns())
-	complete(cmd, "model", a.completeModels)
-	complete(cmd, "cache-ttl", among("auto", "5m", "1h"))
+	completeFlag(cmd, "pattern", completePatterns())
+	completeFlag(cmd, "model", completeModels(a))
+	completeFlag(cmd, "cache-ttl", offerWords("auto", "5m", "1h"))
 	return cmd
-}
-
-func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	table, err := a.loadPrices("")
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, m := range table.Models {
-		names = append(names, m.ID)
-	}
-	return among(names...)(cmd, args, prefix)
 }
 
 // loadPrices returns the prices of today: those of a file, or pawl's own.

@@ -56,9 +56,9 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.StringVar(&o.Agent, "agent", "", "claude, codex, gemini, opencode, qwen, goose or command")
 	f.StringVar(&o.AgentCommand, "agent-command", "", "the program that acts, run by the shell")
 	f.StringArrayVar(&o.Env, "env", nil, "`name` of a variable that agent and gates get (repeat it)")
-	complete(cmd, "pattern", completePatterns())
-	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
-	complete(cmd, "agent", among(append(slices.Clone(programs), "command")...))
+	completeFlag(cmd, "pattern", completePatterns())
+	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
+	completeFlag(cmd, "agent", offerWords(append(slices.Clone(programs), "command")...))
 	return cmd
 }
 

@@ -35,7 +35,7 @@ func newLogsCommand(a *app) *cobra.Command {
 comes first, then whatever happens until the run has ended.
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
-		ValidArgsFunction: a.completeLoops,
+		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.run = args[0]
 			filter, err := newLineFilter(a, o)

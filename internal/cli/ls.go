@@ -18,8 +18,8 @@ func newLsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Short: "List the loops of the workspace", Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Of thousands of loops a fifth of the time would go into collecting
-			// garbage that ends with the command.
+			// With thousands of loops, a fifth of the time would be spent on collecting
+			// garbage that the end of the process frees anyway.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				rows, err := s.Loops.List(cmd.Context())

@@ -17,13 +17,18 @@ import (
 func newNewCommand(a *app) *cobra.Command {
 	var r loops.ScaffoldRequest
 	var name, tier string
+	var patterns strings.Builder
+	patterns.WriteString("The patterns:\n")
+	for _, p := range pattern.All() {
+		fmt.Fprintf(&patterns, "\n  %-17s %s", p.Name, p.Does)
+	}
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Make a new loop from a pattern", Args: rangeArgs(0, 1), ValidArgsFunction: cobra.NoFileCompletions,
 		Long: `Make the folder of a new loop: its definition, STATE.md, run-log.md and run.md. It needs no repository.
 
 The path of the definition is printed on standard output. Start every loop at L1, which only reports.
 
-` + patternList(),
+` + patterns.String(),
 		Example: "  pawl new ci-watch --pattern ci-watch --cadence 15m\n  pawl new docs --pattern freshness --dry-run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"name", "pattern", "tier", "cadence", "dir"} {
@@ -39,11 +44,6 @@ The path of the definition is printed on standard output. Start every loop at L1
 			}
 			if r.Name == "" {
 				return usageError(cmd, "pawl new needs an argument: NAME")
-			}
-			for _, flag := range []string{"pattern", "tier", "cadence", "dir"} {
-				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-					return usageError(cmd, "--"+flag+" is empty; leave it away for the default")
-				}
 			}
 			r.Tier, r.Work, r.Now = loop.Tier(tier), a.workDir(), a.Now()
 			// If only one agent of this machine has a login, it is named, so that what is
@@ -72,9 +72,9 @@ The path of the definition is printed on standard output. Start every loop at L1
 	f.StringVar(&r.Dir, "dir", ".loops", "the `folder` of loops")
 	f.BoolVar(&r.DryRun, "dry-run", false, "print the definition and write nothing")
 	f.BoolVar(&r.Force, "force", false, "write over the four files in a folder that is not empty; copies are kept beside them")
-	complete(cmd, "pattern", completePatterns())
-	complete(cmd, "tier", among("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
-	complete(cmd, "cadence", among("10m", "1h", "6h", "1d", "0 9 * * 1-5"))
+	completeFlag(cmd, "pattern", completePatterns())
+	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
+	completeFlag(cmd, "cadence", offerWords("10m", "1h", "6h", "1d", "0 9 * * 1-5"))
 	return cmd
 }
 
@@ -90,22 +90,6 @@ func (a *app) readyAgents(ctx context.Context) (ready []string) {
 
 func describeOnlyAgent(name string) string {
 	return "agent: " + name + ", the only one with a login on this machine"
-}
-
-// complete offers words for a flag.
-func complete(cmd *cobra.Command, flag string, words completion) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, words); err != nil {
-		panic("cli: complete --" + flag + ": " + err.Error()) // The flag is named beside it.
-	}
-}
-
-func patternList() string {
-	var b strings.Builder
-	b.WriteString("The patterns:\n")
-	for _, p := range pattern.All() {
-		fmt.Fprintf(&b, "\n  %-17s %s", p.Name, p.Does)
-	}
-	return b.String()
 }
 
 func printScaffolded(p *output.Printer, made loops.Scaffolded) error {

@@ -16,7 +16,7 @@ import (
 
 func newPricesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "prices [MODEL…]", Short: "List what models cost, and add prices of your own", ValidArgsFunction: a.completeModels,
+		Use: "prices [MODEL…]", Short: "List what models cost, and add prices of your own", ValidArgsFunction: completeModels(a),
 		Long: `List what models cost: the built-in table, with ` + budgets.PricesFile + ` of pawl's home over it. With a MODEL only that one is
 listed, found as for a run: also by a dated name or with its vendor in front.
 

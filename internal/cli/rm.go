@@ -14,7 +14,7 @@ import (
 func newRmCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "rm LOOP", Short: "Forget a loop", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
+		Use: "rm LOOP", Short: "Forget a loop", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Forget a loop: pawl ls does not list it any more, and its open approvals are closed.
 
 Its branches, its snapshots, its files below .loops and its audit log stay. A loop whose folder is there is found

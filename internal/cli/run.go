@@ -25,7 +25,7 @@ type runOptions struct {
 func newRunCommand(a *app) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "run [LOOP]", Short: "Run a loop once, in the foreground", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		Long: `Run a loop once, in the foreground and live.
 
 With --until no file is needed: the agent repairs until the command passes, on a branch of its own. If the command
@@ -70,7 +70,7 @@ login works. Give the loop a --name to find it again; pawl rm NAME forgets it.`,
 	f.StringVar(&o.Overrides.Sandbox, "sandbox", "", "another `tier` of confinement: "+strings.Join(runs.Tiers(), ", "))
 	f.IntVar(&o.exitQuiet, "exit-quiet", 0, "exit with `n` instead of 0 if there was nothing to do")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run; start and write nothing")
-	complete(cmd, "sandbox", among(runs.Tiers()...))
+	completeFlag(cmd, "sandbox", offerWords(runs.Tiers()...))
 	return cmd
 }
 

@@ -21,7 +21,7 @@ type runsOptions struct {
 func newRunsCommand(a *app) *cobra.Command {
 	var o runsOptions
 	cmd := &cobra.Command{
-		Use: "runs [LOOP]", Short: "List runs, the newest first", Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: "runs [LOOP]", Short: "List runs, the newest first", Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.loop = args[0]

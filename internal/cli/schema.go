@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -34,10 +35,15 @@ The formats: ` + strings.Join(names, ", ") + `.`,
 }
 
 func newExplainCommand(a *app) *cobra.Command {
+	keys := func(context.Context) (words []string, err error) {
+		for _, f := range definition.Fields() {
+			words = append(words, f.Name+"\t"+f.Meaning)
+		}
+		return words, nil
+	}
 	return &cobra.Command{
-		Use: "explain [KEY]", Short: "Explain a key of a definition", Args: rangeArgs(0, 1),
-		ValidArgsFunction: firstOnly(keyNames()),
-		Example:           "  pawl explain budget_tokens\n  pawl explain",
+		Use: "explain [KEY]", Short: "Explain a key of a definition", Args: rangeArgs(0, 1), ValidArgsFunction: offerFirst(keys),
+		Example: "  pawl explain budget_tokens\n  pawl explain",
 		RunE: func(_ *cobra.Command, args []string) error {
 			p := a.printer()
 			if len(args) == 0 {

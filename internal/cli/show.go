@@ -19,7 +19,7 @@ import (
 
 func newShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
+		Use: "show LOOP|RUN", Short: "Show a loop with its steps, or one run", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: "Show a loop with its steps, or one run.\n\nA RUN is a run id or LOOP#N.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {

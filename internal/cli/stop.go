@@ -11,7 +11,7 @@ import (
 
 func newStopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "stop RUN", Short: "End one run and keep its work", Args: exactArgs(1), ValidArgsFunction: a.completeLoops,
+		Use: "stop RUN", Short: "End one run and keep its work", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Ask the process that holds a run to end it, and wait until it has. The work of the run is kept under
 refs/pawl/snapshots; the loop may run again. A run that has ended already is left as it is.
 

@@ -20,7 +20,7 @@ import (
 func newSwitchCommand(a *app, name, short, long string, do func(ctx context.Context, loop string) error) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
-		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: rangeArgs(0, 1), ValidArgsFunction: a.completeLoops,
+		Use: name + " [LOOP|--all]", Short: short, Long: long, Args: rangeArgs(0, 1), ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && all:

@@ -25,7 +25,7 @@ func newTraceCommand(a *app) *cobra.Command {
 A trace has at most %d lines; of long texts it shows the end. --full shows everything.
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`, traceLines),
-		ValidArgsFunction: a.completeLoops,
+		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				view, err := s.Runs.Show(cmd.Context(), args[0])

@@ -61,8 +61,8 @@ func (l *plainWatcher) close() {
 	l.closed = true
 }
 
-// fiveSteps are the phases that people see.
-var fiveSteps = []loop.Phase{loop.PhaseSense, loop.PhaseDecide, loop.PhaseAct, loop.PhaseGather, loop.PhaseVerify}
+// shownPhases are the phases that people see.
+var shownPhases = []loop.Phase{loop.PhaseSense, loop.PhaseDecide, loop.PhaseAct, loop.PhaseGather, loop.PhaseVerify}
 
 // liveLine keeps one line at the bottom of a terminal up to date, and prints what
 // stays above it.
@@ -84,44 +84,42 @@ type liveLine struct {
 	drawing    sync.WaitGroup
 }
 
-// frame is how often the line is drawn.
-const frame = 100 * time.Millisecond
+// frameTime is how often the line is drawn.
+const frameTime = 100 * time.Millisecond
 
 func newLiveLine(w io.Writer, s output.Style, width func() int, now func() time.Time, iterations int) *liveLine {
 	l := &liveLine{w: w, style: s, width: width, now: now, iterations: iterations, started: now(), done: make(chan struct{})}
-	l.drawing.Go(l.animate)
-	return l
-}
-
-func (l *liveLine) animate() {
-	tick := time.NewTicker(frame)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.done:
-			return
-		case <-tick.C:
-			l.mu.Lock()
-			l.turn++
-			l.draw()
-			l.mu.Unlock()
+	l.drawing.Go(func() {
+		tick := time.NewTicker(frameTime)
+		defer tick.Stop()
+		for {
+			select {
+			case <-l.done:
+				return
+			case <-tick.C:
+				l.mu.Lock()
+				l.turn++
+				l.draw()
+				l.mu.Unlock()
+			}
 		}
-	}
+	})
+	return l
 }
 
 func (l *liveLine) see(e loop.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(e)
-	if text := l.text(e); text != "" {
+	l.record(e)
+	if text := l.lasting(e); text != "" {
 		l.erase()
 		_, _ = fmt.Fprintln(l.w, text)
 	}
 	l.draw()
 }
 
-// note keeps what the line shows.
-func (l *liveLine) note(e loop.Event) {
+// record keeps what the line shows.
+func (l *liveLine) record(e loop.Event) {
 	switch e.Kind {
 	case loop.EventPhase:
 		l.phase = loop.Phase(e.Text)
@@ -137,8 +135,8 @@ func (l *liveLine) note(e loop.Event) {
 	}
 }
 
-// text is what stays on the screen of an event.
-func (l *liveLine) text(e loop.Event) string {
+// lasting is the text of an event that stays on the screen.
+func (l *liveLine) lasting(e loop.Event) string {
 	body := strings.TrimRight(output.Clean(describeEvent(e)), "\n")
 	switch e.Kind {
 	case loop.EventPhase, engine.EventPrompt, loop.EventOutcome:
@@ -166,24 +164,35 @@ func (l *liveLine) erase() {
 }
 
 func (l *liveLine) draw() {
-	_, _ = io.WriteString(l.w, "\r\x1b[2K"+l.strip())
+	_, _ = io.WriteString(l.w, "\r\x1b[2K"+l.line())
 	l.drawn = true
 }
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// bytesPerToken is the rule of thumb by which tokens are estimated while
-// nothing is known of them; the account after the run is what counts.
+// bytesPerToken is a rule of thumb for estimating tokens during a run. The account
+// after the run has the real number.
 const bytesPerToken = 4
 
-// strip is the line: the five steps, time, iteration, tokens. It is cut to the
-// width of the terminal, because a line that wraps cannot be drawn again.
-func (l *liveLine) strip() string {
+// line is the phases, the time, the iteration and the tokens. It is cut to the width
+// of the terminal, because a line that wraps cannot be drawn again.
+func (l *liveLine) line() string {
 	var steps []string
-	for _, p := range fiveSteps {
-		steps = append(steps, l.step(p))
+	for _, p := range shownPhases {
+		switch {
+		case p == l.phase:
+			steps = append(steps, "["+string(p)+"]")
+		case p.Before(l.phase):
+			steps = append(steps, "✓"+string(p))
+		default:
+			steps = append(steps, string(p))
+		}
 	}
-	facts := elapsed(l.now().Sub(l.started))
+	elapsed := l.now().Sub(l.started)
+	facts := elapsed.Truncate(time.Second).String()
+	if elapsed < 10*time.Second { // Digits that change show that something happens.
+		facts = fmt.Sprintf("%.1fs", elapsed.Seconds())
+	}
 	if l.iteration > 0 {
 		facts += fmt.Sprintf(" · iter %d/%d", l.iteration, l.iterations)
 	}
@@ -193,36 +202,12 @@ func (l *liveLine) strip() string {
 	mark, columns := spinner[l.turn%len(spinner)], l.width()-1
 	line := fmt.Sprintf("%s %s  %s", mark, strings.Join(steps, " · "), facts)
 	if utf8.RuneCountInString(line) > columns {
-		line = joinNonEmpty(" ", mark, string(l.phase), facts) // The step that it is at says more than those around it.
+		line = joinNonEmpty(" ", mark, string(l.phase), facts) // The current phase matters most.
 	}
-	return cut(line, columns)
-}
-
-// elapsed is a time that changes often enough to show that something lives.
-func elapsed(d time.Duration) string {
-	if d < 10*time.Second {
-		return fmt.Sprintf("%.1fs", d.Seconds())
+	if runes := []rune(line); len(runes) > columns {
+		line = string(runes[:max(0, columns)])
 	}
-	return d.Truncate(time.Second).String()
-}
-
-// step marks a step as over, at work, or to come.
-func (l *liveLine) step(p loop.Phase) string {
-	switch {
-	case p == l.phase:
-		return "[" + string(p) + "]"
-	case p.Before(l.phase):
-		return "✓" + string(p)
-	}
-	return string(p)
-}
-
-// cut shortens a text without decorations to a number of columns.
-func cut(text string, columns int) string {
-	if runes := []rune(text); len(runes) > columns {
-		return string(runes[:max(0, columns)])
-	}
-	return text
+	return line
 }
 
 func (l *liveLine) close() {

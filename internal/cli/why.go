@@ -21,7 +21,7 @@ func newWhyCommand(a *app) *cobra.Command {
 why the run ended as it did, and what can be done next.
 
 A RUN is a run id, LOOP#N, or LOOP for its newest run.`,
-		ValidArgsFunction: a.completeLoops,
+		ValidArgsFunction: completeLoops(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {
 				why, err := s.Runs.Why(cmd.Context(), args[0])
