@@ -274,7 +274,7 @@ func (s *stream) judge(out *Result, stderr string, silent bool) {
 	case out.Ended == proc.Signaled:
 		fail(loop.FailureKilled, fmt.Sprintf("it was killed by signal %d", out.Exit-128))
 	case out.Exit != 0 && !s.over:
-		fail(loop.FailureCrash, fmt.Sprintf("exit status %d: %s", out.Exit, cmp.Or(lastLine(stderr), "it said nothing")))
+		fail(loop.FailureCrash, fmt.Sprintf("exit status %d: %s", out.Exit, cmp.Or(LastLine(stderr), "it said nothing")))
 	case !s.over:
 		fail(loop.FailureMalformed, "it ended without saying that its turn is over")
 	case out.Message == "" && !quiet(s.d):
@@ -291,12 +291,6 @@ type Quiet interface {
 func quiet(d Decoder) bool {
 	q, ok := d.(Quiet)
 	return ok && q.Quiet()
-}
-
-// lastLine is the last line of a text that says anything.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // alive is standard error: what comes there is a sign of life.

@@ -12,6 +12,12 @@ func OneLine(text string, most int) string {
 	return words
 }
 
+// LastLine is the last line of a text that says anything.
+func LastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
 // PlainAt writes every @ of a prompt as \@, for programs that replace the path
 // behind an @ by the file that is there.
 func PlainAt(prompt string) string { return strings.ReplaceAll(prompt, "@", `\@`) }

@@ -1,7 +1,7 @@
 // Package codex drives Codex: one turn of it is one app-server that is talked
 // with in JSON-RPC on its standard streams, so that it asks before every
-// command and every change of a file. An older Codex that has no app-server
-// takes its turn without asking, and an event says so.
+// command and every change of a file. An older Codex that has no app-server takes
+// no turn.
 //
 // It switches the program's own sandbox off, because pawl's is around it, and
 // lets nothing of the user's own configuration in. It never takes an answer for
@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
-	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // Name is the driver's entry in the roster.
@@ -91,28 +90,21 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
 	}
-	res, d, err := talk(ctx, r)
-	if err != nil || !d.lost && !d.unable(res) {
+	res, lost, err := turn(ctx, r)
+	if err != nil || !lost {
 		return res, err
 	}
-	took := res.Took
+	r.Session = nil
 	if r.Timeout > 0 {
-		r.Timeout = max(r.Timeout-took, 1)
+		r.Timeout = max(r.Timeout-res.Took, 1)
 	}
-	if d.lost {
-		r.Session = nil
-		res, d, err = talk(ctx, r)
-	}
-	if err == nil && d.unable(res) {
-		r.On(agent.Event{Kind: agent.EventRetry, Text: "this codex has no app-server that pawl can talk with: it takes its turn without asking before it acts"})
-		res, err = execute(ctx, r)
-	}
-	res.Took += took
-	return res, err
+	again, _, err := turn(ctx, r)
+	again.Took += res.Took
+	return again, err
 }
 
-// talk takes the turn by an app-server.
-func talk(ctx context.Context, r agent.Request) (agent.Result, *decoder, error) {
+// turn reports whether the conversation to go on with was lost.
+func turn(ctx context.Context, r agent.Request) (agent.Result, bool, error) {
 	asked, cancel := ctx, context.CancelFunc(func() {})
 	if r.Timeout > 0 {
 		asked, cancel = context.WithTimeout(ctx, r.Timeout)
@@ -122,26 +114,7 @@ func talk(ctx context.Context, r agent.Request) (agent.Result, *decoder, error) 
 	d := newDecoder(r, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
 	d.begin()
 	res, err := agent.Stream(ctx, r, agent.Program{Argv: agent.Argv(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
-	return res, d, err
-}
-
-// execute takes the turn without a way to ask.
-func execute(ctx context.Context, r agent.Request) (agent.Result, error) {
-	args := []string{"exec"}
-	if r.Session != nil {
-		args = append(args, "resume")
-	}
-	args = append(args, "--json", "--skip-git-repo-check", "-c", `sandbox_mode="danger-full-access"`, "-c", `approval_policy="never"`)
-	if r.Model != "" {
-		args = append(args, "--model="+r.Model)
-	}
-	if r.Session != nil {
-		args = append(args, r.Session.ID)
-	}
-	d := &execDecoder{before: r.Session, keep: r.Keep, model: r.Model}
-	return agent.Stream(ctx, r, agent.Program{
-		Argv: agent.Argv(r, "codex", append(args, "-")...), Env: environment(r), Stdin: strings.NewReader(r.Prompt),
-	}, d)
+	return res, d.lost, err
 }
 
 func environment(r agent.Request) []string {
@@ -193,11 +166,6 @@ wire_api = "responses"
 request_max_retries = 2
 stream_max_retries = 2
 `, provider, text.String(), quote(models.URL+"/v1"), keyVariable)
-}
-
-// unable reports whether the program ended before it could be talked with.
-func (d *decoder) unable(res agent.Result) bool {
-	return d.old || !d.ready && res.Ended == proc.Exited && res.Exit != 0 && res.Exit != notFound
 }
 
 // sessionOf is what a later turn goes on with.

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/policy"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // What pawl asks of the program, by the ids of its requests. Those of words for
@@ -22,6 +23,9 @@ const (
 
 // unknownMethod is JSON-RPC's code for a method that is not there.
 const unknownMethod = -32601
+
+// needsAppServer says what to do about a program that is too old.
+const needsAppServer = "pawl needs one with an app-server: npm install -g @openai/codex"
 
 // threadID is what an id of a conversation can look like.
 var threadID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
@@ -44,7 +48,6 @@ type decoder struct {
 	judge func(policy.Call) policy.Answer
 
 	ready  bool   // the program can be talked with
-	old    bool   // it does not know what it was asked for
 	lost   bool   // it does not have the conversation to go on with
 	ended  bool   // the turn is over
 	thread string // the conversation
@@ -175,12 +178,10 @@ func (d *decoder) refused(id, code int, why string) []agent.Event {
 	case id >= askWords || id == 0 || d.ended:
 		return nil
 	case code == unknownMethod:
-		d.old = true
-		_ = d.in.Close() // The program ends when nothing more comes.
-		return nil
+		why = "this codex cannot be talked with; " + needsAppServer
 	case id == askThread && d.r.Session != nil:
 		d.lost, d.ready = true, true
-		_ = d.in.Close() // As above.
+		_ = d.in.Close() // The program ends when nothing more comes.
 		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, longText))}}
 	}
 	d.ready = true
@@ -284,9 +285,15 @@ func (d *decoder) completed(p params) []agent.Event {
 }
 
 // Finish fills in what was only known in the end.
-func (d *decoder) Finish(r *agent.Result, _ string) {
+func (d *decoder) Finish(r *agent.Result, stderr string) {
 	r.Asks = d.asks
-	if r.Failure == nil && !d.ended {
+	switch {
+	case r.Failure != nil || d.ended:
+	case !d.ready && r.Ended == proc.Exited && r.Exit != 0 && r.Exit != notFound:
+		r.Failure = &loop.Failure{Class: loop.FailureCrash, Text: fmt.Sprintf(
+			"exit status %d before it could be talked with: %s; %s", r.Exit, cmp.Or(agent.LastLine(stderr), "it said nothing"), needsAppServer,
+		)}
+	default:
 		r.Failure = cmp.Or(d.failed, d.waits)
 	}
 	d.counts.finish(r, d.ended && !d.counts.bad, d.turn != "", d.model)
