@@ -60,6 +60,7 @@ func TestEveryTestOfTheBaseHasToReport(t *testing.T) {
 		"its file is compiled no more":       {base: ran(testOne), now: ran(), old: two, new: map[string]string{"a/a_test.go": testFile("//go:build never\n\n", "TestOne")}, renames: true, want: gate.Unreported{Missing: []string{testOne}}},
 		"its package is gone":                {base: ran(testOne), now: ran(), old: two, new: nil, renames: true, want: gate.Unreported{Gone: []string{testOne}}},
 		"it is in no file of the base":       {base: ran("go example.test/m/a.TestMade", testOne), now: ran(testOne), old: two, new: two},
+		"a package of one letter's file":     {base: ran("go example.test/m/b.TestMade"), now: ran(), old: map[string]string{"b/x.go": "package b\n"}, new: two},
 		"others report in its place":         {base: ran(testOne), now: ran("go example.test/m/a.TestForged", testOne), old: two, new: two, want: gate.Unreported{Nowhere: []string{"go example.test/m/a.TestForged"}}},
 		"a gate that makes tests":            {base: ran("go example.test/m/a.TestMade", testOne), now: ran("go example.test/m/a.TestMade2", testOne), old: two, new: two},
 		"a package that no tree holds":       {base: ran(testOne), now: ran(testOne, "go example.test/m/made.TestX"), old: two, new: two},

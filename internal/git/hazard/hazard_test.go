@@ -60,6 +60,21 @@ func TestAPlainRepositoryHasNoHazard(t *testing.T) {
 	}
 }
 
+func TestOnlyLinesOfInfoAttributesThatGiveADriverAreHazards(t *testing.T) {
+	dir := gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{
+		".git/info/attributes": "#\n#* filter=x\n\n  \nx\n* text -diff2 filterx=y\n$* filter=a\nb -diff\n c text merge=union filter=x\nd !filter\n",
+	})
+	var got []string
+	for _, h := range hazards(t, open(t, dir)) {
+		got = append(got, h.Value)
+	}
+	slices.Sort(got)
+	if want := []string{"$* filter=a", "b -diff", "c text merge=union filter=x", "d !filter"}; !slices.Equal(got, want) {
+		t.Errorf("hazards = %q, want %q", got, want)
+	}
+}
+
 func TestEveryKeyOfTheTableIsFoundWhateverItsSection(t *testing.T) {
 	for key := range executing {
 		section, name, _ := strings.Cut(key, ".")

@@ -102,6 +102,49 @@ func TestWriteLooseWritesWhatGitReads(t *testing.T) {
 	}
 }
 
+// Whoever removes what was made must know of all of it, and of nothing else.
+func TestWriteLooseTellsOfWhatItMakesAndOfNothingElse(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "1\n", "b": "2\n"})
+	ids := strings.Fields(gittest.Run(t, dir, "rev-list", "--objects", "--no-object-names", "HEAD"))
+	write := func(to string, done func(path string) error) error {
+		blobs, err := open(t, dir).Blobs(t.Context())
+		must(t, err)
+		defer blobs.Close() //nolint:errcheck // Its process may have ended with the error.
+		return blobs.WriteLoose(ids, to, done)
+	}
+	to := t.TempDir()
+	had := filepath.Join(to, ids[0][:2])
+	must(t, os.Mkdir(had, 0o755))
+	var told, made []string
+	must(t, write(to, func(path string) error {
+		told = append(told, path)
+		return nil
+	}))
+	must(t, filepath.WalkDir(to, func(path string, _ fs.DirEntry, err error) error {
+		if path != to && path != had {
+			made = append(made, path)
+		}
+		return err
+	}))
+	slices.Sort(told)
+	if !slices.Equal(told, made) {
+		t.Errorf("told of %q, made %q", told, made)
+	}
+	full := errors.New("the disk is full")
+	for i := range told {
+		left := i
+		err := write(t.TempDir(), func(string) error {
+			if left--; left < 0 {
+				return full
+			}
+			return nil
+		})
+		if !errors.Is(err, full) {
+			t.Errorf("when number %d could not be kept: %v, want that error", i, err)
+		}
+	}
+}
+
 func writeAgain(t *testing.T, dir string, ids []string, to string) error {
 	t.Helper()
 	blobs, err := open(t, dir).Blobs(t.Context())
