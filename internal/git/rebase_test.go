@@ -182,3 +182,33 @@ func TestAttack028NoMergeDriverRuns(t *testing.T) {
 		t.Errorf("these programs were started:\n%s", trace)
 	}
 }
+
+// Settings of a repository can make `git merge-file` fail, which is not a conflict.
+func TestRebaseMergesLinesWhateverTheRepositorySays(t *testing.T) {
+	dir := gittest.Repo(t, nil)
+	r := open(t, dir)
+	first := commitOf(t, r, "", version{"f": lines})
+	change, onto := commitOf(t, r, first, version{"f": edited("2", "x")}), commitOf(t, r, first, version{"f": edited("8", "y")})
+	gittest.Run(t, dir, "config", "merge.conflictStyle", "none-that-git-knows")
+	c, conflicts, err := r.Rebase(t.Context(), Replay{Commit: change, Onto: onto, When: when})
+	if err != nil || len(conflicts) > 0 {
+		t.Fatalf("Rebase = %v, %v, want a merge", conflicts, err)
+	}
+	if got, want := contentsOf(t, r, c.Commit)["f"], strings.ReplaceAll(edited("2", "x"), "8", "y"); got != want {
+		t.Errorf("f = %q, want %q", got, want)
+	}
+}
+
+func TestWithoutATemporaryFolderNothingIsMergedOrPushed(t *testing.T) {
+	g := newGiven(t)
+	r := open(t, g.dir)
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	if c, conflicts, err := r.Rebase(t.Context(), Replay{Commit: g.next, Onto: g.nextTo, When: when}); err == nil {
+		t.Errorf("Rebase = %v, %v, want an error", c, conflicts)
+	}
+	for _, name := range []string{"Push", "RemoteRef"} {
+		if err := verbs[name](t.Context(), r, g); err == nil {
+			t.Errorf("%s = no error", name)
+		}
+	}
+}

@@ -237,6 +237,28 @@ func TestWorkBelowAFolderCanBeLeftOut(t *testing.T) {
 	}
 }
 
+func TestTrackedIsWhatTheIndexHasAndWhatLiesAboveIt(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a/b/c": "x", "f": "x"})
+	gittest.Write(t, dir, map[string]string{"staged": "", "new": "", "a/new": ""})
+	gittest.Run(t, dir, "add", "staged")
+	r := open(t, dir)
+	for path, want := range map[string]bool{
+		"f": true, "staged": true, "a": true, "a/b": true, "a/b/c": true, "a/b/c/d": false, "a/": false, "new": false, "a/new": false, "a/b/": false, "": false, "s": false,
+	} {
+		if got, err := r.Tracked(path); got != want || err != nil {
+			t.Errorf("Tracked(%q) = %v, %v, want %v", path, got, err, want)
+		}
+	}
+	must(t, os.Remove(filepath.Join(dir, ".git", "index")))
+	if got, err := r.Tracked("f"); got || err != nil {
+		t.Errorf("Tracked without an index = %v, %v, want false", got, err)
+	}
+	gittest.Write(t, dir, map[string]string{".git/index": "no index"})
+	if got, err := r.Tracked("f"); got || err == nil {
+		t.Errorf("Tracked with a damaged index = %v, %v, want an error", got, err)
+	}
+}
+
 func TestDirtyAdmitsThatItCannotReadASplitOrLargeIndex(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"f": "x"})
 	gittest.Run(t, dir, "update-index", "--split-index")
