@@ -33,6 +33,7 @@ var table = []row{
 	{level: 0, name: "config", what: "settings"},
 	{level: 0, name: "clock", what: "the machine's clock", clock: "it is the clock"},
 	{level: 0, name: "fault", what: "named fault points"},
+	{level: 0, name: "dirglob", what: "files found by a pattern below a directory"},
 	{level: 0, name: "durable", what: "files and names that survive a power cut"},
 	{level: 0, name: "waiting", what: "what a command waits for, told once it lasts", clock: "a wait is told when it has lasted for a while"},
 	{level: 0, name: "flock", what: "claims that end with their process", may: []string{"waiting"}, clock: "a claim that is held is tried again after a while"},

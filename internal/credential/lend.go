@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -178,7 +179,7 @@ func (l *Loan) copy(ctx context.Context) error {
 // whoever removes its home. A login that another run has by now was fetched by
 // that one.
 func (l Lender) Fetch(ctx context.Context, run string) (back []Returned, err error) {
-	notes, err := filepath.Glob(filepath.Join(l.Dir, "*.lent"))
+	notes, err := dirglob.Find(l.Dir, "*.lent")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/credential"
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/turn"
@@ -88,7 +89,7 @@ func (l *login) forget() {
 // reopen finds what a run that died left in the homes of its agent.
 func (l *login) reopen(ctx context.Context) func(run string) (agent.Home, error) {
 	return func(run string) (agent.Home, error) {
-		left, err := filepath.Glob(filepath.Join(l.runDir(run), "turnenv-*", "home"))
+		left, err := dirglob.Find(l.runDir(run), "turnenv-*/home")
 		if err != nil {
 			return nil, err
 		}
@@ -118,5 +119,5 @@ func (l *login) keptHomes(ctx context.Context, runID string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return filepath.Glob(filepath.Join(l.Home, "sessions", run.LoopID, "*", "home"))
+	return dirglob.Find(filepath.Join(l.Home, "sessions", run.LoopID), "*/home")
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/git/program"
 )
 
@@ -99,20 +99,12 @@ func (r *Repo) Partial() (bool, error) {
 		return false, err
 	}
 	for _, dir := range dirs {
-		marks, err := filepath.Glob(filepath.Join(globQuoted(dir), "pack", "*.promisor"))
+		marks, err := dirglob.Find(filepath.Join(dir, "pack"), "*.promisor")
 		if err != nil || len(marks) > 0 {
 			return len(marks) > 0, err
 		}
 	}
 	return false, nil
-}
-
-// globQuoted is a path in which no character means a pattern.
-func globQuoted(path string) string {
-	if os.PathSeparator == '\\' {
-		return path // There is no way to quote there.
-	}
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // Absent counts the files and folders of a commit that a partial clone has not

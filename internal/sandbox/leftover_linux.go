@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/flock"
 )
 
@@ -35,7 +36,7 @@ func claimed(dir string) (name string, claim *os.File, err error) {
 
 // sweep removes what self-tests left below dir that nobody makes any more.
 func sweep(dir string) {
-	claims, _ := filepath.Glob(filepath.Join(dir, claimPrefix+"*")) // A directory that cannot be listed has nothing to be removed.
+	claims, _ := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has nothing to be removed.
 	for _, path := range claims {
 		claim, err := flock.Try(path)
 		if err != nil {

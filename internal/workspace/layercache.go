@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/flock"
 	"github.com/pawl-run/pawl/internal/git/object"
@@ -138,7 +139,7 @@ func (s *layerCache) find(ctx context.Context, tree, boot string) ([]*layer, err
 	if base != nil {
 		return []*layer{base}, nil
 	}
-	deltas, err := filepath.Glob(s.layerDir(tree + "-*"))
+	deltas, err := dirglob.Find(s.layers(), tree+"-*")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/fault"
 	"github.com/pawl-run/pawl/internal/git/index"
 	"github.com/pawl-run/pawl/internal/git/object"
@@ -47,7 +48,7 @@ func (s *layerCache) parked() string {
 
 // allParked lists the folders of parked copies, of all users.
 func (s *layerCache) allParked() []string {
-	others, _ := filepath.Glob(filepath.Join(s.dir, parkedName+"-*")) // The pattern is a good one.
+	others, _ := dirglob.Find(s.dir, parkedName+"-*") // The pattern is a good one.
 	return append([]string{filepath.Join(s.dir, parkedName)}, others...)
 }
 

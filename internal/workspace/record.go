@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/pawl-run/pawl/internal/dirglob"
 )
 
 // suffixRecord ends the name of the file that says that a tree is layers, and
@@ -67,7 +68,7 @@ func (t *Trees) dropRecord(name string) error {
 // records lists what all layered trees below the root are made of. One that
 // cannot be read is left out: its layers can be made again.
 func (t *Trees) records() ([]record, error) {
-	names, err := filepath.Glob(filepath.Join(t.root, ".*"+suffixRecord))
+	names, err := dirglob.Find(t.root, ".*"+suffixRecord)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/dirglob"
 )
 
 // installation is the directory that a program was installed into as a whole.
@@ -42,14 +44,9 @@ var landmarks = []string{
 // holds all that it needs.
 func isToolchain(root string) bool {
 	return slices.ContainsFunc(landmarks, func(pattern string) bool {
-		found, err := filepath.Glob(filepath.Join(globbed(root), pattern))
+		found, err := dirglob.Find(root, pattern)
 		return err == nil && len(found) > 0
 	})
-}
-
-// globbed is a path as a glob that matches it alone.
-func globbed(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // Parts of an installation that has no landmark, of one that lies where others

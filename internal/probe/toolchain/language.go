@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
@@ -67,7 +68,7 @@ func (r *resolver) cargo(p needed) {
 	}
 	r.setenv("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
 	bin := filepath.Join(r.cargoHome(), "bin")
-	commands, err := filepath.Glob(filepath.Join(globbed(bin), "cargo-*"))
+	commands, err := dirglob.Find(bin, "cargo-*")
 	if err != nil {
 		return
 	}
