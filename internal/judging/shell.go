@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-run/pawl/internal/shell"
 )
 
 // shellState is what is known of one shell while its commands are followed. All
@@ -170,15 +172,14 @@ func (sh *shellState) globs(name string) []string {
 // followScript follows a text for the shell.
 func (f *follower) followScript(sh *shellState, text string) {
 	const longest = 256 << 10
-	var file *syntax.File
-	var err error
-	for _, variant := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX, syntax.LangZsh} {
-		if file, err = syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), ""); err == nil || len(text) > longest {
-			break
-		}
+	const unreadable = "it cannot be read as a text for the shell"
+	if len(text) > longest {
+		f.reportLost(sh.where, unreadable)
+		return
 	}
-	if err != nil || len(text) > longest {
-		f.reportLost(sh.where, "it cannot be read as a text for the shell")
+	file, err := shell.Parse(text)
+	if err != nil {
+		f.reportLost(sh.where, unreadable)
 		return
 	}
 	f.walkNode(sh, file)

@@ -1,16 +1,12 @@
 package shell
 
-import (
-	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
-)
+import "mvdan.cc/sh/v3/syntax"
 
 // Commands are the simple commands of a line in its order, each without its
 // assignments: one list of words, of which those that only the shell knows are
 // empty. A line that the shell cannot read has none.
 func Commands(line string) [][]string {
-	file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+	file, err := Parse(line)
 	if err != nil {
 		return nil
 	}
