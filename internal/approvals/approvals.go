@@ -108,17 +108,17 @@ func (s *Service) askedNothing(ctx context.Context, ref string, run loop.Run) er
 	}
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("run %s#%d asked for no approval", v.Loop, v.N), Err: loop.ErrNotFound,
-		Fix: "pawl approvals lists those that are open",
+		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.Pawl("approvals")},
 	}
 	if !strings.Contains(ref, "#") && !strings.HasPrefix(ref, "run_") {
 		f.What = "nothing of " + v.Loop + " waits for an answer; " + f.What
 	}
 	if v.Outcome == loop.OutcomeReported {
 		f.Why = "a loop at tier L1 reports and proposes nothing"
-		f.Fix = "set tier: L2 and its gates, so that it proposes branches: pawl config edit " + v.Loop
+		f.Advised(loop.Advise("set tier: L2 and its gates, so that it proposes branches: {1}", loop.Pawl("config edit", v.Loop)))
 	}
 	if v.Outcome == loop.OutcomeProposed {
-		f.Fix = runs.Next(v)
+		f.Advised(runs.Next(v))
 	}
 	return f
 }
@@ -147,7 +147,8 @@ func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
 
 func noApproval(ref string) error {
 	return &loop.Fault{
-		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound, Fix: "pawl approvals lists those that are open",
+		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound,
+		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.Pawl("approvals")},
 	}
 }
 
@@ -242,7 +243,7 @@ func (v View) open() error {
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
-		Fix: "nothing is left to answer: pawl show " + v.Run + " says what it was about",
+		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.Pawl("show", v.Run)},
 	}
 }
 

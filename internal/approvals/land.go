@@ -58,10 +58,10 @@ func (s *Service) remake(ctx context.Context, p runs.Prepared, v View) (runs.Vie
 	f := &loop.Fault{
 		Exit: loop.ExitWaiting, What: "approve " + v.ID + ": nothing has landed",
 		Why: fmt.Sprintf("%s moved after the gates of %s ran; %s makes the same change on top of it and passes the gates", v.Action.Base, v.Run, run),
-		Fix: "pawl approve " + run,
+		Fix: "{1}", Actions: []loop.Command{loop.Pawl("approve", run)},
 	}
 	if view.Answer != loop.ApprovalOpen {
-		f.Fix = runs.Next(view)
+		f.Advised(runs.Next(view))
 	}
 	return view, f
 }
@@ -89,9 +89,8 @@ func (s *Service) answerable(ctx context.Context, v View) (runs.Prepared, error)
 		return p, err
 	}
 	if sw := s.ws.PausedBy(l); sw != "" {
-		return p, &loop.Fault{
-			Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw, Fix: engine.ClearedBy(v.Loop, sw) + ", then approve again",
-		}
+		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw}
+		return p, f.Advised(engine.ClearedBy(v.Loop, sw).Then(", then ", loop.Advise("approve again")))
 	}
 	if l.Last != nil && s.ws.Liveness(*l.Last) == "running" {
 		return p, s.engine.Held(l.Name, *l.Last)
@@ -131,7 +130,7 @@ func (s *Service) void(ctx context.Context, v View, why string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitRefused, What: "approve " + v.ID + ": nothing has landed", Why: why + "; the approval is void",
-		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
+		Fix: "look at what there is now ({1}), and run the loop again for a new proposal", Actions: []loop.Command{loop.Pawl("diff", v.Run)},
 	}
 }
 
@@ -209,7 +208,7 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 }
 
 // LandCommand is the command that lands what the view is about.
-func (v View) LandCommand() string { return engine.LandAgain(v.approval, v.Run) }
+func (v View) LandCommand() loop.Command { return engine.LandAgain(v.approval, v.Run) }
 
 // Land asks a question that Landing returned, and says yes to it.
 func (s *Service) Land(ctx context.Context, v View, by loop.Answer) (runs.View, error) {
@@ -292,9 +291,10 @@ func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why s
 	if err != nil {
 		return err
 	}
+	name := fmt.Sprintf("%s#%d", view.Loop, view.N)
 	return &loop.Fault{
-		Exit: exit, What: fmt.Sprintf("land %s#%d", view.Loop, view.N), Why: why,
-		Fix: fmt.Sprintf("nothing is left to land; pawl show %s#%d says what it was about, pawl run %s makes a new proposal", view.Loop, view.N, view.Loop),
+		Exit: exit, What: "land " + name, Why: why,
+		Fix: "nothing is left to land; {1} says what it was about, {2} makes a new proposal", Actions: []loop.Command{loop.Pawl("show", name), loop.Pawl("run", view.Loop)},
 	}
 }
 
@@ -320,7 +320,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
 		return loop.Approval{}, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
-			Fix: "pawl runs shows which runs ended proposed",
+			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.Pawl("runs")},
 		}
 	}
 	v := View{run: run}

@@ -24,7 +24,7 @@ func (e *unpayableError) Error() string {
 	if e.model == "" {
 		return fmt.Sprintf("the budget of %s has a cap in money and nobody knows which model the agent asks; name one that has a price (`model:`), or cap tokens instead", e.whose)
 	}
-	return fmt.Sprintf("the budget of %s has a cap in money and the model %q has no price; add one (`pawl prices update --file F`), name another model (`model:`), or cap tokens instead", e.whose, e.model)
+	return fmt.Sprintf("the budget of %s has a cap in money and the model %q has no price; add one, name another model (`model:`), or cap tokens instead", e.whose, e.model)
 }
 
 // Short reports whether err says that a budget does not have what the run was to

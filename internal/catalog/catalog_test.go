@@ -167,7 +167,7 @@ func TestALoopIsFoundByItsNameOrByProtocolAndName(t *testing.T) {
 		} {
 			_, err := r.Lookup(t.Context(), name)
 			f, ok := errors.AsType[*loop.Fault](err)
-			if !ok || f.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || !strings.HasSuffix(f.Fix, "there are: back, both, file, odd:name, ran, until") {
+			if !ok || f.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || !strings.HasSuffix(f.Advice().String(), "there are: back, both, file, odd:name, ran, until") {
 				t.Errorf("%q = %+v", name, f)
 			}
 		}
@@ -213,7 +213,7 @@ func TestWhatIsWrongWithADefinitionIsSaidAndIsNoErrorOfTheListing(t *testing.T) 
 				"gone":       {"loop gone has no definition any more: " + catalog.File("gone") + " is missing", "forget the loop: pawl rm gone", loop.ExitNotFound},
 			}[e.Name]
 			f, broken := errors.AsType[*loop.Fault](e.Problem)
-			if broken != (want.exit != 0) || broken && (f.Exit != want.exit || !strings.Contains(f.Error(), want.problem) || !strings.Contains(f.Fix, want.fix)) {
+			if broken != (want.exit != 0) || broken && (f.Exit != want.exit || !strings.Contains(f.Error(), want.problem) || !strings.Contains(f.Advice().String(), want.fix)) {
 				t.Errorf("problem of %s = %+v, want %+v", e.Name, f, want)
 			}
 			if warned := len(e.Warnings) > 0; warned != (e.Name == "warned") {

@@ -120,7 +120,7 @@ func landProposal(ctx context.Context, a *app, ref string, o answerOptions) erro
 		if err != nil {
 			return err
 		}
-		if err := showAndConfirm(a, v, o.yes, v.LandCommand()); err != nil {
+		if err := showAndConfirm(a, v, o.yes, v.LandCommand().String()); err != nil {
 			return err
 		}
 		run, err := s.Approvals.Land(ctx, v, o.answer(a))

@@ -152,7 +152,10 @@ func printDoctorRows(p *output.Printer, rows []setup.DoctorRow, several, quiet b
 		if several && r.Loop != "" {
 			check = output.CleanLine(r.Loop) + ": " + check
 		}
-		if r.Fix != "" {
+		switch {
+		case r.Fix != "" && r.State == readiness.StateOK:
+			detail += "; " + output.CleanLine(r.Fix)
+		case r.Fix != "":
 			detail += "; fix: " + output.CleanLine(r.Fix)
 		}
 		p.Line("%s\t%s\t%s", state, check, detail)

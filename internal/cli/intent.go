@@ -45,7 +45,7 @@ func printIntent(p *output.Printer, i runs.Plan) error {
 	}
 	p.Field("  ", "limits", limits)
 	if i.Paused != "" {
-		p.Field("  ", "paused", i.Paused+": it would not run ("+loops.ResumeCommand(i.Loop, i.Paused)+")")
+		p.Field("  ", "paused", i.Paused+": it would not run ("+loops.ResumeCommand(i.Loop, i.Paused).String()+")")
 	}
 	p.Line("dry run: nothing was started, nothing was written")
 	return p.Err()

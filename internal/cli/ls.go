@@ -82,7 +82,7 @@ func printProblems(p *output.Printer, rows []loops.Row) {
 			p.Line("%s: %s (pawl run %s says more)", name, output.CleanLine(row.Problem), name)
 		}
 		if row.Paused != "" && !loops.StopsAll(row.Paused) {
-			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(loops.ResumeCommand(row.Name, row.Paused)))
+			p.Line("%s is paused by %s (%s)", name, output.CleanLine(row.Paused), output.CleanLine(loops.ResumeCommand(row.Name, row.Paused).String()))
 		}
 		if row.Rests != nil {
 			p.Line("%s rests %s (pawl resume %s ends that)", name, output.CleanLine(describeRest(row.Rests)), name)

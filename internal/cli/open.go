@@ -165,7 +165,7 @@ func describeRecovery(r engine.Recovered) string {
 	if r.Run.Snapshot != "" {
 		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
 	}
-	return joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next))
+	return joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String()))
 }
 
 // prober looks at this machine with the environment of this process.

@@ -259,7 +259,7 @@ func printEnd(p *output.Printer, v runs.View) {
 	p.Field("  ", "pull request", v.PullRequest())
 	p.Field("  ", "kept in", v.Snapshot)
 	if v.Outcome == loop.OutcomeQuiet {
-		p.Field("  ", "next", runs.Next(v))
+		p.Field("  ", "next", runs.Next(v).String())
 	}
 	p.Field("  ", "trace", "pawl trace "+name)
 	p.Field("  ", "tokens", describeTokens(v.Tokens))

@@ -111,7 +111,7 @@ func printRun(p *output.Printer, v runs.View) error {
 	for _, it := range v.Iterations {
 		p.Line("  iteration %d · %s · %s", it.N, styleVerdict(p.Style, it), excerpt(it.Step, 80))
 	}
-	p.Field("  ", "next", runs.Next(v))
+	p.Field("  ", "next", runs.Next(v).String())
 	return p.Err()
 }
 

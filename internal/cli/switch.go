@@ -152,8 +152,6 @@ func printResumed(p *output.Printer, sw loops.Switched) error {
 	if !sw.Paused {
 		return nil
 	}
-	return &loop.Fault{
-		Exit: loop.ExitPaused, What: switchedName(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch,
-		Fix: loops.ResumeCommand(sw.Loop, sw.Switch) + " clears it",
-	}
+	f := &loop.Fault{Exit: loop.ExitPaused, What: switchedName(sw) + " stays paused", Why: "another kill switch is set: " + sw.Switch}
+	return f.Advised(loops.ResumeCommand(sw.Loop, sw.Switch).Then(" ", loop.Advise("clears it")))
 }

@@ -34,6 +34,8 @@ type DriverView struct {
 	Install   string      `json:"install,omitempty"`
 	Problem   string      `json:"problem,omitempty"`
 	Fix       string      `json:"fix,omitempty"`
+
+	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
 }
 
 // Drivers says of every driver whether it can take a turn on this machine. It
@@ -67,7 +69,7 @@ func (d Doctor) driver(p agent.Profile, found []probe.Agent, who loop.Agent) Dri
 	if err != nil {
 		f := faultIn(err)
 		v.Promise = "none: a run with it is refused"
-		v.note(readiness.StateBad, f.Why, f.Fix)
+		v.note(readiness.StateBad, f.Why, f.Fix, f.Actions...)
 		return v
 	}
 	v.Auth, v.Account, v.AuthFrom = c.Auth, c.Account, c.From
@@ -92,7 +94,7 @@ func (v *DriverView) program(a probe.Agent) {
 }
 
 // note adds one thing that a person should know.
-func (v *DriverView) note(state, problem, fix string) {
+func (v *DriverView) note(state, problem, fix string, actions ...loop.Command) {
 	if problem == "" {
 		return
 	}
@@ -100,7 +102,8 @@ func (v *DriverView) note(state, problem, fix string) {
 		v.State = state
 	}
 	v.Problem = strings.TrimPrefix(v.Problem+"; "+problem, "; ")
-	v.Fix = strings.TrimPrefix(v.Fix+"; "+fix, "; ")
+	v.Fix = strings.TrimPrefix(v.Fix+"; "+loop.Advise(fix, actions...).String(), "; ")
+	v.Actions = append(v.Actions, actions...)
 }
 
 // Says is the view as one line.
@@ -147,7 +150,7 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 	who, err := d.actor(ctx, def)
 	if err != nil {
 		f := faultIn(err)
-		add(readiness.StateBad, def.Agent, f.Why, f.Fix)
+		add(readiness.StateBad, def.Agent, f.Why, f.Fix, f.Actions...)
 		return
 	}
 	if who.Command != "" {
@@ -164,7 +167,7 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 		if d.Service != nil {
 			state = readiness.StateBad
 		}
-		add(state, "agent", "the definition names no program that acts", `write agent: NAME (pawl agent drivers lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`)
+		add(state, "agent", "the definition names no program that acts", `write agent: NAME ({1} lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`, loop.Pawl("agent drivers"))
 	}
 }
 

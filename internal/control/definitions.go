@@ -89,7 +89,9 @@ func everyDefinition(dir, root string) ([]Found, error) {
 	if len(all) == 0 {
 		return nil, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "there is no loop in " + root, Err: loop.ErrNotFound,
-			Why: "no folder of .loops holds a " + spine.ConfigFile, Fix: "make one: pawl init, or pawl new NAME --pattern ci-watch",
+			Why:     "no folder of .loops holds a " + spine.ConfigFile,
+			Fix:     "make one: {1}, or {2}",
+			Actions: []loop.Command{loop.Pawl("init"), loop.Pawl("new", "NAME").With("pattern", "ci-watch").Blank("NAME")},
 		}
 	}
 	return all, nil
@@ -116,7 +118,7 @@ func noDefinition(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
-		Fix: "make it: pawl new " + filepath.Base(arg),
+		Fix: "make it: {1}", Actions: []loop.Command{loop.Pawl("new", filepath.Base(arg))},
 	}
 	if filepath.Base(arg) != arg {
 		f.Why = "there is nothing at this path"
@@ -125,7 +127,7 @@ func noDefinition(dir, root, arg string) error {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
 	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
-		f.Fix = readiness.Suggest(arg, names)
+		f.Advised(loop.Advise(readiness.Suggest(arg, names)))
 	}
 	return f
 }

@@ -26,7 +26,13 @@ type DoctorRow struct {
 	State  string `json:"state"`          // ok, warn, bad
 	Check  string `json:"check"`
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"` // the change to make
+	Fix    string `json:"fix,omitempty"` // the change to make, for somebody with a shell
+
+	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
+}
+
+func newRow(name, state, check, detail, fix string, actions ...loop.Command) DoctorRow {
+	return DoctorRow{name, state, check, detail, loop.Advise(fix, actions...).String(), actions}
 }
 
 // Offline makes the rows that need nothing but the definition.
@@ -34,7 +40,7 @@ func Offline(c Checked) []DoctorRow {
 	p, known := pattern.Find(c.Config.Pattern.Text)
 	var rows []DoctorRow
 	for _, r := range readiness.Doctor(c.Config, p.Tokens.PerRun(), known) {
-		rows = append(rows, DoctorRow{c.Name, r.State, r.Check, r.Detail, r.Fix})
+		rows = append(rows, newRow(c.Name, r.State, r.Check, r.Detail, r.Fix))
 	}
 	return rows
 }
@@ -59,8 +65,8 @@ func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
 		d.Dir = c.root(d.Dir)
 	}
 	var rows []DoctorRow
-	add := func(state, check, detail, fix string) {
-		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
+	add := func(state, check, detail, fix string, actions ...loop.Command) {
+		rows = append(rows, newRow(c.Name, state, check, detail, fix, actions...))
 	}
 	d.acts(ctx, c.Definition, add)
 	d.price(ctx, c, add)
@@ -74,7 +80,7 @@ func (d Doctor) Loop(ctx context.Context, c Checked) []DoctorRow {
 }
 
 // adder takes one row.
-type adder func(state, check, detail, fix string)
+type adder func(state, check, detail, fix string, actions ...loop.Command)
 
 func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
 	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
@@ -183,7 +189,8 @@ func (d Doctor) killSwitch(ctx context.Context, c Checked, add adder) {
 
 // label asks for the label once, as a run does.
 func (d Doctor) label(ctx context.Context, c Checked, add adder) {
-	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "gh auth login, or take the label out of kill_switch"
+	const check, label, fix = "kill_switch", "the label " + loop.PauseLabel, "{1}, or take the label out of kill_switch"
+	login := loop.Host("gh", "auth", "login")
 	if d.Service == nil || d.Service.Engine == nil || d.Service.Engine.Label == nil {
 		add(readiness.StateWarn, check, label+" is not watched: there is no repository here", "run it in the repository of the loop")
 		return
@@ -196,9 +203,9 @@ func (d Doctor) label(ctx context.Context, c Checked, add adder) {
 	case errors.Is(err, engine.ErrNoCodeHost):
 		add(readiness.StateOK, check, label+" is not watched: "+err.Error(), "")
 	case c.Definition.Tier == loop.TierUnattended:
-		add(readiness.StateBad, check, label+" cannot be asked for, which stops every run at L3: "+err.Error(), fix)
+		add(readiness.StateBad, check, label+" cannot be asked for, which stops every run at L3: "+err.Error(), fix, login)
 	default:
-		add(readiness.StateWarn, check, label+" cannot be asked for, and stops no run: "+err.Error(), fix)
+		add(readiness.StateWarn, check, label+" cannot be asked for, and stops no run: "+err.Error(), fix, login)
 	}
 }
 
@@ -211,15 +218,15 @@ func (d Doctor) gates(ctx context.Context, c Checked, add adder) {
 	defer unmade(d.Home)()
 	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
 	if err != nil {
-		fix := "repair what it says; a run would meet the same"
+		fix := loop.Advise("repair what it says; a run would meet the same")
 		f, ok := errors.AsType[*loop.Fault](err)
 		switch {
 		case ok && f.Exit == loop.ExitNotReady:
-			fix = "pawl check " + c.Name + " says what has to be corrected first"
+			fix = loop.Advise("{1} says what has to be corrected first", loop.Pawl("check", c.Name))
 		case ok && f.Exit == loop.ExitNoSuccess:
-			fix = f.Fix
+			fix = f.Advice()
 		}
-		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix)
+		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix.Text, fix.Actions...)
 		return
 	}
 	red := false

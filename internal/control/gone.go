@@ -21,7 +21,9 @@ type GoneRepository struct {
 	Root string    `json:"root"`
 	Why  string    `json:"why"`
 	Runs []GoneRun `json:"runs"` // that have not ended, or of which files are left; empty: nothing is open
-	Next string    `json:"next"` // what a person can do
+	Next string    `json:"next"` // what a person can do, for somebody with a shell
+
+	Actions []loop.Command `json:"actions"` // those of Next, as data
 }
 
 // GoneRun is a run of a checkout that is gone.
@@ -74,7 +76,8 @@ func Gone(ctx context.Context, s *store.Store, home string, state func(loop.Hold
 			}); err != nil {
 				return err
 			}
-			if g.Next = g.advice(); ours {
+			advice := g.advice()
+			if g.Next, g.Actions = advice.String(), advice.Actions; ours {
 				list = append(list, g)
 			}
 		}
@@ -130,11 +133,11 @@ func (g *GoneRepository) addRuns(ctx context.Context, r *store.Reader, workspace
 }
 
 // advice says what a person can do about a checkout that is gone.
-func (g *GoneRepository) advice() string {
+func (g *GoneRepository) advice() loop.Advice {
 	if len(g.Runs) == 0 {
-		return "nothing of it is open; `pawl recover prune` removes its packed histories"
+		return loop.Advise("nothing of it is open; {1} removes its packed histories", loop.Pawl("recover prune"))
 	}
-	back := fmt.Sprintf("if it was moved, move it back to %s and run `pawl recover` in it: that concludes these runs and keeps their work on refs", g.Root)
+	back := loop.Advise("if it was moved, move it back to "+g.Root+" and run {1} in it: that concludes these runs and keeps their work on refs", loop.Pawl("recover"))
 	var kept []string
 	for _, run := range g.Runs {
 		for _, k := range run.Kept {
@@ -142,9 +145,9 @@ func (g *GoneRepository) advice() string {
 		}
 	}
 	if len(kept) == 0 {
-		return back + "; if it is gone for good, nothing of these runs is left"
+		return back.Then("; ", loop.Advise("if it is gone for good, nothing of these runs is left"))
 	}
-	return back + "; if it is gone for good, copy what you need out of the folders named here and remove them: nothing else does"
+	return back.Then("; ", loop.Advise("if it is gone for good, copy what you need out of the folders named here and remove them: nothing else does"))
 }
 
 // leftInHome finds what runs have left in pawl's home: their copies of a tree and

@@ -179,7 +179,7 @@ func (s *Service) AddAgentsSection() (bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, &loop.Fault{
 			Exit: loop.ExitError, What: "add a section to " + filepath.Join(s.Root(), agentsFile), Why: err.Error(), Err: err,
-			Fix: "put a regular file there, or add the section by hand: pawl init without --agents-md prints it",
+			Fix: "put a regular file there, or add the section by hand; {1} without --agents-md prints it", Actions: []loop.Command{loop.Pawl("init")},
 		}
 	}
 	if strings.Contains("\n"+string(text), "\n## pawl\n") {

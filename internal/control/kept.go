@@ -48,11 +48,12 @@ func keptFault(verb string, row SnapshotRow, err error) error {
 	run := fmt.Sprintf("%s#%d", row.Loop, row.N)
 	f := &loop.Fault{
 		Exit: loop.ExitNotReady, What: verb + " " + run, Why: "no snapshot of its work could be made; its files are in " + row.Dir, Err: err,
-		Fix: "copy them from there; pawl recover restore " + run + " --branch NAME tries again to put them on a branch",
+		Fix:     "copy them from there; {1} tries again to put them on a branch",
+		Actions: []loop.Command{loop.Pawl("recover restore", run).With("branch", "NAME").Blank("NAME")},
 	}
 	if err != nil {
 		f.Why += " (" + err.Error() + ")"
-		f.Fix = "copy them from there by hand"
+		f.Advised(loop.Advise("copy them from there by hand"))
 	}
 	return f
 }

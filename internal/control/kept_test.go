@@ -68,7 +68,7 @@ func TestWorkThatCannotBeComparedIsSaidToBeCopiedByHand(t *testing.T) {
 	}
 	_, err := r.Restore(t.Context(), ann, "tidy#1", "rescue/1")
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || !strings.Contains(f.Why, dir) || !strings.Contains(f.Fix, "by hand") {
+	if !ok || !strings.Contains(f.Why, dir) || !strings.Contains(f.Advice().String(), "by hand") {
 		t.Errorf("restore = %v, want where the files are", err)
 	}
 }

@@ -57,10 +57,10 @@ func (s *Service) remake(ctx context.Context, p Plan, v ApprovalView) (RunView, 
 	f := &loop.Fault{
 		Exit: loop.ExitWaiting, What: "approve " + v.ID + ": nothing has landed",
 		Why: fmt.Sprintf("%s moved after the gates of %s ran; %s makes the same change on top of it and passes the gates", v.Action.Base, v.Run, run),
-		Fix: "pawl approve " + run,
+		Fix: "{1}", Actions: []loop.Command{loop.Pawl("approve", run)},
 	}
 	if view.Answer != loop.ApprovalOpen {
-		f.Fix = Next(view)
+		f.Advised(Next(view))
 	}
 	return view, f
 }
@@ -89,9 +89,8 @@ func (s *Service) answerable(ctx context.Context, v ApprovalView) (Plan, error) 
 	}
 	row := s.rowOf(l)
 	if row.Paused != "" {
-		return p, &loop.Fault{
-			Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + row.Paused, Fix: ResumeCommand(v.Loop, row.Paused) + ", then approve again",
-		}
+		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + row.Paused}
+		return p, f.Advised(ResumeCommand(v.Loop, row.Paused).Then(", then ", loop.Advise("approve again")))
 	}
 	if row.State == "running" {
 		return p, s.Engine.Held(row.Name, *l.last)
@@ -131,7 +130,7 @@ func (s *Service) void(ctx context.Context, v ApprovalView, why string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitRefused, What: "approve " + v.ID + ": nothing has landed", Why: why + "; the approval is void",
-		Fix: "look at what there is now (pawl diff " + v.Run + "), and run the loop again for a new proposal",
+		Fix: "look at what there is now ({1}), and run the loop again for a new proposal", Actions: []loop.Command{loop.Pawl("diff", v.Run)},
 	}
 }
 
@@ -209,7 +208,7 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (Appro
 }
 
 // LandCommand is the command that lands what the view is about.
-func (v ApprovalView) LandCommand() string { return engine.LandAgain(v.approval, v.Run) }
+func (v ApprovalView) LandCommand() loop.Command { return engine.LandAgain(v.approval, v.Run) }
 
 // Land asks a question that Landing returned, and says yes to it.
 func (s *Service) Land(ctx context.Context, v ApprovalView, by loop.Answer) (RunView, error) {
@@ -292,9 +291,10 @@ func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why s
 	if err != nil {
 		return err
 	}
+	name := fmt.Sprintf("%s#%d", view.Loop, view.N)
 	return &loop.Fault{
-		Exit: exit, What: fmt.Sprintf("land %s#%d", view.Loop, view.N), Why: why,
-		Fix: fmt.Sprintf("nothing is left to land; pawl show %s#%d says what it was about, pawl run %s makes a new proposal", view.Loop, view.N, view.Loop),
+		Exit: exit, What: "land " + name, Why: why,
+		Fix: "nothing is left to land; {1} says what it was about, {2} makes a new proposal", Actions: []loop.Command{loop.Pawl("show", name), loop.Pawl("run", view.Loop)},
 	}
 }
 
@@ -320,7 +320,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
 		return loop.Approval{}, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
-			Fix: "pawl runs shows which runs ended proposed",
+			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.Pawl("runs")},
 		}
 	}
 	v := ApprovalView{run: run}

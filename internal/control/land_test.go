@@ -326,11 +326,11 @@ func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
 	if err != nil || rec == nil {
 		t.Fatalf("recover = %+v, %v", rec, err)
 	}
-	if want := "approval " + a.ID + " is used up and nothing has landed: `pawl land fix#1` does it"; rec.Next != want || !strings.Contains(rec.Run.Detail, want) {
+	if want := "approval " + a.ID + " is used up and nothing has landed; `pawl land fix#1` does it"; rec.Next.String() != want || !strings.Contains(rec.Run.Detail, want) {
 		t.Errorf("recovery says %q and the run %q, want %q", rec.Next, rec.Run.Detail, want)
 	}
 	view, err := r.Run(t.Context(), "run_yes")
-	if err != nil || !strings.HasSuffix(Next(view), "pawl land fix#1") {
+	if err != nil || !strings.HasSuffix(Next(view).String(), "pawl land fix#1") {
 		t.Errorf("next = %q, %v", Next(view), err)
 	}
 	// The name of the loop means its newest run, which was to land the other.

@@ -190,7 +190,7 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 		t.Errorf("next = %q, want %q", w.Next, want)
 	}
 	o := object(t, w)
-	if got, want := keysOf(o), "attempts decisions detail exit id next outcome reason run schema"; got != want {
+	if got, want := keysOf(o), "actions attempts decisions detail exit id next outcome reason run schema"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
 	}
 }
@@ -241,11 +241,13 @@ func TestWhyOfARunThatDecidedNothingHasEmptyLists(t *testing.T) {
 
 func TestNextIsWhatAPersonCanDo(t *testing.T) {
 	const base = "0123456789abcdef0123"
+	land := loop.Pawl("land", "tidy#2")
+	pull := land.With("pr")
 	for name, c := range map[string]struct {
 		view RunView
 		want string
 	}{
-		"its process died": {RunView{State: "dead"}, "pawl recover concludes it and keeps its work, as every command does that writes"},
+		"its process died": {RunView{State: "dead"}, "`pawl recover` concludes it and keeps its work, as every command does that writes"},
 		"a proposal":       {RunView{Outcome: loop.OutcomeProposed, Base: base, Branch: "pawl/tidy/3"}, "look at it: git diff 0123456789ab pawl/tidy/3; take it: git merge pawl/tidy/3"},
 		"a proposal with a question": {
 			RunView{Outcome: loop.OutcomeProposed, Branch: "pawl/tidy/3", Approval: "ap_1", Answer: loop.ApprovalOpen},
@@ -256,25 +258,25 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 		},
 		"a question of the agent": {
 			RunView{Outcome: loop.OutcomeWaiting, Answer: loop.ApprovalOpen},
-			"pawl approvals tidy#3 shows what is asked; pawl approve tidy#3, or pawl reject tidy#3",
+			"`pawl approvals tidy#3` shows what is asked; `pawl approve tidy#3`, or `pawl reject tidy#3`",
 		},
 		"a pull request": {
-			RunView{Outcome: loop.OutcomeProposed, Answer: loop.ApprovalApproved, Subject: "pr=https://h/o/n/pull/1", Again: "pawl land tidy#2 --pr"},
+			RunView{Outcome: loop.OutcomeProposed, Answer: loop.ApprovalApproved, Subject: "pr=https://h/o/n/pull/1", Again: &pull},
 			"judge the pull request: https://h/o/n/pull/1",
 		},
-		"landed": {RunView{Outcome: loop.OutcomeLanded, Again: "pawl land tidy#2"}, ""},
+		"landed": {RunView{Outcome: loop.OutcomeLanded, Again: &land}, ""},
 		"a yes that did not land": {
-			RunView{Outcome: loop.OutcomeRefused, Again: "pawl land tidy#2"}, "nothing has landed; once the cause is gone: pawl land tidy#2",
+			RunView{Outcome: loop.OutcomeRefused, Again: &land}, "nothing has landed; once the cause is gone: pawl land tidy#2",
 		},
-		"a yes that was paused":  {RunView{Outcome: loop.OutcomePaused, Again: "pawl land tidy#2"}, "pawl resume tidy; then pawl land tidy#2"},
+		"a yes that was paused":  {RunView{Outcome: loop.OutcomePaused, Again: &land}, "`pawl resume tidy`; then `pawl land tidy#2`"},
 		"paused":                 {RunView{Outcome: loop.OutcomePaused, Snapshot: "refs/x"}, "pawl resume tidy"},
-		"work that is kept":      {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; git checkout -b rescue refs/x"},
-		"its account is limited": {RunView{Outcome: loop.OutcomeBlocked, Reason: loop.FailureRateLimit}, "it rests; pawl show tidy says until when, pawl resume tidy lets it try at once"},
+		"work that is kept":      {RunView{Outcome: loop.OutcomeFailed, Snapshot: "refs/x"}, "its work is kept: pawl diff tidy#3; bring it back: git checkout -b rescue refs/x"},
+		"its account is limited": {RunView{Outcome: loop.OutcomeBlocked, Reason: loop.FailureRateLimit}, "it rests; `pawl show tidy` says until when, `pawl resume tidy` lets it try at once"},
 		"paused with all":        {RunView{Outcome: loop.OutcomePaused, Detail: ".loops/PAUSED"}, "pawl resume --all"},
-		"handed to a human":      {RunView{Outcome: loop.OutcomeEscalated, Reason: loop.ReasonAgentEscalated}, `decide what the reason asks; then pawl run tidy --request "what you decided"`},
+		"handed to a human":      {RunView{Outcome: loop.OutcomeEscalated, Reason: loop.ReasonAgentEscalated}, "decide what the reason asks; then `pawl run tidy --request \"what you decided\"`"},
 		"its set-up failed": {
 			RunView{Outcome: loop.OutcomeFailed, Reason: loop.ReasonSetupFailed},
-			"pawl doctor tidy --live tries it again; setup in the definition names another command, network more hosts",
+			"`pawl doctor tidy --live` tries it again; setup in the definition names another command, network more hosts",
 		},
 		"quiet":                     {RunView{Outcome: loop.OutcomeQuiet}, ""},
 		"reported":                  {RunView{Outcome: loop.OutcomeReported}, ""},
@@ -284,7 +286,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.view.Loop, c.view.N = "tidy", 3
-			if got := Next(c.view); got != c.want {
+			if got := Next(c.view).String(); got != c.want {
 				t.Errorf("next = %q, want %q", got, c.want)
 			}
 		})

@@ -77,7 +77,7 @@ func (d Doctor) price(ctx context.Context, c Checked, add adder) {
 	table, err := Prices(d.Home, "")
 	if err != nil {
 		f := faultIn(err)
-		add(readiness.StateBad, "price", f.Why, f.Fix)
+		add(readiness.StateBad, "price", f.Why, f.Fix, f.Actions...)
 		return
 	}
 	model := d.Asked(ctx, def)
@@ -89,13 +89,16 @@ func (d Doctor) price(ctx context.Context, c Checked, add adder) {
 	case model == "" && capped != "":
 		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because "+capped, "write model: NAME")
 	case capped != "":
-		add(readiness.StateBad, "price", unpriced(capped, model), unpricedFix)
+		add(readiness.StateBad, "price", unpriced(capped, model), unpricedFix, PriceUpdate)
 	case model != "":
-		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "pawl prices update --file F adds one")
+		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "{1} adds one", PriceUpdate)
 	}
 }
 
-const unpricedFix = "pawl prices update --file F adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead"
+// PriceUpdate is the command that adds the price of a model.
+var PriceUpdate = loop.Pawl("prices update").With("file", "F").Blank("F")
+
+const unpricedFix = "{1} adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead"
 
 func unpriced(capped, model string) string {
 	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
@@ -131,6 +134,6 @@ func (c *Checked) Price(model string, t price.Table) {
 	}
 	c.More = append(c.More, readiness.Finding{
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
-		Message: unpriced(ownCap, model) + "; " + unpricedFix, Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
+		Message: unpriced(ownCap, model) + "; " + loop.Advise(unpricedFix, PriceUpdate).String(), Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
 	})
 }

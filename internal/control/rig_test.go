@@ -352,7 +352,7 @@ func wantFault(t *testing.T, err error, exit int, what, why, fix string) {
 	if f.Exit != exit {
 		t.Errorf("exit = %d, want %d (%v)", f.Exit, exit, err)
 	}
-	for name, pair := range map[string][2]string{"what": {f.What, what}, "why": {f.Why, why}, "fix": {f.Fix, fix}} {
+	for name, pair := range map[string][2]string{"what": {f.What, what}, "why": {f.Why, why}, "fix": {f.Advice().String(), fix}} {
 		if !strings.Contains(pair[0], pair[1]) {
 			t.Errorf("%s = %q, want %q in it", name, pair[0], pair[1])
 		}

@@ -186,7 +186,7 @@ func (r Roster) handle(text string) (string, error) {
 func ownFault(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitUsage, What: "agent @" + name, Why: "a driver has this name, and is an agent by itself",
-		Fix: "choose another handle: pawl agent create @my-" + name + " --driver " + name,
+		Fix: "choose another handle: {1}", Actions: []loop.Command{loop.Pawl("agent create", "@my-"+name).With("driver", name)},
 	}
 }
 
@@ -242,7 +242,7 @@ func (r Roster) unknown(ctx context.Context, name string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: "agent @" + name, Why: "neither the roster nor a driver has this name",
-		Fix: "write one of " + strings.Join(handles, ", ") + ", or make it: pawl agent create @" + cmp.Or(name, "NAME") + " --driver D",
-		Err: loop.ErrNotFound,
+		Fix: "write one of " + strings.Join(handles, ", ") + ", or make it: {1}", Err: loop.ErrNotFound,
+		Actions: []loop.Command{loop.Pawl("agent create", "@"+cmp.Or(name, "NAME")).With("driver", "D").Blank("@NAME", "D")},
 	}
 }

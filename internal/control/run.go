@@ -120,7 +120,7 @@ func (s *Service) mayName(ctx context.Context, name string) error {
 	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != loop.ProtocolSpec }) {
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
-			Fix: "run it: pawl run " + name + "; or choose another --name",
+			Fix: "run it: {1}; or choose another --name", Actions: []loop.Command{loop.Pawl("run", name)},
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Ac
 func (s *Service) reachable(d loop.Definition) error {
 	_, err := meter.ParseHosts(d.Network)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "network: " + f.Why, Fix: f.Fix, Err: err}
+		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "network: " + f.Why, Fix: f.Fix, Actions: f.Actions, Err: err}
 	}
 	return err
 }
@@ -261,10 +261,8 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 	missing := strings.Fields(out.String())
 	for i, w := range words {
 		if w != "" && slices.Contains(missing, w) {
-			return &loop.Fault{
-				Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH",
-				Fix: installFix(i, actor, keys[i]),
-			}
+			f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH"}
+			return f.Advised(installFix(i, actor, keys[i]))
 		}
 	}
 	return nil
@@ -278,17 +276,16 @@ func (s *Service) uninstalled(ctx context.Context, actor turn.Actor, cause error
 	if !ok || !gone {
 		return cause
 	}
-	return &loop.Fault{
-		Exit: loop.ExitMissing, What: missing.What, Why: joinedBy("; ", missing.Why, f.Why), Fix: joinedBy("\n", missing.Fix, f.Fix), Err: cause,
-	}
+	both := &loop.Fault{Exit: loop.ExitMissing, What: missing.What, Why: joinedBy("; ", missing.Why, f.Why), Err: cause}
+	return both.Advised(missing.Advice().Then("\n", f.Advice()))
 }
 
 // installFix says how to get a program: a driver knows how its own is installed.
-func installFix(i int, actor turn.Actor, key string) string {
+func installFix(i int, actor turn.Actor, key string) loop.Advice {
 	if i == 0 && actor.Command == "" && actor.Profile.Install != "" {
-		return actor.Profile.Install + "   (pawl agent drivers shows what is there)"
+		return loop.Advise(actor.Profile.Install+"   ({1} shows what is there)", loop.Pawl("agent drivers"))
 	}
-	return "install it, or correct " + key
+	return loop.Advise("install it, or correct " + key)
 }
 
 // Actor finds out who acts for a definition. The error is a *loop.Fault that

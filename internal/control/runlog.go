@@ -76,7 +76,8 @@ func (s *Service) logged(ctx context.Context, name string) (c AuditChain, err er
 	}
 	if len(chains) == 0 || len(chains[0].links) == 0 && len(chains[0].Breaks) == 0 {
 		return c, &loop.Fault{
-			Exit: loop.ExitNotFound, What: name + " has no audit chain yet", Fix: "its first run begins one: pawl run " + name, Err: loop.ErrNotFound,
+			Exit: loop.ExitNotFound, What: name + " has no audit chain yet", Err: loop.ErrNotFound,
+			Fix: "its first run begins one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
 		}
 	}
 	c = chains[0]
@@ -89,7 +90,7 @@ func (s *Service) logged(ctx context.Context, name string) (c AuditChain, err er
 	case len(c.Breaks) > 0:
 		return c, &loop.Fault{
 			Exit: loop.ExitError, What: "make the run log of " + name, Why: c.Breaks[0].String() + ": a log that is made from it would prove nothing",
-			Fix: "restore the store from a backup; `pawl audit verify " + name + "` says more",
+			Fix: "restore the store from a backup; {1} says more", Actions: []loop.Command{loop.Pawl("audit verify", name)},
 		}
 	}
 	return c, nil

@@ -181,7 +181,7 @@ func (s *Service) Snapshot(ctx context.Context, name string) (SnapshotRow, error
 			return row, nil
 		}
 	}
-	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "`pawl recover` lists them", Err: loop.ErrNotFound}
+	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "{1} lists them", Actions: []loop.Command{loop.Pawl("recover")}, Err: loop.ErrNotFound}
 	run, err := s.runOf(ctx, name)
 	if absent(err) {
 		return SnapshotRow{}, none

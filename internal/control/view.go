@@ -57,14 +57,14 @@ type RunView struct {
 
 	Run loop.Run `json:"-"`
 
-	Again string `json:"-"` // the command that does what its approval allowed; empty if it is about no landing
+	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing
 }
 
 // PullRequest is the address of the pull request that an approved run opened,
 // or nothing.
 func (v RunView) PullRequest() string {
 	address, ok := strings.CutPrefix(v.Subject, "pr=")
-	if !ok || v.Again == "" || v.Outcome != loop.OutcomeProposed {
+	if !ok || v.Again == nil || v.Outcome != loop.OutcomeProposed {
 		return ""
 	}
 	return address
@@ -179,7 +179,8 @@ func (s *Service) runView(ctx context.Context, run loop.Run) (RunView, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
 	var given []guidance.File
-	var name, protocol, again string
+	var name, protocol string
+	var again *loop.Command
 	var answer loop.ApprovalState
 	err := s.view(ctx, func(r *store.Reader) (err error) {
 		if its, err = r.Iterations(ctx, run.ID); err != nil {
@@ -239,20 +240,21 @@ func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files [
 
 // askedOf is how the approval of a run stands, and what does again what it
 // allowed, if that is a landing that the run was fired for.
-func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again string, err error) {
+func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again *loop.Command, err error) {
 	id := run.Approval
 	if fired := engine.AnswerOf(run); id == "" {
 		id = fired
 	}
 	if id == "" {
-		return "", "", nil
+		return "", nil, nil
 	}
 	a, err := r.Approval(ctx, id)
 	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand {
-		return a.State, "", err
+		return a.State, nil, err
 	}
 	asked, err := r.Run(ctx, a.RunID)
-	return a.State, engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N)), err
+	land := engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N))
+	return a.State, &land, err
 }
 
 func iterationView(it loop.Iteration) IterationView {

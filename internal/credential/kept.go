@@ -116,7 +116,8 @@ func (l Lender) find(name string) (keptFile, error) {
 		return all[i], nil
 	}
 	return keptFile{}, &loop.Fault{
-		Exit: loop.ExitNotFound, What: "login " + name, Why: "no login of this name is kept", Fix: "pawl agent login list shows those that are", Err: loop.ErrNotFound,
+		Exit: loop.ExitNotFound, What: "login " + name, Why: "no login of this name is kept", Err: loop.ErrNotFound,
+		Fix: "{1} shows those that are", Actions: []loop.Command{loop.Pawl("agent login list")},
 	}
 }
 

@@ -34,13 +34,13 @@ func Explain(key string) (string, error) {
 }
 
 func unknownKey(key string) error {
-	fix := "pawl explain lists the keys"
+	fix := "{1} lists the keys"
 	if similar := Similar(key); similar != "" {
 		fix = "did you mean " + similar + "? " + fix
 	}
 	return &loop.Fault{
-		Exit: loop.ExitNotFound, What: "explain " + readiness.Quote(key), Why: "there is no such key", Fix: fix,
-		Err: loop.ErrNotFound,
+		Exit: loop.ExitNotFound, What: "explain " + readiness.Quote(key), Why: "there is no such key", Err: loop.ErrNotFound,
+		Fix: fix, Actions: []loop.Command{loop.Pawl("explain")},
 	}
 }
 

@@ -108,15 +108,15 @@ func TestTheListHasOneLineForEachKey(t *testing.T) {
 
 func TestAnUnknownKeyIsNotFoundAndSaysWhatWasMeant(t *testing.T) {
 	for key, want := range map[string]string{
-		"kil_switch": "did you mean kill_switch? pawl explain lists the keys",
-		"maxItems":   "did you mean max_items? pawl explain lists the keys",
-		"colour":     "pawl explain lists the keys",
-		"":           "pawl explain lists the keys",
-		"a\x1b[31m":  "pawl explain lists the keys",
+		"kil_switch": "did you mean kill_switch? `pawl explain` lists the keys",
+		"maxItems":   "did you mean max_items? `pawl explain` lists the keys",
+		"colour":     "`pawl explain` lists the keys",
+		"":           "`pawl explain` lists the keys",
+		"a\x1b[31m":  "`pawl explain` lists the keys",
 	} {
 		text, err := Explain(key)
 		fault, ok := errors.AsType[*loop.Fault](err)
-		if !ok || text != "" || fault.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || fault.Fix != want {
+		if !ok || text != "" || fault.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || fault.Advice().String() != want {
 			t.Errorf("Explain(%q) = %q, %v, want exit status 3 and %q", key, text, err, want)
 		}
 		if strings.ContainsFunc(err.Error(), unicode.IsControl) {

@@ -142,7 +142,7 @@ func TestAnUnknownSchemaIsNotFound(t *testing.T) {
 	for _, name := range []string{"", "Config", "config.json", "../schema/spec", "state\x1b[31m"} {
 		body, err := Schema(name)
 		fault, ok := errors.AsType[*loop.Fault](err)
-		if !ok || body != nil || fault.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || !strings.Contains(fault.Fix, "config, spec") {
+		if !ok || body != nil || fault.Exit != loop.ExitNotFound || !errors.Is(err, loop.ErrNotFound) || !strings.Contains(fault.Advice().String(), "config, spec") {
 			t.Errorf("Schema(%q) = %q, %v, want exit status 3 and the names", name, body, err)
 		}
 	}

@@ -47,7 +47,7 @@ func Make(ctx context.Context, dir string, environ []string) (Place, error) {
 		if _, err := os.Lstat(taken); err == nil {
 			return p, &loop.Fault{
 				Exit: loop.ExitMissing, What: "make the demo in " + dir, Why: taken + " exists already",
-				Fix: "name another folder: pawl demo --dir DIR",
+				Fix: "name another folder: {1}", Actions: []loop.Command{loop.Pawl("demo").With("dir", "DIR").Blank("DIR")},
 			}
 		}
 	}
@@ -68,8 +68,8 @@ func needs(ctx context.Context, environ []string) error {
 			return context.Cause(ctx)
 		}
 		return &loop.Fault{
-			Exit: loop.ExitMissing, What: "pawl demo needs the program " + name, Why: err.Error(), Err: err,
-			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: pawl run --until \"CMD\"",
+			Exit: loop.ExitMissing, What: "the demo needs the program " + name, Why: err.Error(), Err: err,
+			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: {1}", Actions: []loop.Command{loop.Pawl("run").With("until", "CMD").Blank("CMD")},
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func destination(name string) string {
 func writeFault(dir string, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "make the demo in " + dir, Why: err.Error(), Err: err,
-		Fix: "name a folder that can be written: pawl demo --dir DIR",
+		Fix: "name a folder that can be written: {1}", Actions: []loop.Command{loop.Pawl("demo").With("dir", "DIR").Blank("DIR")},
 	}
 }
 

@@ -157,7 +157,7 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 			if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != 12 || run.Reason != loop.ReasonBudget {
 				t.Errorf("run = %s %s, want budget, exit 12", run.Outcome, run.Reason)
 			}
-			for _, want := range []string{`the model "nobodys-model" has no price`, "pawl prices update"} {
+			for _, want := range []string{`the model "nobodys-model" has no price`, "add one"} {
 				if !strings.Contains(run.Detail, want) {
 					t.Errorf("detail = %q, want %q in it", run.Detail, want)
 				}

@@ -136,7 +136,7 @@ func TestARunThatIsLostSaysWhoHasIt(t *testing.T) {
 	}
 	lost := fmt.Errorf("run run_1: %w", &awayError{since: 20 * time.Second, err: errors.New("no route")})
 	f, ok := errors.AsType[*loop.Fault](c.lostRunFault(t.Context(), lost))
-	if !ok || f.Exit != loop.ExitHeld || f.What != "run fix#3 could not be concluded" || !strings.Contains(f.Why, "did not answer for 20s") || !strings.Contains(f.Fix, "pawl recover") || !errors.Is(f, loop.ErrLeaseLost) {
+	if !ok || f.Exit != loop.ExitHeld || f.What != "run fix#3 could not be concluded" || !strings.Contains(f.Why, "did not answer for 20s") || !strings.Contains(f.Advice().String(), "pawl recover") || !errors.Is(f, loop.ErrLeaseLost) {
 		t.Errorf("it says %+v", f)
 	}
 }

@@ -265,7 +265,7 @@ func TestWhatDidNotLandIsLandedByACommand(t *testing.T) {
 		"pawl land fix#1 --merge": {Kind: loop.ActionLand, Merge: true},
 		"pawl land fix#1 --pr":    {Kind: loop.ActionPullRequest},
 	} {
-		if got := LandAgain(loop.Approval{Action: action}, "fix#1"); got != want {
+		if got := LandAgain(loop.Approval{Action: action}, "fix#1").String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -117,7 +117,7 @@ func (c *cycle) endRun(ctx context.Context, phase loop.Phase, effects []loop.Eff
 	}
 	if c.halt {
 		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.Pause(ctx, c.run.LoopID, true) })
-		c.said.Note("the policy of this loop is halt: it stays paused until `pawl resume %s`", c.target.Loop.Name)
+		c.said.Note("the policy of this loop is halt: it stays paused until a person resumes it")
 	}
 	c.said.Emit(loop.EventOutcome, outcomeText(c.run))
 	// Nothing is left to apply. A process that dies after this transaction must leave

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/git/hazard"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -48,8 +49,16 @@ func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
 		return nil, fmt.Errorf("read what was recorded of the git configuration: %w", err)
 	}
 	changed := hazard.Changed(before, now)
-	return refusedHazards("the repository's git configuration changed since it was registered", changed, "if you did this, pawl init --accept-git-config records it"), nil
+	return refusedHazards(gitConfigChanged, changed, "if you did this, accept it; if not, undo it"), nil
 }
+
+// gitConfigChanged begins the detail of a run that is refused until somebody accepts
+// how git is configured now.
+const gitConfigChanged = "the repository's git configuration changed since it was registered"
+
+// AcceptsGitConfig reports whether a run that ended with ReasonGitConfig and this
+// detail can go on once the new configuration is accepted.
+func AcceptsGitConfig(detail string) bool { return strings.HasPrefix(detail, gitConfigChanged) }
 
 // acceptHazards records what the first run of a workspace finds.
 func (c *cycle) acceptHazards(fingerprint string, now []hazard.Hazard) error {

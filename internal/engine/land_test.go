@@ -112,7 +112,7 @@ func TestWhatLandsAfterAllIsTheSameAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := engine.LandAgain(loop.Approval{Action: c.action}, "fix#3"); got != c.want {
+			if got := engine.LandAgain(loop.Approval{Action: c.action}, "fix#3").String(); got != c.want {
 				t.Errorf("LandAgain = %q, want %q", got, c.want)
 			}
 		})

@@ -353,13 +353,13 @@ func TestTheSwitchOfAllLoopsIsNotClearedByResumingOne(t *testing.T) {
 		case all:
 			want = "`pawl resume --all` clears it; `pawl resume fix` does not"
 		case strings.Contains(sw, "PAUSED2"): // The switch of another loop, which the definition names.
-			want = "pawl resume PAUSED2; `pawl check fix` lists what stops the loop"
+			want = "`pawl resume PAUSED2`; `pawl check fix` lists what stops the loop"
 		case strings.HasPrefix(sw, "ops"):
 			want = "remove ops/off, or take it out of kill_switch; `pawl check fix` lists what stops the loop"
 		case strings.HasSuffix(sw, "/7"):
 			want = "remove the label from https://x.test/7; `pawl check fix` lists what stops the loop"
 		}
-		if !ok || f.Fix != want || f.Exit != loop.ExitPaused || f.What != "fix is paused" || f.Why != "the kill switch is set: "+sw {
+		if !ok || f.Advice().String() != want || f.Exit != loop.ExitPaused || f.What != "fix is paused" || f.Why != "the kill switch is set: "+sw {
 			t.Errorf("%s: %+v", sw, f)
 		}
 	}

@@ -74,7 +74,7 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 			run := fmt.Sprintf("%s#%d", ps.target.Loop.Name, asked.N)
 			open = append(open, proposal{
 				asked: asked, steps: append(passedSteps(its), a.StepID), approval: a,
-				words: fmt.Sprintf("proposal %s has no answer yet: pawl approve %s, or pawl reject %s", a.Action.Branch, run, run),
+				words: fmt.Sprintf("proposal %s of %s has no answer yet", a.Action.Branch, run),
 			})
 		}
 		return nil

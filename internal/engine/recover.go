@@ -24,11 +24,11 @@ import (
 type Recovered struct {
 	Loop   string
 	Run    loop.Run
-	Died   loop.Phase // where it stood
-	How    string     // how it was lost, after its name: "died in act (its process is gone)"
-	Killed int        // processes that had survived
-	Lost   string     // what could not be kept of its work, and where the rest is; empty: everything is kept
-	Next   string     // what a person does so that nothing is left half-way; empty: nothing
+	Died   loop.Phase  // where it stood
+	How    string      // how it was lost, after its name: "died in act (its process is gone)"
+	Killed int         // processes that had survived
+	Lost   string      // what could not be kept of its work, and where the rest is; empty: everything is kept
+	Next   loop.Advice // what a person does so that nothing is left half-way; empty: nothing
 }
 
 var afterSeize = fault.New("engine.recover.claim.after")
@@ -90,7 +90,7 @@ func RecoverFault(name string, err error) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "recover " + name, Why: err.Error(), Err: err,
-		Fix: "remove the cause and run `pawl recover` again; the work is kept",
+		Fix: "remove the cause and run {1} again; the work is kept", Actions: []loop.Command{loop.Pawl("recover")},
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *cycle) concludeDead(ctx context.Context, dead loop.Run, how takeover) (
 
 // endInterrupted gives the run of a dead process its end: the tree is kept, the
 // iteration that it was in is judged as interrupted, the step is free again.
-func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover, next string) error {
+func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover, next loop.Advice) error {
 	c.tree.madeFrom = c.run.BaseCommit
 	if c.run.BaseCommit != "" {
 		if err := c.tree.takeUp(ctx, dead.Phase); err != nil {
@@ -243,7 +243,7 @@ func (c *cycle) endInterrupted(ctx context.Context, dead loop.Run, how takeover,
 	if err := c.tree.keepWork(ctx, end); err != nil {
 		return err
 	}
-	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next)
+	end.detail = joinWords(joinWords(how.detail(dead.Phase), c.tree.unkept), next.String())
 	for key, s := range c.steps {
 		if s.RunID == c.run.ID {
 			s.Attempts++
@@ -267,14 +267,14 @@ func (wt *workTree) takeUp(ctx context.Context, died loop.Phase) (err error) {
 
 // landAgain says what is left of a yes whose run died before anything was asked
 // for: the approval is used up, and nothing has landed.
-func (c *cycle) landAgain(ctx context.Context) (string, error) {
+func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 	id := AnswerOf(c.run)
 	if id == "" {
-		return "", nil
+		return loop.Advice{}, nil
 	}
 	a, err := c.readApproval(ctx, id)
 	if err != nil || a.Action.Kind == loop.ActionCommand {
-		return "", err
+		return loop.Advice{}, err
 	}
 	var asked loop.Run
 	err = c.Store.View(ctx, func(r *store.Reader) (err error) {
@@ -282,19 +282,20 @@ func (c *cycle) landAgain(ctx context.Context) (string, error) {
 		return err
 	})
 	again := LandAgain(a, fmt.Sprintf("%s#%d", c.target.Loop.Name, asked.N))
-	return fmt.Sprintf("approval %s is used up and nothing has landed: `%s` does it", a.ID, again), err
+	return loop.Advise("approval "+a.ID+" is used up and nothing has landed; {1} does it", again), err
 }
 
 // LandAgain is the command that does what an approval of that run allowed and
 // what did not come about.
-func LandAgain(a loop.Approval, run string) string {
+func LandAgain(a loop.Approval, run string) loop.Command {
+	land := loop.Pawl("land", run)
 	switch {
 	case a.Action.Kind == loop.ActionPullRequest:
-		return "pawl land " + run + " --pr"
+		return land.With("pr")
 	case a.Action.Merge:
-		return "pawl land " + run + " --merge"
+		return land.With("merge")
 	}
-	return "pawl land " + run
+	return land
 }
 
 // outstanding counts the effects that the dead process had asked for: an earlier

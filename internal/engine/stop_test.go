@@ -169,7 +169,7 @@ func TestAHolderThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 		if !errors.Is(err, loop.ErrLeaseLost) {
 			t.Fatalf("run = %v, want ErrLeaseLost", err)
 		}
-		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitHeld || f.Why != "process 1 on elsewhere took it over" || !strings.Contains(f.Fix, "pawl show w#1") {
+		if f, ok := errors.AsType[*loop.Fault](err); !ok || f.Exit != loop.ExitHeld || f.Why != "process 1 on elsewhere took it over" || !strings.Contains(f.Advice().String(), "pawl show w#1") {
 			t.Errorf("error = %#v, want who took the run over", err)
 		}
 		var row loop.Run

@@ -82,17 +82,15 @@ func (h *heldRun) anySwitchEnding(ctx context.Context, view viewing) (*ending, e
 // PausedFault is the error of a run that a switch, as Switch returns it, keeps from
 // starting.
 func PausedFault(name, sw string) error {
-	f := &loop.Fault{
-		Exit: loop.ExitPaused, What: name + " is paused", Why: setWords + sw,
-		Fix: "`pawl resume " + name + "` (or `pawl resume --all`) clears it",
-	}
+	f := &loop.Fault{Exit: loop.ExitPaused, What: name + " is paused", Why: setWords + sw}
+	one, all := loop.Pawl("resume", name), loop.Pawl("resume").With("all")
 	switch clears := ClearedBy(name, sw); {
 	case StopsAll(sw):
-		f.Fix = "`pawl resume --all` clears it; `pawl resume " + name + "` does not"
-	case clears != "pawl resume "+name:
-		f.Fix = clears + "; `pawl check " + name + "` lists what stops the loop"
+		return f.Advised(loop.Advise("{1} clears it; {2} does not", all, one))
+	case clears.String() != one.String():
+		return f.Advised(clears.Then("; ", loop.Advise("{1} lists what stops the loop", loop.Pawl("check", name))))
 	}
-	return f
+	return f.Advised(loop.Advise("{1} (or {2}) clears it", one, all))
 }
 
 // setWords stand before a switch that kept an effect from being applied.
@@ -100,24 +98,24 @@ const setWords = "the kill switch is set: "
 
 // ClearedBy is what clears a switch, as Switch, the label and the detail of a paused
 // run name it.
-func ClearedBy(name, sw string) string {
+func ClearedBy(name, sw string) loop.Advice {
 	if _, after, ok := strings.Cut(sw, setWords); ok {
 		sw = after
 	}
 	file, _, _ := strings.Cut(sw, " (cannot be read: ")
 	switch {
 	case StopsAll(sw):
-		return "pawl resume --all"
+		return loop.Advise("{1}", loop.Pawl("resume").With("all"))
 	case strings.HasPrefix(sw, labelWords+" is on "):
-		return "remove the label from " + strings.TrimPrefix(sw, labelWords+" is on ")
+		return loop.Advise("remove the label from " + strings.TrimPrefix(sw, labelWords+" is on "))
 	case strings.HasPrefix(sw, labelWords):
-		return "gh auth status"
+		return loop.Advise("{1}", loop.Host("gh", "auth", "status"))
 	case filepath.Base(file) == PausedFile && filepath.Dir(filepath.Dir(file)) == ".loops":
-		return "pawl resume " + filepath.Base(filepath.Dir(file))
+		return loop.Advise("{1}", loop.Pawl("resume", filepath.Base(filepath.Dir(file))))
 	case strings.Contains(file, "/") && !strings.ContainsAny(file, " `"):
-		return "remove " + file + ", or take it out of kill_switch"
+		return loop.Advise("remove " + file + ", or take it out of kill_switch")
 	}
-	return "pawl resume " + name
+	return loop.Advise("{1}", loop.Pawl("resume", name))
 }
 
 // StopsAll reports whether a switch, as Switch returns it, is the one of all

@@ -70,13 +70,12 @@ func (h *heldRun) lostRunFault(ctx context.Context, err error) error {
 	name := fmt.Sprintf("%s#%d", h.target.Loop.Name, h.run.N)
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: fmt.Sprintf("run %s: this process lost its lease and does nothing more", name), Err: err,
-		Fix: "see what became of it: pawl show " + name,
+		Fix: "see what became of it: {1}", Actions: []loop.Command{loop.Pawl("show", name)},
 	}
 	if away, ok := errors.AsType[*awayError](err); ok {
 		end := away.ending()
 		f.What, f.Why = "run "+name+" could not be concluded", end.detail
-		f.Fix = "once the store answers again, `pawl recover` concludes the run and keeps its work"
-		return f
+		return f.Advised(loop.Advise("once the store answers again, {1} concludes the run and keeps its work", loop.Pawl("recover")))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()

@@ -80,7 +80,7 @@ func (s fakeGH) file(t *testing.T, name string) string {
 func wantFault(t *testing.T, err error, exit int, fix string) {
 	t.Helper()
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || f.Exit != exit || !strings.Contains(f.Fix, fix) {
+	if !ok || f.Exit != exit || !strings.Contains(f.Advice().String(), fix) {
 		t.Fatalf("error = %#v, want a fault with exit %d and a fix that says %q", err, exit, fix)
 	}
 }

@@ -87,7 +87,8 @@ func (l labelled) answer() (Label, string, error) {
 	r := l.Data.Repository
 	if len(l.Errors) > 0 || r == nil || r.Topics == nil || r.Issues == nil || r.Pulls == nil {
 		return LabelUnknown, "", &loop.Fault{
-			Exit: loop.ExitError, What: "the code host gave half an answer", Fix: "see that the login of gh may read the repository: gh auth status",
+			Exit: loop.ExitError, What: "the code host gave half an answer",
+			Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.Host("gh", "auth", "status")},
 		}
 	}
 	for _, n := range r.Topics.Nodes {

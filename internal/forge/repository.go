@@ -54,6 +54,7 @@ func (r Repository) check() error {
 func notOne(r Repository) error {
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: fmt.Sprintf("the remote address names no repository that gh knows (host %.100q)", r.Host),
-		Fix: "give the remote an address like https://HOST/OWNER/NAME: git remote set-url --push NAME URL", Err: loop.ErrNotFound,
+		Fix: "give the remote an address like https://HOST/OWNER/NAME: {1}", Err: loop.ErrNotFound,
+		Actions: []loop.Command{loop.Host("git", "remote", "set-url", "--push", "NAME", "URL").Blank("NAME", "URL")},
 	}
 }

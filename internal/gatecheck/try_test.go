@@ -92,7 +92,7 @@ func TestATryTakesTheTipOfTheDefinitionsBase(t *testing.T) {
 		target.Definition.Base = "mian"
 		results, err := r.tries.Gates(t.Context(), target, nil)
 		f, ok := errors.AsType[*loop.Fault](err)
-		if !ok || f.Exit != loop.ExitNotFound || !strings.Contains(f.What, `no branch "mian"`) || !strings.Contains(f.Fix, "main") || results != nil {
+		if !ok || f.Exit != loop.ExitNotFound || !strings.Contains(f.What, `no branch "mian"`) || !strings.Contains(f.Advice().String(), "main") || results != nil {
 			t.Errorf("try = %v, %v, want the fault that names the branch and those that there are", results, err)
 		}
 	})

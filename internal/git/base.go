@@ -127,7 +127,8 @@ func (r *Repo) unknownBranch(ctx context.Context, branch string, cause error) er
 	if len(refs) == 0 {
 		return &loop.Fault{
 			Exit: loop.ExitNotFound, What: r.Root + " has no commits",
-			Fix: "make the first commit: git add -A && git commit", Err: loop.ErrNotFound,
+			Fix: "make the first commit: {1} && {2}", Err: loop.ErrNotFound,
+			Actions: []loop.Command{loop.Host("git", "add", "-A"), loop.Host("git", "commit")},
 		}
 	}
 	names := make([]string, 0, len(refs))

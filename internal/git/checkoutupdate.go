@@ -65,7 +65,8 @@ func (t *checkoutUpdate) refusal(what, why string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitRefused, What: what, Why: why,
-		Fix: "commit or stash what is there and land again, or land it by hand with `git merge --ff-only " + from + "`",
+		Fix:     "commit or stash what is there and land again, or land it by hand with {1}",
+		Actions: []loop.Command{loop.Host("git", "merge", "--ff-only", from)},
 	}
 }
 

@@ -156,7 +156,8 @@ func remoteFault(to Remote, err error, out string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "the remote " + SafeURL(to.URL) + " refused, or cannot be reached",
-		Why: firstLines(why), Fix: "see that `git ls-remote` of that address works without a prompt, and that you may push there",
+		Why: firstLines(why), Fix: "see that {1} works without a prompt, and that you may push there",
+		Actions: []loop.Command{loop.Host("git", "ls-remote", "URL").Blank("URL")},
 	}
 }
 

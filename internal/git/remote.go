@@ -52,7 +52,7 @@ func (r *Repo) RemoteURL(name string) (string, error) {
 	if push == "" {
 		return "", &loop.Fault{
 			Exit: loop.ExitNotFound, What: fmt.Sprintf("the repository has no remote %q", name),
-			Fix: fmt.Sprintf("git remote add %s URL", name), Err: loop.ErrNotFound,
+			Fix: "{1}", Actions: []loop.Command{loop.Host("git", "remote", "add", name, "URL").Blank("URL")}, Err: loop.ErrNotFound,
 		}
 	}
 	return push, nil
@@ -79,7 +79,9 @@ func (to Remote) transports() (string, error) {
 	}
 	return "", &loop.Fault{
 		Exit: loop.ExitRefused, What: "the remote address " + SafeURL(to.URL) + " is not used",
-		Why: "only https://, ssh:// and user@host:path are", Fix: "git remote set-url --push NAME with such an address",
+		Why:     "only https://, ssh:// and user@host:path are",
+		Fix:     "give the remote such an address: {1}",
+		Actions: []loop.Command{loop.Host("git", "remote", "set-url", "--push", "NAME", "URL").Blank("NAME", "URL")},
 	}
 }
 

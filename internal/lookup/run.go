@@ -20,7 +20,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 			return err
 		})
 		if Absent(err) {
-			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "`pawl runs` lists them", Err: err}
+			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "{1} lists them", Actions: []loop.Command{loop.Pawl("runs")}, Err: err}
 		}
 		return err
 	}
@@ -51,7 +51,8 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 	}
 	if len(newest) == 0 {
 		return run, &loop.Fault{
-			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Fix: "start one: pawl run " + name, Err: loop.ErrNotFound,
+			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Err: loop.ErrNotFound,
+				Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
 		}
 	}
 	return newest[0], nil

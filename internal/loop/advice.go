@@ -98,8 +98,8 @@ type Advice struct {
 // Advise is an Advice. Without commands the text is printed as it is.
 func Advise(text string, actions ...Command) Advice { return Advice{text, actions} }
 
-// Render puts each command into its place, as show writes it. A command that is
-// alone follows a colon or has a line for itself; another is inside a sentence.
+// Render puts each command into its place, as show writes it. A command is
+// alone after a colon or on a line of its own; another is inside a sentence.
 func (a Advice) Render(show func(c Command, alone bool) string) string {
 	if len(a.Actions) == 0 {
 		return a.Text
@@ -115,7 +115,7 @@ func (a Advice) Render(show func(c Command, alone bool) string) string {
 		text := b.String()
 		starts := text == "" || strings.HasSuffix(text, "\n")
 		ends := after == "" || strings.HasPrefix(after, "\n")
-		b.WriteString(show(a.Actions[at], strings.HasSuffix(text, ": ") || starts && ends))
+		b.WriteString(show(a.Actions[at], strings.HasSuffix(text, ": ") || strings.HasSuffix(text, " && ") || starts && ends))
 		rest = after
 	}
 }

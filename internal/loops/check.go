@@ -111,7 +111,10 @@ func (c Checked) Ready(least int, strict bool) bool {
 	return c.Verdict.Ready(least, strict) && !slices.ContainsFunc(c.More, blocks)
 }
 
-const UnpricedFix = "pawl prices update --file F adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead"
+var UnpricedFix = loop.Advise("{1} adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead", AddPrice)
+
+// AddPrice is the command that gives models a price.
+var AddPrice = loop.Pawl("prices update").With("file", "F").Blank("F")
 
 func Unpriced(capped, model string) string {
 	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
@@ -127,6 +130,6 @@ func (c *Checked) Price(model string, t price.Table) {
 	}
 	c.More = append(c.More, readiness.Finding{
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
-		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix, Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
+		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
 	})
 }

@@ -163,7 +163,7 @@ func (s *Service) clearHolds(ctx context.Context, list []catalog.Entry) (words [
 func StopsAll(sw string) bool { return engine.StopsAll(sw) }
 
 // ResumeCommand is the command that clears what a loop is paused by.
-func ResumeCommand(name, sw string) string { return engine.ClearedBy(name, sw) }
+func ResumeCommand(name, sw string) loop.Advice { return engine.ClearedBy(name, sw) }
 
 // anyPaused reports whether a switch keeps the loop, or any of the list, from running.
 func (s *Service) anyPaused(name string, list []catalog.Entry) bool {

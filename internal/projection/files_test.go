@@ -207,7 +207,7 @@ func wantFailure(t *testing.T, err error, path string, errno syscall.Errno, fix 
 		t.Fatalf("error = %v, want %v that names %s", err, errno, path)
 	}
 	f, ok := errors.AsType[*loop.Fault](err)
-	if ok != (fix != "") || ok && (!strings.Contains(f.Fix, fix) || f.Exit == 0 || f.What != "write") {
+	if ok != (fix != "") || ok && (!strings.Contains(f.Advice().String(), fix) || f.Exit == 0 || f.What != "write") {
 		t.Errorf("error = %#v, want the fix %q", f, fix)
 	}
 }
@@ -387,7 +387,7 @@ func TestAnotherWriterOfTheLoopsFilesIsWaitedForTenSecondsAndNamed(t *testing.T)
 		begin := time.Now()
 		done, err := m.Write(t.Context(), loop.Run{}, []loop.PendingChange{{RunID: "run_1", Seq: 1, Change: edits("one\n", "two\n")}})
 		f, ok := errors.AsType[*loop.Fault](err)
-		if done != 0 || !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "for 10s") || !strings.Contains(f.Fix, other.file.Name()) {
+		if done != 0 || !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "for 10s") || !strings.Contains(f.Advice().String(), other.file.Name()) {
 			t.Errorf("%d changes are written, %+v; want a fault that names the lock", done, err)
 		}
 		if got := time.Since(begin); got != 10*time.Second {

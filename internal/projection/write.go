@@ -35,7 +35,10 @@ func (m Memory) lock(ctx context.Context) (*written, error) {
 	held := &loop.Fault{
 		Exit: loop.ExitHeld, What: "write the files of loop " + m.Loop,
 		Why: fmt.Sprintf("another process has had %s locked for %s", path, lockWait),
-		Fix: "find it with `fuser " + path + "`; if it is stopped, continue it with `kill -CONT PID` or end it with `kill -9 PID`, then repeat",
+		Fix: "find it with {1}; if it is stopped, continue it with {2} or end it with {3}, then repeat",
+		Actions: []loop.Command{
+			loop.Host("fuser", path), loop.Host("kill", "-CONT", "PID").Blank("PID"), loop.Host("kill", "-9", "PID").Blank("PID"),
+		},
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, held)
 	defer cancel()

@@ -53,7 +53,8 @@ func (s *Service) Actuals(ctx context.Context, name string, limit int) (Actuals,
 		return a, err
 	case len(a.Runs) == 0:
 		return a, &loop.Fault{
-			Exit: loop.ExitNotFound, What: "no run of loop " + name + " has ended yet", Fix: "start one: pawl run " + name, Err: loop.ErrNotFound,
+			Exit: loop.ExitNotFound, What: "no run of loop " + name + " has ended yet", Err: loop.ErrNotFound,
+			Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
 		}
 	}
 	return a, nil

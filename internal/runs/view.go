@@ -58,14 +58,14 @@ type View struct {
 
 	Run loop.Run `json:"-"`
 
-	Again string `json:"-"` // the command that does what its approval allowed; empty if it is about no landing
+	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing
 }
 
 // PullRequest is the address of the pull request that an approved run opened,
 // or nothing.
 func (v View) PullRequest() string {
 	address, ok := strings.CutPrefix(v.Subject, "pr=")
-	if !ok || v.Again == "" || v.Outcome != loop.OutcomeProposed {
+	if !ok || v.Again == nil || v.Outcome != loop.OutcomeProposed {
 		return ""
 	}
 	return address
@@ -180,7 +180,8 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
 	var given []guidance.File
-	var name, protocol, again string
+	var name, protocol string
+	var again *loop.Command
 	var answer loop.ApprovalState
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 		if its, err = r.Iterations(ctx, run.ID); err != nil {
@@ -240,20 +241,21 @@ func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files [
 
 // askedOf is how the approval of a run stands, and what does again what it
 // allowed, if that is a landing that the run was fired for.
-func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again string, err error) {
+func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again *loop.Command, err error) {
 	id := run.Approval
 	if fired := engine.AnswerOf(run); id == "" {
 		id = fired
 	}
 	if id == "" {
-		return "", "", nil
+		return "", nil, nil
 	}
 	a, err := r.Approval(ctx, id)
 	if err != nil || a.RunID == run.ID || a.Action.Kind == loop.ActionCommand {
-		return a.State, "", err
+		return a.State, nil, err
 	}
 	asked, err := r.Run(ctx, a.RunID)
-	return a.State, engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N)), err
+	land := engine.LandAgain(a, fmt.Sprintf("%s#%d", name, asked.N))
+	return a.State, &land, err
 }
 
 func iterationOf(it loop.Iteration) Iteration {

@@ -25,7 +25,9 @@ type Why struct {
 	Careful   []string     `json:"careful,omitempty"` // what makes the verdict of a gate worth less
 	Denied    []string     `json:"denied,omitempty"`  // requests of its programs that did not pass, the first of them
 	Refused   []string     `json:"refused,omitempty"` // calls to a model that no budget pays for, each reason once
-	Next      string       `json:"next"`              // what a person can do about it
+	Next      string       `json:"next"`              // what a person can do about it, for somebody with a shell
+
+	Actions []loop.Command `json:"actions"` // those of Next, as data
 }
 
 // mostDenied is how many denials are told of; pawl logs has all.
@@ -55,8 +57,10 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	}
 	w := Why{
 		Schema: "pawl.why/v1", Run: fmt.Sprintf("%s#%d", v.Loop, v.N), ID: v.ID, Outcome: v.Outcome, Reason: v.Reason, Detail: v.Detail,
-		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{}, Next: Next(v),
+		Exit: v.Outcome.Meaning().Exit, Decisions: []Decision{}, Attempts: []Attempt{},
 	}
+	next := Next(v)
+	w.Next, w.Actions = next.String(), append([]loop.Command{}, next.Actions...)
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
 	}
@@ -95,78 +99,85 @@ func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
 }
 
 // Next is what a person can do after a run; empty if there is nothing to do.
-func Next(v View) string {
+func Next(v View) loop.Advice {
 	id := fmt.Sprintf("%s#%d", v.Loop, v.N)
+	again := loop.Pawl("run", v.Loop)
+	decided := func(text string) loop.Command { return again.With("request", text).Blank(text) }
+	diff, logs, edit := loop.Pawl("diff", id), loop.Pawl("logs", id), loop.Pawl("config edit", v.Loop)
 	switch {
 	case v.State == "dead":
-		return "pawl recover concludes it and keeps its work, as every command does that writes"
+		return loop.Advise("{1} concludes it and keeps its work, as every command does that writes", loop.Pawl("recover"))
 	case v.PullRequest() != "":
-		return "judge the pull request: " + v.PullRequest()
+		return loop.Advise("judge the pull request: " + v.PullRequest())
 	case v.Outcome == loop.OutcomeProposed && v.Answer == loop.ApprovalOpen:
-		return fmt.Sprintf("look at it: pawl diff %s; land it: pawl approve %s", id, id)
+		return loop.Advise("look at it: {1}; land it: {2}", diff, loop.Pawl("approve", id))
 	case v.Outcome == loop.OutcomeProposed && v.Answer != "":
-		return "its question is " + string(v.Answer) + ": pawl approvals " + v.Approval
+		return loop.Advise("its question is "+string(v.Answer)+": {1}", loop.Pawl("approvals", v.Approval))
 	case v.Outcome == loop.OutcomeProposed:
-		return fmt.Sprintf("look at it: git diff %s %s; take it: git merge %s", short(v.Base), v.Branch, v.Branch)
+		return loop.Advise("look at it: {1}; take it: {2}", loop.Host("git", "diff", short(v.Base), v.Branch), loop.Host("git", "merge", v.Branch))
 	case v.Outcome == loop.OutcomePaused:
-		return joinedBy("; then ", engine.ClearedBy(v.Loop, v.Detail), v.Again)
-	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
-		return fmt.Sprintf("pawl approvals %s shows what is asked; pawl approve %s, or pawl reject %s", id, id, id)
-	case v.Again != "" && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
-		return "nothing has landed; once the cause is gone: " + v.Again
-	case v.Reason == loop.ReasonDisk:
-		kept := ""
-		if v.Snapshot != "" {
-			kept = "what fits into a snapshot is kept: pawl diff " + id
+		clear := engine.ClearedBy(v.Loop, v.Detail)
+		if v.Again == nil {
+			return clear
 		}
-		return joinedBy("; ", "keep those folders small, or raise max_disk in the definition", kept)
+		return clear.Then("; then ", loop.Advise("{1}", *v.Again))
+	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
+		return loop.Advise("{1} shows what is asked; {2}, or {3}", loop.Pawl("approvals", id), loop.Pawl("approve", id), loop.Pawl("reject", id))
+	case v.Again != nil && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
+		return loop.Advise("nothing has landed; once the cause is gone: {1}", *v.Again)
+	case v.Reason == loop.ReasonDisk:
+		small := loop.Advise("keep those folders small, or raise max_disk in the definition")
+		if v.Snapshot == "" {
+			return small
+		}
+		return small.Then("; ", loop.Advise("what fits into a snapshot is kept: {1}", diff))
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
 		if strings.Contains(v.Detail, "has no price") {
-			return "pawl prices lists the models that have one; pawl prices update --file F adds one"
+			return loop.Advise("{1} lists the models that have one; {2} adds one", loop.Pawl("prices"), loop.Pawl("prices update").With("file", "F").Blank("F"))
 		}
-		return "pawl budget show " + v.Loop + " says what is left; pawl budget set changes it"
+		return loop.Advise("{1} says what is left; {2} changes it", loop.Pawl("budget show", v.Loop), loop.Pawl("budget set", v.Loop))
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
-		return "pawl agent drivers says how each agent signs in; pawl resume " + v.Loop + " once that is right"
+		return loop.Advise("{1} says how each agent signs in; {2} once that is right", loop.Pawl("agent drivers"), loop.Pawl("resume", v.Loop))
 	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
-		return "it rests; pawl show " + v.Loop + " says until when, pawl resume " + v.Loop + " lets it try at once"
+		return loop.Advise("it rests; {1} says until when, {2} lets it try at once", loop.Pawl("show", v.Loop), loop.Pawl("resume", v.Loop))
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
-		return "decide what the reason asks; then pawl run " + v.Loop + ` --request "what you decided"`
+		return loop.Advise("decide what the reason asks; then {1}", decided("what you decided"))
 	case v.Reason == loop.ReasonUnfilled:
 		_, fix, _ := strings.Cut(v.Detail, loop.FixMark)
-		return strings.TrimPrefix(fix+"; then pawl run "+v.Loop, "; then ")
+		return loop.Advise(fix).Then("; ", loop.Advise("then {1}", again))
 	case v.Reason == loop.ReasonConflict:
-		return "merge the branch by hand, or make a new proposal: pawl run " + v.Loop
+		return loop.Advise("merge the branch by hand, or make a new proposal: {1}", again)
 	case v.Reason == loop.ReasonGitConfig:
-		if strings.Contains(v.Detail, "--accept-git-config") {
-			return "if you made this change: pawl init --accept-git-config; if not, undo it"
+		if engine.AcceptsGitConfig(v.Detail) {
+			return loop.Advise("if you made this change: {1}; if not, undo it", loop.Pawl("init").With("accept-git-config"))
 		}
-		return "take it out of git's configuration; then pawl run " + v.Loop
+		return loop.Advise("take it out of git's configuration; then {1}", again)
 	case v.Reason == loop.ReasonSenseFailed:
-		return "correct sense in the definition: pawl config edit " + v.Loop
+		return loop.Advise("correct sense in the definition: {1}", edit)
 	case v.Reason == loop.ReasonNoChanges:
-		return "pawl logs " + id + " shows what the agent did; if nothing had to change, it has to report no_change"
+		return loop.Advise("{1} shows what the agent did; if nothing had to change, it has to report no_change", logs)
 	case v.Reason == loop.ReasonAgentExit && v.Snapshot == "":
-		return "pawl logs " + id + " shows what the agent printed"
+		return loop.Advise("{1} shows what the agent printed", logs)
 	case v.Reason == loop.ReasonAgentTimeout && v.Snapshot == "":
-		return "pawl logs " + id + " shows what the agent did; max_step_timeout allows it more time: pawl config edit " + v.Loop
+		return loop.Advise("{1} shows what the agent did; max_step_timeout allows it more time: {2}", logs, edit)
 	case v.Reason == loop.ReasonScope && v.Snapshot != "":
-		return fmt.Sprintf("its work is kept: pawl diff %s; to allow such files, name them in scope: pawl config edit %s", id, v.Loop)
+		return loop.Advise("its work is kept: {1}; to allow such files, name them in scope: {2}", diff, edit)
 	case v.Reason == loop.ReasonSetupFailed:
-		return "pawl doctor " + v.Loop + " --live tries it again; setup in the definition names another command, network more hosts"
+		return loop.Advise("{1} tries it again; setup in the definition names another command, network more hosts", loop.Pawl("doctor", v.Loop).With("live"))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
-		return "pawl approve " + v.Loop + ", or pawl reject " + v.Loop
+		return loop.Advise("{1}, or {2}", loop.Pawl("approve", v.Loop), loop.Pawl("reject", v.Loop))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonPullRequest:
-		return "merge the pull request, or close it; the next run of " + v.Loop + " asks gh what became of it"
+		return loop.Advise("merge the pull request, or close it; the next run of " + v.Loop + " asks gh what became of it")
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonMerged:
-		return "git pull; then pawl run " + v.Loop
+		return loop.Advise("{1}; then {2}", loop.Host("git", "pull"), again)
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonRejected:
-		return "say what should be different: pawl run " + v.Loop + ` --request "what you want"`
+		return loop.Advise("say what should be different: {1}", decided("what you want"))
 	case v.Snapshot != "":
-		return fmt.Sprintf("its work is kept: pawl diff %s; git checkout -b rescue %s", id, v.Snapshot)
+		return loop.Advise("its work is kept: {1}; bring it back: {2}", diff, loop.Host("git", "checkout", "-b", "rescue", v.Snapshot))
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:
-		return ""
+		return loop.Advice{}
 	}
-	return "pawl trace " + id
+	return loop.Advise("{1}", loop.Pawl("trace", id))
 }
 
 func joinedBy(by, first, second string) string {

@@ -33,10 +33,14 @@ type machine struct {
 // cause is read off the machine; err only says where to look.
 func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q is not available on this host", tier), Err: err}
+	tried := loop.Pawl("doctor").With("sandbox")
 	for _, cause := range []func(Tier, error, []Row) (why, fix string){
 		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer,
 	} {
 		if f.Why, f.Fix = cause(tier, err, failed); f.Why != "" {
+			if f.Fix == reportLeak {
+				f.Actions = []loop.Command{tried.With("json")}
+			}
 			return f
 		}
 	}
@@ -44,8 +48,7 @@ func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	if err != nil {
 		f.Why = err.Error()
 	}
-	f.Fix = "see what is denied: pawl doctor --sandbox; where pawl already runs in a container or a virtual machine that may stand in for it, write sandbox: external"
-	return f
+	return f.Advised(loop.Advise("see what is denied: {1}; where pawl already runs in a container or a virtual machine that confines it enough, write sandbox: external", tried))
 }
 
 func (m machine) otherSystem(tier Tier, _ error, _ []Row) (why, fix string) {
@@ -68,6 +71,8 @@ func (m machine) otherSystem(tier Tier, _ error, _ []Row) (why, fix string) {
 	return "", ""
 }
 
+const reportLeak = "report it with the output of: {1}; until then let a container or a virtual machine confine pawl and write sandbox: external"
+
 // leak is a sandbox that was set up and does not hold, or in which tools do not
 // work.
 func (m machine) leak(_ Tier, err error, failed []Row) (why, fix string) {
@@ -78,8 +83,7 @@ func (m machine) leak(_ Tier, err error, failed []Row) (why, fix string) {
 	for _, r := range failed {
 		rows = append(rows, fmt.Sprintf("%s: %s (%s)", r.Action, r.Got, r.Detail))
 	}
-	return "its self-test shows: " + strings.Join(rows, "; "),
-		"report it with the output of: pawl doctor --sandbox --json; until then let a container or a virtual machine confine pawl and write sandbox: external"
+	return "its self-test shows: " + strings.Join(rows, "; "), reportLeak
 }
 
 func (m machine) noLandlock(tier Tier, _ error, _ []Row) (why, fix string) {

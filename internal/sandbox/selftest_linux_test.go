@@ -32,7 +32,7 @@ func landlocks(t *testing.T) bool {
 	home := t.TempDir()
 	open755(t, home)
 	fault, ok := errors.AsType[*loop.Fault](Check(t.Context(), home, Landlock))
-	if !ok || fault.Exit != loop.ExitMissing || !strings.Contains(fault.Fix, "Linux ") {
+	if !ok || fault.Exit != loop.ExitMissing || !strings.Contains(fault.Advice().String(), "Linux ") {
 		t.Errorf("Check of a tier that Linux %s does not have = %v", kernel(), fault)
 	}
 	return false

@@ -50,7 +50,9 @@ func (d Doctor) Sandbox(ctx context.Context, tier string) []DoctorRow {
 	whole := DoctorRow{State: readiness.StateOK, Check: "sandbox", Detail: fmt.Sprintf(
 		"%s holds: %d actions tried in %s, kernel %s, Landlock %d", tier, len(result.Rows), result.Took.Round(time.Millisecond), result.Kernel, result.LandlockABI)}
 	if err != nil || len(result.Failed()) > 0 {
-		d.confines(ctx, sandbox.Tier(tier), func(state, check, detail, fix string) { whole = DoctorRow{"", state, check, detail, fix} })
+		d.confines(ctx, sandbox.Tier(tier), func(state, check, detail, fix string, actions ...loop.Command) {
+			whole = newRow("", state, check, detail, fix, actions...)
+		})
 	}
 	if none := result.NoLayers; none != nil {
 		rows = append(rows, copiesRow(none))
@@ -113,11 +115,11 @@ func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
 		}
 		return
 	}
-	why, fix := err.Error(), "set sandbox: external inside of a container, or sandbox: none to run without confinement"
+	why, fix := err.Error(), loop.Advise("set sandbox: external inside of a container, or sandbox: none to run without confinement")
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		why, fix = f.Why, f.Fix
+		why, fix = f.Why, f.Advice()
 	}
-	add(readiness.StateBad, "sandbox", string(tier)+": "+why, fix)
+	add(readiness.StateBad, "sandbox", string(tier)+": "+why, fix.Text, fix.Actions...)
 }
 
 // toolchains says which installation each program of a loop is, as far as it is
@@ -133,7 +135,7 @@ func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) 
 	defer unmade(d.Home)()
 	tools, err := d.Service.engine.Toolset(ctx, d.Service.ws.Target(def))
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		add(readiness.StateBad, "toolchain", f.What+": "+f.Why, f.Fix)
+		add(readiness.StateBad, "toolchain", f.What+": "+f.Why, f.Fix, f.Actions...)
 		return
 	}
 	if err != nil {

@@ -27,7 +27,13 @@ type DoctorRow struct {
 	State  string `json:"state"`          // ok, warn, bad
 	Check  string `json:"check"`
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"` // the change to make
+	Fix    string `json:"fix,omitempty"` // the change to make, for somebody with a shell
+
+	Actions []loop.Command `json:"actions,omitempty"` // those of Fix, as data
+}
+
+func newRow(name, state, check, detail, fix string, actions ...loop.Command) DoctorRow {
+	return DoctorRow{name, state, check, detail, loop.Advise(fix, actions...).String(), actions}
 }
 
 // Offline makes the rows that need nothing but the definition.
@@ -35,7 +41,7 @@ func Offline(c loops.Checked) []DoctorRow {
 	p, known := pattern.Find(c.Config.Pattern.Text)
 	var rows []DoctorRow
 	for _, r := range readiness.Doctor(c.Config, p.Tokens.PerRun(), known) {
-		rows = append(rows, DoctorRow{c.Name, r.State, r.Check, r.Detail, r.Fix})
+		rows = append(rows, newRow(c.Name, r.State, r.Check, r.Detail, r.Fix))
 	}
 	return rows
 }
@@ -60,8 +66,8 @@ func (d Doctor) Loop(ctx context.Context, c loops.Checked) []DoctorRow {
 		d.Dir = c.Root(d.Dir)
 	}
 	var rows []DoctorRow
-	add := func(state, check, detail, fix string) {
-		rows = append(rows, DoctorRow{c.Name, state, check, detail, fix})
+	add := func(state, check, detail, fix string, actions ...loop.Command) {
+		rows = append(rows, newRow(c.Name, state, check, detail, fix, actions...))
 	}
 	d.acts(ctx, c.Definition, add)
 	d.price(ctx, c, add)
@@ -75,7 +81,7 @@ func (d Doctor) Loop(ctx context.Context, c loops.Checked) []DoctorRow {
 }
 
 // adder takes one row.
-type adder func(state, check, detail, fix string)
+type adder func(state, check, detail, fix string, actions ...loop.Command)
 
 func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
 	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
@@ -212,15 +218,15 @@ func (d Doctor) gates(ctx context.Context, c loops.Checked, add adder) {
 	defer unmade(d.Home)()
 	tries, err := d.Service.Gates(ctx, c.Name, d.Output)
 	if err != nil {
-		fix := "repair what it says; a run would meet the same"
+		fix := loop.Advise("repair what it says; a run would meet the same")
 		f, ok := errors.AsType[*loop.Fault](err)
 		switch {
 		case ok && f.Exit == loop.ExitNotReady:
-			fix = "pawl check " + c.Name + " says what has to be corrected first"
+			fix = loop.Advise("{1} says what has to be corrected first", loop.Pawl("check", c.Name))
 		case ok && f.Exit == loop.ExitNoSuccess:
-			fix = f.Fix
+			fix = f.Advice()
 		}
-		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix)
+		add(readiness.StateBad, "gates", "not tried: "+oneLine(err.Error()), fix.Text, fix.Actions...)
 		return
 	}
 	red := false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/runenv"
 	"github.com/pawl-run/pawl/internal/workspace"
@@ -17,8 +18,8 @@ import (
 // notifier.
 func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	var rows []DoctorRow
-	add := func(state, check, detail, fix string) {
-		rows = append(rows, DoctorRow{State: state, Check: check, Detail: detail, Fix: fix})
+	add := func(state, check, detail, fix string, actions ...loop.Command) {
+		rows = append(rows, newRow("", state, check, detail, fix, actions...))
 	}
 	d.repository(ctx, add)
 	d.agents(ctx, add)
@@ -26,7 +27,7 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	d.clock(ctx, add)
 	d.disk(add)
 	d.mirrors(add)
-	add(readiness.StateOK, "notify", "no notifier in this version: pawl ls shows what waits for you", "")
+	add(readiness.StateOK, "notify", "no notifier in this version", "{1} shows what waits for you", loop.Pawl("ls"))
 	return rows
 }
 
@@ -38,7 +39,7 @@ func (d Doctor) repository(ctx context.Context, add adder) {
 	}
 	if _, err := d.Service.ws.Repo.Base(ctx, ""); err != nil {
 		f := faultIn(err)
-		add(readiness.StateBad, "repository", f.What, f.Fix)
+		add(readiness.StateBad, "repository", f.What, f.Fix, f.Actions...)
 		return
 	}
 	add(readiness.StateOK, "repository", d.Service.ws.Root, "")
@@ -62,7 +63,7 @@ func (d Doctor) agents(ctx context.Context, add adder) {
 func (d Doctor) store(ctx context.Context, add adder) {
 	if d.Store != nil {
 		f := faultIn(d.Store)
-		add(readiness.StateBad, "store", f.Error(), f.Fix)
+		add(readiness.StateBad, "store", f.Error(), f.Fix, f.Actions...)
 		return
 	}
 	if d.Service == nil {
@@ -140,7 +141,7 @@ func (d Doctor) mirrors(add adder) {
 		if key != "" {
 			detail += fmt.Sprintf(", %.1f MiB of this repository", float64(u.Own)/mib)
 		}
-		add(readiness.StateOK, "history", detail+"; pawl recover prune removes what is not used", "")
+		add(readiness.StateOK, "history", detail, "{1} removes what is not used", loop.Pawl("recover prune"))
 	}
 }
 

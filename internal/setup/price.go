@@ -27,7 +27,7 @@ func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
 	table, err := budgets.Prices(d.Home, "")
 	if err != nil {
 		f := faultIn(err)
-		add(readiness.StateBad, "price", f.Why, f.Fix)
+		add(readiness.StateBad, "price", f.Why, f.Fix, f.Actions...)
 		return
 	}
 	model := d.Asked(ctx, def)
@@ -39,9 +39,9 @@ func (d Doctor) price(ctx context.Context, c loops.Checked, add adder) {
 	case model == "" && capped != "":
 		add(readiness.StateWarn, "price", "which model the agent asks is known when it does; one without a price is refused, because "+capped, "write model: NAME")
 	case capped != "":
-		add(readiness.StateBad, "price", loops.Unpriced(capped, model), loops.UnpricedFix)
+		add(readiness.StateBad, "price", loops.Unpriced(capped, model), loops.UnpricedFix.Text, loops.UnpricedFix.Actions...)
 	case model != "":
-		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "pawl prices update --file F adds one")
+		add(readiness.StateWarn, "price", model+" has no price: what a run costs will be unknown", "{1} adds one", loops.AddPrice)
 	}
 }
 

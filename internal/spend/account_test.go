@@ -268,7 +268,7 @@ func TestWhatIsToBeCachedIsHeldAtItsHigherPrice(t *testing.T) {
 func TestAModelWithoutAPriceIsRefusedOnlyIfMoneyHasACap(t *testing.T) {
 	q := Call{Model: "new", Input: 1, Output: 1}
 	a := &Account{Grant: loop.Amount{MicroUSD: 1}, Price: dollar}
-	if _, err := a.Open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "pawl prices update") {
+	if _, err := a.Open(t.Context(), q); err == nil || !strings.Contains(err.Error(), "add a price") {
 		t.Errorf("Open = %v", err)
 	}
 	if a.Cause() != nil {

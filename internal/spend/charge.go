@@ -53,7 +53,7 @@ type UnpricedError struct{ Model string }
 
 // Error says what to do about it.
 func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("the run has a budget in money and the model %q has no price: the call was refused; add a price (`pawl prices update --file F`), or name a model that has one", e.Model)
+	return fmt.Sprintf("the run has a budget in money and the model %q has no price: the call was refused; add a price, or name a model that has one", e.Model)
 }
 
 // Open funds a call, or returns why it cannot be funded: an *UnpricedError, a

@@ -191,7 +191,7 @@ func TestAHolderWaitsNoLongerThanItsLease(t *testing.T) {
 	began := time.Now()
 	err := link(t.Context(), h, run)
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || !strings.Contains(f.Why, "lease") || !strings.Contains(f.Fix, "pawl recover") {
+	if !ok || !strings.Contains(f.Why, "lease") || !strings.Contains(f.Advice().String(), "pawl recover") {
 		t.Errorf("Update = %v, want a fault with the fix", err)
 	}
 	if took := time.Since(began); took < 400*time.Millisecond || took > 10*time.Second || said.Load() != 1 {

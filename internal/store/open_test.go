@@ -98,7 +98,7 @@ func TestAHomeThatCannotBeWrittenIsNamedWithTheFix(t *testing.T) {
 	}
 	_, err := store.Open(t.Context(), store.Options{Database: filepath.Join(below, "home", "p.db"), Now: time.Now})
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || !strings.Contains(f.Fix, "PAWL_HOME") {
+	if !ok || !strings.Contains(f.Advice().String(), "PAWL_HOME") {
 		t.Errorf("open = %v, want a fault that names PAWL_HOME", err)
 	}
 }

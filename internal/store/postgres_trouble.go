@@ -54,8 +54,15 @@ func postgresTrouble(place string, err error) *loop.Fault {
 	if fix == "" {
 		return nil
 	}
-	return &loop.Fault{Exit: loop.ExitError, What: "use the PostgreSQL store at " + place, Why: why, Fix: fix, Err: err}
+	f := &loop.Fault{Exit: loop.ExitError, What: "use the PostgreSQL store at " + place, Why: why, Fix: fix, Err: err}
+	if strings.HasSuffix(fix, concluded) {
+		f.Actions = []loop.Command{loop.Pawl("recover")}
+	}
+	return f
 }
+
+// concluded ends the fix of what cuts off commands.
+const concluded = "{1} concludes what was cut off"
 
 // explainRefusal explains an answer of the server by its SQLSTATE.
 func explainRefusal(e *pgconn.PgError) (why, fix string) {
@@ -79,7 +86,7 @@ func explainRefusal(e *pgconn.PgError) (why, fix string) {
 	case "57P03": // cannot_connect_now
 		return why, "the server is starting or stopping: wait a moment and run the command again"
 	case "57P01", "57P02": // admin_shutdown, crash_shutdown
-		return why, "the server was stopped, or somebody ended this connection: once it runs again, run the command again; `pawl recover` concludes what was cut off"
+		return why, "the server was stopped, or somebody ended this connection: once it runs again, run the command again; " + concluded
 	case "53100", "53200", "58030": // disk_full, out_of_memory, io_error
 		return why, "the server is short of disk or memory: free some there and run the command again; what was committed is safe"
 	case "42601", "42883", "0A000": // syntax_error, undefined_function, feature_not_supported
@@ -90,7 +97,7 @@ func explainRefusal(e *pgconn.PgError) (why, fix string) {
 
 // explainUnreachable explains why there is no answer of a server.
 func explainUnreachable(err error) (why, fix string) {
-	const again = "; once it answers, run the command again, and `pawl recover` concludes what was cut off"
+	const again = "; once it answers, run the command again, and " + concluded
 	connect, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, name := errors.AsType[*net.DNSError](err)
 	why = firstAddressError(err)

@@ -148,7 +148,7 @@ func TestEachTroubleWithPostgreSQLIsNamedWithItsFix(t *testing.T) {
 				_ = s.Close()
 			}
 			f, ok := errors.AsType[*loop.Fault](err)
-			if !ok || !strings.Contains(f.What, "PostgreSQL store") || !strings.Contains(f.Why, c.why) || !strings.Contains(f.Fix, c.fix) {
+			if !ok || !strings.Contains(f.What, "PostgreSQL store") || !strings.Contains(f.Why, c.why) || !strings.Contains(f.Advice().String(), c.fix) {
 				t.Errorf("error = %#v, %v, want %q with the fix %q", err, err, c.why, c.fix)
 			}
 			if strings.Contains(fmt.Sprint(err, f), "s3cret") {
@@ -170,7 +170,7 @@ func TestAConnectionThatIsEndedInTheMiddleIsNamedWithItsFix(t *testing.T) {
 		return err
 	})
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || !strings.Contains(f.Fix, "pawl recover") {
+	if !ok || !strings.Contains(f.Advice().String(), "pawl recover") {
 		t.Errorf("error = %#v, want a fault with a fix", err)
 	}
 }

@@ -30,11 +30,11 @@ func TestEachAnswerOfPostgreSQLHasItsFix(t *testing.T) {
 	} {
 		err := &pgconn.PgError{Message: "no", Code: code}
 		f := postgresTrouble("host/db", fmt.Errorf("begin: %w", err))
-		if f == nil || !strings.Contains(f.Fix, want) || !strings.Contains(f.Why, "no (SQLSTATE "+code+")") || f.What != "use the PostgreSQL store at host/db" || !errors.Is(f, err) {
+		if f == nil || !strings.Contains(f.Advice().String(), want) || !strings.Contains(f.Why, "no (SQLSTATE "+code+")") || f.What != "use the PostgreSQL store at host/db" || !errors.Is(f, err) {
 			t.Errorf("%s: %+v, want the fix %q", code, f, want)
 		}
 	}
-	if f := postgresTrouble("host/db", &pgconn.PgError{Message: "no encryption", Code: "28000"}); f == nil || !strings.Contains(f.Fix, "sslmode=require") {
+	if f := postgresTrouble("host/db", &pgconn.PgError{Message: "no encryption", Code: "28000"}); f == nil || !strings.Contains(f.Advice().String(), "sslmode=require") {
 		t.Errorf("a server that wants encryption: %+v", f)
 	}
 	for name, err := range map[string]error{

@@ -250,9 +250,9 @@ func LoginText(r credential.Returned) string {
 	switch {
 	case r.Aside == "":
 	case r.Back == credential.Renewed:
-		text += "; the one before is kept, and `pawl agent login swap " + r.Aside + "` brings it back"
+		text += "; the one before is kept as " + r.Aside + " and can be swapped back"
 	default:
-		text += "; the other login is kept, and `pawl agent login swap " + r.Aside + "` puts it there (do that if the vendor no longer takes the old one)"
+		text += "; the other login is kept as " + r.Aside + " (swap it in if the vendor no longer takes the old one)"
 	}
 	return text
 }

@@ -53,7 +53,8 @@ func Resolve(ctx context.Context, d loop.Definition, drivers map[string]Driver, 
 	case name == "" && d.AgentCommand == "":
 		return Actor{}, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: "no agent is named",
-			Fix: "set agent to one of " + strings.Join(names(drivers), ", ") + " (pawl agent drivers shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
+			Fix:     "set agent to one of " + strings.Join(names(drivers), ", ") + " ({1} shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
+			Actions: []loop.Command{loop.Pawl("agent drivers")},
 		}
 	case name == "":
 		entry = loop.Agent{Handle: Command, Driver: Command}
@@ -77,7 +78,8 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 	if a.Driver == nil {
 		return a, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q has driver %q, which this version does not have", entry.Handle, entry.Driver),
-			Fix: "use one of " + strings.Join(names(drivers), ", ") + ": pawl agent set @" + entry.Handle + " --driver D",
+			Fix:     "use one of " + strings.Join(names(drivers), ", ") + ": {1}",
+			Actions: []loop.Command{loop.Pawl("agent set", "@"+entry.Handle).With("driver", "D").Blank("D")},
 		}
 	}
 	a.Profile = a.Driver.Profile()
@@ -123,7 +125,8 @@ func unknown(d loop.Definition, name string, drivers map[string]Driver, err erro
 	}
 	return &loop.Fault{
 		Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q is neither a driver nor in the roster", name),
-		Fix: near + "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: pawl agent create @" + name + " --driver D", Err: err,
+		Fix: near + "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: {1}", Err: err,
+		Actions: []loop.Command{loop.Pawl("agent create", "@"+name).With("driver", "D").Blank("D")},
 	}
 }
 

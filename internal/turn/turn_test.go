@@ -26,7 +26,7 @@ func TestARunRefusesAKeyThatTheDriverOfAnEntryLacks(t *testing.T) {
 	d := loop.Definition{Name: "fix", Agent: "@maker", Effort: "high"}
 	_, err := turn.Resolve(t.Context(), d, drivers, roster)
 	fault, ok := errors.AsType[*loop.Fault](err)
-	if !ok || fault.Exit != loop.ExitNotReady || !strings.Contains(fault.Why, "goose has no levels of effort") || !strings.Contains(fault.Fix, "claude") {
+	if !ok || fault.Exit != loop.ExitNotReady || !strings.Contains(fault.Why, "goose has no levels of effort") || !strings.Contains(fault.Advice().String(), "claude") {
 		t.Errorf("resolve = %v, want a refusal that names the agents with levels", err)
 	}
 	d.Agent, d.MCP = "thinker", []string{"a=b"}

@@ -324,7 +324,7 @@ func TestAPartialCloneWithoutTheFilesOfItsBaseIsRefusedWithTheFix(t *testing.T) 
 	r := newRig(t, dir)
 	_, err := r.cache.Open(t.Context(), "key", r.repo, r.run("rev-parse", "HEAD"), false)
 	f, ok := errors.AsType[*loop.Fault](err)
-	if !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.What, "2 files of commit") || !strings.Contains(f.Fix, "git checkout") {
+	if !ok || f.Exit != loop.ExitNotReady || !strings.Contains(f.What, "2 files of commit") || !strings.Contains(f.Advice().String(), "git checkout") {
 		t.Errorf("Open = %v, want what is missing and the fix", err)
 	}
 	if n := contacts.Load(); n > 0 {

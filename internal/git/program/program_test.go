@@ -114,7 +114,7 @@ func TestACheckoutThatIsGoneIsNamedAndNotAMissingGit(t *testing.T) {
 		}
 		_, err := git.Output(t.Context(), nil, "rev-parse", "HEAD")
 		f, ok := errors.AsType[*loop.Fault](err)
-		if !ok || f.Exit != loop.ExitNotFound || f.What != c[1] || strings.Contains(f.Fix, "install") || !strings.Contains(f.Fix, "put it back") {
+		if !ok || f.Exit != loop.ExitNotFound || f.What != c[1] || strings.Contains(f.Advice().String(), "install") || !strings.Contains(f.Advice().String(), "put it back") {
 			t.Errorf("error = %#v, want that %s", err, c[1])
 		}
 	}

@@ -94,10 +94,10 @@ func TestTheRefusalIsOneThatNoProgramRepeats(t *testing.T) {
 
 func TestAModelWithoutAPriceIsAFailureThatSaysWhatToDo(t *testing.T) {
 	r := start(t, modelapi.OpenAI, nil, func(e *Endpoint) { e.Account = &spend.Account{Grant: loop.Amount{MicroUSD: 1}} })
-	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "pawl prices update") {
+	if got := r.post("/v1/chat/completions", askChat); got.status != http.StatusForbidden || !strings.Contains(got.body, "add a price") {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
-	if f, _ := r.LastFailure(); f.Class != loop.ReasonBudget || !strings.Contains(f.Text, "pawl prices update") {
+	if f, _ := r.LastFailure(); f.Class != loop.ReasonBudget || !strings.Contains(f.Text, "add a price") {
 		t.Errorf("failure = %+v", f)
 	}
 	wantTold(t, r, ReasonUnpriced)
