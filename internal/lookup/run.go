@@ -52,7 +52,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 	if len(newest) == 0 {
 		return run, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Err: loop.ErrNotFound,
-				Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
+			Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
 		}
 	}
 	return newest[0], nil
