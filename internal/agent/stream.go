@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +22,6 @@ const (
 	linger = 3 * time.Second
 	// longest is the longest line that is read; a longer one is no event.
 	longest = 32 << 20
-	// bytesPerToken is the rule of thumb behind an estimate.
-	bytesPerToken = 4
 	// lastWords is how much of standard error is kept to explain a crash.
 	lastWords = 4 << 10
 )
@@ -186,7 +183,7 @@ func (s *stream) sofar() loop.Usage {
 }
 
 func (s *stream) estimate() loop.Usage {
-	return loop.Usage{Input: 1 + int64(len(s.r.Prompt))/bytesPerToken, Output: 1 + s.printed/bytesPerToken, Source: loop.UsageEstimated}
+	return loop.Usage{Input: EstimateTokens(int64(len(s.r.Prompt))), Output: EstimateTokens(s.printed), Source: loop.UsageEstimated}
 }
 
 // print counts what came from a model.
@@ -211,7 +208,7 @@ func (s *stream) tell(e Event) {
 	case EventUsage:
 		s.untold = 0
 		s.usage = s.usage.Add(e.Usage)
-		s.models = addModel(s.models, e.Model, e.Usage)
+		s.models = AddUsage(s.models, e.Model, e.Usage)
 	case EventError:
 		s.failure = e.Failure
 	case EventEnd:
@@ -221,15 +218,6 @@ func (s *stream) tell(e Event) {
 	case EventReturn, EventPermission, EventLimit, EventRetry:
 	}
 	s.r.On(e)
-}
-
-func addModel(all []loop.ModelUsage, model string, u loop.Usage) []loop.ModelUsage {
-	i := slices.IndexFunc(all, func(m loop.ModelUsage) bool { return m.Model == model })
-	if i < 0 {
-		return append(all, loop.ModelUsage{Model: model, Usage: u})
-	}
-	all[i].Usage = all[i].Add(u)
-	return all
 }
 
 // flush reads the rest, once the program is gone.
@@ -260,7 +248,7 @@ func (s *stream) judge(out *Result, stderr string, silent bool) {
 		out.Models = []loop.ModelUsage{{Model: s.r.Model, Usage: out.Usage}}
 	case s.spent && out.Usage == s.usage: // It had no time to say the rest.
 		rest := loop.Usage{Output: s.untold / bytesPerToken, Source: loop.UsageEstimated}
-		out.Usage, out.Models = out.Usage.Add(rest), addModel(out.Models, s.r.Model, rest)
+		out.Usage, out.Models = out.Usage.Add(rest), AddUsage(out.Models, s.r.Model, rest)
 	case out.Usage.Source == "":
 		out.Usage.Source = loop.UsageReported
 	}

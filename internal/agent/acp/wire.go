@@ -4,20 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// text is a string; anything else is an empty one, so that one odd field does
-// not make a whole message unreadable.
-type text string
-
-// UnmarshalJSON reads any value.
-func (t *text) UnmarshalJSON(data []byte) error {
-	var s string
-	_ = json.Unmarshal(data, &s) // What is no string is empty.
-	*t = text(s)
-	return nil
-}
+type text = agent.Text
 
 // incoming is a request, an answer or a notice of the program.
 type incoming struct {

@@ -12,9 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/modelapi"
 )
 
-// longText is how much of a vendor's words is kept.
-const longText = 500
-
 // failedError is a call that failed.
 type failedError struct {
 	loop.Failure
@@ -38,12 +35,12 @@ func (m *model) failed(err error) *failedError {
 		return f
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, errLong) || errors.Is(err, modelapi.ErrHugeEvent) {
-		return malformed("read the model's answer: " + agent.OneLine(err.Error(), longText))
+		return malformed("read the model's answer: " + agent.OneLine(err.Error(), agent.LongText))
 	}
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return malformed("read the model's answer: " + agent.OneLine(err.Error(), longText))
+		return malformed("read the model's answer: " + agent.OneLine(err.Error(), agent.LongText))
 	}
-	return &failedError{Failure: loop.Failure{Class: loop.FailureServer, Text: agent.OneLine(err.Error(), longText)}, again: true}
+	return &failedError{Failure: loop.Failure{Class: loop.FailureServer, Text: agent.OneLine(err.Error(), agent.LongText)}, again: true}
 }
 
 // explain turns an error response into a failure.

@@ -103,7 +103,7 @@ func (t *talk) say(r reply) {
 func (t *talk) step(ctx context.Context, r reply) (bool, *loop.Failure) {
 	switch {
 	case r.stop == stopRefusal:
-		return true, &loop.Failure{Class: loop.FailureRefusal, Text: agent.OneLine(cmp.Or(string(r.text), "the model declined"), longText), Typed: true}
+		return true, &loop.Failure{Class: loop.FailureRefusal, Text: agent.OneLine(cmp.Or(string(r.text), "the model declined"), agent.LongText), Typed: true}
 	case r.stop == stopMax && t.continued:
 		return true, &loop.Failure{Class: loop.FailureMaxTokens, Text: "two answers were cut at their limit", Typed: true}
 	case r.stop == stopMax:

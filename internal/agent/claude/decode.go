@@ -12,16 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// text is a JSON string; any other value is empty, and no error.
-type text string
-
-// UnmarshalJSON reads any value.
-func (t *text) UnmarshalJSON(data []byte) error {
-	var s string
-	_ = json.Unmarshal(data, &s) // What is no string is empty.
-	*t = text(s)
-	return nil
-}
+type text = agent.Text
 
 // sessionID is what an id of a conversation can look like: never an option.
 var sessionID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)

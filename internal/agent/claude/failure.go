@@ -11,9 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// longFailure is how much of a failure's words is kept.
-const longFailure = 400
-
 // apiError is what an answer says that is none.
 type apiError struct {
 	Class  text       `json:"error"`
@@ -103,7 +100,7 @@ func (d *decoder) failure(res result) *loop.Failure {
 	if len(res.Errors) > 0 {
 		words = string(cmp.Or(res.Errors[0], res.Text))
 	}
-	f.Text = agent.OneLine(cmp.Or(words, string(res.Terminal), string(res.Subtype)), longFailure)
+	f.Text = agent.OneLine(cmp.Or(words, string(res.Terminal), string(res.Subtype)), agent.LongText)
 	if strings.HasPrefix(string(res.Terminal), "aborted_") {
 		f.Text = "it was interrupted"
 	}

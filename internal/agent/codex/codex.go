@@ -176,14 +176,3 @@ func sessionOf(before *loop.Session, id, model string, total loop.Usage) *loop.S
 	}
 	return s
 }
-
-// totalOf is the counters' sum at the end of the turn before.
-func totalOf(before *loop.Session) loop.Usage {
-	var sum loop.Usage
-	if before != nil {
-		for _, m := range before.Totals {
-			sum = sum.Add(m.Usage)
-		}
-	}
-	return sum
-}

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// longText is how much of the program's words is kept.
-	longText = 400
 	// near is how much of a limit is used up when people want to know, in per cent.
 	near, full = 90, 100
 )
@@ -38,7 +36,7 @@ var byInfo = map[string]loop.FailureClass{
 
 // failure goes from the field that says most to the words.
 func (e turnError) failure(l limits) *loop.Failure {
-	f := &loop.Failure{Text: agent.OneLine(string(e.Message), longText)}
+	f := &loop.Failure{Text: agent.OneLine(string(e.Message), agent.LongText)}
 	var name text
 	_ = name.UnmarshalJSON(e.Info) // It can be an object instead.
 	var kinds map[string]struct {

@@ -21,7 +21,7 @@ func (d *decoder) question(m message) []agent.Event {
 		Root    text `json:"grantRoot"`
 	}
 	_ = json.Unmarshal(m.Params, &q) // What is missing is empty, and no policy allows the unknown.
-	call := policy.Call{Detail: agent.OneLine(string(q.Reason), longText)}
+	call := policy.Call{Detail: agent.OneLine(string(q.Reason), agent.LongText)}
 	var argv []string
 	switch m.Method {
 	case "item/commandExecution/requestApproval":

@@ -30,16 +30,7 @@ const needsAppServer = "pawl needs one with an app-server: npm install -g @opena
 // threadID is what an id of a conversation can look like.
 var threadID = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,63}$`)
 
-// text is a JSON string; any other value is empty, and no error.
-type text string
-
-// UnmarshalJSON reads any value.
-func (t *text) UnmarshalJSON(data []byte) error {
-	var s string
-	_ = json.Unmarshal(data, &s) // What is no string is empty.
-	*t = text(s)
-	return nil
-}
+type text = agent.Text
 
 // decoder is pawl's side of the talk of one turn.
 type decoder struct {
@@ -68,7 +59,7 @@ func newDecoder(r agent.Request, in *agent.Input, judge func(policy.Call) policy
 	d.items.open = map[string]item{}
 	d.counts.last = map[string]loop.Usage{}
 	if r.Session != nil {
-		d.counts.last[r.Session.ID] = totalOf(r.Session)
+		d.counts.last[r.Session.ID] = agent.SessionUsage(r.Session)
 	}
 	return d
 }
@@ -182,10 +173,10 @@ func (d *decoder) refused(id, code int, why string) []agent.Event {
 	case id == askThread && d.r.Session != nil:
 		d.lost, d.ready = true, true
 		_ = d.in.Close() // The program ends when nothing more comes.
-		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, longText))}}
+		return []agent.Event{{Kind: agent.EventRetry, Text: fmt.Sprintf("the conversation %s is gone, a fresh one begins: %s", d.r.Session.ID, agent.OneLine(why, agent.LongText))}}
 	}
 	d.ready = true
-	return d.end(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, longText), Typed: true})
+	return d.end(&loop.Failure{Class: loop.FailureRequest, Text: agent.OneLine(why, agent.LongText), Typed: true})
 }
 
 // end is how the turn ends.
@@ -260,7 +251,7 @@ func (d *decoder) wentWrong(p params, own bool) []agent.Event {
 		said := p.Error
 		said.Message = cmp.Or(said.Details, said.Message)
 		d.waits = said.failure(d.limits)
-		return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(string(p.Error.Message+" "+p.Error.Details), longText)}}
+		return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(string(p.Error.Message+" "+p.Error.Details), agent.LongText)}}
 	case own:
 		d.failed = p.Error.failure(d.limits)
 	}
@@ -281,7 +272,7 @@ func (d *decoder) completed(p params) []agent.Event {
 	case d.failed != nil:
 		return d.end(d.failed)
 	}
-	return d.end(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), longText)})
+	return d.end(&loop.Failure{Class: loop.FailureCrash, Text: "its turn ended as " + agent.OneLine(string(p.Turn.Status), agent.LongText)})
 }
 
 // Finish fills in what was only known in the end.

@@ -5,9 +5,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// bytesPerToken is the rule of thumb for an answer that was cut.
-const bytesPerToken = 4
-
 // tokens are counts as the program names them. Input holds what was read from a
 // cache or written to one, output what was reasoned.
 type tokens struct {
@@ -61,10 +58,10 @@ func (c *counts) finish(r *agent.Result, exact, calling bool, model string) {
 		source = loop.UsageEstimated
 		if calling && !r.Usage.Zero() {
 			cut := loop.Usage{
-				Input: c.call.Input, CacheRead: c.call.CacheRead, CacheWrite: c.call.CacheWrite, Output: 1 + c.written/bytesPerToken,
+				Input: c.call.Input, CacheRead: c.call.CacheRead, CacheWrite: c.call.CacheWrite, Output: agent.EstimateTokens(c.written),
 			}
 			r.Usage = r.Usage.Add(cut)
-			r.Models = addTo(r.Models, model, cut)
+			r.Models = agent.AddUsage(r.Models, model, cut)
 		}
 	}
 	if r.Usage.Zero() {
@@ -74,14 +71,4 @@ func (c *counts) finish(r *agent.Result, exact, calling bool, model string) {
 	for i := range r.Models {
 		r.Models[i].Source = source
 	}
-}
-
-func addTo(all []loop.ModelUsage, model string, u loop.Usage) []loop.ModelUsage {
-	for i := range all {
-		if all[i].Model == model {
-			all[i].Usage = all[i].Add(u)
-			return all
-		}
-	}
-	return append(all, loop.ModelUsage{Model: model, Usage: u})
 }

@@ -25,9 +25,6 @@ const Name = "command"
 // grace is what a program gets between TERM and KILL when its time is over.
 const grace = 2 * time.Second
 
-// bytesPerToken is the rule of thumb behind the estimate.
-const bytesPerToken = 4
-
 // Driver runs the definition's agent_command.
 // The zero value is ready.
 type Driver struct{}
@@ -62,8 +59,5 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 
 // usage is the estimate of what was used so far.
 func (c *counter) usage() loop.Usage {
-	return loop.Usage{Input: tokens(int64(len(c.r.Prompt))), Output: tokens(c.bytes), Source: loop.UsageEstimated}
+	return loop.Usage{Input: agent.EstimateTokens(int64(len(c.r.Prompt))), Output: agent.EstimateTokens(c.bytes), Source: loop.UsageEstimated}
 }
-
-// tokens is never zero for something that ran.
-func tokens(bytes int64) int64 { return 1 + bytes/bytesPerToken }

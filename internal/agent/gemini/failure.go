@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -44,7 +45,7 @@ func (d *decoder) classify(p *problem) *loop.Failure {
 		return &loop.Failure{Class: loop.FailureCrash, Text: cmp.Or(d.said, "it ended with an error that it did not name")}
 	}
 	a := apiError(p.Message)
-	f := &loop.Failure{Class: names[p.Type], Text: oneLine(cmp.Or(a.Message, p.Message, p.Type)), Status: a.Code, Typed: names[p.Type] != ""}
+	f := &loop.Failure{Class: names[p.Type], Text: agent.OneLine(cmp.Or(a.Message, p.Message, p.Type), agent.LongText), Status: a.Code, Typed: names[p.Type] != ""}
 	switch {
 	case a.Code != 0:
 		f.Class, f.Typed = byStatus(a.Code, a.Message), true
@@ -96,8 +97,7 @@ func byStatus(status int, words string) loop.FailureClass {
 // which a system passes on the lowest eight bits.
 func byExit(f *loop.Failure, exit int, name, stderr string) *loop.Failure {
 	if f == nil && exits[exit] != "" {
-		text := strings.TrimSpace(stderr)
-		return &loop.Failure{Class: exits[exit], Text: text[strings.LastIndexByte(text, '\n')+1:], Typed: true}
+		return &loop.Failure{Class: exits[exit], Text: agent.LastLine(stderr), Typed: true}
 	}
 	if f == nil || f.Typed {
 		return f
@@ -114,5 +114,3 @@ func byExit(f *loop.Failure, exit int, name, stderr string) *loop.Failure {
 	}
 	return &g
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

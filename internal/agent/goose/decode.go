@@ -91,7 +91,7 @@ func (d *decoder) Line(text []byte) ([]agent.Event, bool) {
 	case "complete":
 		return d.complete(l), true
 	case "error":
-		return append(d.flush(), failure(loop.Failure{Class: loop.FailureCrash, Text: oneLine(l.Error), Typed: true})), true
+		return append(d.flush(), failure(loop.Failure{Class: loop.FailureCrash, Text: agent.OneLine(l.Error, agent.LongText), Typed: true})), true
 	case "notification":
 		return nil, true
 	}
@@ -188,7 +188,7 @@ func (d *decoder) back(c content) []agent.Event {
 func (d *decoder) told(c content) []agent.Event {
 	switch {
 	case c.Notification == "creditsExhausted":
-		return []agent.Event{failure(loop.Failure{Class: loop.FailureQuota, Text: oneLine(c.Msg), Typed: true})}
+		return []agent.Event{failure(loop.Failure{Class: loop.FailureQuota, Text: agent.OneLine(c.Msg, agent.LongText), Typed: true})}
 	case c.Notification != "inlineMessage" || !strings.HasPrefix(c.Msg, "Context limit reached."):
 		return nil
 	}
@@ -197,9 +197,9 @@ func (d *decoder) told(c content) []agent.Event {
 	}
 	d.last = d.calls
 	if d.overflows >= mostOverflows {
-		return []agent.Event{failure(loop.Failure{Class: loop.FailureOverflow, Text: oneLine(c.Msg)}), {Kind: agent.EventEnd}}
+		return []agent.Event{failure(loop.Failure{Class: loop.FailureOverflow, Text: agent.OneLine(c.Msg, agent.LongText)}), {Kind: agent.EventEnd}}
 	}
-	return []agent.Event{{Kind: agent.EventRetry, Text: oneLine(c.Msg)}}
+	return []agent.Event{{Kind: agent.EventRetry, Text: agent.OneLine(c.Msg, agent.LongText)}}
 }
 
 // complete ends the turn. Its numbers are those of the whole conversation, and
@@ -231,10 +231,7 @@ func (d *decoder) usage(l line) []agent.Event {
 	if bad(l.Total) || bad(l.Input) || bad(l.Output) {
 		now.Source = loop.UsageEstimated // Beside a number that is none the others are no more.
 	}
-	var before loop.Usage
-	for _, m := range d.session.Totals {
-		before = before.Add(m.Usage)
-	}
+	before := agent.SessionUsage(&d.session)
 	d.session.Totals = []loop.ModelUsage{{Model: d.request.Model, Usage: now}}
 	u := now.Since(before)
 	if u == (loop.Usage{}) {

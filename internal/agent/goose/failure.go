@@ -3,6 +3,7 @@ package goose
 import (
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -42,7 +43,7 @@ func isNotice(text string) bool {
 // classify says what a notice means. None is typed: the program has no fields
 // for errors.
 func classify(notice string) loop.Failure {
-	text := oneLine(strings.TrimSuffix(strings.TrimSpace(notice), pleaseWait))
+	text := agent.OneLine(strings.TrimSuffix(strings.TrimSpace(notice), pleaseWait), agent.LongText)
 	out := loop.Failure{Class: loop.FailureCrash, Text: strings.TrimPrefix(text, ranInto)}
 	switch {
 	case strings.HasPrefix(text, tooMany):
@@ -58,5 +59,3 @@ func classify(notice string) loop.Failure {
 	}
 	return out
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -40,7 +40,7 @@ func classify(l line) loop.Failure {
 	}
 	out := loop.Failure{
 		Class: loop.FailureCrash, Status: int(f.Data.StatusCode.N),
-		Text: cmp.Or(strings.Join(strings.Fields(f.Data.Message), " "), f.Name, "an error without a name"),
+		Text: cmp.Or(agent.OneLine(f.Data.Message, agent.LongText), f.Name, "an error without a name"),
 	}
 	if class, ok := classes[f.Name]; ok {
 		out.Class, out.Typed = class, true

@@ -244,7 +244,7 @@ func (d *decoder) result(l line) []agent.Event {
 // beside is what this turn used beside its messages: calls whose answers were
 // thrown away, and such for the program's own ends.
 func (d *decoder) beside() loop.Usage {
-	before := totals(d.before)
+	before := agent.SessionUsage(d.before)
 	if d.before != nil && before.Zero() {
 		return loop.Usage{} // What earlier turns used is not known, and must not be counted again.
 	}
@@ -258,17 +258,6 @@ func (d *decoder) beside() loop.Usage {
 	return u
 }
 
-// totals is what a conversation used until now.
-func totals(s *loop.Session) loop.Usage {
-	var sum loop.Usage
-	if s != nil {
-		for _, m := range s.Totals {
-			sum = sum.Add(m.Usage)
-		}
-	}
-	return sum
-}
-
 // exits are the exit statuses that the program gives a meaning to. It ends with
 // them without a result.
 var exits = map[int]loop.FailureClass{
@@ -280,39 +269,27 @@ var exits = map[int]loop.FailureClass{
 func (d *decoder) Finish(r *agent.Result, stderr string) {
 	if d.ended > 1 && !d.failed {
 		r.Failure, r.Message = nil, d.final // It tried again by itself, and that went well.
-		if u := d.total.Since(totals(d.before)); !u.Zero() {
+		if u := d.total.Since(agent.SessionUsage(d.before)); !u.Zero() {
 			r.Usage, r.Models = u, []loop.ModelUsage{{Model: d.model, Usage: u}}
 		}
 	}
 	if class := exits[r.Exit]; class != "" && r.Ended == proc.Exited && r.Failure == nil {
-		text := strings.TrimSpace(stderr)
-		r.Failure = &loop.Failure{Class: class, Text: text[strings.LastIndexByte(text, '\n')+1:], Typed: true}
+		r.Failure = &loop.Failure{Class: class, Text: agent.LastLine(stderr), Typed: true}
 	}
 	if r.Ended != proc.Exited && d.total.Zero() && !d.last.Zero() {
-		d.underWay(r)
+		// The call under way is taken to use as much as the one before.
+		call := d.last
+		call.Source = loop.UsageEstimated
+		r.Usage, r.Models = r.Usage.Add(call), agent.AddUsage(r.Models, d.model, call)
 	}
 	if !d.keep || d.session == "" {
 		return
 	}
 	if d.total.Zero() {
-		d.total = totals(d.before).Add(d.told) // A turn that was cut short goes on counting from what it told.
+		d.total = agent.SessionUsage(d.before).Add(d.told) // A turn that was cut short goes on counting from what it told.
 	}
 	r.Session = &loop.Session{ID: d.session, Turns: 1, Totals: []loop.ModelUsage{{Model: d.model, Usage: d.total}}}
 	if d.before != nil {
 		r.Session.Turns += d.before.Turns
-	}
-}
-
-// underWay adds an estimate of the call that was under way when a turn was cut
-// short: as much as the one before.
-func (d *decoder) underWay(r *agent.Result) {
-	call := d.last
-	call.Source = loop.UsageEstimated
-	r.Usage = r.Usage.Add(call)
-	for i := range r.Models {
-		if r.Models[i].Model == d.model {
-			r.Models[i].Usage = r.Models[i].Add(call)
-			return
-		}
 	}
 }

@@ -22,7 +22,7 @@ var apiError = regexp.MustCompile(`^\[API Error: (?:(\d{3}) )?`)
 // classify says why a turn failed, by the error of its result.
 func classify(l line) *loop.Failure {
 	text := strings.Join(strings.Fields(cmp.Or(l.Error.Message, l.Subtype, "it ended with an error that it did not name")), " ")
-	f := &loop.Failure{Class: loop.FailureCrash, Text: text}
+	f := &loop.Failure{Class: loop.FailureCrash, Text: agent.OneLine(text, agent.LongText)}
 	m := apiError.FindStringSubmatch(text)
 	switch {
 	case l.Subtype == "error_max_turns":
