@@ -61,8 +61,9 @@ func lockfilePatch(changes []Change) Verdict {
 // is not certain to be ordered.
 var version3 = regexp.MustCompile(`^v?(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
 
-// line returns the version without its patch level, or nothing if it is none.
-func line(version string) string {
+// withoutPatch returns the version without its patch level, or nothing if it is
+// not a release of three numbers.
+func withoutPatch(version string) string {
 	m := version3.FindStringSubmatch(version)
 	if m == nil {
 		return ""
@@ -72,11 +73,11 @@ func line(version string) string {
 
 // patchUp returns an error unless a version goes up by its patch level.
 func patchUp(name, old, now string) error {
-	if line(old) == "" || line(old) != line(now) {
+	if withoutPatch(old) == "" || withoutPatch(old) != withoutPatch(now) {
 		return fmt.Errorf("%s goes from %q to %q, which is not certain to be a patch", name, old, now)
 	}
-	from, _ := strconv.Atoi(old[len(line(old)):])
-	to, _ := strconv.Atoi(now[len(line(now)):])
+	from, _ := strconv.Atoi(old[len(withoutPatch(old)):])
+	to, _ := strconv.Atoi(now[len(withoutPatch(now)):])
 	if to <= from {
 		return fmt.Errorf("%s goes down from %q to %q", name, old, now)
 	}
@@ -98,22 +99,22 @@ func rangeUp(name, old, now string) error {
 // numbers.
 type leaf func(at []string, old, now string) error
 
-// differ walks two documents and asks about each text that differs; any other
+// countChanges walks two documents and asks about each text that differs; any other
 // difference is an error. It counts the texts.
-func differ(at []string, old, now any, allowed leaf) (int, error) {
+func countChanges(at []string, old, now any, allowed leaf) (int, error) {
 	if reflect.DeepEqual(old, now) {
 		return 0, nil
 	}
 	switch a := old.(type) {
 	case map[string]any:
 		if b, ok := now.(map[string]any); ok && sameKeys(a, b) {
-			return differMaps(at, a, b, allowed)
+			return countMapChanges(at, a, b, allowed)
 		}
 	case []any:
 		if b, ok := now.([]any); ok && len(a) == len(b) {
 			total := 0
 			for i := range a {
-				n, err := differ(append(slices.Clip(at), strconv.Itoa(i)), a[i], b[i], allowed)
+				n, err := countChanges(append(slices.Clip(at), strconv.Itoa(i)), a[i], b[i], allowed)
 				if err != nil {
 					return 0, err
 				}
@@ -129,10 +130,10 @@ func differ(at []string, old, now any, allowed leaf) (int, error) {
 	return 0, fmt.Errorf("%q differs by more than a version", at)
 }
 
-func differMaps(at []string, old, now map[string]any, allowed leaf) (int, error) {
+func countMapChanges(at []string, old, now map[string]any, allowed leaf) (int, error) {
 	total := 0
 	for key := range old {
-		n, err := differ(append(slices.Clip(at), key), old[key], now[key], allowed)
+		n, err := countChanges(append(slices.Clip(at), key), old[key], now[key], allowed)
 		if err != nil {
 			return 0, err
 		}

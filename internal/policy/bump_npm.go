@@ -31,7 +31,7 @@ func npmManifest(old, text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return differ(nil, a, b, npmRange)
+	return countChanges(nil, a, b, npmRange)
 }
 
 // npmRange allows ranges in the tables of a manifest.
@@ -55,7 +55,7 @@ func npmLock(old, text string) (int, error) {
 	if !ok || !ok2 || !sameKeys(packages, now) {
 		return 0, fmt.Errorf("packages come or go")
 	}
-	total, err := differ(nil, packages[""], now[""], npmRange)
+	total, err := countChanges(nil, packages[""], now[""], npmRange)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +72,7 @@ func npmLock(old, text string) (int, error) {
 		delete(a, known)
 		delete(b, known)
 	}
-	_, err = differ(nil, a, b, func(at []string, _, _ string) error { return fmt.Errorf("%q changes", at) })
+	_, err = countChanges(nil, a, b, func(at []string, _, _ string) error { return fmt.Errorf("%q changes", at) })
 	return total, err
 }
 
@@ -87,7 +87,7 @@ func npmTree(old, now any) (int, error) {
 		return 0, fmt.Errorf("dependencies come or go")
 	}
 	for name := range a {
-		x, y := object(a[name]), object(b[name])
+		x, y := asObject(a[name]), asObject(b[name])
 		if _, err := npmTree(x["dependencies"], y["dependencies"]); err != nil {
 			return 0, fmt.Errorf("%s: %w", name, err)
 		}
@@ -97,7 +97,7 @@ func npmTree(old, now any) (int, error) {
 	return npmEntries(a, b)
 }
 
-func object(v any) map[string]any {
+func asObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
@@ -105,7 +105,7 @@ func object(v any) map[string]any {
 func npmEntries(old, now map[string]any) (int, error) {
 	total := 0
 	for name := range old {
-		n, err := npmEntry(name, object(old[name]), object(now[name]))
+		n, err := npmEntry(name, asObject(old[name]), asObject(now[name]))
 		if err != nil {
 			return 0, err
 		}
@@ -120,7 +120,7 @@ func npmEntry(name string, old, now map[string]any) (int, error) {
 	from, _ := old["version"].(string)
 	to, _ := now["version"].(string)
 	bumped := from != to
-	n, err := differ(nil, old, now, func(at []string, a, b string) error {
+	n, err := countChanges(nil, old, now, func(at []string, a, b string) error {
 		switch {
 		case len(at) == 1 && at[0] == "version":
 			return patchUp(name, a, b)
@@ -264,7 +264,7 @@ func yarnPair(old, now yarnBlock) error {
 	if err := strongIntegrity(name, old.fields["integrity"], now.fields["integrity"]); err != nil {
 		return err
 	}
-	_, err := differ(nil, texts(old.needs), texts(now.needs), func(at []string, a, b string) error { return rangeUp(at[0], a, b) })
+	_, err := countChanges(nil, asTexts(old.needs), asTexts(now.needs), func(at []string, a, b string) error { return rangeUp(at[0], a, b) })
 	if err != nil {
 		return err
 	}
@@ -272,11 +272,11 @@ func yarnPair(old, now yarnBlock) error {
 		delete(old.fields, known)
 		delete(now.fields, known)
 	}
-	_, err = differ(nil, texts(old.fields), texts(now.fields), func(at []string, _, _ string) error { return fmt.Errorf("%s changes its %q", name, at) })
+	_, err = countChanges(nil, asTexts(old.fields), asTexts(now.fields), func(at []string, _, _ string) error { return fmt.Errorf("%s changes its %q", name, at) })
 	return err
 }
 
-func texts(m map[string]string) map[string]any {
+func asTexts(m map[string]string) map[string]any {
 	all := map[string]any{}
 	for key, value := range m {
 		all[key] = value

@@ -28,7 +28,7 @@ func cargoManifest(old, text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return differ(nil, a, b, func(at []string, a, b string) error {
+	return countChanges(nil, a, b, func(at []string, a, b string) error {
 		rest := at
 		switch {
 		case len(rest) > 1 && rest[0] == "workspace":
@@ -54,7 +54,7 @@ func pythonManifest(old, text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return differ(nil, a, b, func(at []string, a, b string) error {
+	return countChanges(nil, a, b, func(at []string, a, b string) error {
 		place := strings.Join(at, "\x00") + "\x00"
 		has := func(parts ...string) bool { return strings.HasPrefix(place, strings.Join(parts, "\x00")+"\x00") }
 		switch {
@@ -98,7 +98,7 @@ func tomlLock(old, text string, rest leaf) ([][2]tomlPackage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := differ(nil, a, b, rest); err != nil {
+	if _, err := countChanges(nil, a, b, rest); err != nil {
 		return nil, err
 	}
 	key := func(p tomlPackage) string { return fmt.Sprint(p.text("name"), "\x00", p["source"]) }
@@ -113,7 +113,7 @@ func takePackages(doc map[string]any) ([]tomlPackage, error) {
 	delete(doc, "package")
 	all := make([]tomlPackage, 0, len(list))
 	for _, one := range list {
-		p := tomlPackage(object(one))
+		p := tomlPackage(asObject(one))
 		if p.text("name") == "" {
 			return nil, fmt.Errorf("a package has no name")
 		}
@@ -130,7 +130,7 @@ const maxSimilar = 100
 // than one, is an error.
 func pairUp[P any](old, now []P, key, version func(P) string) ([][2]P, error) {
 	left := map[string][]P{}
-	place := func(p P) string { return key(p) + "\x00" + line(version(p)) }
+	place := func(p P) string { return key(p) + "\x00" + withoutPatch(version(p)) }
 	for _, p := range old {
 		left[place(p)] = append(left[place(p)], p)
 		if len(left[place(p)]) > maxSimilar {
@@ -163,8 +163,8 @@ func pairUp[P any](old, now []P, key, version func(P) string) ([][2]P, error) {
 	return pairs, nil
 }
 
-// nothing is the leaf that allows nothing.
-func nothing(at []string, _, _ string) error { return fmt.Errorf("%q changes", at) }
+// refuseAny is the leaf that allows no change.
+func refuseAny(at []string, _, _ string) error { return fmt.Errorf("%q changes", at) }
 
 // lockPair compares two versions of a package but for the keys that the
 // caller has looked at.
@@ -179,14 +179,14 @@ func lockPair(p [2]tomlPackage, looked ...string) error {
 			delete(side, key)
 		}
 	}
-	_, err := differ([]string{name}, map[string]any(p[0]), map[string]any(p[1]), nothing)
+	_, err := countChanges([]string{name}, map[string]any(p[0]), map[string]any(p[1]), refuseAny)
 	return err
 }
 
 var sha256Hex = regexp.MustCompile(`^(?:sha256:)?[0-9a-f]{64}$`)
 
 func cargoLock(old, text string) (int, error) {
-	pairs, err := tomlLock(old, text, nothing)
+	pairs, err := tomlLock(old, text, refuseAny)
 	if err != nil {
 		return 0, err
 	}
@@ -223,13 +223,13 @@ func poetryLock(old, text string) (int, error) {
 		if slices.Equal(at, []string{"metadata", "content-hash"}) {
 			return nil
 		}
-		return nothing(at, a, b)
+		return refuseAny(at, a, b)
 	})
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range pairs {
-		if err := artifacts(p, "file", p[0]["files"], p[1]["files"]); err != nil {
+		if err := checkArtifacts(p, "file", p[0]["files"], p[1]["files"]); err != nil {
 			return 0, err
 		}
 		if err := lockPair(p, "files"); err != nil {
@@ -240,7 +240,7 @@ func poetryLock(old, text string) (int, error) {
 }
 
 func uvLock(old, text string) (int, error) {
-	pairs, err := tomlLock(old, text, nothing)
+	pairs, err := tomlLock(old, text, refuseAny)
 	if err != nil {
 		return 0, err
 	}
@@ -252,10 +252,10 @@ func uvLock(old, text string) (int, error) {
 			}
 			continue
 		}
-		if object(p[1]["source"])["registry"] == nil {
+		if asObject(p[1]["source"])["registry"] == nil {
 			return 0, fmt.Errorf("%s comes from no registry", p[1].text("name"))
 		}
-		if err := artifacts(p, "url", uvFiles(p[0]), uvFiles(p[1])); err != nil {
+		if err := checkArtifacts(p, "url", uvFiles(p[0]), uvFiles(p[1])); err != nil {
 			return 0, err
 		}
 		if err := lockPair(p, "sdist", "wheels"); err != nil {
@@ -269,15 +269,15 @@ func uvLock(old, text string) (int, error) {
 // uvProject compares the entry of the project itself: what it asks for may go
 // up as its manifest does.
 func uvProject(p [2]tomlPackage) error {
-	source := object(p[1]["source"])
+	source := asObject(p[1]["source"])
 	if source["virtual"] == nil && source["editable"] == nil {
 		return fmt.Errorf("%s changes and its version does not", p[1].text("name"))
 	}
-	_, err := differ(nil, map[string]any(p[0]), map[string]any(p[1]), func(at []string, a, b string) error {
+	_, err := countChanges(nil, map[string]any(p[0]), map[string]any(p[1]), func(at []string, a, b string) error {
 		if at[0] == "metadata" && at[len(at)-1] == "specifier" {
 			return rangeUp(p[1].text("name"), a, b)
 		}
-		return nothing(at, a, b)
+		return refuseAny(at, a, b)
 	})
 	return err
 }
@@ -291,22 +291,22 @@ func uvFiles(p tomlPackage) any {
 	return files
 }
 
-// artifacts checks the files of a new version: each is of that version, has a
+// checkArtifacts checks the files of a new version: each is of that version, has a
 // SHA-256 that is new, and comes from where the old ones came from.
-func artifacts(p [2]tomlPackage, at string, old, now any) error {
+func checkArtifacts(p [2]tomlPackage, at string, old, now any) error {
 	name, version := p[0].text("name"), p[1].text("version")
 	hosts, hashes := map[string]bool{}, map[any]bool{}
 	before, _ := old.([]any)
 	for _, file := range before {
-		hosts[host(object(file)[at])] = true
-		hashes[object(file)["hash"]] = true
+		hosts[hostOf(asObject(file)[at])] = true
+		hashes[asObject(file)["hash"]] = true
 	}
 	delete(hosts, unknownHost)
 	after, _ := now.([]any)
 	for _, file := range after {
-		where, _ := object(file)[at].(string)
-		hash, _ := object(file)["hash"].(string)
-		if !strings.Contains(where, version) || !sha256Hex.MatchString(hash) || hashes[hash] || !hosts[host(where)] {
+		where, _ := asObject(file)[at].(string)
+		hash, _ := asObject(file)["hash"].(string)
+		if !strings.Contains(where, version) || !sha256Hex.MatchString(hash) || hashes[hash] || !hosts[hostOf(where)] {
 			return fmt.Errorf("%s has a file that is not certain to be of %s: %q", name, version, where)
 		}
 	}
@@ -318,7 +318,7 @@ func artifacts(p [2]tomlPackage, at string, old, now any) error {
 
 const unknownHost = "?"
 
-func host(address any) string {
+func hostOf(address any) string {
 	text, _ := address.(string)
 	u, err := url.Parse(text)
 	if err != nil {

@@ -78,13 +78,13 @@ func (s Scope) Check(changes []Change, beside []string, limits Limits) []Verdict
 		}
 	}
 	if !limits.AnyNames {
-		refused = append(refused, unportable(changes, beside)...)
+		refused = append(refused, refuseUnportable(changes, beside)...)
 	}
-	return append(refused, Collisions(after(changes, beside))...)
+	return append(refused, Collisions(pathsAfter(changes, beside))...)
 }
 
-// after returns the changed paths that exist after a change, and what else does.
-func after(changes []Change, beside []string) (changed, all []string) {
+// pathsAfter returns the changed paths that exist after a change, and what else does.
+func pathsAfter(changes []Change, beside []string) (changed, all []string) {
 	gone := map[string]bool{}
 	for _, c := range changes {
 		if c.New.exists() {

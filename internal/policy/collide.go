@@ -33,8 +33,8 @@ func Collisions(changed, beside []string) []Verdict {
 	}
 	var all []Verdict
 	for _, name := range changed {
-		if other, as := collision(seen, name); other != "" {
-			all = append(all, collided(name, as, other))
+		if other, as := findCollision(seen, name); other != "" {
+			all = append(all, collisionVerdict(name, as, other))
 		}
 	}
 	return all
@@ -50,9 +50,9 @@ func (s spelled) add(folded, written string) {
 	}
 }
 
-// collision returns the first path that name, or a folder of it, collides
+// findCollision returns the first path that name, or a folder of it, collides
 // with, and adds what collides with nothing.
-func collision(seen spelled, name string) (other, as string) {
+func findCollision(seen spelled, name string) (other, as string) {
 	eachPrefix(name, func(folded, written string) bool {
 		for _, known := range seen[folded] {
 			if known != written {
@@ -66,8 +66,9 @@ func collision(seen spelled, name string) (other, as string) {
 	return other, as
 }
 
-// collided writes names so that what does not show in them does.
-func collided(name, as, other string) Verdict {
+// collisionVerdict says that a name collides. Invisible characters of both names
+// are written out.
+func collisionVerdict(name, as, other string) Verdict {
 	if strings.EqualFold(as, other) {
 		return Verdict{Path: name, Code: CodeCaseCollision, Rule: fmt.Sprintf("%+q is %+q in other letters", as, other)}
 	}

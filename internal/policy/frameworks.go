@@ -38,12 +38,12 @@ var frameworks = []framework{
 	{"behave", "https://behave.readthedocs.io/en/stable/gherkin.html", []string{"**/*.feature"}, []string{"**/behave.ini", "**/.behaverc"}},
 	{
 		"node --test", "https://nodejs.org/api/test.html#running-tests-from-the-command-line",
-		slices.Concat(scripts("**/test."), []string{"**/*.test.*", "**/*-test.*", "**/*_test.*", "**/test-*.*", "**/test/**"}),
+		slices.Concat(scriptGlobs("**/test."), []string{"**/*.test.*", "**/*-test.*", "**/*_test.*", "**/test-*.*", "**/test/**"}),
 		nil,
 	},
 	{
 		"jest", "https://jestjs.io/docs/configuration#testmatch-arraystring",
-		slices.Concat(scripts("**/test."), scripts("**/spec."), []string{"**/__tests__/**", "**/*.test.*", "**/*.spec.*", "**/__mocks__/**", "**/__snapshots__/**", "**/*.snap"}),
+		slices.Concat(scriptGlobs("**/test."), scriptGlobs("**/spec."), []string{"**/__tests__/**", "**/*.test.*", "**/*.spec.*", "**/__mocks__/**", "**/__snapshots__/**", "**/*.snap"}),
 		[]string{"**/jest.config.*", "**/jest.setup.*", "**/jest-setup.*", "**/setup-jest.*", "**/setupJest.*", "**/jest.preset.*", "**/jest-*.config.*"},
 	},
 	{"Create React App", "https://create-react-app.dev/docs/running-tests/#initializing-test-environment", nil, []string{"**/setupTests.*", "**/setup-tests.*"}},
@@ -55,15 +55,15 @@ var frameworks = []framework{
 	{"mocha", "https://mochajs.org/running/cli/#spec-arguments", []string{"**/test/**"}, []string{"**/.mocharc*", "**/test/mocha.opts"}},
 	{
 		"ava", "https://github.com/avajs/ava/blob/main/docs/05-command-line.md",
-		slices.Concat(scripts("**/test."), []string{"**/test-*.*", "**/*.spec.*", "**/*.test.*", "**/test/**", "**/tests/**", "**/__tests__/**"}),
+		slices.Concat(scriptGlobs("**/test."), []string{"**/test-*.*", "**/*.spec.*", "**/*.test.*", "**/test/**", "**/tests/**", "**/__tests__/**"}),
 		[]string{"**/ava.config.*"},
 	},
-	{"jasmine", "https://jasmine.github.io/setup/nodejs.html", append(scripts("**/*spec."), "spec/**"), []string{"**/jasmine.json", "**/jasmine.*js"}},
+	{"jasmine", "https://jasmine.github.io/setup/nodejs.html", append(scriptGlobs("**/*spec."), "spec/**"), []string{"**/jasmine.json", "**/jasmine.*js"}},
 	{"karma", "https://karma-runner.github.io/latest/config/configuration-file.html", nil, []string{"**/karma.conf.*", "**/karma-*.conf.*"}},
 	{"playwright", "https://playwright.dev/docs/api/class-testconfig#test-config-test-match", []string{"**/*.spec.*", "**/*.test.*"}, []string{"**/playwright.config.*", "**/playwright-*.config.*"}},
 	{
 		"cypress", "https://docs.cypress.io/app/core-concepts/writing-and-organizing-tests#Spec-files",
-		slices.Concat(scripts("**/*.cy."), []string{"**/cypress/**"}),
+		slices.Concat(scriptGlobs("**/*.cy."), []string{"**/cypress/**"}),
 		[]string{"**/cypress.config.*", "**/cypress.json", "**/cypress.env.json"},
 	},
 	{"webdriverio", "https://webdriver.io/docs/configurationfile", nil, []string{"**/wdio.conf.*", "**/wdio.*.conf.*"}},
@@ -71,8 +71,8 @@ var frameworks = []framework{
 	{"tap", "https://node-tap.org/config/", []string{"**/test/**", "**/tests/**", "**/__tests__/**", "**/*.test.*"}, []string{"**/.taprc"}},
 	{"storybook", "https://storybook.js.org/docs/writing-tests", nil, []string{"**/.storybook/test-runner*"}},
 	{"coverage of Node", "https://github.com/istanbuljs/nyc#configuring-nyc", nil, []string{"**/.nycrc*", "**/.c8rc*", "**/nyc.config.*", "**/stryker.conf*"}},
-	{"ember", "https://guides.emberjs.com/release/testing/", append(scripts("**/*-test."), "**/tests/**"), []string{"**/testem.*js"}},
-	{"deno test", "https://docs.deno.com/runtime/reference/cli/test/", slices.Concat(scripts("**/test."), []string{"**/*_test.*", "**/*.test.*", "**/__tests__/**"}), nil},
+	{"ember", "https://guides.emberjs.com/release/testing/", append(scriptGlobs("**/*-test."), "**/tests/**"), []string{"**/testem.*js"}},
+	{"deno test", "https://docs.deno.com/runtime/reference/cli/test/", slices.Concat(scriptGlobs("**/test."), []string{"**/*_test.*", "**/*.test.*", "**/__tests__/**"}), nil},
 	{"bun test", "https://bun.com/docs/test/discovery", []string{"**/*.test.*", "**/*_test.*", "**/*.spec.*", "**/*_spec.*"}, nil},
 	{"rspec", "https://rspec.info/documentation/3.13/rspec-core/RSpec/Core/RakeTask.html", []string{"**/*_spec.rb", "spec/**"}, []string{"**/.rspec", "**/.rspec-local", "**/spec_helper.rb", "**/rails_helper.rb"}},
 	{
@@ -141,9 +141,9 @@ var frameworks = []framework{
 	},
 }
 
-// scripts are the globs of a beginning with each ending that programs for Node
-// and its like have.
-func scripts(head string) []string {
+// scriptGlobs appends to head each ending of programs for Node and similar
+// runtimes.
+func scriptGlobs(head string) []string {
 	var all []string
 	for _, end := range []string{"js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "coffee"} {
 		all = append(all, head+end)
@@ -164,8 +164,8 @@ func defaultsOf(globs func(framework) []string) []string {
 	return all
 }
 
-// cased reports whether letter case counts in a glob of tests.
-func cased(group, glob string) bool {
+// caseMatters reports whether letter case counts in a glob of tests.
+func caseMatters(group, glob string) bool {
 	part := tellingPart(glob)
 	return group == testsGroup && strings.Contains(part, "*") && strings.ToLower(part) != part
 }

@@ -14,8 +14,8 @@ const (
 	MaxAlternatives = 64 // what the braces of one glob may stand for
 )
 
-// expand returns the globs without braces that a glob stands for.
-func expand(glob string) ([]string, error) {
+// parseGlob checks a glob, and returns the globs without braces that it means.
+func parseGlob(glob string) ([]string, error) {
 	if len(glob) > maxGlobBytes {
 		return nil, fmt.Errorf("glob %.40q…: pattern-size: %d bytes are more than %d", glob, len(glob), maxGlobBytes)
 	}
@@ -134,11 +134,11 @@ func match(glob, name string) bool {
 	return g == len(globs)
 }
 
-// names reports whether a scope entry means what a guard protects and does not
+// namesGuard reports whether a scope entry means what a guard protects and does not
 // only happen to cover it: it is the path itself or the guard itself, or has a
 // part that matches nothing but what the guard's telling part matches
 // (internal/**/*_test.go, .github/workflows/**).
-func names(entry string, g guard, name string) bool {
+func namesGuard(entry string, g guard, name string) bool {
 	if entry == name || entry == g.glob {
 		return true
 	}

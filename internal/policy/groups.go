@@ -202,7 +202,7 @@ func (g *guards) of(folded string) []guard {
 	return found
 }
 
-// matches compares a folded name, of which part is the last one.
+// matches compares a folded name, whose last part is part.
 func (g guard) matches(folded, part string) bool {
 	if slices.Contains(loose, g.fold) && slices.Contains(sourceCode, path.Ext(part)) || slices.Contains(prosy, g.fold) && slices.Contains(prose, path.Ext(part)) ||
 		slices.Contains(notTests[g.fold], path.Ext(part)) {
@@ -218,7 +218,7 @@ func guardsOf(name string) []guard {
 	for _, spelling := range spellings(name) {
 		found = append(found, all.of(spelling)...)
 	}
-	return slices.DeleteFunc(found, func(g guard) bool { return cased(g.group, g.glob) && !sameCase(g.glob, name) })
+	return slices.DeleteFunc(found, func(g guard) bool { return caseMatters(g.group, g.glob) && !sameCase(g.glob, name) })
 }
 
 // Judging reports whether a path is one that judges, or decides with what is

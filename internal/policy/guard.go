@@ -38,7 +38,7 @@ type Guard struct {
 
 // Judge answers one call. What Answer.Words says is for the agent.
 func (g Guard) Judge(c Call) Answer {
-	if nul(c) {
+	if hasNUL(c) {
 		return Answer{Rule: RuleNUL, Words: "Denied: it has a NUL character in it. Write it again without."}
 	}
 	switch c.Kind {
@@ -47,11 +47,11 @@ func (g Guard) Judge(c Call) Answer {
 	case CallTalk:
 		return allow(RuleTalk, "It changes nothing outside of the conversation.")
 	case CallEdit:
-		return g.edit(c.Paths)
+		return g.judgeEdit(c.Paths)
 	case CallRun:
-		return g.run(c)
+		return g.judgeRun(c)
 	case CallFetch:
-		return g.fetch(c.Host)
+		return g.judgeFetch(c.Host)
 	case CallOther:
 	}
 	if slices.Contains(g.Tools, c.Tool) {
@@ -76,13 +76,13 @@ func (Guard) Argv(c Call) []string {
 
 func allow(rule, words string) Answer { return Answer{Allow: true, Rule: rule, Words: words} }
 
-func nul(c Call) bool {
+func hasNUL(c Call) bool {
 	has := func(s string) bool { return strings.ContainsRune(s, 0) }
 	return slices.ContainsFunc([]string{c.Tool, c.Command, c.Host, c.Detail}, has) || slices.ContainsFunc(c.Paths, has) || slices.ContainsFunc(c.Argv, has)
 }
 
-// edit is allowed if all of its files are.
-func (g Guard) edit(paths []string) Answer {
+// judgeEdit allows an edit if all of its files may be edited.
+func (g Guard) judgeEdit(paths []string) Answer {
 	if len(paths) == 0 {
 		return Answer{Rule: RuleUnnamed, Words: "Denied: the edit does not say which file it changes. Name the file."}
 	}
@@ -96,7 +96,7 @@ func (g Guard) edit(paths []string) Answer {
 }
 
 func (g Guard) editOne(name string) Answer {
-	rel, folder := g.place(name)
+	rel, folder := g.locate(name)
 	switch {
 	case folder == "":
 		return Answer{Rule: RuleOutside, Words: fmt.Sprintf(
@@ -115,10 +115,10 @@ func (g Guard) editOne(name string) Answer {
 		"Denied: %s: %s. Change only what the scope allows; if the work cannot be done so, end your turn and say so in your report.", rel, v.Rule)}
 }
 
-// place is where a path leads: which of the root and the folders beside it it
+// locate is where a path leads: which of the root and the folders beside it it
 // is in, the innermost if there are several, and its name there. Folder is
 // empty for a path in none of them.
-func (g Guard) place(name string) (rel, folder string) {
+func (g Guard) locate(name string) (rel, folder string) {
 	if name == "" || g.Root == "" || name == "~" || strings.HasPrefix(name, "~/") || strings.Contains(name, "://") {
 		return "", ""
 	}
@@ -148,7 +148,7 @@ func inFolder(folder, name string) (string, bool) {
 	return strings.CutPrefix(name, folder+"/")
 }
 
-func (g Guard) run(c Call) Answer {
+func (g Guard) judgeRun(c Call) Answer {
 	if c.Command == "" && len(c.Argv) == 0 {
 		return Answer{Rule: RuleUnnamed, Words: "Denied: the call does not say which command it runs. Name the command."}
 	}
@@ -164,11 +164,11 @@ func (g Guard) run(c Call) Answer {
 			"End your turn now and say in your report what you wanted, and why.", l.name(), l.does)}
 }
 
-func (g Guard) fetch(host string) Answer {
+func (g Guard) judgeFetch(host string) Answer {
 	switch {
 	case host == "":
 		return Answer{Rule: RuleNetwork, Words: "Denied: it does not say from which host it fetches. Work with what is in the tree."}
-	case loopback(host) || slices.ContainsFunc(g.Hosts, func(entry string) bool { return reaches(entry, host) }):
+	case isLoopback(host) || slices.ContainsFunc(g.Hosts, func(entry string) bool { return coversHost(entry, host) }):
 		return allow(RuleNetwork, "The host is allowed.")
 	}
 	return Answer{Rule: RuleNetwork, Words: fmt.Sprintf(
@@ -176,9 +176,9 @@ func (g Guard) fetch(host string) Answer {
 			"`network: [%s]` to the loop's definition.", host, host)}
 }
 
-// reaches reports whether an entry of a definition's list of hosts covers one,
+// coversHost reports whether an entry of a definition's list of hosts covers one,
 // which may have a port.
-func reaches(entry, host string) bool {
+func coversHost(entry, host string) bool {
 	entryName, entryPort := splitHost(entry)
 	name, port := splitHost(host)
 	if entryPort == "" && port != "" && port != "443" && port != "80" || entryPort != "" && entryPort != port {
@@ -190,8 +190,8 @@ func reaches(entry, host string) bool {
 	return name == entryName && name != ""
 }
 
-// loopback reports a host, with or without a port, that is the machine itself.
-func loopback(host string) bool {
+// isLoopback reports whether a host, with or without a port, is the machine itself.
+func isLoopback(host string) bool {
 	name, _ := splitHost(host)
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return addr.IsLoopback()

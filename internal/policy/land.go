@@ -144,7 +144,7 @@ var mainNames = []string{
 	"release", "release/**", "releases/**", "release-*", "deploy", "deploy/**", "gh-pages",
 }
 
-// mainBranch says why the branch is none of the loop's own, or nothing.
+// mainBranch says why the branch is not one of the loop's own; empty if it is.
 func mainBranch(c ChangeSet) string {
 	short := func(ref string) string { return foldName(strings.TrimPrefix(ref, "refs/heads/")) }
 	name := short(c.Branch)
@@ -154,7 +154,7 @@ func mainBranch(c ChangeSet) string {
 	case name == short(c.Main):
 		return c.Branch + " is the branch that runs start from"
 	}
-	if glob := matching(mainNames, name); glob != "" {
+	if glob := firstMatch(mainNames, name); glob != "" {
 		return c.Branch + " is a branch that others build on"
 	}
 	return ""
@@ -175,7 +175,7 @@ func neverByAction(c ChangeSet) []Verdict {
 func neverByDeletion(c ChangeSet) []Verdict {
 	gone, first := 0, ""
 	for _, change := range c.Changes {
-		if change.Old.exists() && emptied(change) {
+		if change.Old.exists() && isEmptied(change) {
 			if gone++; gone == 1 {
 				first = change.Path
 			}
@@ -192,8 +192,8 @@ func neverByDeletion(c ChangeSet) []Verdict {
 	return never
 }
 
-// emptied reports a deletion, also one that leaves the name.
-func emptied(c Change) bool {
+// isEmptied reports whether a change deletes a file or leaves nothing in it.
+func isEmptied(c Change) bool {
 	blank := c.New.Size == 0 || c.New.read() && strings.TrimSpace(c.New.Text) == ""
 	return !c.New.exists() || blank && c.Old.Size > 0
 }
@@ -227,7 +227,7 @@ func neverByPath(changes []Change) []Verdict {
 	var never []Verdict
 	for _, c := range changes {
 		for _, spelling := range spellings(c.Path) {
-			if g := matching([]string{".loops/**"}, spelling); g != "" {
+			if g := firstMatch([]string{".loops/**"}, spelling); g != "" {
 				never = append(never, Verdict{Path: c.Path, Code: ClassAgentSettings, Rule: g})
 			}
 			for _, kind := range high {

@@ -53,7 +53,7 @@ func readsScript(words []word) bool {
 // leavingCommand looks at one command. Opaque means that it cannot be told
 // which one it is.
 func leavingCommand(words []word, depth int) (l leaving, found, opaque bool) {
-	for len(words) > 0 && (grammar[words[0].text] || assigns(words[0].text)) {
+	for len(words) > 0 && (grammar[words[0].text] || isAssignment(words[0].text)) {
 		words = words[1:]
 	}
 	if len(words) == 0 {
@@ -69,7 +69,7 @@ func leavingCommand(words []word, depth int) (l leaving, found, opaque bool) {
 	case carriers[name]:
 		return leavingCarried(words[1:], depth)
 	case interpreters.MatchString(name):
-		l, found := leavingLoose(join(words[1:]))
+		l, found := leavingLoose(joinWords(words[1:]))
 		return l, found, false
 	default:
 		return leaving{}, false, len(leavings[name]) > 0 && len(words) > 1 && words[1].open
@@ -106,19 +106,19 @@ func leavingWords(words []word) (leaving, bool) {
 	}
 	args := wordTexts(words[1:])
 	for _, l := range known {
-		if l.fits(args) {
+		if l.matchesArgs(args) {
 			return l, true
 		}
 	}
 	return leaving{}, false
 }
 
-func (l leaving) fits(args []string) bool {
+func (l leaving) matchesArgs(args []string) bool {
 	switch l.program {
 	case "gh", "glab", "hub", "tea":
 		return forgeWrites(args)
 	case "curl", "wget", "http", "https", "xh":
-		return uploads(l.program, args)
+		return isUpload(l.program, args)
 	case "rsync", "scp", "rclone":
 		return slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, ":") && a[0] != '-' && a[0] != '/' && a[0] != '.' })
 	case "docker":
@@ -131,12 +131,12 @@ func (l leaving) fits(args []string) bool {
 	if l.verb == "" {
 		return slices.ContainsFunc(args, func(a string) bool { return a != "-V" && a != "--version" && a != "--help" && a != "help" })
 	}
-	return begins(args, strings.Fields(l.verb), l.program != "git")
+	return beginsWith(args, strings.Fields(l.verb), l.program != "git")
 }
 
-// begins reports whether the arguments that are no options begin with a verb.
+// beginsWith reports whether the arguments that are no options begin with a verb.
 // Where options come first, the value of one may come before the verb.
-func begins(args, verb []string, valued bool) bool {
+func beginsWith(args, verb []string, valued bool) bool {
 	if len(args) >= len(verb) && slices.Equal(args[:len(verb)], verb) {
 		return true
 	}
@@ -172,7 +172,7 @@ func gitVerb(args []string) []string {
 }
 
 // forgeReads are verbs of the programs of forges that change nothing.
-var forgeReads = set("view", "list", "ls", "status", "diff", "checks", "checkout", "download", "clone", "watch", "verify", "help", "search", "completion", "version",
+var forgeReads = setOf("view", "list", "ls", "status", "diff", "checks", "checkout", "download", "clone", "watch", "verify", "help", "search", "completion", "version",
 	"show", "trace", "get", "token", "set-default", "repos", "issues", "prs", "commits", "code")
 
 func forgeWrites(args []string) bool {
@@ -181,36 +181,36 @@ func forgeWrites(args []string) bool {
 	case len(plain) == 0 || forgeReads[plain[0]] || plain[0] == "auth" || plain[0] == "config":
 		return false
 	case plain[0] == "api":
-		return writes(args, "-X", "--method", "-f", "--raw-field", "-F", "--field", "--input")
+		return hasWriteOption(args, "-X", "--method", "-f", "--raw-field", "-F", "--field", "--input")
 	}
 	return len(plain) < 2 || !forgeReads[plain[1]] && (len(plain) < 3 || !strings.HasPrefix(args[0], "-") || !forgeReads[plain[2]])
 }
 
-// uploads reports a request that writes to a host that is not the machine.
-func uploads(program string, args []string) bool {
+// isUpload reports whether a request writes to a host other than this machine.
+func isUpload(program string, args []string) bool {
 	if len(args) == 0 || onlyLoopback(args) {
 		return false
 	}
 	switch program {
 	case "curl":
 		return !slices.Contains(args, "-G") && !slices.Contains(args, "--get") &&
-			writes(args, "-X", "--request", "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "-F", "--form", "--form-string", "-T", "--upload-file", "--json")
+			hasWriteOption(args, "-X", "--request", "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "-F", "--form", "--form-string", "-T", "--upload-file", "--json")
 	case "wget":
-		return writes(args, "--method", "", "--post-data", "--post-file", "--body-data", "--body-file")
+		return hasWriteOption(args, "--method", "", "--post-data", "--post-file", "--body-data", "--body-file")
 	}
 	return slices.ContainsFunc(args, func(a string) bool {
-		return writeMethods[strings.ToUpper(a)] || !strings.HasPrefix(a, "-") && assigns(a)
+		return writeMethods[strings.ToUpper(a)] || !strings.HasPrefix(a, "-") && isAssignment(a)
 	})
 }
 
-var writeMethods = set("POST", "PUT", "PATCH", "DELETE")
+var writeMethods = setOf("POST", "PUT", "PATCH", "DELETE")
 
 // clusters are options of one letter in a row, the last perhaps with a value.
 var clusters = regexp.MustCompile(`^-[a-zA-Z]*?([XdFTf])(.*)$`)
 
-// writes reports whether one of the options sends something, or a method that
+// hasWriteOption reports whether one of the options sends something, or a method that
 // does is named. The first two options name the method.
-func writes(args []string, options ...string) bool {
+func hasWriteOption(args []string, options ...string) bool {
 	for i, a := range args {
 		name, value, joined := strings.Cut(a, "=")
 		if m := clusters.FindStringSubmatch(a); m != nil && !strings.HasPrefix(a, "--") {
@@ -242,7 +242,7 @@ func onlyLoopback(args []string) bool {
 		}
 		switch {
 		case host == "" || host[0] == '-' || host[0] == '@':
-		case loopback(host):
+		case isLoopback(host):
 			any = true
 		case strings.Contains(a, "://") || hostLike.MatchString(a):
 			return false
@@ -258,14 +258,14 @@ var hostLike = regexp.MustCompile(`^[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*\.[a-zA-Z]{2,
 // anything between them.
 func leavingLoose(text string) (leaving, bool) {
 	words := strings.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' })
-	all, seen := set(words...), map[string]bool{}
+	all, seen := setOf(words...), map[string]bool{}
 	for i, w := range words {
 		if seen[w] {
 			continue
 		}
 		seen[w] = true
 		for _, l := range leavings[w] {
-			if l.loose(all, words[i+1:]) {
+			if l.matchesWords(all, words[i+1:]) {
 				return l, true
 			}
 		}
@@ -273,16 +273,16 @@ func leavingLoose(text string) (leaving, bool) {
 	return leaving{}, false
 }
 
-// loose is fits for a text of which only the words are known, all of them and
-// those after the program.
-func (l leaving) loose(all map[string]bool, rest []string) bool {
+// matchesWords is matchesArgs for a text whose words are known and not their
+// order: all words, and those after the program.
+func (l leaving) matchesWords(all map[string]bool, rest []string) bool {
 	switch l.rule {
 	case RuleUpload:
 		return slices.ContainsFunc(rest, func(a string) bool {
 			return writeMethods[a] || a == "-d" || strings.HasPrefix(a, "--data") || a == "-F" || a == "-T" || a == "--json"
 		})
 	case RuleForge:
-		return l.program == "gh" && l.fits(rest)
+		return l.program == "gh" && l.matchesArgs(rest)
 	}
 	if l.verb == "" {
 		return l.rule != RulePush && len(rest) > 0 // The names of programs that send mail are everyday words.
@@ -290,8 +290,8 @@ func (l leaving) loose(all map[string]bool, rest []string) bool {
 	return !slices.ContainsFunc(strings.Fields(l.verb), func(part string) bool { return !all[part] })
 }
 
-// assigns reports NAME=VALUE, which stands before a command.
-func assigns(text string) bool {
+// isAssignment reports whether a text is NAME=VALUE, as before a command.
+func isAssignment(text string) bool {
 	name, _, ok := strings.Cut(text, "=")
 	return ok && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+") == "" && (name[0] < '0' || name[0] > '9')
 }
@@ -304,4 +304,4 @@ func wordTexts(words []word) []string {
 	return all
 }
 
-func join(words []word) string { return strings.Join(wordTexts(words), " ") }
+func joinWords(words []word) string { return strings.Join(wordTexts(words), " ") }

@@ -40,12 +40,12 @@ const (
 
 // leavings are looked up by program, then by verbs.
 var leavings = byProgram(
-	kinds(RulePush, doesPush, map[string][]string{
+	leavingsFor(RulePush, doesPush, map[string][]string{
 		"git": {"push", "send-pack", "http-push", "send-email", "imap-send", "subtree push", "lfs push", "svn dcommit", "p4 submit", "annex sync"},
 		"hg":  {"push", "email"}, "jj": {"git push"}, "svn": {"commit", "ci"}, "bzr": {"push"}, "fossil": {"push", "sync"},
 		"mail": nil, "mailx": nil, "mutt": nil, "sendmail": nil, "msmtp": nil,
 	}),
-	kinds(RulePublish, doesPublish, map[string][]string{
+	leavingsFor(RulePublish, doesPublish, map[string][]string{
 		"npm":  {"publish", "unpublish", "deprecate", "dist-tag add", "dist-tag rm", "owner add", "owner rm", "access"},
 		"pnpm": {"publish", "-r publish"}, "yarn": {"publish", "npm publish"}, "bun": {"publish"}, "lerna": {"publish"}, "changeset": {"publish"},
 		"deno": {"publish"}, "jsr": {"publish"}, "vsce": {"publish"}, "ovsx": {"publish"}, "cargo": {"publish", "yank", "owner"}, "twine": {"upload"},
@@ -55,7 +55,7 @@ var leavings = byProgram(
 		"nerdctl": {"push", "image push"}, "buildah": {"push"}, "skopeo": {"copy", "sync", "delete"}, "crane": {"push", "copy", "delete"},
 		"oras": {"push", "copy"}, "goreleaser": {"release"}, "semantic-release": nil,
 	}),
-	kinds(RuleDeploy, doesDeploy, map[string][]string{
+	leavingsFor(RuleDeploy, doesDeploy, map[string][]string{
 		"terraform": {"apply", "destroy", "import", "state rm", "state push"}, "tofu": {"apply", "destroy", "import", "state rm", "state push"},
 		"terragrunt": {"apply", "destroy", "run-all apply", "run-all destroy"}, "pulumi": {"up", "destroy", "import"},
 		"kubectl": {"apply", "delete", "create", "replace", "patch", "edit", "scale", "set", "rollout", "drain", "cordon", "taint", "label", "annotate", "exec", "cp", "run"},
@@ -65,14 +65,14 @@ var leavings = byProgram(
 		"vercel": nil, "netlify": {"deploy"}, "wrangler": {"deploy", "publish", "delete"}, "firebase": {"deploy"}, "fly": {"deploy", "destroy"},
 		"flyctl": {"deploy", "destroy"}, "heroku": nil, "railway": {"up"}, "systemctl": {"poweroff", "reboot"},
 	}),
-	kinds(RuleRemote, doesRemote, map[string][]string{
+	leavingsFor(RuleRemote, doesRemote, map[string][]string{
 		"ssh": nil, "scp": nil, "sftp": nil, "mosh": nil, "ftp": nil, "lftp": nil, "telnet": nil, "autossh": nil, "ssh-copy-id": nil, "rsync": nil, "rclone": nil,
 	}),
-	kinds(RuleForge, doesForge, map[string][]string{"gh": nil, "glab": nil, "hub": nil, "tea": nil}),
-	kinds(RuleUpload, doesUpload, map[string][]string{"curl": nil, "wget": nil, "http": nil, "https": nil, "xh": nil}),
+	leavingsFor(RuleForge, doesForge, map[string][]string{"gh": nil, "glab": nil, "hub": nil, "tea": nil}),
+	leavingsFor(RuleUpload, doesUpload, map[string][]string{"curl": nil, "wget": nil, "http": nil, "https": nil, "xh": nil}),
 )
 
-func kinds(rule, does string, verbs map[string][]string) []leaving {
+func leavingsFor(rule, does string, verbs map[string][]string) []leaving {
 	var all []leaving
 	for program, list := range verbs {
 		if list == nil {
@@ -93,21 +93,21 @@ func byProgram(groups ...[]leaving) map[string][]leaving {
 	return all
 }
 
-// carriers run what stands among their arguments, as words or as a line.
-var carriers = set("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "busybox", "eval", "env", "sudo", "doas", "su", "nohup", "nice", "ionice", "time", "timeout",
+// carriers run a command that is among their arguments, as words or as a line.
+var carriers = setOf("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "busybox", "eval", "env", "sudo", "doas", "su", "nohup", "nice", "ionice", "time", "timeout",
 	"exec", "command", "builtin", "stdbuf", "setsid", "xargs", "parallel", "watch", "find", "fd", "npx", "pnpx", "bunx", "uvx", "pipx", "function", "trap",
 	"chronic", "flock", "script", "unshare", "strace", "ltrace", "entr", "coproc", "runuser", "gosu", "tini", "mise", "direnv", "chroot", "systemd-run")
 
 // shells read a line from standard input if they are given none.
-var shells = set("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "source", ".")
+var shells = setOf("sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "source", ".")
 
 // interpreters run programs in languages of their own, which nobody reads here.
 var interpreters = regexp.MustCompile(`^(python|pypy|node|deno|bun|perl|ruby|php|lua|awk|gawk|osascript|pwsh|powershell|tclsh|expect)[0-9.]*$`)
 
-// grammar stands before a command and is none.
-var grammar = set("{", "}", "!", "if", "then", "else", "elif", "while", "until", "do", "fi", "done", "in")
+// grammar are the words of the shell that may come before a command.
+var grammar = setOf("{", "}", "!", "if", "then", "else", "elif", "while", "until", "do", "fi", "done", "in")
 
-func set(words ...string) map[string]bool {
+func setOf(words ...string) map[string]bool {
 	all := make(map[string]bool, len(words))
 	for _, w := range words {
 		all[w] = true

@@ -57,14 +57,14 @@ type Scope struct {
 func NewScope(allow, protect []string) (Scope, error) {
 	var s Scope
 	for _, glob := range allow {
-		all, err := expand(strings.TrimPrefix(strings.TrimSuffix(glob, "/"), "./"))
+		all, err := parseGlob(strings.TrimPrefix(strings.TrimSuffix(glob, "/"), "./"))
 		if err != nil {
 			return Scope{}, err
 		}
 		s.allow = append(s.allow, all...)
 	}
 	for _, glob := range protect {
-		all, err := expand(glob)
+		all, err := parseGlob(glob)
 		if err != nil {
 			return Scope{}, err
 		}
@@ -79,11 +79,11 @@ func NewScope(allow, protect []string) (Scope, error) {
 // scope. A path that no entry allows is denied, and so is a path with more than
 // one reason for protection of which one is not named.
 func (s Scope) Judge(name string) Verdict {
-	if code, why := canonical(name); why != "" {
+	if code, why := checkSpelling(name); why != "" {
 		return Verdict{Path: name, Code: code, Rule: why}
 	}
 	for _, spelling := range spellings(name) {
-		if g := matching(never, spelling); g != "" {
+		if g := firstMatch(never, spelling); g != "" {
 			return Verdict{Path: name, Code: CodeNever, Rule: g + " is never in scope"}
 		}
 	}
@@ -94,14 +94,14 @@ func (s Scope) Judge(name string) Verdict {
 		}
 	}
 	by := s.guards(name)
-	if g, closed := unnamed(by, entries, name); closed {
+	if g, closed := firstUnnamed(by, entries, name); closed {
 		return Verdict{Path: name, Code: CodeProtected, Rule: fmt.Sprintf("protected by %s; name it in scope to allow it (%s)", g.glob, g.group)}
 	}
 	if len(entries) == 0 {
 		return Verdict{Path: name, Code: CodeScope, Rule: "outside scope " + strings.Join(s.allow, " ")}
 	}
 	entry := entries[0]
-	if i := slices.IndexFunc(entries, func(e string) bool { return len(by) > 0 && names(e, by[0], name) }); i > 0 {
+	if i := slices.IndexFunc(entries, func(e string) bool { return len(by) > 0 && namesGuard(e, by[0], name) }); i > 0 {
 		entry = entries[i]
 	}
 	return Verdict{Path: name, Allowed: true, Code: CodeScope, Rule: "scope " + entry}
@@ -119,13 +119,13 @@ func (s Scope) guards(name string) []guard {
 	return found
 }
 
-// unnamed returns the first guard of a group that no entry names. One named
+// firstUnnamed returns the first guard of a group that no entry names. One named
 // guard speaks for its group: who names the tests means all of them. The
 // definition's own globs have nothing in common and stand for themselves.
-func unnamed(by []guard, entries []string, name string) (guard, bool) {
+func firstUnnamed(by []guard, entries []string, name string) (guard, bool) {
 	open := map[string]bool{}
 	named := func(g guard) bool {
-		return slices.ContainsFunc(entries, func(e string) bool { return names(e, g, name) })
+		return slices.ContainsFunc(entries, func(e string) bool { return namesGuard(e, g, name) })
 	}
 	for _, g := range by {
 		open[g.group] = open[g.group] || named(g)
@@ -138,7 +138,7 @@ func unnamed(by []guard, entries []string, name string) (guard, bool) {
 	return guard{}, false
 }
 
-func matching(globs []string, name string) string {
+func firstMatch(globs []string, name string) string {
 	for _, g := range globs {
 		if match(g, name) {
 			return g

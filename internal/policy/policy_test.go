@@ -135,7 +135,7 @@ func TestEveryProtectedGlobIsFoundByItsIndex(t *testing.T) {
 	fill := strings.NewReplacer("**", "a", "*", "a", "?", "a", "[cmjt]", "j", "[cj]", "c")
 	for _, glob := range Protected {
 		name := fill.Replace(foldName(glob))
-		if cased(testsGroup, glob) {
+		if caseMatters(testsGroup, glob) {
 			name = fill.Replace(glob)
 		}
 		found := false

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// unportable refuses the paths that a change adds and that a checkout on
+// refuseUnportable refuses the paths that a change adds and that a checkout on
 // Windows cannot hold. A folder that the base has is not held against the files
 // in it; beside is as in Check.
-func unportable(changes []Change, beside []string) []Verdict {
+func refuseUnportable(changes []Change, beside []string) []Verdict {
 	var refused []Verdict
 	var known map[string]bool // paths and folders of the base; made when it is first asked for
 	for _, c := range changes {
 		if !c.New.exists() || c.Old.exists() {
 			continue
 		}
-		for end := range ends(c.Path) {
+		for end := range folderEnds(c.Path) {
 			part := c.Path[strings.LastIndexByte(c.Path[:end], '/')+1 : end]
 			why := notOnWindows(part)
 			if why == "" {
@@ -35,8 +35,8 @@ func unportable(changes []Change, beside []string) []Verdict {
 	return refused
 }
 
-// ends are the offsets at which the folders of a path and the path itself end.
-func ends(name string) func(yield func(int) bool) {
+// folderEnds yields the offsets at which the folders of a path and the path itself end.
+func folderEnds(name string) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range len(name) + 1 {
 			if (i == len(name) || name[i] == '/') && !yield(i) {
@@ -50,7 +50,7 @@ func ends(name string) func(yield func(int) bool) {
 func knownPaths(changes []Change, beside []string) map[string]bool {
 	known := map[string]bool{}
 	add := func(name string) {
-		for end := range ends(name) {
+		for end := range folderEnds(name) {
 			known[name[:end]] = true
 		}
 	}

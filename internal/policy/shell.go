@@ -30,7 +30,7 @@ type script struct {
 	unclear  bool
 }
 
-// readScript reads text, of which depth levels are around it.
+// readScript reads a text that is depth levels deep in others.
 func readScript(text string, depth int) script {
 	var s script
 	if depth > deepest || len(text) > longest {
@@ -83,7 +83,7 @@ func (s *script) addStatement(text string, stmt *syntax.Stmt) {
 	for _, r := range stmt.Redirs {
 		switch {
 		case r.Hdoc != nil:
-			// One that ends with the text has places behind it.
+			// A document that ends with the text may have positions behind it.
 			size := uint(len(text))
 			s.here = append(s.here, text[min(r.Hdoc.Pos().Offset(), size):min(r.Hdoc.End().Offset(), size)])
 		case r.Op == syntax.WordHdoc && len(words) > 0:

@@ -20,9 +20,9 @@ const (
 // PACKAG~1.JSO to package.json.
 var shortName = regexp.MustCompile(`^[!-~]{1,6}~[0-9]{1,6}(\.[!-~]{0,3})?$`)
 
-// canonical says why a name is no clean relative path that is written in one
-// way only, or nothing if it is one.
-func canonical(name string) (Code, string) {
+// checkSpelling says why a name is not a clean relative path with a single
+// spelling; both results are empty if it is.
+func checkSpelling(name string) (Code, string) {
 	switch {
 	case name == "" || name == "." || name != path.Clean(name) || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):
 		return CodeNonCanonical, "not a clean relative path"
@@ -36,7 +36,7 @@ func canonical(name string) (Code, string) {
 		return CodeLength, "path of more than 4095 bytes"
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return CodeControlChar, "control character in the name"
-	case strings.ContainsFunc(name, invisible):
+	case strings.ContainsFunc(name, isInvisible):
 		return CodeControlChar, "invisible or direction character in the name"
 	case !norm.NFC.IsNormalString(name):
 		return CodeNormalisation, "not in Unicode form NFC"
@@ -63,10 +63,10 @@ func canonicalPart(part string) (Code, string) {
 	return "", ""
 }
 
-// invisible reports characters that do not show and make one name look like
-// another: formats and directions, separators of lines, and fillers. Variation
-// selectors stand in the names of many pictures and are only ignored.
-func invisible(c rune) bool {
+// isInvisible reports whether a character does not show and makes one name look
+// like another: formats and directions, separators of lines, and fillers.
+// Variation selectors are in the names of many pictures and are only ignored.
+func isInvisible(c rune) bool {
 	return unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
@@ -74,7 +74,7 @@ func invisible(c rune) bool {
 // program may take for the same name. It is folded part by part, so that a
 // folder's is the beginning of what its files have.
 func foldName(name string) string {
-	if plain(name) {
+	if isPlain(name) {
 		return strings.ToLower(name)
 	}
 	parts := strings.Split(name, "/")
@@ -84,8 +84,8 @@ func foldName(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// plain reports a name of which nothing but the letter case is to be folded.
-func plain(name string) bool {
+// isPlain reports whether folding changes only the letter case of a name.
+func isPlain(name string) bool {
 	for i := range len(name) {
 		c, last := name[i], i+1 == len(name) || name[i+1] == '/'
 		if c >= utf8.RuneSelf || last && (c == '.' || c == ' ') {
@@ -103,7 +103,7 @@ var oddities = strings.NewReplacer("ß", "ss", "i\u0307", "i", "İ", "i", "ı", 
 // what another one takes. The bound is for what nobody has thought of.
 func foldPart(part string) string {
 	for range 8 {
-		folded := strings.Map(foldLetter, norm.NFKC.String(strings.Map(drop, part)))
+		folded := strings.Map(foldLetter, norm.NFKC.String(strings.Map(dropInvisible, part)))
 		folded = strings.TrimRight(oddities.Replace(norm.NFKC.String(folded)), ". ")
 		if folded == part {
 			break
@@ -126,9 +126,9 @@ func foldLetter(c rune) rune {
 	return least
 }
 
-// drop leaves out what is invisible.
-func drop(c rune) rune {
-	if invisible(c) || unicode.Is(unicode.Variation_Selector, c) {
+// dropInvisible leaves out what is invisible.
+func dropInvisible(c rune) rune {
+	if isInvisible(c) || unicode.Is(unicode.Variation_Selector, c) {
 		return -1
 	}
 	return c
