@@ -458,7 +458,7 @@ var listedMutants = []mutant{
 		"engine.TestAnAttemptCountsWhenItsProcessDiedAndNotWhenItWasStopped",
 	},
 	{
-		"a cap on items ends no run", "internal/engine/decide.go",
+		"a cap on items ends no run", "internal/engine/money.go",
 		[][2]string{{"r.MaxItems = min(r.MaxItems, int(n))", "r.MaxItems = max(r.MaxItems, int(n))"}},
 		"engine.TestABudgetOfIterationsOrItemsEndsTheWorkAndIsCharged",
 	},

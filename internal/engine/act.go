@@ -247,7 +247,7 @@ func (a *agentSide) turnRow(started time.Time) loop.Turn {
 	}
 }
 
-// account books a turn on the run and stages its row.
+// bookTurn books a turn on the run and stages its row.
 func (a *agentSide) bookTurn(ctx context.Context, res turnResult, started time.Time) {
 	row := a.turnRow(started)
 	row.Exit, row.Ended, row.Usage, row.Failure, row.Took = res.Exit, string(res.Ended), res.Usage, res.Failure, res.Took
@@ -258,10 +258,8 @@ func (a *agentSide) bookTurn(ctx context.Context, res turnResult, started time.T
 	it := a.current()
 	it.Usage, it.Agent = it.Usage.Add(res.Usage), it.Agent+res.Took
 	it.Acted = res.words()
-	a.money.turns++
+	a.money.book(row)
 	a.run.Agent = a.actor.Handle
-	a.run.Usage = a.run.Usage.Add(res.Usage)
-	a.run.Cost = a.run.Cost.Add(row.Cost)
 	a.run.Spent.Agent += res.Took
 	a.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
 	a.turns.mu.Lock()

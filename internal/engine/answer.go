@@ -52,7 +52,7 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	return stopEnding(ctx), nil
 }
 
-// approved runs what the human allowed, on the tree that they were shown: the
+// runApproved runs what the human allowed, on the tree that they were shown: the
 // same words do something else in another one.
 func (s *sensing) runApproved(ctx context.Context, a loop.Approval) (o Observation, end *ending, err error) {
 	o.Source = "approved command"

@@ -26,14 +26,16 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedbackOf(a.Attempt), c.endOf(it)
-	c.sayWhy(a.Attempt)
+	if a.Verdict != loop.VerdictPass && (a.Gate == plan.Agent || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
+		c.said.Note("iteration %d: %s", it.N, a.Reason.Because(strings.Join(printables([]string{firstLine(a.Words)}), "")))
+	}
 	c.run.Summary = cmp.Or(w.report.Summary, c.run.Summary)
 	c.run.Subject = cmp.Or(w.report.Item, c.run.Subject)
 	if w.report.Readiness != nil {
 		c.run.Readiness, c.assessed = *w.report.Readiness, true
 	}
 	retry := s.Again && c.worked < rules.MaxIterations && a.Reason != loop.ReasonAgentMissing && !missingGate(it.Gates)
-	if s.Again && retry {
+	if retry {
 		s.Step.State = loop.StepClaimed // It stays ours for the next iteration.
 	} else {
 		c.settled[step.Key] = true
@@ -45,16 +47,6 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 		return nil, err
 	}
 	return c.endAfter(s, a.Attempt, retry, w.turn.cut != nil, rules.MaxIterations), nil
-}
-
-// sayWhy tells those who watch why an attempt did not pass that no gate judged.
-// Of one that a gate failed they have seen it.
-func (c *cycle) sayWhy(a plan.Attempt) {
-	if a.Verdict == loop.VerdictPass || a.Gate != plan.Agent && a.Reason != loop.ReasonNoChanges {
-		return
-	}
-	said := strings.Join(printables([]string{firstLine(a.Words)}), "")
-	c.said.Note("iteration %d: %s", c.current().N, a.Reason.Because(said))
 }
 
 // recordIteration stages the rows of the iteration and lets the protocol add its own.
@@ -90,12 +82,11 @@ func (c *cycle) recordIteration(ctx context.Context, s plan.Settlement, w work, 
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
 		c.recordChanges(changes),
 	)
+	c.outbox.request(effects...)
 	for _, e := range effects {
-		c.outbox.requested++
 		if e.Kind == effect.KindPropose {
 			c.tree.kept, c.run.Branch = w.candidate.Tree, e.Args[effect.ArgBranch]
 		}
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
 	}
 	if a.Verdict == loop.VerdictPass {
 		c.success = successOf(c.def.Tier, effects, c.success)

@@ -56,7 +56,7 @@ func effectLock(repo *git.Repo, runID string) string {
 	return filepath.Join(repo.GitDir, "pawl-effects-"+runID)
 }
 
-// lockEffects keeps every other process of this host from concluding the run
+// acquire keeps every other process of this host from concluding the run
 // until it ends here. If another has it already, it is taking the run over.
 func (o *outbox) acquire() error {
 	if o.lock != nil {
@@ -73,7 +73,7 @@ func (o *outbox) acquire() error {
 	return nil
 }
 
-// unlockEffects removes the file while it is still locked, so that nothing is
+// release removes the file while it is still locked, so that nothing is
 // left of a run that has ended.
 func (o *outbox) release() error {
 	if o.lock == nil {

@@ -22,7 +22,7 @@ type counter struct {
 	last loop.Usage // that the driver has told
 }
 
-// counter makes the counter of a turn.
+// newCounter makes the counter of a turn.
 func (a *agentSide) newCounter(turnEnv *turn.Env) *counter {
 	n := &counter{turnEnv: turnEnv, model: a.actor.Model}
 	if !turnEnv.Metered() {

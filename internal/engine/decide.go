@@ -74,7 +74,6 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	if step.Kind == "" {
 		step.Kind = loop.StepWork
 	}
-	had := d.Choice.Step
 	c.steps[step.Key] = step
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: sensedText(c.sensed.Observations), Verdict: loop.VerdictIntended,
@@ -91,11 +90,21 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	err = c.commitBy(ctx, loop.PhaseDecide, saved,
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveStep(ctx, step) },
 		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveIteration(ctx, it) },
-		c.recordChanges(changes), c.reserve)
-	if err != nil {
-		if budget.Short(err) {
-			c.takeBackIntent(had)
+		c.recordChanges(changes),
+		func(ctx context.Context, rt *store.RunTx) error {
+			if len(c.its) > 1 {
+				return nil // The first decision reserved what the run needs.
+			}
+			return c.money.ledger().Reserve(ctx, rt)
+		})
+	if budget.Short(err) { // The iteration cannot be paid for, and nothing of it was written.
+		had := d.Choice.Step
+		c.its, c.steps[had.Key] = c.its[:len(c.its)-1], had
+		if had.Kind != loop.StepReply {
+			c.worked--
 		}
+	}
+	if err != nil {
 		return brief, err
 	}
 	if len(c.its) == 1 && !c.money.ledger().Held().Zero() {
@@ -105,34 +114,4 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 		}
 	}
 	return brief, c.applyPending(ctx)
-}
-
-// rules are those of the definition, within what was reserved.
-func (s *spending) rules() plan.Rules {
-	r := plan.RulesOf(s.def)
-	if n := s.ledger().Held().Iterations; n > 0 {
-		r.MaxIterations = min(r.MaxIterations, int(n))
-	}
-	if n := s.ledger().Held().Items; n > 0 {
-		r.MaxItems = min(r.MaxItems, int(n))
-	}
-	return r
-}
-
-// reserve takes what the run needs with its first decision; later ones have it.
-func (c *cycle) reserve(ctx context.Context, rt *store.RunTx) error {
-	if len(c.its) > 1 {
-		return nil
-	}
-	return c.money.ledger().Reserve(ctx, rt)
-}
-
-// takeBackIntent takes back an iteration that could not be paid for. Nothing of it was
-// written.
-func (c *cycle) takeBackIntent(step loop.Step) {
-	c.its = c.its[:len(c.its)-1]
-	c.steps[step.Key] = step
-	if step.Kind != loop.StepReply {
-		c.worked--
-	}
 }

@@ -26,6 +26,14 @@ type outbox struct {
 	lock      *os.File    // the locked file of acquire; nil: not locked
 }
 
+// request stages effects, which are applied when the run has been concluded.
+func (o *outbox) request(effects ...loop.EffectRequest) {
+	o.requested += len(effects)
+	for _, e := range effects {
+		o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+	}
+}
+
 // drain takes the outbox of the run to its end, in order. An effect that fails
 // or is refused stops those behind it, because they may build on it.
 func (o *outbox) drain(ctx context.Context) ([]loop.Effect, error) {
@@ -210,7 +218,7 @@ func (o *outbox) concludeUndone(ctx context.Context, e loop.Effect) error {
 	return err
 }
 
-// passed lists the keys of the steps that this run finished.
+// passedKeys lists the keys of the steps that this run finished.
 func (p *progress) passedKeys() []string {
 	var keys []string
 	for i, it := range p.its {

@@ -278,8 +278,9 @@ func (c *cycle) runToEnd(ctx context.Context) (loop.Run, error) {
 
 // runPhases goes through the phases from the kill switch to the last verdict.
 func (c *cycle) runPhases(ctx context.Context) (ending, error) {
-	if end, err := c.killSwitch(ctx); err != nil || end != nil {
-		return deref(end), err
+	c.enterPhase(loop.PhaseKillSwitch)
+	if end := c.switchEnding(); end != nil { // Before any state is read.
+		return *end, nil
 	}
 	if end, err := c.checkHazards(ctx); err != nil || end != nil {
 		return deref(end), err

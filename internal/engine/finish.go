@@ -50,14 +50,20 @@ var errKeepTime = fmt.Errorf("its snapshot took longer than %s", keepTime)
 // keepWork keeps work that is on no branch before the tree goes. Work that
 // cannot be kept leaves the run to Recover, with its tree; there it is salvaged.
 func (wt *workTree) keepWork(ctx context.Context, end ending) error {
-	if wt.secured || wt.copy == nil || wt.kept != "" && wt.kept == wt.lastTree() {
+	onBranch := wt.kept != "" && len(wt.its) > 0 && wt.kept == wt.current().Tree
+	if wt.secured || wt.copy == nil || onBranch {
 		return nil
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, keepTime, errKeepTime)
 	defer cancel()
 	err := wt.keepSnapshot(limited)
-	if errors.Is(err, workspace.ErrIncomplete) {
-		err = wt.keepTooLarge(end, err)
+	switch {
+	case !errors.Is(err, workspace.ErrIncomplete):
+	case end.reason == loop.ReasonDisk: // The run has ended because of all the room that the tree takes.
+		wt.said.Note("%s; the rest of the tree goes, because it takes up too much of the disk", err)
+		err = nil
+	default:
+		err = wt.setAside(err)
 	}
 	if err != nil && wt.taken {
 		err = wt.salvage(ctx, err)
@@ -67,23 +73,6 @@ func (wt *workTree) keepWork(ctx context.Context, end ending) error {
 	}
 	wt.secured = true
 	return nil
-}
-
-// tooLarge is a tree that does not fit into a snapshot. It stays as it is, unless
-// its run has ended because of all the room that it takes.
-func (wt *workTree) keepTooLarge(end ending, why error) error {
-	if end.reason != loop.ReasonDisk {
-		return wt.setAside(why)
-	}
-	wt.said.Note("%s; the rest of the tree goes, because it takes up too much of the disk", why)
-	return nil
-}
-
-func (p *progress) lastTree() string {
-	if len(p.its) == 0 {
-		return ""
-	}
-	return p.current().Tree
 }
 
 // settleRun carries a concluded run to its end: files, effects, the account.

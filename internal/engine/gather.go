@@ -186,7 +186,7 @@ func (w work) claim() report.Outcome {
 	return report.Failed
 }
 
-// changed lists the paths by which the candidate differs from the run's base.
+// changedPaths lists the paths by which the candidate differs from the run's base.
 // A tree that goes on from a snapshot differs by more than this turn changed.
 func (wt *workTree) changedPaths(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
 	if wt.madeFrom != wt.run.BaseCommit {

@@ -42,7 +42,14 @@ func (c *cycle) checkHazards(ctx context.Context) (*ending, error) {
 		c.seen.Store(held, true)
 		return nil, nil
 	case known == "":
-		return nil, c.acceptHazards(fingerprint, now)
+		list, err := json.Marshal(now) // What the first run of a workspace finds is accepted.
+		if err != nil {
+			return nil, err
+		}
+		c.stage(func(ctx context.Context, rt *store.RunTx) error {
+			return rt.SaveGitFingerprint(ctx, c.target.Workspace.ID, fingerprint, string(list))
+		})
+		return nil, nil
 	}
 	var before []hazard.Hazard
 	if err := json.Unmarshal([]byte(list), &before); err != nil {
@@ -59,18 +66,6 @@ const gitConfigChanged = "the repository's git configuration changed since it wa
 // AcceptsGitConfig reports whether a run that ended with ReasonGitConfig and this
 // detail can go on once the new configuration is accepted.
 func AcceptsGitConfig(detail string) bool { return strings.HasPrefix(detail, gitConfigChanged) }
-
-// acceptHazards records what the first run of a workspace finds.
-func (c *cycle) acceptHazards(fingerprint string, now []hazard.Hazard) error {
-	list, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	c.stage(func(ctx context.Context, rt *store.RunTx) error {
-		return rt.SaveGitFingerprint(ctx, c.target.Workspace.ID, fingerprint, string(list))
-	})
-	return nil
-}
 
 func refusedHazards(what string, changed []hazard.Hazard, fix string) *ending {
 	var list []string

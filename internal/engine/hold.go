@@ -139,7 +139,7 @@ func holdSubject(h loop.Hold) string {
 	return "the loop"
 }
 
-// startAnew forgets the errors before a turn that went well.
+// forgetErrors forgets the errors before a turn that went well.
 func (a *agentSide) forgetErrors() {
 	var over []string
 	if a.failures > 0 {

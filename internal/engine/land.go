@@ -45,21 +45,13 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",
 		}, true, nil
 	}
-	return c.requestLanding(a), true, nil
-}
-
-// requestLanding asks for the effects that the human allowed, and no others.
-func (c *cycle) requestLanding(a loop.Approval) ending {
 	act := a.Action
 	c.run.BaseCommit, c.run.Branch = act.Onto, act.Branch
-	for _, e := range effect.Approved(a, c.Now()) {
-		c.outbox.requested++
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
-	}
+	c.outbox.request(effect.Approved(a, c.Now())...) // What the human allowed, and nothing else.
 	if act.Kind == loop.ActionPullRequest {
-		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}
+		return ending{outcome: loop.OutcomeProposed, reason: loop.ReasonApproved, detail: a.By + " said yes"}, true, nil
 	}
-	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}
+	return ending{outcome: loop.OutcomeLanded, reason: loop.ReasonApproved, detail: fmt.Sprintf("%s said yes to landing %s on %s", a.By, act.Branch, act.Base)}, true, nil
 }
 
 // approvalFor is the question that a finished proposal asks a human, or nil if
@@ -192,9 +184,21 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 	if err != nil {
 		return ending{}, err
 	}
-	attempt, end, err := c.verdictOfRebased(ctx, w)
-	if err != nil {
-		return ending{}, err
+	var attempt judgement
+	var end ending
+	if w.refused != nil { // It is never run.
+		words, reason := w.whyRefused()
+		attempt.Attempt = plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}
+		end = ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}
+	} else {
+		c.enterPhase(loop.PhaseVerify)
+		if attempt, err = c.judge.judgeGates(ctx, w); err != nil {
+			return ending{}, err
+		}
+		end = ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}
+		if attempt.Verdict != loop.VerdictPass {
+			end.outcome, end.detail = loop.OutcomeFailed, firstLine(attempt.Words)
+		}
 	}
 	if end.outcome != loop.OutcomeProposed {
 		end.detail = fmt.Sprintf("nothing has landed: %s moved to %s, and there: %s", a.Action.Base, shortHash(c.run.BaseCommit), end.detail)
@@ -206,9 +210,8 @@ func (c *cycle) judgeRebased(ctx context.Context, a loop.Approval, moved object.
 		c.run.Summary = a.Action.Why
 		c.items++
 		e := *c.proposalEffect(step, w, attempt)
-		c.outbox.requested++
 		c.run.Branch = e.Args[effect.ArgBranch]
-		c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.RequestEffect(ctx, e) })
+		c.outbox.request(e)
 	}
 	return end, nil
 }
@@ -226,21 +229,6 @@ func (c *cycle) inputsOf(ctx context.Context, a loop.Approval) (digest string, e
 		return err
 	})
 	return digest, err
-}
-
-// verdictOfRebased judges a moved change. What is refused is never run.
-func (c *cycle) verdictOfRebased(ctx context.Context, w work) (judgement, ending, error) {
-	if w.refused != nil {
-		words, reason := w.whyRefused()
-		attempt := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
-		return attempt, ending{outcome: loop.OutcomeRefused, reason: reason, detail: words}, nil
-	}
-	c.enterPhase(loop.PhaseVerify)
-	attempt, err := c.judge.judgeGates(ctx, w)
-	if attempt.Verdict != loop.VerdictPass {
-		return attempt, ending{outcome: loop.OutcomeFailed, reason: attempt.Reason, detail: firstLine(attempt.Words)}, err
-	}
-	return attempt, ending{outcome: loop.OutcomeProposed, reason: attempt.Reason}, err
 }
 
 func (p *progress) stepByID(id string) loop.Step {

@@ -25,7 +25,7 @@ type login struct {
 	loan     *credential.Loan // a login that a turn has renewed; nil: there is none
 }
 
-// fetchLogins keeps the login that a dead run was lent, before the home in which
+// fetchFromDead keeps the login that a dead run was lent, before the home in which
 // its program may have renewed it is removed.
 func (l *login) fetchFromDead(ctx context.Context) {
 	lender := turn.Lender(l.Home)
@@ -39,7 +39,7 @@ func (l *login) fetchFromDead(ctx context.Context) {
 	}
 }
 
-// sayLogin tells what became of a login, and stages it for the audit chain.
+// stageReturn tells what became of a login, and stages it for the audit chain.
 func (l *login) stageReturn(r credential.Returned) {
 	text := turn.LoginText(r)
 	if text == "" {
@@ -52,7 +52,7 @@ func (l *login) stageReturn(r credential.Returned) {
 	})
 }
 
-// settleLogin decides about a login that turns of the run have renewed, now that
+// settle decides about a login that turns of the run have renewed, now that
 // its outcome is known, and stages what became of it.
 func (l *login) settle(ctx context.Context) {
 	if l.loan == nil {
@@ -75,7 +75,7 @@ func (l *login) settle(ctx context.Context) {
 	l.stageReturn(back)
 }
 
-// forgetLogin lets go of a login whose end is on record.
+// forget lets go of a login whose end is on record.
 func (l *login) forget() {
 	if l.loan == nil {
 		return

@@ -19,7 +19,7 @@ type liveTurn struct {
 	last  loop.Usage // that was saved
 }
 
-// begin shows the watcher a turn that begins.
+// beginTurn shows the watcher a turn that begins.
 func (j *journal) beginTurn(ctx context.Context, turn *liveTurn) (end func()) {
 	j.turns.mu.Lock()
 	j.turns.live = turn
@@ -82,10 +82,8 @@ func (l *liveTurn) saved(live *liveTurn) {
 // an estimate, however exactly its calls were counted: one more may have been under
 // way.
 func (c *cycle) countDead(saved []loop.Turn) {
-	var sum loop.Usage
-	var cost loop.Cost
-	turns := c.withNoted(slices.Clone(saved))
-	for _, t := range turns {
+	c.run.Usage, c.run.Cost = loop.Usage{}, loop.Cost{} // The row may know less than its turns.
+	for _, t := range c.withNoted(slices.Clone(saved)) {
 		if t.Ended == "" {
 			t.Usage.Source = loop.UsageEstimated
 		}
@@ -93,12 +91,10 @@ func (c *cycle) countDead(saved []loop.Turn) {
 		if t.Ended == "" || !slices.ContainsFunc(saved, func(s loop.Turn) bool { return s.N == t.N && s.Ended != "" }) {
 			c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, t) })
 		}
-		sum, cost = sum.Add(t.Usage), cost.Add(t.Cost)
+		c.money.book(t)
 		c.money.counted = max(c.money.counted, t.Iteration)
 		c.run.Agent = cmp.Or(c.run.Agent, t.Agent)
 	}
-	c.money.turns = len(turns)
-	c.run.Usage, c.run.Cost = sum, cost
 }
 
 // countUnseen charges the turn in which a process died, or after which, before
@@ -113,7 +109,6 @@ func (c *cycle) countUnseen() {
 	row := c.agent.turnRow(c.current().Started)
 	row.Agent = cmp.Or(row.Agent, c.run.Agent)
 	row.Usage = leastUsage(int(prompt.Size()))
-	c.money.turns++
-	c.run.Usage = c.run.Usage.Add(row.Usage)
+	c.money.book(row)
 	c.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveTurn(ctx, row) })
 }

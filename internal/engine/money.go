@@ -59,6 +59,25 @@ func callWhenClosed(c <-chan struct{}, do func()) (stop func()) {
 	}
 }
 
+// rules are those of the definition, within what was reserved.
+func (s *spending) rules() plan.Rules {
+	r := plan.RulesOf(s.def)
+	if n := s.ledger().Held().Iterations; n > 0 {
+		r.MaxIterations = min(r.MaxIterations, int(n))
+	}
+	if n := s.ledger().Held().Items; n > 0 {
+		r.MaxItems = min(r.MaxItems, int(n))
+	}
+	return r
+}
+
+// book adds a turn to what the run has used. Nothing else sums the tokens and the
+// cost of a run.
+func (s *spending) book(t loop.Turn) {
+	s.turns++
+	s.run.Usage, s.run.Cost = s.run.Usage.Add(t.Usage), s.run.Cost.Add(t.Cost)
+}
+
 // turnTime is the wall-clock cap of a turn.
 func (s *spending) turnTime() time.Duration {
 	limit := s.timeWithin(s.def.MaxStepTimeout)
@@ -68,7 +87,7 @@ func (s *spending) turnTime() time.Duration {
 	return limit
 }
 
-// spentNow is what the run has used of everything.
+// used is what the run has used of everything.
 func (s *spending) used() loop.Amount {
 	return loop.Amount{
 		Tokens: s.run.Usage.Charged(), Output: s.run.Usage.Output, MicroUSD: s.run.Cost.MicroUSD, Wall: s.run.Spent.Agent,
@@ -76,13 +95,13 @@ func (s *spending) used() loop.Amount {
 	}
 }
 
-// settleBudget is the part of a run's end that gives back what it did not use.
+// settle is the part of a run's end that gives back what it did not use.
 func (s *spending) settle() write {
 	spent := budget.Spent{Used: s.used(), Died: s.taken && s.unseen, Blind: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
 	return func(ctx context.Context, rt *store.RunTx) error { return s.ledger().Settle(ctx, rt, spent) }
 }
 
-// alarm says so when the run used far more than those of its loop before it.
+// sayDrift says so when the run used far more than those of its loop before it.
 func (s *spending) sayDrift(ctx context.Context) {
 	if s.turns == 0 {
 		return

@@ -29,7 +29,7 @@ type proposals struct {
 	declined map[string][]declined // by id of the step: what it proposed on this base and is not to be paid for again; nil: nobody looked yet
 }
 
-// readProposals finds the proposals of the loop that a yes could still land, newest
+// read finds the proposals of the loop that a yes could still land, newest
 // first, and those on pull requests that are open.
 func (ps *proposals) read(ctx context.Context, nothing bool) error {
 	ps.open = nil
@@ -42,7 +42,7 @@ func (ps *proposals) read(ctx context.Context, nothing bool) error {
 	return ps.readPulls(ctx)
 }
 
-// another reports whether a person names who acts in this run, and somebody else
+// asksAnother reports whether a person names who acts in this run, and somebody else
 // acted in the one that proposed. That asks for another attempt, which no proposal
 // of the first keeps from being made.
 func (ps *proposals) asksAnother(proposed loop.Run) bool {
@@ -97,7 +97,7 @@ func (ps *proposals) readUnanswered(ctx context.Context) error {
 	return nil
 }
 
-// waits keeps a step from being worked on while nobody has decided about a proposal:
+// holdBack keeps a step from being worked on while nobody has decided about a proposal:
 // one of its own, or any if it depends on all of them.
 func (ps *proposals) holdBack(cand *plan.Candidate) {
 	id, words, pull := cmp.Or(cand.Step.ID, stepID(ps.run.LoopID, cand.Step.Key)), "", false

@@ -156,7 +156,7 @@ type declined struct {
 	words  string
 }
 
-// rests keeps a step from being worked on whose work on the same inputs was declined.
+// dropDeclined keeps a step from being worked on whose work on the same inputs was declined.
 func (ps *proposals) dropDeclined(ctx context.Context, cand *plan.Candidate, inputs loop.Inputs) error {
 	if ps.declined == nil {
 		if err := ps.readDeclined(ctx); err != nil {

@@ -298,7 +298,7 @@ func LandAgain(a loop.Approval, run string) loop.Command {
 	return land
 }
 
-// outstanding counts the effects that the dead process had asked for: an earlier
+// countRequested counts the effects that the dead process had asked for: an earlier
 // item of the run had passed, and what passed goes its way.
 func (o *outbox) countRequested(ctx context.Context) error {
 	return o.Store.View(ctx, func(r *store.Reader) error {

@@ -38,7 +38,7 @@ func findLeaks(secrets *redact.Redactor, changes []policy.Change) []string {
 	return list
 }
 
-// clear takes secrets out of a snapshot: work is kept, but what would give a login
+// clearSecrets takes secrets out of a snapshot: work is kept, but what would give a login
 // away is in no commit that a ref leads to.
 func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) error {
 	compared, err := workspace.Compare(ctx, wt.target.Repo, wt.copy.From, commit)
@@ -64,7 +64,7 @@ func (wt *workTree) clearSecrets(ctx context.Context, ref, commit, msg string) e
 	return wt.target.Repo.UpdateRef(ctx, ref, clean, commit)
 }
 
-// cleared are the changes by which files lose their secrets. A file whose content
+// clearedChanges are the changes by which files lose their secrets. A file whose content
 // nobody has read is left out.
 func (wt *workTree) clearedChanges(all []policy.Change) (changes []object.FileChange, err error) {
 	secrets := wt.said.Secrets()

@@ -110,7 +110,11 @@ func (s *sensing) senseCommand(ctx context.Context, src Source) (Observation, *e
 	case res.Exit == 126 || res.Exit == 127:
 		return o, senseFailed(src, o.Text), nil
 	}
-	return o, nil, s.tree.remakeIfChanged(ctx)
+	changes, problems, err := s.tree.copy.Changes(ctx)
+	if err == nil && len(changes)+len(problems) > 0 {
+		err = s.tree.drop(ctx) // The agent gets a copy into which no command wrote.
+	}
+	return o, nil, err
 }
 
 // sensePlace is where commands work that come before any turn.

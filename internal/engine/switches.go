@@ -42,12 +42,6 @@ func Switch(root, name string, named ...string) string {
 	return ""
 }
 
-// killSwitch is the first phase after the claim, before any state is read.
-func (c *cycle) killSwitch(context.Context) (*ending, error) {
-	c.enterPhase(loop.PhaseKillSwitch)
-	return c.switchEnding(), nil
-}
-
 func (h *heldRun) switchEnding() *ending {
 	if sw := Switch(h.target.Workspace.Root, h.target.Loop.Name, h.def.SwitchPaths()...); sw != "" {
 		return &ending{outcome: loop.OutcomePaused, reason: loop.ReasonKillSwitch, detail: sw}

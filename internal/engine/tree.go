@@ -36,7 +36,7 @@ type workTree struct {
 	kept     string       // tree that an effect is about to put on a branch; a snapshot of it is not needed
 }
 
-// makeTree makes the run's copy if it has none yet.
+// make makes the run's copy if it has none yet.
 func (wt *workTree) make(ctx context.Context) error {
 	if wt.copy != nil {
 		return nil
@@ -60,15 +60,6 @@ func (wt *workTree) make(ctx context.Context) error {
 func (wt *workTree) copyOf(ctx context.Context, purpose runenv.Purpose, commit string) (*runenv.Copy, error) {
 	wt.copied = true
 	return wt.runEnv().Copy(ctx, purpose, commit)
-}
-
-// cleanTree makes the copy anew if a sense command wrote into it.
-func (wt *workTree) remakeIfChanged(ctx context.Context) error {
-	changes, problems, err := wt.copy.Changes(ctx)
-	if err != nil || len(changes)+len(problems) == 0 {
-		return err
-	}
-	return wt.drop(ctx)
 }
 
 func (wt *workTree) drop(ctx context.Context) error {
@@ -208,7 +199,7 @@ func (wt *workTree) keepAt(ctx context.Context, ref, commit string) error {
 	return err
 }
 
-// candidate writes what the agent changed as a commit on the run's base, on no
+// makeCandidate writes what the agent changed as a commit on the run's base, on no
 // branch, and returns it. It is held until the run has ended; that of a report
 // goes nowhere, and the snapshot of the copy keeps it.
 func (wt *workTree) makeCandidate(ctx context.Context, changes []object.FileChange) (object.Candidate, error) {
@@ -245,7 +236,7 @@ func (wt *workTree) dropCandidates(ctx context.Context) {
 
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
-// dropTrees removes all copies of the run.
+// dropAll removes all copies of the run.
 func (wt *workTree) dropAll(ctx context.Context) error {
 	return errors.Join(wt.drop(ctx), wt.host().Drop(ctx, wt.target.Repo, wt.runEnv().Tier(), wt.run.ID))
 }

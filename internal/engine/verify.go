@@ -121,7 +121,7 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReportedOnly, "", w.report.Summary
 	case len(w.changed) == 0 && timedOut:
 		a.Reason, a.Words = loop.ReasonAgentTimeout, j.current().Acted
-	case len(w.changed) == 0 && j.isReply():
+	case len(w.changed) == 0 && j.stepOf(j.current()).Kind == loop.StepReply:
 		a.Verdict, a.Reason, a.Gate, a.Words = loop.VerdictPass, loop.ReasonReplied, "", w.report.Summary
 	case len(w.changed) == 0 && !w.report.NoChange:
 		a.Reason, a.Gate = loop.ReasonNoChanges, "changes"
@@ -142,11 +142,6 @@ func holdWords(f loop.Failure, hold *loop.Hold) string {
 		return hold.Detail + "; " + holdSubject(*hold) + " rests until somebody resumes it"
 	}
 	return turn.FailureText(f) + "; " + holdSubject(*hold) + " rests until " + hold.Until.UTC().Format(time.RFC3339)
-}
-
-// isReply reports whether the step is an answer, which changes no files.
-func (j *judge) isReply() bool {
-	return j.stepOf(j.current()).Kind == loop.StepReply
 }
 
 // judgeGates runs verify and then guard. The guard is spared when the gate has

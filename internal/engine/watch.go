@@ -98,7 +98,7 @@ type watcher struct {
 	recovers bool // the run is being recovered: the switch in the store does not stop that either
 }
 
-// look is one round. What it cannot read stops the run: a store that does not
+// lookOnce is one round. What it cannot read stops the run: a store that does not
 // answer, like a switch that cannot be read, counts as a stop once the lease
 // could have lapsed.
 func (w *watcher) lookOnce(ctx context.Context) {
