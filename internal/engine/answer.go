@@ -22,11 +22,7 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 	if s.firing.Approval == "" {
 		return nil, nil
 	}
-	var a loop.Approval
-	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
-		a, err = r.Approval(ctx, s.firing.Approval)
-		return err
-	})
+	a, err := s.readApproval(ctx, s.firing.Approval)
 	if err != nil {
 		return nil, err
 	}

@@ -82,10 +82,12 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		var err error
 		found, err = kind.Look(ctx, *e)
 		if err != nil {
-			return o.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+			o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+			return nil
 		}
 		if found.Applied {
-			return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+			o.recordOutcome(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+			return nil
 		}
 	}
 	end, err := o.anySwitchEnding(ctx, o.Store.View)
@@ -96,14 +98,16 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		end = o.labelEnding(ctx)
 	}
 	if end != nil && !found.Begun { // A branch that has moved does not stay without its checkout.
-		return o.outcomeOf(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
+		o.recordOutcome(e, e.State, loop.EffectRefused, nil, errors.New(setWords+end.detail))
+		return nil
 	}
 	if from := e.State; from != loop.EffectApplying {
 		e.State = loop.EffectApplying
 		intent := *e
 		err := o.commit(ctx, loop.PhaseEffect, func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, intent) })
 		if errors.Is(err, loop.ErrPaused) { // Since the switches were read.
-			return o.outcomeOf(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+			o.recordOutcome(e, from, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+			return nil
 		}
 		if err != nil {
 			return err
@@ -117,7 +121,8 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return hit
 	}
 	if err == nil {
-		return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, result, nil)
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectDone, result, nil)
+		return nil
 	}
 	if errors.Is(err, loop.ErrLeaseLost) {
 		return err // Whoever has the run now looks what became of it.
@@ -125,7 +130,8 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 	// Any other error does not prove that nothing happened.
 	found, lookErr := kind.Look(ctx, *e)
 	if lookErr == nil && found.Applied {
-		return o.outcomeOf(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectDone, found.Result, nil)
+		return nil
 	}
 	if lookErr == nil && found.Begun {
 		return err // The run settles until somebody finishes it: what has moved cannot be called failed.
@@ -134,16 +140,20 @@ func (o *outbox) applyEffect(ctx context.Context, kinds map[string]Effect, e *lo
 		return err // Nobody could look: what became of it is unknown, and not a failure.
 	}
 	if errors.Is(err, loop.ErrPaused) {
-		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf(setWords+"%w", err))
+		return nil
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitRefused {
 		o.refusal = f
-		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, err)
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, err)
+		return nil
 	}
 	if end != nil {
-		return o.outcomeOf(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+		o.recordOutcome(e, loop.EffectApplying, loop.EffectRefused, nil, fmt.Errorf("the kill switch was set: %s: %w", end.detail, err))
+		return nil
 	}
-	return o.outcomeOf(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+	o.recordOutcome(e, loop.EffectApplying, loop.EffectFailed, nil, err)
+	return nil
 }
 
 // applyWatched makes an effect happen. One that waits for another machine ends with the
@@ -164,23 +174,24 @@ func (o *outbox) applyWatched(ctx context.Context, kind Effect, e loop.Effect) (
 	return result, stopEnding(watched), err
 }
 
-// outcomeOf stages the row of an effect whose outcome is known, with its link
+// recordOutcome stages the row of an effect whose outcome is known, with its link
 // in the audit chain.
-func (o *outbox) outcomeOf(e *loop.Effect, from, to loop.EffectState, result map[string]string, cause error) error {
+func (o *outbox) recordOutcome(e *loop.Effect, from, to loop.EffectState, result map[string]string, cause error) {
 	e.State, e.Result, e.Error = to, result, ""
 	if cause != nil {
 		e.Error = cause.Error()
 	}
 	row := *e
-	o.stage(
-		func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, row) },
-		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, o.run.LoopID, "effect", o.run.ID, map[string]any{
-				"key": row.Key, "kind": row.Kind, "state": row.State, "result": row.Result, "error": row.Error,
-			})
-		},
-	)
-	return nil
+	o.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.SaveEffect(ctx, from, row) }, o.linkEffect(row))
+}
+
+// linkEffect is the part of a transaction that puts an effect into the audit chain.
+func (h *heldRun) linkEffect(e loop.Effect) write {
+	return func(ctx context.Context, rt *store.RunTx) error {
+		return rt.Link(ctx, h.run.LoopID, loop.LinkEffect, h.run.ID, map[string]any{
+			"key": e.Key, "kind": e.Kind, "state": e.State, "result": e.Result, "error": e.Error,
+		})
+	}
 }
 
 // noteDone copies what an effect did into the run.

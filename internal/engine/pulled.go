@@ -114,14 +114,7 @@ func (ps *proposals) askHost(ctx context.Context, pulls []loop.Effect) (states m
 // stagePullState stages what became of a pull request.
 func (ps *proposals) stagePullState(e loop.Effect, state string) loop.Effect {
 	e.Result[effect.ResultState] = state
-	ps.stage(
-		func(ctx context.Context, rt *store.RunTx) error { return rt.AmendEffect(ctx, e) },
-		func(ctx context.Context, rt *store.RunTx) error {
-			return rt.Link(ctx, ps.run.LoopID, loop.LinkEffect, ps.run.ID, map[string]any{
-				"key": e.Key, "kind": e.Kind, "state": e.State, "result": e.Result, "error": e.Error,
-			})
-		},
-	)
+	ps.stage(func(ctx context.Context, rt *store.RunTx) error { return rt.AmendEffect(ctx, e) }, ps.linkEffect(e))
 	ps.said.Note("%s was %s", e.Result[effect.ResultURL], strings.ToLower(state))
 	return e
 }
