@@ -33,3 +33,35 @@ func TestANameThatNobodyGaveIsCountedAndNotKept(t *testing.T) {
 		t.Errorf("%d names although a result had none", len(got))
 	}
 }
+
+func TestWhatIsRememberedOfPackagesOfGoIsBounded(t *testing.T) {
+	var g goCount
+	for i := range maxPackages + 1 {
+		g.event(event{Action: "fail", Package: fmt.Sprint("p", i), Test: "TestX"})
+	}
+	if len(g.guilty) != maxPackages || g.failed != maxPackages+1 {
+		t.Errorf("%d packages with a failed test are remembered, of %d, want %d", len(g.guilty), g.failed, maxPackages)
+	}
+	for i := range maxBroken + 2 {
+		g.event(event{Action: "fail", Package: fmt.Sprint("p", i)})
+	}
+	if len(g.broken) != maxBroken+1 || g.failed != maxPackages+1 {
+		t.Errorf("%d broken packages are remembered, want one more than %d; %d failed, want %d", len(g.broken), maxBroken, g.failed, maxPackages+1)
+	}
+	g.event(event{Action: "fail", Package: fmt.Sprint("p", maxPackages)}) // It was one too many, so its test counts twice.
+	if g.failed != maxPackages+2 {
+		t.Errorf("%d failed, want %d", g.failed, maxPackages+2)
+	}
+}
+
+func TestTestsThatWaitForTheNameOfTheirPackageAreBounded(t *testing.T) {
+	var g goCount
+	g.line("=== RUN   TestX")
+	for i := range maxNames + 1 {
+		g.line(fmt.Sprintf("--- PASS: Test%d (0.00s)", i))
+	}
+	g.line("ok  \texample.test/p\t0.1s")
+	if len(g.ran) != maxNames || g.passed != maxNames+1 {
+		t.Errorf("%d of %d tests have a name, want %d", len(g.ran), g.passed, maxNames)
+	}
+}

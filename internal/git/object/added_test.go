@@ -102,6 +102,19 @@ func TestWriteLooseWritesWhatGitReads(t *testing.T) {
 	}
 }
 
+func TestNothingIsAddedByACommitThatIsNotThere(t *testing.T) {
+	s := open(t, gittest.Repo(t, map[string]string{"a": "1\n"}))
+	missing, first := strings.Repeat("1", 40), base(t, s).Commit
+	for _, pair := range [][2]string{{missing, first}, {first, missing}} {
+		blobs, err := s.Blobs(t.Context())
+		must(t, err)
+		if ids, ok, err := blobs.Added(pair[0], pair[1]); err == nil || ok {
+			t.Errorf("Added from %s to %s = %v, %v, %v, want an error", pair[0], pair[1], ids, ok, err)
+		}
+		_ = blobs.Close() // Its process ended with the error.
+	}
+}
+
 // Whoever removes what was made must know of all of it, and of nothing else.
 func TestWriteLooseTellsOfWhatItMakesAndOfNothingElse(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"a": "1\n", "b": "2\n"})
