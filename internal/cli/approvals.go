@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
-
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -81,7 +80,12 @@ func printApproval(p *output.Printer, v approvals.View) error {
 	p.Field("  ", "change", describeChange(v))
 	p.Field("  ", "tree", v.Tree)
 	for _, g := range v.Gates {
-		p.Field("  ", "gate", joinNonEmpty(" ", mark(p.Style, g.Pass), g.Name, describeGate(g)))
+		verdict := "passes"
+		if !g.Pass {
+			verdict = fmt.Sprintf("fails (exit status %d)", g.Exit)
+		}
+		verdict = joinNonEmpty(", ", verdict, countTests(g), countTries(g))
+		p.Field("  ", "gate", joinNonEmpty(" ", mark(p.Style, g.Pass), g.Name, joinNonEmpty("; ", verdict, g.Note)))
 	}
 	for _, flag := range v.Action.Flags {
 		p.Field("  ", "careful", flag)

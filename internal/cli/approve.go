@@ -7,10 +7,9 @@ import (
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/runs"
-
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 type answerOptions struct {
@@ -31,7 +30,7 @@ change is made again there and gated, a new question is asked, and the command e
 A second answer exits with 16 and says who was first.`,
 		Example: "  pawl approvals\n  pawl approve ap_06c… --note 'read the diff'\n  pawl approve keep-tests-green#3 --yes\n  pawl approve keep-tests-green   # its newest open question",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return answerQuestion(cmd.Context(), a, args[0], o, true)
+			return approve(cmd.Context(), a, args[0], o)
 		},
 	}
 	o.addFlags(cmd)
@@ -49,7 +48,19 @@ The loop does not make the same proposal again until its base, its definition or
 something else at once: pawl run LOOP --request "what should be different".`,
 		Example: "  pawl reject ap_06c… --note 'changes the API'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return answerQuestion(cmd.Context(), a, args[0], o, false)
+			if err := a.requireHuman(); err != nil {
+				return err
+			}
+			return a.withVerbs(cmd.Context(), nil, func(s *compose.Verbs) error {
+				v, err := s.Approvals.Find(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if v, err = s.Approvals.Reject(cmd.Context(), v.ID, o.answer(a)); err != nil {
+					return err
+				}
+				return printApproval(a.printer(), v)
+			})
 		},
 	}
 	o.addFlags(cmd)
@@ -58,6 +69,7 @@ something else at once: pawl run LOOP --request "what should be different".`,
 
 func newLandCommand(a *app) *cobra.Command {
 	var o answerOptions
+	pr := false
 	cmd := &cobra.Command{
 		Use: "land RUN", Short: "Land the gated proposal of a run", Args: exactArgs(1), ValidArgsFunction: completeLoops(a),
 		Long: `Land what a run proposed, exactly the tree that its gates passed, on the branch that it started from: by a
@@ -65,19 +77,16 @@ fast-forward, with --merge by a merge commit, or with --pr as a pull request thr
 and answered at once, with the same checks, and without a terminal --yes is required.`,
 		Example: "  pawl land keep-tests-green#3\n  pawl land keep-tests-green --merge --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return landProposal(cmd.Context(), a, args[0], o)
+			if pr {
+				o.Via = "pr"
+			}
+			return land(cmd.Context(), a, args[0], o)
 		},
 	}
 	o.addFlags(cmd)
 	addYesFlag(cmd, &o.yes)
 	cmd.Flags().BoolVar(&o.Merge, "merge", false, "with a merge commit instead of a fast-forward")
-	var pr bool
 	cmd.Flags().BoolVar(&pr, "pr", false, "push the branch and open a pull request instead")
-	cmd.PreRun = func(*cobra.Command, []string) {
-		if pr {
-			o.Via = "pr"
-		}
-	}
 	return cmd
 }
 
@@ -86,8 +95,8 @@ func (o *answerOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.note, "note", "", "why, for the record")
 }
 
-// answerQuestion shows a question and then answers it.
-func answerQuestion(ctx context.Context, a *app, ref string, o answerOptions, yes bool) error {
+// approve shows what a yes will do, asks for consent, and does it.
+func approve(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}
@@ -95,13 +104,6 @@ func answerQuestion(ctx context.Context, a *app, ref string, o answerOptions, ye
 		v, err := s.Approvals.Find(ctx, ref)
 		if err != nil {
 			return err
-		}
-		if !yes {
-			v, err := s.Approvals.Reject(ctx, v.ID, o.answer(a))
-			if err != nil {
-				return err
-			}
-			return printApproval(a.printer(), v)
 		}
 		if err := showAndConfirm(a, v, o.yes, "pawl approve "+v.ID); err != nil {
 			return err
@@ -111,7 +113,8 @@ func answerQuestion(ctx context.Context, a *app, ref string, o answerOptions, ye
 	})
 }
 
-func landProposal(ctx context.Context, a *app, ref string, o answerOptions) error {
+// land is approve for a question that it asks itself.
+func land(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err
 	}

@@ -12,9 +12,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/audit"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/loops"
-
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 )
 

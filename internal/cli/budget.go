@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
-
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"

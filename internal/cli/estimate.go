@@ -13,14 +13,13 @@ import (
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/loops"
-	"github.com/pawl-run/pawl/internal/setup"
-
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 type estimateOptions struct {

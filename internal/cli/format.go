@@ -86,15 +86,6 @@ func quoteFeedback(verdict loop.Verdict, reason loop.Reason, text string) string
 	return text
 }
 
-// describeGate is what a gate said: its exit status, and the tests that reported.
-func describeGate(g runs.Gate) string {
-	text := "passes"
-	if !g.Pass {
-		text = fmt.Sprintf("fails (exit status %d)", g.Exit)
-	}
-	return joinNonEmpty("; ", joinNonEmpty(", ", text, countTests(g), countTries(g)), g.Note)
-}
-
 // countTries says how the tries of a flaky gate went.
 func countTries(g runs.Gate) string {
 	if len(g.Tries) < 2 {

@@ -7,9 +7,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loops"
-	"github.com/pawl-run/pawl/internal/runs"
-
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // dryRun says what would run.

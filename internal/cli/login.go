@@ -6,10 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/roster"
-
 	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/roster"
 )
 
 func newAgentLoginCommand(a *app) *cobra.Command {

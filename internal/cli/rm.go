@@ -6,8 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/loops"
-
 	"github.com/pawl-run/pawl/internal/output"
 )
 
@@ -31,25 +29,22 @@ run is refused. Without a terminal --yes is required.`,
 				if err != nil {
 					return err
 				}
-				return printForgotten(a.printer(), f)
+				p := a.printer()
+				if p.JSON {
+					return p.WriteJSON(f)
+				}
+				p.Line("✓ %s is forgotten; its branches, snapshots and audit log stay", output.CleanLine(f.Loop))
+				if len(f.Closed) > 0 {
+					p.Line("  closed: %s", strings.Join(f.Closed, ", "))
+				}
+				if f.Folder != "" {
+					folder := output.CleanLine(f.Folder)
+					p.Line("  its folder %s stays: while it is there, its definition and its kill switch count. Remove it with rm -r %s", folder, folder)
+				}
+				return p.Err()
 			})
 		},
 	}
 	addYesFlag(cmd, &yes)
 	return cmd
-}
-
-func printForgotten(p *output.Printer, f loops.Forgotten) error {
-	if p.JSON {
-		return p.WriteJSON(f)
-	}
-	name := output.CleanLine(f.Loop)
-	p.Line("✓ %s is forgotten; its branches, snapshots and audit log stay", name)
-	if len(f.Closed) > 0 {
-		p.Line("  closed: %s", strings.Join(f.Closed, ", "))
-	}
-	if f.Folder != "" {
-		p.Line("  its folder %s stays: while it is there, its definition and its kill switch count. Remove it with rm -r %s", output.CleanLine(f.Folder), output.CleanLine(f.Folder))
-	}
-	return p.Err()
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/loops"
-	"github.com/pawl-run/pawl/internal/runs"
-
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/plan"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 func newShowCommand(a *app) *cobra.Command {

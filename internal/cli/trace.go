@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/runs"
-
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // traceLines is the most lines of a trace without --full.
@@ -97,18 +96,14 @@ func printIteration(p *output.Printer, it runs.Iteration, most int, printed map[
 		p.Line("  %s", describeGateRun(p.Style, g))
 		switch before := printed[g.Evidence]; {
 		case g.Evidence == "":
-			continue
 		case before != 0:
 			p.Line("      printed the same as in iteration %d", before)
 		default:
 			printed[g.Evidence] = it.N
 			p.Line("      %s", output.Indent(output.Quote(lastLines(g.Evidence, most)), "      "))
 		}
-	}
-	for _, g := range it.Gates {
-		if head, repeats := strings.CutSuffix(it.Feedback, ":\n"+g.Evidence); repeats && g.Evidence != "" {
-			feedback = head + ", with what it printed"
-			break
+		if told, repeats := strings.CutSuffix(it.Feedback, ":\n"+g.Evidence); repeats && g.Evidence != "" {
+			feedback = told + ", with what it printed"
 		}
 	}
 	p.Field("  ", "feedback", lastLines(feedback, most))
