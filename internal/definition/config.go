@@ -18,8 +18,8 @@ func (d *Document) Config() readiness.Config {
 		Guard: d.value("guard"), Worktree: d.value("worktree"), LandVia: d.value("land_via"),
 		Scope: d.List("scope"), ScopeAt: d.value("scope"),
 	}
-	if text := written(c.Cadence); text != "" {
-		if _, err := schedule.ParseFor(text, written(c.Name)); err != nil {
+	if text := filledText(c.Cadence); text != "" {
+		if _, err := schedule.ParseFor(text, filledText(c.Name)); err != nil {
 			c.CadenceProblem = err.Error()
 		}
 	}
@@ -52,8 +52,8 @@ func (d *Document) value(key string) readiness.Value {
 	return v
 }
 
-// written is the text that a person has written, not a placeholder.
-func written(v readiness.Value) string {
+// filledText is the text that a person has written, not a placeholder.
+func filledText(v readiness.Value) string {
 	if !readiness.Filled(v.Text) {
 		return ""
 	}

@@ -25,13 +25,13 @@ var (
 // values, for loop.Definition.WithDefaults to fill.
 //
 // The findings are those of readiness.Check and those that only a run minds;
-// where an error stands, a warning about the same value is left out. They are in
+// a warning about a value that has an error is left out. They are in
 // the order of the file, those about missing keys first.
 func (d *Document) Definition(dirName string) (loop.Definition, []readiness.Finding) {
 	c := d.convert(dirName)
 	all := slices.Concat(c.verdict.Findings, c.more)
 	findings := slices.DeleteFunc(slices.Clone(all), func(f readiness.Finding) bool {
-		return f.Kind == readiness.KindCheck && f.Severity == readiness.SeverityWarning && refused(all, f)
+		return f.Kind == readiness.KindCheck && f.Severity == readiness.SeverityWarning && hasErrorAt(all, f)
 	})
 	slices.SortStableFunc(findings, byPlace)
 	return c.def, findings
@@ -50,199 +50,200 @@ type converter struct {
 func (d *Document) convert(dirName string) *converter {
 	config := d.Config()
 	c := &converter{doc: d, config: config, verdict: readiness.Check(config)}
-	c.identity(dirName)
-	c.task()
-	c.judges()
-	c.limits()
-	c.notYet()
-	c.unknown()
+	c.convertIdentity(dirName)
+	c.convertTask()
+	c.convertGates()
+	c.convertLimits()
+	c.reportUnsupported()
+	c.reportUnknownKeys()
 	return c
 }
 
-// refused reports whether there is an error about the value of a finding.
-func refused(all []readiness.Finding, f readiness.Finding) bool {
+// hasErrorAt reports whether the value of a finding has an error.
+func hasErrorAt(all []readiness.Finding, f readiness.Finding) bool {
 	return slices.ContainsFunc(all, func(other readiness.Finding) bool {
 		return other.Severity == readiness.SeverityError && other.Key == f.Key && byPlace(other, f) == 0
 	})
 }
 
-func (c *converter) identity(dirName string) {
-	c.def.Name = written(c.config.Name)
+func (c *converter) convertIdentity(dirName string) {
+	c.def.Name = filledText(c.config.Name)
 	if c.def.Name != "" && dirName != "" && c.def.Name != dirName {
-		c.fail("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
+		c.reportError("name", "%s is not the name of the directory, %s", readiness.Quote(c.def.Name), readiness.Quote(dirName))
 	}
 	if c.def.Name != "" && !Kebab(c.def.Name) {
-		c.warn("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
+		c.reportWarning("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
-	c.def.Pattern = written(c.config.Pattern)
+	c.def.Pattern = filledText(c.config.Pattern)
 	if tier := loop.Tier(c.config.Tier.Text); tier.Known() {
 		c.def.Tier = tier
 	}
 	c.def.Protocol = c.oneOf("protocol", protocols)
 	if c.config.CadenceProblem == "" {
-		c.def.Cadence = written(c.config.Cadence)
+		c.def.Cadence = filledText(c.config.Cadence)
 	}
 }
 
-// task reads what the loop does and where.
-func (c *converter) task() {
-	c.def.Goal = written(c.config.Goal)
-	c.def.Escalation = written(c.config.Escalation)
-	c.def.KillSwitch = written(c.config.KillSwitch)
+// convertTask reads what the loop does and where.
+func (c *converter) convertTask() {
+	c.def.Goal = filledText(c.config.Goal)
+	c.def.Escalation = filledText(c.config.Escalation)
+	c.def.KillSwitch = filledText(c.config.KillSwitch)
 	c.def.Scope = c.scope()
-	c.def.Protect = c.patterns("protect")
-	c.def.Sense = c.optional("sense")
+	c.def.Protect = c.optionalGlobs("protect")
+	c.def.Sense = c.optionalText("sense")
 	c.def.Instructions = c.instructions()
-	c.def.Base = c.optional("base")
-	c.def.Agent = c.optional("agent")
-	c.def.AgentCommand = c.optional("agent_command")
-	c.def.Model = c.optional("model")
+	c.def.Base = c.optionalText("base")
+	c.def.Agent = c.optionalText("agent")
+	c.def.AgentCommand = c.optionalText("agent_command")
+	c.def.Model = c.optionalText("model")
 	c.def.Provider = c.oneOf("provider", valuesOf("provider"))
-	c.def.BaseURL = read(c, "base_url", baseURL)
+	c.def.BaseURL = parseOptional(c, "base_url", baseURL)
 	c.def.Auth = loop.Auth(c.oneOf("auth", valuesOf("auth")))
 	c.def.Resume = c.oneOf("resume", valuesOf("resume")) == "true"
 	c.def.Env = c.env()
-	c.def.Setup = c.optional("setup")
-	c.def.Network = c.hosts()
+	c.def.Setup = c.optionalText("setup")
+	c.def.Network = c.networkHosts()
 	c.def.ModelTools = c.modelTools()
 	if c.def.Auth == loop.AuthLend {
-		c.warn("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
+		c.reportWarning("auth", "model_tools: not enforced: with a lent login pawl does not see the requests to the model; only the agent's own switches keep it from its vendor's tools")
 	}
 	c.def.Effort = c.effort()
-	c.def.MCP = c.servers()
+	c.def.MCP = c.mcpServers()
 }
 
-// judges reads what stands between the agent and the branch.
-func (c *converter) judges() {
+// convertGates reads what is between the agent and the branch.
+func (c *converter) convertGates() {
 	if mode := c.config.PermissionMode.Text; slices.Contains(permissionModes, mode) {
 		c.def.PermissionMode = mode
 	}
 	if c.def.Tier == loop.TierAssisted || c.def.Tier == loop.TierUnattended {
-		c.def.Verify, c.def.Guard = written(c.config.Verify), written(c.config.Guard)
-		c.def.LandVia = written(c.config.LandVia)
+		c.def.Verify, c.def.Guard = filledText(c.config.Verify), filledText(c.config.Guard)
+		c.def.LandVia = filledText(c.config.LandVia)
 	} else {
-		c.def.Verify, c.def.Guard, c.def.LandVia = c.spare("verify"), c.spare("guard"), c.spare("land_via")
+		c.def.Verify, c.def.Guard, c.def.LandVia = c.spareText("verify"), c.spareText("guard"), c.spareText("land_via")
 	}
 	if c.def.Sense == loop.SenseGates && c.def.Verify == "" && c.def.Guard == "" {
-		c.fail("sense", "gates tries verify and guard, and neither is written; write verify, or a command that looks for work")
+		c.reportError("sense", "gates tries verify and guard, and neither is written; write verify, or a command that looks for work")
 	}
 	c.def.AllowExec = c.oneOf("allow_exec", valuesOf("allow_exec")) == "true"
 	c.def.AnyNames = c.oneOf("portable_names", valuesOf("portable_names")) == "false"
-	c.def.Autoland = c.classes()
-	c.def.Flaky = read(c, "flaky", flakyRule)
+	c.def.Autoland = c.autolandClasses()
+	c.def.Flaky = parseOptional(c, "flaky", flakyRule)
 	c.def.Sandbox = c.oneOf("sandbox", sandboxTiers)
 	c.driver()
 	if c.oneOf("history", valuesOf("history")) == loop.HistoryNone {
 		c.def.History = loop.HistoryNone
 		if c.def.Sandbox == "none" || c.def.Sandbox == "external" {
-			c.warn("history", "none has no effect with sandbox: %s, where programs can read the repository itself", c.def.Sandbox)
+			c.reportWarning("history", "none has no effect with sandbox: %s, where programs can read the repository itself", c.def.Sandbox)
 		}
 	}
 	if c.def.Sandbox == "none" && c.def.Tier == loop.TierUnattended {
-		c.fail("sandbox", "none is never allowed at L3; write full or external")
+		c.reportError("sandbox", "none is never allowed at L3; write full or external")
 	}
 }
 
-func (c *converter) limits() {
-	c.budget()
-	c.def.BudgetUSDDay = read(c, "budget_usd_day", dollars)
-	c.def.BudgetTokensDay = read(c, "budget_tokens_day", func(text string) (int64, error) { return positive(text, mostTokens) })
+func (c *converter) convertLimits() {
+	c.convertBudget()
+	c.def.BudgetUSDDay = parseOptional(c, "budget_usd_day", parseDollars)
+	c.def.BudgetTokensDay = parseOptional(c, "budget_tokens_day", func(text string) (int64, error) { return parsePositive(text, mostTokens) })
 	c.def.MaxIterations = c.count("max_iterations")
 	c.def.MaxItems = c.count("max_items")
 	c.def.MaxStepTimeout = c.duration("max_step_timeout")
 	c.def.MaxWallClock = c.duration("max_wall_clock")
-	c.def.MaxDisk = read(c, "max_disk", size)
+	c.def.MaxDisk = parseOptional(c, "max_disk", size)
 	c.def.GiveUpAfter = c.count("give_up_after")
 	c.def.RetryBlockedAfter = c.count("retry_blocked_after")
 	c.def.OnBlocked = c.oneOf("on_blocked", blockedPolicies)
 	c.def.OnFailure = c.oneOf("on_failure", failurePolicies)
 }
 
-// budget refuses one that was written and cannot be kept.
-func (c *converter) budget() {
-	text := written(c.config.BudgetTokens)
+// convertBudget refuses a budget that cannot be counted.
+func (c *converter) convertBudget() {
+	text := filledText(c.config.BudgetTokens)
 	if text == "" {
 		return
 	}
-	n, err := positive(text, mostTokens)
+	n, err := parsePositive(text, mostTokens)
 	switch {
 	case err == nil:
 		c.def.BudgetTokens = n
 	case digitsOnly(text):
-		c.fail("budget_tokens", "%s: %s", readiness.Quote(text), err)
+		c.reportError("budget_tokens", "%s: %s", readiness.Quote(text), err)
 	default:
-		c.fail("budget_tokens", "%s; a run refuses what it cannot count", c.checked("budget_tokens"))
+		c.reportError("budget_tokens", "%s; a run refuses what it cannot count", c.checkMessage("budget_tokens"))
 	}
 }
 
-// checked is what the check says about a key, without the key.
-func (c *converter) checked(key string) string {
+// checkMessage is what the check says about a key, without the key in front.
+func (c *converter) checkMessage(key string) string {
 	i := slices.IndexFunc(c.verdict.Findings, func(f readiness.Finding) bool { return f.Key == key })
 	return strings.TrimPrefix(c.verdict.Findings[i].Message, key+": ")
 }
 
 func (c *converter) count(key string) int {
-	return int(read(c, key, func(text string) (int64, error) { return positive(text, mostInt) }))
+	return int(parseOptional(c, key, func(text string) (int64, error) { return parsePositive(text, mostInt) }))
 }
 
-func (c *converter) duration(key string) time.Duration { return read(c, key, duration) }
+func (c *converter) duration(key string) time.Duration { return parseOptional(c, key, duration) }
 
-// read parses an optional value; the zero value stands for absent or wrong.
-func read[T any](c *converter, key string, parse func(string) (T, error)) T {
+// parseOptional parses an optional value. It returns the zero value if the key is
+// missing or the value is wrong, which it reports.
+func parseOptional[T any](c *converter, key string, parse func(string) (T, error)) T {
 	var zero T
-	text := c.optional(key)
+	text := c.optionalText(key)
 	if text == "" {
 		return zero
 	}
 	value, err := parse(text)
 	if err != nil {
-		c.fail(key, "%s: %s", readiness.Quote(text), err)
+		c.reportError(key, "%s: %s", readiness.Quote(text), err)
 		return zero
 	}
 	return value
 }
 
 func (c *converter) oneOf(key string, allowed []string) string {
-	text := c.optional(key)
+	text := c.optionalText(key)
 	if text != "" && !slices.Contains(allowed, text) {
-		c.fail(key, "%s is unknown; %s", readiness.Quote(text), choices(allowed))
+		c.reportError(key, "%s is unknown; %s", readiness.Quote(text), writeOneOf(allowed))
 		return ""
 	}
 	return text
 }
 
-// optional is the text of a key that may be absent. A value that was begun and
-// says nothing is refused, because its default would be a surprise.
-func (c *converter) optional(key string) string {
+// optionalText is the text of a key that may be missing. A placeholder or a list is
+// refused, because the default would be a surprise.
+func (c *converter) optionalText(key string) string {
 	v, ok := c.doc.Scalar(key)
 	e := c.doc.entry(key)
 	switch {
 	case e != nil && e.block:
-		c.fail(key, "expected one value, found a list or nested keys")
+		c.reportError(key, "expected one value, found a list or nested keys")
 	case ok && readiness.Placeholder(v.Text):
-		c.fail(key, "unfilled placeholder (%s); write a value or remove the key", readiness.Quote(v.Text))
+		c.reportError(key, "unfilled placeholder (%s); write a value or remove the key", readiness.Quote(v.Text))
 	case ok && strings.TrimSpace(v.Text) != "":
 		return v.Text
 	}
 	return ""
 }
 
-// spare is the text of a key that only higher tiers need: a placeholder waits
-// there for the day on which the loop is promoted.
-func (c *converter) spare(key string) string {
+// spareText is the text of a key that only higher tiers need. A placeholder is fine
+// there until the loop is promoted.
+func (c *converter) spareText(key string) string {
 	v, _ := c.doc.Scalar(key)
 	if readiness.Placeholder(v.Text) {
-		c.warn(key, "unfilled placeholder (%s); not needed below L2", readiness.Quote(v.Text))
+		c.reportWarning(key, "unfilled placeholder (%s); not needed below L2", readiness.Quote(v.Text))
 		return ""
 	}
-	return c.optional(key)
+	return c.optionalText(key)
 }
 
-func (c *converter) fail(key, format string, args ...any) {
+func (c *converter) reportError(key, format string, args ...any) {
 	c.report(readiness.SeverityError, key, fmt.Sprintf(format, args...))
 }
 
-func (c *converter) warn(key, format string, args ...any) {
+func (c *converter) reportWarning(key, format string, args ...any) {
 	c.report(readiness.SeverityWarning, key, fmt.Sprintf(format, args...))
 }
 
@@ -271,4 +272,4 @@ func Kebab(name string) bool {
 	return true
 }
 
-func choices(allowed []string) string { return "write one of " + strings.Join(allowed, ", ") }
+func writeOneOf(allowed []string) string { return "write one of " + strings.Join(allowed, ", ") }

@@ -20,9 +20,9 @@ func (c *converter) scope() []string {
 		case problem != "" && !checked:
 			checked = true
 		case problem != "":
-			c.failAt("scope", item, problem)
-		case len(item.Text) <= maxPatternBytes && unbounded(item.Text):
-			c.failAt("scope", item, readiness.Quote(item.Text)+
+			c.reportErrorAt("scope", item, problem)
+		case len(item.Text) <= maxPatternBytes && isUnbounded(item.Text):
+			c.reportErrorAt("scope", item, readiness.Quote(item.Text)+
 				" is the whole tree; name a directory or a kind of file, like src/** or **/*.go")
 		default:
 			return true
@@ -31,14 +31,14 @@ func (c *converter) scope() []string {
 	})
 }
 
-// patterns reads an optional list of globs, which may be as wide as it likes.
-func (c *converter) patterns(key string) []string {
+// optionalGlobs reads an optional list of globs of any width.
+func (c *converter) optionalGlobs(key string) []string {
 	return c.globs(key, c.list(key), func(item readiness.Value) bool {
 		switch {
 		case readiness.Placeholder(item.Text):
-			c.failAt(key, item, "unfilled placeholder ("+readiness.Quote(item.Text)+"); write a glob or remove the item")
+			c.reportErrorAt(key, item, "unfilled placeholder ("+readiness.Quote(item.Text)+"); write a glob or remove the item")
 		case item.Text == "":
-			c.failAt(key, item, "an empty item; write a glob or remove it")
+			c.reportErrorAt(key, item, "an empty item; write a glob or remove it")
 		default:
 			return true
 		}
@@ -48,9 +48,9 @@ func (c *converter) patterns(key string) []string {
 
 // instructions reads which files an agent is given: globs, or none by itself.
 func (c *converter) instructions() []string {
-	all := c.patterns("instructions")
+	all := c.optionalGlobs("instructions")
 	if len(all) > 1 && slices.Contains(all, "none") {
-		c.fail("instructions", "none stands beside other entries; write none alone, or the files alone")
+		c.reportError("instructions", "none stands beside other entries; write none alone, or the files alone")
 		return nil
 	}
 	return all
@@ -59,7 +59,7 @@ func (c *converter) instructions() []string {
 // globs keeps the items that allowed says nothing against and that are globs.
 func (c *converter) globs(key string, items []readiness.Value, allowed func(readiness.Value) bool) []string {
 	if len(items) > maxPatterns {
-		c.fail(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
+		c.reportError(key, "%d patterns, at most %d; write wider ones", len(items), maxPatterns)
 		return nil
 	}
 	var good []string
@@ -68,7 +68,7 @@ func (c *converter) globs(key string, items []readiness.Value, allowed func(read
 			continue
 		}
 		if p := patternProblem(item.Text); p != "" {
-			c.failAt(key, item, readiness.Quote(item.Text)+": "+p)
+			c.reportErrorAt(key, item, readiness.Quote(item.Text)+": "+p)
 			continue
 		}
 		good = append(good, item.Text)
@@ -76,7 +76,7 @@ func (c *converter) globs(key string, items []readiness.Value, allowed func(read
 	return good
 }
 
-func (c *converter) failAt(key string, item readiness.Value, problem string) {
+func (c *converter) reportErrorAt(key string, item readiness.Value, problem string) {
 	c.reportAt(readiness.SeverityError, key, key+": "+problem, item)
 }
 
@@ -85,7 +85,7 @@ func (c *converter) env() []string {
 	var names []string
 	for _, item := range c.list("env") {
 		if !variableName(item.Text) {
-			c.failAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like CI")
+			c.reportErrorAt("env", item, readiness.Quote(item.Text)+" is not the name of a variable; write names only, like CI")
 			continue
 		}
 		names = append(names, item.Text)
@@ -93,15 +93,15 @@ func (c *converter) env() []string {
 	return names
 }
 
-// hosts reads which hosts may be reached; none is a list of none. Whether a name
-// is one of the network's is for the proxy to say.
-func (c *converter) hosts() []string {
+// networkHosts reads which hosts may be reached; the word none is an empty list.
+// Whether a name exists is for the proxy to say.
+func (c *converter) networkHosts() []string {
 	var hosts []string
 	for _, item := range c.list("network") {
 		switch {
 		case item.Text == "none":
 		case strings.ContainsAny(item.Text, "/@ \t"):
-			c.failAt("network", item, readiness.Quote(item.Text)+" is no host; write HOST, HOST:PORT or *.HOST, without a scheme or a path")
+			c.reportErrorAt("network", item, readiness.Quote(item.Text)+" is no host; write HOST, HOST:PORT or *.HOST, without a scheme or a path")
 		default:
 			hosts = append(hosts, item.Text)
 		}
@@ -121,7 +121,7 @@ func (c *converter) modelTools() []loop.ModelTool {
 			if near := readiness.Nearest(item.Text, known); near != "" {
 				problem += "did you mean " + near + "? "
 			}
-			c.failAt("model_tools", item, problem+choices(known)+", or type:WORD with the vendor's own word for a tool")
+			c.reportErrorAt("model_tools", item, problem+writeOneOf(known)+", or type:WORD with the vendor's own word for a tool")
 		case !slices.Contains(tools, tool):
 			tools = append(tools, tool)
 		}
@@ -129,16 +129,16 @@ func (c *converter) modelTools() []loop.ModelTool {
 	return tools
 }
 
-// classes reads the classes that may land without a human; none is a list of
-// none.
-func (c *converter) classes() []string {
+// autolandClasses reads the classes that may land without a human; the word none is
+// an empty list.
+func (c *converter) autolandClasses() []string {
 	known := valuesOf("autoland")
 	var classes []string
 	for _, item := range c.list("autoland") {
 		switch {
 		case item.Text == "none":
 		case !slices.Contains(known, item.Text):
-			c.reportAt(readiness.SeverityError, "autoland", "autoland: "+readiness.Quote(item.Text)+" is unknown; "+choices(known), item)
+			c.reportAt(readiness.SeverityError, "autoland", "autoland: "+readiness.Quote(item.Text)+" is unknown; "+writeOneOf(known), item)
 		default:
 			classes = append(classes, item.Text)
 		}
@@ -153,17 +153,17 @@ func variableName(text string) bool {
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
-// list is the items of an optional list; nested keys are no list.
+// list is the items of an optional list; nested keys are refused.
 func (c *converter) list(key string) []readiness.Value {
 	items := c.doc.List(key)
 	if e := c.doc.entry(key); e != nil && e.block && len(items) == 0 {
-		c.fail(key, "expected a list, found nested keys; write - item lines or [a, b]")
+		c.reportError(key, "expected a list, found nested keys; write - item lines or [a, b]")
 	}
 	return items
 }
 
-// notYet refuses or mentions keys that are defined and have no effect yet.
-func (c *converter) notYet() {
+// reportUnsupported refuses or mentions keys that are defined and have no effect yet.
+func (c *converter) reportUnsupported() {
 	for _, key := range NotYet {
 		e := c.doc.entry(key)
 		if e == nil || e.scalar.Text == "" && !e.block && len(e.items) == 0 {
@@ -172,16 +172,16 @@ func (c *converter) notYet() {
 		switch byDefault, ok := notYetDefaults[key]; {
 		case ok && e.scalar.Text == byDefault, strings.TrimSpace(e.scalar.Text) == "[]":
 		case slices.Contains(harmlessNotYet, key):
-			c.warn(key, "has no effect yet in this version")
+			c.reportWarning(key, "has no effect yet in this version")
 		default:
-			c.fail(key, "not supported by this version yet; remove it to run")
+			c.reportError(key, "not supported by this version yet; remove it to run")
 		}
 	}
 }
 
-// unknown names keys that nobody reads, with what was probably meant, and
-// repeated ones.
-func (c *converter) unknown() {
+// reportUnknownKeys reports keys that nobody reads, with what was probably meant, and
+// repeated keys.
+func (c *converter) reportUnknownKeys() {
 	for _, key := range c.doc.Keys() {
 		name := strings.Trim(readiness.Quote(key.Name), "'")
 		at := readiness.Value{Line: key.Line, Column: key.Column}

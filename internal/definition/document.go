@@ -56,13 +56,13 @@ type Key struct {
 	Differs bool // from the value of that one
 }
 
-// Parse reads a definition; name stands in errors. The error is a *loop.Fault
+// Parse reads a definition; name is used in errors. The error is a *loop.Fault
 // with exit status 4: the file is too large, nested too deeply, has no key at
 // all, is in the middle of a merge, or is not YAML in a way that leaves open what
 // was meant. Anything else that may be wrong is left to Definition.
 func Parse(name string, data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
-		return nil, unreadable(name, fmt.Sprintf("larger than %d bytes", MaxBytes),
+		return nil, unreadableFault(name, fmt.Sprintf("larger than %d bytes", MaxBytes),
 			"a definition is a page of keys; move long texts into files that it names")
 	}
 	src := newSource(data)
@@ -70,7 +70,7 @@ func Parse(name string, data []byte) (*Document, error) {
 		return nil, tooDeep(name)
 	}
 	if markers := Conflict(src.text, false); markers != nil {
-		return nil, unreadable(name, ConflictWords(markers), "resolve the conflict, and remove the markers")
+		return nil, unreadableFault(name, ConflictWords(markers), "resolve the conflict, and remove the markers")
 	}
 	entries, notYAML := readEntries(src)
 	if errors.Is(notYAML, errTooDeep) {
@@ -78,7 +78,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	}
 	if notYAML != nil && len(entries) > 0 {
 		if err := findAmbiguous(src); err != nil {
-			return nil, unreadable(name, err.Error(), "correct that line; put a text with special characters into quotes")
+			return nil, unreadableFault(name, err.Error(), "correct that line; put a text with special characters into quotes")
 		}
 	}
 	doc := &Document{entries: entries}
@@ -94,7 +94,7 @@ func Parse(name string, data []byte) (*Document, error) {
 // index finds the first occurrence of each key, which counts.
 func (d *Document) index(name string) error {
 	if len(d.entries) > maxKeys {
-		return unreadable(name, fmt.Sprintf("more than %d keys", maxKeys), "keep the keys that the loop needs")
+		return unreadableFault(name, fmt.Sprintf("more than %d keys", maxKeys), "keep the keys that the loop needs")
 	}
 	d.first = make(map[string]int, len(d.entries))
 	found := false
@@ -109,7 +109,7 @@ func (d *Document) index(name string) error {
 		found = found || plainKey(key.Name)
 	}
 	if !found {
-		return unreadable(name, "no key found", "write keys at the start of a line, like name: my-loop")
+		return unreadableFault(name, "no key found", "write keys at the start of a line, like name: my-loop")
 	}
 	return nil
 }
@@ -204,9 +204,9 @@ func (s source) from(line, column int) string {
 }
 
 func tooDeep(name string) error {
-	return unreadable(name, fmt.Sprintf("nested deeper than %d levels", maxDepth), "a definition is flat: keys with values or lists")
+	return unreadableFault(name, fmt.Sprintf("nested deeper than %d levels", maxDepth), "a definition is flat: keys with values or lists")
 }
 
-func unreadable(name, why, fix string) error {
+func unreadableFault(name, why, fix string) error {
 	return &loop.Fault{Exit: 4, What: "the definition " + name + " cannot be read", Why: why, Fix: fix}
 }

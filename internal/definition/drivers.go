@@ -42,7 +42,7 @@ func Lacks(name string, d loop.Definition) (key, why, fix string) {
 	case d.Effort != "" && len(able.efforts) == 0:
 		return "effort", fmt.Sprintf("agent %s has no levels of effort: %s", name, able.why), "remove effort, or use one of " + driversWith(func(d driver) bool { return len(d.efforts) > 0 })
 	case d.Effort != "" && !slices.Contains(able.efforts, d.Effort):
-		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), choices(able.efforts)
+		return "effort", fmt.Sprintf("agent %s does not have the level %s", name, readiness.Quote(d.Effort)), writeOneOf(able.efforts)
 	case len(d.MCP) > 0 && !able.servers:
 		return "mcp", fmt.Sprintf("agent %s takes no MCP servers: %s", name, able.why), "remove mcp, or use one of " + driversWith(func(d driver) bool { return d.servers })
 	case name == "command" && d.Provider == "" && len(d.Env) == 0 && d.Sandbox != "none" && d.Sandbox != "external" && Advice(d) != "":
@@ -96,9 +96,9 @@ func driversWith(has func(driver) bool) string {
 // the driver.
 func (c *converter) effort() string { return c.oneOf("effort", valuesOf("effort")) }
 
-// servers reads MCP servers. A host that one is reached at must be one that the
+// mcpServers reads MCP servers. A host that one is reached at must be one that the
 // loop may reach: the key opens no door by itself.
-func (c *converter) servers() []string {
+func (c *converter) mcpServers() []string {
 	var all []string
 	seen := map[string]bool{}
 	for _, item := range c.list("mcp") {
@@ -108,11 +108,11 @@ func (c *converter) servers() []string {
 		case item.Text == "none":
 			continue
 		case err != nil:
-			c.failAt("mcp", item, readiness.Quote(item.Text)+": "+err.Error())
+			c.reportErrorAt("mcp", item, readiness.Quote(item.Text)+": "+err.Error())
 		case seen[s.Name]:
-			c.failAt("mcp", item, "two servers have the name "+readiness.Quote(s.Name)+"; rename one")
-		case host != "" && !reaches(c.def.Network, host, port):
-			c.failAt("mcp", item, fmt.Sprintf("%s is not in network; add it there: network: [%s]", host, host))
+			c.reportErrorAt("mcp", item, "two servers have the name "+readiness.Quote(s.Name)+"; rename one")
+		case host != "" && !allowsHost(c.def.Network, host, port):
+			c.reportErrorAt("mcp", item, fmt.Sprintf("%s is not in network; add it there: network: [%s]", host, host))
 		default:
 			seen[s.Name] = true
 			all = append(all, item.Text)
@@ -121,8 +121,8 @@ func (c *converter) servers() []string {
 	return all
 }
 
-// reaches reports whether a list of hosts, as network has them, allows one.
-func reaches(network []string, host, port string) bool {
+// allowsHost reports whether a list of hosts, as network has them, allows one.
+func allowsHost(network []string, host, port string) bool {
 	return slices.ContainsFunc(network, func(entry string) bool {
 		name, only, _ := strings.Cut(strings.ToLower(entry), ":")
 		if only != "" && only != port || only == "" && port != "443" && port != "80" {
@@ -141,8 +141,8 @@ func (c *converter) driver() {
 		name = "command"
 	}
 	if key, why, fix := Lacks(name, c.def); key != "" {
-		c.fail(key, "%s; %s", why, fix)
+		c.reportError(key, "%s; %s", why, fix)
 	} else if advice := Advice(c.def); advice != "" {
-		c.warn("agent_command", "%s", advice)
+		c.reportWarning("agent_command", "%s", advice)
 	}
 }

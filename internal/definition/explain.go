@@ -24,10 +24,10 @@ func Explain(key string) (string, error) {
 	var b strings.Builder
 	b.WriteString(f.Name + "\n")
 	for _, row := range f.facts() {
-		fmt.Fprintf(&b, "  %-9s%s\n", row[0], strings.Join(wrap(row[1], explainWidth-11), "\n"+strings.Repeat(" ", 11)))
+		fmt.Fprintf(&b, "  %-9s%s\n", row[0], strings.Join(wrapText(row[1], explainWidth-11), "\n"+strings.Repeat(" ", 11)))
 	}
 	for _, paragraph := range []string{f.Meaning, f.More} {
-		b.WriteString("\n" + strings.Join(wrap(paragraph, explainWidth), "\n") + "\n")
+		b.WriteString("\n" + strings.Join(wrapText(paragraph, explainWidth), "\n") + "\n")
 	}
 	b.WriteString("\nExample:\n  " + f.Line() + "\n")
 	return b.String(), nil
@@ -105,9 +105,9 @@ func ExplainAll() string {
 	return b.String()
 }
 
-// wrap breaks a text at its spaces into lines of at most width characters; a
-// longer word stands alone.
-func wrap(text string, width int) []string {
+// wrapText breaks a text at its spaces into lines of at most width characters; a
+// longer word has a line of its own.
+func wrapText(text string, width int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {

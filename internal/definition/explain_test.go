@@ -129,7 +129,7 @@ func TestWrappingKeepsTheWordsAndTheWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abcé \n")), 0, 200, -1).Draw(t, "text")
 		width := rapid.IntRange(1, 40).Draw(t, "width")
-		lines := wrap(text, width)
+		lines := wrapText(text, width)
 		if diff := cmp.Diff(strings.Fields(text), strings.Fields(strings.Join(lines, " "))); diff != "" {
 			t.Fatalf("words (-want +got):\n%s", diff)
 		}

@@ -19,7 +19,7 @@ type Field struct {
 	Absent   string   `json:"absent,omitempty"`   // in words, what applies when no value says it; used if Default is empty
 	Meaning  string   `json:"meaning"`            // one sentence
 	More     string   `json:"more,omitempty"`     // a paragraph: what the key interacts with, units, traps
-	Example  string   `json:"example,omitempty"`  // value as it stands in a file behind the key's colon
+	Example  string   `json:"example,omitempty"`  // value as written in a file after the key's colon
 	NotYet   string   `json:"not_yet,omitempty"`  // one of Refused and NoEffect; empty: the key is honoured
 }
 
@@ -81,7 +81,7 @@ func (f Field) Fallback() string {
 	return f.Absent
 }
 
-// Line is the example as it stands in a file.
+// Line is the example as written in a file.
 func (f Field) Line() string { return f.Name + ": " + f.Example }
 
 // Similar is the known key that an unknown one was probably meant to be, or

@@ -34,9 +34,9 @@ func (f Flags) Apply(d *loop.Definition) error {
 	}
 	c := &converter{doc: doc}
 	d.Setup, d.Guard = f.Setup, f.Guard
-	d.BaseURL = read(c, "base_url", baseURL)
-	d.BudgetUSDDay = read(c, "budget_usd_day", dollars)
-	d.Network, d.Env = c.hosts(), c.env()
+	d.BaseURL = parseOptional(c, "base_url", baseURL)
+	d.BudgetUSDDay = parseOptional(c, "budget_usd_day", parseDollars)
+	d.Network, d.Env = c.networkHosts(), c.env()
 	if len(c.more) == 0 {
 		return nil
 	}

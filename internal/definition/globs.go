@@ -41,9 +41,9 @@ func patternProblem(pattern string) string {
 	return ""
 }
 
-// unbounded reports whether a pattern, or one of its alternatives, is the whole
+// isUnbounded reports whether a pattern, or one of its alternatives, is the whole
 // tree: its parts are nothing but wildcards and dots.
-func unbounded(pattern string) bool {
+func isUnbounded(pattern string) bool {
 	alternatives, _ := policy.Alternatives(pattern)
 	return slices.ContainsFunc(alternatives, wholeTree)
 }

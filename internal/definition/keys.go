@@ -3,27 +3,27 @@ package definition
 import "slices"
 
 // seedKeys are the keys of the format, in the order of its table.
-var seedKeys = named(func(f Field) bool { return f.Format })
+var seedKeys = keysWhere(func(f Field) bool { return f.Format })
 
 // ownKeys are the optional keys beside them that have an effect.
-var ownKeys = named(func(f Field) bool { return !f.Format && f.NotYet == "" })
+var ownKeys = keysWhere(func(f Field) bool { return !f.Format && f.NotYet == "" })
 
 // NotYet lists the keys that are defined and that this version does not
 // honour. Definition never ignores one silently: it refuses those whose absence
 // would change what a run may do or how it is judged, and warns of the others.
-var NotYet = named(func(f Field) bool { return f.NotYet != "" })
+var NotYet = keysWhere(func(f Field) bool { return f.NotYet != "" })
 
 // harmlessNotYet are those of NotYet without which a run is no freer: they say
 // when a loop runs and who helps.
-var harmlessNotYet = named(func(f Field) bool { return f.NotYet == NoEffect })
+var harmlessNotYet = keysWhere(func(f Field) bool { return f.NotYet == NoEffect })
 
 // notYetDefaults are values that say what happens anyway.
 var notYetDefaults = defaultsOf(NotYet)
 
 var knownKeys = slices.Concat(seedKeys, ownKeys, NotYet)
 
-// named lists the keys for which a rule holds, in the table's order.
-func named(holds func(Field) bool) []string {
+// keysWhere lists the keys for which a rule holds, in the table's order.
+func keysWhere(holds func(Field) bool) []string {
 	var names []string
 	for _, f := range fields {
 		if holds(f) {

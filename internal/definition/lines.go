@@ -30,7 +30,7 @@ func readLines(src source) []entry {
 // findAmbiguous finds the place at which a text that is not YAML leaves open what
 // was meant, so that its lines cannot be taken as they are written.
 func findAmbiguous(src source) error {
-	begun, end := 0, "" // the last key's line, and what ends its value if that goes on below
+	begun, end := 0, "" // the last key's line, and what ends its value if it continues below
 	below := -1         // columns before the first line below a key without a value; -1: none yet
 	for i, line := range src.lines {
 		trimmed := strings.TrimLeft(line, " \t")
@@ -68,7 +68,7 @@ func findAmbiguous(src source) error {
 // blockEnd is the end of a block scalar, which nothing in its lines is.
 const blockEnd = "\n"
 
-// endOf is what ends a value that goes on in the lines below, or nothing.
+// endOf is what ends a value that continues in the lines below; empty if none does.
 func endOf(written string) string {
 	if blockHeader.MatchString(written) {
 		return blockEnd
@@ -124,13 +124,13 @@ func rescue(src source, from int, e entry) entry {
 	return e
 }
 
-// blockHeader is what stands before a block scalar. Other text that begins with
+// blockHeader matches what begins a block scalar. Other text that begins with
 // such a character, like > 90 percent or ||, is a value of its own.
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[+-]?|[+-][1-9])[ \t]*([ \t]#.*)?$`)
 
 // flowItems splits a flow list that no YAML reader takes because a glob in it
 // begins with a star: [*] is as unbounded as ["*"]. It may go on in the lines
-// below. It is nil if the value is none. Commas in braces or quotes separate
+// below. It is nil if the value is not such a list. Commas in braces or quotes separate
 // nothing.
 func flowItems(list readiness.Value, below []string) []readiness.Value {
 	parts := []string{list.Text}

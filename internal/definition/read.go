@@ -143,8 +143,8 @@ func readSimple(src source, from, to int) (entry, bool) {
 }
 
 // simpleBytes reports whether a line has only characters that every reader counts
-// and shows alike: no tab, no control, and none from the range of byte-order
-// marks and of those that stand for others while a text is parsed.
+// and shows alike: no tab, no control, and none of the range that has byte-order
+// marks and the characters that replace others while a text is parsed.
 func simpleBytes(line string) bool {
 	for i := range len(line) {
 		if c := line[i]; c < ' ' || c == 0x7f || c == 0xef {
@@ -155,7 +155,7 @@ func simpleBytes(line string) bool {
 }
 
 // simpleScalar reports whether lineScalar and YAML agree on a value and on the
-// comment behind it.
+// comment after it.
 func simpleScalar(value string, token bool) bool {
 	if end := quotedEnd(value); end > 0 {
 		return isEnd(value[end:])

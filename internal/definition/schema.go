@@ -30,7 +30,7 @@ func SchemaNames() []string {
 func Schema(name string) ([]byte, error) {
 	switch {
 	case name == configSchema:
-		return indented(config())
+		return indentedJSON(buildConfigSchema())
 	case slices.Contains(SchemaNames(), name):
 		return schemas.ReadFile("schema/" + name + ".json")
 	}
@@ -40,7 +40,7 @@ func Schema(name string) ([]byte, error) {
 	}
 }
 
-func indented(s schema) ([]byte, error) {
+func indentedJSON(s schema) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

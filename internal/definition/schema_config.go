@@ -30,11 +30,11 @@ const (
 // pawl takes the letters.
 var looseTypes = []string{"string", "number", "boolean"}
 
-// config is the schema of loop.config.yaml. It refuses nothing that Definition
+// buildConfigSchema is the schema of loop.config.yaml. It refuses nothing that Definition
 // takes without a finding, with two exceptions that an editor should point out:
 // a key without a value, for which pawl takes the default, and a flow collection
 // where a text is due, which pawl takes for the text that it is.
-func config() schema {
+func buildConfigSchema() schema {
 	s := schema{
 		Draft: "http://json-schema.org/draft-07/schema#", ID: "https://pawl.run/schema/config.v1.json",
 		Title: "pawl loop definition",
@@ -57,8 +57,8 @@ func config() schema {
 	return s
 }
 
-// tiers is the condition that a definition has one of them.
-func tiers(all ...loop.Tier) *schema {
+// tierCondition is the condition that a definition has one of them.
+func tierCondition(all ...loop.Tier) *schema {
 	var names []any
 	for _, t := range all {
 		names = append(names, string(t))
@@ -81,12 +81,12 @@ func fromL2() schema {
 		then.Properties = append(then.Properties, property{f.Name, must})
 		then.Required = append(then.Required, f.Name)
 	}
-	return schema{If: tiers(loop.TierAssisted, loop.TierUnattended), Then: then}
+	return schema{If: tierCondition(loop.TierAssisted, loop.TierUnattended), Then: then}
 }
 
 func atL3() schema {
 	none := schema{Not: &schema{Const: "none"}}
-	return schema{If: tiers(loop.TierUnattended), Then: &schema{Properties: properties{{"sandbox", none}}}}
+	return schema{If: tierCondition(loop.TierUnattended), Then: &schema{Properties: properties{{"sandbox", none}}}}
 }
 
 // schema is what a value of the key may be, for editors to check and complete.
@@ -125,7 +125,7 @@ func (f Field) shape() schema {
 	return s
 }
 
-// refused accepts the default and nothing.
+// refused accepts only the default.
 func (f Field) refused() schema {
 	nothing := schema{Type: "array", MaxItems: new(int)}
 	only := []schema{{Const: f.value(f.Default)}}
@@ -230,7 +230,7 @@ func (f Field) value(text string) any {
 	switch f.Kind {
 	case KindGlobs, KindList:
 		if text[0] != '[' {
-			return text // A word that stands for the absence of a list.
+			return text // A word that means an empty list.
 		}
 		list := []any{}
 		for _, item := range doc.List(f.Name) {

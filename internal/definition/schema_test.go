@@ -113,11 +113,11 @@ func TestEverySchemaIsOfDraft07AndSaysWhatItIs(t *testing.T) {
 
 func TestASchemaIsReadableJSONOrAnError(t *testing.T) {
 	within := func(s schema) schema { return schema{Properties: properties{{"a<b", s}}} }
-	if body, err := indented(within(schema{Description: "<&>"})); err != nil || !strings.Contains(string(body), `"a<b"`) || !strings.Contains(string(body), `"<&>"`) {
+	if body, err := indentedJSON(within(schema{Description: "<&>"})); err != nil || !strings.Contains(string(body), `"a<b"`) || !strings.Contains(string(body), `"<&>"`) {
 		t.Errorf("it is written as %s, %v", body, err)
 	}
 	for _, s := range []schema{{Const: make(chan int)}, within(schema{Const: make(chan int)})} {
-		if body, err := indented(s); err == nil || !strings.Contains(err.Error(), "unsupported type: chan int") {
+		if body, err := indentedJSON(s); err == nil || !strings.Contains(err.Error(), "unsupported type: chan int") {
 			t.Errorf("what has no JSON is written as %s, %v", body, err)
 		}
 	}

@@ -53,8 +53,8 @@ func parseTree(src source) ([]entry, error) {
 }
 
 // complete checks that the tree has the key of each line in which a line reader
-// sees one, and each item of a list, and that no value stands where a key
-// would; otherwise the parser understood the text in a way that no reader of it
+// sees one, and each item of a list, and that no value is where a key
+// would be; otherwise the parser understood the text in a way that no reader of it
 // would.
 func (r treeReader) complete(entries []entry) error {
 	for _, e := range entries {
@@ -181,7 +181,7 @@ func (r treeReader) collection(node ast.Node, start, end *token.Token) (v readin
 	return at(start, strings.Join(parts, " ")), false
 }
 
-// item is one element of a list. What is not a scalar is taken as it stands in
+// item is one element of a list. What is not a scalar is taken as written in
 // its line, in a flow list up to the next comma.
 func (r treeReader) item(node ast.Node, inFlow bool) readiness.Value {
 	switch node := node.(type) {
@@ -243,7 +243,7 @@ func (r treeReader) colon(key Key) int {
 	return key.Column + utf8.RuneCountInString(written) + len(before)
 }
 
-// begin places a value at the first character behind its key or its dash, in
+// begin places a value at the first character after its key or its dash, in
 // that line or a later one. The parser is often a little off.
 func (r treeReader) begin(v readiness.Value, line, column int) readiness.Value {
 	for ; v.Text != "" && line <= len(r.src.lines); line++ {

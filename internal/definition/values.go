@@ -14,8 +14,8 @@ func digitsOnly(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// positive reads a whole number from 1 to most.
-func positive(text string, most int64) (int64, error) {
+// parsePositive reads a whole number from 1 to most.
+func parsePositive(text string, most int64) (int64, error) {
 	if !digitsOnly(text) {
 		return 0, errors.New("expected a whole number in digits, like 3")
 	}
@@ -89,11 +89,11 @@ func size(text string) (int64, error) {
 func flakyRule(text string) (string, error) {
 	problem := errors.New("expected how many of how many tries must pass, like 2 of 3, at most 10")
 	need, of, ok := strings.Cut(strings.Join(strings.Fields(text), " "), " of ")
-	m, err := positive(need, 10)
+	m, err := parsePositive(need, 10)
 	if !ok || err != nil {
 		return "", problem
 	}
-	n, err := positive(of, 10)
+	n, err := parsePositive(of, 10)
 	if err != nil || m > n {
 		return "", problem
 	}
@@ -108,8 +108,8 @@ var (
 	urlForm     = regexp.MustCompile(urlPattern)
 )
 
-// dollars reads an amount of US dollars into millionths.
-func dollars(text string) (int64, error) {
+// parseDollars reads an amount of US dollars into millionths.
+func parseDollars(text string) (int64, error) {
 	if !dollarsForm.MatchString(text) {
 		return 0, errors.New("expected US dollars like 2.50: more than nothing, at most " + strconv.Itoa(mostDollars) + ", with at most six decimals")
 	}

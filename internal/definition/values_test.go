@@ -32,7 +32,7 @@ func TestADurationIsReadOrRefused(t *testing.T) {
 
 func TestACountIsAWholeNumberWithinItsBounds(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "007": 7, "50": 50, "0": 0, "51": 0, "-1": 0, "+1": 0, "1.5": 0, "1e1": 0, "": 0, " 1": 0, "99999999999999999999": 0} {
-		if got, err := positive(text, 50); got != want || (err == nil) != (want > 0) {
+		if got, err := parsePositive(text, 50); got != want || (err == nil) != (want > 0) {
 			t.Errorf("positive(%q) = %d, %v, want %d", text, got, err, want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDollarsAreReadToTheMillionth(t *testing.T) {
 		"1": 1e6, "2.50": 2_500_000, "0.000001": 1, "1000000": 1e12, "0.5": 500_000, "999999.999999": 999_999_999_999,
 		"0": 0, "0.0": 0, "-1": 0, "1.": 0, ".5": 0, "1.0000001": 0, "1000001": 0, "1e3": 0, "$1": 0, "": 0,
 	} {
-		if got, err := dollars(text); got != want || (err == nil) != (want > 0) {
+		if got, err := parseDollars(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("dollars(%q) = %d, %v, want %d", text, got, err, want)
 		}
 	}

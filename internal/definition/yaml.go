@@ -134,7 +134,7 @@ func marker(line, mark string) bool {
 	return ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// Characters that stand for others while a text is parsed. They are
+// Characters that replace others while a text is parsed. They are
 // noncharacters of Unicode, which nobody writes.
 const (
 	hiddenTab   = "\ufdd0"
@@ -148,7 +148,7 @@ var shown = strings.NewReplacer(hiddenTab, "\t", hiddenTag, "!", hiddenMark, "&"
 
 // hide makes the text of tags, anchors and aliases plain text for the parser,
 // which is what a definition takes them for, and keeps the tabs between words,
-// which the parser would drop. One character stands for one, so places stay.
+// which the parser would drop. One character replaces one, so positions stay.
 func hide(src source) string {
 	if !strings.ContainsAny(src.text, "\t!&*") {
 		return src.text
@@ -189,7 +189,7 @@ func hideInLine(b *strings.Builder, line string, below bool) {
 	}
 }
 
-// hiddenMarks is the byte of a line at i, or what stands for it. The value of the
+// hiddenMarks is the byte of a line at i, or the character that hides it. The value of the
 // line may be in the lines below.
 func hiddenMarks(line string, i int, below bool) string {
 	switch c := line[i]; {
@@ -249,7 +249,7 @@ func wordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// decorates reports whether a tag or an anchor stands alone behind a top key. If
+// decorates reports whether a tag or an anchor is alone after a top-level key. If
 // there is a block below, the parser must see it for what it is.
 func decorates(before, word string) bool {
 	if !strings.HasSuffix(strings.TrimRight(before, " \t"), ":") || !startsText(before) || before[0] == '-' {
