@@ -35,13 +35,13 @@ var groups = []struct {
 		"engine", "protocol/*", "gate", "gatecheck", "effect", "forge", "notify", "trigger", "queue",
 	}},
 	{"Surfaces", "What do people and programs ask for, and what do they see?", []string{
-		"control", "shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "roster", "setup", "demo", "compose", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
+		"shape", "lookup", "runs", "loops", "approvals", "audit", "budgets", "roster", "setup", "demo", "compose", "cli", "output", "api", "mcp", "client", "web", "tui", "cmd/pawl",
 	}},
 	{"Ground", "What does everything stand on: files that last, locks, the clock, secrets that stay hidden?", []string{
 		"clock", "fault", "dirglob", "durable", "waiting", "flock", "safeopen", "redact",
 	}},
 	{"Proof", "How do we know? Nothing of the program imports these.", []string{
-		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/storetest", "test/gittest", "test/agenttest", "test/hostile",
+		"arch", "bench", "test/agente2e", "test/mutants", "test/mutants/mutant", "test/fakemodel", "test/modelcalls", "test/pgtest", "test/storetest", "test/gittest", "test/verbtest", "test/agenttest", "test/hostile",
 	}},
 }
 

@@ -232,7 +232,7 @@ var listedMutants = []mutant{
 	{
 		"runs are listed by the wall clock alone", "internal/store/runs.go",
 		[][2]string{{"AND seq < $2 ORDER BY seq DESC LIMIT $3", "AND seq < $2 ORDER BY created_ms DESC LIMIT $3"}},
-		"control.TestRunsOfALoopAreInOrderThoughTheClockWasSetBack",
+		"runs.TestRunsOfALoopAreInOrderThoughTheClockWasSetBack",
 	},
 	{
 		"an approved command runs on any tree", "internal/engine/answer.go",
@@ -518,9 +518,9 @@ var listedMutants = []mutant{
 		"store.TestACommitIsOnTheDiskWhenItReturns",
 	},
 	{
-		"a run log that is written anew may be lost", "internal/control/runlog.go",
+		"a run log that is written anew may be lost", "internal/audit/runlog.go",
 		[][2]string{{"return durable.FolderIn(root, path.Dir(l.Path))", "return nil"}},
-		"control.TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName",
+		"audit.TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName",
 	},
 	{
 		"an entry of the audit chain need not follow the one before it", "internal/store/audit.go",

@@ -146,7 +146,6 @@ var table = []row{
 	{level: 5, name: "trigger", what: "due loops fire, once"},
 	{level: 5, name: "queue", what: "River"},
 
-	{level: 6, name: "control", what: "the operator's verbs and their data types, once for every surface"},
 	{level: 6, name: "runs", what: "verbs: run, stop, list, explain; recovery, and work that is on no branch"},
 	{level: 6, name: "budgets", what: "verbs: what may be spent, and prices"},
 	{level: 6, name: "loops", what: "verbs: make, check, list, pause, resume, kill, forget", may: []string{"budgets"}},
@@ -154,6 +153,10 @@ var table = []row{
 	{level: 6, name: "audit", what: "verbs: the audit chain verified and copied, run logs made from it"},
 	{level: 6, name: "roster", what: "verbs: who acts, and the logins that are kept"},
 	{level: 6, name: "setup", what: "verbs: what a machine and a repository offer, and what a loop needs", may: []string{"budgets", "loops", "roster", "runs"}},
+	{
+		level: 6, name: "test/verbtest", what: "all verbs on a real repository and store, for their tests", tests: true, may: []string{"approvals", "audit", "budgets", "loops", "roster", "runs", "setup"},
+		clock: "it waits for processes", sql: "it edits a store behind its back",
+	},
 	{level: 6, name: "demo", what: "the repository and the scripted agent of `pawl demo`"},
 
 	{level: 7, name: "api", what: "HTTP+JSON, SSE"},

@@ -1,0 +1,356 @@
+package approvals_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/approvals"
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/gittest"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
+)
+
+// proposed defines a loop and lets it propose once.
+func (r *rig) proposed(name string) (runs.View, approvals.View) {
+	r.T.Helper()
+	r.Define(name, verbtest.WritesTwo)
+	v := r.Run(runs.StartRequest{Loop: name})
+	if v.Outcome != loop.OutcomeProposed || v.Answer != loop.ApprovalOpen {
+		r.T.Fatalf("run = %s (%s), its approval is %q", v.Outcome, v.Detail, v.Answer)
+	}
+	return v, r.asked(v.Approval)
+}
+
+func (r *rig) asked(ref string) approvals.View {
+	r.T.Helper()
+	a, err := r.Approvals.Find(r.T.Context(), ref)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return a
+}
+
+// answers lists the outcomes of a loop's runs that an approval fired.
+func (r *rig) answers(name string) (outcomes []loop.Outcome) {
+	r.T.Helper()
+	runs, err := r.Runs.List(r.T.Context(), name, 5000)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	for _, run := range runs {
+		if run.Trigger == "approval" {
+			outcomes = append(outcomes, run.Outcome)
+		}
+	}
+	return outcomes
+}
+
+// states lists what the audit chain says an approval became.
+func (r *rig) states(name, id string) (states []string) {
+	r.T.Helper()
+	err := r.Store.View(r.T.Context(), func(rd *store.Reader) error {
+		links, err := rd.Chain(r.T.Context(), catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, name))
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			for _, state := range []string{"open", "approved", "rejected", "void", "expired"} {
+				if l.Kind == loop.LinkApproval && strings.Contains(l.Body, id) && strings.Contains(l.Body, `"state":"`+state+`"`) {
+					states = append(states, state)
+				}
+			}
+		}
+		return store.VerifyChain(links)
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return states
+}
+
+// atOnce calls fn n times, all released together, and returns what each said.
+func atOnce(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = fn(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		const n = 1000
+		v, a := r.proposed("fix")
+		won := make([]bool, n)
+		begun := time.Now()
+		errs := atOnce(n, func(i int) error {
+			view, err := r.Approvals.Approve(t.Context(), a.ID, loop.Answer{By: fmt.Sprintf("person-%d", i), From: "test"})
+			won[i] = err == nil && view.Outcome == loop.OutcomeLanded
+			return err
+		})
+		t.Logf("%d approvals in %v", n, time.Since(begun).Round(time.Millisecond))
+		by := r.asked(a.ID).By
+		landed := 0
+		for i, err := range errs {
+			if won[i] {
+				landed++
+				if want := fmt.Sprintf("person-%d", i); by != want {
+					t.Errorf("%s landed, and the record says %s", want, by)
+				}
+				continue
+			}
+			f, ok := errors.AsType[*loop.Fault](err)
+			if !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, by+" said yes from test at 20") {
+				t.Errorf("approval %d = %v, want a refusal that names %s", i, err, by)
+			}
+		}
+		if landed != 1 {
+			t.Errorf("%d approvals landed, want 1", landed)
+		}
+		if got := r.answers("fix"); len(got) != 1 || got[0] != loop.OutcomeLanded {
+			t.Errorf("runs that the approval fired = %v, want one that landed", got)
+		}
+		if got := strings.Join(r.states("fix", a.ID), " "); got != "open approved" {
+			t.Errorf("the audit chain says %s", got)
+		}
+		if got := gittest.Run(t, r.Root, "rev-parse", "main"); got != v.Commit {
+			t.Errorf("main = %s, want %s", got, v.Commit)
+		}
+	})
+}
+
+func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		for round := range 8 {
+			name := fmt.Sprintf("fix%d", round)
+			r.Define(name, fmt.Sprintf("echo %d >src/%s.txt", round, name))
+			v := r.Run(runs.StartRequest{Loop: name})
+			errs := atOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = r.Approvals.Approve(t.Context(), v.Approval, loop.Answer{By: "Ada", From: "test"})
+				} else {
+					_, err = r.Approvals.Reject(t.Context(), v.Approval, loop.Answer{By: "Bob", From: "test"})
+				}
+				return err
+			})
+			a, ran := r.asked(v.Approval), len(r.answers(name))
+			landed := r.Exists("src/" + name + ".txt")
+			want, who, loser := loop.ApprovalApproved, "Ada said yes", 1
+			if errs[1] == nil {
+				want, who, loser = loop.ApprovalRejected, "Bob said no", 0
+			}
+			if errs[1-loser] != nil {
+				t.Fatalf("nobody won: %v", errs)
+			}
+			verbtest.WantFault(t, errs[loser], loop.ExitHeld, v.Approval, who, "")
+			yes := want == loop.ApprovalApproved
+			if a.State != want || landed != yes || (ran == 1) != yes {
+				t.Errorf("%s: state %s, landed %v, %d runs; want %s everywhere", who, a.State, landed, ran, want)
+			}
+			if got := strings.Join(r.states(name, a.ID), " "); got != "open "+string(want) {
+				t.Errorf("the audit chain says %s, want open %s", got, want)
+			}
+		}
+	})
+}
+
+// rewrite puts another approval in the place of one that is open.
+func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
+	r.T.Helper()
+	var a loop.Approval
+	err := r.Store.View(r.T.Context(), func(rd *store.Reader) (err error) {
+		a, err = rd.Approval(r.T.Context(), id)
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	change(&a)
+	a.ID, a.State = r.NewID("ap"), loop.ApprovalOpen
+	err = r.Store.Update(r.T.Context(), func(tx *store.Tx) error { return tx.AskApproval(r.T.Context(), a) })
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return a
+}
+
+// refuses wants that a yes moves nothing.
+func (r *rig) refuses(id string) {
+	r.T.Helper()
+	before := gittest.Run(r.T, r.Root, "rev-parse", "main")
+	view, err := r.Approvals.Approve(r.T.Context(), id, loop.Answer{By: "Ada", From: "test"})
+	if f, ok := errors.AsType[*loop.Fault](err); err != nil && (!ok || f.Exit != loop.ExitRefused) {
+		r.T.Errorf("approve = %v, want it refused", err)
+	}
+	if err == nil && view.Outcome != loop.OutcomeRefused {
+		r.T.Errorf("approve ended %s (%s), want it refused", view.Outcome, view.Detail)
+	}
+	if now := gittest.Run(r.T, r.Root, "rev-parse", "main"); now != before {
+		r.T.Errorf("main moved from %s to %s", before, now)
+	}
+}
+
+func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
+	for name, change := range map[string]func(r *rig, a *loop.Approval, other runs.View){
+		"another commit and branch": func(_ *rig, a *loop.Approval, other runs.View) {
+			a.Action.Branch, a.Action.Commit = other.Branch, other.Commit
+		},
+		"another tree":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Tree = strings.Repeat("a", 40) },
+		"another base":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Action.Base = "release" },
+		"a merge":            func(_ *rig, a *loop.Approval, _ runs.View) { a.Action.Merge = true },
+		"another definition": func(_ *rig, a *loop.Approval, other runs.View) { a.Definition = other.Definition },
+		"another hash":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Hash = strings.Repeat("0", 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			gittest.Run(t, r.Root, "branch", "release")
+			r.Define("other", "echo evil >src/a.txt")
+			other := r.Run(runs.StartRequest{Loop: "other"})
+			_, a := r.proposed("fix")
+			copied := r.rewrite(a.ID, func(a *loop.Approval) { change(r, a, other) })
+			r.refuses(copied.ID)
+			if got := gittest.Run(t, r.Root, "rev-parse", "release"); got != a.Action.Onto {
+				t.Errorf("release moved to %s", got)
+			}
+		})
+	}
+}
+
+func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
+	r := newRig(t)
+	r.Define("other", "echo evil >src/a.txt")
+	other := r.Run(runs.StartRequest{Loop: "other"})
+	v, a := r.proposed("fix")
+	for name, change := range map[string]func(*loop.Approval){
+		"of another run":  func(a *loop.Approval) { a.RunID = other.ID },
+		"of another step": func(a *loop.Approval) { a.StepID = "st_other" },
+		"of another loop": func(a *loop.Approval) { a.LoopID = catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "other") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			same := *r.Rig
+			same.T = t
+			in := &rig{&same}
+			in.refuses(in.rewrite(a.ID, change).ID)
+		})
+	}
+	// The store knows more than one workspace; each answers only its own.
+	elsewhere := r.In(verbtest.NewRepo(t))
+	if _, err := elsewhere.Approvals.Approve(t.Context(), a.ID, loop.Answer{By: "Ada", From: "test"}); err == nil {
+		t.Error("another workspace landed it")
+	} else {
+		verbtest.WantFault(t, err, loop.ExitNotFound, "no approval", "", "pawl approvals")
+	}
+	if _, err := elsewhere.Approvals.Reject(t.Context(), a.ID, loop.Answer{By: "Ada", From: "test"}); err == nil {
+		t.Error("another workspace rejected it")
+	}
+	// And the true one still counts, once.
+	if view, err := r.Approvals.Approve(t.Context(), v.Approval, loop.Answer{By: "Ada", From: "test"}); err != nil || view.Outcome != loop.OutcomeLanded {
+		t.Errorf("approve = %s, %v", view.Outcome, err)
+	}
+	_, err := r.Approvals.Approve(t.Context(), v.Approval, loop.Answer{By: "Bob", From: "test"})
+	verbtest.WantFault(t, err, loop.ExitHeld, v.Approval, "Ada said yes", "")
+}
+
+func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		_, a := r.proposed("fix")
+		ended := r.Live("fix") // Defines it anew: only what the answer does to the row is looked at.
+		p := runs.Prepared{Target: r.Workspace.Target(r.Definition("fix")), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
+		_, err := r.Runs.Start(t.Context(), p)
+		if _, held := errors.AsType[*loop.HeldError](err); !held {
+			t.Errorf("start beside a live run = %v, want it held", err)
+		}
+		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+			t.Errorf("the approval is %s, want open", got)
+		}
+		if _, err := r.Runs.Stop(t.Context(), verbtest.Ann, "fix", "the test"); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	})
+}
+
+func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		_, a := r.proposed("fix")
+		late := r.rewrite(a.ID, func(a *loop.Approval) { a.Expires = time.Now().Add(-time.Minute) })
+		_, err := r.Approvals.Approve(t.Context(), late.ID, loop.Answer{By: "Ada", From: "test"})
+		verbtest.WantFault(t, err, loop.ExitHeld, late.ID, "its time ran out", "")
+		if _, err := r.Runs.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+			t.Errorf("the audit chain says %q, want that it was asked and expired", got)
+		}
+		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+			t.Errorf("the other approval is %s, want open", got)
+		}
+		if _, err := r.Runs.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+			t.Errorf("after two commands the audit chain says %q, want one link for each", got)
+		}
+	})
+}
+
+func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
+	r := newRig(t)
+	v, a := r.proposed("fix")
+	target := r.Workspace.Target(r.Definition("fix"))
+	// The transaction of the firing, by a process that is dead since.
+	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {
+		if err := tx.AnswerApproval(t.Context(), a.ID, loop.Answer{Yes: true, By: "Ada", From: "test"}); err != nil {
+			return err
+		}
+		l, err := tx.Number(t.Context(), r.Workspace.ID, loop.ProtocolSpine, "fix")
+		if err != nil {
+			return err
+		}
+		_, err = tx.FireClaimed(t.Context(), loop.Run{
+			ID: "run_yes", LoopID: l.ID, N: l.LastN, Key: "approval/" + a.ID, Trigger: "approval", Definition: v.Definition, Approval: a.ID,
+		}, r.Dead())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := r.Engine.Recover(t.Context(), target)
+	if err != nil || rec == nil {
+		t.Fatalf("recover = %+v, %v", rec, err)
+	}
+	if want := "approval " + a.ID + " is used up and nothing has landed; `pawl land fix#1` does it"; rec.Next.String() != want || !strings.Contains(rec.Run.Detail, want) {
+		t.Errorf("recovery says %q and the run %q, want %q", rec.Next, rec.Run.Detail, want)
+	}
+	view, err := r.Runs.Show(t.Context(), "run_yes")
+	if err != nil || !strings.HasSuffix(runs.Next(view).String(), "pawl land fix#1") {
+		t.Errorf("next = %q, %v", runs.Next(view), err)
+	}
+	// The name of the loop means its newest run, which was to land the other.
+	question, err := r.Approvals.Landing(t.Context(), "fix", approvals.LandRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	landed, err := r.Approvals.Land(t.Context(), question, loop.Answer{By: "Ada", From: "test"})
+	if err != nil || landed.Outcome != loop.OutcomeLanded {
+		t.Fatalf("land = %s (%s), %v", landed.Outcome, landed.Detail, err)
+	}
+	if got := gittest.Run(t, r.Root, "rev-parse", "main"); got != v.Commit {
+		t.Errorf("main = %s, want %s", got, v.Commit)
+	}
+}

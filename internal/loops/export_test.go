@@ -1,0 +1,4 @@
+package loops
+
+// StagedName is for tests.
+var StagedName = stagedName

@@ -1,0 +1,115 @@
+package loops_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/budgets"
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/lookup"
+	"github.com/pawl-run/pawl/internal/protocol/spine"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
+)
+
+// opened tells how many definitions of the workspace were opened since it was asked
+// before, by any process.
+func (r *rig) opened() func() int {
+	r.T.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	r.T.Cleanup(func() { _ = unix.Close(fd) })
+	names, err := catalog.Names(r.Root)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	for _, name := range names {
+		if _, err := unix.InotifyAddWatch(fd, filepath.Dir(filepath.Join(r.Root, catalog.File(name))), unix.IN_OPEN); err != nil {
+			r.T.Fatal(err)
+		}
+	}
+	buf := make([]byte, 1<<20)
+	return func() (count int) {
+		for {
+			n, err := unix.Read(fd, buf)
+			if errors.Is(err, unix.EAGAIN) {
+				return count
+			}
+			if err != nil {
+				r.T.Fatal(err)
+			}
+			for at := 0; at < n; { // wd, mask, cookie and the length of the name, then the name
+				length := int(binary.NativeEndian.Uint32(buf[at+12:]))
+				at += unix.SizeofInotifyEvent
+				if string(bytes.TrimRight(buf[at:at+length], "\x00")) == spine.ConfigFile {
+					count++
+				}
+				at += length
+			}
+		}
+	}
+}
+
+// A verb about one loop costs the same however many there are: it opens no
+// definition but that loop's.
+func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
+	r := newRig(t)
+	const loops = 60
+	for i := range loops {
+		r.Define(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
+	}
+	first, other := r.Run(runs.StartRequest{Loop: "loop-7"}), r.Run(runs.StartRequest{Loop: "loop-8"})
+	opened := r.opened()
+	ctx := t.Context()
+	show := func(name string) func() error {
+		return func() error { _, err := r.Loops.Show(ctx, name); return err }
+	}
+	for _, c := range []struct {
+		name string
+		do   func() error
+		most int
+	}{
+		{"runs", func() error { _, err := r.Runs.List(ctx, "", 20); return err }, 0},
+		{"runs LOOP", func() error { _, err := r.Runs.List(ctx, "loop-7", 20); return err }, 0},
+		{"show LOOP", show("loop-7"), 1},
+		{"show protocol:LOOP", show("spine:loop-7"), 1},
+		{"show of a loop that never ran", show("loop-9"), 1},
+		{"show of no loop", func() error {
+			if _, err := r.Loops.Show(ctx, "nobody"); !lookup.Absent(err) {
+				return fmt.Errorf("show = %w", err)
+			}
+			return nil
+		}, 0},
+		{"show RUN", func() error { _, err := r.Runs.Show(ctx, first.ID); return err }, 0},
+		{"show LOOP#N", func() error { _, err := r.Runs.Show(ctx, "loop-8#1"); return err }, 0},
+		{"why", func() error { _, err := r.Runs.Why(ctx, "loop-7"); return err }, 0},
+		{"diff", func() error { _, err := r.Runs.Diff(ctx, "loop-7"); return err }, 0},
+		{"run", func() error { r.Run(runs.StartRequest{Loop: "loop-7"}); return nil }, 1},
+		{"recovery", func() error { _, err := r.Runs.Recover(ctx); return err }, 0},
+		{"pause", func() error { _, err := r.Loops.Pause(ctx, verbtest.Ann, "loop-7"); return err }, 0},
+		{"kill", func() error { _, err := r.Loops.Kill(ctx, verbtest.Ann, "loop-8"); return err }, 0},
+		{"resume", func() error { _, err := r.Loops.Resume(ctx, verbtest.Ann, "loop-7"); return err }, 1},
+		{"stop", func() error { _, err := r.Runs.Stop(ctx, verbtest.Ann, other.ID, "test"); return err }, 0},
+		{"approvals", func() error { _, err := r.Approvals.List(ctx, "loop-7", true); return err }, 0},
+		{"audit LOOP", func() error { return r.Audit.VerifyChain(ctx, "loop-7") }, 0},
+		{"budget show LOOP", func() error { _, err := r.Budgets.Show(ctx, budgets.Target{Loop: "loop-7"}); return err }, 1},
+		{"rm", func() error { _, err := r.Loops.Forget(ctx, verbtest.Ann, "loop-9"); return err }, 0},
+		{"ls", func() error { _, err := r.Loops.List(ctx); return err }, loops}, // The watch works.
+	} {
+		opened()
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if n := opened(); n > c.most || c.name == "ls" && n != loops {
+			t.Errorf("%s opened %d definitions, want at most %d of %d", c.name, n, c.most, loops)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package loops_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/agent"
+	"github.com/pawl-run/pawl/internal/catalog"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
+)
+
+// caller is a driver whose program is metered. It never acts here.
+type caller struct{}
+
+func (caller) Profile() agent.Profile {
+	return agent.Profile{Name: "caller", Program: "sh", Providers: []string{"openai"}}
+}
+
+func (caller) Turn(context.Context, agent.Request) (agent.Result, error) {
+	return agent.Result{}, errors.New("nobody asked for a turn")
+}
+
+// rests keeps subjects from acting.
+func (r *rig) rests(list ...loop.Hold) {
+	r.T.Helper()
+	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
+		for _, h := range list {
+			if err := tx.SetHold(r.T.Context(), h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// resting lists what is kept from acting, or has failed lately.
+func (r *rig) resting() string {
+	r.T.Helper()
+	var subjects []string
+	err := r.Store.View(r.T.Context(), func(rd *store.Reader) error {
+		holds, err := rd.Holds(r.T.Context())
+		for _, h := range holds {
+			subjects = append(subjects, h.Subject)
+		}
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return strings.Join(subjects, " ")
+}
+
+func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
+	onBoth(t, func(t *testing.T, r *rig) {
+		// A model on this machine wants no key: its account is the same everywhere.
+		r.Define("tidy", verbtest.FindsNone, "provider", "openai", "base_url", "http://127.0.0.1:9/v1", "agent", "caller")
+		r.Workspace.Drivers["caller"] = caller{} // The engine has the same list.
+		r.Define("other", verbtest.FindsNone)
+		tidy, other := engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "tidy")), engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "other"))
+		soon := r.Workspace.Now().Add(time.Hour)
+		r.rests(
+			loop.Hold{Subject: tidy, Errors: 3, Until: soon, Reason: loop.ReasonCoolOff, Detail: "3 turns in a row"},
+			loop.Hold{Subject: engine.AccountHold("openai:keyless"), Reason: loop.FailureQuota, Detail: "used up"},
+			loop.Hold{Subject: engine.AccountHold("anthropic:another"), Reason: loop.FailureQuota, Detail: "used up"},
+			loop.Hold{Subject: other, Errors: 2},
+		)
+		sw := resume(t, r, "tidy")
+		if text := strings.Join(sw.Holds, "; "); len(sw.Holds) != 2 || !strings.Contains(text, "cool_off until "+soon.UTC().Format(time.RFC3339)) || !strings.Contains(text, "quota until somebody resumes") {
+			t.Errorf("resume says %q", sw.Holds)
+		}
+		if got, want := r.resting(), engine.AccountHold("anthropic:another")+" "+other; got != want {
+			t.Errorf("resting = %s, want %s", got, want)
+		}
+		if sw := resume(t, r, "tidy"); len(sw.Holds) != 0 {
+			t.Errorf("a second resume says %q", sw.Holds)
+		}
+		// Two errors are no rest, and yet they are forgotten.
+		if sw := resume(t, r, loops.All); len(sw.Holds) != 0 || r.resting() != engine.AccountHold("anthropic:another") {
+			t.Errorf("resume of all says %q and leaves %s", sw.Holds, r.resting())
+		}
+	})
+}

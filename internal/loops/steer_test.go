@@ -1,0 +1,346 @@
+package loops_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
+)
+
+func pause(t *testing.T, r *rig, name string) loops.Switched {
+	t.Helper()
+	sw, err := r.Loops.Pause(t.Context(), verbtest.Ann, name)
+	if err != nil {
+		t.Fatalf("pause %q: %v", name, err)
+	}
+	return sw
+}
+
+func resume(t *testing.T, r *rig, name string) loops.Switched {
+	t.Helper()
+	sw, err := r.Loops.Resume(t.Context(), verbtest.Ann, name)
+	if err != nil {
+		t.Fatalf("resume %q: %v", name, err)
+	}
+	return sw
+}
+
+const schema = "pawl.switch/v1"
+
+func wantSwitch(t *testing.T, got, want loops.Switched) {
+	t.Helper()
+	want.Schema = schema
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("switch (-want +got):\n%s", diff)
+	}
+}
+
+func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	r.Define("other", verbtest.FindsNone)
+	r.Run(runs.StartRequest{Loop: "tidy"})
+	r.Run(runs.StartRequest{Loop: "other"})
+	const file = ".loops/tidy/PAUSED"
+
+	wantSwitch(t, pause(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: file})
+	if !r.Exists(file) || !r.LoopRow(loop.ProtocolSpine, "tidy").Paused || r.LoopRow(loop.ProtocolSpine, "other").Paused {
+		t.Error("pause did not set the switch of tidy alone, in file and row")
+	}
+	p, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "tidy"})
+	if err == nil {
+		_, err = r.Runs.Start(t.Context(), p)
+	}
+	verbtest.WantFault(t, err, loop.ExitPaused, "tidy is paused", file, "pawl resume tidy")
+	wantSwitch(t, pause(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: file, Was: true})
+
+	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Switch: file})
+	if r.Exists(file) || r.LoopRow(loop.ProtocolSpine, "tidy").Paused {
+		t.Error("resume left a switch")
+	}
+	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Switch: file, Was: true})
+	if n := r.Kills(loop.ProtocolSpine, "tidy"); n != 3 {
+		t.Errorf("the audit chain has %d switches, want 1 pause and 2 resumes", n)
+	}
+	if n := r.Kills(loop.ProtocolSpine, "other"); n != 0 {
+		t.Errorf("the audit chain of other has %d switches", n)
+	}
+}
+
+func TestASwitchThatOnlyTheStoreHasIsClearedToo(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	r.Run(runs.StartRequest{Loop: "tidy"})
+	pause(t, r, "tidy")
+	if err := os.Remove(filepath.Join(r.Root, ".loops/tidy/PAUSED")); err != nil {
+		t.Fatal(err)
+	}
+	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Switch: ".loops/tidy/PAUSED"})
+	if row := r.Row("tidy"); row.State != "idle" || row.Paused != "" {
+		t.Errorf("tidy is %s by %q", row.State, row.Paused)
+	}
+}
+
+func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	pause(t, r, "tidy")
+	pause(t, r, loops.All)
+	wantSwitch(t, resume(t, r, "tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", Was: true})
+	if r.Exists(".loops/tidy/PAUSED") || !r.Exists(".loops/PAUSED") {
+		t.Error("resume of one loop cleared another switch than its own")
+	}
+}
+
+func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"a", "b"} {
+		r.Define(name, verbtest.FindsNone)
+		r.Run(runs.StartRequest{Loop: name})
+	}
+	pause(t, r, "a")
+	wantSwitch(t, pause(t, r, loops.All), loops.Switched{Paused: true, Switch: ".loops/PAUSED"})
+	wantSwitch(t, pause(t, r, loops.All), loops.Switched{Paused: true, Switch: ".loops/PAUSED", Was: true})
+	if r.Exists(".loops/b/PAUSED") || r.LoopRow(loop.ProtocolSpine, "b").Paused {
+		t.Error("pausing all set the switch of b")
+	}
+	if n := r.Kills(loop.ProtocolSpine, "b"); n != 1 {
+		t.Errorf("the audit chain of b has %d switches, want 1", n)
+	}
+	if err := os.Remove(filepath.Join(r.Root, ".loops/PAUSED")); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := r.Row("a"), r.Row("b"); a.State != "paused" || b.State != "idle" {
+		t.Errorf("a is %s and b is %s, want paused and idle", a.State, b.State)
+	}
+}
+
+func TestResumingAllClearsEverySwitch(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"a", "b", "fresh"} {
+		r.Define(name, verbtest.FindsNone)
+	}
+	r.Run(runs.StartRequest{Loop: "a"})
+	r.Met("stored")
+	verbtest.Write(t, r.Root, ".loops/README.md", "no loop")
+	for _, name := range []string{"a", "fresh", "stored", loops.All} {
+		pause(t, r, name)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(r.Root, ".loops/b/PAUSED")); err != nil {
+		t.Fatal(err)
+	}
+	wantSwitch(t, resume(t, r, loops.All), loops.Switched{Switch: ".loops/PAUSED"})
+	for _, name := range []string{".loops/PAUSED", ".loops/a/PAUSED", ".loops/b/PAUSED", ".loops/fresh/PAUSED", ".loops/stored/PAUSED"} {
+		if r.Exists(name) {
+			t.Errorf("%s stands", name)
+		}
+	}
+	if r.LoopRow(loop.ProtocolSpine, "a").Paused || r.LoopRow(loop.ProtocolSpec, "stored").Paused {
+		t.Error("a row is still paused")
+	}
+	wantSwitch(t, resume(t, r, loops.All), loops.Switched{Switch: ".loops/PAUSED", Was: true})
+}
+
+func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	r.Met("tidy")
+	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
+	verbtest.WantFault(t, err, loop.ExitUsage, `"tidy" names several loops`, "", "spec:tidy or spine:tidy")
+	if r.Exists(".loops/tidy/PAUSED") {
+		t.Error("an ambiguous name set a switch")
+	}
+	wantSwitch(t, pause(t, r, "spec:tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/tidy/PAUSED"})
+	if !r.LoopRow(loop.ProtocolSpec, "tidy").Paused || r.Kills(loop.ProtocolSpec, "tidy") != 1 {
+		t.Error("the pause is not recorded")
+	}
+	pause(t, r, loops.All)
+	wantSwitch(t, resume(t, r, "spec:tidy"), loops.Switched{Loop: "tidy", Paused: true, Switch: ".loops/PAUSED", Was: true})
+	if r.LoopRow(loop.ProtocolSpec, "tidy").Paused || r.Exists(".loops/tidy/PAUSED") {
+		t.Error("the loop's own switch still stands")
+	}
+}
+
+func TestTheSwitchWorksWithoutAStore(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	s := &rig{r.Without()}
+	for _, name := range []string{"tidy", loops.All} {
+		if sw := pause(t, s, name); !r.Exists(sw.Switch) {
+			t.Errorf("%s is not there", sw.Switch)
+		}
+	}
+	if row := r.Row("tidy"); row.State != "paused" {
+		t.Errorf("tidy is %s", row.State)
+	}
+	if sw, err := s.Loops.Kill(t.Context(), verbtest.Ann, loops.All); err != nil || len(sw.Stopped) != 0 {
+		t.Errorf("kill = %+v, %v", sw, err)
+	}
+	resume(t, s, loops.All)
+	if r.Exists(".loops/PAUSED") || r.Exists(".loops/tidy/PAUSED") {
+		t.Error("a switch stands")
+	}
+	if _, err := r.Loops.Pause(t.Context(), verbtest.Ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("pause of nobody = %v", err)
+	}
+	if _, err := r.Loops.Resume(t.Context(), verbtest.Ann, "nobody"); !errors.Is(err, loop.ErrNotFound) {
+		t.Errorf("resume of nobody = %v", err)
+	}
+}
+
+func TestWhateverStandsAsSwitchIsClearedAndNothingElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(t *testing.T, r *rig, outside string) error
+		fix  string
+		left bool
+	}{
+		"a file": {set: func(t *testing.T, r *rig, _ string) error {
+			t.Helper()
+			verbtest.Write(t, r.Root, ".loops/PAUSED", "x")
+			return nil
+		}},
+		"an empty folder": {set: func(_ *testing.T, r *rig, _ string) error {
+			return os.MkdirAll(filepath.Join(r.Root, ".loops/PAUSED"), 0o755)
+		}},
+		"a link": {set: func(_ *testing.T, r *rig, out string) error {
+			return os.Symlink(out, filepath.Join(r.Root, ".loops/PAUSED"))
+		}},
+		"a dangling link": {set: func(_ *testing.T, r *rig, _ string) error {
+			return os.Symlink("no", filepath.Join(r.Root, ".loops/PAUSED"))
+		}},
+		"a loop's own": {set: func(t *testing.T, r *rig, _ string) error {
+			t.Helper()
+			verbtest.Write(t, r.Root, ".loops/tidy/PAUSED", "")
+			return nil
+		}},
+		"a folder of work": {set: func(t *testing.T, r *rig, _ string) error {
+			t.Helper()
+			verbtest.Write(t, r.Root, ".loops/PAUSED/loop.config.yaml", "x")
+			return nil
+		}, fix: "move away what is in it", left: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, outside := newRig(t), t.TempDir()
+			r.Define("tidy", verbtest.FindsNone)
+			verbtest.Write(t, outside, "work.txt", "mine")
+			if err := c.set(t, r, outside); err != nil {
+				t.Fatal(err)
+			}
+			_, err := r.Loops.Resume(t.Context(), verbtest.Ann, loops.All)
+			if c.fix != "" {
+				verbtest.WantFault(t, err, loop.ExitError, "resume by .loops/PAUSED", "not empty", c.fix)
+			} else if err != nil {
+				t.Errorf("resume = %v", err)
+			}
+			if row := r.Row("tidy"); (row.State == "paused") != c.left {
+				t.Errorf("tidy is %s by %q", row.State, row.Paused)
+			}
+			if c.left != r.Exists(".loops/PAUSED/loop.config.yaml") {
+				t.Error("the content of the folder was touched")
+			}
+			if _, err := os.Stat(filepath.Join(outside, "work.txt")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// tree lists everything below a folder.
+func tree(t *testing.T, root string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		names = append(names, strings.TrimPrefix(path, root))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
+	for name, link := range map[string]string{"the folder of loops": ".loops", "the folder of one loop": ".loops/tidy"} {
+		for how, absolute := range map[string]bool{"absolute": true, "relative": false} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				r := newRig(t)
+				outside := t.TempDir()
+				r.Define("tidy", verbtest.FindsNone)
+				place := filepath.Join(r.Root, link)
+				target := filepath.Join(outside, "moved")
+				if err := os.Rename(place, target); err != nil {
+					t.Fatal(err)
+				}
+				to := target
+				if !absolute {
+					var err error
+					if to, err = filepath.Rel(filepath.Dir(place), target); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Symlink(to, place); err != nil {
+					t.Fatal(err)
+				}
+				before := tree(t, outside)
+				_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
+				verbtest.WantFault(t, err, loop.ExitError, "pause by .loops/tidy/PAUSED", "escapes", "no link out of it")
+
+				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
+					t.Errorf("outside (-before +after):\n%s", diff)
+				}
+
+				// What stands outside is obeyed, and is not removed.
+				own, _ := strings.CutPrefix(".loops/tidy", link)
+				verbtest.Write(t, target, filepath.Join(own, "PAUSED/work.txt"), "mine")
+				before = tree(t, outside)
+				if row := r.Row("tidy"); row.State != "paused" {
+					t.Errorf("tidy is %s", row.State)
+				}
+				for _, name := range []string{"tidy", loops.All} {
+					_, err = r.Loops.Resume(t.Context(), verbtest.Ann, name)
+					verbtest.WantFault(t, err, loop.ExitError, "resume by .loops/tidy/PAUSED", "escapes", "no link out of it")
+				}
+				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
+					t.Errorf("outside (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
+	r := newRig(t)
+	r.Define("tidy", verbtest.FindsNone)
+	root := r.Root
+	if err := errors.Join(os.Rename(filepath.Join(root, ".loops"), filepath.Join(root, "loops")), os.Symlink("loops", filepath.Join(root, ".loops"))); err != nil {
+		t.Fatal(err)
+	}
+	pause(t, r, "tidy")
+	if !r.Exists("loops/tidy/PAUSED") {
+		t.Error("the switch is not there")
+	}
+	resume(t, r, "tidy")
+	if r.Exists("loops/tidy/PAUSED") {
+		t.Error("the switch still stands")
+	}
+}
+
+func TestAFileInThePlaceOfTheFolderIsNoReasonToLoseIt(t *testing.T) {
+	r := newRig(t)
+	verbtest.Write(t, r.Root, ".loops", "notes")
+	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, loops.All)
+	verbtest.WantFault(t, err, loop.ExitError, "pause by .loops/PAUSED", ".loops: ", "see that .loops is a folder")
+	// Every engine takes it for a switch, so that resume may not be silent.
+	_, err = r.Loops.Resume(t.Context(), verbtest.Ann, loops.All)
+	verbtest.WantFault(t, err, loop.ExitUnreadable, "list loops", "not a directory", "readable folder")
+	if data, err := os.ReadFile(filepath.Join(r.Root, ".loops")); err != nil || string(data) != "notes" {
+		t.Errorf(".loops = %q, %v", data, err)
+	}
+}
