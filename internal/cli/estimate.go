@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -183,6 +184,9 @@ func (o *estimateOptions) applyFlags(cmd *cobra.Command, name string) error {
 }
 
 func estimateFault(err error) error {
+	if f, ok := errors.AsType[*loop.Fault](err); ok {
+		return f
+	}
 	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err, Fix: "pawl estimate --help lists the options"}
 }
 

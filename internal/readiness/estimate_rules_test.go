@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/price"
 )
@@ -220,7 +222,11 @@ func TestWhatCannotBeEstimated(t *testing.T) {
 			if err == nil {
 				t.Fatalf("Estimate = %+v, want an error", got)
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+			told := err.Error()
+			if f, ok := errors.AsType[*loop.Fault](err); ok {
+				told += "; " + f.Advice().String()
+			}
+			if diff := cmp.Diff(c.want, told); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(Cost{}, got); diff != "" {

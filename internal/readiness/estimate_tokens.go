@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/price"
 )
@@ -87,7 +88,10 @@ func unknownModel(t price.Table, id string) error {
 	if near := Nearest(id, ids); near != "" {
 		suggestion = "did you mean " + Printable(near) + "? Or "
 	}
-	return fmt.Errorf("--model: %s has no price; %sadd one with `pawl prices update --file F`; `pawl prices` lists those that are known", Quote(id), suggestion)
+	return &loop.Fault{
+		Exit: loop.ExitUnreadable, What: "--model: " + Quote(id) + " has no price", Fix: suggestion + "add one with {1}; {2} lists those that are known",
+		Actions: []loop.Command{loop.Pawl("prices update").With("file", "F").Blank("F"), loop.Pawl("prices")},
+	}
 }
 
 func listed(names []string) string { return Printable(strings.Join(names, ", ")) }
