@@ -32,7 +32,7 @@ func (j *judge) collectFlags(ctx context.Context, w work) (flags []string, onlyJ
 	}
 	var judges []string
 	for _, ch := range w.compared.Changes {
-		if policy.Judging(ch.Path) || deciding.Run(ch.Path) {
+		if policy.Judging(ch.Path) || deciding.IsProgram(ch.Path) {
 			judges = append(judges, ch.Path)
 		}
 	}

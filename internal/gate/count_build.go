@@ -13,16 +13,16 @@ type cargoCount struct {
 	named
 }
 
-func (c *cargoCount) line(s string) {
+func (c *cargoCount) addLine(s string) {
 	if name, ok := cargoTest(s); ok {
-		c.saw(name)
+		c.addName(name)
 		return
 	}
 	n := sum{spoke: true}
 	if rest, ok := strings.CutPrefix(s, "test result: "); ok {
 		_, rest, _ = strings.Cut(rest, ". ")
 		rest, _, _ = strings.Cut(rest, "; finished in ")
-		if clauses(rest, ";", n.cargo) {
+		if readClauses(rest, ";", n.cargoClause) {
 			c.add(n)
 		}
 		return
@@ -32,7 +32,7 @@ func (c *cargoCount) line(s string) {
 		return
 	}
 	_, rest, ok = strings.Cut(rest, " run: ")
-	if ok && clauses(withoutParentheses(rest), ",", n.cargo) {
+	if ok && readClauses(withoutParentheses(rest), ",", n.cargoClause) {
 		c.add(n)
 	}
 }
@@ -47,12 +47,12 @@ func cargoTest(s string) (name string, ok bool) {
 	}
 	name = strings.TrimSuffix(name, " - should panic")
 	if strings.Contains(name, " (line ") {
-		name = steady(name)
+		name = stableTitle(name)
 	}
 	return name, true
 }
 
-func (s *sum) cargo(n int, word string) bool {
+func (s *sum) cargoClause(n int, word string) bool {
 	switch word {
 	case "passed":
 		s.passed += n
@@ -88,11 +88,11 @@ type dotnetCount struct {
 	summary sum
 }
 
-func (d *dotnetCount) line(s string) {
+func (d *dotnetCount) addLine(s string) {
 	n := sum{spoke: true}
 	if rest, ok := strings.CutPrefix(s, "Test summary: "); ok {
 		rest, _, _ = strings.Cut(rest, ", duration: ")
-		if labels(rest, ",", ":", n.dotnet) {
+		if readLabels(rest, ",", ":", n.dotnetLabel) {
 			d.summary.add(n)
 		}
 		return
@@ -106,12 +106,12 @@ func (d *dotnetCount) line(s string) {
 		return
 	}
 	rest, _, _ = strings.Cut(rest, ", Duration: ")
-	if labels(rest, ",", ":", n.dotnet) {
+	if readLabels(rest, ",", ":", n.dotnetLabel) {
 		d.add(n)
 	}
 }
 
-func (s *sum) dotnet(word string, n int) bool {
+func (s *sum) dotnetLabel(word string, n int) bool {
 	switch strings.ToLower(word) {
 	case "passed", "succeeded":
 		s.passed += n
@@ -137,7 +137,7 @@ func (d *dotnetCount) counts() (loop.TestCounts, bool) {
 // The lines of single classes, which also say how long they took, are in them.
 type mavenCount struct{ sum }
 
-func (m *mavenCount) line(s string) {
+func (m *mavenCount) addLine(s string) {
 	if rest, ok := strings.CutPrefix(s, "["); ok {
 		_, s, _ = strings.Cut(rest, "] ")
 	}
@@ -149,7 +149,7 @@ func (m *mavenCount) line(s string) {
 		return
 	}
 	n, ran := sum{spoke: true}, 0
-	whole := labels(s, ",", ":", func(word string, k int) bool {
+	whole := readLabels(s, ",", ":", func(word string, k int) bool {
 		switch word {
 		case "Tests run":
 			ran = k

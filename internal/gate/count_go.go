@@ -17,8 +17,7 @@ type event struct {
 	Output     string
 }
 
-// parseEvent reads one line as an event of go test, and only as that: other
-// JSON is none of its business.
+// parseEvent reads one line as an event of go test. It reports false for other JSON.
 func parseEvent(line []byte) (event, bool) {
 	var e event
 	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"Action":"`)) {
@@ -52,13 +51,13 @@ type goCount struct {
 	pending []string            // tests of -v whose package is named below them
 }
 
-func (g *goCount) event(e event) {
+func (g *goCount) addEvent(e event) {
 	if e.Test == "" {
-		g.packageEnded(e)
+		g.endPackage(e)
 		return
 	}
 	if (e.Action == "pass" || e.Action == "fail") && !strings.Contains(e.Test, "/") {
-		g.saw(e.Package + "." + e.Test)
+		g.addName(e.Package + "." + e.Test)
 	}
 	switch e.Action {
 	case "pass":
@@ -76,13 +75,13 @@ func (g *goCount) event(e event) {
 	}
 }
 
-func (g *goCount) packageEnded(e event) {
+func (g *goCount) endPackage(e event) {
 	switch e.Action {
 	case "fail":
 		if _, known := g.guilty[e.Package]; !known {
 			g.failed++
 		}
-		g.breaks(e.Package)
+		g.markBroken(e.Package)
 	case "pass", "skip":
 	default:
 		return
@@ -91,10 +90,10 @@ func (g *goCount) packageEnded(e event) {
 	delete(g.guilty, e.Package)
 }
 
-// line counts what go test -v says of each test. Without -v only failures are
+// addLine counts what go test -v says of each test. Without -v only failures are
 // printed, of which no count can be made: nothing is counted before a test is
 // announced.
-func (g *goCount) line(s string) {
+func (g *goCount) addLine(s string) {
 	if strings.HasPrefix(s, "=== RUN ") {
 		g.verbose, g.spoke = true, true
 		return
@@ -103,9 +102,9 @@ func (g *goCount) line(s string) {
 		return
 	}
 	if pkg, ok := packageLine(s); ok {
-		g.endPending(pkg)
+		g.namePending(pkg)
 		if strings.HasPrefix(s, "FAIL") {
-			g.breaks(pkg)
+			g.markBroken(pkg)
 		}
 		return
 	}
@@ -137,14 +136,14 @@ func packageLine(s string) (pkg string, ok bool) {
 	return pkg, pkg != ""
 }
 
-func (g *goCount) endPending(pkg string) {
+func (g *goCount) namePending(pkg string) {
 	for _, test := range g.pending {
-		g.saw(pkg + "." + test)
+		g.addName(pkg + "." + test)
 	}
 	g.pending = nil
 }
 
-func (g *goCount) breaks(pkg string) {
+func (g *goCount) markBroken(pkg string) {
 	if g.broken == nil {
 		g.broken = map[string]struct{}{}
 	}
@@ -153,13 +152,13 @@ func (g *goCount) breaks(pkg string) {
 	}
 }
 
-// names are the tests at the top of each package. Subtests may have names that
+// testNames are the tests at the top of each package. Subtests may have names that
 // are made while they run.
-func (g *goCount) names() []string {
+func (g *goCount) testNames() []string {
 	if len(g.pending) > 0 {
 		return nil // Of these no package is known.
 	}
-	return g.all("go", 0)
+	return g.prefixedNames("go", 0)
 }
 
 func (g *goCount) counts() (loop.TestCounts, bool) { return g.countsOf("go") }

@@ -16,7 +16,7 @@ type nodeCount struct {
 	tap    bool // the last line ended a block, and that in TAP
 }
 
-func (n *nodeCount) line(s string) {
+func (n *nodeCount) addLine(s string) {
 	n.tap = false
 	rest, tap := strings.CutPrefix(s, "# ")
 	rest, spec := strings.CutPrefix(rest, "ℹ ")
@@ -30,15 +30,15 @@ func (n *nodeCount) line(s string) {
 		n.add(n.block)
 		return
 	}
-	count, ok := number(value)
+	count, ok := parseCount(value)
 	if key == "tests" && ok {
 		n.block, n.inside = sum{}, true
 		return
 	}
-	n.inside = n.inside && ok && n.block.node(key, count)
+	n.inside = n.inside && ok && n.block.nodeLine(key, count)
 }
 
-func (s *sum) node(key string, n int) bool {
+func (s *sum) nodeLine(key string, n int) bool {
 	switch key {
 	case "suites":
 	case "pass":
@@ -62,10 +62,10 @@ type jestCount struct {
 	suites int // failed, of the summary at hand
 }
 
-func (j *jestCount) line(s string) {
+func (j *jestCount) addLine(s string) {
 	var n sum
 	if rest, ok := strings.CutPrefix(s, "Test Suites:"); ok {
-		clauses(rest, ",", n.jest)
+		readClauses(rest, ",", n.jestClause)
 		j.suites = n.failed
 		return
 	}
@@ -74,7 +74,7 @@ func (j *jestCount) line(s string) {
 		return
 	}
 	rest, ok := strings.CutPrefix(s, "Tests:")
-	if !ok || !clauses(rest, ",", n.jest) || !n.spoke {
+	if !ok || !readClauses(rest, ",", n.jestClause) || !n.spoke {
 		return
 	}
 	if n.failed == 0 {
@@ -84,8 +84,8 @@ func (j *jestCount) line(s string) {
 	j.add(n)
 }
 
-// jest takes one clause; the last one, the total, makes the line a summary.
-func (s *sum) jest(n int, word string) bool {
+// jestClause takes one clause; the last one, the total, makes the line a summary.
+func (s *sum) jestClause(n int, word string) bool {
 	switch word {
 	case "passed":
 		s.passed += n
@@ -109,7 +109,7 @@ type vitestCount struct {
 	files int // failed, of the summary at hand
 }
 
-func (v *vitestCount) line(s string) {
+func (v *vitestCount) addLine(s string) {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "Test Files  "); ok {
 		n, _ := vitestSum(rest)
@@ -143,11 +143,11 @@ func vitestSum(s string) (sum, bool) {
 		return n, true
 	}
 	s, _, total := strings.Cut(s, " (")
-	ok := clauses(s, "|", func(k int, word string) bool {
+	ok := readClauses(s, "|", func(k int, word string) bool {
 		if word == "expected fail" {
 			word = "skipped"
 		}
-		return word != "total" && n.jest(k, word)
+		return word != "total" && n.jestClause(k, word)
 	})
 	return n, ok && total
 }
@@ -161,9 +161,9 @@ type mochaCount struct {
 	inside bool
 }
 
-func (m *mochaCount) line(s string) {
+func (m *mochaCount) addLine(s string) {
 	digits, rest, _ := strings.Cut(strings.TrimSpace(s), " ")
-	n, ok := number(digits)
+	n, ok := parseCount(digits)
 	switch {
 	case ok && mochaPassing(rest):
 		m.inside = true

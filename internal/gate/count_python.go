@@ -14,9 +14,9 @@ type pytestCount struct {
 	named
 }
 
-func (p *pytestCount) line(s string) {
+func (p *pytestCount) addLine(s string) {
 	if name, ok := pytestTest(s); ok {
-		p.saw(name)
+		p.addName(name)
 		return
 	}
 	at := strings.LastIndex(s, " in ")
@@ -29,7 +29,7 @@ func (p *pytestCount) line(s string) {
 		return
 	}
 	var n sum
-	if clauses(body, ",", n.pytest) && n.spoke {
+	if readClauses(body, ",", n.pytestClause) && n.spoke {
 		p.add(n)
 	}
 }
@@ -55,9 +55,9 @@ func pytestTest(s string) (name string, ok bool) {
 	return "", false
 }
 
-// pytest takes one clause of pytest's last line. Warnings alone are no result,
+// pytestClause takes one clause of pytest's last line. Warnings alone are no result,
 // because linters end with the same words.
-func (s *sum) pytest(n int, word string) bool {
+func (s *sum) pytestClause(n int, word string) bool {
 	switch word {
 	case "warning", "warnings":
 		return true
@@ -97,12 +97,12 @@ type unittestCount struct {
 	ended bool // "Ran 3 tests" was the last line
 }
 
-func (u *unittestCount) line(s string) {
+func (u *unittestCount) addLine(s string) {
 	if n, ok := unittestRan(s); ok {
 		u.ran, u.ended = n, true
 		return
 	}
-	u.test(s)
+	u.takeTest(s)
 	if !u.ended || strings.TrimSpace(s) == "" {
 		return
 	}
@@ -112,16 +112,16 @@ func (u *unittestCount) line(s string) {
 		return
 	}
 	n := sum{spoke: true}
-	if details = strings.TrimSuffix(details, ")"); details != "" && !labels(details, ",", "=", n.unittest) {
+	if details = strings.TrimSuffix(details, ")"); details != "" && !readLabels(details, ",", "=", n.unittestLabel) {
 		return
 	}
 	n.passed = max(0, u.ran-n.failed-n.skipped)
 	u.add(n)
 }
 
-// test takes "test_it (mod.Case.test_it) ... ok", or the two lines of a test
+// takeTest takes "test_it (mod.Case.test_it) ... ok", or the two lines of a test
 // with a description.
-func (u *unittestCount) test(s string) {
+func (u *unittestCount) takeTest(s string) {
 	title, verdict, ended := strings.Cut(s, " ... ")
 	if isUnittest(title) {
 		u.title = title
@@ -130,7 +130,7 @@ func (u *unittestCount) test(s string) {
 		return
 	}
 	if u.title != "" && (verdict == "ok" || verdict == "FAIL" || verdict == "ERROR") {
-		u.saw(u.title)
+		u.addName(u.title)
 	}
 	u.title = ""
 }
@@ -141,7 +141,7 @@ func isUnittest(s string) bool {
 	return ok && strings.HasPrefix(method, "test") && !strings.Contains(method, " ") && strings.HasSuffix(rest, ")")
 }
 
-func (s *sum) unittest(word string, n int) bool {
+func (s *sum) unittestLabel(word string, n int) bool {
 	switch word {
 	case "failures", "errors", "unexpected successes":
 		s.failed += n
@@ -164,7 +164,7 @@ func unittestRan(s string) (int, bool) {
 		return 0, false
 	}
 	digits, word, _ := strings.Cut(tests, " ")
-	n, ok := number(digits)
+	n, ok := parseCount(digits)
 	return n, ok && (word == "test" || word == "tests")
 }
 

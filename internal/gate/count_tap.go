@@ -29,19 +29,19 @@ type tapStream struct {
 	yaml    string // what ends the block of diagnostics at hand; empty outside
 }
 
-// real reports whether the stream is TAP and not something that looks like it.
-func (t *tapStream) real() bool {
+// isTAP reports whether the stream is TAP, and not something that looks like it.
+func (t *tapStream) isTAP() bool {
 	return t.version || t.planned && t.points > 0 || t.empty
 }
 
-// complete reports whether all points came. Whatever looks like another one
-// belongs to somebody else.
-func (t *tapStream) complete() bool {
+// isComplete reports whether all points of the plan came. A further one belongs to
+// another stream.
+func (t *tapStream) isComplete() bool {
 	return t.planned && t.points >= t.plan
 }
 
-// total is the sum of the stream, if it ends here.
-func (t *tapStream) total() sum {
+// totalSum is the sum of the stream, if it ends here.
+func (t *tapStream) totalSum() sum {
 	n := t.sum
 	n.spoke = true
 	if t.planned {
@@ -50,7 +50,7 @@ func (t *tapStream) total() sum {
 	return n
 }
 
-func (t *tapCount) line(s string) {
+func (t *tapCount) addLine(s string) {
 	text := strings.TrimLeft(s, " ")
 	top := len(text) == len(s)
 	if top && text != "" {
@@ -61,59 +61,59 @@ func (t *tapCount) line(s string) {
 		t.stream.yaml = ""
 	case t.stream.yaml != "":
 	case !top && text == "---":
-		t.diagnostics(strings.TrimSuffix(s, text) + "...")
+		t.beginDiagnostics(strings.TrimSuffix(s, text) + "...")
 	case top && (s == "TAP version 13" || s == "TAP version 14"):
-		t.drain()
+		t.endStream()
 		t.stream.version = true
 	case top && strings.HasPrefix(s, "Bail out!"):
 		t.stream.failed++
 	case top && strings.HasPrefix(s, "1.."):
-		t.plan(s)
+		t.readPlan(s)
 	default:
-		t.point(text, top)
+		t.addPoint(text, top)
 	}
 }
 
-// diagnostics begin only below a point, and end with their own indentation.
-func (t *tapCount) diagnostics(end string) {
+// beginDiagnostics begin only below a point, and end with their own indentation.
+func (t *tapCount) beginDiagnostics(end string) {
 	if t.stream.points > 0 || t.stream.version {
 		t.stream.yaml = end
 	}
 }
 
-func (t *tapCount) plan(s string) {
+func (t *tapCount) readPlan(s string) {
 	digits, why, _ := strings.Cut(strings.TrimPrefix(s, "1.."), " ")
-	n, ok := number(digits)
+	n, ok := parseCount(digits)
 	if !ok {
 		return
 	}
 	if t.stream.planned {
-		t.drain()
+		t.endStream()
 	}
 	t.stream.planned, t.stream.plan = true, n
 	t.stream.empty = n == 0 && givesNoVerdict(" "+why)
 }
 
-// point takes "ok 1 - title # SKIP why" and "not ok 2". Subtests are indented.
-func (t *tapCount) point(s string, top bool) {
+// addPoint takes "ok 1 - title # SKIP why" and "not ok 2". Subtests are indented.
+func (t *tapCount) addPoint(s string, top bool) {
 	rest, failed := strings.CutPrefix(s, "not ")
 	rest, ok := strings.CutPrefix(rest, "ok")
 	if !ok || rest != "" && rest[0] != ' ' {
 		return
 	}
 	digits, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	n, numbered := number(digits)
+	n, numbered := parseCount(digits)
 	if !numbered && !t.stream.version {
 		return
 	}
-	if t.stream.complete() || top && n == 1 && t.stream.points > 0 {
-		t.drain()
+	if t.stream.isComplete() || top && n == 1 && t.stream.points > 0 {
+		t.endStream()
 	}
 	if top {
 		t.stream.points++
 	}
 	if !givesNoVerdict(rest) {
-		t.saw(tapTitle(rest))
+		t.addName(tapTitle(rest))
 	}
 	switch {
 	case givesNoVerdict(rest):
@@ -125,12 +125,12 @@ func (t *tapCount) point(s string, top bool) {
 	}
 }
 
-// tapTitle is what stands behind the number of a point.
+// tapTitle returns the title behind the number of a point.
 func tapTitle(point string) string {
 	title := strings.TrimLeft(point, " 0123456789")
 	title = strings.TrimPrefix(strings.TrimSpace(title), "- ")
 	title, _, _ = strings.Cut(title, " #")
-	return steady(title)
+	return stableTitle(title)
 }
 
 // givesNoVerdict reports whether a point ends in a directive. A hash in a
@@ -141,21 +141,21 @@ func givesNoVerdict(point string) bool {
 	return ok && (strings.HasPrefix(directive, "SKIP") || strings.HasPrefix(directive, "TODO"))
 }
 
-// drain ends the stream at hand.
-func (t *tapCount) drain() {
-	if t.stream.real() {
-		t.add(t.stream.total())
+// endStream ends the stream at hand.
+func (t *tapCount) endStream() {
+	if t.stream.isTAP() {
+		t.add(t.stream.totalSum())
 	}
-	t.drop()
+	t.dropStream()
 }
 
-// drop forgets the stream at hand.
-func (t *tapCount) drop() { t.stream = tapStream{} }
+// dropStream forgets the stream at hand.
+func (t *tapCount) dropStream() { t.stream = tapStream{} }
 
 func (t *tapCount) counts() (loop.TestCounts, bool) {
 	all := t.sum
-	if t.stream.real() {
-		all.add(t.stream.total())
+	if t.stream.isTAP() {
+		all.add(t.stream.totalSum())
 	}
 	return all.countsOf("tap")
 }

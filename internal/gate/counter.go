@@ -40,23 +40,23 @@ type Counter struct {
 
 // recognizer counts what one kind of runner prints.
 type recognizer interface {
-	// line takes the next line, as a terminal would show it.
-	line(s string)
-	// counts returns the sum so far, and whether its runner spoke at all.
+	// addLine takes the next line, as a terminal would show it.
+	addLine(s string)
+	// counts returns the sum so far, and whether its runner printed anything.
 	counts() (loop.TestCounts, bool)
 }
 
 // Write takes all of p and never fails.
 func (c *Counter) Write(p []byte) (int, error) {
-	c.lines.cut(p, c.line, func([]byte) {})
+	c.lines.cutLines(p, c.countLine, func([]byte) {})
 	return len(p), nil
 }
 
 // Counts ends the last line and returns the counts of everything written, and
-// whether a runner of a known format spoke. One that said that it ran nothing
-// did speak.
+// whether a runner of a known format printed anything. A runner that says that it ran
+// no tests counts too.
 func (c *Counter) Counts() (loop.TestCounts, bool) {
-	c.lines.end(c.line)
+	c.lines.endLine(c.countLine)
 	var all loop.TestCounts
 	var formats []string
 	for _, r := range c.recognizers() {
@@ -79,18 +79,18 @@ func (c *Counter) recognizers() [11]recognizer {
 	}
 }
 
-func (c *Counter) line(raw []byte) {
+func (c *Counter) countLine(raw []byte) {
 	if e, ok := parseEvent(raw); ok {
-		c.golang.event(e)
+		c.golang.addEvent(e)
 		return
 	}
-	s := shown(raw)
+	s := visibleText(raw)
 	for _, r := range c.recognizers() {
-		r.line(s)
+		r.addLine(s)
 	}
 	if c.node.tap {
 		// Node sums up its own TAP, whose points would be counted twice.
-		c.tap.drop()
+		c.tap.dropStream()
 	}
 }
 
@@ -107,7 +107,7 @@ func (s *sum) add(o sum) {
 	s.spoke = s.spoke || o.spoke
 }
 
-// countsOf is the sum as the counts of a format, if its runner spoke.
+// countsOf returns the sum as counts of a format, if its runner printed anything.
 func (s *sum) countsOf(format string) (loop.TestCounts, bool) {
 	if !s.spoke {
 		return loop.TestCounts{}, false
@@ -115,12 +115,12 @@ func (s *sum) countsOf(format string) (loop.TestCounts, bool) {
 	return loop.TestCounts{Format: format, Passed: s.passed, Failed: s.failed, Skipped: s.skipped}, true
 }
 
-// clauses reads "2 passed, 1 failed" by calling take for each clause. It
+// readClauses reads "2 passed, 1 failed" by calling take for each clause. It
 // reports whether all of it was of that form and taken.
-func clauses(s, separator string, take func(n int, word string) bool) bool {
+func readClauses(s, separator string, take func(n int, word string) bool) bool {
 	for clause := range strings.SplitSeq(s, separator) {
 		digits, word, _ := strings.Cut(strings.TrimSpace(clause), " ")
-		n, ok := number(digits)
+		n, ok := parseCount(digits)
 		if !ok || !take(n, strings.TrimSpace(word)) {
 			return false
 		}
@@ -128,11 +128,11 @@ func clauses(s, separator string, take func(n int, word string) bool) bool {
 	return true
 }
 
-// labels reads "Passed: 2, Failed: 1" in the same way.
-func labels(s, separator, sign string, take func(word string, n int) bool) bool {
+// readLabels reads "Passed: 2, Failed: 1" in the same way.
+func readLabels(s, separator, sign string, take func(word string, n int) bool) bool {
 	for label := range strings.SplitSeq(s, separator) {
 		word, digits, _ := strings.Cut(label, sign)
-		n, ok := number(strings.TrimSpace(digits))
+		n, ok := parseCount(strings.TrimSpace(digits))
 		if !ok || !take(strings.TrimSpace(word), n) {
 			return false
 		}
@@ -140,9 +140,9 @@ func labels(s, separator, sign string, take func(word string, n int) bool) bool 
 	return true
 }
 
-// number reads a count. Nine digits are enough for any, and sums of them
+// parseCount reads a count. Nine digits are enough for any, and sums of them
 // cannot overflow.
-func number(s string) (int, bool) {
+func parseCount(s string) (int, bool) {
 	if s == "" || len(s) > 9 || strings.Trim(s, "0123456789") != "" {
 		return 0, false
 	}

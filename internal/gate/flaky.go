@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// maxTries bounds what a rule may ask for. A gate that needs more is no gate.
+// maxTries is the most tries that a rule may ask for.
 const maxTries = 10
 
 // Rule says of a gate that is known to be flaky how many of its tries must
@@ -25,8 +25,8 @@ func ParseRule(text string) (Rule, error) {
 	if len(words) != 3 || words[1] != "of" {
 		return Rule{}, fmt.Errorf("read the rule %q for a flaky gate: it is not of the form \"2 of 3\"", text)
 	}
-	need, ok := number(words[0])
-	of, ok2 := number(words[2])
+	need, ok := parseCount(words[0])
+	of, ok2 := parseCount(words[2])
 	if !ok || !ok2 || need < 1 || need > of || of > maxTries {
 		return Rule{}, fmt.Errorf("read the rule %q for a flaky gate: it must need 1 or more passes, of at most %d tries", text, maxTries)
 	}
@@ -41,8 +41,8 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%d of %d", r.Need, r.Of)
 }
 
-// open reports whether another try can still decide.
-func (r Rule) open(passed, tried int) bool {
+// undecided reports whether another try can still change the result.
+func (r Rule) undecided(passed, tried int) bool {
 	return passed < r.Need && r.Need-passed <= r.Of-tried
 }
 
@@ -54,7 +54,7 @@ func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResu
 	var tries []loop.Try
 	var took time.Duration
 	passed := 0
-	for in.Rule.open(passed, len(tries)) {
+	for in.Rule.undecided(passed, len(tries)) {
 		if len(tries) > 0 && in.Fresh != nil {
 			at, err := in.Fresh(ctx)
 			if err != nil {
@@ -63,7 +63,7 @@ func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResu
 			in.Place = at
 		}
 		var err error
-		if res, err = c.try(ctx, in, s); err != nil {
+		if res, err = c.runOnce(ctx, in, s); err != nil {
 			return loop.GateResult{}, err
 		}
 		tries = append(tries, loop.Try{Pass: res.Pass, Exit: res.Exit, Took: res.Took})

@@ -93,32 +93,32 @@ const evidence = 4 << 10
 // turned back before anybody reads them. What the output does not tell is
 // looked up in the JUnit reports that the gate wrote into its folder.
 func (c Command) Run(ctx context.Context, in Input) (loop.GateResult, error) {
-	s := parse(c.Line)
+	s := parseLine(c.Line)
 	if in.Rule == (Rule{}) {
-		return c.try(ctx, in, s)
+		return c.runOnce(ctx, in, s)
 	}
 	return c.runRule(ctx, in, s)
 }
 
-// try runs the gate once.
-func (c Command) try(ctx context.Context, in Input, s script) (loop.GateResult, error) {
+// runOnce runs the gate once.
+func (c Command) runOnce(ctx context.Context, in Input, s script) (loop.GateResult, error) {
 	tail := proc.NewRing(0, evidence)
 	out := newOutput(tail, in.Output, s)
-	earlier := reportsIn(in.files())
+	earlier := findReportsIn(in.files())
 	res, err := in.Exec.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", s.instrumented}, Dir: in.Dir, Env: in.Env, Stdout: out, Stderr: out, Timeout: in.Timeout, Tag: in.Tag,
 	})
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("start %s gate %q: %w", c.Name, c.Line, err)
 	}
-	if err := out.end(); err != nil {
+	if err := out.flush(); err != nil {
 		return loop.GateResult{}, fmt.Errorf("show what %s gate %q printed: %w", c.Name, c.Line, err)
 	}
 	g := loop.GateResult{
 		Name: c.Name, Kind: KindCommand, Exit: res.Exit, Pass: res.Exit == 0 && res.Ended == proc.Exited,
 		Evidence: strings.TrimSpace(tail.String()), Took: res.Took,
 	}
-	g.Tests, g.Names = out.counted(in.files(), earlier)
+	g.Tests, g.Names = out.testCounts(in.files(), earlier)
 	if res.Ended == proc.TimedOut {
 		g.Exit, g.Evidence = exitKilled, strings.TrimSpace(g.Evidence+fmt.Sprintf("\n(stopped after %s)", in.Timeout))
 	}
@@ -141,7 +141,7 @@ func Missing(g loop.GateResult) bool {
 // result says nothing about the tree.
 func Stopped(g loop.GateResult) bool { return g.Exit == exitKilled || g.Exit > 128 }
 
-// Feedback is what the next attempt should read of a failed gate.
+// Feedback is what the next attempt is told about a failed gate.
 func Feedback(g loop.GateResult) string {
 	if g.Exit == 0 && g.Note != "" {
 		return fmt.Sprintf("%s failed: %s:\n%s", g.Name, g.Note, g.Evidence)

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// Tree is a tree of a repository, of which only what is asked for is read.
+// Tree is a tree of a repository. Files are read when they are needed.
 type Tree struct {
 	Paths []string // of all regular files
 	Read  func(path string) ([]byte, error)
@@ -37,7 +37,7 @@ type goPackage struct {
 	main  bool            // it has a TestMain, which decides what runs
 }
 
-func openGo(t Tree) (*goFiles, error) {
+func indexGoFiles(t Tree) (*goFiles, error) {
 	g := &goFiles{tree: t, modules: map[string]string{}, holds: map[string][]string{}, parsed: map[string]goPackage{}}
 	for _, name := range t.Paths {
 		dir, file := path.Split(name)
@@ -56,7 +56,7 @@ func openGo(t Tree) (*goFiles, error) {
 	return g, nil
 }
 
-// modulePath is the name that a go.mod gives its module.
+// modulePath returns the name of the module in a go.mod.
 func modulePath(text string) string {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "//")
@@ -72,9 +72,9 @@ func modulePath(text string) string {
 	return ""
 }
 
-// dirOf is the directory of a package, and whether the tree has one: packages
-// of other modules, and those that are made while the gate runs, have none.
-func (g *goFiles) dirOf(pkg string) (dir string, ok bool) {
+// packageDir returns the directory of a package. It reports false for packages of other
+// modules and for those that are generated while the gate runs.
+func (g *goFiles) packageDir(pkg string) (dir string, ok bool) {
 	longest := -1
 	for module, at := range g.modules {
 		rest, below := strings.CutPrefix(pkg, module)
@@ -85,8 +85,8 @@ func (g *goFiles) dirOf(pkg string) (dir string, ok bool) {
 	return dir, longest >= 0 && len(g.holds[dir]) > 0
 }
 
-// of returns the tests of a directory. A file that cannot be parsed holds none.
-func (g *goFiles) of(dir string) (goPackage, error) {
+// testsIn returns the tests of a directory. A file that cannot be parsed has none.
+func (g *goFiles) testsIn(dir string) (goPackage, error) {
 	if p, ok := g.parsed[dir]; ok {
 		return p, nil
 	}
@@ -99,13 +99,13 @@ func (g *goFiles) of(dir string) (goPackage, error) {
 		if err != nil {
 			return p, err
 		}
-		p.add(name, text)
+		p.addFile(name, text)
 	}
 	g.parsed[dir] = p
 	return p, nil
 }
 
-func (p *goPackage) add(name string, text []byte) {
+func (p *goPackage) addFile(name string, text []byte) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
 	if err != nil {
 		return

@@ -23,7 +23,7 @@ const maxScript = 16 << 10
 //
 // It is for counting only. What a line may do is never decided by reading it.
 func Instrument(line string) (instrumented string, ok bool) {
-	s := parse(line)
+	s := parseLine(line)
 	return s.instrumented, s.instrumented != line
 }
 
@@ -36,8 +36,8 @@ type script struct {
 	tests        bool // some command looks like a test runner
 }
 
-// parse reads a line. One that the parser does not understand stays as it is.
-func parse(line string) script {
+// parseLine reads a line. One that the parser does not understand stays as it is.
+func parseLine(line string) script {
 	s := script{instrumented: line}
 	if len(line) > maxScript {
 		return s
@@ -48,7 +48,7 @@ func parse(line string) script {
 	}
 	var at []insertion
 	if plainWords(file) {
-		at, s.verbose = insertions(file)
+		at, s.verbose = flagInsertions(file)
 	}
 	for _, i := range slices.Backward(at) {
 		s.instrumented = s.instrumented[:i.offset] + i.flag + s.instrumented[i.offset:]
@@ -88,8 +88,8 @@ const (
 	pytestFlag = " -rfEp" // what pytest sums up by default, and the tests that passed
 )
 
-// insertions lists the flags to insert, in the order of the line.
-func insertions(file *syntax.File) (at []insertion, verbose bool) {
+// flagInsertions lists the flags to insert, in the order of the line.
+func flagInsertions(file *syntax.File) (at []insertion, verbose bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
@@ -113,7 +113,7 @@ func insertions(file *syntax.File) (at []insertion, verbose bool) {
 	return at, verbose
 }
 
-// pytestWord is the place of the word pytest in a call of it: by its name, as a
+// pytestWord returns the index of the word pytest in a call of it: by its name, as a
 // module of Python, or behind a program that prepares its environment. It is -1
 // for any other call.
 func pytestWord(args []*syntax.Word) int {
@@ -130,11 +130,11 @@ func pytestWord(args []*syntax.Word) int {
 	return -1
 }
 
-// choosesSummary reports whether a call of pytest says what it sums up, or runs
+// choosesSummary reports whether a call of pytest sets what its summary shows, or runs
 // no tests.
 func choosesSummary(args []*syntax.Word) bool {
 	for _, w := range args {
-		text := literal(w)
+		text := literalText(w)
 		if strings.HasPrefix(text, "-r") || slices.Contains([]string{"--no-summary", "--collect-only", "--co", "--help", "-h", "--version", "-V", "--fixtures", "--markers"}, text) {
 			return true
 		}
@@ -159,7 +159,7 @@ func isGoTest(args []*syntax.Word) bool {
 	if len(args) < 2 || args[0].Lit() != "go" || args[1].Lit() != "test" {
 		return false
 	}
-	for i, name := range flags(args[2:]) {
+	for i, name := range flagNames(args[2:]) {
 		switch name {
 		case "json", "c", "n", "exec", "list", "h", "help":
 			return false
@@ -175,7 +175,7 @@ func isGoTest(args []*syntax.Word) bool {
 
 // asksForAll reports whether go test would print more than failures.
 func asksForAll(args []*syntax.Word) bool {
-	for i, name := range flags(args) {
+	for i, name := range flagNames(args) {
 		if (name == "v" || name == "bench" || name == "fuzz") && flagValue(args, i) != "false" {
 			return true
 		}
@@ -183,11 +183,11 @@ func asksForAll(args []*syntax.Word) bool {
 	return false
 }
 
-// flags names the flag in each word, up to those for the test program.
-func flags(args []*syntax.Word) []string {
+// flagNames names the flag in each word, up to those for the test program.
+func flagNames(args []*syntax.Word) []string {
 	var names []string
 	for _, w := range args {
-		text := literal(w)
+		text := literalText(w)
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "-"), "=")
 		name = strings.TrimPrefix(name, "test.")
 		if name == "args" && strings.HasPrefix(text, "-") {
@@ -204,18 +204,17 @@ func flags(args []*syntax.Word) []string {
 // flagValue returns what follows the equals sign of a flag or, without one,
 // the next word.
 func flagValue(args []*syntax.Word, i int) string {
-	if _, value, ok := strings.Cut(literal(args[i]), "="); ok {
+	if _, value, ok := strings.Cut(literalText(args[i]), "="); ok {
 		return value
 	}
 	if i+1 < len(args) {
-		return literal(args[i+1])
+		return literalText(args[i+1])
 	}
 	return ""
 }
 
-// literal is the text of a word with its quotes taken off. An expansion in it
-// leaves nothing.
-func literal(w *syntax.Word) string {
+// literalText returns the text of a word without its quotes and expansions.
+func literalText(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
 		switch p := part.(type) {
@@ -224,7 +223,7 @@ func literal(w *syntax.Word) string {
 		case *syntax.SglQuoted:
 			b.WriteString(p.Value)
 		case *syntax.DblQuoted:
-			b.WriteString(literal(&syntax.Word{Parts: p.Parts}))
+			b.WriteString(literalText(&syntax.Word{Parts: p.Parts}))
 		}
 	}
 	return b.String()
@@ -256,7 +255,7 @@ func runsTests(file *syntax.File) bool {
 // namesRunner looks at the last element of a path, so that a folder of tests
 // among the arguments says nothing.
 func namesRunner(w *syntax.Word) bool {
-	text := literal(w)
+	text := literalText(w)
 	text = text[strings.LastIndexByte(text, '/')+1:]
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 	return slices.ContainsFunc(words, func(s string) bool { return slices.Contains(runners, s) })

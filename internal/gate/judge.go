@@ -10,10 +10,10 @@ import (
 // output says nothing that can be counted.
 const uncounted = "no test counts in its output: only the exit status counted"
 
-// Judge holds what a gate counted against its exit status and against the
-// counts of the same gate on the base; nil if that was not counted. It never
-// turns a failure into a pass, and turns a pass into a failure where the output
-// contradicts the exit status:
+// Judge compares what a gate counted with its exit status and with the counts of
+// the same gate on the base; nil if nothing was counted there. It never turns a
+// failure into a pass, and turns a pass into a failure if the output contradicts
+// the exit status:
 //
 //   - tests failed all the same,
 //   - none reported, or
@@ -30,14 +30,14 @@ func Judge(res loop.GateResult, base *loop.TestCounts) loop.GateResult {
 	if !res.Pass {
 		return res
 	}
-	if why := objection(res.Tests, base); why != "" {
+	if why := findObjection(res.Tests, base); why != "" {
 		res.Pass, res.Note = false, why
 	}
 	return res
 }
 
-// objection says why an exit status of 0 is not believed; empty if it is.
-func objection(tests, base *loop.TestCounts) string {
+// findObjection says why an exit status of 0 is not believed; empty if it is.
+func findObjection(tests, base *loop.TestCounts) string {
 	before := 0
 	if base != nil {
 		before = base.Ran()

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// Judges is what decides what the gates of one definition say.
+// Judges are the files that decide what the gates of one definition say.
 type Judges struct {
 	// Programs are globs of the files that the gates and the sense command run
 	// or take their commands from. They are protected like any other file that
@@ -21,33 +21,33 @@ type Judges struct {
 	Rewritable []Rewritable
 }
 
-// Run reports whether a path is a file that the gates run.
-func (j Judges) Run(path string) bool {
+// IsProgram reports whether a path is a file that the gates run.
+func (j Judges) IsProgram(path string) bool {
 	return slices.ContainsFunc(j.Programs, func(glob string) bool { return judging.Matches(glob, path) })
 }
 
-// Rewritable is a gate that an agent can make say what it likes, without
-// changing anything that is protected from it.
+// Rewritable is a gate whose verdict an agent can choose without changing any
+// protected file.
 type Rewritable struct {
 	Gate string
 	By   []string // files of the scope
-	Lost []string // places at which the gate cannot be followed, which could lead to any
+	Lost []string // places beyond which the gate cannot be followed
 }
 
-// String says it for people, without the name of the gate.
+// String describes it for people, without the name of the gate.
 func (r Rewritable) String() string {
 	var parts []string
 	if len(r.By) > 0 {
-		parts = append(parts, some(r.By))
+		parts = append(parts, firstFew(r.By))
 	}
 	if len(r.Lost) > 0 {
-		parts = append(parts, "it cannot be followed to its end: "+some(r.Lost))
+		parts = append(parts, "it cannot be followed to its end: "+firstFew(r.Lost))
 	}
 	return "this gate can be rewritten by files in its scope: " + strings.Join(parts, "; ")
 }
 
-// some are the first of a list.
-func some(list []string) string {
+// firstFew joins the first elements of a list, and counts the others.
+func firstFew(list []string) string {
 	const shown = 5
 	if n := len(list) - shown; n > 0 {
 		list = append(slices.Clone(list[:shown]), fmt.Sprintf("and %d more", n))
@@ -55,8 +55,8 @@ func some(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// JudgesOf follows the gates of a definition through a tree, the one that a run
-// starts from. It fails if the scope is invalid.
+// JudgesOf follows the gates of a definition through the tree that a run starts from.
+// It fails if the scope is invalid.
 func JudgesOf(d loop.Definition, tree judging.Tree) (Judges, error) {
 	commands := Commands(d)
 	var j Judges

@@ -54,7 +54,7 @@ func TestAGateIsRewritableByWhatItsScopeNamesOrNobodyCanFollow(t *testing.T) {
 	if diff := cmp.Diff([]string{"Makefile", "ci/check.sh"}, j.Programs); diff != "" || err != nil {
 		t.Errorf("what senses (-want +got), %v:\n%s", err, diff)
 	}
-	if !j.Run("ci/check.sh") || j.Run("ci/other.sh") {
+	if !j.IsProgram("ci/check.sh") || j.IsProgram("ci/other.sh") {
 		t.Error("it does not know what runs")
 	}
 	if j, err := JudgesOf(loop.Definition{Tier: loop.TierAssisted, Scope: []string{"[", "ci/check.sh"}, Verify: "make test"}, tree); err == nil {

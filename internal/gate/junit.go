@@ -26,7 +26,7 @@ const (
 	maxXMLDepth = 64
 )
 
-// reportPatterns are where runners write JUnit XML by default, below the
+// reportPatterns are the files where runners write JUnit XML by default, below the
 // folder of a project or of one of its modules.
 var reportPatterns = []string{
 	"junit.xml", "junit-*.xml", "test-results.xml", "report.xml", "TEST-*.xml",
@@ -48,11 +48,11 @@ type stamp struct {
 // FindReports lists the reports that are in a tree already: in its root, in
 // folders one and two levels below, at the usual places there. It follows no
 // links inside of fsys; for trees of others fsys should be that of an os.Root.
-// What cannot be read is no report.
+// A file that cannot be read is left out.
 func FindReports(fsys fs.FS) Reports {
 	found := Reports{}
 	for _, folder := range projectFolders(fsys) {
-		found.find(fsys, folder, reportPatterns)
+		found.addMatching(fsys, folder, reportPatterns)
 	}
 	return found
 }
@@ -64,17 +64,17 @@ func projectFolders(fsys fs.FS) []string {
 	for range 2 {
 		to := len(all)
 		for _, folder := range all[from:to] {
-			all = append(all, modules(fsys, folder, maxFolders-len(all))...)
+			all = append(all, moduleFolders(fsys, folder, maxFolders-len(all))...)
 		}
 		from = to
 	}
 	return all
 }
 
-// modules lists at most room folders in which a module may live.
-func modules(fsys fs.FS, folder string, room int) []string {
+// moduleFolders lists at most room folders in which a module may live.
+func moduleFolders(fsys fs.FS, folder string, room int) []string {
 	var found []string
-	for _, e := range entries(fsys, folder) {
+	for _, e := range readEntries(fsys, folder) {
 		if len(found) < room && e.IsDir() && e.Name()[0] != '.' && e.Name() != "node_modules" {
 			found = append(found, path.Join(folder, e.Name()))
 		}
@@ -82,8 +82,8 @@ func modules(fsys fs.FS, folder string, room int) []string {
 	return found
 }
 
-// entries returns what is in a folder, and of a huge one a part.
-func entries(fsys fs.FS, folder string) []fs.DirEntry {
+// readEntries returns what is in a folder, and of a huge one a part.
+func readEntries(fsys fs.FS, folder string) []fs.DirEntry {
 	f, err := fsys.Open(folder)
 	if err != nil {
 		return nil
@@ -101,9 +101,9 @@ func entries(fsys fs.FS, folder string) []fs.DirEntry {
 	return list
 }
 
-// find adds the regular files below folder that match one of the patterns.
-func (r Reports) find(fsys fs.FS, folder string, patterns []string) {
-	for _, e := range entries(fsys, folder) {
+// addMatching adds the regular files below folder that match one of the patterns.
+func (r Reports) addMatching(fsys fs.FS, folder string, patterns []string) {
+	for _, e := range readEntries(fsys, folder) {
 		var below []string
 		matches := false
 		for _, p := range patterns {
@@ -120,7 +120,7 @@ func (r Reports) find(fsys fs.FS, folder string, patterns []string) {
 		name := path.Join(folder, e.Name())
 		switch {
 		case e.IsDir() && len(below) > 0:
-			r.find(fsys, name, below)
+			r.addMatching(fsys, name, below)
 		case e.Type().IsRegular() && matches && len(r) < maxReports:
 			if info, err := e.Info(); err == nil {
 				r[name] = stamp{info.Size(), info.ModTime()}
@@ -157,11 +157,11 @@ func readReports(fsys fs.FS, earlier Reports) (sum, []string) {
 		left -= size
 		all.add(n)
 	}
-	return all, names.all("junit", all.passed+all.failed)
+	return all, names.prefixedNames("junit", all.passed+all.failed)
 }
 
 // readReport counts the cases of one report and says how much of it was read.
-// A document whose root is no suite of tests is none.
+// A document whose root is not a suite of tests has none.
 func readReport(r io.Reader, names *named) (sum, int64) {
 	in := &metered{r: r}
 	d := xml.NewDecoder(in)
@@ -169,7 +169,7 @@ func readReport(r io.Reader, names *named) (sum, int64) {
 	for {
 		in.token = 0
 		token, err := d.Token()
-		if err != nil || !doc.token(token) {
+		if err != nil || !doc.readToken(token) {
 			return doc.sum, in.all
 		}
 	}
@@ -184,26 +184,26 @@ type junitDoc struct {
 	failed, skipped bool     // the case at hand
 }
 
-// token reports whether the document is worth reading on.
-func (j *junitDoc) token(t xml.Token) bool {
+// readToken reports whether the document is worth reading on.
+func (j *junitDoc) readToken(t xml.Token) bool {
 	switch t := t.(type) {
 	case xml.StartElement:
 		j.open = append(j.open, t.Name.Local)
 		if len(j.open) == 1 {
 			j.spoke = t.Name.Local == "testsuites" || t.Name.Local == "testsuite"
 		}
-		j.start(t)
+		j.startElement(t)
 		return j.spoke && len(j.open) <= maxXMLDepth
 	case xml.EndElement:
 		j.open = j.open[:len(j.open)-1]
 		if t.Name.Local == "testcase" {
-			j.end()
+			j.endCase()
 		}
 	}
 	return true
 }
 
-func (j *junitDoc) start(t xml.StartElement) {
+func (j *junitDoc) startElement(t xml.StartElement) {
 	name := t.Name.Local
 	switch {
 	case name == "testcase":
@@ -217,7 +217,7 @@ func (j *junitDoc) start(t xml.StartElement) {
 	}
 }
 
-func (j *junitDoc) end() {
+func (j *junitDoc) endCase() {
 	switch {
 	case j.failed:
 		j.sum.failed++
@@ -227,7 +227,7 @@ func (j *junitDoc) end() {
 		j.passed++
 	}
 	if j.failed || !j.skipped {
-		j.saw(j.name)
+		j.addName(j.name)
 	}
 }
 
@@ -242,7 +242,7 @@ func caseName(attr []xml.Attr) string {
 			name = a.Value
 		}
 	}
-	return steady(class) + " " + steady(name)
+	return stableTitle(class) + " " + stableTitle(name)
 }
 
 // metered fails when a single token is too long: a tag with millions of

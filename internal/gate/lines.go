@@ -13,23 +13,23 @@ type lines struct {
 	long bool   // that line has more than maxLine bytes
 }
 
-// cut calls whole with every line that ends in p, its line feed included, and
+// cutLines calls whole with every line that ends in p, its line feed included, and
 // rest with the pieces of lines that are too long to be held.
-func (l *lines) cut(p []byte, whole, rest func([]byte)) {
+func (l *lines) cutLines(p []byte, whole, rest func([]byte)) {
 	for len(p) > 0 {
 		piece, ended := p, false
 		if i := bytes.IndexByte(p, '\n'); i >= 0 {
 			piece, ended = p[:i+1], true
 		}
 		p = p[len(piece):]
-		l.add(piece, rest)
+		l.addPiece(piece, rest)
 		if ended {
-			l.end(whole)
+			l.endLine(whole)
 		}
 	}
 }
 
-func (l *lines) add(piece []byte, rest func([]byte)) {
+func (l *lines) addPiece(piece []byte, rest func([]byte)) {
 	if !l.long && len(l.part)+len(piece) > maxLine {
 		rest(l.part)
 		l.part, l.long = l.part[:0], true
@@ -41,20 +41,20 @@ func (l *lines) add(piece []byte, rest func([]byte)) {
 	l.part = append(l.part, piece...)
 }
 
-// end calls whole with the line at hand, if there is one and it was held.
-func (l *lines) end(whole func([]byte)) {
+// endLine calls whole with the line at hand, if there is one and it was held.
+func (l *lines) endLine(whole func([]byte)) {
 	if len(l.part) > 0 {
 		whole(l.part)
 	}
 	l.part, l.long = l.part[:0], false
 }
 
-// shown is what a terminal would leave of a line: without colours and other
-// escape sequences, and of what was written over itself only the last.
-func shown(line []byte) string {
+// visibleText returns what a terminal shows of a line: without colours and other escape
+// sequences, and after carriage returns only the last text.
+func visibleText(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if bytes.IndexByte(line, escape) >= 0 {
-		line = unescaped(line)
+		line = withoutEscapes(line)
 	}
 	return string(line[bytes.LastIndexByte(line, '\r')+1:])
 }
@@ -64,7 +64,7 @@ const (
 	bell   = 0x07
 )
 
-func unescaped(line []byte) []byte {
+func withoutEscapes(line []byte) []byte {
 	kept := make([]byte, 0, len(line))
 	for i := 0; i < len(line); {
 		if line[i] != escape {
@@ -72,14 +72,14 @@ func unescaped(line []byte) []byte {
 			i++
 			continue
 		}
-		i += sequence(line[i:])
+		i += escapeLength(line[i:])
 	}
 	return kept
 }
 
-// sequence returns the length of the escape sequence at the start of s. One
+// escapeLength returns the length of the escape sequence at the start of s. One
 // that does not end takes everything.
-func sequence(s []byte) int {
+func escapeLength(s []byte) int {
 	if len(s) < 2 {
 		return len(s)
 	}

@@ -23,8 +23,8 @@ type named struct {
 	lines int // how many results had a name, those with the same name included
 }
 
-// saw takes the name of a test that passed or failed.
-func (n *named) saw(name string) {
+// addName takes the name of a test that passed or failed.
+func (n *named) addName(name string) {
 	n.lines++
 	if name == "" || len(name) > maxName || len(n.ran) >= maxNames {
 		return
@@ -35,9 +35,9 @@ func (n *named) saw(name string) {
 	n.ran[name] = struct{}{}
 }
 
-// all lists the names with their format in front, or none if more tests than
-// these have reported.
-func (n *named) all(format string, ran int) []string {
+// prefixedNames lists the names with their format in front, or none if some tests that
+// reported have no name.
+func (n *named) prefixedNames(format string, ran int) []string {
 	if n.lines < ran {
 		return nil
 	}
@@ -54,10 +54,10 @@ func (n *named) all(format string, ran int) []string {
 func (c *Counter) Names() loop.TestNames {
 	var names loop.TestNames
 	for _, list := range [][]string{
-		c.golang.names(),
-		c.pytest.all("pytest", c.pytest.passed+c.pytest.failed),
-		c.unittest.all("unittest", c.unittest.passed+c.unittest.failed),
-		c.cargo.all("cargo", c.cargo.passed+c.cargo.failed),
+		c.golang.testNames(),
+		c.pytest.prefixedNames("pytest", c.pytest.passed+c.pytest.failed),
+		c.unittest.prefixedNames("unittest", c.unittest.passed+c.unittest.failed),
+		c.cargo.prefixedNames("cargo", c.cargo.passed+c.cargo.failed),
 		c.tapNames(),
 	} {
 		names.Ran = append(names.Ran, list...)
@@ -74,7 +74,7 @@ func (c *Counter) tapNames() []string {
 	if !spoke && !nodeSpoke {
 		return nil
 	}
-	return c.tap.all("tap", tap.Ran()+node.Ran())
+	return c.tap.prefixedNames("tap", tap.Ran()+node.Ran())
 }
 
 // Record is what is kept of a gate's result for later runs on the same tree.
@@ -90,9 +90,9 @@ func Record(res loop.GateResult) loop.TestRecord {
 	return r
 }
 
-// steady is what a title has in common from run to run: parameters in brackets
-// may differ, and so may the numbers of a sentence.
-func steady(title string) string {
+// stableTitle returns the part of a title that is the same in every run: without
+// parameters in brackets, and with # for the digits of a sentence.
+func stableTitle(title string) string {
 	if i := strings.IndexAny(title, "([{"); i >= 0 {
 		title = title[:i]
 	}

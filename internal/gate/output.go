@@ -17,8 +17,8 @@ type output struct {
 	names *unnamed // takes the names of pytest out again; nil if there are none
 }
 
-// newOutput is where a gate with a script prints to. What is shown goes to tail, and
-// to live unless that is nil.
+// newOutput makes the output of a gate. What is shown goes to tail, and to live unless
+// that is nil.
 func newOutput(tail, live io.Writer, s script) *output {
 	o := &output{shown: tail}
 	if live != nil {
@@ -45,21 +45,21 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end shows what was held back.
-func (o *output) end() error {
+// flush shows what was held back.
+func (o *output) flush() error {
 	if o.plain != nil {
 		if err := o.plain.Close(); err != nil {
 			return err
 		}
 	}
 	if o.names != nil {
-		return o.names.end()
+		return o.names.flush()
 	}
 	return nil
 }
 
-// listener passes on what a gate prints until the first error. Whether anybody
-// listens must not change what is counted.
+// listener passes on what a gate prints until the first error, and never fails: a live
+// reader must not change what is counted.
 type listener struct {
 	to   io.Writer
 	gone bool
@@ -73,10 +73,10 @@ func (l *listener) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// counted returns the counts of the output, else those of the reports, else
+// testCounts returns the counts of the output, else those of the reports, else
 // nil. Never both: most runners that write reports also print their sum. Names
 // that the output does not have are taken from reports of as many tests.
-func (o *output) counted(dir string, earlier Reports) (*loop.TestCounts, loop.TestNames) {
+func (o *output) testCounts(dir string, earlier Reports) (*loop.TestCounts, loop.TestNames) {
 	counts, spoke := o.Counts()
 	names := o.Names()
 	if len(names.Ran) > 0 {
@@ -99,9 +99,9 @@ func (o *output) counted(dir string, earlier Reports) (*loop.TestCounts, loop.Te
 	return &counts, names
 }
 
-// reportsIn lists the reports of a folder. One that cannot be opened has none;
-// the gate will say so itself.
-func reportsIn(dir string) Reports {
+// findReportsIn lists the reports of a folder. It returns none if the folder cannot be
+// opened; the gate will say so itself.
+func findReportsIn(dir string) Reports {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil

@@ -43,44 +43,44 @@ type heldOutput struct {
 
 // Write fails when the writer behind it did.
 func (p *plain) Write(b []byte) (int, error) {
-	p.lines.cut(b, p.line, p.pass)
+	p.lines.cutLines(b, p.takeLine, p.writeOut)
 	if p.err != nil {
 		return 0, p.err
 	}
 	return len(b), nil
 }
 
-// Close shows what is still held.
+// Close shows the output that is still held.
 func (p *plain) Close() error {
-	p.lines.end(p.line)
-	p.release(func(testName) bool { return true })
+	p.lines.endLine(p.takeLine)
+	p.showHeld(func(testName) bool { return true })
 	return p.err
 }
 
-func (p *plain) pass(b []byte) {
+func (p *plain) writeOut(b []byte) {
 	if p.err != nil || len(b) == 0 {
 		return
 	}
 	_, p.err = p.to.Write(b)
 }
 
-func (p *plain) line(b []byte) {
+func (p *plain) takeLine(b []byte) {
 	e, ok := parseEvent(b)
 	switch {
 	case !ok:
-		p.pass(b)
+		p.writeOut(b)
 	case p.verbose || e.ImportPath != "":
-		p.pass([]byte(e.Output))
+		p.writeOut([]byte(e.Output))
 	case e.Action == "output":
-		p.hold(e)
+		p.holdOutput(e)
 	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
-		p.ended(e)
+		p.endTest(e)
 	}
 }
 
-// hold keeps an output until its test or package has ended. Announcements of
+// holdOutput keeps an output until its test or package has ended. Announcements of
 // go test -v are left out.
-func (p *plain) hold(e event) {
+func (p *plain) holdOutput(e event) {
 	if e.Test != "" && strings.HasPrefix(e.Output, "=== ") {
 		return
 	}
@@ -95,30 +95,29 @@ func (p *plain) hold(e event) {
 		p.next++
 	}
 	h.text = append(h.text, e.Output)
-	// The entry itself takes room too: many short outputs are no way around
-	// the bound.
+	// The entry itself takes room too: many short outputs must not evade the bound.
 	if p.size += len(e.Output) + 64; p.size > maxHeld {
-		p.release(func(testName) bool { return true })
+		p.showHeld(func(testName) bool { return true })
 	}
 }
 
-func (p *plain) ended(e event) {
+func (p *plain) endTest(e event) {
 	name := testName{e.Package, e.Test}
 	switch {
 	case e.Action == "fail" && e.Test == "":
-		p.release(func(n testName) bool { return n.pkg == e.Package && n.test != "" })
-		p.show(p.take(name))
+		p.showHeld(func(n testName) bool { return n.pkg == e.Package && n.test != "" })
+		p.showText(p.takeHeld(name))
 	case e.Action == "fail":
-		p.show(verdictFirst(p.take(name)))
+		p.showText(verdictFirst(p.takeHeld(name)))
 	case e.Test == "":
-		p.show(lastLine(p.take(name)))
+		p.showText(lastLine(p.takeHeld(name)))
 	default:
-		p.take(name)
+		p.takeHeld(name)
 	}
 }
 
-// take removes what is held of a test and returns it.
-func (p *plain) take(name testName) []string {
+// takeHeld removes the held output of a test and returns it.
+func (p *plain) takeHeld(name testName) []string {
 	h := p.held[name]
 	if h == nil {
 		return nil
@@ -130,20 +129,20 @@ func (p *plain) take(name testName) []string {
 	return h.text
 }
 
-// release shows what is held of some tests, in the order in which they spoke.
-func (p *plain) release(which func(testName) bool) {
+// showHeld shows the held output of some tests, in the order of their first output.
+func (p *plain) showHeld(which func(testName) bool) {
 	names := slices.SortedFunc(maps.Keys(p.held), func(a, b testName) int {
 		return cmp.Compare(p.held[a].at, p.held[b].at)
 	})
 	for _, n := range names {
 		if which(n) {
-			p.show(p.take(n))
+			p.showText(p.takeHeld(n))
 		}
 	}
 }
 
-func (p *plain) show(text []string) {
-	p.pass([]byte(strings.Join(text, "")))
+func (p *plain) showText(text []string) {
+	p.writeOut([]byte(strings.Join(text, "")))
 }
 
 // verdictFirst puts "--- FAIL: TestX (0.00s)" above what the test logged, as

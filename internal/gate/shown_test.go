@@ -28,7 +28,7 @@ func TestALineIsReadAsATerminalWouldShowIt(t *testing.T) {
 		"10%\r100%\r\n":                  "100%",
 		"":                               "",
 	} {
-		if got := shown([]byte(line)); got != want {
+		if got := visibleText([]byte(line)); got != want {
 			t.Errorf("%q shows %q, want %q", line, got, want)
 		}
 	}
@@ -40,9 +40,9 @@ func TestALineIsHeldUpToItsBoundAndNotBeyond(t *testing.T) {
 		whole, rest := 0, 0
 		line := append(bytes.Repeat([]byte("x"), size-1), '\n')
 		for i := 0; i < len(line); i += 1000 {
-			l.cut(line[i:min(i+1000, len(line))], func(b []byte) { whole += len(b) }, func(b []byte) { rest += len(b) })
+			l.cutLines(line[i:min(i+1000, len(line))], func(b []byte) { whole += len(b) }, func(b []byte) { rest += len(b) })
 		}
-		l.end(func([]byte) { t.Errorf("of %d bytes with an end something is left", size) })
+		l.endLine(func([]byte) { t.Errorf("of %d bytes with an end something is left", size) })
 		if (whole == size) != held || whole+rest != size {
 			t.Errorf("of a line of %d bytes %d were held and %d passed on", size, whole, rest)
 		}
@@ -84,7 +84,7 @@ func TestOutputThatCannotBeShownIsAnError(t *testing.T) {
 		if _, err := out.Write([]byte(c.rest)); err != nil {
 			t.Errorf("%s: what is held back: %v", name, err)
 		}
-		if err := out.end(); !errors.Is(err, errFailing) {
+		if err := out.flush(); !errors.Is(err, errFailing) {
 			t.Errorf("%s: at the end: %v, want %v", name, err, errFailing)
 		}
 	}

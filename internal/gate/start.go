@@ -10,9 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/policy"
 )
 
-// obstacles are what interpreters and runners print that did not come to any test,
-// with what mends it. They are lines of their own, because a test may print the
-// same in its output.
+// obstacles are what interpreters and runners print that could not run any test, with
+// the fix. They match whole lines, because a test may print the same in its output.
 var obstacles = []struct {
 	line *regexp.Regexp
 	fix  string
@@ -25,13 +24,13 @@ var obstacles = []struct {
 	{regexp.MustCompile(`(?m)^(error: could not find .Cargo\.toml. .+)$`), "change to the folder of Cargo.toml first (cd DIR && …), or correct %s"},
 }
 
-// noTests are what runners print that found no tests and failed for it.
+// noTests matches what runners print that fail because they found no tests.
 var noTests = regexp.MustCompile(`(?m)^(?:=+ )?(?:no tests ran in .+|NO TESTS RAN.*|No tests found, exiting with code 1)$`)
 
-// Obstacle says why a gate could not do its work at all on a base, and what mends
-// it: its program or a part of it is missing, or there is no test. Both are empty
-// for a gate that ran, whatever it said, and for one without tests where the scope
-// of the definition names some, so that the first may be written.
+// Obstacle says why a gate could not do its work at all on a base, and how to fix it:
+// its program or a part of it is missing, or there is no test. Both are empty if the
+// gate ran, whatever it said, and if there are no tests but the scope of the definition
+// names some, so that an agent may write the first.
 func Obstacle(g loop.GateResult, d loop.Definition) (why, fix string) {
 	writable := slices.ContainsFunc(d.Scope, policy.Judging)
 	none := g.Exit == 0 && g.Tests != nil && g.Tests.Ran()+g.Tests.Skipped == 0 || !g.Pass && noTests.MatchString(g.Evidence)

@@ -18,29 +18,29 @@ type unnamed struct {
 
 // Write fails when the writer behind it did.
 func (u *unnamed) Write(b []byte) (int, error) {
-	u.lines.cut(b, u.line, u.pass)
+	u.lines.cutLines(b, u.takeLine, u.writeOut)
 	if u.err != nil {
 		return 0, u.err
 	}
 	return len(b), nil
 }
 
-func (u *unnamed) end() error {
-	u.lines.end(u.line)
-	u.pass(u.heading)
+func (u *unnamed) flush() error {
+	u.lines.endLine(u.takeLine)
+	u.writeOut(u.heading)
 	return u.err
 }
 
-func (u *unnamed) pass(b []byte) {
+func (u *unnamed) writeOut(b []byte) {
 	if u.err == nil && len(b) > 0 {
 		_, u.err = u.to.Write(b)
 	}
 }
 
-func (u *unnamed) line(b []byte) {
-	s := shown(b)
+func (u *unnamed) takeLine(b []byte) {
+	s := visibleText(b)
 	if strings.Trim(s, "= ") == "short test summary info" {
-		u.pass(u.heading)
+		u.writeOut(u.heading)
 		u.heading = slices.Clone(b)
 		return
 	}
@@ -48,9 +48,9 @@ func (u *unnamed) line(b []byte) {
 		return
 	}
 	var last pytestCount
-	if last.line(s); !last.spoke {
-		u.pass(u.heading)
+	if last.addLine(s); !last.spoke {
+		u.writeOut(u.heading)
 	}
 	u.heading = nil
-	u.pass(b)
+	u.writeOut(b)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Comparison is what two trees and the reports of one gate on them are judged
-// by. Trees are opened only if names differ.
+// Comparison compares the reports of one gate on two trees. The trees are opened only if
+// names differ.
 type Comparison struct {
 	Line string // of the gate
 	Base loop.TestNames
@@ -43,26 +43,26 @@ func (c Comparison) Unreported() (Unreported, error) {
 	if len(c.Base.Ran) == 0 && len(c.Base.Broken) == 0 {
 		return u, nil
 	}
-	missing, fresh := without(c.Base.Ran, c.Now.Ran), without(c.Now.Ran, c.Base.Ran)
+	missing, fresh := namesWithout(c.Base.Ran, c.Now.Ran), namesWithout(c.Now.Ran, c.Base.Ran)
 	if !anyGo(missing) && !anyGo(fresh) && len(c.Base.Broken) == 0 {
-		u.sort(missing, c.Tests)
+		u.addMissing(missing, c.Tests)
 		return u, nil
 	}
 	files := &bothTrees{c: c}
-	if err := files.open(); err != nil {
+	if err := files.openTrees(); err != nil {
 		return u, err
 	}
-	more, err := files.ofBroken()
+	more, err := files.testsOfBroken()
 	if err != nil {
 		return u, err
 	}
-	u.sort(slices.DeleteFunc(slices.Clone(missing), isGo), c.Tests)
-	for _, name := range without(append(slices.DeleteFunc(missing, notGo), more...), c.Now.Ran) {
-		if err := files.expect(name, &u); err != nil {
+	u.addMissing(slices.DeleteFunc(slices.Clone(missing), isGo), c.Tests)
+	for _, name := range namesWithout(append(slices.DeleteFunc(missing, notGo), more...), c.Now.Ran) {
+		if err := files.classifyMissing(name, &u); err != nil {
 			return u, err
 		}
 	}
-	if u.Nowhere, err = files.nowhere(slices.DeleteFunc(fresh, notGo)); err != nil {
+	if u.Nowhere, err = files.madeUpTests(slices.DeleteFunc(fresh, notGo)); err != nil {
 		return u, err
 	}
 	for _, list := range []*[]string{&u.Missing, &u.Gone} {
@@ -72,8 +72,9 @@ func (c Comparison) Unreported() (Unreported, error) {
 	return u, nil
 }
 
-// sort puts tests of which no file is read under what their absence means.
-func (u *Unreported) sort(missing []string, renamed bool) {
+// addMissing adds tests that did not report to Gone if they may be renamed, else to
+// Missing.
+func (u *Unreported) addMissing(missing []string, renamed bool) {
 	if renamed {
 		u.Gone = append(u.Gone, missing...)
 	} else {
@@ -120,8 +121,8 @@ func listNames(names []string) string {
 	return text
 }
 
-// without are the elements of a sorted list that another does not have.
-func without(list, others []string) []string {
+// namesWithout returns the elements of list that are not in others.
+func namesWithout(list, others []string) []string {
 	had := make(map[string]struct{}, len(others))
 	for _, s := range others {
 		had[s] = struct{}{}
@@ -140,7 +141,7 @@ func notGo(name string) bool         { return !isGo(name) }
 func anyGo(names []string) bool      { return slices.ContainsFunc(names, isGo) }
 func goName(pkg, test string) string { return "go " + pkg + "." + test }
 
-// splitGo is the package and the test of a name.
+// splitGo returns the package and the test of a name.
 func splitGo(name string) (pkg, test string) {
 	name = strings.TrimPrefix(name, "go ")
 	i := strings.LastIndexByte(name, '.')
@@ -153,7 +154,7 @@ type bothTrees struct {
 	base, now *goFiles
 }
 
-func (b *bothTrees) open() error {
+func (b *bothTrees) openTrees() error {
 	for _, side := range []struct {
 		tree func() (Tree, error)
 		to   **goFiles
@@ -162,27 +163,27 @@ func (b *bothTrees) open() error {
 		if err != nil {
 			return err
 		}
-		if *side.to, err = openGo(tree); err != nil {
+		if *side.to, err = indexGoFiles(tree); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ofBroken are the tests in the files of packages that failed on the base, and
-// of which the output there cannot name all. What a flag of the gate, a
-// TestMain or a condition in a file may leave out is not expected.
-func (b *bothTrees) ofBroken() ([]string, error) {
+// testsOfBroken returns the tests in the files of packages that failed on the base: the
+// output there may not name all of them. A test that a flag of the gate, a TestMain or a
+// condition in a file may leave out is not expected.
+func (b *bothTrees) testsOfBroken() ([]string, error) {
 	if choosesTests(b.c.Line) {
 		return nil, nil
 	}
 	var names []string
 	for _, pkg := range b.c.Base.Broken {
-		dir, ok := b.base.dirOf(pkg)
+		dir, ok := b.base.packageDir(pkg)
 		if !ok {
 			continue
 		}
-		p, err := b.base.of(dir)
+		p, err := b.base.testsIn(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -195,13 +196,12 @@ func (b *bothTrees) ofBroken() ([]string, error) {
 	return names, nil
 }
 
-// expect books a test of the base that did not report. One that the base only
-// reported, and holds in no file, is not expected: it was made while the gate
-// ran, or up.
-func (b *bothTrees) expect(name string, u *Unreported) error {
+// classifyMissing adds a test of the base that did not report to u. A test that is in no
+// file of the base is not expected: it was made while the gate ran, or made up.
+func (b *bothTrees) classifyMissing(name string, u *Unreported) error {
 	pkg, test := splitGo(name)
-	if dir, ok := b.base.dirOf(pkg); ok {
-		p, err := b.base.of(dir)
+	if dir, ok := b.base.packageDir(pkg); ok {
+		p, err := b.base.testsIn(dir)
 		if err != nil {
 			return err
 		}
@@ -210,41 +210,40 @@ func (b *bothTrees) expect(name string, u *Unreported) error {
 		}
 	}
 	there := false
-	if dir, ok := b.now.dirOf(pkg); ok {
-		p, err := b.now.of(dir)
+	if dir, ok := b.now.packageDir(pkg); ok {
+		p, err := b.now.testsIn(dir)
 		if err != nil {
 			return err
 		}
 		_, there = p.tests[test]
 	}
-	u.sort([]string{name}, !there && b.c.Tests)
+	u.addMissing([]string{name}, !there && b.c.Tests)
 	return nil
 }
 
-// nowhere are the reported tests that no file of the candidate holds, if on the
-// base there were none of the kind: a gate that makes tests makes them there
-// too.
-func (b *bothTrees) nowhere(fresh []string) ([]string, error) {
-	made, err := unheld(b.now, fresh)
+// madeUpTests returns the reported tests that are in no file of the candidate. If the base
+// had such tests too, there are none: then the gate generates tests while it runs.
+func (b *bothTrees) madeUpTests(fresh []string) ([]string, error) {
+	made, err := testsInNoFile(b.now, fresh)
 	if err != nil || len(made) == 0 {
 		return nil, err
 	}
-	before, err := unheld(b.base, slices.DeleteFunc(slices.Clone(b.c.Base.Ran), notGo))
+	before, err := testsInNoFile(b.base, slices.DeleteFunc(slices.Clone(b.c.Base.Ran), notGo))
 	if err != nil || len(before) > 0 {
 		return nil, err
 	}
 	return made, nil
 }
 
-// unheld are the tests of packages of the tree that no file there holds.
-func unheld(files *goFiles, names []string) (list []string, err error) {
+// testsInNoFile returns the names of tests that are in no file of their package.
+func testsInNoFile(files *goFiles, names []string) (list []string, err error) {
 	for _, name := range names {
 		pkg, test := splitGo(name)
-		dir, ok := files.dirOf(pkg)
+		dir, ok := files.packageDir(pkg)
 		if !ok {
 			continue
 		}
-		p, err := files.of(dir)
+		p, err := files.testsIn(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +265,7 @@ func choosesTests(line string) bool {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		call, ok := n.(*syntax.CallExpr)
 		if ok {
-			for _, name := range flags(call.Args) {
+			for _, name := range flagNames(call.Args) {
 				chooses = chooses || name == "run" || name == "skip" || name == "list"
 			}
 		}
