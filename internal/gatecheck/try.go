@@ -1,9 +1,9 @@
-// Package try runs the gates of a definition on the tip of its base, as a run
+// Package gatecheck runs the gates of a definition on the tip of its base, as a run
 // would, so that people see what they say before any agent works.
 //
-// A try is no run. It takes no number and no lease, asks no kill switch, writes
+// A try is not a run. It takes no number and no lease, asks no kill switch, writes
 // to no store and no checkout, and judges nobody's work. Any number of tries and
-// runs may go on at once; what one leaves whose process dies is swept by any other.
+// runs may work at once. If the process of a try dies, Sweep removes what it left.
 package gatecheck
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace/filled"
 )
 
-// Checker are what tries of this machine have in common.
+// Checker is what the tries on this machine have in common.
 type Checker struct {
 	runenv.Host
 	NewID   func(prefix string) string
 	Survive func(ctx context.Context, tag string) (int, error) // ends what survived its process, and counts it
 }
 
-// Subject is what has the gates.
+// Subject is a loop whose gates are tried.
 type Subject struct {
 	Loop       string // name
 	Root       string // of the checkout
@@ -56,11 +56,11 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	if err != nil {
 		return nil, err
 	}
-	c, err := t.claim()
+	c, err := t.claimNew()
 	if err != nil {
 		return nil, fmt.Errorf("try the gates of %s: %w", of.Loop, projection.DiskFault(err))
 	}
-	defer t.end(context.WithoutCancel(ctx), of.Repo, c)
+	defer t.removeOrLog(context.WithoutCancel(ctx), of.Repo, c)
 	s := runenv.Env{
 		Host: t.Host, ID: c.id, Loop: of.Loop, Root: of.Root, Repo: of.Repo, Definition: def, Base: base.Commit, Started: t.Now(),
 		Agent: commandLines(def), Tools: &runenv.Tools{}, Say: func(string) {}, Iteration: 1, Step: "try the gates",
@@ -69,7 +69,7 @@ func (t Checker) Gates(ctx context.Context, of Subject, out io.Writer) ([]loop.G
 	err = s.Judge(ctx, base.Commit, true, func(g runenv.Gate, at runenv.Place) (more bool, err error) {
 		res, err := s.RunGate(ctx, g, at, nil, out)
 		if err == nil {
-			err = context.Cause(ctx) // What a gate says that was stopped is no verdict.
+			err = context.Cause(ctx) // The result of a gate that was stopped is not a verdict.
 		}
 		if err != nil {
 			return false, err
@@ -95,8 +95,8 @@ func commandLines(d loop.Definition) []string {
 	return []string{d.AgentCommand}
 }
 
-// A try has no row that tells whether somebody carries it on. Its lock does:
-// the system drops it when the process ends, however that happens.
+// A try has no row that says whether it is alive. Its lock does: the system releases
+// it when the process ends, however that happens.
 
 const (
 	kind       = "try" // of ids
@@ -111,19 +111,19 @@ type claim struct {
 	lock *os.File
 }
 
-// claim takes a new id, and locks it before anything else bears it.
-func (t Checker) claim() (claim, error) {
+// claimNew takes a new id, and locks it before anything else bears it.
+func (t Checker) claimNew() (claim, error) {
 	for {
-		c, err := t.lock(t.NewID(kind))
+		c, err := t.lockTry(t.NewID(kind))
 		if err != nil || c.lock != nil {
 			return c, err
 		}
 	}
 }
 
-// lock locks a try, also one without a file. The lock is nil if another
+// lockTry locks a try, also one without a file. The lock is nil if another
 // process has it.
-func (t Checker) lock(id string) (claim, error) {
+func (t Checker) lockTry(id string) (claim, error) {
 	lock, err := flock.Try(t.RunDir(id) + lockSuffix)
 	if errors.Is(err, flock.ErrHeld) {
 		err = nil
@@ -131,15 +131,15 @@ func (t Checker) lock(id string) (claim, error) {
 	return claim{id, lock}, err
 }
 
-// end removes what bears the id. What cannot be removed is left to Sweep.
-func (t Checker) end(ctx context.Context, repo *git.Repo, c claim) {
-	if err := t.drop(ctx, repo, c); err != nil {
+// removeOrLog removes what bears the id. What cannot be removed is left to Sweep.
+func (t Checker) removeOrLog(ctx context.Context, repo *git.Repo, c claim) {
+	if err := t.removeTry(ctx, repo, c); err != nil {
 		t.Log.WarnContext(ctx, "files of a try stay behind", slog.String("try", c.id), slog.String("error", err.Error()))
 	}
 }
 
-// drop lets go of the lock last, so that nobody else clears up meanwhile.
-func (t Checker) drop(ctx context.Context, repo *git.Repo, c claim) error {
+// removeTry lets go of the lock last, so that nobody else clears up meanwhile.
+func (t Checker) removeTry(ctx context.Context, repo *git.Repo, c claim) error {
 	return errors.Join(
 		t.Drop(ctx, repo, sandbox.None, c.id), sandbox.Discard(t.RunDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
 	)
@@ -147,31 +147,31 @@ func (t Checker) drop(ctx context.Context, repo *git.Repo, c claim) error {
 
 // Sweep removes what tries left whose process died, and ends what survived it.
 func (t Checker) Sweep(ctx context.Context, repo *git.Repo) error {
-	ids, err := t.ids(repo)
+	ids, err := t.leftIDs(repo)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		c, err := t.lock(id)
+		c, err := t.lockTry(id)
 		if err != nil {
 			return err
 		}
 		if c.lock == nil {
-			continue // It is carried on, or another process sweeps it.
+			continue // Its process is alive, or another process sweeps it.
 		}
 		if _, err := t.Survive(ctx, runenv.Tag(id)); err != nil {
 			return errors.Join(err, c.lock.Close())
 		}
-		if err := t.drop(ctx, repo, c); err != nil {
+		if err := t.removeTry(ctx, repo, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ids lists the ids of all tries that have left anything, live ones
+// leftIDs lists the ids of all tries that have left anything, live ones
 // included. A power cut may have kept a copy and lost its lock.
-func (t Checker) ids(repo *git.Repo) ([]string, error) {
+func (t Checker) leftIDs(repo *git.Repo) ([]string, error) {
 	names, err := t.Trees(repo, sandbox.None).Left()
 	if err != nil {
 		return nil, err

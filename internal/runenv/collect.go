@@ -39,7 +39,7 @@ func (h Host) Collect(ctx context.Context, repo *git.Repo) error {
 	}
 	_, err := h.Trees(repo, sandbox.Full).Collect(ctx, workspace.Policy{Now: now, Age: keepLayers, Count: leastLayers})
 	err = errors.Join(err, toolset.Prepared{Dir: filepath.Join(h.Home, "setups")}.Collect(now.Add(-keepSetups), leastSetups))
-	err = errors.Join(err, h.filled().Collect(now.Add(-keepFilled), leastFilled))
+	err = errors.Join(err, h.filledDir().Collect(now.Add(-keepFilled), leastFilled))
 	if _, gone := h.Mirrors().Collect(ctx, now.Add(-keepMirrors), false); gone != nil {
 		err = errors.Join(err, gone)
 	}

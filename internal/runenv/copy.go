@@ -54,8 +54,8 @@ type Copy struct {
 	path    []string          // directories of prepared dependencies, for PATH, as programs see them
 }
 
-// files shows the copy as it was made, and is to be closed.
-func (k *Copy) files() (fs.FS, func(), error) {
+// openFiles shows the copy as it was made, and is to be closed.
+func (k *Copy) openFiles() (fs.FS, func(), error) {
 	layers := k.Overlay()
 	if layers == nil {
 		return os.DirFS(k.Dir), func() {}, nil
@@ -67,8 +67,8 @@ func (k *Copy) files() (fs.FS, func(), error) {
 	return files, func() { _ = files.Close() }, nil
 }
 
-// caches is where programs add to caches that nobody else is to see.
-func (k *Copy) caches() string { return filepath.Join(k.scratch, "caches") }
+// cacheDir is where programs add to caches that nobody else is to see.
+func (k *Copy) cacheDir() string { return filepath.Join(k.scratch, "caches") }
 
 // Where is the directory of the host that holds the copy's own content.
 func (k *Copy) Where() string {
@@ -78,9 +78,9 @@ func (k *Copy) Where() string {
 	return k.Dir
 }
 
-// names are those at the top of a layered copy, also such as an upper layer
+// topNames are those at the top of a layered copy, also such as an upper layer
 // hides; nil means that there may be any.
-func (k *Copy) names() (map[string]bool, error) {
+func (k *Copy) topNames() (map[string]bool, error) {
 	layers := k.Overlay()
 	if layers == nil {
 		return nil, nil
@@ -116,30 +116,30 @@ func (k *Copy) Remove(ctx context.Context) error {
 	return errors.Join(err, k.Leave(), k.Tree.Remove(ctx), sandbox.Discard(k.scratch))
 }
 
-// copies are the trees of one run for one purpose. The tree is known to the
+// treesFor are the trees of one run for one purpose. The tree is known to the
 // rules only when it is made or adopted, which is before anybody asks.
-func (h Host) copies(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
+func (h Host) treesFor(ctx context.Context, repo *git.Repo, tier sandbox.Tier, runID string, purpose Purpose, seen *mirror.Mirror) (*workspace.Trees, *Copy) {
 	k := &Copy{repo: repo, scratch: filepath.Join(h.RunDir(runID), "scratch-"+string(purpose)), mirror: seen}
 	if purpose == ForGate || purpose == forGuard {
 		// Nobody asks what a gate changed: its copy is used once.
-		return h.trees(repo, tier, workspace.Limits{}, seen), k
+		return h.newTrees(repo, tier, workspace.Limits{}, seen), k
 	}
 	// A run that is stopped still looks at what its agent left.
 	ctx = context.WithoutCancel(ctx)
 	k.ignores = repo.Ignores(ctx, filepath.Join(h.RunDir(runID), "rules-"+string(purpose)), func(dir string) error {
 		return k.writeRules(ctx, dir)
 	})
-	return h.trees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}, seen), k
+	return h.newTrees(repo, tier, workspace.Limits{Skip: k.ignores.Ignored}, seen), k
 }
 
 // Trees are the copies of a repository for programs in a tier: layers where
 // something mounts them, else directories that are used again. Programs with a
 // root of their own see both at the checkout's path.
 func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
-	return h.trees(repo, tier, workspace.Limits{}, nil)
+	return h.newTrees(repo, tier, workspace.Limits{}, nil)
 }
 
-func (h Host) trees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, seen *mirror.Mirror) *workspace.Trees {
+func (h Host) newTrees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, seen *mirror.Mirror) *workspace.Trees {
 	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers"), Mirror: seen}
 	if tier.Mounts() {
 		o.Objects = objectsSeen
@@ -238,16 +238,16 @@ func (k *Copy) Changes(ctx context.Context) ([]object.FileChange, []workspace.Pr
 	return changes, problems, nil
 }
 
-// fill puts what the tree of a copy only names into it.
-func (s Env) fill(ctx context.Context, k *Copy) error {
-	k.kept = s.filled()
-	filling, known := s.Tools.filling(k.From)
+// fillCopy puts what the tree of a copy only names into it.
+func (s Env) fillCopy(ctx context.Context, k *Copy) error {
+	k.kept = s.filledCache()
+	filling, known := s.Tools.knownFilling(k.From)
 	if !known {
 		var err error
 		if filling, err = k.kept.Of(ctx, s.Repo, k.Tree); err != nil {
 			return err
 		}
-		s.Tools.fills(k.From, filling)
+		s.Tools.rememberFilling(k.From, filling)
 	}
 	k.filling = filling
 	if filling.Dir == "" {
@@ -256,31 +256,31 @@ func (s Env) fill(ctx context.Context, k *Copy) error {
 	return k.Fill(ctx, filling.Dir)
 }
 
-// filled is where the content is that trees only name.
-func (s Env) filled() filled.Cache {
-	cache := filled.Cache{Prepared: s.Host.filled(), Environ: s.Environ, Say: s.Say}
+// filledCache is where the content is that trees only name.
+func (s Env) filledCache() filled.Cache {
+	cache := filled.Cache{Prepared: s.Host.filledDir(), Environ: s.Environ, Say: s.Say}
 	if uid, gid := s.Owner(); uid >= 0 {
 		cache.UID, cache.GID = uid, gid
 	}
 	return cache
 }
 
-func (h Host) filled() toolset.Prepared {
+func (h Host) filledDir() toolset.Prepared {
 	return toolset.Prepared{Dir: filepath.Join(h.Home, "filled")}
 }
 
 // Copy makes a copy of a commit, with its dependencies prepared.
 func (s Env) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, error) {
-	k, err := s.bare(ctx, purpose, commit)
+	k, err := s.copyWithoutSetup(ctx, purpose, commit)
 	if err != nil {
 		return nil, err
 	}
 	if none := sandbox.Layerless(s.Home); purpose == ForAct && s.Tier().Mounts() && none != nil {
 		s.Say("copy: a complete one instead of layers, because " + none.Why)
 	}
-	err = s.prepare(ctx, k)
+	err = s.prepareCopy(ctx, k)
 	if err == nil {
-		err = s.Disk.begin(ctx, k) // What was prepared is none of the run's doing.
+		err = s.Disk.startCounting(ctx, k) // What was prepared is none of the run's doing.
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.Remove(context.WithoutCancel(ctx)))
@@ -288,10 +288,10 @@ func (s Env) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, e
 	return k, nil
 }
 
-// bare makes a copy of a commit or tree. One of the same purpose that could not
+// copyWithoutSetup makes a copy of a commit or tree. One of the same purpose that could not
 // be removed before goes first.
-func (s Env) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy, err error) {
-	seen, err := s.history(ctx, commit)
+func (s Env) copyWithoutSetup(ctx context.Context, purpose Purpose, commit string) (k *Copy, err error) {
+	seen, err := s.openHistory(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (s Env) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy,
 			seen.Release()
 		}
 	}()
-	trees, k := s.copies(ctx, s.Repo, s.Tier(), s.ID, purpose, seen)
+	trees, k := s.treesFor(ctx, s.Repo, s.Tier(), s.ID, purpose, seen)
 	name := TreeName(s.ID, purpose)
 	tree, err := trees.Make(ctx, name, commit)
 	if errors.Is(err, fs.ErrExist) {
@@ -316,7 +316,7 @@ func (s Env) bare(ctx context.Context, purpose Purpose, commit string) (k *Copy,
 	if k.stores, err = trees.Stores(); err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx, k); err != nil {
+	if err := s.fillCopy(ctx, k); err != nil {
 		return nil, errors.Join(err, tree.Remove(context.WithoutCancel(ctx)))
 	}
 	return k, nil
@@ -336,7 +336,7 @@ func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, e
 
 // AdoptKept is Adopt for a copy that has another name by now.
 func (h Host) AdoptKept(ctx context.Context, repo *git.Repo, run loop.Run, name string) (*Copy, error) {
-	trees, k := h.copies(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct, nil)
+	trees, k := h.treesFor(ctx, repo, sandbox.Tier(run.Sandbox), run.ID, ForAct, nil)
 	tree, err := trees.Adopt(ctx, name, run.BaseCommit)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("adopt the tree of run %s: %w", run.ID, err), k.Leave())

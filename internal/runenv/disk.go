@@ -14,27 +14,27 @@ import (
 	"sync/atomic"
 )
 
-// Disk remembers how large the copies of one run were when they were made, so that
-// what is written to them can be told from that. The zero value is ready for use,
-// and may be used by several goroutines. Those of the same id share it.
+// Disk remembers how large the copies of one run were when they were made, to find out
+// how much was written to them since. The zero value is ready for use, by several
+// goroutines. All environments with the same id share it.
 type Disk struct {
 	full   atomic.Bool // see Full
 	mu     sync.Mutex
-	copies map[string]begun // by the name of the tree
+	copies map[string]countedCopy // by the name of the tree
 }
 
-// Full says that the run takes up too much: its copies are then taken away as a
-// whole, and not kept for the next use.
+// Full marks the run as taking up too much: its copies are then deleted, and not kept
+// for the next use.
 func (d *Disk) Full() { d.full.Store(true) }
 
 // begun is a copy that programs may write to.
-type begun struct {
+type countedCopy struct {
 	dirs    []string // where the host finds what they write
 	before  int64    // bytes that were in there before
 	folders map[string]int64
 }
 
-// Usage is what the files of one run take up.
+// Usage is how much disk the files of one run take up.
 type Usage struct {
 	Bytes   int64
 	Largest []string // folders with the most of it and how much that is, the largest first; names are an agent's to choose
@@ -47,19 +47,19 @@ const (
 	folderDepth  = 2
 )
 
-// begin notes a copy that is complete: from now on what is written to it counts. A
+// startCounting notes a copy that is complete: from now on what is written to it counts. A
 // copy in layers has a directory of its own for that.
-func (d *Disk) begin(ctx context.Context, k *Copy) error {
+func (d *Disk) startCounting(ctx context.Context, k *Copy) error {
 	if d == nil {
 		return nil
 	}
 	k.disk = d
-	b := begun{dirs: []string{k.Dir}}
+	b := countedCopy{dirs: []string{k.Dir}}
 	if layers := k.Overlay(); layers != nil {
 		b.dirs = []string{layers.Upper, layers.Work}
 	} else {
 		m := measure{folders: map[string]int64{}}
-		if err := m.folder(ctx, k.Dir, ".", 0); err != nil {
+		if err := m.addFolder(ctx, k.Dir, ".", 0); err != nil {
 			return fmt.Errorf("measure %s: %w", k.Dir, err)
 		}
 		b.before, b.folders = m.bytes, m.folders
@@ -67,14 +67,14 @@ func (d *Disk) begin(ctx context.Context, k *Copy) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.copies == nil {
-		d.copies = map[string]begun{}
+		d.copies = map[string]countedCopy{}
 	}
 	d.copies[k.Name] = b
 	return nil
 }
 
-// begun lists the copies.
-func (d *Disk) begun() map[string]begun {
+// countedCopies lists the copies.
+func (d *Disk) countedCopies() map[string]countedCopy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.copies)
@@ -87,10 +87,10 @@ func (d *Disk) begun() map[string]begun {
 func (s Env) Usage(ctx context.Context) (Usage, error) {
 	var u Usage
 	all := map[string]int64{}
-	add := func(label string, b begun) error {
+	add := func(label string, b countedCopy) error {
 		m := measure{folders: map[string]int64{}, seen: map[[2]uint64]bool{}}
 		for _, dir := range b.dirs {
-			if err := m.folder(ctx, dir, ".", 0); err != nil {
+			if err := m.addFolder(ctx, dir, ".", 0); err != nil {
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func (s Env) Usage(ctx context.Context) (Usage, error) {
 		}
 		return nil
 	}
-	for name, b := range s.Disk.begun() {
+	for name, b := range s.Disk.countedCopies() {
 		label := strings.TrimPrefix(name, s.ID+"-")
 		if label == string(ForAct) {
 			label = ""
@@ -111,7 +111,7 @@ func (s Env) Usage(ctx context.Context) (Usage, error) {
 			return u, err
 		}
 	}
-	if err := add("beside the tree: ", begun{dirs: []string{s.RunDir(s.ID)}}); err != nil {
+	if err := add("beside the tree: ", countedCopy{dirs: []string{s.RunDir(s.ID)}}); err != nil {
 		return u, err
 	}
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), strings.Compare(a, b)) })
@@ -139,12 +139,12 @@ type measure struct {
 	seen    map[[2]uint64]bool
 }
 
-// manyFolders is how many folders are told apart. There may be any number.
+// manyFolders is the most folders that are counted separately.
 const manyFolders = 10_000
 
-// folder adds a directory and all below it. What goes away meanwhile, and what
+// addFolder adds a directory and all below it. What goes away meanwhile, and what
 // cannot be read, is left out.
-func (m *measure) folder(ctx context.Context, dir, name string, depth int) error {
+func (m *measure) addFolder(ctx context.Context, dir, name string, depth int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -157,7 +157,7 @@ func (m *measure) folder(ctx context.Context, dir, name string, depth int) error
 		const some = 1024
 		entries, err := f.ReadDir(some)
 		for _, e := range entries {
-			if err := m.entry(ctx, dir, name, depth, e); err != nil {
+			if err := m.addEntry(ctx, dir, name, depth, e); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func (m *measure) folder(ctx context.Context, dir, name string, depth int) error
 	}
 }
 
-func (m *measure) entry(ctx context.Context, dir, name string, depth int, e fs.DirEntry) error {
+func (m *measure) addEntry(ctx context.Context, dir, name string, depth int, e fs.DirEntry) error {
 	info, err := e.Info()
 	if err != nil {
 		return nil //nolint:nilerr // It is gone.
@@ -188,7 +188,7 @@ func (m *measure) entry(ctx context.Context, dir, name string, depth int, e fs.D
 		m.folders[below] += bytes
 	}
 	if e.IsDir() {
-		return m.folder(ctx, filepath.Join(dir, e.Name()), below, depth)
+		return m.addFolder(ctx, filepath.Join(dir, e.Name()), below, depth)
 	}
 	return nil
 }

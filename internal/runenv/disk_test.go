@@ -45,7 +45,7 @@ func TestUsageIsWhatARunWritesAndNotWhatItBeganWith(t *testing.T) {
 				t.Fatal(err)
 			}
 			holes.Close()
-			write(t, filepath.Join(k.caches(), "npm"), map[string]string{"y": strings.Repeat("y", mebi)})
+			write(t, filepath.Join(k.cacheDir(), "npm"), map[string]string{"y": strings.Repeat("y", mebi)})
 			u := used()
 			if got := u.Bytes / (mebi / 2); got != 6 {
 				t.Errorf("used %d bytes, want 3 MiB", u.Bytes)

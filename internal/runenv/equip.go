@@ -50,8 +50,8 @@ type Tools struct {
 	setups   map[[2]string]toolset.Setup // by the tree that they prepare and the line that the definition has for it
 }
 
-// filling is what a tree is filled with, if it is known.
-func (t *Tools) filling(tree string) (filled.Filling, bool) {
+// knownFilling is what a tree is filled with, if it is known.
+func (t *Tools) knownFilling(tree string) (filled.Filling, bool) {
 	if t == nil {
 		return filled.Filling{}, false
 	}
@@ -61,7 +61,7 @@ func (t *Tools) filling(tree string) (filled.Filling, bool) {
 	return f, known
 }
 
-func (t *Tools) fills(tree string, f filled.Filling) {
+func (t *Tools) rememberFilling(tree string, f filled.Filling) {
 	if t == nil {
 		return
 	}
@@ -73,9 +73,9 @@ func (t *Tools) fills(tree string, f filled.Filling) {
 	t.fillings[tree] = f
 }
 
-// setup is what prepares a tree. To find it every folder of the tree is looked at,
+// findSetup is what prepares a tree. To find it every folder of the tree is looked at,
 // and a run has several copies of one.
-func (s Env) setup(ctx context.Context, k *Copy) (toolset.Setup, error) {
+func (s Env) findSetup(ctx context.Context, k *Copy) (toolset.Setup, error) {
 	t, key := s.Tools, [2]string{k.From, s.Definition.Setup}
 	t.mu.Lock()
 	setup, known := t.setups[key]
@@ -87,7 +87,7 @@ func (s Env) setup(ctx context.Context, k *Copy) (toolset.Setup, error) {
 	if err != nil {
 		return toolset.Setup{}, err
 	}
-	files, closeFiles, err := k.files()
+	files, closeFiles, err := k.openFiles()
 	if err != nil {
 		return toolset.Setup{}, err
 	}
@@ -104,7 +104,7 @@ func (s Env) setup(ctx context.Context, k *Copy) (toolset.Setup, error) {
 	return setup, nil
 }
 
-// Toolset is what the programs of the definition need beside their tree.
+// Toolset finds what the programs of the definition need besides their tree.
 func (s Env) Toolset(ctx context.Context) (toolset.Set, error) {
 	lines := append([]string{s.Definition.Verify, s.Definition.Guard, s.Definition.SenseCommand()}, s.Agent...)
 	if s.Definition.Setup != toolset.None {
@@ -122,15 +122,15 @@ func (s Env) Toolset(ctx context.Context) (toolset.Set, error) {
 	return k, err
 }
 
-// cache is where the caches of the workspace lie.
-func (s Env) cache() toolset.Cache {
+// toolCache is where the caches of the workspace lie.
+func (s Env) toolCache() toolset.Cache {
 	uid, gid := s.Owner()
 	return toolset.Cache{Dir: filepath.Join(s.Home, "caches", workspace.Key(s.Repo)), UID: uid, GID: gid}
 }
 
-// egress is the way out for programs of the run environment: to the hosts of the
-// definition, and those of the use.
-func (s Env) egress(u Use) (sandbox.Port, error) {
+// openEgress makes the proxy through which programs reach the network: the hosts of the
+// definition and those of the use.
+func (s Env) openEgress(u Use) (sandbox.Port, error) {
 	hosts, err := meter.ParseHosts(append(append([]string{}, s.Definition.Network...), u.Hosts...))
 	if err != nil {
 		return sandbox.Port{}, err
@@ -150,9 +150,9 @@ func (s Env) egress(u Use) (sandbox.Port, error) {
 	}, nil
 }
 
-// Upstream says by which proxy this machine itself reaches an address, as its
-// environment has it: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, in both cases. Nil
-// stands for none, which is always so for this machine's own addresses.
+// Upstream returns the proxy through which this machine itself reaches an address, from
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY in upper or lower case. It is nil for a direct
+// connection, as always to this machine's own addresses.
 func (h Host) Upstream() func(*url.URL) (*url.URL, error) {
 	variable := func(name string) string {
 		return cmp.Or(proc.Variable(h.Environ, name), proc.Variable(h.Environ, strings.ToLower(name)))
@@ -184,29 +184,29 @@ func (e *SetupError) Error() string {
 	return fmt.Sprintf("setup %q ended with exit status %d:\n%s", e.command, e.exit, e.text)
 }
 
-// prepare puts what the set-up of a copy prepares below it, and runs that first
-// if nobody has for the same lockfiles.
-func (s Env) prepare(ctx context.Context, k *Copy) error {
+// prepareCopy puts the result of the set-up below a copy. The set-up runs first, unless
+// it ran before for the same lockfiles.
+func (s Env) prepareCopy(ctx context.Context, k *Copy) error {
 	if s.Definition.Setup == toolset.None || s.Definition.Setup == "" && !s.Tier().Mounts() {
 		return nil
 	}
-	setup, err := s.setup(ctx, k)
+	setup, err := s.findSetup(ctx, k)
 	if err != nil || setup.Command == "" {
 		return err
 	}
-	layer, err := s.layer(ctx, setup, k)
+	layer, err := s.setupLayer(ctx, setup, k)
 	if err != nil {
 		return err
 	}
 	for _, dir := range setup.PathDirs {
-		k.path = append(k.path, filepath.Join(s.seen(k), dir))
+		k.path = append(k.path, filepath.Join(s.seenDir(k), dir))
 	}
 	k.layer = layer
 	return k.Push(ctx, toolset.Tree(layer))
 }
 
-// layer is what a set-up prepares for the tree of k.
-func (s Env) layer(ctx context.Context, setup toolset.Setup, k *Copy) (string, error) {
+// setupLayer returns the folder with what a set-up prepared for the tree of k.
+func (s Env) setupLayer(ctx context.Context, setup toolset.Setup, k *Copy) (string, error) {
 	prepared := toolset.Prepared{Dir: filepath.Join(s.Home, "setups")}
 	if dir, ok := prepared.Layer(setup.Digest); ok {
 		return dir, nil
@@ -221,12 +221,12 @@ func (s Env) layer(ctx context.Context, setup toolset.Setup, k *Copy) (string, e
 	}
 	s.Say("setup: " + setup.Command + " (once for these lockfiles)")
 	s.Base = cmp.Or(s.Base, k.Base)
-	copied, err := s.bare(ctx, forSetup, k.From)
+	copied, err := s.copyWithoutSetup(ctx, forSetup, k.From)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = copied.Remove(context.WithoutCancel(ctx)) }()
-	if err := s.Disk.begin(ctx, copied); err != nil {
+	if err := s.Disk.startCounting(ctx, copied); err != nil {
 		return "", err
 	}
 	if err := s.runSetup(ctx, setup, copied); err != nil {
@@ -236,16 +236,16 @@ func (s Env) layer(ctx context.Context, setup toolset.Setup, k *Copy) (string, e
 	if err != nil {
 		return "", err
 	}
-	w := toolset.Written{Upper: copied.Where(), Caches: copied.caches()}
-	if w.Tracked, err = s.tracked(ctx, copied); err != nil {
+	w := toolset.Written{Upper: copied.Where(), Caches: copied.cacheDir()}
+	if w.Tracked, err = s.trackedPaths(ctx, copied); err != nil {
 		return "", err
 	}
 	return prepared.Keep(tools, setup.Digest, w)
 }
 
-// tracked lists what a directory with a copy's own content has of the tree that
+// trackedPaths lists what a directory with a copy's own content has of the tree that
 // the copy was made from, and of what that was filled with.
-func (s Env) tracked(ctx context.Context, k *Copy) ([]string, error) {
+func (s Env) trackedPaths(ctx context.Context, k *Copy) ([]string, error) {
 	var paths []string
 	if k.Overlay() == nil {
 		entries, err := s.Repo.List(ctx, k.From)

@@ -104,7 +104,7 @@ func TestEveryCopyHasWhatItsTreeOnlyNames(t *testing.T) {
 // layersIn are the names of what trees were filled with.
 func layersIn(t *testing.T, s Env) (names []string) {
 	t.Helper()
-	entries, err := os.ReadDir(s.Host.filled().Dir)
+	entries, err := os.ReadDir(s.Host.filledDir().Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestARepositoryThatHoldsAllOfItselfStartsNoProcessMoreAndHasNoLayers(t *tes
 	if !slices.Equal(count.Verbs, []string{"cat-file"}) {
 		t.Errorf("git was started for %v", count.Verbs)
 	}
-	if _, err := os.Stat(s.Host.filled().Dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.Host.filledDir().Dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is a folder for what trees name: %v", err)
 	}
 }
@@ -289,10 +289,10 @@ func TestWhatTreesWereFilledWithIsCollected(t *testing.T) {
 	must(t, err)
 	must(t, k.Remove(t.Context()))
 	for i := range leastFilled {
-		write(t, s.Host.filled().Dir, map[string]string{fmt.Sprint("newer", i, "/tree/x"): ""})
+		write(t, s.Host.filledDir().Dir, map[string]string{fmt.Sprint("newer", i, "/tree/x"): ""})
 	}
 	old := layersIn(t, s)[0]
-	must(t, os.Chtimes(filepath.Join(s.Host.filled().Dir, old), now, now.Add(-keepFilled-time.Minute)))
+	must(t, os.Chtimes(filepath.Join(s.Host.filledDir().Dir, old), now, now.Add(-keepFilled-time.Minute)))
 	must(t, s.Collect(t.Context(), s.Repo))
 	if got := layersIn(t, s); slices.Contains(got, old) || len(got) != leastFilled {
 		t.Errorf("after the collection there are %v", got)

@@ -37,7 +37,7 @@ func (s Env) OpenTurn(n int) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return dir, s.give(dir)
+	return dir, s.giveToPrograms(dir)
 }
 
 // FreshTurn makes the folder of a turn anew: what an earlier try or a gate left
@@ -60,7 +60,7 @@ func (s Env) WritePrompt(n int, prompt string) error {
 	if err := os.WriteFile(name, []byte(prompt), 0o600); err != nil {
 		return err
 	}
-	return s.give(name)
+	return s.giveToPrograms(name)
 }
 
 // Owner is the user and the group that programs run as, -1 and -1 if it is pawl's
@@ -72,8 +72,8 @@ func (s Env) Owner() (uid, gid int) {
 	return -1, -1
 }
 
-// give makes a file or folder belong to the user that programs run as.
-func (s Env) give(name string) error {
+// giveToPrograms makes a file or folder belong to the user that programs run as.
+func (s Env) giveToPrograms(name string) error {
 	uid, gid := s.Owner()
 	if uid < 0 {
 		return nil

@@ -16,9 +16,9 @@ func (h Host) Mirrors() mirror.Cache {
 	return mirror.Cache{Dir: filepath.Join(h.Home, "mirrors"), Now: h.Now}
 }
 
-// history holds what git may read in a copy of the commit, or returns nil where
+// openHistory holds what git may read in a copy of the commit, or returns nil where
 // nothing confines programs: there they can read the repository itself.
-func (s Env) history(ctx context.Context, commit string) (*mirror.Mirror, error) {
+func (s Env) openHistory(ctx context.Context, commit string) (*mirror.Mirror, error) {
 	if tier := s.Tier(); tier == sandbox.None || tier == sandbox.External {
 		return nil, nil
 	}

@@ -41,10 +41,10 @@ const gateTimeout = 10 * time.Minute
 // Judge calls run for each gate of the definition, for as long as run asks for
 // more. Each gate gets a clean copy of the commit with a home, temporary files
 // and caches of its own: nothing that one gate leaves anywhere is seen by the
-// next. No copy is left behind. Vouched says that a human stands for the commit.
+// next. No copy is left behind. Vouched means that a human answers for the commit.
 //
-// Where copies are layers, which no program in a sandbox finds, that of the next gate
-// is made while a gate runs, and the last one is removed meanwhile.
+// Where copies are layers, which no program in a sandbox can find, the copy for the
+// next gate is made while a gate runs, and the last one is removed.
 func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g Gate, at Place) (more bool, err error)) error {
 	var removing sync.WaitGroup
 	defer removing.Wait()
@@ -71,11 +71,16 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 			return err
 		}
 		next = nil
-		if i+1 < len(gates) && s.layered() {
+		if i+1 < len(gates) && s.usesLayers() {
 			removing.Wait() // The copy of the gate before this one has the same purpose.
 			next = s.copyAhead(ctx, gatePurpose(i+1), commit)
 		}
-		more, err := s.judge(ctx, g, k, vouched, run)
+		more := false
+		at, err := s.GatePlace(ctx, k, vouched)
+		if err == nil {
+			more, err = run(g, at)
+			at.Done()
+		}
 		remove(k)
 		if err == nil && more {
 			continue
@@ -94,10 +99,12 @@ func (s Env) Judge(ctx context.Context, commit string, vouched bool, run func(g 
 // a row may be there at the same time.
 func gatePurpose(i int) Purpose { return [2]Purpose{ForGate, forGuard}[i%2] }
 
-// layered reports whether copies are layers, which are nowhere on the host as a whole.
-func (s Env) layered() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
+// usesLayers reports whether copies are layers, which no folder of the host shows as a
+// whole.
+func (s Env) usesLayers() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
 
-// copyAhead begins to make a copy, and returns what waits for it. That must be called.
+// copyAhead starts to make a copy, and returns a function that waits for it. The caller
+// must call it.
 func (s Env) copyAhead(ctx context.Context, purpose Purpose, commit string) func() (*Copy, error) {
 	var k *Copy
 	var err error
@@ -113,19 +120,9 @@ func (s Env) copyAhead(ctx context.Context, purpose Purpose, commit string) func
 	}
 }
 
-func (s Env) judge(ctx context.Context, g Gate, k *Copy, vouched bool, run func(g Gate, at Place) (more bool, err error)) (bool, error) {
-	at, err := s.GatePlace(ctx, k, vouched)
-	if err != nil {
-		return false, err
-	}
-	defer at.Done()
-	return run(g, at)
-}
-
 // GatePlace is where a gate works on a copy. The folder of the turn is made anew
-// for it, with an empty prompt: it stands where the agent's stood, so that the
-// environment is the same, and holds neither what the agent was told and
-// reported nor what another gate left.
+// for it, with an empty prompt, at the path that the agent's had: the environment is
+// the same, but prompt and report of the agent and files of other gates are gone.
 func (s Env) GatePlace(ctx context.Context, k *Copy, vouched bool) (Place, error) {
 	n := max(1, s.Iteration)
 	turn, err := s.FreshTurn(n)
@@ -138,16 +135,16 @@ func (s Env) GatePlace(ctx context.Context, k *Copy, vouched bool) (Place, error
 	return s.Place(ctx, k, Use{Turn: turn, Vouched: vouched})
 }
 
-// RunGate runs one gate at a place, for no longer than gates may take. Fresh gives the
-// place of each further try of a gate that the definition holds for flaky; nil
-// uses the same for all of them. Out gets what the gate prints; it may be nil.
+// RunGate runs one gate at a place, within the time limit of gates. Fresh returns the
+// place for each further try of a gate that the definition calls flaky; if nil, all
+// tries use the same. Out gets what the gate prints; it may be nil.
 func (s Env) RunGate(ctx context.Context, g Gate, at Place, fresh func(context.Context) (Place, error), out io.Writer) (loop.GateResult, error) {
 	rule, err := gate.ParseRule(s.Definition.Flaky)
 	if err != nil {
 		return loop.GateResult{}, fmt.Errorf("flaky: %w", err)
 	}
 	in := gate.Input{
-		Place: at.gate(), Env: s.StepEnv(), Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule, Ask: s.Ask,
+		Place: at.forGate(), Env: s.StepEnv(), Tag: Tag(s.ID), Timeout: s.Within(gateTimeout), Output: out, Rule: rule, Ask: s.Ask,
 	}
 	in.Tree = treeAt(ctx, s.Repo, at.tree)
 	if s.Base != "" {
@@ -159,7 +156,7 @@ func (s Env) RunGate(ctx context.Context, g Gate, at Place, fresh func(context.C
 	if fresh != nil {
 		in.Fresh = func(ctx context.Context) (gate.Place, error) {
 			at, err := fresh(ctx)
-			return at.gate(), err
+			return at.forGate(), err
 		}
 	}
 	s.Repo.Rest()

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Judges is what decides what the gates say, as it is on the base: an agent's
-// own tree could name anything. It is read once per base.
+// Judges returns the files that decide what the gates say, as they are on the base: an
+// agent's own tree could name anything. They are read once per base.
 func (s Env) Judges(ctx context.Context) (gate.Judges, error) {
 	if s.Tools == nil || s.Base == "" {
 		return gate.JudgesOf(s.Definition, nil)
@@ -24,7 +24,7 @@ func (s Env) Judges(ctx context.Context) (gate.Judges, error) {
 	}
 	found, err := gate.JudgesOf(s.Definition, treeAt(ctx, s.Repo, s.Base))
 	if err == nil {
-		err = context.Cause(ctx) // What was read by halves is no answer.
+		err = context.Cause(ctx) // It may have been read only in part.
 	}
 	if err != nil {
 		return gate.Judges{}, err

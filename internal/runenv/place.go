@@ -63,15 +63,15 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	protect, err := s.protect(ctx, k)
+	protect, err := s.protectedPaths(ctx, k)
 	if err != nil {
 		return Place{}, err
 	}
-	masks, err := s.masks(ctx, k, u)
+	masks, err := s.maskedPaths(ctx, k, u)
 	if err != nil {
 		return Place{}, err
 	}
-	port, err := s.egress(u)
+	port, err := s.openEgress(u)
 	if err != nil {
 		return Place{}, err
 	}
@@ -86,20 +86,20 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	for _, store := range k.stores {
 		box.Binds = append(box.Binds, sandbox.Bind{From: store.Host, To: store.Inside})
 	}
-	p := Place{Dir: s.seen(k), files: k.Where(), Done: func() {}, tree: k.From}
+	p := Place{Dir: s.seenDir(k), files: k.Where(), Done: func() {}, tree: k.From}
 	env := append(tools.Env(tier), "PATH="+tools.Path(k.path...))
 	if tier.Mounts() {
 		layered := k.Overlay() != nil
 		if u.setup {
-			binds, more := tools.Sources(s.cache(), layered)
+			binds, more := tools.Sources(s.toolCache(), layered)
 			box.Binds, env = append(box.Binds, binds...), append(more, env...)
 		}
-		access := toolset.Access{Scratch: k.caches(), Vouched: u.Vouched, Layer: k.layer, Downloads: u.setup}
+		access := toolset.Access{Scratch: k.cacheDir(), Vouched: u.Vouched, Layer: k.layer, Downloads: u.setup}
 		var binds []sandbox.Bind
 		if layered {
-			box.Views, p.Done, err = tools.Views(s.cache(), access)
+			box.Views, p.Done, err = tools.Views(s.toolCache(), access)
 		} else {
-			box.Views, binds, err = tools.Folders(s.cache(), access)
+			box.Views, binds, err = tools.Folders(s.toolCache(), access)
 		}
 		if err != nil {
 			return Place{}, err
@@ -122,8 +122,8 @@ func around(box *sandbox.Box, u Use, tier sandbox.Tier) {
 	}
 }
 
-// seen is where programs see a copy.
-func (s Env) seen(k *Copy) string {
+// seenDir is where programs see a copy.
+func (s Env) seenDir(k *Copy) string {
 	if s.Tier().Mounts() {
 		return s.Root
 	}
@@ -147,8 +147,8 @@ func (p prefixed) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return p.Runner.Run(ctx, s)
 }
 
-// gate is the place as gates know it.
-func (p Place) gate() gate.Place { return gate.Place{Exec: p.Runner, Dir: p.Dir, Files: p.files} }
+// forGate is the place as gates know it.
+func (p Place) forGate() gate.Place { return gate.Place{Exec: p.Runner, Dir: p.Dir, Files: p.files} }
 
 // Tier is what confines the programs.
 func (s Env) Tier() sandbox.Tier { return sandbox.Tier(s.Definition.Sandbox) }
@@ -164,11 +164,11 @@ func (s Env) SeenHome() string {
 	return "/home/pawl"
 }
 
-// protect lists what the scope keeps any agent from changing and what has a
+// protectedPaths lists what the scope keeps any agent from changing and what has a
 // name of its own, for mounts to hold while a program runs. Globs are for the
 // list of changes, which is judged exactly.
-func (s Env) protect(ctx context.Context, k *Copy) ([]string, error) {
-	there, err := k.names()
+func (s Env) protectedPaths(ctx context.Context, k *Copy) ([]string, error) {
+	there, err := k.topNames()
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +194,9 @@ func (s Env) protect(ctx context.Context, k *Copy) ([]string, error) {
 	return slices.Compact(paths), nil
 }
 
-// masks are the places in a copy that a use is not shown, without those that the
+// maskedPaths are the places in a copy that a use is not shown, without those that the
 // scope lets an agent work on.
-func (s Env) masks(ctx context.Context, k *Copy, u Use) ([]string, error) {
+func (s Env) maskedPaths(ctx context.Context, k *Copy, u Use) ([]string, error) {
 	scope, err := s.Scope(ctx)
 	if err != nil {
 		return nil, err
@@ -204,12 +204,12 @@ func (s Env) masks(ctx context.Context, k *Copy, u Use) ([]string, error) {
 	var paths []string
 	for _, name := range u.Masks {
 		if !scope.Judge(name).Allowed && !scope.Judge(name+"/x").Allowed {
-			paths = append(paths, path.Join(s.seen(k), name))
+			paths = append(paths, path.Join(s.seenDir(k), name))
 		}
 	}
 	for _, name := range u.Unseen {
 		if !scope.Judge(name).Allowed {
-			paths = append(paths, path.Join(s.seen(k), name))
+			paths = append(paths, path.Join(s.seenDir(k), name))
 		}
 	}
 	return paths, nil

@@ -47,7 +47,7 @@ type Env struct {
 	Agent     []string     // command lines of the agent's program
 	Tools     *Tools       // those of the same id share it
 	Disk      *Disk        // those of the same id share it; nil: what is written is not measured
-	Say       func(string) // shows an event of whoever works at the run environment
+	Say       func(string) // shows an event of the run or the try
 	Ask       gate.Ask     // asks a model for a gate, and charges the run; nil: no model can be asked
 	Iteration int          // that programs work on; 0: none yet
 	Step      string       // that the iteration works on, as programs are told
@@ -77,7 +77,7 @@ func (s Env) ProgramEnv() []string {
 	for _, name := range allowed {
 		for _, kv := range s.Environ {
 			if strings.HasPrefix(kv, name+"=") {
-				env = append(env, rooted(kv))
+				env = append(env, withoutRelativeDirs(kv))
 			}
 		}
 	}
@@ -98,9 +98,9 @@ func (s Env) StepEnv() []string {
 	return append(env, "PAWL_STEP="+s.Step, "PAWL_PROMPT="+filepath.Join(dir, promptName), "PAWL_REPORT="+filepath.Join(dir, reportName))
 }
 
-// rooted takes the entries of a PATH away that mean another folder in another
-// place: in a copy they would be an agent's. Other variables stay as they are.
-func rooted(kv string) string {
+// withoutRelativeDirs removes the relative entries of a PATH: in a copy they would be
+// folders of an agent's. Other variables stay as they are.
+func withoutRelativeDirs(kv string) string {
 	list, ok := strings.CutPrefix(kv, "PATH=")
 	if !ok {
 		return kv

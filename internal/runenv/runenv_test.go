@@ -110,7 +110,7 @@ func TestOnlyWhatTheScopeKeepsIsProtectedAndMasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = k.Remove(context.WithoutCancel(t.Context())) }()
-	paths, err := s.protect(t.Context(), k)
+	paths, err := s.protectedPaths(t.Context(), k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestOnlyWhatTheScopeKeepsIsProtectedAndMasked(t *testing.T) {
 			t.Errorf("%s: protected = %v, want %v", name, got, want)
 		}
 	}
-	masked, err := s.masks(t.Context(), k, Use{Masks: []string{"src", "AGENTS.md"}, Unseen: []string{"src/AGENTS.md", "src/a.txt"}})
+	masked, err := s.maskedPaths(t.Context(), k, Use{Masks: []string{"src", "AGENTS.md"}, Unseen: []string{"src/AGENTS.md", "src/a.txt"}})
 	if diff := cmp.Diff([]string{filepath.Join(k.Dir, "AGENTS.md"), filepath.Join(k.Dir, "src/AGENTS.md")}, masked); diff != "" || err != nil {
 		t.Errorf("masked (-want +got), %v:\n%s", err, diff)
 	}
