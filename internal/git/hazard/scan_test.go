@@ -49,6 +49,53 @@ func TestWhatCannotBeReadIsRefusedAndNeverBlocks(t *testing.T) {
 	}
 }
 
+// Git itself stops there, with an error: whoever reads less would miss a program.
+func TestIncludesAndObjectStoresAreFollowedAsDeepAsGitDoes(t *testing.T) {
+	refused := func(dir string) (all int, refused []string) {
+		for _, h := range hazards(t, open(t, dir)) {
+			all++
+			if h.Refuse {
+				refused = append(refused, h.Key+" "+h.Why)
+			}
+		}
+		return all, refused
+	}
+	for links, want := range map[int]string{maxIncludes: "", maxIncludes + 1: "include.path includes are nested too deeply"} {
+		dir := gittest.Repo(t, nil)
+		files := map[string]string{}
+		for i := range links {
+			files[fmt.Sprintf(".git/c%d", i)] = fmt.Sprintf("[include]\n\tpath = c%d\n", i+1)
+		}
+		files[".git/config"] = "[core]\n\tbare = false\n" + files[".git/c0"]
+		delete(files, ".git/c0")
+		files[fmt.Sprintf(".git/c%d", links)] = "[user]\n\tname = x\n"
+		gittest.Write(t, dir, files)
+		if all, got := refused(dir); all != links || strings.Join(got, "; ") != want {
+			t.Errorf("%d includes: %d found, %q refused, want %q", links, all, got, want)
+		}
+	}
+	for links, want := range map[int]string{maxIncludes + 1: "", maxIncludes + 2: "objects/info/alternates object stores are nested too deeply"} {
+		dir := gittest.Repo(t, nil)
+		files := map[string]string{}
+		for i := range links {
+			name := fmt.Sprintf(".git/objects%d/info/alternates", i)
+			if i == 0 {
+				name = ".git/objects/info/alternates"
+			}
+			files[name] = fmt.Sprintf("../objects%d\n", i+1)
+		}
+		gittest.Write(t, dir, files)
+		if all, got := refused(dir); all != links || strings.Join(got, "; ") != want {
+			t.Errorf("%d stores: %d found, %q refused, want %q", links, all, got, want)
+		}
+	}
+	dir := gittest.Repo(t, nil)
+	gittest.Write(t, dir, map[string]string{".git/objects/info/http-alternates": "https://example.org/objects\n"})
+	if all, got := refused(dir); all != 1 || len(got) != 1 || got[0] != "objects/info/http-alternates objects come from another host" {
+		t.Errorf("objects of another host: %q", got)
+	}
+}
+
 func fifo(t *testing.T, path string) {
 	t.Helper()
 	must(t, syscall.Mkfifo(path, 0o600))
