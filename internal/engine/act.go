@@ -94,8 +94,8 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 	return c.conclude(ctx, step, work, verdict)
 }
 
-// takeTurns readies the tree and lets the agent take its turn, and another one where
-// the first failed in a way that another one may not.
+// takeTurns readies the tree and lets the agent take its turn, and another one if the
+// first failed in a way that may pass.
 func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, sensed []Observation) (turnResult, error) {
 	a.enterPhase(loop.PhaseAct)
 	if step.Snapshot != "" {

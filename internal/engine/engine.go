@@ -317,8 +317,9 @@ func (c *cycle) runPhases(ctx context.Context) (ending, error) {
 	}
 }
 
-// endingOfError turns an error from inside the cycle into an ending. A lost lease
-// or an unusable store is none: then this process may not write any more.
+// endingOfError turns an error from inside the cycle into an ending. After a
+// lost lease, or when the store is gone, it returns the error: this process may not
+// write any more.
 func (c *cycle) endingOfError(ctx context.Context, err error) (ending, error) {
 	if cause := context.Cause(ctx); errors.Is(cause, loop.ErrLeaseLost) {
 		return ending{}, fmt.Errorf("run %s: %w", c.run.ID, cause)

@@ -152,10 +152,9 @@ func (c *cycle) judgeOpen(end ending) {
 	}
 }
 
-// closingChanges lets the protocol write its account of the run, whatever the outcome;
-// of a paused run there is none. A run that failed before its memory was open
-// tries once more to open it. Where that fails, the protocol may still write what
-// needs no memory.
+// closingChanges lets the protocol write its account of the run, whatever the outcome.
+// A paused run gets none. A run that failed before its memory was open tries once
+// more to open it. If that fails, the protocol may still write what needs no memory.
 func (m *memory) closingChanges(ctx context.Context, effects []loop.Effect) []loop.Change {
 	if m.run.Outcome == loop.OutcomePaused {
 		return nil

@@ -187,7 +187,7 @@ func (w work) claim() report.Outcome {
 }
 
 // changedPaths lists the paths by which the candidate differs from the run's base.
-// A tree that goes on from a snapshot differs by more than this turn changed.
+// A tree that was made from a snapshot differs by more than this turn changed.
 func (wt *workTree) changedPaths(ctx context.Context, changes []object.FileChange, cand object.Candidate) ([]string, error) {
 	if wt.madeFrom != wt.run.BaseCommit {
 		return wt.target.Repo.Changed(ctx, wt.run.BaseTree, cand.Tree)

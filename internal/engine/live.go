@@ -32,8 +32,8 @@ func (j *journal) beginTurn(ctx context.Context, turn *liveTurn) (end func()) {
 	}
 }
 
-// leastUsage is that of a turn of which nothing is known but its prompt: it has
-// read that and said one word.
+// leastUsage is charged for a turn if only its prompt is known: it has read that and
+// said one word.
 func leastUsage(prompt int) loop.Usage {
 	return loop.Usage{Input: 1 + int64(prompt)/bytesPerToken, Output: 1, Source: loop.UsageEstimated}
 }

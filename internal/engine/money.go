@@ -20,9 +20,9 @@ type spending struct {
 	prices  price.Table    // of a run that starts; one that died has been counted
 	opened  *budget.Ledger // nil: nobody asked for it
 	turns   int
-	blind   bool // there was a turn of which nobody counted the tokens
+	blind   bool // nobody counted the tokens of one of its turns
 	unseen  bool // a process died before the end of a turn was recorded
-	counted int  // the last iteration of a dead run of which a turn was saved
+	counted int  // the last iteration of a dead run that has a saved turn
 }
 
 // ledger is what the run may spend. It is made when it is first asked for, which is

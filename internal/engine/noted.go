@@ -28,7 +28,7 @@ const (
 func (e *Engine) notesFile(runID string) string { return e.runDir(runID) + notesSuffix }
 
 // noteTurns writes the rows down that are not saved yet, with what is known of the
-// turn under way. The caller holds c.mu.
+// turn under way. The caller holds turns.mu.
 func (j *journal) noteTurns(ctx context.Context) {
 	rows := slices.Clone(j.turns.unsaved)
 	if j.turns.live != nil {

@@ -41,8 +41,8 @@ func (p *progress) endWithoutChoice(d plan.Decision, hold *loop.Hold) ending {
 }
 
 // endAfter says how a run ends with this settlement, or nil if it goes on: with
-// another try, or after a pass with the next item. Of a turn that was cut nothing is
-// left to go on with. Most is how many iterations the run may have.
+// another try, or after a pass with the next item. A turn that was cut ends the run:
+// nothing is left to spend. Most is how many iterations the run may have.
 func (p *progress) endAfter(s plan.Settlement, a plan.Attempt, again, cut bool, most int) *ending {
 	switch {
 	case a.Verdict == loop.VerdictPass && cut:

@@ -22,7 +22,7 @@ import (
 // A run is always concluded, whatever became of its work. What keeps the work is
 // tried in this order: the branch or the snapshot that the run was to leave, a
 // snapshot of its copy, the newest candidate that git still has, and the copy as
-// it lies, under a name that nothing removes. c.unkept says what is not kept, and
+// it lies, under a name that nothing removes. workTree.unkept says what is not kept, and
 // where the rest is.
 
 // candidateSuffix ends the name of a snapshot that holds a candidate, because the
@@ -59,7 +59,7 @@ func (wt *workTree) keepCopy(ctx context.Context, why error) error {
 	return nil
 }
 
-// salvage is for work of which no snapshot can be made: it keeps the newest
+// salvage keeps work if no snapshot of it can be made: it keeps the newest
 // candidate, and sets the copy aside. An error means that the run cannot be
 // concluded now, and that a later try may do better.
 func (wt *workTree) salvage(ctx context.Context, why error) error {
@@ -124,7 +124,7 @@ func (wt *workTree) setAsideUnread() (string, error) {
 }
 
 // keepNewest puts the newest candidate that git still has under a snapshot ref, and
-// says of which iteration it is. One that adds a secret is left out.
+// returns its iteration. One that adds a secret is left out.
 func (wt *workTree) keepNewest(ctx context.Context) (iteration int) {
 	for _, it := range slices.Backward(wt.its) {
 		if it.Candidate == "" || it.Candidate == wt.run.BaseCommit {

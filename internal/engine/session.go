@@ -10,14 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// A conversation that is longer is not gone on with: every turn pays for all of
-// it.
+// A longer conversation is not resumed: every turn pays for all of it.
 const (
 	longestTurns  = 20
 	longestTokens = 300_000 // input and output that its program counted
 )
 
-// readSession finds the conversation that the run goes on with.
+// readSession finds the conversation that the run resumes.
 func (a *agentSide) readSession(ctx context.Context) error {
 	if !a.def.Resume {
 		return nil

@@ -29,7 +29,7 @@ type workTree struct {
 	copy     *runenv.Copy // kept between iterations; nil: there is none
 	madeFrom string       // commit that the copy was made from
 	copied   bool         // there is or was a copy
-	restored string       // snapshot ref that the copy goes on from, if any
+	restored string       // snapshot ref that the copy was made from, if any
 	held     bool         // there are or were refs that hold candidates
 	unkept   string       // what could not be kept of the work, and where the rest is
 	secured  bool         // the work is kept as far as it can be
@@ -75,8 +75,8 @@ func (wt *workTree) drop(ctx context.Context) error {
 }
 
 // restoreSnapshot makes the copy from the snapshot that the step was left with. The
-// work then goes on from the commit that the snapshot was made on, so that
-// nothing which moved since is undone by it.
+// base of the run is then the commit on which the snapshot was made, so that nothing
+// which moved since is undone by it.
 func (wt *workTree) restoreSnapshot(ctx context.Context, step loop.Step) error {
 	if wt.restored == step.Snapshot {
 		return nil
