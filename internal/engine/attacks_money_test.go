@@ -135,11 +135,12 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 		asks   string // by the driver's program, as its profile says
 		named  string // by the definition
 		turns  int64
+		advice string
 	}{
-		"one that the definition names":           {"caller", "", "nobodys-model", 0},
-		"one that the program is known to ask":    {"asking", "nobodys-model", "", 0},
-		"one that the program is first seen with": {"caller", "", "", 1},
-		"one that it asks beside a priced one":    {"asking", cheap, "", 1},
+		"one that the definition names":           {"caller", "", "nobodys-model", 0, "add one, name another model"},
+		"one that the program is known to ask":    {"asking", "nobodys-model", "", 0, "add one, name another model"},
+		"one that the program is first seen with": {"caller", "", "", 1, "add a price, or name a model that has one"},
+		"one that it asks beside a priced one":    {"asking", cheap, "", 1, "add a price, or name a model that has one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newMeteredRig(t, databases["sqlite"](t), says200(10, 10))
@@ -157,7 +158,7 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 			if run.Outcome != loop.OutcomeBudget || run.Outcome.Meaning().Exit != 12 || run.Reason != loop.ReasonBudget {
 				t.Errorf("run = %s %s, want budget, exit 12", run.Outcome, run.Reason)
 			}
-			for _, want := range []string{`the model "nobodys-model" has no price`, "add one"} {
+			for _, want := range []string{`the model "nobodys-model" has no price`, c.advice} {
 				if !strings.Contains(run.Detail, want) {
 					t.Errorf("detail = %q, want %q in it", run.Detail, want)
 				}
