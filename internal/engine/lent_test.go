@@ -162,8 +162,8 @@ func TestAHomeThatIsKeptHoldsConversationsAndNoLogin(t *testing.T) {
 // keptLogin is the login that an account of a run says is kept; empty: none.
 func (p *meteredRig) keptLogin(told string) string {
 	p.t.Helper()
-	_, after, found := strings.Cut(told, "`pawl agent login swap ")
-	id, _, _ := strings.Cut(after, "`")
+	_, after, found := strings.Cut(told, "is kept as ")
+	id, _, _ := strings.Cut(after, " ")
 	if !found {
 		return ""
 	}
