@@ -68,31 +68,38 @@ func readPrices(file, or string) (price.Table, error) {
 	return table, nil
 }
 
+// PricesUpdate is what UpdatePrices did, schema pawl.prices-update/v1.
+type PricesUpdate struct {
+	Schema   string `json:"schema"`
+	Added    int    `json:"added"`    // models that are new
+	Replaced int    `json:"replaced"` // models that had a price
+	File     string `json:"file"`     // that has the prices now
+}
+
 // UpdatePrices puts the prices of a file over those that the user has in home: a
 // model of the same name is replaced, others are added, and what the file does not
-// have stays. It returns how many models are new and how many were replaced.
-// Nothing is written if either file cannot be read. The error is a *loop.Fault with
-// exit status 3 or 4.
-func UpdatePrices(home, file string) (added, replaced int, err error) {
-	own := filepath.Join(home, PricesFile)
-	old, err := readPrices(own, "remove it, and update again")
+// have stays. Nothing is written if either file cannot be read. The error is a
+// *loop.Fault with exit status 3 or 4.
+func UpdatePrices(home, file string) (PricesUpdate, error) {
+	u := PricesUpdate{Schema: "pawl.prices-update/v1", File: filepath.Join(home, PricesFile)}
+	old, err := readPrices(u.File, "remove it, and update again")
 	if err != nil && !lookup.Absent(err) {
-		return 0, 0, err
+		return u, err
 	}
 	fresh, err := readPrices(file, "name another file")
 	if err != nil {
-		return 0, 0, err
+		return u, err
 	}
 	for _, m := range fresh.Models {
 		if _, had := old.Model(m.ID); had {
-			replaced++
-			continue
+			u.Replaced++
+		} else {
+			u.Added++
 		}
-		added++
 	}
 	table := fresh.Over(old)
 	table.Notice = cmp.Or(fresh.Notice, old.Notice)
-	return added, replaced, replaceFile(own, table.JSON())
+	return u, replaceFile(u.File, table.JSON())
 }
 
 // replaceFile writes a file so that whoever reads it sees the old one or the new.

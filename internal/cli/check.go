@@ -74,7 +74,7 @@ func checkDefinitions(ctx context.Context, a *app, found []loops.Found, o checkO
 		}
 	}
 	if p.JSON {
-		if err := p.WriteJSON(checkJSON(checked, unread, o)); err != nil {
+		if err := p.WriteJSON(loops.NewReport(checked, unread, o.least, o.strict)); err != nil {
 			return err
 		}
 	}
@@ -180,9 +180,6 @@ func noteAgent(p *output.Printer, c loops.Checked) {
 	}
 }
 
-// usualSwitches is how many paths stop every loop.
-const usualSwitches = 2
-
 // notReadyError is the error that makes a command exit with 10, or nil.
 func notReadyError(checked []loops.Checked, o checkOptions) error {
 	var names []string
@@ -202,79 +199,4 @@ func notReadyError(checked []loops.Checked, o checkOptions) error {
 		Exit: loop.ExitNotReady, What: fmt.Sprintf("%s %s not ready", strings.Join(names, ", "), are),
 		Fix: "correct what the lines above name; pawl explain KEY says what a key means",
 	}
-}
-
-type checkReport struct {
-	Data []findingJSON `json:"data"`
-	Meta checkMeta     `json:"meta"`
-}
-
-type findingJSON struct {
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Key      string `json:"key,omitempty"`
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Column   int    `json:"column"`
-}
-
-type checkMeta struct {
-	Count    int           `json:"count"`
-	Errors   int           `json:"errors"`
-	Warnings int           `json:"warnings"`
-	Score    int           `json:"score"` // the lowest
-	Min      int           `json:"min"`
-	Ready    bool          `json:"ready"` // all of them
-	Tier     string        `json:"tier,omitempty"`
-	Switches []string      `json:"switches,omitempty"` // paths that stop the loop, if its definition names more than the usual ones
-	Unknown  []findingJSON `json:"unknown,omitempty"`
-	Notes    []findingJSON `json:"notes,omitempty"`
-	Loops    []checkedLoop `json:"loops,omitempty"` // only if there are several
-	Unread   int           `json:"unreadable,omitempty"`
-	Schema   string        `json:"schema"`
-}
-
-type checkedLoop struct {
-	Loop     string `json:"loop"`
-	File     string `json:"file"`
-	Tier     string `json:"tier"`
-	Score    int    `json:"score"`
-	Errors   int    `json:"errors"`
-	Warnings int    `json:"warnings"`
-	Ready    bool   `json:"ready"`
-}
-
-// checkJSON sums up. A definition that could not be read has no score and is not ready.
-func checkJSON(checked []loops.Checked, unread int, o checkOptions) checkReport {
-	r := checkReport{Data: []findingJSON{}, Meta: checkMeta{Min: o.least, Ready: unread == 0, Score: 100, Unread: unread, Schema: "pawl.check/v1"}}
-	if len(checked) == 0 {
-		r.Meta.Score = 0
-	}
-	for _, c := range checked {
-		r.Data = append(r.Data, findingsJSON(c, c.Findings())...)
-		r.Meta.Unknown = append(r.Meta.Unknown, findingsJSON(c, c.Unknown())...)
-		r.Meta.Notes = append(r.Meta.Notes, findingsJSON(c, c.Notes())...)
-		one := checkedLoop{c.Name, c.Shown, c.Verdict.Tier, c.Verdict.Score(), c.Errors(), c.Verdict.Warnings, c.Ready(o.least, o.strict)}
-		r.Meta.Errors += one.Errors
-		r.Meta.Warnings += one.Warnings
-		r.Meta.Score = min(r.Meta.Score, one.Score)
-		r.Meta.Ready = r.Meta.Ready && one.Ready
-		r.Meta.Loops = append(r.Meta.Loops, one)
-	}
-	r.Meta.Count = len(r.Data)
-	if len(checked) == 1 && unread == 0 {
-		r.Meta.Tier, r.Meta.Loops = checked[0].Verdict.Tier, nil
-		if len(checked[0].Switches) > usualSwitches {
-			r.Meta.Switches = checked[0].Switches
-		}
-	}
-	return r
-}
-
-func findingsJSON(c loops.Checked, findings []readiness.Finding) []findingJSON {
-	var list []findingJSON
-	for _, f := range findings {
-		list = append(list, findingJSON{f.Severity, f.Message, f.Key, c.Shown, f.Line, f.Column})
-	}
-	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
@@ -28,7 +29,7 @@ hidden or turn the direction of writing around, are named on standard error.`,
 				if err != nil {
 					return err
 				}
-				return printPatch(a.printer(), args[0], patch, raw)
+				return printPatch(a.printer(), patch, raw)
 			})
 		},
 	}
@@ -40,56 +41,36 @@ func addRawFlag(cmd *cobra.Command, raw *bool) {
 	cmd.Flags().BoolVar(raw, "raw", false, "the patch byte for byte, with whatever a terminal would obey")
 }
 
-func printPatch(p *output.Printer, ref string, patch []byte, raw bool) error {
-	careful := describeHidden(unprintable.InPatch(string(patch)))
+func printPatch(p *output.Printer, d runs.Patch, raw bool) error {
 	if p.JSON {
-		return p.WriteJSON(diffView{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch), Careful: careful})
+		return p.WriteJSON(d)
 	}
-	for _, text := range careful {
+	for _, text := range d.Careful {
 		if _, err := fmt.Fprintf(p.ErrOut, "careful: %s\n", output.Clean(text)); err != nil {
 			return err // A patch without its warnings must not be printed.
 		}
 	}
 	switch {
 	case raw:
-		p.Text(string(patch))
+		p.Text(d.Patch)
 	case !p.Terminal:
-		shown, escaped := unprintable.ShowPatch(patch)
+		shown, escaped := unprintable.ShowPatch([]byte(d.Patch))
 		p.Text(string(shown))
 		if p.Err() != nil || escaped == 0 {
 			return p.Err()
 		}
 		_, err := fmt.Fprintf(p.ErrOut, "careful: %s written as an escape, so this patch may not apply; with --raw it is byte for byte\n", pluralize(escaped, "character"))
 		return err
-	case len(patch) == 0:
-		p.Line("%s changed nothing.", output.Clean(ref))
+	case d.Patch == "":
+		p.Line("%s changed nothing.", output.Clean(d.Run))
 	default:
 		var b strings.Builder
-		for line := range strings.Lines(output.Clean(unprintable.Show(string(patch)))) {
+		for line := range strings.Lines(output.Clean(unprintable.Show(d.Patch))) {
 			b.WriteString(stylePatchLine(p.Style, strings.TrimSuffix(line, "\n")) + "\n")
 		}
 		p.Text(b.String())
 	}
 	return p.Err()
-}
-
-type diffView struct {
-	Schema  string   `json:"schema"`
-	Run     string   `json:"run"`
-	Patch   string   `json:"patch"`
-	Careful []string `json:"careful,omitempty"` // lines that are not what they look like
-}
-
-// describeHidden says which lines of a patch have hidden characters.
-func describeHidden(found []unprintable.Found) (list []string) {
-	const most = 20
-	for i, f := range found {
-		if i == most {
-			return append(list, fmt.Sprintf("and %d lines more", len(found)-most))
-		}
-		list = append(list, f.String())
-	}
-	return list
 }
 
 func stylePatchLine(s output.Style, line string) string {

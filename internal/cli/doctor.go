@@ -161,57 +161,21 @@ func printDoctorRows(p *output.Printer, rows []setup.DoctorRow, several, quiet b
 	}
 }
 
-type doctorReport struct {
-	Data []setup.DoctorRow `json:"data"`
-	Meta doctorMeta        `json:"meta"`
-}
-
-type doctorMeta struct {
-	Mode    string `json:"mode"`
-	OK      int    `json:"ok"`
-	Warn    int    `json:"warn"`
-	Bad     int    `json:"bad"`
-	WillRun bool   `json:"will_run"`
-	Tier    string `json:"tier,omitempty"` // of one loop
-	Unread  int    `json:"unreadable,omitempty"`
-	Schema  string `json:"schema"`
-}
-
 // printDiagnosis sums up on standard error, or prints all of it as JSON. The error says
 // what will not run.
 func printDiagnosis(p *output.Printer, checked []loops.Checked, unread int, rows []setup.DoctorRow, live bool) error {
-	m := doctorMeta{Mode: "offline", Unread: unread, Schema: "pawl.doctor/v1"}
-	if live {
-		m.Mode = "live"
-	}
-	if len(checked) == 1 && unread == 0 {
-		m.Tier = checked[0].Verdict.Tier
-	}
-	for _, r := range rows {
-		switch r.State {
-		case readiness.StateOK:
-			m.OK++
-		case readiness.StateWarn:
-			m.Warn++
-		default:
-			m.Bad++
-		}
-	}
-	m.WillRun = m.Bad == 0 && unread == 0
+	d := setup.Diagnose(rows, checked, unread, live)
 	if p.JSON {
-		if rows == nil {
-			rows = []setup.DoctorRow{}
-		}
-		if err := p.WriteJSON(doctorReport{rows, m}); err != nil {
+		if err := p.WriteJSON(d); err != nil {
 			return err
 		}
 	} else {
-		p.Note("%d ok, %d warn, %d bad (%s)", m.OK, m.Warn, m.Bad, m.Mode)
+		p.Note("%d ok, %d warn, %d bad (%s)", d.Meta.OK, d.Meta.Warn, d.Meta.Bad, d.Meta.Mode)
 	}
 	switch {
 	case unread > 0:
 		return unreadableError(unread)
-	case m.WillRun:
+	case d.Meta.WillRun:
 		return nil
 	}
 	return &loop.Fault{Exit: loop.ExitNotReady, What: "this will not run as it stands", Fix: "each bad row above says its fix"}

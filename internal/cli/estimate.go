@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -216,7 +215,7 @@ func compareWithRuns(ctx context.Context, a *app, name string, cost readiness.Co
 
 func printCost(p *output.Printer, t price.Table, c readiness.Cost, past *readiness.Actuals) error {
 	if p.JSON {
-		return p.WriteJSON(costReport{costData{c.Data(), actualJSON(past)}, costMeta{t.AsOf, t.Source, "pawl.estimate/v1"}})
+		return p.WriteJSON(budgets.NewEstimate(t, c, past))
 	}
 	row := func(label, text string) { p.Line("%-13s %s", label, text) }
 	row("pattern:", c.Pattern)
@@ -240,38 +239,4 @@ func printCost(p *output.Printer, t price.Table, c readiness.Cost, past *readine
 		p.Note("drift: the newest runs use %.1f × as many tokens as the oldest; the loop does more than it was scoped for", past.Drift)
 	}
 	return p.Err()
-}
-
-type costReport struct {
-	Data costData `json:"data"`
-	Meta costMeta `json:"meta"`
-}
-
-type costData struct {
-	readiness.CostData
-	Actual *actualData `json:"actual,omitempty"` // absent without runs that used tokens
-}
-
-// actualData is a readiness.Actuals as JSON has it.
-type actualData struct {
-	Runs       int     `json:"runs"`
-	P50        int64   `json:"p50_tokens"`
-	P95        int64   `json:"p95_tokens"`
-	OfEstimate float64 `json:"of_estimate"`
-	Drift      float64 `json:"drift"`
-	Drifted    bool    `json:"drifted"`
-}
-
-func actualJSON(past *readiness.Actuals) *actualData {
-	if past == nil {
-		return nil
-	}
-	round := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
-	return &actualData{past.Runs, past.P50, past.P95, round(past.Ratio), round(past.Drift), past.Drifted}
-}
-
-type costMeta struct {
-	AsOf   string `json:"as_of"`
-	Source string `json:"source,omitempty"`
-	Schema string `json:"schema"`
 }

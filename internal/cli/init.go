@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/setup"
 )
 
@@ -59,16 +58,6 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
 	completeFlag(cmd, "agent", offerWords(append(slices.Clone(programs), "command")...))
 	return cmd
-}
-
-// initiation is what init found, proposes and did, schema pawl.init/v1.
-type initiation struct {
-	Schema   string              `json:"schema"`
-	Survey   setup.Survey        `json:"survey"`
-	Loop     *loops.Scaffolded   `json:"loop"` // null with --no-loop
-	Estimate *readiness.CostData `json:"estimate,omitempty"`
-	Missing  []string            `json:"missing"` // what a person has to say before the loop is ready
-	Written  bool                `json:"written"`
 }
 
 func runInit(ctx context.Context, a *app, o initOptions) error {
@@ -139,8 +128,8 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 }
 
 // planInit makes the proposal: checked like a real one, and not written.
-func planInit(ctx context.Context, a *app, survey setup.Survey, o initOptions) (initiation, error) {
-	plan := initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
+func planInit(ctx context.Context, a *app, survey setup.Survey, o initOptions) (setup.Initiation, error) {
+	plan := setup.Initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
 	if o.noLoop {
 		return plan, nil
 	}
@@ -192,7 +181,7 @@ func missingAgent(survey setup.Survey, o initOptions) string {
 }
 
 // printWritten says what was written and what to do next.
-func printWritten(p *output.Printer, plan initiation, name string, agentsMD bool) error {
+func printWritten(p *output.Printer, plan setup.Initiation, name string, agentsMD bool) error {
 	if p.JSON {
 		return p.WriteJSON(plan)
 	}

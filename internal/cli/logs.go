@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/shape"
 )
 
 type logsOptions struct {
@@ -124,7 +125,7 @@ func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsO
 		for _, line := range lines {
 			events = append(events, json.RawMessage(line))
 		}
-		return p.WriteJSON(output.ListJSON("pawl.events/v1", events))
+		return p.WriteJSON(shape.ListingOf("pawl.events/v1", events))
 	}
 	for {
 		if len(lines) > 0 {

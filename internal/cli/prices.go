@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -73,16 +72,15 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 			if err != nil {
 				return err
 			}
-			added, replaced, err := budgets.UpdatePrices(o.Settings.Home, a.absPath(file))
+			u, err := budgets.UpdatePrices(o.Settings.Home, a.absPath(file))
 			if err != nil {
 				return err
 			}
-			into := filepath.Join(o.Settings.Home, budgets.PricesFile)
 			p := a.printer()
 			if p.JSON {
-				return p.WriteJSON(pricesUpdate{"pawl.prices-update/v1", added, replaced, into})
+				return p.WriteJSON(u)
 			}
-			p.Line("%s, %d replaced, in %s", pluralize(added, "price")+" added", replaced, output.CleanLine(into))
+			p.Line("%s, %d replaced, in %s", pluralize(u.Added, "price")+" added", u.Replaced, output.CleanLine(u.File))
 			return p.Err()
 		},
 	}
@@ -90,21 +88,10 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 	return cmd
 }
 
-// pricesUpdate is what an update did.
-type pricesUpdate struct {
-	Schema   string `json:"schema"`
-	Added    int    `json:"added"`
-	Replaced int    `json:"replaced"`
-	File     string `json:"file"`
-}
-
 // printPrices lists models and their prices.
 func printPrices(p *output.Printer, t price.Table) error {
 	if p.JSON {
-		return p.WriteJSON(struct {
-			Data []price.Model `json:"data"`
-			Meta costMeta      `json:"meta"`
-		}{t.Models, costMeta{t.AsOf, t.Source, "pawl.pricing/v1"}})
+		return p.WriteJSON(budgets.NewPriceList(t))
 	}
 	table := [][]string{{"MODEL", "INPUT", "CACHED", "WRITE 5M", "WRITE 1H", "OUTPUT", "SEARCH/1000", "CACHED FROM"}}
 	addRow := func(name string, r price.Rates, search, from string) {

@@ -68,17 +68,10 @@ pawl's home. They are listed wherever the command is run.`,
 	return cmd
 }
 
-// snapshotList is the listing of recover in JSON.
-type snapshotList struct {
-	output.JSONList
-
-	Gone []runs.GoneRepository `json:"gone"`
-}
-
 // printSnapshots prints the kept work. Rows are nil outside of a repository.
 func printSnapshots(p *output.Printer, rows []runs.Snapshot, gone []runs.GoneRepository) error {
 	if p.JSON {
-		return p.WriteJSON(snapshotList{output.ListJSON("pawl.snapshots/v1", rows), gone})
+		return p.WriteJSON(runs.NewLeftWork(rows, gone))
 	}
 	if rows != nil {
 		if err := printSnapshotTable(p, rows); err != nil {
@@ -165,7 +158,7 @@ func newRecoverShowCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printPatch(a.printer(), args[0], patch, raw)
+				return printPatch(a.printer(), patch, raw)
 			})
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/shape"
 )
 
 func newSchemaCommand(a *app) *cobra.Command {
@@ -48,7 +48,7 @@ func newExplainCommand(a *app) *cobra.Command {
 			p := a.printer()
 			if len(args) == 0 {
 				if p.JSON {
-					return p.WriteJSON(output.ListJSON("pawl.keys/v1", definition.Fields()))
+					return p.WriteJSON(shape.ListingOf("pawl.keys/v1", definition.Fields()))
 				}
 				p.Text(definition.ExplainAll())
 				return p.Err()

@@ -62,7 +62,7 @@ func describeAgent(ag setup.AgentView) string {
 }
 
 // printInitPlan shows the loop that is proposed and what it would cost.
-func printInitPlan(p *output.Printer, plan initiation, o initOptions) {
+func printInitPlan(p *output.Printer, plan setup.Initiation, o initOptions) {
 	if plan.Loop == nil {
 		return
 	}

@@ -163,7 +163,7 @@ func TestAttack025AHostileRepositoryRunsNothingFromInitToLanding(t *testing.T) {
 	}
 	diff, err := v.svc.Runs.Diff(ctx, "fix#1")
 	must(t, err)
-	if !strings.Contains(string(diff), "+three") {
+	if !strings.Contains(diff.Patch, "+three") {
 		t.Errorf("diff:\n%s", diff)
 	}
 	landed, err := v.svc.Approvals.Approve(ctx, run.Approval, loop.Answer{By: "somebody"})

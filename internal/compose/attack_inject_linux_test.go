@@ -269,7 +269,7 @@ func (v *victim) toldOf(run runs.View) string {
 	why, err := v.svc.Runs.Why(ctx, run.ID)
 	all.add(why, err)
 	patch, err := v.svc.Runs.Diff(ctx, run.ID)
-	all.add(string(patch), err)
+	all.add(patch.Patch, err)
 	return all.text.String()
 }
 

@@ -1,5 +1,7 @@
 package output
 
+import "github.com/pawl-run/pawl/internal/shape"
+
 // List is a listing: a table for people, {data, meta} for programs. Every list
 // of a command goes through Print.
 type List[T any] struct {
@@ -14,7 +16,7 @@ type List[T any] struct {
 func (l List[T]) Print(p *Printer, rows []T) error {
 	switch {
 	case p.JSON:
-		return p.WriteJSON(ListJSON(l.Schema, rows))
+		return p.WriteJSON(shape.ListingOf(l.Schema, rows))
 	case len(rows) == 0 && l.Empty != "":
 		p.Line("%s", l.Empty)
 		return p.err
@@ -30,24 +32,4 @@ func (l List[T]) Print(p *Printer, rows []T) error {
 		l.Below()
 	}
 	return p.err
-}
-
-// JSONList is the JSON of every listing.
-type JSONList struct {
-	Data any      `json:"data"` // never null
-	Meta ListMeta `json:"meta"`
-}
-
-// ListMeta says what a listing holds.
-type ListMeta struct {
-	Schema string `json:"schema"`
-	Count  int    `json:"count"`
-}
-
-// ListJSON returns a listing as JSON has it.
-func ListJSON[T any](schema string, rows []T) JSONList {
-	if rows == nil {
-		rows = []T{}
-	}
-	return JSONList{Data: rows, Meta: ListMeta{schema, len(rows)}}
 }

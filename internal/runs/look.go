@@ -124,20 +124,20 @@ func (s *Service) feed() event.Feed { return event.Feed{Store: s.ws.Store} }
 // Diff is what a run changed, as a patch. It is empty for a run that changed
 // nothing. Of work that lies in pawl's home, and in no commit, the error says
 // where.
-func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
+func (s *Service) Diff(ctx context.Context, ref string) (Patch, error) {
 	run, err := s.ws.ChangingRun(ctx, ref)
 	if err != nil {
-		return nil, err
+		return Patch{}, err
 	}
 	v, err := s.ViewOf(ctx, run)
 	if err != nil {
-		return nil, err
+		return Patch{}, err
 	}
 	to := v.Commit
 	if to == "" && v.Snapshot != "" {
 		if id, ok, err := s.ws.Repo.Ref(ctx, v.Snapshot); err != nil || ok {
 			if to = id; err != nil {
-				return nil, err
+				return Patch{}, err
 			}
 		}
 	}
@@ -150,11 +150,15 @@ func (s *Service) Diff(ctx context.Context, ref string) ([]byte, error) {
 			return err
 		})
 		if err != nil && !lookup.Absent(err) {
-			return nil, err
+			return Patch{}, err
 		}
 	}
 	if to == "" || v.Base == "" {
-		return nil, nil
+		return newPatch(ref, nil), nil
 	}
-	return s.ws.Repo.Diff(ctx, v.Base, to)
+	patch, err := s.ws.Repo.Diff(ctx, v.Base, to)
+	if err != nil {
+		return Patch{}, err
+	}
+	return newPatch(ref, patch), nil
 }

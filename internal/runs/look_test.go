@@ -306,17 +306,17 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 	}
 	for _, ref := range []string{"good", "bad#1"} {
 		patch, err := r.Runs.Diff(t.Context(), ref)
-		if err != nil || !strings.Contains(string(patch), "-one\n+two\n") {
+		if err != nil || !strings.Contains(patch.Patch, "-one\n+two\n") {
 			t.Errorf("diff %s = %q, %v", ref, patch, err)
 		}
 	}
 	r.Run(runs.StartRequest{Loop: "none"})
-	if patch, err := r.Runs.Diff(t.Context(), "none"); err != nil || len(patch) != 0 {
+	if patch, err := r.Runs.Diff(t.Context(), "none"); err != nil || patch.Patch != "" {
 		t.Errorf("diff of nothing = %q, %v", patch, err)
 	}
 	// Policy may have removed what was kept.
 	gittest.Run(t, r.Root, "update-ref", "-d", kept.Snapshot)
-	if patch, err := r.Runs.Diff(t.Context(), "bad"); err != nil || len(patch) != 0 {
+	if patch, err := r.Runs.Diff(t.Context(), "bad"); err != nil || patch.Patch != "" {
 		t.Errorf("diff of a snapshot that is gone = %q, %v", patch, err)
 	}
 	_, err := r.Runs.Diff(t.Context(), "nobody")

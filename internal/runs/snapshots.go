@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -46,6 +47,19 @@ type Snapshot struct {
 	Dir     string     `json:"dir,omitempty"` // folder in pawl's home
 
 	run loop.Run
+}
+
+// LeftWork is the work that runs left on no branch, schema pawl.snapshots/v1, and
+// the repositories that are gone.
+type LeftWork struct {
+	shape.Listing[Snapshot]
+
+	Gone []GoneRepository `json:"gone"`
+}
+
+// NewLeftWork lists snapshots and repositories that are gone.
+func NewLeftWork(rows []Snapshot, gone []GoneRepository) LeftWork {
+	return LeftWork{shape.ListingOf("pawl.snapshots/v1", rows), gone}
 }
 
 // Snapshots carries out the verbs for work that runs left on no branch.
@@ -215,15 +229,19 @@ func (s *Snapshots) Find(ctx context.Context, name string) (Snapshot, error) {
 }
 
 // Diff is what a snapshot changed against its parent, as a patch.
-func (s *Snapshots) Diff(ctx context.Context, name string) ([]byte, error) {
+func (s *Snapshots) Diff(ctx context.Context, name string) (Patch, error) {
 	row, err := s.Find(ctx, name)
 	if err == nil && row.Ref == "" {
 		err = keptFault("show", row, nil)
 	}
 	if err != nil {
-		return nil, err
+		return Patch{}, err
 	}
-	return s.ws.Repo.Diff(ctx, row.Base, row.Commit)
+	patch, err := s.ws.Repo.Diff(ctx, row.Base, row.Commit)
+	if err != nil {
+		return Patch{}, err
+	}
+	return newPatch(name, patch), nil
 }
 
 // Restored is a snapshot that was put on a branch, schema pawl.restored/v1.

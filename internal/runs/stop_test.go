@@ -72,7 +72,7 @@ func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
 	if w := <-ended; w.ID != v.ID || w.Outcome != v.Outcome {
 		t.Errorf("whoever ran it saw %s %s", w.ID, w.Outcome)
 	}
-	if patch, err := r.Runs.Diff(t.Context(), "slow"); err != nil || !strings.Contains(string(patch), "+half") {
+	if patch, err := r.Runs.Diff(t.Context(), "slow"); err != nil || !strings.Contains(patch.Patch, "+half") {
 		t.Errorf("kept is %q, %v", patch, err)
 	}
 	r.Define("slow", verbtest.FindsNone)
