@@ -119,7 +119,7 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, c.ws.Root), Err: loop.ErrNotFound,
 		Fix:     "make it: {1}; or try {2}, which needs no file",
-		Actions: []loop.Command{loop.Pawl("new", name), loop.Pawl("run").With("until", "CMD").Blank("CMD")},
+		Actions: []loop.Command{loop.Pawl("new", name), loop.Pawl("run").With("until", "go test ./...").Blank("go test ./...")},
 	}
 	there, err := c.List(ctx, Page{Bare: true})
 	if err != nil {

@@ -25,12 +25,9 @@ var spelledOut = map[string]string{
 	"engine/switches.go":          "the name of the store's switch, which rows keep",
 	"engine/start.go":             "the name of the store's switch, which rows keep",
 	"lookup/loop.go":              "the name of the store's switch, which scripts match",
-	"control/loops.go":            "the name of the store's switch, which scripts match",
-	"control/steer.go":            "the text of a file, which says who made it",
 	"loops/switch.go":             "the text of a file, which says who made it",
 	"demo/demo.go":                "the author of the demo's commits",
 	"definition/drivers.go":       "a sentence in which pawl runs a program",
-	"control/init.go":             "a sentence in which pawl runs gates",
 	"setup/init.go":               "a sentence in which pawl runs gates",
 }
 

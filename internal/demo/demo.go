@@ -69,7 +69,7 @@ func needs(ctx context.Context, environ []string) error {
 		}
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "the demo needs the program " + name, Why: err.Error(), Err: err,
-			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: {1}", Actions: []loop.Command{loop.Pawl("run").With("until", "CMD").Blank("CMD")},
+			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: {1}", Actions: []loop.Command{loop.Pawl("run").With("until", "go test ./...").Blank("go test ./...")},
 		}
 	}
 	return nil
