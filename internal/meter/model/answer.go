@@ -17,39 +17,39 @@ import (
 
 const mostError = 1 << 20 // bytes of an error response that are read
 
-// accepted tells whether the provider took the call. If not, the client has been
+// checkAccepted reports whether the provider took the call. If not, the client has been
 // answered and nothing is charged.
-func (x *exchange) accepted(resp *http.Response) bool {
+func (x *exchange) checkAccepted(resp *http.Response) bool {
 	coding := resp.Header.Get("Content-Encoding")
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
-		x.rejected(resp)
+		x.passError(resp)
 	case resp.StatusCode >= http.StatusMultipleChoices:
-		x.unusable(resp.StatusCode, "it redirects, which is not followed; set base_url to where it leads")
+		x.failUnusable(resp.StatusCode, "it redirects, which is not followed; set base_url to where it leads")
 	case resp.StatusCode != http.StatusOK:
-		x.unusable(resp.StatusCode, fmt.Sprintf("it answered %d", resp.StatusCode))
+		x.failUnusable(resp.StatusCode, fmt.Sprintf("it answered %d", resp.StatusCode))
 	case coding != "" && coding != "identity":
-		x.unusable(resp.StatusCode, "its answer is packed in a way that nobody asked for")
+		x.failUnusable(resp.StatusCode, "its answer is packed in a way that nobody asked for")
 	default:
 		return true
 	}
 	return false
 }
 
-// unusable answers in place of a provider that says nothing that can be passed on.
-func (x *exchange) unusable(status int, why string) {
+// failUnusable answers in place of a provider that says nothing that can be passed on.
+func (x *exchange) failUnusable(status int, why string) {
 	text := fmt.Sprintf("%s cannot be used: %s", x.Base.Host, why)
-	x.failed(loop.Failure{Class: loop.FailureRequest, Text: text, Status: status})
+	x.recordFailure(loop.Failure{Class: loop.FailureRequest, Text: text, Status: status})
 	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: text})
 }
 
-// rejected passes an error of the provider on, and remembers what it means.
-func (x *exchange) rejected(resp *http.Response) {
+// passError passes an error of the provider on, and remembers what it means.
+func (x *exchange) passError(resp *http.Response) {
 	text, err := io.ReadAll(io.LimitReader(&reader{Reader: resp.Body, watch: x.watch, left: mostError + 1}, mostError))
 	if err != nil {
 		text = nil // The status says most of it.
 	}
-	x.failed(modelapi.FailureOf(resp.StatusCode, resp.Header, modelapi.ReadError(text), x.now()))
+	x.recordFailure(modelapi.FailureOf(resp.StatusCode, resp.Header, modelapi.ReadError(text), x.now()))
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		text = nil
 		resp.Header.Del("Content-Encoding")
@@ -67,32 +67,32 @@ func (x *exchange) reply(resp *http.Response, body []byte) {
 	_, _ = x.w.Write(body) // A client that went away does not hear it.
 }
 
-// all reads the body of a response that is no stream.
-func (x *exchange) all(resp *http.Response) ([]byte, error) {
+// readWhole reads the body of a response that is no stream.
+func (x *exchange) readWhole(resp *http.Response) ([]byte, error) {
 	return io.ReadAll(&reader{Reader: resp.Body, watch: x.watch, left: min(mostWhole, x.limits().Response)})
 }
 
-// whole passes an answer on that is no stream, once it is charged.
-func (x *exchange) whole(ctx context.Context, resp *http.Response) {
-	text, err := x.all(resp)
+// passWhole passes an answer on that is no stream, once it is charged.
+func (x *exchange) passWhole(ctx context.Context, resp *http.Response) {
+	text, err := x.readWhole(resp)
 	if err != nil {
 		if len(text) == 0 {
-			x.unbegun(ctx, err)
+			x.releaseUnbegun(ctx, err)
 		}
 		// What was lost is charged as text: the usage stands at the end.
 		x.t.AddLost(len(text))
 		x.charge()
-		x.cut(err)
+		x.abort(err)
 	}
 	x.t.AddWhole(x.q.Shape, text)
 	x.charge()
-	x.outcome(resp)
+	x.recordOutcome(resp)
 	x.reply(resp, x.hide.content(text))
 }
 
-// unbegun releases a call of which the connection failed before the first byte of an
+// releaseUnbegun releases a call of which the connection failed before the first byte of an
 // answer, which no vendor bills. One that was ended here may have been under way.
-func (x *exchange) unbegun(ctx context.Context, err error) {
+func (x *exchange) releaseUnbegun(ctx context.Context, err error) {
 	if ctx.Err() == nil && !errors.Is(err, errLarge) {
 		x.c.Release()
 	}
@@ -111,33 +111,33 @@ func (x *exchange) charge() {
 	}
 }
 
-// outcome remembers how a call ended that began well.
-func (x *exchange) outcome(resp *http.Response) {
+// recordOutcome remembers how a call ended that began well.
+func (x *exchange) recordOutcome(resp *http.Response) {
 	if x.t.Failure == nil {
-		x.wentWell()
+		x.recordSuccess()
 		return
 	}
-	x.failed(modelapi.FailureOf(0, resp.Header, *x.t.Failure, x.now()))
+	x.recordFailure(modelapi.FailureOf(0, resp.Header, *x.t.Failure, x.now()))
 }
 
-// cut ends an answer so that it does not look whole. It does not return.
-func (x *exchange) cut(err error) {
+// abort ends an answer so that it does not look whole. It does not return.
+func (x *exchange) abort(err error) {
 	if !errors.Is(err, errGone) {
-		x.failed(loop.Failure{Class: loop.FailureServer, Text: fmt.Sprintf("the answer of %s was cut: %s", x.Base.Host, err)})
+		x.recordFailure(loop.Failure{Class: loop.FailureServer, Text: fmt.Sprintf("the answer of %s was cut: %s", x.Base.Host, err)})
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// streams tells whether an answer is to be read as events. A server that streams
+// isStream reports whether an answer is to be read as events. A server that streams
 // does not always say so.
-func (x *exchange) streams(resp *http.Response) bool {
+func (x *exchange) isStream(resp *http.Response) bool {
 	kind := resp.Header.Get("Content-Type")
 	return strings.HasPrefix(kind, "text/event-stream") || x.q.Stream && !strings.HasPrefix(kind, "application/json")
 }
 
-// stream passes events on, each when it is counted. It ends the answer when what
+// passStream passes events on, each when it is counted. It ends the answer when what
 // was granted is passed. When the client leaves, what is left is only counted.
-func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
+func (x *exchange) passStream(client, ctx context.Context, resp *http.Response) {
 	defer x.charge()
 	// A client that reads nothing more must not keep the call.
 	deaf := func() { _ = x.control.SetWriteDeadline(longAgo) }
@@ -163,17 +163,17 @@ func (x *exchange) stream(client, ctx context.Context, resp *http.Response) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			x.outcome(resp)
+			x.recordOutcome(resp)
 			return
 		}
 		if err != nil {
 			if !began {
-				x.unbegun(ctx, err)
+				x.releaseUnbegun(ctx, err)
 			}
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
-			x.cut(err)
+			x.abort(err)
 		}
 		if !left && in.Drained() {
 			_ = x.control.Flush() // The next write says what is wrong.

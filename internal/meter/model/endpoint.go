@@ -125,25 +125,25 @@ func (e *Endpoint) Stuck() bool {
 	return e.stuck
 }
 
-// heard tells whether there still is somebody for whom an answer matters.
-func (x *exchange) heard() bool { return x.in.Context().Err() == nil }
+// clientWaits reports whether there still is somebody for whom an answer matters.
+func (x *exchange) clientWaits() bool { return x.in.Context().Err() == nil }
 
-func (x *exchange) failed(f loop.Failure) {
-	if !x.heard() {
+func (x *exchange) recordFailure(f loop.Failure) {
+	if !x.clientWaits() {
 		return
 	}
 	e := x.Endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stuck = e.stuck || x.acts()
+	e.stuck = e.stuck || x.offersTools()
 	f.Text = modelapi.OneLine(e.hide.words(f.Text))
 	e.failure, e.recovered = f, false
 	e.rejections.add(f, e.now())
-	e.sleepless(f)
+	e.giveUpUnlessLifted(f)
 }
 
-func (x *exchange) wentWell() {
-	if !x.heard() {
+func (x *exchange) recordSuccess() {
+	if !x.clientWaits() {
 		return
 	}
 	e := x.Endpoint
@@ -151,11 +151,11 @@ func (x *exchange) wentWell() {
 	defer e.mu.Unlock()
 	e.recovered = e.failure != loop.Failure{}
 	e.rejections.reset()
-	e.stuck = e.stuck && !x.acts()
+	e.stuck = e.stuck && !x.offersTools()
 }
 
-// acts reports whether the call offers tools.
-func (x *exchange) acts() bool { return x.q != nil && x.q.OffersTools() }
+// offersTools reports whether the call offers tools.
+func (x *exchange) offersTools() bool { return x.q != nil && x.q.OffersTools() }
 
 // Serve answers the connections of l until ctx ends or l is closed; both give
 // nil. It closes l, cuts the calls that are left, and returns when they are

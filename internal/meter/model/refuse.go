@@ -92,9 +92,9 @@ func (e *Endpoint) deny(reason loop.Reason, detail string) {
 	})
 }
 
-// denied answers a request that may not be forwarded. Its failure is one of its
+// refuseDenied answers a request that may not be forwarded. Its failure is one of its
 // own: neither the vendor nor the account has to do with it.
-func (x *exchange) denied(err error, body []byte) {
+func (x *exchange) refuseDenied(err error, body []byte) {
 	if errors.Is(err, modeltool.ErrNoObject) {
 		x.refuse(x.w, refusal{http.StatusBadRequest, "", "the request cannot be read: " + err.Error()})
 		return
@@ -106,8 +106,8 @@ func (x *exchange) denied(err error, body []byte) {
 	if x.to.shape != nil {
 		x.q, _ = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, body) // Only to tell whether it offers tools.
 	}
-	x.failed(loop.Failure{Class: loop.FailureDenied, Text: text, Typed: true})
-	x.refuse(x.w, refusal{x.final(), reason, text})
+	x.recordFailure(loop.Failure{Class: loop.FailureDenied, Text: text, Typed: true})
+	x.refuse(x.w, refusal{x.finalStatus(), reason, text})
 }
 
 // leftOut tells once of something that is not forwarded.

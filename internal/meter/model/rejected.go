@@ -74,9 +74,9 @@ func (r *rejections) giveUp() {
 	}
 }
 
-// sleepless gives up on a limit that lasts unless a call goes well before long;
+// giveUpUnlessLifted gives up on a limit that lasts unless a call goes well before long;
 // e.mu is held.
-func (e *Endpoint) sleepless(f loop.Failure) {
+func (e *Endpoint) giveUpUnlessLifted(f loop.Failure) {
 	if f.Class != loop.FailureRateLimit || f.Reset.Sub(e.now()) <= soon {
 		return
 	}

@@ -42,7 +42,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// A stream that is no stream of events is read whole.
 	to.stream = to.stream && r.URL.Query().Get("alt") == "sse"
-	body, no := e.body(w, r)
+	body, no := e.readBody(w, r)
 	if no != nil {
 		e.refuse(w, *no)
 		return
@@ -53,7 +53,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		checked, err := to.tools.Check(to.model, body, e.Tools)
 		if err != nil {
-			x.denied(err, body)
+			x.refuseDenied(err, body)
 			return
 		}
 		x.body, x.hosted = checked.Body, checked.Tools
@@ -62,14 +62,14 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if to.shape == nil {
-		x.pass(ctx)
+		x.forwardUncounted(ctx)
 		return
 	}
-	x.spend(r.Context(), ctx)
+	x.forwardFunded(r.Context(), ctx)
 }
 
-// body reads the body of a request, or says why it is not taken.
-func (e *Endpoint) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+// readBody reads the body of a request, or says why it is not taken.
+func (e *Endpoint) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	most := e.limits().Request
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, &refusal{http.StatusUnsupportedMediaType, "", fmt.Sprintf("the request is packed as %.20q; send it as it is", coding)}
@@ -156,27 +156,27 @@ type exchange struct {
 	reached atomic.Bool // there was a connection to the provider, which may have the request
 }
 
-// pass forwards what spends nothing.
-func (x *exchange) pass(ctx context.Context) {
+// forwardUncounted forwards what spends nothing.
+func (x *exchange) forwardUncounted(ctx context.Context) {
 	resp, err := x.send(ctx)
 	if err != nil {
-		x.unreachable(ctx, err)
+		x.failUnreachable(ctx, err)
 		return
 	}
 	defer resp.Body.Close()
-	if !x.accepted(resp) {
+	if !x.checkAccepted(resp) {
 		return
 	}
-	text, err := x.all(resp)
+	text, err := x.readWhole(resp)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	x.reply(resp, x.hide.content(text))
 }
 
-// spend forwards a call that the account has to fund. The client's context may
+// forwardFunded forwards a call that the account has to fund. The client's context may
 // end before that of the call.
-func (x *exchange) spend(client, ctx context.Context) {
+func (x *exchange) forwardFunded(client, ctx context.Context) {
 	x.used.Store(true)
 	var err error
 	if x.q, err = modelapi.ReadRequest(x.to.shape, x.to.model, x.to.stream, x.body); err != nil {
@@ -189,15 +189,15 @@ func (x *exchange) spend(client, ctx context.Context) {
 	call := spend.Call{Model: x.q.Model, Input: x.q.Input - x.q.Cached, Cached: x.q.Cached, Output: x.q.Output}
 	call.CacheWrite, call.CacheWrite1h = x.q.CacheWrite()
 	if x.c, err = x.Account.Open(client, call); err != nil {
-		x.unfunded(err)
+		x.refuseUnfunded(err)
 		return
 	}
 	defer x.c.Release()
 	if err = x.q.Fit(x.c.Output); err != nil {
-		x.unfunded(x.Account.Exhaust(err))
+		x.refuseUnfunded(x.Account.Exhaust(err))
 		return
 	}
-	if !x.heard() {
+	if !x.clientWaits() {
 		panic(http.ErrAbortHandler) // It has not left yet.
 	}
 	x.body = x.q.Body
@@ -205,40 +205,40 @@ func (x *exchange) spend(client, ctx context.Context) {
 	x.c.Begin(least)
 	resp, err := x.send(ctx)
 	if err != nil {
-		x.unanswered(ctx, err)
+		x.failUnanswered(ctx, err)
 		return
 	}
 	defer resp.Body.Close()
-	if !x.accepted(resp) {
+	if !x.checkAccepted(resp) {
 		return
 	}
-	if x.streams(resp) {
-		x.stream(client, ctx, resp)
+	if x.isStream(resp) {
+		x.passStream(client, ctx, resp)
 		return
 	}
-	x.whole(ctx, resp)
+	x.passWhole(ctx, resp)
 }
 
-// unfunded says why a call may not be made.
-func (x *exchange) unfunded(err error) {
+// refuseUnfunded says why a call may not be made.
+func (x *exchange) refuseUnfunded(err error) {
 	_, unpriced := errors.AsType[*spend.UnpricedError](err)
 	_, exhausted := errors.AsType[*loop.Fault](err)
 	switch {
-	case !x.heard():
+	case !x.clientWaits():
 		panic(http.ErrAbortHandler)
 	case unpriced:
-		x.failed(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
-		x.refuse(x.w, refusal{x.final(), ReasonUnpriced, err.Error()})
+		x.recordFailure(loop.Failure{Class: loop.ReasonBudget, Text: err.Error(), Typed: true})
+		x.refuse(x.w, refusal{x.finalStatus(), ReasonUnpriced, err.Error()})
 	case exhausted:
-		x.refuse(x.w, refusal{x.final(), ReasonBudget, err.Error()})
+		x.refuse(x.w, refusal{x.finalStatus(), ReasonBudget, err.Error()})
 	default:
 		x.refuse(x.w, refusal{http.StatusServiceUnavailable, "", err.Error()})
 	}
 }
 
-// final is the status after which no program tries again: Claude Code repeats a
+// finalStatus is the status after which no program tries again: Claude Code repeats a
 // 400, and Codex, which alone speaks Responses, a 403.
-func (x *exchange) final() int {
+func (x *exchange) finalStatus() int {
 	if x.to.shape == modelapi.Responses {
 		return http.StatusBadRequest
 	}
@@ -277,16 +277,16 @@ func (e *Endpoint) credential() (name, value string) {
 	return "Authorization", "Bearer " + e.Key
 }
 
-// unanswered charges a call to which no answer came. A provider that failed
+// failUnanswered charges a call to which no answer came. A provider that failed
 // wants no money; one that was still at work when nobody listened any more does.
-func (x *exchange) unanswered(ctx context.Context, err error) {
+func (x *exchange) failUnanswered(ctx context.Context, err error) {
 	if ctx.Err() != nil && x.reached.Load() {
 		x.charge()
 	}
-	x.unreachable(ctx, err)
+	x.failUnreachable(ctx, err)
 }
 
-func (x *exchange) unreachable(ctx context.Context, err error) {
+func (x *exchange) failUnreachable(ctx context.Context, err error) {
 	if x.in.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -294,6 +294,6 @@ func (x *exchange) unreachable(ctx context.Context, err error) {
 		err = cause
 	}
 	text := fmt.Sprintf("%s cannot be reached: %s", x.Base.Host, err)
-	x.failed(loop.Failure{Class: loop.FailureServer, Text: text})
+	x.recordFailure(loop.Failure{Class: loop.FailureServer, Text: text})
 	x.refuse(x.w, refusal{status: http.StatusBadGateway, text: modelapi.OneLine(x.hide.words(text))})
 }
