@@ -89,7 +89,7 @@ func TestALimitThatLastsIsSleptThroughByNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Endpoint{}
 		e.mu.Lock()
-		e.sleepless(loop.Failure{Class: loop.FailureRateLimit, Reset: time.Now().Add(40 * time.Minute)})
+		e.giveUpUnlessLifted(loop.Failure{Class: loop.FailureRateLimit, Reset: time.Now().Add(40 * time.Minute)})
 		e.mu.Unlock()
 		began := time.Now()
 		<-e.Rejected()
