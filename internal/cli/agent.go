@@ -180,7 +180,7 @@ subscription's login lies inside while a run lasts, for one run at a time, and u
 reports. A key goes before a login. Nothing is asked of a network: whether a vendor accepts what was
 found shows in a run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := setup.Doctor{Dir: a.workDir(), Probe: a.prober(), Profiles: compose.Profiles()}
+			d := setup.Doctor{Dir: a.workDir(), Probe: compose.Prober(a.Environ, a.Now()), Profiles: compose.Profiles()}
 			return printDrivers(a.printer(), d.Drivers(cmd.Context()))
 		},
 	}

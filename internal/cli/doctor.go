@@ -109,7 +109,7 @@ func (a *app) withDoctor(ctx context.Context, fn func(setup.Doctor)) error {
 	if err != nil {
 		return err
 	}
-	d := setup.Doctor{Dir: a.workDir(), Home: o.Settings.Home, Probe: a.prober(), Profiles: compose.Profiles()}
+	d := setup.Doctor{Dir: a.workDir(), Home: o.Settings.Home, Probe: compose.Prober(a.Environ, a.Now()), Profiles: compose.Profiles()}
 	if !a.json && a.Terminal && os.Getenv("PAWL_DEBUG") != "" {
 		d.Output = a.Err // What gates print while they are tried.
 	}

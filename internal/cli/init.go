@@ -64,7 +64,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	o.Tier, o.Now = loop.Tier(o.tier), a.Now()
 	var survey setup.Survey
 	err := a.withReadOnlyVerbs(ctx, func(s *compose.Verbs) (err error) {
-		survey, err = s.Setup.Survey(ctx, a.prober())
+		survey, err = s.Setup.Survey(ctx, compose.Prober(a.Environ, a.Now()))
 		return err
 	})
 	if err != nil {

@@ -1,17 +1,17 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/pattern"
-	"github.com/pawl-run/pawl/internal/probe"
+	"github.com/pawl-run/pawl/internal/setup"
 )
 
 func newNewCommand(a *app) *cobra.Command {
@@ -49,7 +49,7 @@ The path of the definition is printed on standard output. Start every loop at L1
 			// If only one agent of this machine has a login, it is named, so that what is
 			// written runs.
 			agentNote := ""
-			switch ready := a.readyAgents(cmd.Context()); len(ready) {
+			switch ready := setup.LoggedIn(cmd.Context(), compose.Prober(a.Environ, a.Now())); len(ready) {
 			case 0:
 			case 1:
 				r.Agent, agentNote = ready[0], describeOnlyAgent(ready[0])
@@ -76,16 +76,6 @@ The path of the definition is printed on standard output. Start every loop at L1
 	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
 	completeFlag(cmd, "cadence", offerWords("10m", "1h", "6h", "1d", "0 9 * * 1-5"))
 	return cmd
-}
-
-// readyAgents returns the agents of this machine that have a login.
-func (a *app) readyAgents(ctx context.Context) (ready []string) {
-	for _, one := range a.prober().Agents(ctx) {
-		if one.Path != "" && one.Login == probe.LoginYes {
-			ready = append(ready, one.Name)
-		}
-	}
-	return ready
 }
 
 func describeOnlyAgent(name string) string {

@@ -9,13 +9,9 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/config"
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/probe"
-	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
@@ -67,8 +63,7 @@ func (a *app) composeOptions() (compose.Options, error) {
 	if home != "" {
 		home = a.absPath(home)
 	}
-	settings, err := config.Load(config.Settings{Home: home}, a.Environ)
-	return compose.Options{Settings: settings, Environ: a.Environ, Log: compose.Log(a.Environ)}, err
+	return compose.LoadOptions(home, a.Environ)
 }
 
 // withReadOnlyVerbs calls fn with verbs that never write.
@@ -91,7 +86,7 @@ func (a *app) withVerbs(ctx context.Context, live func(loop.Event), fn func(*com
 	o.Live = live
 	if _, err := os.Stat(o.Settings.Database); err != nil {
 		// Outside of a workspace no store is made.
-		if _, err := git.Open(ctx, a.workDir()); err != nil {
+		if err := compose.CheckRepository(ctx, a.workDir()); err != nil {
 			return err
 		}
 	}
@@ -166,9 +161,4 @@ func describeRecovery(r engine.Recovered) string {
 		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
 	}
 	return joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String()))
-}
-
-// prober looks at this machine with the environment of this process.
-func (a *app) prober() probe.Prober {
-	return probe.Prober{Exec: proc.Plain{}, Environ: a.Environ, Home: a.lookupEnv("HOME"), Now: a.Now()}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/git"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -37,7 +36,7 @@ pawl's home. They are listed wherever the command is run.`,
 				return err
 			}
 			if len(gone) > 0 {
-				_, err := git.Open(ctx, a.workDir())
+				err := compose.CheckRepository(ctx, a.workDir())
 				if f, ok := errors.AsType[*loop.Fault](err); ok && f.Exit == loop.ExitNotFound { // Outside of any repository.
 					return printSnapshots(a.printer(), nil, gone)
 				}
@@ -129,7 +128,7 @@ func printSnapshotTable(p *output.Printer, rows []runs.Snapshot) error {
 
 // snapshotName is the name of a snapshot that the subcommands accept.
 func snapshotName(row runs.Snapshot) string {
-	return output.CleanLine(strings.TrimPrefix(row.Ref, git.SnapshotPrefix))
+	return output.CleanLine(row.Name())
 }
 
 // describeSnapshot says whether anything still needs a snapshot.

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
+	"github.com/pawl-run/pawl/internal/setup"
 	"github.com/pawl-run/pawl/internal/waiting"
 )
 
@@ -112,7 +113,7 @@ func chooseUntilAgent(ctx context.Context, a *app, r *runs.StartRequest) error {
 	if r.Until == "" || r.Overrides.Agent != "" || r.Overrides.AgentCommand != "" {
 		return nil
 	}
-	switch ready := a.readyAgents(ctx); len(ready) {
+	switch ready := setup.LoggedIn(ctx, compose.Prober(a.Environ, a.Now())); len(ready) {
 	case 0:
 		return nil // The run says what is missing, and how to get it.
 	case 1:

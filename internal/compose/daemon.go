@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/probe"
 	"github.com/pawl-run/pawl/internal/proc"
 	"github.com/pawl-run/pawl/internal/protocol/spec"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
@@ -44,6 +45,25 @@ type Options struct {
 
 	Lease time.Duration    // how long a claim lasts; zero: store.Lease
 	Now   func() time.Time // nil: the machine's clock
+}
+
+// LoadOptions returns the options of a process: its settings, with home instead of
+// the one that they name if it is not empty.
+func LoadOptions(home string, environ []string) (Options, error) {
+	settings, err := config.Load(config.Settings{Home: home}, environ)
+	return Options{Settings: settings, Environ: environ, Log: Log(environ)}, err
+}
+
+// Prober looks at this machine with the environment of a process.
+func Prober(environ []string, now time.Time) probe.Prober {
+	return probe.Prober{Exec: proc.Plain{}, Environ: environ, Home: proc.Variable(environ, "HOME"), Now: now}
+}
+
+// CheckRepository returns the *loop.Fault that a verb would, if dir is not in a
+// repository.
+func CheckRepository(ctx context.Context, dir string) error {
+	_, err := git.Open(ctx, dir)
+	return err
 }
 
 // Parts is the joined parts. Close it.

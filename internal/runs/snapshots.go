@@ -49,6 +49,9 @@ type Snapshot struct {
 	run loop.Run
 }
 
+// Name is the ref as verbs accept it, without refs/pawl/snapshots/.
+func (s Snapshot) Name() string { return strings.TrimPrefix(s.Ref, git.SnapshotPrefix) }
+
 // LeftWork is the work that runs left on no branch, schema pawl.snapshots/v1, and
 // the repositories that are gone.
 type LeftWork struct {

@@ -200,3 +200,13 @@ func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Sta
 	}
 	return v
 }
+
+// LoggedIn returns the agents of this machine that have a login.
+func LoggedIn(ctx context.Context, p probe.Prober) (names []string) {
+	for _, one := range p.Agents(ctx) {
+		if one.Path != "" && one.Login == probe.LoginYes {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
