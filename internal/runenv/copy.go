@@ -258,7 +258,7 @@ func (s Env) fillCopy(ctx context.Context, k *Copy) error {
 
 // filledCache is where the content is that trees only name.
 func (s Env) filledCache() filled.Cache {
-	cache := filled.Cache{Prepared: s.Host.filledDir(), Environ: s.Environ, Say: s.Say}
+	cache := filled.Cache{Prepared: s.filledDir(), Environ: s.Environ, Say: s.Say}
 	if uid, gid := s.Owner(); uid >= 0 {
 		cache.UID, cache.GID = uid, gid
 	}
