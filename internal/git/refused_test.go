@@ -105,7 +105,7 @@ func TestFilesWithinSomeFoldersAreListedAndSaidToBeSome(t *testing.T) {
 	r := open(t, dir)
 	blobs, err := r.Blobs(t.Context())
 	must(t, err)
-	defer blobs.Close() //nolint:errcheck // Its process ends with the last question, which is an error.
+	defer blobs.Close() // Its process ends with the last question, which is an error.
 	commit := base(t, r).Commit
 	for name, c := range map[string]struct {
 		most  int

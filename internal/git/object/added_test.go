@@ -122,7 +122,7 @@ func TestWriteLooseTellsOfWhatItMakesAndOfNothingElse(t *testing.T) {
 	write := func(to string, done func(path string) error) error {
 		blobs, err := open(t, dir).Blobs(t.Context())
 		must(t, err)
-		defer blobs.Close() //nolint:errcheck // Its process may have ended with the error.
+		defer blobs.Close() // Its process may have ended with the error.
 		return blobs.WriteLoose(ids, to, done)
 	}
 	to := t.TempDir()
