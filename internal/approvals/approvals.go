@@ -94,14 +94,14 @@ func (s *Service) Find(ctx context.Context, ref string) (View, error) {
 			return View{}, err
 		}
 		if id = run.Approval; id == "" {
-			return View{}, s.askedNothing(ctx, ref, run)
+			return View{}, s.nothingAskedFault(ctx, ref, run)
 		}
 	}
 	return s.approvalByID(ctx, id)
 }
 
-// askedNothing says of a run why there is nothing to answer.
-func (s *Service) askedNothing(ctx context.Context, ref string, run loop.Run) error {
+// nothingAskedFault says of a run why there is nothing to answer.
+func (s *Service) nothingAskedFault(ctx context.Context, ref string, run loop.Run) error {
 	v, err := s.runs.ViewOf(ctx, run)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
 		return err
 	})
 	if lookup.Absent(err) {
-		return View{}, noApproval(id)
+		return View{}, noApprovalFault(id)
 	}
 	if err != nil {
 		return View{}, err
@@ -145,7 +145,7 @@ func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
 	return s.approvalView(ctx, a)
 }
 
-func noApproval(ref string) error {
+func noApprovalFault(ref string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound,
 		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.Pawl("approvals")},
@@ -154,7 +154,7 @@ func noApproval(ref string) error {
 
 func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, error) {
 	v := View{
-		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: inWords(a), Tree: a.Tree, Hash: a.Hash, Gates: []runs.Gate{},
+		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: describeAction(a), Tree: a.Tree, Hash: a.Hash, Gates: []runs.Gate{},
 		Created: a.Created, Expires: a.Expires, Answered: shape.Time(a.Answered), By: a.By, From: a.From, Note: a.Note, approval: a,
 	}
 	if a.State == loop.ApprovalOpen && !s.ws.Now().Before(a.Expires) {
@@ -164,7 +164,7 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 		if v.run, err = r.Run(ctx, a.RunID); err != nil {
 			return err
 		}
-		return s.gatesOf(ctx, r, a, &v)
+		return s.addGates(ctx, r, a, &v)
 	})
 	if err != nil {
 		return v, err
@@ -179,15 +179,15 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 		}
 	}
 	if v.State == loop.ApprovalOpen && v.Stale == "" && a.Action.Kind != loop.ActionCommand {
-		if why, err := s.stale(ctx, v); err == nil {
+		if why, err := s.whyStale(ctx, v); err == nil {
 			v.Stale = why
 		}
 	}
 	return v, nil
 }
 
-// gatesOf finds what the gates said of the tree in question.
-func (s *Service) gatesOf(ctx context.Context, r *store.Reader, a loop.Approval, v *View) error {
+// addGates finds what the gates said of the tree in question.
+func (s *Service) addGates(ctx context.Context, r *store.Reader, a loop.Approval, v *View) error {
 	its, err := r.Iterations(ctx, a.RunID)
 	for _, it := range its {
 		if it.Tree != a.Tree {
@@ -201,8 +201,8 @@ func (s *Service) gatesOf(ctx context.Context, r *store.Reader, a loop.Approval,
 	return err
 }
 
-// inWords says what exactly a yes does.
-func inWords(a loop.Approval) string {
+// describeAction says what exactly a yes does.
+func describeAction(a loop.Approval) string {
 	act := a.Action
 	switch act.Kind {
 	case loop.ActionLand:
@@ -217,24 +217,24 @@ func inWords(a loop.Approval) string {
 	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
 }
 
-// stale says why a yes could not do what was shown: something moved since.
-func (s *Service) stale(ctx context.Context, v View) (string, error) {
-	def, err := s.effective(ctx, v)
+// whyStale says why a yes could not do what was shown: something moved since.
+func (s *Service) whyStale(ctx context.Context, v View) (string, error) {
+	def, err := s.effectiveDefinition(ctx, v)
 	if err != nil {
 		return "the definition cannot be read: " + firstLine(err.Error()), nil
 	}
 	return engine.Stale(ctx, s.ws.Repo, v.approval, def)
 }
 
-// effective is the definition as the run that asked would have it now.
-func (s *Service) effective(ctx context.Context, v View) (loop.Definition, error) {
+// effectiveDefinition is the definition as the run that asked would have it now.
+func (s *Service) effectiveDefinition(ctx context.Context, v View) (loop.Definition, error) {
 	def, _, err := s.ws.Definition(ctx, v.Loop)
 	return v.run.Overrides.Apply(def).WithDefaults(), err
 }
 
-// open refuses an approval that cannot be answered any more, and says who was
+// checkOpen refuses an approval that cannot be answered any more, and says who was
 // first.
-func (v View) open() error {
+func (v View) checkOpen() error {
 	if v.State == loop.ApprovalOpen {
 		return nil
 	}

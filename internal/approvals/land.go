@@ -24,22 +24,22 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 	if err != nil {
 		return runs.View{}, err
 	}
-	if err := v.open(); err != nil {
+	if err := v.checkOpen(); err != nil {
 		return runs.View{}, err
 	}
-	plan, err := s.answerable(ctx, v)
+	plan, err := s.prepareAnswer(ctx, v)
 	if err != nil {
-		return runs.View{}, s.first(ctx, v.ID, err)
+		return runs.View{}, s.preferAnswered(ctx, v.ID, err)
 	}
 	if v.Action.Kind != loop.ActionCommand {
-		again, err := s.settled(ctx, v)
+		again, err := s.voidIfStale(ctx, v)
 		if err != nil {
-			return runs.View{}, s.first(ctx, v.ID, err)
+			return runs.View{}, s.preferAnswered(ctx, v.ID, err)
 		}
 		if again {
 			plan.Firing = engine.Again(v.ID, by)
 			plan.Firing.Overrides = v.run.Overrides
-			return s.remake(ctx, plan, v)
+			return s.startAgain(ctx, plan, v)
 		}
 	}
 	plan.Firing = engine.Yes(v.ID, by)
@@ -47,9 +47,9 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 	return s.runs.Start(ctx, plan)
 }
 
-// remake makes a proposal again on a base that moved. Its run comes with an error:
+// startAgain makes a proposal again on a base that moved. Its run comes with an error:
 // nothing has landed, and the new proposal waits for an answer of its own.
-func (s *Service) remake(ctx context.Context, p runs.Prepared, v View) (runs.View, error) {
+func (s *Service) startAgain(ctx context.Context, p runs.Prepared, v View) (runs.View, error) {
 	view, err := s.runs.Start(ctx, p)
 	if err != nil || view.Outcome != loop.OutcomeProposed {
 		return view, err
@@ -66,18 +66,18 @@ func (s *Service) remake(ctx context.Context, p runs.Prepared, v View) (runs.Vie
 	return view, f
 }
 
-// first prefers who answered meanwhile to what his answer has changed since.
-func (s *Service) first(ctx context.Context, id string, err error) error {
+// preferAnswered prefers who answered meanwhile to what his answer has changed since.
+func (s *Service) preferAnswered(ctx context.Context, id string, err error) error {
 	if now, viewErr := s.Find(context.WithoutCancel(ctx), id); viewErr == nil && now.State != loop.ApprovalVoid {
-		if answered := now.open(); answered != nil {
+		if answered := now.checkOpen(); answered != nil {
 			return answered
 		}
 	}
 	return err
 }
 
-// answerable is the run that an answer fires, if nothing stands before it.
-func (s *Service) answerable(ctx context.Context, v View) (runs.Prepared, error) {
+// prepareAnswer is the run that an answer fires, if nothing stands before it.
+func (s *Service) prepareAnswer(ctx context.Context, v View) (runs.Prepared, error) {
 	def, warnings, err := s.ws.Definition(ctx, v.Loop)
 	p := runs.Prepared{Warnings: warnings}
 	if err != nil {
@@ -98,12 +98,12 @@ func (s *Service) answerable(ctx context.Context, v View) (runs.Prepared, error)
 	return p, nil
 }
 
-// settled makes a question void that no longer means what it said, and reports
+// voidIfStale makes a question void that no longer means what it said, and reports
 // whether its proposal has to be made again on a base that moved. It refuses
 // what the checkout does not allow now, with the question still open.
-func (s *Service) settled(ctx context.Context, v View) (again bool, err error) {
+func (s *Service) voidIfStale(ctx context.Context, v View) (again bool, err error) {
 	if v.Stale != "" {
-		return false, s.void(ctx, v, v.Stale)
+		return false, s.voidWithFault(ctx, v, v.Stale)
 	}
 	act := v.Action
 	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+act.Base)
@@ -111,11 +111,11 @@ func (s *Service) settled(ctx context.Context, v View) (again bool, err error) {
 	case err != nil:
 		return false, err
 	case !ok:
-		return false, s.void(ctx, v, "branch "+act.Base+" is gone")
+		return false, s.voidWithFault(ctx, v, "branch "+act.Base+" is gone")
 	}
 	if tip != act.Onto {
 		why := fmt.Sprintf("%s moved to %s after the gates ran; the change is made again there", act.Base, short(tip))
-		return true, s.close(ctx, v, why)
+		return true, s.voidUnlessAnswered(ctx, v, why)
 	}
 	if act.Kind != loop.ActionLand {
 		return false, nil
@@ -123,9 +123,9 @@ func (s *Service) settled(ctx context.Context, v View) (again bool, err error) {
 	return false, s.ws.Repo.CanAdvance(ctx, git.Advance{Branch: act.Base, Onto: act.Onto, Commit: act.Commit, From: act.Branch})
 }
 
-// void closes a question and returns why it was not done.
-func (s *Service) void(ctx context.Context, v View, why string) error {
-	if err := s.close(ctx, v, why); err != nil {
+// voidWithFault closes a question and returns why it was not done.
+func (s *Service) voidWithFault(ctx context.Context, v View, why string) error {
+	if err := s.voidUnlessAnswered(ctx, v, why); err != nil {
 		return err
 	}
 	return &loop.Fault{
@@ -134,8 +134,8 @@ func (s *Service) void(ctx context.Context, v View, why string) error {
 	}
 }
 
-// close makes a question void, unless it has been answered since it was read.
-func (s *Service) close(ctx context.Context, v View, why string) error {
+// voidUnlessAnswered makes a question void, unless it has been answered since it was read.
+func (s *Service) voidUnlessAnswered(ctx context.Context, v View, why string) error {
 	return s.ws.Store.Update(ctx, func(tx *store.Tx) error {
 		closed, err := tx.VoidApproval(ctx, v.ID, why)
 		if err != nil || closed {
@@ -145,7 +145,7 @@ func (s *Service) close(ctx context.Context, v View, why string) error {
 			return err
 		}
 		v.State = v.approval.State
-		return v.open()
+		return v.checkOpen()
 	})
 }
 
@@ -155,7 +155,7 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 	if err != nil {
 		return v, err
 	}
-	if err := v.open(); err != nil {
+	if err := v.checkOpen(); err != nil {
 		return v, err
 	}
 	by.Yes = false
@@ -165,7 +165,7 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 	}
 	if v.Action.Kind == loop.ActionCommand {
 		// The step waits for the answer, and is taken up with it.
-		plan, err := s.answerable(ctx, v)
+		plan, err := s.prepareAnswer(ctx, v)
 		if err != nil {
 			return v, err
 		}
@@ -191,17 +191,17 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 	if err != nil {
 		return View{}, err
 	}
-	if run, err = s.proposer(ctx, run); err != nil {
+	if run, err = s.proposingRun(ctx, run); err != nil {
 		return View{}, err
 	}
-	if err := s.landedBefore(ctx, run); err != nil {
+	if err := s.refuseIfLanded(ctx, run); err != nil {
 		return View{}, err
 	}
-	a, err := s.landing(ctx, run, r)
+	a, err := s.newLanding(ctx, run, r)
 	if err != nil {
 		return View{}, err
 	}
-	if err := s.heldBy(ctx, run, a.Action); err != nil {
+	if err := s.refuseIfOnBase(ctx, run, a.Action); err != nil {
 		return View{}, err
 	}
 	return s.approvalView(ctx, a)
@@ -226,9 +226,9 @@ func (s *Service) Land(ctx context.Context, v View, by loop.Answer) (runs.View, 
 	return s.Approve(ctx, a.ID, by)
 }
 
-// landedBefore refuses a proposal that has landed and is still on its base, like
+// refuseIfLanded refuses a proposal that has landed and is still on its base, like
 // a second answer to a question: who said yes, and when.
-func (s *Service) landedBefore(ctx context.Context, run loop.Run) error {
+func (s *Service) refuseIfLanded(ctx context.Context, run loop.Run) error {
 	var said []loop.Approval
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
 		said, err = r.Approvals(ctx, run.LoopID, loop.ApprovalApproved)
@@ -241,7 +241,7 @@ func (s *Service) landedBefore(ctx context.Context, run loop.Run) error {
 		if a.RunID != run.ID || a.Action.Kind != loop.ActionLand {
 			continue
 		}
-		held, err := s.holds(ctx, a.Action.Base, a.Action.Commit)
+		held, err := s.branchHolds(ctx, a.Action.Base, a.Action.Commit)
 		if err != nil {
 			return err
 		}
@@ -253,10 +253,10 @@ func (s *Service) landedBefore(ctx context.Context, run loop.Run) error {
 	return nil
 }
 
-// heldBy refuses a proposal that got onto its base in another way. A question
+// refuseIfOnBase refuses a proposal that got onto its base in another way. A question
 // about it is void by that.
-func (s *Service) heldBy(ctx context.Context, run loop.Run, act loop.Action) error {
-	held, err := s.holds(ctx, act.Base, act.Commit)
+func (s *Service) refuseIfOnBase(ctx context.Context, run loop.Run, act loop.Action) error {
+	held, err := s.branchHolds(ctx, act.Base, act.Commit)
 	if err != nil || !held {
 		return err
 	}
@@ -277,8 +277,8 @@ func (s *Service) heldBy(ctx context.Context, run loop.Run, act loop.Action) err
 	return s.landedFault(ctx, run, loop.ExitRefused, why)
 }
 
-// holds reports whether a branch has a commit in its history.
-func (s *Service) holds(ctx context.Context, branch, commit string) (bool, error) {
+// branchHolds reports whether a branch has a commit in its history.
+func (s *Service) branchHolds(ctx context.Context, branch, commit string) (bool, error) {
 	tip, ok, err := s.ws.Repo.Ref(ctx, "refs/heads/"+branch)
 	if err != nil || !ok {
 		return false, err
@@ -298,9 +298,9 @@ func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why s
 	}
 }
 
-// proposer is the run whose proposal an approved run was to land, and every
+// proposingRun is the run whose proposal an approved run was to land, and every
 // other run itself.
-func (s *Service) proposer(ctx context.Context, run loop.Run) (loop.Run, error) {
+func (s *Service) proposingRun(ctx context.Context, run loop.Run) (loop.Run, error) {
 	id := engine.AnswerOf(run)
 	if id == "" || run.Approval != "" && run.Approval != id {
 		return run, nil
@@ -315,8 +315,8 @@ func (s *Service) proposer(ctx context.Context, run loop.Run) (loop.Run, error) 
 	return run, err
 }
 
-// landing is the question about the proposal of a run.
-func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loop.Approval, error) {
+// newLanding is the question about the proposal of a run.
+func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (loop.Approval, error) {
 	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
 		return loop.Approval{}, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
@@ -327,7 +327,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if view, err := s.runs.ViewOf(ctx, run); err == nil {
 		v.Loop, v.Run = view.Loop, fmt.Sprintf("%s#%d", view.Loop, view.N)
 	}
-	def, err := s.effective(ctx, v)
+	def, err := s.effectiveDefinition(ctx, v)
 	if err != nil {
 		return loop.Approval{}, err
 	}
@@ -349,7 +349,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if err != nil {
 		return loop.Approval{}, err
 	}
-	step, err := s.gated(ctx, run, tree)
+	step, err := s.gatedStep(ctx, run, tree)
 	if err != nil {
 		return loop.Approval{}, err
 	}
@@ -357,7 +357,7 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	if r.Via == "pr" {
 		kind, remote = loop.ActionPullRequest, "origin"
 	}
-	flags, err := s.flags(ctx, run)
+	flags, err := s.proposalFlags(ctx, run)
 	if err != nil {
 		return loop.Approval{}, err
 	}
@@ -373,8 +373,8 @@ func (s *Service) landing(ctx context.Context, run loop.Run, r LandRequest) (loo
 	return a, nil
 }
 
-// flags is what the run that proposed found worth a human's look.
-func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err error) {
+// proposalFlags is what the run that proposed found worth a human's look.
+func (s *Service) proposalFlags(ctx context.Context, run loop.Run) (flags []string, err error) {
 	err = s.ws.View(ctx, func(r *store.Reader) error {
 		effects, err := r.Effects(ctx, run.ID)
 		for _, e := range effects {
@@ -387,9 +387,9 @@ func (s *Service) flags(ctx context.Context, run loop.Run) (flags []string, err 
 	return flags, err
 }
 
-// gated is the step whose iteration made a tree that passed the gates of the run.
+// gatedStep is the step whose iteration made a tree that passed the gates of the run.
 // It refuses a tree that no gate passed.
-func (s *Service) gated(ctx context.Context, run loop.Run, tree string) (stepID string, err error) {
+func (s *Service) gatedStep(ctx context.Context, run loop.Run, tree string) (stepID string, err error) {
 	var its []loop.Iteration
 	err = s.ws.View(ctx, func(r *store.Reader) (err error) {
 		its, err = r.Iterations(ctx, run.ID)

@@ -52,7 +52,7 @@ func (r Row) Whose() string {
 // Show says how the budgets stand that bound the target: for a loop those of
 // its agent, of the workspace and of everything too.
 func (s *Service) Show(ctx context.Context, t Target) ([]Row, error) {
-	loops, err := s.budgeted(ctx, t)
+	loops, err := s.budgetedLoops(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (s *Service) Show(ctx context.Context, t Target) ([]Row, error) {
 	return s.budgetRows(standing, loops), err
 }
 
-// budgeted are the loops whose definitions count: one, all, or none.
-func (s *Service) budgeted(ctx context.Context, t Target) ([]lookup.Loop, error) {
+// budgetedLoops are the loops whose definitions count: one, all, or none.
+func (s *Service) budgetedLoops(ctx context.Context, t Target) ([]lookup.Loop, error) {
 	switch t {
 	case Target{Loop: t.Loop}:
 		if t.Loop == "" {
@@ -161,7 +161,7 @@ var (
 	budgetWindows = []loop.BudgetWindow{loop.WindowRun, loop.WindowDay, loop.WindowMonth}
 )
 
-func narrower(a, b Row) int {
+func compareRows(a, b Row) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(budgetScopes, a.Scope), slices.Index(budgetScopes, b.Scope)), cmp.Compare(a.Name, b.Name),
 		cmp.Compare(slices.Index(budgetWindows, a.Window), slices.Index(budgetWindows, b.Window)),
@@ -188,7 +188,7 @@ func (s *Service) budgetRows(standing []loop.Standing, loops []lookup.Loop) []Ro
 			})
 		}
 	}
-	slices.SortStableFunc(rows, narrower)
+	slices.SortStableFunc(rows, compareRows)
 	return rows
 }
 
@@ -231,7 +231,7 @@ func (s *Service) Set(ctx context.Context, c Change) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	loops, err := s.budgeted(ctx, c.Target)
+	loops, err := s.budgetedLoops(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func Definitions(dir, arg string) ([]Found, error) {
 			return []Found{found(dir, path)}, nil
 		}
 	}
-	return nil, noDefinition(dir, root, arg)
+	return nil, noDefinitionFault(dir, root, arg)
 }
 
 // onDisk is the file that arg names as a path, or nothing. A bare word is the
@@ -114,7 +114,7 @@ func (f Found) Root(otherwise string) string {
 	return otherwise
 }
 
-func noDefinition(dir, root, arg string) error {
+func noDefinitionFault(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),

@@ -57,7 +57,7 @@ func (d Draft) Save() error {
 	if err != nil {
 		return err
 	}
-	if err := replace(d.Path, text); err != nil {
+	if err := replaceFile(d.Path, text); err != nil {
 		return &loop.Fault{Exit: loop.ExitError, What: "save " + d.Shown, Why: err.Error(), Err: err, Fix: "your version is kept in " + d.Copy}
 	}
 	return nil
@@ -66,8 +66,8 @@ func (d Draft) Save() error {
 // Remove takes the copy away.
 func (d Draft) Remove() error { return os.RemoveAll(filepath.Dir(d.Copy)) }
 
-// replace writes a file whole, with the permissions of the one it replaces.
-func replace(path string, text []byte) error {
+// replaceFile writes a file whole, with the permissions of the one it replaces.
+func replaceFile(path string, text []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

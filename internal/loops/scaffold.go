@@ -72,14 +72,14 @@ func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
 	if !filepath.IsAbs(given) {
 		p.dir = filepath.Join(r.Work, given)
 	}
-	if err := p.free(r.Force); err != nil {
+	if err := p.checkFree(r.Force); err != nil {
 		return Scaffolded{}, err
 	}
 	if r.DryRun {
 		return made, nil
 	}
 	if err := p.write(ctx); err != nil {
-		return Scaffolded{}, p.unwritten(err)
+		return Scaffolded{}, p.unwrittenFault(err)
 	}
 	made.Written = true
 	return made, nil
@@ -101,40 +101,40 @@ type place struct {
 
 func (p place) target() string { return filepath.Join(p.dir, p.name) }
 
-// free refuses a place that holds something else. It writes nothing.
-func (p place) free(force bool) error {
+// checkFree refuses a place that holds something else. It writes nothing.
+func (p place) checkFree(force bool) error {
 	for _, dir := range []string{p.dir, p.target()} {
 		switch info, err := os.Lstat(dir); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			return p.unwritten(err)
+			return p.unwrittenFault(err)
 		case !info.IsDir():
-			return p.taken(dir+" is "+kind(info), "move it away, or name another folder: --dir DIR")
+			return p.takenFault(dir+" is "+kind(info), "move it away, or name another folder: --dir DIR")
 		}
 	}
 	entries, err := os.ReadDir(p.target())
 	if err != nil {
-		return p.unwritten(err)
+		return p.unwrittenFault(err)
 	}
 	for _, e := range entries {
 		switch ours := slices.ContainsFunc(p.files, func(f spine.File) bool { return f.Name == e.Name() }); {
 		case p.leftOver(e.Name()):
 		case !force:
-			return p.taken(p.target()+" is not empty: it holds "+e.Name(),
+			return p.takenFault(p.target()+" is not empty: it holds "+e.Name(),
 				"choose another name, or pass --force to write over "+p.names()+" and keep copies of them; everything else in it stays")
 		case ours && !e.Type().IsRegular():
-			return p.taken(filepath.Join(p.target(), e.Name())+" is no regular file", "move it away")
+			return p.takenFault(filepath.Join(p.target(), e.Name())+" is no regular file", "move it away")
 		}
 	}
 	return nil
 }
 
-func (p place) taken(why, fix string) error {
+func (p place) takenFault(why, fix string) error {
 	return &loop.Fault{Exit: loop.ExitMissing, What: "make the loop " + p.name, Why: why, Fix: fix}
 }
 
-func (p place) unwritten(err error) error {
+func (p place) unwrittenFault(err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "make the loop " + p.name, Why: err.Error(), Err: err,
 		Fix: "see that there is space and that you may write there, or name another folder: --dir DIR",
@@ -188,12 +188,12 @@ func (p place) write(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.put(ctx, root), root.Close())
+	return errors.Join(p.putFiles(ctx, root), root.Close())
 }
 
-// put writes the files. All are complete on the disk before the first gets its
+// putFiles writes the files. All are complete on the disk before the first gets its
 // name, so that a full disk changes nothing.
-func (p place) put(ctx context.Context, root *os.Root) (err error) {
+func (p place) putFiles(ctx context.Context, root *os.Root) (err error) {
 	var added []string
 	defer func() {
 		for _, name := range added {
@@ -204,7 +204,7 @@ func (p place) put(ctx context.Context, root *os.Root) (err error) {
 	}()
 	for _, f := range p.files {
 		added = append(added, stagedName(f.Name))
-		if err := stage(ctx, root, f); err != nil {
+		if err := stageFile(ctx, root, f); err != nil {
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (p place) put(ctx context.Context, root *os.Root) (err error) {
 				return err
 			}
 		}
-		if err := rename(ctx, root, f.Name); err != nil {
+		if err := renameStaged(ctx, root, f.Name); err != nil {
 			return err
 		}
 	}
@@ -254,9 +254,9 @@ func (p place) open() (*os.Root, error) {
 	return loops.OpenRoot(p.name)
 }
 
-// stage writes a file under another name. What a killed process left there goes
+// stageFile writes a file under another name. What a killed process left there goes
 // first: it may be a link by now.
-func stage(ctx context.Context, root *os.Root, f spine.File) error {
+func stageFile(ctx context.Context, root *os.Root, f spine.File) error {
 	if err := beforeStage.Hit(ctx); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func stage(ctx context.Context, root *os.Root, f spine.File) error {
 	return errors.Join(err, file.Close())
 }
 
-func rename(ctx context.Context, root *os.Root, name string) error {
+func renameStaged(ctx context.Context, root *os.Root, name string) error {
 	if err := beforeRename.Hit(ctx); err != nil {
 		return err
 	}

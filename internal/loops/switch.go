@@ -40,15 +40,15 @@ func (s *Service) Pause(ctx context.Context, by loop.Actor, name string) (Switch
 		return sw, err
 	}
 	sw.Paused = true
-	if sw.Was, err = s.set(sw.Switch); err != nil || sw.Was {
+	if sw.Was, err = s.setSwitch(sw.Switch); err != nil || sw.Was {
 		return sw, err
 	}
-	return sw, s.record(ctx, by, sw.Loop, true)
+	return sw, s.recordSwitch(ctx, by, sw.Loop, true)
 }
 
-// set makes the file of a switch, and reports whether it stood before. It
+// setSwitch makes the file of a switch, and reports whether it stood before. It
 // never writes through a link that leads out of the workspace.
-func (s *Service) set(rel string) (was bool, err error) {
+func (s *Service) setSwitch(rel string) (was bool, err error) {
 	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); err == nil {
 		return true, nil
 	}
@@ -89,7 +89,7 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 	if err != nil {
 		return sw, err
 	}
-	list, err := s.namedOrAll(ctx, sw.Loop)
+	list, err := s.entriesOf(ctx, sw.Loop)
 	if err == nil {
 		err = s.ws.Loops.Load(ctx, list)
 	}
@@ -104,11 +104,11 @@ func (s *Service) Resume(ctx context.Context, by loop.Actor, name string) (Switc
 		}
 	}
 	for _, p := range paths {
-		if err := s.clear(p); err != nil {
+		if err := s.clearSwitch(p); err != nil {
 			return sw, err
 		}
 	}
-	if err := s.record(ctx, by, sw.Loop, false); err != nil {
+	if err := s.recordSwitch(ctx, by, sw.Loop, false); err != nil {
 		return sw, err
 	}
 	if sw.Holds, err = s.clearHolds(ctx, list); err != nil {
@@ -189,9 +189,9 @@ func (s *Service) switchFiles() ([]string, error) {
 	return paths, nil
 }
 
-// clear removes a switch and nothing else: no content of a folder of that
+// clearSwitch removes a switch and nothing else: no content of a folder of that
 // name, and nothing outside of the workspace.
-func (s *Service) clear(rel string) error {
+func (s *Service) clearSwitch(rel string) error {
 	if _, err := os.Lstat(filepath.Join(s.ws.Root, rel)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -227,13 +227,13 @@ func (s *Service) switchFor(ctx context.Context, name string) (Switched, error) 
 	return sw, nil
 }
 
-// record keeps the store's switch in step with the file, and makes a link of
+// recordSwitch keeps the store's switch in step with the file, and makes a link of
 // it in each loop's audit chain.
-func (s *Service) record(ctx context.Context, by loop.Actor, name string, paused bool) error {
+func (s *Service) recordSwitch(ctx context.Context, by loop.Actor, name string, paused bool) error {
 	if s.ws.Store == nil {
 		return nil // The file stands, and every engine obeys it.
 	}
-	list, err := s.namedOrAll(ctx, name)
+	list, err := s.entriesOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -259,9 +259,9 @@ func (s *Service) record(ctx context.Context, by loop.Actor, name string, paused
 	})
 }
 
-// namedOrAll lists the loops of that name, whatever their protocol, or all loops,
+// entriesOf lists the loops of that name, whatever their protocol, or all loops,
 // without their definitions.
-func (s *Service) namedOrAll(ctx context.Context, name string) ([]catalog.Entry, error) {
+func (s *Service) entriesOf(ctx context.Context, name string) ([]catalog.Entry, error) {
 	if name == All {
 		return s.ws.Loops.List(ctx, catalog.Page{Bare: true})
 	}
@@ -276,7 +276,7 @@ func (s *Service) Kill(ctx context.Context, by loop.Actor, name string) (Switche
 	if err != nil {
 		return sw, err
 	}
-	entries, err := s.namedOrAll(ctx, sw.Loop)
+	entries, err := s.entriesOf(ctx, sw.Loop)
 	if err != nil {
 		return sw, err
 	}

@@ -44,7 +44,7 @@ type Change struct {
 // Create adds an entry and returns it with its id. A handle or a value that
 // cannot be used is a *loop.Fault, and so is a handle that is taken.
 func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, error) {
-	handle, err := r.handle(handle)
+	handle, err := r.checkHandle(handle)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -53,7 +53,7 @@ func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, err
 	if a.Driver == "" && a.Command != "" {
 		a.Driver = "command"
 	}
-	if err := r.sound(a); err != nil {
+	if err := r.checkEntry(a); err != nil {
 		return Entry{}, err
 	}
 	a.Created = r.Now().UTC()
@@ -65,7 +65,7 @@ func (r Roster) Create(ctx context.Context, handle string, c Change) (Entry, err
 // Set changes an entry. Loops see it with their next run.
 func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error) {
 	name := strings.TrimPrefix(handle, "@")
-	if r.own(name) {
+	if r.isDriver(name) {
 		return Entry{}, ownFault(name)
 	}
 	var a loop.Agent
@@ -74,14 +74,14 @@ func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error)
 			return err
 		}
 		c.apply(&a)
-		if err := r.sound(a); err != nil {
+		if err := r.checkEntry(a); err != nil {
 			return err
 		}
 		a.Updated = r.Now().UTC()
 		return tx.SaveAgent(ctx, a)
 	})
 	if lookup.Absent(err) {
-		err = r.unknown(ctx, name)
+		err = r.unknownFault(ctx, name)
 	}
 	return entryOf(a), err
 }
@@ -90,7 +90,7 @@ func (r Roster) Set(ctx context.Context, handle string, c Change) (Entry, error)
 // there is a *loop.Fault.
 func (r Roster) Find(ctx context.Context, handle string) (loop.Agent, error) {
 	name := strings.TrimPrefix(handle, "@")
-	if r.own(name) {
+	if r.isDriver(name) {
 		return loop.Agent{Handle: name, Driver: name}, nil
 	}
 	var a loop.Agent
@@ -99,7 +99,7 @@ func (r Roster) Find(ctx context.Context, handle string) (loop.Agent, error) {
 		return err
 	})
 	if lookup.Absent(err) {
-		err = r.unknown(ctx, name)
+		err = r.unknownFault(ctx, name)
 	}
 	return a, err
 }
@@ -113,14 +113,14 @@ func (r Roster) Show(ctx context.Context, handle string) (Entry, error) {
 // List returns the entries that people made by handle, and then those of the
 // drivers.
 func (r Roster) List(ctx context.Context) ([]loop.Agent, error) {
-	all, err := r.made(ctx)
+	all, err := r.listMade(ctx)
 	for _, p := range r.Profiles {
 		all = append(all, loop.Agent{Handle: p.Name, Driver: p.Name})
 	}
 	return all, err
 }
 
-func (r Roster) made(ctx context.Context) (all []loop.Agent, err error) {
+func (r Roster) listMade(ctx context.Context) (all []loop.Agent, err error) {
 	err = r.view(ctx, func(rd *store.Reader) (err error) {
 		all, err = rd.Agents(ctx)
 		return err
@@ -168,8 +168,8 @@ var handleForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 const longestHandle = 32
 
-// handle judges a new handle.
-func (r Roster) handle(text string) (string, error) {
+// checkHandle judges a new handle.
+func (r Roster) checkHandle(text string) (string, error) {
 	name := strings.TrimPrefix(text, "@")
 	what := fmt.Sprintf("agent %q", text)
 	switch {
@@ -179,7 +179,7 @@ func (r Roster) handle(text string) (string, error) {
 			Why: fmt.Sprintf("a handle is @ and a name of a to z, 0 to 9 and single dashes, beginning with a letter, of at most %d characters", longestHandle),
 			Fix: "write one like @frontend-dev",
 		}
-	case r.own(name):
+	case r.isDriver(name):
 		return "", ownFault(name)
 	}
 	return name, nil
@@ -192,17 +192,17 @@ func ownFault(name string) error {
 	}
 }
 
-// sound judges what an entry says.
-func (r Roster) sound(a loop.Agent) error {
+// checkEntry judges what an entry says.
+func (r Roster) checkEntry(a loop.Agent) error {
 	fault := func(why, fix string) error {
 		return &loop.Fault{Exit: loop.ExitUsage, What: "agent @" + a.Handle, Why: why, Fix: fix}
 	}
 	i := slices.IndexFunc(r.Profiles, func(p agent.Profile) bool { return p.Name == a.Driver })
 	switch {
 	case a.Driver == "":
-		return fault("it has no driver", "write --driver with one of "+r.drivers()+", or --agent-command with a program")
+		return fault("it has no driver", "write --driver with one of "+r.driverNames()+", or --agent-command with a program")
 	case i < 0:
-		return fault(fmt.Sprintf("there is no driver %q", a.Driver), "write one of "+r.drivers())
+		return fault(fmt.Sprintf("there is no driver %q", a.Driver), "write one of "+r.driverNames())
 	case a.Command == "" && (a.Driver == "command" || a.Driver == "acp"):
 		return fault("the driver "+a.Driver+" has no program of its own", "write --agent-command with the command line that starts it")
 	}
@@ -227,11 +227,11 @@ func (r Roster) sound(a loop.Agent) error {
 	return nil
 }
 
-func (r Roster) own(name string) bool {
+func (r Roster) isDriver(name string) bool {
 	return slices.ContainsFunc(r.Profiles, func(p agent.Profile) bool { return p.Name == name })
 }
 
-func (r Roster) drivers() string {
+func (r Roster) driverNames() string {
 	var names []string
 	for _, p := range r.Profiles {
 		names = append(names, p.Name)
@@ -239,8 +239,8 @@ func (r Roster) drivers() string {
 	return strings.Join(names, ", ")
 }
 
-// unknown says who there is.
-func (r Roster) unknown(ctx context.Context, name string) error {
+// unknownFault says who there is.
+func (r Roster) unknownFault(ctx context.Context, name string) error {
 	all, err := r.List(ctx)
 	if err != nil {
 		return err

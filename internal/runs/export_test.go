@@ -10,4 +10,6 @@ import (
 var UntilName = untilName
 
 // Runnable is for tests: it refuses a definition that cannot be run here.
-func (s *Service) Runnable(ctx context.Context, d loop.Definition) error { return s.runnable(ctx, d) }
+func (s *Service) Runnable(ctx context.Context, d loop.Definition) error {
+	return s.checkRunnable(ctx, d)
+}

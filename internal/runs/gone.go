@@ -78,7 +78,7 @@ func Gone(ctx context.Context, s *store.Store, home string, state func(loop.Hold
 			}); err != nil {
 				return err
 			}
-			advice := g.advice()
+			advice := g.nextStep()
 			if g.Next, g.Actions = advice.String(), advice.Actions; ours {
 				list = append(list, g)
 			}
@@ -134,8 +134,8 @@ func (g *GoneRepository) addRuns(ctx context.Context, r *store.Reader, workspace
 	return nil
 }
 
-// advice says what a person can do about a checkout that is gone.
-func (g *GoneRepository) advice() loop.Advice {
+// nextStep says what a person can do about a checkout that is gone.
+func (g *GoneRepository) nextStep() loop.Advice {
 	if len(g.Runs) == 0 {
 		return loop.Advise("nothing of it is open; {1} removes its packed histories", loop.Pawl("recover prune"))
 	}

@@ -67,7 +67,7 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 		return p, err
 	}
 	effective := r.Overrides.Apply(def).WithDefaults()
-	if err := s.runnable(ctx, effective); err != nil {
+	if err := s.checkRunnable(ctx, effective); err != nil {
 		return p, err
 	}
 	if _, err := s.ws.Repo.Base(ctx, effective.Base); err != nil {
@@ -86,14 +86,14 @@ func (s *Service) Prepare(ctx context.Context, r StartRequest) (Prepared, error)
 // that it makes.
 func (s *Service) definitionFor(ctx context.Context, r StartRequest) (def loop.Definition, warnings []string, err error) {
 	if r.Until != "" {
-		def, err = s.until(ctx, r)
+		def, err = s.untilDefinition(ctx, r)
 		return def, nil, err
 	}
 	return s.ws.Definition(ctx, r.Loop)
 }
 
-// mayName is an error if a loop that needs no file cannot have this name.
-func (s *Service) mayName(ctx context.Context, name string) error {
+// checkNewName is an error if a loop that needs no file cannot have this name.
+func (s *Service) checkNewName(ctx context.Context, name string) error {
 	if !definition.Kebab(name) {
 		return &loop.Fault{
 			Exit: loop.ExitUsage, What: fmt.Sprintf("the name %q cannot be used", name),
@@ -113,15 +113,15 @@ func (s *Service) mayName(ctx context.Context, name string) error {
 	return nil
 }
 
-// until makes the definition of a loop that needs no file.
-func (s *Service) until(ctx context.Context, r StartRequest) (loop.Definition, error) {
+// untilDefinition makes the definition of a loop that needs no file.
+func (s *Service) untilDefinition(ctx context.Context, r StartRequest) (loop.Definition, error) {
 	scope, name := r.Scope, r.Name
 	if len(scope) == 0 {
 		scope = []string{"**/*"}
 	}
 	if name == "" {
 		name = untilName(r.Until, scope)
-	} else if err := s.mayName(ctx, name); err != nil {
+	} else if err := s.checkNewName(ctx, name); err != nil {
 		return loop.Definition{}, err
 	}
 	def := spec.Until(r.Until, name, scope)
@@ -136,8 +136,8 @@ func untilName(command string, scope []string) string {
 	return "until-" + new(big.Int).SetBytes(sum[:4]).Text(36)
 }
 
-// runnable refuses what this version cannot run honestly.
-func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
+// checkRunnable refuses what this version cannot run honestly.
+func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 	switch {
 	case s.ws.Protocols[d.Protocol] == nil:
 		return &loop.Fault{
@@ -160,16 +160,16 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 		return err
 	}
 	if _, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.ws.Now()); err != nil {
-		return s.uninstalled(ctx, actor, err)
+		return s.addMissingProgram(ctx, actor, err)
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
 		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "scope: " + err.Error(), Fix: "correct the glob"}
 	}
-	if err := s.reachable(d); err != nil {
+	if err := s.checkNetwork(d); err != nil {
 		return err
 	}
 	if s.Engine == nil || !sandbox.Tier(d.Sandbox).Mounts() {
-		if err := s.programs(ctx, d, actor); err != nil || s.Engine == nil {
+		if err := s.checkPrograms(ctx, d, actor); err != nil || s.Engine == nil {
 			return err
 		}
 		return sandbox.Check(ctx, s.Engine.Home, sandbox.Tier(d.Sandbox))
@@ -177,12 +177,12 @@ func (s *Service) runnable(ctx context.Context, d loop.Definition) error {
 	if err := sandbox.Check(ctx, s.Engine.Home, sandbox.Full); err != nil {
 		return err
 	}
-	return s.equipped(ctx, d, actor)
+	return s.checkToolset(ctx, d, actor)
 }
 
-// equipped refuses a run whose programs cannot be shown in a root of their own.
+// checkToolset refuses a run whose programs cannot be shown in a root of their own.
 // Those that a set-up prepares are not there yet.
-func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+func (s *Service) checkToolset(ctx context.Context, d loop.Definition, actor turn.Actor) error {
 	tools, err := s.Engine.Toolset(ctx, s.ws.Target(d))
 	if err != nil {
 		return err
@@ -201,11 +201,11 @@ func (s *Service) equipped(ctx context.Context, d loop.Definition, actor turn.Ac
 	if len(setup.PathDirs) > 0 {
 		d.Verify, d.Guard = "", ""
 	}
-	return s.programs(ctx, d, actor)
+	return s.checkPrograms(ctx, d, actor)
 }
 
-// reachable refuses hosts that the proxy would not know.
-func (s *Service) reachable(d loop.Definition) error {
+// checkNetwork refuses hosts that the proxy would not know.
+func (s *Service) checkNetwork(d loop.Definition) error {
 	_, err := meter.ParseHosts(d.Network)
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return &loop.Fault{Exit: loop.ExitNotReady, What: d.Name + " cannot run", Why: "network: " + f.Why, Fix: f.Fix, Actions: f.Actions, Err: err}
@@ -213,9 +213,9 @@ func (s *Service) reachable(d loop.Definition) error {
 	return err
 }
 
-// programs refuses a run whose agent or gates name programs that are not
+// checkPrograms refuses a run whose agent or gates name programs that are not
 // there, before a token is spent.
-func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Actor) error {
+func (s *Service) checkPrograms(ctx context.Context, d loop.Definition, actor turn.Actor) error {
 	keys := []string{"agent " + actor.Handle, "verify", "guard"}
 	program := actor.Profile.Program
 	if actor.Command != "" {
@@ -232,7 +232,7 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 	out := proc.NewRing(4<<10, 0)
 	defer waiting.For(ctx, "the shell to look for programs on PATH", nil)()
 	_, err := s.Plain.Run(ctx, proc.Spec{
-		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.path(), Stdout: out, Stderr: out,
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, words...), Dir: s.ws.Root, Env: s.pathVariable(), Stdout: out, Stderr: out,
 	})
 	if err != nil {
 		return fmt.Errorf("look for programs: %w", err)
@@ -247,11 +247,11 @@ func (s *Service) programs(ctx context.Context, d loop.Definition, actor turn.Ac
 	return nil
 }
 
-// uninstalled adds to what keeps an agent from its model that its program is not
+// addMissingProgram adds to what keeps an agent from its model that its program is not
 // there either: it has to be installed before it can be signed in with.
-func (s *Service) uninstalled(ctx context.Context, actor turn.Actor, cause error) error {
+func (s *Service) addMissingProgram(ctx context.Context, actor turn.Actor, cause error) error {
 	f, ok := errors.AsType[*loop.Fault](cause)
-	missing, gone := errors.AsType[*loop.Fault](s.programs(ctx, loop.Definition{}, actor))
+	missing, gone := errors.AsType[*loop.Fault](s.checkPrograms(ctx, loop.Definition{}, actor))
 	if !ok || !gone {
 		return cause
 	}
@@ -267,7 +267,7 @@ func installFix(i int, actor turn.Actor, key string) loop.Advice {
 	return loop.Advise("install it, or correct " + key)
 }
 
-func (s *Service) path() []string {
+func (s *Service) pathVariable() []string {
 	for _, kv := range s.Environ {
 		if strings.HasPrefix(kv, "PATH=") {
 			return []string{kv}

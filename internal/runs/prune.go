@@ -49,7 +49,7 @@ func (s *Snapshots) Prune(ctx context.Context, by loop.Actor, olderThan time.Dur
 	if err != nil {
 		return p, err
 	}
-	if err := s.condemn(ctx, by, &p, s.ws.Now().Add(-olderThan)); err != nil {
+	if err := s.recordRemovals(ctx, by, &p, s.ws.Now().Add(-olderThan)); err != nil {
 		return p, err
 	}
 	var errs []error
@@ -80,9 +80,9 @@ func (p *Pruned) sort(rows []Snapshot, before time.Time) {
 	}
 }
 
-// condemn looks again and records what is to be removed, in one transaction: a
+// recordRemovals looks again and records what is to be removed, in one transaction: a
 // step that has begun to wait meanwhile keeps its snapshot.
-func (s *Snapshots) condemn(ctx context.Context, by loop.Actor, p *Pruned, before time.Time) error {
+func (s *Snapshots) recordRemovals(ctx context.Context, by loop.Actor, p *Pruned, before time.Time) error {
 	if len(p.Removed) == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (s *Snapshots) condemn(ctx context.Context, by loop.Actor, p *Pruned, befor
 		for i := range rows {
 			rows[i].State, rows[i].Waits, rows[i].Settled = SnapshotForeign, "", nil
 		}
-		if err := s.describe(ctx, &tx.Reader, rows); err != nil {
+		if err := s.addOwners(ctx, &tx.Reader, rows); err != nil {
 			return err
 		}
 		p.sort(rows, before)

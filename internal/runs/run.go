@@ -17,7 +17,7 @@ import (
 // view has no id.
 func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
 	if p.Target.Loop.Protocol == loop.ProtocolSpec && p.Firing.Trigger == triggerManual && p.Firing.Request == "" {
-		passes, err := s.passes(ctx, &p)
+		passes, err := s.gatesPass(ctx, &p)
 		if err != nil {
 			return View{}, err
 		}
@@ -36,8 +36,8 @@ func (s *Service) Start(ctx context.Context, p Prepared) (View, error) {
 	return s.Show(context.WithoutCancel(ctx), run.ID)
 }
 
-// passes tries the gates on the base, and keeps what they said for the run.
-func (s *Service) passes(ctx context.Context, p *Prepared) (bool, error) {
+// gatesPass tries the gates on the base, and keeps what they said for the run.
+func (s *Service) gatesPass(ctx context.Context, p *Prepared) (bool, error) {
 	if engine.Switch(s.ws.Root, p.Target.Loop.Name) != "" {
 		return false, nil // The engine says so.
 	}

@@ -92,7 +92,7 @@ func (s *Snapshots) List(ctx context.Context) ([]Snapshot, error) {
 		rows = append(rows, Snapshot{Ref: k.Ref, Commit: k.Commit, Base: base, When: k.When, Files: k.Files, Bytes: k.Bytes, State: SnapshotForeign})
 	}
 	err = s.ws.View(ctx, func(r *store.Reader) error {
-		if err := s.describe(ctx, r, rows); err != nil {
+		if err := s.addOwners(ctx, r, rows); err != nil {
 			return err
 		}
 		kept, err := keptCopies(ctx, s.ws, r, s.home)
@@ -106,8 +106,8 @@ func (s *Snapshots) List(ctx context.Context) ([]Snapshot, error) {
 	return rows, nil
 }
 
-// describe adds what the store knows of the snapshots.
-func (s *Snapshots) describe(ctx context.Context, r *store.Reader, rows []Snapshot) error {
+// addOwners adds what the store knows of the snapshots.
+func (s *Snapshots) addOwners(ctx context.Context, r *store.Reader, rows []Snapshot) error {
 	among := s.ws.ID
 	if s.ws.Repo.Shared() {
 		among = "" // Steps of the other checkouts go on from the same refs.
@@ -118,7 +118,7 @@ func (s *Snapshots) describe(ctx context.Context, r *store.Reader, rows []Snapsh
 	}
 	for i := range rows {
 		row := &rows[i]
-		err := s.describeOne(ctx, r, row)
+		err := s.addOwner(ctx, r, row)
 		if err != nil && !lookup.Absent(err) {
 			return err
 		}
@@ -129,7 +129,7 @@ func (s *Snapshots) describe(ctx context.Context, r *store.Reader, rows []Snapsh
 	return nil
 }
 
-func (s *Snapshots) describeOne(ctx context.Context, r *store.Reader, row *Snapshot) error {
+func (s *Snapshots) addOwner(ctx context.Context, r *store.Reader, row *Snapshot) error {
 	run, err := s.snapshotRun(ctx, r, row.Ref)
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (s *Snapshots) Restore(ctx context.Context, by loop.Actor, name, branch str
 		return Restored{}, err
 	}
 	if at, there, err := s.ws.Repo.Ref(ctx, ref); err != nil || there {
-		return Restored{}, branchTaken(branch, at, err)
+		return Restored{}, branchTakenFault(branch, at, err)
 	}
 	if row.Ref == "" {
 		if row, err = s.snapshotKept(ctx, row); err != nil {
@@ -280,12 +280,12 @@ func (s *Snapshots) Restore(ctx context.Context, by loop.Actor, name, branch str
 		}
 	}
 	if err := s.ws.Repo.UpdateRef(ctx, ref, row.Commit, ""); err != nil {
-		return Restored{}, branchTaken(branch, "", err)
+		return Restored{}, branchTakenFault(branch, "", err)
 	}
 	return Restored{"pawl.restored/v1", row.Ref, row.Commit, branch}, s.linkSnapshot(ctx, by, row, map[string]any{"verb": "restore", "branch": branch})
 }
 
-func branchTaken(branch, at string, err error) error {
+func branchTakenFault(branch, at string, err error) error {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: "make branch " + branch, Fix: "name another with --branch; no branch is ever moved", Err: err}
 	if f.Why = "it exists at " + short(at); err != nil {
 		f.Why = err.Error()

@@ -55,7 +55,7 @@ func (s *Service) WaitEnded(ctx context.Context, seen loop.Run) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		run, err := s.endedRun(ctx, seen.ID)
+		run, err := s.readOrConclude(ctx, seen.ID)
 		if err == nil && run.State == loop.RunEnded {
 			return nil
 		}
@@ -70,15 +70,15 @@ func (s *Service) WaitEnded(ctx context.Context, seen loop.Run) error {
 			if err := context.Cause(caller); err != nil {
 				return fmt.Errorf("wait for run %s: %w", s.ws.RunName(caller, seen), err)
 			}
-			return s.stillRuns(context.WithoutCancel(caller), seen)
+			return s.stillRunsFault(context.WithoutCancel(caller), seen)
 		case <-tick.C:
 		}
 	}
 }
 
-// stillRuns says of a run that did not end what is known of it, and what a person
+// stillRunsFault says of a run that did not end what is known of it, and what a person
 // can do.
-func (s *Service) stillRuns(ctx context.Context, run loop.Run) error {
+func (s *Service) stillRunsFault(ctx context.Context, run loop.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // Only for the name.
 	defer cancel()
 	name, who := s.ws.RunName(ctx, run), run.Holder
@@ -100,8 +100,8 @@ func (s *Service) stillRuns(ctx context.Context, run loop.Run) error {
 	return f.Advised(loop.Advise("wait for it ({1}), or end the process ("+end+") and then run {2}, which concludes the run and keeps its work", shows, recovers))
 }
 
-// endedRun reads a run, and concludes it if its holder will never do so.
-func (s *Service) endedRun(ctx context.Context, id string) (run loop.Run, err error) {
+// readOrConclude reads a run, and concludes it if its holder will never do so.
+func (s *Service) readOrConclude(ctx context.Context, id string) (run loop.Run, err error) {
 	read := func() error {
 		return s.ws.View(ctx, func(r *store.Reader) (err error) {
 			run, err = r.Run(ctx, id)

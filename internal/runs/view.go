@@ -111,8 +111,8 @@ type Try struct {
 	MS   float64 `json:"ms"`
 }
 
-// dollars is what a run cost, if that is known.
-func dollars(r loop.Run) *float64 {
+// costInDollars is what a run cost, if that is known.
+func costInDollars(r loop.Run) *float64 {
 	if len(r.Cost.Unpriced) > 0 || len(r.Cost.Prices) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		if given, err = instructionsOf(ctx, r, run.ID); err != nil {
 			return err
 		}
-		answer, again, err = askedOf(ctx, r, run, name)
+		answer, again, err = approvalOf(ctx, r, run, name)
 		return err
 	})
 	if err != nil {
@@ -206,9 +206,9 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		Schema: "pawl.run/v1", ID: run.ID, Loop: name, N: run.N, Protocol: protocol, State: string(run.State), Phase: run.Phase,
 		Outcome: run.Outcome, Reason: run.Reason, Detail: run.Detail, Summary: run.Summary, Trigger: run.Trigger, Request: run.Request,
 		Tokens: Tokens(run.Usage), Base: run.BaseCommit, Branch: run.Branch, Commit: run.Commit, Snapshot: run.Snapshot,
-		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: orNone(run.Sandbox), Readiness: run.Readiness,
+		Approval: run.Approval, Definition: run.Definition, Overrides: run.Overrides, Sandbox: sandboxOrNone(run.Sandbox), Readiness: run.Readiness,
 		Started: shape.Time(run.Started), Ended: shape.Time(run.Ended), Iterations: []Iteration{}, Run: run, Instructions: given,
-		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: dollars(run),
+		Subject: run.Subject, Answer: answer, Again: again, Agent: run.Agent, Auth: run.Auth, ModelTools: modelTools(run.Auth), Cost: run.Cost, CostUSD: costInDollars(run),
 		MS: Spent{shape.Millis(run.Spent.Total), shape.Millis(run.Spent.Agent), shape.Millis(run.Spent.Gates), shape.Millis(run.Spent.Overhead())},
 	}
 	if s.ws.Liveness(run) == "dead" {
@@ -239,9 +239,9 @@ func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files [
 	return files, nil
 }
 
-// askedOf is how the approval of a run stands, and what does again what it
+// approvalOf is how the approval of a run stands, and what does again what it
 // allowed, if that is a landing that the run was fired for.
-func askedOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again *loop.Command, err error) {
+func approvalOf(ctx context.Context, r *store.Reader, run loop.Run, name string) (state loop.ApprovalState, again *loop.Command, err error) {
 	id := run.Approval
 	if fired := engine.AnswerOf(run); id == "" {
 		id = fired
@@ -280,9 +280,9 @@ func GateOf(g loop.GateResult) Gate {
 	return v
 }
 
-// orNone says what confines a run that names nothing: in this version nothing
+// sandboxOrNone says what confines a run that names nothing: in this version nothing
 // does.
-func orNone(sandbox string) string {
+func sandboxOrNone(sandbox string) string {
 	if sandbox == "" {
 		return "none"
 	}

@@ -64,11 +64,11 @@ func (s *Service) Why(ctx context.Context, ref string) (Why, error) {
 	for _, it := range v.Iterations {
 		w.Attempts = append(w.Attempts, Attempt{it.N, it.Step, it.Verdict, it.Reason, it.Feedback})
 	}
-	return w, s.decisions(ctx, v.ID, &w)
+	return w, s.addDecisions(ctx, v.ID, &w)
 }
 
-// decisions reads from the events of a run what was decided and what was denied.
-func (s *Service) decisions(ctx context.Context, runID string, w *Why) error {
+// addDecisions reads from the events of a run what was decided and what was denied.
+func (s *Service) addDecisions(ctx context.Context, runID string, w *Why) error {
 	var after int64
 	for {
 		events, _, err := s.Events(ctx, runID, after, 500)
