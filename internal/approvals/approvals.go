@@ -115,10 +115,10 @@ func (s *Service) nothingAskedFault(ctx context.Context, ref string, run loop.Ru
 	}
 	if v.Outcome == loop.OutcomeReported {
 		f.Why = "a loop at tier L1 reports and proposes nothing"
-		f.Advised(loop.Advise("set tier: L2 and its gates, so that it proposes branches: {1}", loop.Pawl("config edit", v.Loop)))
+		f = f.Advised(loop.Advise("set tier: L2 and its gates, so that it proposes branches: {1}", loop.Pawl("config edit", v.Loop)))
 	}
 	if v.Outcome == loop.OutcomeProposed {
-		f.Advised(runs.Next(v))
+		f = f.Advised(runs.Next(v))
 	}
 	return f
 }

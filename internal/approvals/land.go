@@ -61,7 +61,7 @@ func (s *Service) startAgain(ctx context.Context, p runs.Prepared, v View) (runs
 		Fix: "{1}", Actions: []loop.Command{loop.Pawl("approve", run)},
 	}
 	if view.Answer != loop.ApprovalOpen {
-		f.Advised(runs.Next(view))
+		f = f.Advised(runs.Next(view))
 	}
 	return view, f
 }

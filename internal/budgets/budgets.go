@@ -114,6 +114,7 @@ func agentScope(name string) loop.BudgetScope {
 	return loop.BudgetScope{Kind: loop.BudgetAgent, ID: strings.TrimPrefix(name, "@")}
 }
 
+// OfLoop says how the budgets stand that bound a loop.
 func (s *Service) OfLoop(ctx context.Context, l lookup.Loop) ([]Row, error) {
 	id := l.LoopID()
 	scopes := []loop.BudgetScope{{Kind: loop.BudgetLoop, ID: id}, {Kind: loop.BudgetWorkspace, ID: s.ws.ID}, {Kind: loop.BudgetAll}}

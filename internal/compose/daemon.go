@@ -1,4 +1,4 @@
-// Package daemon is the composition root: the one place where the parts are
+// Package compose is the composition root: the one place where the parts are
 // joined. A command of the foreground composes what it needs and closes it
 // when it is through.
 //

@@ -111,15 +111,18 @@ func (c Checked) Ready(least int, strict bool) bool {
 	return c.Verdict.Ready(least, strict) && !slices.ContainsFunc(c.More, blocks)
 }
 
+// UnpricedFix is what can be done about a cap in money on a model that has no price.
 var UnpricedFix = loop.Advise("{1} adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead", AddPrice)
 
 // AddPrice is the command that gives models a price.
 var AddPrice = loop.Pawl("prices update").With("file", "F").Blank("F")
 
+// Unpriced says that a model with a cap in money has no price.
 func Unpriced(capped, model string) string {
 	return fmt.Sprintf("%s and the model %q has no price: a run would end as budget before its agent starts", capped, model)
 }
 
+// OwnCap names the cap of the definition itself.
 const OwnCap = "budget_usd_day is set"
 
 // Price adds what the prices say about the model that the loop's agent asks: a cap

@@ -127,7 +127,7 @@ func noDefinitionFault(dir, root, arg string) error {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
 	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
-		f.Advised(loop.Advise(readiness.Suggest(arg, names)))
+		f = f.Advised(loop.Advise(readiness.Suggest(arg, names)))
 	}
 	return f
 }

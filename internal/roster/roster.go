@@ -1,3 +1,6 @@
+// Package roster is who may act, and the logins that are kept for them.
+//
+// It needs no repository, and starts no program.
 package roster
 
 import (

@@ -54,7 +54,7 @@ func keptFault(verb string, row Snapshot, err error) error {
 	}
 	if err != nil {
 		f.Why += " (" + err.Error() + ")"
-		f.Advised(loop.Advise("copy them from there by hand"))
+		f = f.Advised(loop.Advise("copy them from there by hand"))
 	}
 	return f
 }

@@ -13,12 +13,3 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	return &rig{verbtest.New(t)}
 }
-
-// onBoth runs a test on both databases.
-func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
-	t.Helper()
-	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
-		t.Helper()
-		test(t, &rig{r})
-	})
-}

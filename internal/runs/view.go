@@ -176,6 +176,7 @@ type Spent struct {
 	Overhead float64 `json:"overhead"`
 }
 
+// ViewOf describes a run with its iterations and turns.
 func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
@@ -272,6 +273,7 @@ func iterationOf(it loop.Iteration) Iteration {
 	return v
 }
 
+// GateOf describes the result of a gate.
 func GateOf(g loop.GateResult) Gate {
 	v := Gate{Name: g.Name, Kind: g.Kind, Pass: g.Pass, Exit: g.Exit, Evidence: g.Evidence, MS: shape.Millis(g.Took), Tests: g.Tests, Base: g.Base, Note: g.Note}
 	for _, t := range g.Tries {

@@ -85,6 +85,7 @@ func OnBoth(t *testing.T, test func(t *testing.T, r *Rig)) {
 	}
 }
 
+// NewOn makes a rig on a database: the path of an SQLite file, or a URL.
 func NewOn(t *testing.T, database string) *Rig {
 	t.Helper()
 	var sys clock.System
@@ -155,6 +156,7 @@ func (r *Rig) Without() *Rig {
 	return open(r.T, nil, "", r.NewID, d, r.Root)
 }
 
+// NewRepo makes a repository with one commit and returns its folder.
 func NewRepo(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -166,6 +168,7 @@ func NewRepo(t *testing.T) string {
 	return root
 }
 
+// Write writes a file, and the folders that it needs.
 func Write(t *testing.T, root, name, text string) {
 	t.Helper()
 	name = filepath.Join(root, name)
