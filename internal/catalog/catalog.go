@@ -130,7 +130,7 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 		names = append(names, e.Name)
 	}
 	if len(names) > 0 {
-		f.Advised(loop.Advise(readiness.Suggest(name, slices.Compact(names))))
+		f = f.Advised(loop.Advise(readiness.Suggest(name, slices.Compact(names))))
 	}
 	return f
 }
