@@ -59,7 +59,8 @@ named: a row for each action, and what this machine lacks. Exits with 10 if any 
 
 func runDoctor(ctx context.Context, a *app, arg string, o doctorOptions) error {
 	found, err := loops.Definitions(a.workDir(), arg)
-	if err != nil && !(errors.Is(err, loop.ErrNotFound) && arg == "" && o.live) { // A machine can be examined without any loop.
+	examinable := arg == "" && o.live // A machine can be examined without any loop.
+	if err != nil && (!examinable || !errors.Is(err, loop.ErrNotFound)) {
 		return err
 	}
 	checked, unread, err := readDefinitions(ctx, a, found)

@@ -191,7 +191,7 @@ func simpleFlow(list string) bool {
 		case length == 0 || at == len(list):
 			return false
 		case list[at] == ']':
-			return isEnd(list[at+1:]) && !(strings.Contains(list[at:], "#") && strings.ContainsAny(list[:at], `"'`))
+			return isEnd(list[at+1:]) && (!strings.Contains(list[at:], "#") || !strings.ContainsAny(list[:at], `"'`))
 		case list[at] != ',':
 			return false
 		}

@@ -196,9 +196,9 @@ func hiddenMarks(line string, i int, below bool) string {
 	case c != '!' && c != '&' && c != '*' || !beginsWord(line[:i]):
 	case c == '*' && i+1 < len(line) && wordByte(line[i+1]):
 		return hiddenAlias
-	case c == '!' && !(below && decorates(line[:i], line[i:])):
+	case c == '!' && (!below || !decorates(line[:i], line[i:])):
 		return hiddenTag
-	case c == '&' && !(below && decorates(line[:i], line[i:])):
+	case c == '&' && (!below || !decorates(line[:i], line[i:])):
 		return hiddenMark
 	}
 	return line[i : i+1]

@@ -106,6 +106,7 @@ func openAITool(n node) (loop.ModelTool, string) {
 	return tool, kind
 }
 
+// Chat is OpenAI Chat Completions.
 var Chat = &API{
 	fields: addWords(addWords(addWords(nil, loop.ToolWebSearch,
 		`web_search_options websearchoptions search_parameters searchparameters enable_search enablesearch search_options searchoptions
@@ -127,6 +128,7 @@ var Chat = &API{
 	toolOf: openAITool,
 }
 
+// Responses is OpenAI Responses.
 var Responses = &API{
 	fields: addWords(addWords(nil, loop.ToolStored, `prompt conversation previous_response_id previousresponseid`), clientSide,
 		`model input instructions include max_output_tokens max_tool_calls metadata parallel_tool_calls prompt_cache_key

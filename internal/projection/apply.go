@@ -36,8 +36,8 @@ func (m Memory) apply(ctx context.Context, root *os.Root, ch loop.Change) error 
 		return appendLine(ctx, root, name, ch)
 	case loop.ChangeAside:
 		return aside(root, name, ch)
-	case loop.ChangeStep:
-		return fmt.Errorf("a step is no file: %w", errors.ErrUnsupported)
+	case loop.ChangeStep, loop.ChangeRow, loop.ChangeDeliver, loop.ChangeCommit, loop.ChangePush:
+		return fmt.Errorf("change %q is not one of a file: %w", ch.Kind, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("change %q: %w", ch.Kind, errors.ErrUnsupported)
 }

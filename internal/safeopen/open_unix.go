@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package regular opens files that untrusted code may have made. It never
+// Package safeopen opens files that untrusted code may have made. It never
 // follows a link, never waits for the other end of a FIFO, and opens nothing
 // but regular files.
 package safeopen

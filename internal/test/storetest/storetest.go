@@ -40,7 +40,7 @@ func PostgreSQL(tb testing.TB) string {
 }
 
 var migratedFile = sync.OnceValues(func() (body []byte, err error) {
-	dir, err := os.MkdirTemp("", "pawl-storetest-") //nolint:usetesting // It is made for all tests of the process.
+	dir, err := os.MkdirTemp("", "pawl-storetest-")
 	if err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func newID(prefix string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
 	if _, err := rand.Read(b[6:]); err != nil {
-		panic("daemon: no random numbers: " + err.Error()) // crypto/rand never fails on our platforms
+		panic("compose: no random numbers: " + err.Error()) // crypto/rand never fails on our platforms
 	}
 	return prefix + "_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }

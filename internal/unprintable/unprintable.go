@@ -1,4 +1,4 @@
-// Package hidden finds the characters of a text that nobody sees, and writes
+// Package unprintable finds the characters of a text that nobody sees, and writes
 // them so that everybody does: controls, marks that turn the direction of
 // writing around, characters without a width, tags.
 //
