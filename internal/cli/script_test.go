@@ -156,7 +156,7 @@ func loopDefinition(pairs ...string) string {
 	return b.String()
 }
 
-// cmdLoop writes a definition: loop NAME TIER AGENT [KEY VALUE]….
+// cmdLoop writes a definition: loop NAME TIER AGENT [KEY VALUE]…, with any more keys.
 func cmdLoop(ts *testscript.TestScript, _ bool, args []string) {
 	name, tier, agent := args[0], args[1], args[2]
 	keys := append([]string{"name", name, "tier", tier, "agent_command", agent, "goal", "keep things right and nothing else"}, args[3:]...)
