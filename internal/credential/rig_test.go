@@ -76,7 +76,8 @@ type bench struct {
 func newBench(t *testing.T, login string) bench {
 	t.Helper()
 	b := bench{user: t.TempDir(), inside: home(t.TempDir())}
-	b.lender = Lender{Dir: filepath.Join(t.TempDir(), "logins"), Holder: loop.Holder{PID: 4711, Node: "here"}, Run: "rn_1"}
+	// A pattern would not find what is below such a name.
+	b.lender = Lender{Dir: filepath.Join(t.TempDir(), "a[b", "logins"), Holder: loop.Holder{PID: 4711, Node: "here"}, Run: "rn_1"}
 	write(t, b.file(), login)
 	return b
 }

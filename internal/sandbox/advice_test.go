@@ -101,8 +101,8 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := c.m.advise(c.tier, c.err, nil)
-			if !strings.Contains(f.Why, c.why) || !strings.Contains(f.Fix, c.fix) || f.Exit != loop.ExitMissing || !errors.Is(f, c.err) {
-				t.Errorf("exit %d, why %q, fix %q; want %q and %q", f.Exit, f.Why, f.Fix, c.why, c.fix)
+			if !strings.Contains(f.Why, c.why) || !strings.Contains(f.Advice().String(), c.fix) || f.Exit != loop.ExitMissing || !errors.Is(f, c.err) {
+				t.Errorf("exit %d, why %q, fix %q; want %q and %q", f.Exit, f.Why, f.Advice(), c.why, c.fix)
 			}
 		})
 	}
@@ -111,8 +111,8 @@ func TestAdviceNamesTheCauseAndItsFix(t *testing.T) {
 func TestAdviceOnASandboxThatLeaksNamesTheLeak(t *testing.T) {
 	m := on(func(m *machine) { m.AppArmor, m.Container = "1", "docker" })
 	f := m.advise(Full, nil, []Row{{Action: "send a datagram to the host", Want: Denied, Got: Works, Detail: "ok"}})
-	if !strings.Contains(f.Why, "send a datagram to the host: works") || !strings.Contains(f.Fix, "doctor --sandbox --json") {
-		t.Errorf("why %q, fix %q", f.Why, f.Fix)
+	if !strings.Contains(f.Why, "send a datagram to the host: works") || !strings.Contains(f.Advice().String(), "doctor --sandbox --json") {
+		t.Errorf("why %q, fix %q", f.Why, f.Advice())
 	}
 }
 
