@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawl-run/pawl/internal/dirglob"
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
@@ -253,7 +254,7 @@ func TestWhatIsPutAsideDoesNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := filepath.Glob(filepath.Join(b.lender.Dir, "*.kept"))
+	all, err := dirglob.Find(b.lender.Dir, "*.kept")
 	if err != nil || len(all) != 8 {
 		t.Errorf("%d logins lie aside, %v, want the newest eight", len(all), err)
 	}
