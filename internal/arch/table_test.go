@@ -166,7 +166,8 @@ var table = []row{
 	{level: 8, name: "web", what: "dashboard"},
 	{level: 8, name: "tui", what: "terminal"},
 
-	{level: 9, name: "compose", what: "composition root, New/Start/Stop", clock: composes},
+	{level: 9, name: "compose", what: "the composition root: joins the parts", clock: composes},
+	{level: 9, name: "daemon", what: "what is always on: New, Start, Stop"},
 
 	{level: 10, name: "cli", what: "the command line", clock: composes},
 

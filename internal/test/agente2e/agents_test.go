@@ -52,7 +52,7 @@ true
 // TestEveryAgentTakesAWholeRun measures the seconds of its table: it runs one agent
 // at a time, before the tests that run side by side.
 func TestEveryAgentTakesAWholeRun(t *testing.T) {
-	drawn := newTable(t, "rollcall", "| agent | version | calls | tokens in, out | seconds | key seen | other hosts |\n|---|---|--:|--:|--:|---|---|\n", subjectKeys())
+	drawn := newTable(t, "agents", "| agent | version | calls | tokens in, out | seconds | key seen | other hosts |\n|---|---|--:|--:|--:|---|---|\n", subjectKeys())
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			v := newFixture(t, s, func(v *fixture) fakemodel.Script {
