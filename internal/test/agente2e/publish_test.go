@@ -12,7 +12,7 @@ import (
 )
 
 // page is where people read what was seen.
-const page = "../../docs/agent-tests.md"
+const page = "../../../docs/agent-tests.md"
 
 var update = flag.Bool("update", false, "write what was seen into docs/agent-tests.md")
 

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	pawl = filepath.Join(dir, "pawl")
-	if out, err := exec.Command("go", "build", "-o", pawl, "../../cmd/pawl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", pawl, "../../../cmd/pawl").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}
