@@ -92,7 +92,7 @@ func clockIn(words string, now time.Time) time.Time {
 	minute, _ := strconv.Atoi(m[6])
 	switch half := strings.ToLower(m[7]); {
 	case half == "" && m[6] == "", half != "" && (hour < 1 || hour > 12), hour > 23, minute > 59:
-		return time.Time{} // A number that is no time of day.
+		return time.Time{} // A number that is not a time of day.
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:

@@ -20,7 +20,7 @@ const (
 	grace = 2 * time.Second
 	// linger is how long a program may usually go on that has said that its turn is over.
 	linger = 3 * time.Second
-	// longest is the longest line that is read; a longer one is no event.
+	// longest is the longest line that is read; a longer one is not an event.
 	longest = 32 << 20
 	// lastWords is how much of standard error is kept to explain a crash.
 	lastWords = 4 << 10

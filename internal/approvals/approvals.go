@@ -16,7 +16,7 @@ import (
 )
 
 // View is a question to a human, schema pawl.approval/v1: what exactly
-// will happen on a yes, and what is known about it.
+// will happen on approval, and what is known about it.
 type View struct {
 	Schema   string             `json:"schema"`
 	ID       string             `json:"id"`
@@ -31,7 +31,7 @@ type View struct {
 	Files    int                `json:"files"` // of the change
 	Added    int                `json:"added"` // lines
 	Removed  int                `json:"removed"`
-	Stale    string             `json:"stale,omitempty"` // why a yes would not do what is shown
+	Stale    string             `json:"stale,omitempty"` // why approval would not do what is shown
 	Created  time.Time          `json:"created"`
 	Expires  time.Time          `json:"expires"`
 	Answered *time.Time         `json:"answered,omitempty"`
@@ -201,7 +201,7 @@ func (s *Service) addGates(ctx context.Context, r *store.Reader, a loop.Approval
 	return err
 }
 
-// describeAction says what exactly a yes does.
+// describeAction says what exactly happens on approval.
 func describeAction(a loop.Approval) string {
 	act := a.Action
 	switch act.Kind {
@@ -217,7 +217,7 @@ func describeAction(a loop.Approval) string {
 	return fmt.Sprintf("runs %q in the copy of the run", strings.Join(act.Argv, " "))
 }
 
-// whyStale says why a yes could not do what was shown: something moved since.
+// whyStale says why approval could not do what was shown: something moved since.
 func (s *Service) whyStale(ctx context.Context, v View) (string, error) {
 	def, err := s.effectiveDefinition(ctx, v)
 	if err != nil {

@@ -189,7 +189,7 @@ func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
 	return a
 }
 
-// refuses wants that a yes moves nothing.
+// refuses wants that approval moves nothing.
 func (r *rig) refuses(id string) {
 	r.T.Helper()
 	before := gittest.Run(r.T, r.Root, "rev-parse", "main")

@@ -548,7 +548,7 @@ var listedMutants = []mutant{
 		"git/hazard.TestAnAddressThatNamesAProgramIsFoundWhereverItIsAnAddress",
 	},
 	{
-		"Pwd= in a connection string is no password", "internal/redact/environ.go",
+		"Pwd= in a connection string is not a password", "internal/redact/environ.go",
 		[][2]string{{"{\"password=\", \"pwd=\"}", "{\"password=\"}"}},
 		"redact.TestPasswordsInsideOfValuesAreTaken",
 	},

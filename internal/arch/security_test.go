@@ -152,7 +152,7 @@ func TestTheListOfAttacksIsHeldAgainstTheTests(t *testing.T) {
 	list := []section{{"One", []attack{{id: 1, words: "a file"}, {id: 2, words: "a link", due: "the sandbox"}}}}
 	for name, c := range map[string]struct{ body, want string }{
 		"all is as it is listed":     {tested, ""},
-		"a method is no test":        {tested + "func (x T) TestAttack002ALink() {}\n", ""},
+		"a method is not a test":     {tested + "func (x T) TestAttack002ALink() {}\n", ""},
 		"an attack has no test":      {"func TestOther(t *testing.T) {}\n", "attack 1 (a file) has no test: write TestAttack001"},
 		"one that is due has a test": {tested + "func TestAttack002ALinkIsRefused(t *testing.T) {}\n", "attack 2 is listed as due with the sandbox and is tested by x.TestAttack002"},
 		"a test of an unknown id":    {tested + "func TestAttack003ADeviceIsRefused(t *testing.T) {}\n", "x.TestAttack003ADeviceIsRefused: there is no attack 3"},

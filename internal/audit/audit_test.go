@@ -205,15 +205,15 @@ func TestACopyIsVerifiedWithoutTheStore(t *testing.T) {
 		text string
 		says string // empty: intact; !: unreadable
 	}{
-		"whole":                  {strings.Join(lines, ""), ""},
-		"without the last":       {strings.Join(lines[:len(lines)-1], ""), "are missing"},
-		"without the first":      {lines[0] + strings.Join(lines[2:], ""), "entry 1 is missing"},
-		"nothing but the head":   {lines[0], "are missing"},
-		"one entry twice":        {strings.Join(lines, "") + "\n" + lines[1], "is missing"},
-		"another schema":         {strings.Replace(strings.Join(lines, ""), "audit/v1", "audit/v9", 1), "!line 1"},
-		"empty":                  {"", "!line 1"},
-		"an entry of no chain":   {lines[0] + `{"chain":"lp_other","seq":1}`, "!line 2"},
-		"a line that is no JSON": {lines[0] + "seven\n", "!line 2"},
+		"whole":                   {strings.Join(lines, ""), ""},
+		"without the last":        {strings.Join(lines[:len(lines)-1], ""), "are missing"},
+		"without the first":       {lines[0] + strings.Join(lines[2:], ""), "entry 1 is missing"},
+		"nothing but the head":    {lines[0], "are missing"},
+		"one entry twice":         {strings.Join(lines, "") + "\n" + lines[1], "is missing"},
+		"another schema":          {strings.Replace(strings.Join(lines, ""), "audit/v1", "audit/v9", 1), "!line 1"},
+		"empty":                   {"", "!line 1"},
+		"an entry of no chain":    {lines[0] + `{"chain":"lp_other","seq":1}`, "!line 2"},
+		"a line that is not JSON": {lines[0] + "seven\n", "!line 2"},
 	} {
 		a, err := audit.VerifyCopy(strings.NewReader(c.text))
 		if place, unreadable := strings.CutPrefix(c.says, "!"); unreadable {

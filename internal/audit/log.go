@@ -175,7 +175,7 @@ func compareLog(text, log string, since time.Time, told []account) *logFound {
 		entries, _ := spine.ParseLog(line)
 		switch {
 		case len(entries) != 1:
-			b := Break{Where: log, Line: n, What: "this is no line of a run", Found: line}
+			b := Break{Where: log, Line: n, What: "this is not a line of a run", Found: line}
 			if len(f.at) == 0 {
 				odd = append(odd, b)
 			} else {

@@ -97,7 +97,7 @@ func TestLinesFromBeforeTheChainAreCountedAndNotVouchedFor(t *testing.T) {
 	if f := compareLog(above, "log", at, list); len(f.breaks) > 0 || len(f.earlier) != 1 {
 		t.Errorf("above: %v, %d earlier", f.breaks, len(f.earlier))
 	}
-	// What another program left is no line of the chain that somebody changed: a line
+	// What another program left is not a line of the chain that somebody changed: a line
 	// that was cut off, a remark, a run of the second in which the chain begins.
 	cut, remark, same := old[:40]+"\n", "moved here\n", strings.Replace(old, "2026-06-22T14:05:00Z", "2026-09-03T08:00:00Z", 1)
 	goesOn := slices.Clone(list)

@@ -20,7 +20,7 @@ const noCap = "none"
 var capFlags = [...]string{"tokens", "output", "usd", "wall", "iterations", "items"}
 
 // parseCaps reads caps by the names of their flags, into numbers by their place
-// in loop.Dimensions; 0 is no cap.
+// in loop.Dimensions; 0 means no cap.
 func parseCaps(texts map[string]string) (map[int]int64, error) {
 	if len(texts) == 0 {
 		return nil, &loop.Fault{

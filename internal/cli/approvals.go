@@ -69,7 +69,7 @@ func describeChange(v approvals.View) string {
 	return fmt.Sprintf("%s +%d −%d", pluralize(v.Files, "file"), v.Added, v.Removed)
 }
 
-// printApproval shows a question: exactly what a yes will do.
+// printApproval shows a question and what happens if it is approved.
 func printApproval(p *output.Printer, v approvals.View) error {
 	if p.JSON {
 		return p.WriteJSON(v)

@@ -95,7 +95,7 @@ func (o *answerOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.note, "note", "", "why, for the record")
 }
 
-// approve shows what a yes will do, asks for consent, and does it.
+// approve shows what will happen, asks for consent, and does it.
 func approve(ctx context.Context, a *app, ref string, o answerOptions) error {
 	if err := a.requireHuman(); err != nil {
 		return err

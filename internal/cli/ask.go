@@ -25,7 +25,7 @@ func (a *app) ask(question string) (answer string, ok bool) {
 	return strings.TrimSpace(line), err == nil
 }
 
-// confirm asks for a yes. Anything else is a no.
+// confirm asks a question. Any answer except yes counts as no.
 func (a *app) confirm(question string) bool {
 	answer, _ := a.ask(question + " [y/N] ")
 	answer = strings.ToLower(answer)

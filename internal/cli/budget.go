@@ -136,7 +136,7 @@ func printBudgets(p *output.Printer, rows []budgets.Row) error {
 		Empty: "no cap is set here: pawl budget set LOOP --usd 5 sets one for a day",
 		Cells: func(b budgets.Row) []string {
 			cells := []string{output.CleanLine(b.Whose()), string(b.Window), formatAmount(b.What, b.Cap), "–", "–", "–", "–", output.CleanLine(b.By)}
-			if b.Opens != nil { // Else it is a run's cap, of which nothing is spent before the run.
+			if b.Opens != nil { // A cap per run has no window, so nothing is spent between runs.
 				cells[3], cells[4], cells[5] = formatAmount(b.What, b.Used), formatAmount(b.What, b.Reserved), formatAmount(b.What, b.Left)
 				cells[6] = formatMinute(*b.Opens)
 			}
@@ -154,8 +154,8 @@ func formatAmount(what string, n int64) string {
 	return text
 }
 
-// describeBudget is a budget in one line; nothing for a run's cap, of which nothing
-// is spent before the run.
+// describeBudget describes a budget in one line. A cap per run has no window, and
+// its text is empty.
 func describeBudget(b budgets.Row) string {
 	if b.Opens == nil {
 		return ""

@@ -103,7 +103,7 @@ func Run(ctx context.Context, env Env) int {
 		}
 		_, _ = fmt.Fprintln(env.Err, "pawl: "+output.CleanLine(line))
 	})
-	root := newRootCommand(a) //nolint:contextcheck // cobra hands the context to each command.
+	root := newRootCommand(a) //nolint:contextcheck // ExecuteContext hands ctx to the commands below; they read cmd.Context().
 	root.SetArgs(env.Args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)

@@ -253,7 +253,7 @@ func isNamed(e *ast.SelectorExpr, pkg, name string) bool {
 	return ok && id.Name == pkg && e.Sel.Name == name
 }
 
-// literal is the value of a text, or nothing if it is no literal.
+// literal is the value of a text, or nothing if it is not a literal.
 func literal(e ast.Expr) string {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok {

@@ -38,7 +38,7 @@ edited again. The definition itself is replaced at once and only by what you agr
 func editDefinition(ctx context.Context, a *app, f loops.Found) error {
 	if strings.TrimSpace(a.lookupEnv("VISUAL")+a.lookupEnv("EDITOR")) == "" && !a.canAsk() {
 		return &loop.Fault{
-			Exit: loop.ExitError, What: "edit " + f.Shown, Why: "this is no terminal, and neither VISUAL nor EDITOR is set",
+			Exit: loop.ExitError, What: "edit " + f.Shown, Why: "this is not a terminal, and neither VISUAL nor EDITOR is set",
 			Fix: "run it on a terminal, or set EDITOR to a program that edits the file that it is given",
 		}
 	}

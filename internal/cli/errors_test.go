@@ -64,7 +64,7 @@ func TestAFailureSaysWhatWhyAndTheFix(t *testing.T) {
 			&loop.Fault{What: "run x", Why: "line one\nline two\n", Fix: "do it"},
 			"pawl: run x\n  why: line one\n       line two\n  fix: do it\n",
 		},
-		"what stands in a file is no command to the terminal": {
+		"what stands in a file is not a command to the terminal": {
 			&loop.Fault{What: "run \x1b[31mx"}, "pawl: run x\n",
 		},
 		"the holder is named": {

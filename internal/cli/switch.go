@@ -67,7 +67,7 @@ func newResumeCommand(a *app) *cobra.Command {
 }
 
 // setSwitch sets a switch before everything else, and works without a store: if the
-// switch cannot be recorded, that is said and is no error.
+// switch cannot be recorded, that is said and is not an error.
 func setSwitch(ctx context.Context, a *app, set func(*compose.Verbs) (loops.Switched, error)) error {
 	o, err := a.composeOptions()
 	if err != nil {

@@ -244,7 +244,7 @@ func lentTo(t *testing.T) (environ []string, login []canary) {
 }
 
 // telling is a program that talks as claude does, and tells what it was lent: to
-// standard error, in what is no message, in messages, in its last words.
+// standard error, in what is not a message, in messages, in its last words.
 const telling = `exec </dev/null
 quoted() { printf %s "$1" | sed ':a;N;$!ba;s/\n/\\n/g'; }
 file=$HOME/.claude/.credentials.json

@@ -111,7 +111,7 @@ func (w Want) key(base *url.URL) (Credential, error) {
 				continue
 			}
 			if !sendable(text) {
-				return Credential{}, w.fault(k.name+" holds what is no key: a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
+				return Credential{}, w.fault(k.name+" is not a valid key: it contains a blank, a line break or a character beyond ASCII", "set "+k.name+" to the key alone")
 			}
 			return injected(v, to, k, text), nil
 		}

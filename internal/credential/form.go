@@ -231,12 +231,12 @@ func plausible(name string, v any) error {
 		}
 	case json.Number:
 		if n, err := v.Float64(); err != nil || n < 0 || n > 1e15 {
-			return fmt.Errorf("its member %q is no time", name)
+			return fmt.Errorf("its member %q is not a time", name)
 		}
 	case []any:
 		for _, one := range v {
 			if word, ok := one.(string); !ok || strings.ContainsFunc(word, unicode.IsSpace) {
-				return fmt.Errorf("its member %q is no list of words", name)
+				return fmt.Errorf("its member %q is not a list of words", name)
 			}
 		}
 	default:

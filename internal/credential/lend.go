@@ -76,7 +76,7 @@ type note struct {
 // program is gone, and before the home is removed.
 func (l Lender) Lend(ctx context.Context, c Credential, into agent.Home) (*Loan, error) {
 	if c.Auth != loop.AuthLend || c.File == "" {
-		return nil, lendFault(c, errors.New("it is no login"), "write auth: lend")
+		return nil, lendFault(c, errors.New("it is not a login"), "write auth: lend")
 	}
 	claim, err := l.claim(c)
 	if err != nil {
@@ -254,7 +254,7 @@ func (l *Loan) Secrets() []redact.Secret {
 	return out
 }
 
-// keyLine is a member of what is no JSON: NAME=value, NAME: value.
+// keyLine is a member of what is not JSON: NAME=value, NAME: value.
 var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?["']?([A-Za-z_][\w.-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#]+)`)
 
 func secretsIn(data []byte) []redact.Secret {

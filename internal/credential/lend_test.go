@@ -123,7 +123,7 @@ func TestWhatIsNoLoginIsNotLent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := b.lender.Lend(t.Context(), c, b.inside)
 			f, ok := errors.AsType[*loop.Fault](err)
-			if !ok || c.File == "" && f.Why != "it is no login" {
+			if !ok || c.File == "" && f.Why != "it is not a login" {
 				t.Errorf("Lend = %v, want a fault", err)
 			}
 		})

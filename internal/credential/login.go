@@ -44,7 +44,7 @@ func (w Want) login(base *url.URL) (Credential, error) {
 		switch {
 		case text == "":
 		case !sendable(text):
-			return Credential{}, w.fault(name+" holds what is not a token: a blank, a line break or a character beyond ASCII", "set "+name+" to the token alone")
+			return Credential{}, w.fault(name+" is not a valid token: it contains a blank, a line break or a character beyond ASCII", "set "+name+" to the token alone")
 		default:
 			sum := sha256.Sum256([]byte(text))
 			return Credential{
@@ -173,7 +173,7 @@ func readLogin(path string) (file string, data []byte, err error) {
 	return file, data, err
 }
 
-// readRegular reads a small file that is no link.
+// readRegular reads a small file that is not a link.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

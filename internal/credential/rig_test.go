@@ -56,7 +56,7 @@ func (h home) Write(name string, content []byte) error {
 func (h home) Read(name string) ([]byte, error) {
 	path := filepath.Join(string(h), filepath.FromSlash(name))
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"))
+		return nil, errors.Join(err, errors.New("it is not a file"))
 	}
 	f, err := os.Open(path)
 	if err != nil {

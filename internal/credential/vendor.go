@@ -139,7 +139,7 @@ func BaseURL(text string) (*url.URL, error) {
 	switch {
 	case err != nil:
 		// The text may hold a password, and so may the error.
-		return nil, bad("it is no address")
+		return nil, bad("it is not an address")
 	case u.User != nil:
 		return nil, bad("it holds a name or a password, which would be written into every record; the key belongs into the variable " + ownKey)
 	case u.Scheme != "http" && u.Scheme != "https":

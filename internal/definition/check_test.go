@@ -64,7 +64,7 @@ func TestWhatLiesOutsideTheScoreSaysWhatItChanges(t *testing.T) {
 		"a repeated key":                       {configA + "tier: L1\n", "", "", 100, "warning", note, "tier: line 3 has the same"},
 		"a repeated key with another value":    {configA + "tier: L2\n", "", "", 100, "error", own, "tier: line 3 and line 12 have different values"},
 		"a budget that no run can keep":        {configA, "budget_tokens", " 0", 100, "error", note, "budget_tokens: '0': expected at least 1"},
-		"a budget that is no number": {
+		"a budget that is not a number": {
 			configA, "budget_tokens", " 200_000", 90, "error", note,
 			"budget_tokens: missing or non-numeric ('200_000'); write digits only, like 200000; a run refuses",
 		},

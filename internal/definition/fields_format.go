@@ -116,7 +116,7 @@ var formatFields = []Field{
 		Name: "land_via", Format: true, Required: RequiredAdvised, Kind: KindEnum, Values: []string{"human", "pr"}, Open: true,
 		Absent:  "human",
 		Meaning: "Who gates and lands winning branches.",
-		More: "human asks a person, whose yes lands the branch: pawl approve. pr asks too, and a yes pushes the branch to origin and " +
+		More: "human asks a person; approval lands the branch: pawl approve. pr asks too, and approval pushes the branch to origin and " +
 			"opens a pull request with gh. Any other name is who the branch is announced to; pawl then asks nobody and lands " +
 			"nothing. Advised from L2 on; below, nothing is proposed.",
 		Example: "human",

@@ -38,7 +38,7 @@ var laterFields = []Field{
 	{
 		Name: "human_gate", Kind: KindEnum, Values: []string{"propose"}, Default: "propose", NotYet: Refused,
 		Meaning: "What an approval does with the result.",
-		More:    "In this version a yes always does what land_via says.",
+		More:    "In this version approval always does what land_via says.",
 		Example: "propose",
 	},
 	{

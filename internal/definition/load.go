@@ -10,7 +10,7 @@ import (
 )
 
 // Load reads and parses the definition at path, and returns its bytes for
-// readiness.Finding.Render. It refuses what is no regular file, symbolic links, and files
+// readiness.Finding.Render. It refuses what is not a regular file, symbolic links, and files
 // with a second name, through which something else could change them; it reads
 // at most MaxBytes and never waits for a writer. The error is a *loop.Fault
 // with exit status 3 (and loop.ErrNotFound within) or 4.

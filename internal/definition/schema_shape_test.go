@@ -175,7 +175,7 @@ func listed(t *testing.T, name string, path ...string) []string {
 	for _, v := range values {
 		text, ok := v.(string)
 		if !ok {
-			t.Fatalf("%v in schema %s is no text", v, name)
+			t.Fatalf("%v in schema %s is not text", v, name)
 		}
 		all = append(all, text)
 	}

@@ -212,13 +212,13 @@ func walkNames(v any, at string) []string {
 
 func TestTheWalkFindsWhatIsNewerThanDraft07(t *testing.T) {
 	for name, c := range map[string]struct{ schema, want string }{
-		"definitions by their new name":        {`{"$defs": {}}`, "/$defs is no keyword of draft-07"},
-		"a tuple in a list of alternatives":    {`{"anyOf": [{}, {"prefixItems": []}]}`, "/anyOf/1/prefixItems is no keyword of draft-07"},
-		"properties not evaluated, in an item": {`{"items": {"unevaluatedProperties": false}}`, "/items/unevaluatedProperties is no keyword of draft-07"},
-		"dependent schemas in a definition":    {`{"definitions": {"a": {"dependentSchemas": {}}}}`, "/definitions/a/dependentSchemas is no keyword of draft-07"},
-		"an extension of an editor":            {`{"then": {"markdownDescription": ""}}`, "/then/markdownDescription is no keyword of draft-07"},
+		"definitions by their new name":        {`{"$defs": {}}`, "/$defs is not a keyword of draft-07"},
+		"a tuple in a list of alternatives":    {`{"anyOf": [{}, {"prefixItems": []}]}`, "/anyOf/1/prefixItems is not a keyword of draft-07"},
+		"properties not evaluated, in an item": {`{"items": {"unevaluatedProperties": false}}`, "/items/unevaluatedProperties is not a keyword of draft-07"},
+		"dependent schemas in a definition":    {`{"definitions": {"a": {"dependentSchemas": {}}}}`, "/definitions/a/dependentSchemas is not a keyword of draft-07"},
+		"an extension of an editor":            {`{"then": {"markdownDescription": ""}}`, "/then/markdownDescription is not a keyword of draft-07"},
 		"a property without a description":     {`{"properties": {"a": {"type": "string"}}}`, "/properties/a has no description"},
-		"a list where a schema is due":         {`{"items": []}`, "/items is no schema"},
+		"a list where a schema is due":         {`{"items": []}`, "/items is not a schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff([]string{c.want}, walk(decoded(t, c.schema), "")); diff != "" {

@@ -79,7 +79,7 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 		return nil, err
 	}
 	if work.refused != nil {
-		return c.refuseChanges(ctx, step, work) // Before a question: a yes would run on a tree that nobody may have.
+		return c.refuseChanges(ctx, step, work) // Before a question: an approved command would run on a refused tree.
 	}
 	if len(turn.Asks) > 0 {
 		return c.askHuman(ctx, step, work, turn.Asks[0])

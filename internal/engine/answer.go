@@ -15,7 +15,7 @@ import (
 
 var beforeApproved = fault.New("engine.approved.before")
 
-// senseAnswer takes up the step whose approval fired this run. On a yes the
+// senseAnswer takes up the step whose approval fired this run. On approval the
 // runtime itself runs the bound command, in the step's own tree, and what it
 // did is sensed like anything else.
 func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {

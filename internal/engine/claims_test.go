@@ -68,7 +68,7 @@ func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 		"a bad exit that proves nothing":          {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 3, Claims: true}}, changed: changed}, "", "", ""},
 		"a signal":                                {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Signaled, Exit: 137, Claims: true}}, changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
 		"no such program":                         {nil, work{turn: exited(127)}, loop.VerdictFail, loop.ReasonAgentMissing, `the agent command "my-agent" cannot be run (exit status 127)`},
-		"a file that is no program":               {nil, work{turn: exited(126), changed: changed}, loop.VerdictFail, loop.ReasonAgentMissing, `the agent command "my-agent" cannot be run (exit status 126)`},
+		"a file that is not a program":            {nil, work{turn: exited(126), changed: changed}, loop.VerdictFail, loop.ReasonAgentMissing, `the agent command "my-agent" cannot be run (exit status 126)`},
 		"127 of a program that spoke":             {nil, work{turn: exited(127), report: said(report.Done), changed: changed}, loop.VerdictFail, loop.ReasonAgentExit, "the agent did something"},
 		"127 of a driver that speaks":             {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Exited, Exit: 127, Claims: true}}, changed: changed}, "", "", ""},
 		"a limit":                                 {nil, work{turn: turnResult{Result: agent.Result{Ended: proc.Limited, Exit: 137, Limit: proc.OutputLimit}}, changed: changed}, loop.VerdictFail, loop.ReasonLimit, "the agent failed: it ran into the limit of"},

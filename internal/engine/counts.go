@@ -20,7 +20,7 @@ import (
 // tests reported than there, or other ones, it has not passed. What reports on
 // the base is asked once per base tree. A gate that counts nothing, and does
 // not look as if it should, costs no second run; if it has ever been counted on
-// the base, silence is no pass. The flag is what a human should know of a gate
+// the base, silence is not a pass. The flag is what a human should know of a gate
 // that passed all the same.
 func (j *judge) compareWithBase(ctx context.Context, w work, g runenv.Gate, res loop.GateResult) (_ loop.GateResult, flag string, err error) {
 	if !res.Pass || j.run.BaseTree == "" {

@@ -235,7 +235,7 @@ func (e *Engine) Toolset(ctx context.Context, t Target) (toolset.Set, error) {
 	return s.Toolset(ctx)
 }
 
-// TryGates tries the gates of the target's definition, which is no run: see
+// TryGates tries the gates of the target's definition, which is not a run: see
 // gatecheck.Tries. Deps.Store may be nil.
 func (e *Engine) TryGates(ctx context.Context, t Target, out io.Writer) ([]loop.GateResult, error) {
 	return e.gateChecker().Gates(ctx, gatecheck.Subject{Loop: t.Loop.Name, Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition}, out)

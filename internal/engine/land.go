@@ -115,7 +115,7 @@ func (c *cycle) askLanding(effects []loop.Effect) {
 		return
 	}
 	c.run.Approval = a.ID
-	c.said.Note("approval %s is open: a yes lands %s on %s", a.ID, a.Action.Branch, a.Action.Base)
+	c.said.Note("approval %s is open: approving it lands %s on %s", a.ID, a.Action.Branch, a.Action.Base)
 	c.stage(
 		func(ctx context.Context, rt *store.RunTx) error {
 			_, err := rt.VoidProposals(ctx, a.LoopID, passedSteps(c.its), a.ID, "superseded by "+a.Action.Branch)

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 )
 
-// What becomes of a run is decided in this file, by functions that do nothing else:
-// after a decision that chose no step, after an iteration, after an effect that did
-// not come about. A phase that cannot go on says so with an ending of its own.
+// This file decides how a run ends, in pure functions: after a decision that chose
+// no step, after an iteration, and after an effect that failed. A phase that cannot
+// continue returns an ending of its own.
 
 // ending is how a run ends: what the conclude transaction writes.
 type ending struct {
@@ -22,7 +22,7 @@ type ending struct {
 	halt    bool
 }
 
-// endWithoutChoice says how a run ends that has nothing (more) to work on.
+// endWithoutChoice says how a run ends if no step was chosen.
 func (p *progress) endWithoutChoice(d plan.Decision, hold *loop.Hold) ending {
 	end := ending{reason: d.Reason, detail: d.Detail}
 	switch {

@@ -29,7 +29,7 @@ type proposals struct {
 	declined map[string][]declined // by id of the step: what it proposed on this base and is not to be paid for again; nil: nobody looked yet
 }
 
-// read finds the proposals of the loop that a yes could still land, newest
+// read finds the proposals of the loop that can still land, newest
 // first, and those on pull requests that are open.
 func (ps *proposals) read(ctx context.Context, nothing bool) error {
 	ps.open = nil
@@ -138,7 +138,7 @@ func passedSteps(its []loop.Iteration) []string {
 	return ids
 }
 
-// Stale says why a yes to a proposal would not do what was asked, because something
+// Stale says why approval of a proposal would not do what was asked, because something
 // has changed since; it is empty if nothing has. A base that moved is no reason: the
 // change is made again there. Def is the definition as the run that asked would
 // have it now.

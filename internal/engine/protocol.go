@@ -21,7 +21,7 @@ import (
 // method CloseUnopened(View, Summary) []loop.Change.
 type Protocol interface {
 	// Open reads the memory that the view shows. An error parks the run with
-	// it as the reason; a broken part that can be rebuilt is no error but a
+	// it as the reason; a broken part that can be rebuilt is not an error but a
 	// change in Recovered.
 	Open(ctx context.Context, v View) (Session, error)
 }

@@ -265,7 +265,7 @@ func (wt *workTree) takeUp(ctx context.Context, died loop.Phase) (err error) {
 	return nil
 }
 
-// landAgain says what is left of a yes whose run died before anything was asked
+// landAgain says what is left of an approval whose run died before anything was asked
 // for: the approval is used up, and nothing has landed.
 func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 	id := AnswerOf(c.run)

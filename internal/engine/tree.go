@@ -22,8 +22,8 @@ var (
 	beforeDrop = fault.New("engine.tree.drop.before")
 )
 
-// workTree is the copy that the agent of a run works on, and what becomes of the work
-// in it.
+// workTree is the copy that the agent of a run works on. It keeps the work in a
+// snapshot or a candidate before the copy is removed.
 type workTree struct {
 	*heldRun
 	copy     *runenv.Copy // kept between iterations; nil: there is none

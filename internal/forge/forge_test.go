@@ -95,17 +95,17 @@ func TestFindBelievesOnlyPullRequestsOfTheBranchItself(t *testing.T) {
 		answer string
 		want   int
 	}{
-		"there is none":                           {`[]`, 0},
-		"an open one":                             {"[" + pull("7", "OPEN", "pawl/x", "false") + "]", 7},
-		"an open one before a newer closed one":   {"[" + pull("9", "CLOSED", "pawl/x", "false") + "," + pull("7", "OPEN", "pawl/x", "false") + "]", 7},
-		"the newest of those that are not open":   {"[" + pull("3", "MERGED", "pawl/x", "false") + "," + pull("4", "CLOSED", "pawl/x", "false") + "]", 4},
-		"one of a fork has the same branch name":  {"[" + pull("7", "OPEN", "pawl/x", "true") + "]", 0},
-		"another branch":                          {"[" + pull("7", "OPEN", "pawl/xy", "false") + "]", 0},
-		"a state that nobody knows":               {"[" + pull("7", "ODD", "pawl/x", "false") + "]", 0},
-		"an address of another repository":        {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "/pull/", "/../pull/"), 0},
-		"an address whose number is another":      {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "pull/7", "pull/8"), 0},
-		"an address with more behind its number":  {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "pull/7", "pull/7/x"), 0},
-		"an address that is no https: javascript": {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "https", "javascript"), 0},
+		"there is none":                            {`[]`, 0},
+		"an open one":                              {"[" + pull("7", "OPEN", "pawl/x", "false") + "]", 7},
+		"an open one before a newer closed one":    {"[" + pull("9", "CLOSED", "pawl/x", "false") + "," + pull("7", "OPEN", "pawl/x", "false") + "]", 7},
+		"the newest of those that are not open":    {"[" + pull("3", "MERGED", "pawl/x", "false") + "," + pull("4", "CLOSED", "pawl/x", "false") + "]", 4},
+		"one of a fork has the same branch name":   {"[" + pull("7", "OPEN", "pawl/x", "true") + "]", 0},
+		"another branch":                           {"[" + pull("7", "OPEN", "pawl/xy", "false") + "]", 0},
+		"a state that nobody knows":                {"[" + pull("7", "ODD", "pawl/x", "false") + "]", 0},
+		"an address of another repository":         {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "/pull/", "/../pull/"), 0},
+		"an address whose number is another":       {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "pull/7", "pull/8"), 0},
+		"an address with more behind its number":   {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "pull/7", "pull/7/x"), 0},
+		"an address that is not https: javascript": {strings.ReplaceAll("["+pull("7", "OPEN", "pawl/x", "false")+"]", "https", "javascript"), 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

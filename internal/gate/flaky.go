@@ -75,5 +75,5 @@ func (c Command) runRule(ctx context.Context, in Input, s script) (loop.GateResu
 		}
 	}
 	res.Tries, res.Took = tries, took
-	return res, nil //nolint:nilerr // A gate whose run was canceled has a result, too.
+	return res, nil //nolint:nilerr // The tries before ctx ended are the result; the caller reads ctx itself.
 }

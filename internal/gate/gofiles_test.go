@@ -68,7 +68,7 @@ func TestTheTestsOfAFileAreThoseThatGoTestRuns(t *testing.T) {
 		"files that go leaves out":           {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("", "TestOne"), "a/_b_test.go": testFile("", "TestTwo"), "a/.c_test.go": testFile("", "TestThree")}, want: one},
 		"a file that cannot be parsed":       {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("", "TestOne"), "a/b_test.go": "package a\nfunc TestTwo(t *testing.T) {"}, want: one},
 		"a condition as it was written once": {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("", "TestOne"), "a/b_test.go": testFile("// +build linux\n\n", "TestTwo")}, want: one},
-		"a comment above is no condition":    {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("// What it tests.\n\n", "TestOne")}, want: one},
+		"a comment above is not a condition": {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("// What it tests.\n\n", "TestOne")}, want: one},
 		"one condition, and in any case":     {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("", "TestOne"), "a/b_test.go": testFile("//go:build slow\n\n", "TestOne")}, want: one},
 		"in any case, and one condition":     {pkg: pkg, files: map[string]string{"a/b_test.go": testFile("", "TestOne"), "a/a_test.go": testFile("//go:build slow\n\n", "TestOne")}, want: one},
 		"a TestMain that is a test":          {pkg: pkg, files: map[string]string{"a/a_test.go": testFile("", "TestMain")}, want: []string{"go example.test/m/a.TestMain"}},

@@ -29,12 +29,12 @@ func TestAGateIsRewritableByWhatItsScopeNamesOrNobodyCanFollow(t *testing.T) {
 		d    loop.Definition
 		want []string
 	}{
-		"a scope that covers it":       {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/**", "*"}, Verify: "make test"}, nil},
-		"a scope that names it":        {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh"}, Verify: "make test", Guard: "true"}, []string{"verify: ci/check.sh"}},
-		"a scope that names two":       {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh", "Makefile"}, Guard: "make test"}, []string{"guard: Makefile, ci/check.sh"}},
-		"what cannot be followed":      {loop.Definition{Tier: loop.TierUnattended, Scope: []string{"src/**"}, Verify: `eval "$(cat src/x)"`}, []string{"verify: it cannot be followed to its end: a text that it runs is computed (verify)"}},
-		"a loop that changes nothing":  {loop.Definition{Tier: loop.TierReport, Scope: []string{"ci/check.sh"}, Verify: "make test"}, nil},
-		"the sense command is no gate": {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh"}, Sense: "make test"}, nil},
+		"a scope that covers it":          {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/**", "*"}, Verify: "make test"}, nil},
+		"a scope that names it":           {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh"}, Verify: "make test", Guard: "true"}, []string{"verify: ci/check.sh"}},
+		"a scope that names two":          {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh", "Makefile"}, Guard: "make test"}, []string{"guard: Makefile, ci/check.sh"}},
+		"what cannot be followed":         {loop.Definition{Tier: loop.TierUnattended, Scope: []string{"src/**"}, Verify: `eval "$(cat src/x)"`}, []string{"verify: it cannot be followed to its end: a text that it runs is computed (verify)"}},
+		"a loop that changes nothing":     {loop.Definition{Tier: loop.TierReport, Scope: []string{"ci/check.sh"}, Verify: "make test"}, nil},
+		"the sense command is not a gate": {loop.Definition{Tier: loop.TierAssisted, Scope: []string{"ci/check.sh"}, Sense: "make test"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, err := JudgesOf(c.d, tree)

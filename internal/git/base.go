@@ -72,8 +72,8 @@ func (r *Repo) resolveBase(ctx context.Context, rev string) (b Base, err error) 
 	return b, errors.New("it moves faster than it can be read")
 }
 
-// headName returns the ref that is checked out, or HEAD if there is none. Usually the
-// files say it; otherwise git is asked.
+// headName returns the ref that is checked out, or HEAD if no branch is. It reads
+// the files of the repository, and asks git only if they are not enough.
 func (r *Repo) headName(ctx context.Context) (string, error) {
 	head, _ := readSymbolicRef(filepath.Join(r.GitDir, "HEAD"))
 	if CheckRef(head) == nil {

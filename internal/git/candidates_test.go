@@ -95,7 +95,7 @@ func TestACandidateIsHeldBelowItsOwnPrefixOnly(t *testing.T) {
 		}
 	}
 	if err := r.HoldCandidate(t.Context(), "run_a", 1, "HEAD"); err == nil {
-		t.Error("a candidate that is no object name is held")
+		t.Error("a candidate that is not an object name is held")
 	}
 	outside := t.TempDir()
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, ".git/refs/pawl"), 0o755), os.Symlink(outside, filepath.Join(dir, ".git/refs/pawl/candidates"))); err != nil {

@@ -31,7 +31,7 @@ type Ignores struct {
 
 // Ignores prepares questions that are answered by the .gitignore files below
 // dir, a directory of its own, into which fill puts them before the first
-// question. What an agent writes into its tree is no rule.
+// question. What an agent writes into its tree is not a rule.
 func (r *Repo) Ignores(ctx context.Context, dir string, fill func(dir string) error) *Ignores {
 	return &Ignores{ctx: ctx, repo: r, dir: dir, fill: fill}
 }

@@ -36,7 +36,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 	if numbered {
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			return run, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%q is no run", ref), Fix: "write LOOP#NUMBER, for example " + name + "#3"}
+			return run, &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%q is not a run", ref), Fix: "write LOOP#NUMBER, for example " + name + "#3"}
 		}
 		err = read(func(r *store.Reader) (loop.Run, error) { return r.RunNumber(ctx, e.LoopID(), n) })
 		return run, err

@@ -89,7 +89,7 @@ func (c Command) word(text string) string {
 }
 
 // Advice is a sentence about what a person can do, in which {1}, {2} and so on are
-// the places of its commands. The zero Advice is none.
+// the places of its commands. The zero Advice is empty.
 type Advice struct {
 	Text    string
 	Actions []Command

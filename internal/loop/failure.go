@@ -30,7 +30,7 @@ const (
 )
 
 // FailureOfStatus is what a status of HTTP says of a call to a model, where the
-// answer says nothing more. Of a status that is no error it is FailureRequest.
+// answer says nothing more. Of a status that is not an error it is FailureRequest.
 func FailureOfStatus(status int) FailureClass {
 	switch {
 	case status == 401 || status == 403:

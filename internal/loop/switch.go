@@ -10,7 +10,7 @@ import (
 const PauseLabel = "loop-pause"
 
 // SwitchPaths are the paths that the definition's kill switch names, whose existence
-// stops the loop: each word that has a slash before its end and is no address. A
+// stops the loop: each word that has a slash before its end and is not an address. A
 // relative one is of the workspace.
 func (d Definition) SwitchPaths() []string {
 	var paths []string

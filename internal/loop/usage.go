@@ -107,7 +107,7 @@ type Count struct {
 	Bad bool
 }
 
-// UnmarshalJSON reads any JSON value without an error: what is no count is Bad,
+// UnmarshalJSON reads any JSON value without an error: what is not a count is Bad,
 // and null is not reported.
 func (c *Count) UnmarshalJSON(data []byte) error {
 	*c = Count{Set: true}

@@ -31,7 +31,7 @@ const maxShown = 120 // bytes of what a program sent, in what is said about it
 // Denial is a request that did not pass, or a connection that was cut.
 type Denial struct {
 	At     time.Time
-	Host   string // as in Host.Name; as it was written if it is no host; empty if none was read
+	Host   string // as in Host.Name; as it was written if it is not a host; empty if none was read
 	Port   uint16 // 0 if none was read
 	Reason loop.Reason
 	Detail string // what a person needs to know beside the reason; no more than one line

@@ -137,7 +137,7 @@ func (h *head) frame() error {
 		text := lengths[0]
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || len(text) > maxLengths {
-			return malformed("its Content-Length is no number")
+			return malformed("its Content-Length is not a number")
 		}
 		h.length = int64(n)
 	}

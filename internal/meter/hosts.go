@@ -44,7 +44,7 @@ func ParseHosts(list []string) (Hosts, error) {
 		h, err := parseHost(entry)
 		if err != nil {
 			return nil, &loop.Fault{
-				Exit: loop.ExitNotReady, What: fmt.Sprintf("network: %q is no host that can be allowed", entry), Why: err.why.Error(),
+				Exit: loop.ExitNotReady, What: fmt.Sprintf("network: %q is not a host that can be allowed", entry), Why: err.why.Error(),
 				Fix: err.fix, Err: err.why,
 			}
 		}

@@ -65,7 +65,7 @@ func splitPort(authority string) (host, port string, err error) {
 func portOf(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' {
-		return 0, errors.New("the port is no number from 1 to 65535")
+		return 0, errors.New("the port is not a number from 1 to 65535")
 	}
 	return uint16(n), nil
 }

@@ -74,7 +74,7 @@ type Request struct {
 func ReadRequest(s *Shape, model string, stream bool, body []byte) (*Request, error) {
 	q := &Request{Shape: s, Model: model, Body: body}
 	if err := json.Unmarshal(body, &q.top); err != nil || q.top == nil {
-		return nil, errors.New("its body is no JSON object")
+		return nil, errors.New("its body is not a JSON object")
 	}
 	if q.Model == "" {
 		_ = json.Unmarshal(q.top["model"], &q.Model) // A value that is not a string names nothing.

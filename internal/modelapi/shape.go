@@ -5,7 +5,7 @@ type Shape struct {
 	maxOutput   func(top fields) int64                       // output tokens that the request allows
 	lowerOutput func(top fields, most int64) bool            // allows no more than so many; false if that is impossible
 	readEvent   func(t *Tally, data []byte) (usageOnly bool) // reads an event of a stream
-	readWhole   func(t *Tally, data []byte)                  // reads an answer that is no stream
+	readWhole   func(t *Tally, data []byte)                  // reads an answer that is not a stream
 }
 
 // usualOutput is how many tokens an answer may have if the request does not say.

@@ -87,7 +87,7 @@ func (t *Tally) AddEvent(s *Shape, data []byte, cut bool) (usageOnly bool) {
 	return s.readEvent(t, data)
 }
 
-// AddWhole adds an answer that is no stream.
+// AddWhole adds an answer that is not a stream.
 func (t *Tally) AddWhole(s *Shape, data []byte) {
 	t.ended = true
 	s.readWhole(t, data)
@@ -148,7 +148,7 @@ func (t *Tally) written() int64 { return max(t.text, t.items) }
 type Oddity string
 
 const (
-	oddNumber Oddity = "its usage is no number of tokens: the call is charged with all that was held for it"
+	oddNumber Oddity = "its usage is not a number of tokens: the call is charged with all that was held for it"
 	oddCut    Oddity = "its answer was cut and its usage cannot be read: the call is charged with what was sent and what came"
 	oddInput  Oddity = "it counts far fewer tokens than the request has: they are estimated"
 	oddOutput Oddity = "it counts far fewer tokens than the answer has: they are estimated"

@@ -39,7 +39,7 @@ type Request struct {
 }
 
 // ErrNoObject means that a body is not a JSON object.
-var ErrNoObject = errors.New("its body is no JSON object")
+var ErrNoObject = errors.New("its body is not a JSON object")
 
 // AmbiguousError means that two readers may read a request in two ways.
 type AmbiguousError struct{ error }

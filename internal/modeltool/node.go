@@ -175,7 +175,7 @@ func (n node) isObject() bool { return bytes.HasPrefix(n, []byte("{")) }
 func (n node) isList() bool   { return bytes.HasPrefix(n, []byte("[")) }
 func (n node) isNull() bool   { return len(n) == 0 || n[0] == 'n' }
 
-// text is what a string stands for; what is no string has none.
+// text is what a string stands for; what is not a string has none.
 func (n node) text() string {
 	if len(n) < 2 || n[0] != '"' {
 		return ""

@@ -99,7 +99,7 @@ func typesOf(n node) []string {
 		if foldName(name) != "type" || v.isNull() {
 			continue
 		}
-		all = append(all, cmp.Or(v.text(), "?")) // What is no text is no type that is known.
+		all = append(all, cmp.Or(v.text(), "?")) // What is not text is no type that is known.
 	}
 	return all
 }

@@ -26,7 +26,7 @@ func TestCleanTakesOutWhatATerminalObeys(t *testing.T) {
 		"a carriage return hides nothing":  {"fail\rpass", "fail\npass"},
 		"line ends of Windows stay lines":  {"a\r\nb", "a\nb"},
 		"writing is not turned around":     {"a\u202eb\u2066c", "abc"},
-		"what is no UTF-8 is marked":       {"a\xffb", "a\uFFFDb"},
+		"what is not UTF-8 is marked":      {"a\xffb", "a\uFFFDb"},
 		"a lone escape goes":               {"a\x1b", "a"},
 		"a charset switch goes":            {"\x1b(0lqk", "lqk"},
 		"no character is invisible":        {"a\u200bb\U000e0041c", `a\u200bb\U000e0041c`},
@@ -65,7 +65,7 @@ func checkClean(t interface {
 	t.Helper()
 	got := Clean(in)
 	if !utf8.ValidString(got) {
-		t.Fatalf("Clean(%q) = %q is no UTF-8", in, got)
+		t.Fatalf("Clean(%q) = %q is not UTF-8", in, got)
 	}
 	for _, r := range got {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {

@@ -160,7 +160,7 @@ func TestDrift(t *testing.T) {
 		"a loop that works now and then":          {past(200, 30_000, 200, 200, 200), loop.Amount{Tokens: 40_000}, ""},
 		"a loop that used nothing, and uses some": {make([]loop.Amount, 9), loop.Amount{Tokens: 4000, MicroUSD: 40_000}, ""},
 		"a loop that used nothing, and uses much": {make([]loop.Amount, 9), loop.Amount{Tokens: 4001}, "the last run used 4001 tokens"},
-		"time is no cost":                         {five, loop.Amount{Wall: 1000 * time.Hour, Iterations: 1e6, Items: 1e6}, ""},
+		"time is not a cost":                      {five, loop.Amount{Wall: 1000 * time.Hour, Iterations: 1e6, Items: 1e6}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alarm, words := plan.Drift(c.past, c.last)

@@ -441,7 +441,7 @@ func TestEveryCandidateIsConsideredOnceAndAtMostOneIsChosen(t *testing.T) {
 		}
 		for _, c := range d.Considered {
 			if !left[c.Key] {
-				t.Fatalf("%s is considered twice, or is no candidate", c.Key)
+				t.Fatalf("%s is considered twice, or is not a candidate", c.Key)
 			}
 			delete(left, c.Key)
 			if !slices.Contains(nextReasons, c.Reason) {

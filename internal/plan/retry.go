@@ -68,7 +68,7 @@ func limited(attempt int, reset, now time.Time, seed uint64) Retrial {
 	known := !reset.IsZero() && reset.After(now.Add(-skew))
 	switch wait := reset.Sub(now); {
 	case known && wait > mostReset:
-		return Retrial{Hold: true, Why: fmt.Sprintf("rate_limit: until %s, which is no limit but an end; it waits until a person resumes", stamp(reset))}
+		return Retrial{Hold: true, Why: fmt.Sprintf("rate_limit: until %s, too far away for a rate limit; it waits until a person resumes", stamp(reset))}
 	case known && wait <= soon && attempt <= moreTries:
 		return Retrial{
 			Again: true, At: later(reset, now).Add(jitter(firstPause, seed, attempt)),

@@ -80,6 +80,6 @@ func TestATestMayBeRenamedWhereTheChangeTouchesFilesOfTests(t *testing.T) {
 		}
 	}
 	if !policy.Testing(policy.Change{Path: "src/lib.rs", Old: file("#[cfg(test)]\nmod tests {}\n"), New: file("")}) {
-		t.Error("a file of Rust with tests in it is no file of tests")
+		t.Error("a file of Rust with tests in it is not a file of tests")
 	}
 }

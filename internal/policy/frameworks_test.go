@@ -145,7 +145,7 @@ func TestEachFrameworkSaysWhereItsDefaultsAreWritten(t *testing.T) {
 			continue
 		}
 		if u, err := url.Parse(f.source); err != nil || u.Scheme != "https" || u.Host == "" {
-			t.Errorf("%s: source %q is no address", f.name, f.source)
+			t.Errorf("%s: source %q is not an address", f.name, f.source)
 		}
 		if len(f.tests)+len(f.configs) == 0 {
 			t.Errorf("%s has no globs", f.name)

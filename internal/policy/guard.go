@@ -61,7 +61,7 @@ func (g Guard) Judge(c Call) Answer {
 }
 
 // Argv is the program that an approval of a call would run, with its arguments.
-// It is empty for a call that is no command.
+// It is empty for a call that is not a command.
 func (Guard) Argv(c Call) []string {
 	switch {
 	case c.Kind != CallRun:

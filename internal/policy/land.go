@@ -59,7 +59,7 @@ type ChangeSet struct {
 	Action  Action
 	Branch  string // that the action moves, with or without refs/heads/
 	Main    string // the branch that the workspace's runs start from
-	Force   bool   // the branch's tip is no ancestor of what it is moved to
+	Force   bool   // the branch's tip is not an ancestor of what it is moved to
 	Green   bool   // gates and guard passed on exactly this tree
 }
 
@@ -71,7 +71,7 @@ type Classes struct {
 }
 
 // Classify says which classes a change is in. What is uncertain is in no class
-// of May: a lockfile that is not understood is no lockfile-patch.
+// of May: a lockfile that is not understood is not a lockfile-patch.
 func Classify(c ChangeSet) Classes {
 	var all Classes
 	all.Never = append(all.Never, neverByAction(c)...)

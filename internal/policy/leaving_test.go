@@ -145,10 +145,10 @@ func TestAProgramWithoutAShellIsReadWordByWord(t *testing.T) {
 		argv []string
 		ask  bool
 	}{
-		"a push":                       {[]string{"git", "push"}, true},
-		"a shell with a push":          {[]string{"/bin/bash", "-lc", "make && git push"}, true},
-		"a message about a push":       {[]string{"git", "commit", "-m", "x; git push"}, false},
-		"an argument that is no shell": {[]string{"echo", "$(git push)"}, false},
+		"a push":                          {[]string{"git", "push"}, true},
+		"a shell with a push":             {[]string{"/bin/bash", "-lc", "make && git push"}, true},
+		"a message about a push":          {[]string{"git", "commit", "-m", "x; git push"}, false},
+		"an argument that is not a shell": {[]string{"echo", "$(git push)"}, false},
 	} {
 		if a := (Guard{}).Judge(Call{Kind: CallRun, Argv: c.argv}); a.Ask != c.ask || a.Allow == c.ask {
 			t.Errorf("%s: %+v, want ask %v", name, a, c.ask)

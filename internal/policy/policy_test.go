@@ -176,7 +176,7 @@ func TestAScopeEntryOpensWhatItNamesAndNothingBeside(t *testing.T) {
 		"a folder of settings":                   {[]string{".claude/**"}, ".claude/settings.json", true},
 		"test data of one package":               {[]string{"internal/x/testdata/**"}, "internal/x/testdata/a.txt", true},
 		"a folder of tests by its plain name":    {[]string{"tests"}, "tests/a.txt", true},
-		"the tests' configuration is no test":    {[]string{"tests/**"}, "tests/conftest.py", false},
+		"the tests' configuration is not a test": {[]string{"tests/**"}, "tests/conftest.py", false},
 		"tests that two globs protect":           {[]string{"tests/**"}, "tests/a_test.go", true},
 		"both reasons named":                     {[]string{"tests/**", "**/conftest.py"}, "tests/conftest.py", true},
 		"a glob with braces":                     {[]string{"web/**/*.{test,spec}.ts"}, "web/a.spec.ts", true},

@@ -65,7 +65,7 @@ func knownPaths(changes []Change, beside []string) map[string]bool {
 	return known
 }
 
-// notOnWindows says why one part of a path is no name of a file on Windows;
+// notOnWindows says why one part of a path is not a name of a file on Windows;
 // empty if it is one. What every scope refuses is not looked at: backslashes,
 // control characters, dots and spaces at the end.
 func notOnWindows(part string) string {

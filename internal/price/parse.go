@@ -107,7 +107,7 @@ func parse(data []byte, base Table) (Table, error) {
 	return t, nil
 }
 
-// valid finds what is no JSON and says where.
+// valid finds what is not JSON and says where.
 func valid(data []byte) error {
 	var all json.RawMessage
 	err := json.Unmarshal(data, &all)

@@ -125,7 +125,7 @@ func nodeSetup(p *place, pkg packageJSON, m manager, f *found) *Command {
 }
 
 // nodeTest is the test script, or one that ends by itself if that one watches.
-// What npm writes into a new manifest is no test.
+// What npm writes into a new manifest is not a test.
 func nodeTest(p *place, pkg packageJSON, m manager) *Command {
 	text := pkg.Scripts["test"]
 	switch {

@@ -138,7 +138,7 @@ func (p Prober) search(word string) string {
 	return ""
 }
 
-// executable says why a path is no program.
+// executable says why a path is not a program.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -26,7 +26,7 @@ func TestAProposalTestsGuardsAndStaysInSource(t *testing.T) {
 			files: goModule.plus(tree{"Makefile": "test:\n\tgo test ./...\n"}),
 			want:  lines{Verify: "go test ./...", Guard: "go test ./... && go vet ./...", Scope: []string{"*.go", "internal/**"}},
 		},
-		"npm: configuration at the root is no source": {files: npm, want: lines{
+		"npm: configuration at the root is not source": {files: npm, want: lines{
 			Verify: "npm test", Guard: "npm test && npm run lint", Setup: "npm ci", Scope: []string{"src/**"},
 		}},
 		"a flat project": {

@@ -13,7 +13,7 @@ const maxShims = 4
 // Real finds word as Program does, and goes on to what stands behind a shim of
 // it in dir: Path is then the program that the manager names, which may be a
 // link, and Shim the manager, the first if there are several. Nothing is run
-// for a word that is no shim, nor for a shim whose manager cannot be asked.
+// for a word that is not a shim, nor for a shim whose manager cannot be asked.
 // Version stays empty. It blocks for at most 15 seconds per manager.
 func (p Prober) Real(ctx context.Context, dir, word string) Program {
 	prog := p.locate(dir, word)

@@ -32,7 +32,7 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 				typecheck: go vet ./...
 				build: go build ./...`,
 		},
-		"a module that only lists tools is no stack": {
+		"a module that only lists tools is not a stack": {
 			files: tree{"go.mod": "module x\n", "tools/go.mod": "module tools\n", "tools/go.sum": "", "api/go.mod": "module api\n", "api/api.go": ""},
 			want: `go . go.mod
 				test: go test ./...
@@ -59,7 +59,7 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 				typecheck: npm run typecheck
 				build: npm run build`,
 		},
-		"npm's own default is no test": {
+		"npm's own default is not a test": {
 			files: tree{"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`},
 			want:  `npm . package.json`,
 		},
@@ -275,8 +275,8 @@ func TestEveryStackNamesItsCommands(t *testing.T) {
 				typecheck: make typecheck
 				build: make build`,
 		},
-		"a phony declaration is no target":    {files: tree{"Makefile": ".PHONY: test\nall:\n"}},
-		"a variable of a target is no target": {files: tree{"Makefile": "test: X := 1\n"}},
+		"a phony declaration is not a target":    {files: tree{"Makefile": ".PHONY: test\nall:\n"}},
+		"a variable of a target is not a target": {files: tree{"Makefile": "test: X := 1\n"}},
 		"a justfile, without recipes that need an argument": {
 			files: tree{"justfile": "build := 'x'\ndefault:\n  just --list\n@test *ARGS:\n  cargo test {{ARGS}}\nlint level='all':\n  x\ntypecheck FILE:\n  tsc {{FILE}}\nalias check := test\n"},
 			want: `just . justfile

@@ -110,7 +110,7 @@ func makeTargets(text string) (targets, phony []string) {
 }
 
 // assigns reports whether a line with a colon sets a variable, of its own or of
-// a target, and so is no rule.
+// a target, and so is not a rule.
 func assigns(left, right string) bool {
 	value, _, _ := strings.Cut(right, ";")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, ":"), ":")

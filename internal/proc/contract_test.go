@@ -93,7 +93,7 @@ func TestRunSaysWhyNothingStarted(t *testing.T) {
 		"a script whose interpreter is missing": {
 			spec: argv(file("script", "#!/no/such/interpreter\n", 0o755)), want: fs.ErrNotExist, text: "interpreter",
 		},
-		"a file that is no program": {
+		"a file that is not a program": {
 			spec: argv(file("garbage", "\x01\x02 not a program", 0o755)), want: syscall.ENOEXEC, text: "garbage",
 		},
 		"relative entries of PATH": {

@@ -2,7 +2,7 @@ package proc
 
 import "sync"
 
-// Limits bound what a tree of processes may use up. A zero field is no limit.
+// Limits bound what a tree of processes may use up. A zero field means no limit.
 //
 // Only [Tree] keeps all of them, where Tree.Enforces says so; Plain and [Group]
 // keep Output alone. A tree that passes a limit of which the kernel only refuses

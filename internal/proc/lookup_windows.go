@@ -9,7 +9,7 @@ import (
 
 func hasSeparator(name string) bool { return strings.ContainsAny(name, `/\:`) }
 
-// executable says why path is no program. Unlike the shell it adds no extension.
+// executable says why path is not a program. Unlike the shell it adds no extension.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -233,7 +233,7 @@ func TestAFileIsReadAsItIsOrNotAtAll(t *testing.T) {
 		})
 	}
 	if got, err := (Memory{Root: root}).Read("file/STATE.md"); !errors.Is(err, syscall.ENOTDIR) || got != (File{}) {
-		t.Errorf("below a file: Read = %+v, %v; want that it is no folder", got, err)
+		t.Errorf("below a file: Read = %+v, %v; want that it is not a folder", got, err)
 	}
 	for name, path := range map[string]string{
 		"a folder": ".loops", "outside": "../x", "far outside": "/etc/hostname", "out and in": ".loops/../../x",

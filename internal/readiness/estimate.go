@@ -92,7 +92,7 @@ func Estimate(t price.Table, w Workload) (Cost, error) {
 func (w Workload) check() error {
 	switch {
 	case math.IsInf(w.RunsPerDay, 1):
-		return fmt.Errorf("--runs-per-day: %v is no number of runs; give one, or a --cadence that fires", w.RunsPerDay)
+		return fmt.Errorf("--runs-per-day: %v is not a number of runs; give one, or a --cadence that fires", w.RunsPerDay)
 	case !(w.RunsPerDay > 0):
 		return fmt.Errorf("--runs-per-day: %v is not above 0; give a number of runs, or a --cadence that fires", w.RunsPerDay)
 	case w.Days <= 0:

@@ -194,7 +194,7 @@ func TestWhatCannotBeEstimated(t *testing.T) {
 		},
 		"endless runs": {
 			func(w *Workload) { w.RunsPerDay = math.Inf(1) },
-			"--runs-per-day: +Inf is no number of runs; give one, or a --cadence that fires",
+			"--runs-per-day: +Inf is not a number of runs; give one, or a --cadence that fires",
 		},
 		"runs beyond all money": {
 			func(w *Workload) { w.RunsPerDay = math.MaxFloat64 },
@@ -208,7 +208,7 @@ func TestWhatCannotBeEstimated(t *testing.T) {
 			func(w *Workload) { w.PrefixFraction, w.NoCache = 60, true },
 			"--cache-prefix-frac: 60 is not from 0 to 1; give the part of the input that stays the same, like 0.6",
 		},
-		"a fraction that is no number": {
+		"a fraction that is not a number": {
 			func(w *Workload) { w.PrefixFraction = math.NaN() },
 			"--cache-prefix-frac: NaN is not from 0 to 1; give the part of the input that stays the same, like 0.6",
 		},

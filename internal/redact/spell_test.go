@@ -66,7 +66,7 @@ func TestEachSpellingOfACharacterIsReplacedAndNoOther(t *testing.T) {
 		}
 		for _, spelled := range bad {
 			if text := around(spelled); r.String(text) != text && spelled != unit {
-				t.Errorf("%q is no spelling of %q, and became %q", text, unit, r.String(text))
+				t.Errorf("%q is not a spelling of %q, and became %q", text, unit, r.String(text))
 			}
 		}
 	}

@@ -113,7 +113,7 @@ const quoted = 40
 // reader's offsets count the byte at fault.
 func place(data []byte, err error) error {
 	if syn, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("the report is no JSON at %s: %w", position(data, int(syn.Offset)-1), err)
+		return fmt.Errorf("the report is not JSON at %s: %w", position(data, int(syn.Offset)-1), err)
 	}
 	if typ, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		what := "the report"

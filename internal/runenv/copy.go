@@ -329,7 +329,7 @@ func (h Host) Adopt(ctx context.Context, repo *git.Repo, run loop.Run) (*Copy, e
 	if info, err := os.Lstat(h.CopyPath(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("adopt the tree of run %s: %s is no folder", run.ID, h.CopyPath(name))
+		return nil, fmt.Errorf("adopt the tree of run %s: %s is not a folder", run.ID, h.CopyPath(name))
 	}
 	return h.AdoptKept(ctx, repo, run, name)
 }

@@ -33,7 +33,7 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 			[]string{"tier", "L9"}, loop.ExitNotReady, "x is not ready to run", "must be L1, L2 or L3", "correct .loops/x/loop.config.yaml",
 		},
 		"another protocol": {[]string{"protocol", "board"}, loop.ExitMissing, "x cannot run", `protocol "board" is not part of this version`, "protocol spine"},
-		"a scope that is no glob": {
+		"a scope that is not a glob": {
 			[]string{"scope", `["src/[a"]`}, loop.ExitNotReady, "x is not ready to run", "src/[a", "correct .loops/x/loop.config.yaml",
 		},
 		"a branch that is not there": {[]string{"base", "mian"}, loop.ExitNotFound, `there is no branch "mian"`, "", "use one of: main"},
@@ -69,7 +69,7 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 		"an agent of the command line": {
 			runs.StartRequest{Until: "true", Overrides: loop.Overrides{AgentCommand: "nope-5"}}, loop.ExitMissing, `agent_command: program "nope-5"`, "", "install it",
 		},
-		"a scope that is no glob": {
+		"a scope that is not a glob": {
 			runs.StartRequest{Until: "true", Scope: []string{"[a"}, Overrides: loop.Overrides{AgentCommand: "true"}},
 			loop.ExitNotReady, "cannot run", "scope: ", "correct the glob",
 		},

@@ -55,7 +55,7 @@ func TestTheFirstWordIsAlwaysAPlainWordOfTheLine(t *testing.T) {
 			t.Fatalf("firstWord(%q) = %q", line, got)
 		}
 		if got != "" && !slices.Contains(strings.Fields(line), got) {
-			t.Fatalf("firstWord(%q) = %q, which is no word of it", line, got)
+			t.Fatalf("firstWord(%q) = %q, which is not a word of it", line, got)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestARepairHasOneNameForOneCommandAndScope(t *testing.T) {
 		}
 		seen[name] = what
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			t.Errorf("%s is no name for a branch", name)
+			t.Errorf("%s is not a name for a branch", name)
 		}
 	}
 }

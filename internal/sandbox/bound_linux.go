@@ -34,7 +34,7 @@ func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg})
 }
 
-// readable are the directories of the system. Root sees only what is no secret
+// readable are the directories of the system. Root sees only what is not a secret
 // of them and, of the settings, what everybody sees, because the modes of files
 // keep nothing from it.
 func readable() []string {

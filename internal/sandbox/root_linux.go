@@ -255,5 +255,5 @@ func (b Box) paths() []string {
 type pathError struct{ path string }
 
 func (e *pathError) Error() string {
-	return "a box cannot show something at " + e.path + ", which is no clean absolute path below the root"
+	return "a box cannot show something at " + e.path + ", which is not a clean absolute path below the root"
 }

@@ -29,7 +29,7 @@ type GateTry struct {
 // discards it. A loop without gates has an empty list; when ctx ends, what is
 // known so far comes beside the error.
 //
-// It is no run: the store is not written, and need not exist. Agent and
+// It is not a run: the store is not written, and need not exist. Agent and
 // sandbox of the loop may be such that no run could start.
 func (s *Service) Gates(ctx context.Context, name string, out io.Writer) ([]GateTry, error) {
 	if s.engine == nil {

@@ -78,9 +78,9 @@ var (
 func validBudget(b loop.Budget) error {
 	switch {
 	case !slices.Contains(scopeOrder, b.Scope.Kind):
-		return fmt.Errorf("%q is no kind of scope", b.Scope.Kind)
+		return fmt.Errorf("%q is not a kind of scope", b.Scope.Kind)
 	case !slices.Contains(windowOrder, b.Window):
-		return fmt.Errorf("%q is no window", b.Window)
+		return fmt.Errorf("%q is not a window", b.Window)
 	}
 	return b.Cap.Valid()
 }

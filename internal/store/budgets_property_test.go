@@ -97,7 +97,7 @@ func newLedger(t *testing.T, rt *rapid.T, s *store.Store, round int) *ledger {
 	return m
 }
 
-// amounts are small, so that they meet; zero in a cap is no cap.
+// amounts are small, so that they meet; zero in a cap is not a cap.
 var amounts = rapid.Custom(func(rt *rapid.T) loop.Amount {
 	n := rapid.Int64Range(0, 20)
 	return loop.Amount{Tokens: n.Draw(rt, "tokens"), MicroUSD: n.Draw(rt, "usd"), Wall: time.Duration(n.Draw(rt, "wall"))}

@@ -233,7 +233,7 @@ func TestBudgetsAreSetReplacedAndRemoved(t *testing.T) {
 			t.Error(d)
 		}
 		for want, wrong := range map[string]loop.Budget{
-			`"planet" is no kind of scope`: budget(loop.BudgetScope{Kind: "planet"}, loop.WindowDay, tokens(1)), `"year" is no window`: budget(everything, "year", tokens(1)),
+			`"planet" is not a kind of scope`: budget(loop.BudgetScope{Kind: "planet"}, loop.WindowDay, tokens(1)), `"year" is not a window`: budget(everything, "year", tokens(1)),
 		} {
 			err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.SetBudget(t.Context(), wrong) })
 			if err == nil || !strings.Contains(err.Error(), want) {

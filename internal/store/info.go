@@ -37,7 +37,7 @@ func (s *Store) Info(ctx context.Context) (Info, error) {
 // in the query of a URL as well.
 func addressOf(c *pgx.ConnConfig) string {
 	u := url.URL{Scheme: "postgres", User: url.User(c.User), Host: net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), Path: "/" + c.Database}
-	if filepath.IsAbs(c.Host) { // A folder with a socket is no host of a URL.
+	if filepath.IsAbs(c.Host) { // A folder with a socket is not a host of a URL.
 		u.Host = ""
 		u.RawQuery = url.Values{"host": {c.Host}, "port": {strconv.Itoa(int(c.Port))}}.Encode()
 	}

@@ -60,7 +60,7 @@ func TestOfManyWhoWantAHandleAtOnceOneHasIt(t *testing.T) {
 
 // A run that ends extends its loop's chain and then makes older approvals void; a
 // person who answers one of those takes the rows the other way round. PostgreSQL
-// takes one of the two back, which is no failure of either.
+// takes one of the two back, which is not a failure of either.
 func TestTwoThatWaitForEachOtherBothGoThrough(t *testing.T) {
 	s := open(t, pgtest.URL(t))
 	run := fire(t, s, seed(t, s, "ci"), "-1", alice)

@@ -91,7 +91,7 @@ func (h *Home) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > mostRead {
-		return nil, fmt.Errorf("read %s from the agent's home: it is no file of at most %d bytes", name, mostRead)
+		return nil, fmt.Errorf("read %s from the agent's home: it is not a file of at most %d bytes", name, mostRead)
 	}
 	f, err := h.root.Open(name)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestWhatHappensInATurnIsSaidOnOneLine(t *testing.T) {
 	}{
 		"a command":           {agent.Event{Kind: agent.EventCall, Tool: "shell", Input: json.RawMessage(`{"timeout":3,"command":"go  test\n./..."}`)}, loop.EventTool, "shell go test ./..."},
 		"nothing says most":   {agent.Event{Kind: agent.EventCall, Tool: "x", Input: json.RawMessage(`{"a": 1}`)}, loop.EventTool, `x {"a": 1}`},
-		"it is no object":     {agent.Event{Kind: agent.EventCall, Tool: "x", Input: json.RawMessage(`oops`)}, loop.EventTool, "x oops"},
+		"it is not an object": {agent.Event{Kind: agent.EventCall, Tool: "x", Input: json.RawMessage(`oops`)}, loop.EventTool, "x oops"},
 		"it is long":          {agent.Event{Kind: agent.EventCall, Tool: "x", Input: json.RawMessage(`{"path":"` + long + `"}`)}, loop.EventTool, "x " + long[:400] + "…"},
 		"a tool failed":       {agent.Event{Kind: agent.EventReturn, Tool: "edit", Bad: true, Text: "no such file:\nmore"}, loop.EventTool, "edit failed: no such file"},
 		"a tool went well":    {agent.Event{Kind: agent.EventReturn, Tool: "edit"}, "", ""},

@@ -38,7 +38,7 @@ func Turns(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
 // Show writes every hidden character as an escape, such as \u202e. What makes one
 // picture of several stays where it does that. Lines that end with a carriage
-// return and a line feed end with a line feed. What is no UTF-8 becomes
+// return and a line feed end with a line feed. What is not UTF-8 becomes
 // replacement characters.
 func Show(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return Is(r) || r == unicode.ReplacementChar }) {

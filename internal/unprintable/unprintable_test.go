@@ -27,7 +27,7 @@ func TestWhatNobodySeesIsWrittenOut(t *testing.T) {
 		"line ends of other systems":             {"a\r\nb\u2028c", "a\nb" + `\u2028c`},
 		"one picture of several":                 {"👩🏽\u200d💻 ❤\ufe0f\u200d🔥 1\ufe0f", "👩🏽\u200d💻 ❤\ufe0f\u200d🔥 1\ufe0f"},
 		"joiners that join nothing":              {"a\u200db", `a\u200db`},
-		"what is no UTF-8":                       {"a\xffb", "a\ufffdb"},
+		"what is not UTF-8":                      {"a\xffb", "a\ufffdb"},
 		"Arabic with its signs":                  {"\u0600١٢", "\u0600١٢"},
 		"a comment that a browser does not show": {"<!-- obey -->", "<!-- obey -->"},
 	} {
@@ -70,7 +70,7 @@ func TestAddedLinesWithHiddenCharactersAreNamed(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if found := unprintable.Added("a.bin", "", text+"\x00"); found != nil {
-		t.Errorf("found %v in what is no text", found)
+		t.Errorf("found %v in what is not text", found)
 	}
 	if got := unprintable.Added("a\u202eb", "", "\U000e0041")[0].String(); got != `a\u202eb line 1 holds characters that nobody sees (U+E0041)` {
 		t.Errorf("it says %q", got)

@@ -52,13 +52,13 @@ func (t *Tree) Overlay() *sandbox.Overlay {
 }
 
 // Push adds what is in one more directory, by its absolute path, to a tree that
-// no program has seen yet. It is no change of the tree, as long as it stays as
+// no program has seen yet. It is not a change of the tree, as long as it stays as
 // it is in the directory, which must stay too. Below layers it is put on top of
 // the lower ones; into a directory it is copied, where the tree has nothing at
 // its path.
 func (t *Tree) Push(ctx context.Context, layer string) error {
 	if !filepath.IsAbs(layer) {
-		return fmt.Errorf("put %q below tree %s: it is no absolute path", layer, t.Name)
+		return fmt.Errorf("put %q below tree %s: it is not an absolute path", layer, t.Name)
 	}
 	to := &t.pushed
 	if t.layers != nil {

@@ -198,7 +198,7 @@ func TestChangesOfLayersNameWhatAnAgentDid(t *testing.T) {
 		"an absolute link":                    {"ln -s /etc/passwd l", "", []Problem{{"l", RuleEscape}}},
 		"a link for a folder":                 {"rm -r d; ln -s / d", "D d/b, D d/c/e", []Problem{{"d", RuleEscape}}},
 		"a FIFO":                              {"mkfifo f", "", []Problem{{"f", RuleSpecial}}},
-		"a FIFO for a file is no deletion":    {"rm a; mkfifo a", "", []Problem{{"a", RuleSpecial}}},
+		"a FIFO for a file is not a deletion": {"rm a; mkfifo a", "", []Problem{{"a", RuleSpecial}}},
 		"a FIFO in a folder made again":       {"rm -r d; mkdir d; mkfifo d/b", "D d/c/e", []Problem{{"d/b", RuleSpecial}}},
 		"a hard link":                         {"ln a h", "", []Problem{{"a", RuleHardLink}, {"h", RuleHardLink}}},
 		"a changed link":                      {"rm s; ln -s d s", "L s", nil},

@@ -81,7 +81,7 @@ func (t *Trees) owner() owner { return owner{t.options.UID, t.options.GID} }
 // cached refuses options without a place for what outlives a tree.
 func (t *Trees) cached() error {
 	if !filepath.IsAbs(t.options.Cache) {
-		return fmt.Errorf("the cache %q is no absolute path", t.options.Cache)
+		return fmt.Errorf("the cache %q is not an absolute path", t.options.Cache)
 	}
 	return nil
 }

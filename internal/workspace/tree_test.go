@@ -207,7 +207,7 @@ func TestChangesNamesWhatAnAgentDid(t *testing.T) {
 			must(t, os.Symlink("/", filepath.Join(d, "d")))
 		}, "D d/b", []Problem{{"d", RuleEscape}}},
 		"a FIFO": {func(t *testing.T, d string) { must(t, syscall.Mkfifo(filepath.Join(d, "f"), 0o644)) }, "", []Problem{{"f", RuleSpecial}}},
-		"a FIFO for a file is no deletion": {func(t *testing.T, d string) {
+		"a FIFO for a file is not a deletion": {func(t *testing.T, d string) {
 			must(t, os.Remove(filepath.Join(d, "a")))
 			must(t, syscall.Mkfifo(filepath.Join(d, "a"), 0o644))
 		}, "", []Problem{{"a", RuleSpecial}}},

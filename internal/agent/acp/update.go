@@ -69,7 +69,7 @@ func (d *decoder) flush() []agent.Event {
 // warnings are how notices begin that tell of no error.
 var warnings = regexp.MustCompile(`^(Warning|Config warning): |^\*Context compacted`)
 
-// note keeps what the program says for itself, which is no text of the agent.
+// note keeps what the program says for itself, which is not text of the agent.
 func (d *decoder) note(said string) []agent.Event {
 	events := d.flush()
 	_, _ = d.r.Output.Write([]byte(strings.TrimRight(said, "\n") + "\n")) // It is shown, and never stops the turn.

@@ -107,7 +107,7 @@ func decoded(t *testing.T, line []byte) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(line, &v); err != nil {
-		t.Errorf("%q is no JSON: %v", line, err)
+		t.Errorf("%q is not JSON: %v", line, err)
 	}
 	return v
 }

@@ -38,8 +38,8 @@ func TestEveryFaultHasItsClassInEveryShape(t *testing.T) {
 		"answers that are cut for ever":       {fault: fakemodel.Fault{Kind: fakemodel.FaultCut}, class: loop.FailureServer, calls: 4},
 		"an answer that is cut":               {fault: fakemodel.Fault{Kind: fakemodel.FaultCut, Times: 1}, calls: 3},
 		"an error page":                       {fault: fakemodel.Fault{Status: 502, Body: "<html>Bad Gateway</html>"}, class: loop.FailureServer, calls: 4},
-		"an answer that is no stream":         {fault: fakemodel.Fault{Status: 200, Body: "hello"}, class: loop.FailureServer, calls: 4},
-		"an answer that is no JSON":           {fault: fakemodel.Fault{Status: 200, Body: "data: hello\n\n"}, class: loop.FailureMalformed, calls: 1},
+		"an answer that is not a stream":      {fault: fakemodel.Fault{Status: 200, Body: "hello"}, class: loop.FailureServer, calls: 4},
+		"an answer that is not JSON":          {fault: fakemodel.Fault{Status: 200, Body: "data: hello\n\n"}, class: loop.FailureMalformed, calls: 1},
 		"a redirection":                       {fault: fakemodel.Fault{Status: 302, Header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, class: loop.FailureRequest, calls: 1},
 		"a vendor that says not to try again": {fault: fakemodel.Fault{Status: 500, Header: http.Header{"X-Should-Retry": {"false"}}}, class: loop.FailureServer, calls: 1},
 	} {

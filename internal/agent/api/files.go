@@ -112,7 +112,7 @@ func read(_ context.Context, p *place, id string, in readInput) (string, error) 
 		case err != nil:
 			return "", fmt.Errorf("read %s: %w", in.Path, err)
 		case strings.ContainsRune(text, 0):
-			return "", fmt.Errorf("read %s: it is no text", in.Path)
+			return "", fmt.Errorf("read %s: it is not text", in.Path)
 		case n >= first+limit:
 			fmt.Fprintf(&out, "[there is more: go on at offset %d]\n", n)
 			return out.String(), nil

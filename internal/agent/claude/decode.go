@@ -119,7 +119,7 @@ func (d *decoder) message(line []byte) []agent.Event {
 	return events
 }
 
-// block is one part of a message. What a sub-agent says is no word of the agent.
+// block is one part of a message. What a sub-agent says is not a word of the agent.
 func (d *decoder) block(raw json.RawMessage, parent string, said bool) (agent.Event, bool) {
 	var b struct {
 		Type     text            `json:"type"`

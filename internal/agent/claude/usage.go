@@ -45,7 +45,7 @@ type tokens struct {
 	} `json:"cache_creation"`
 }
 
-// over sets what is reported over what was known. A number that is no count
+// over sets what is reported over what was known. A number that is not a count
 // says nothing.
 func (t tokens) over(u *loop.Usage) {
 	u.Input, u.Output = max(u.Input, t.Input.N), max(u.Output, t.Output.N)

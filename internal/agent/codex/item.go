@@ -60,7 +60,7 @@ func (s *items) started(it item) []agent.Event {
 }
 
 // completed tells of words, and of what tools gave back. What another agent says
-// that this one started is no word of its own.
+// that this one started is not a word of its own.
 func (s *items) completed(it item, own bool) []agent.Event {
 	if silent[it.Type] {
 		return nil

@@ -29,7 +29,7 @@ type counts struct {
 	last    map[string]loop.Usage
 	call    loop.Usage // the last call of the model
 	written int64      // bytes of the answer on its way
-	bad     bool       // something was reported that is no count
+	bad     bool       // something was reported that is not a count
 }
 
 // update takes counters. Those that were told before the turn began are where

@@ -39,7 +39,7 @@ type line struct {
 	Error     *fault `json:"error"`
 }
 
-// moment is in Unix milliseconds; what is no time is 0, and keeps nothing else of
+// moment is in Unix milliseconds; what is not a time is 0, and keeps nothing else of
 // its event from being read.
 type moment int64
 

@@ -54,7 +54,7 @@ func pathBelow(dir, path string) (string, bool) {
 	return rel, err == nil && filepath.IsLocal(rel)
 }
 
-// readFile returns a file's content, or false if there is none. What is there and
+// readFile returns the content of a file, or false if it is missing. A file that
 // cannot be read is a hazard.
 func (s *scan) readFile(path string) ([]byte, bool) {
 	data, err := gitdir.Read(path)

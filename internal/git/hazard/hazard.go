@@ -148,7 +148,7 @@ func digest(data []byte) string {
 var address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]*@`)
 
 // withoutPassword drops what stands before the host of every address in s,
-// apart from a plain user name over ssh, which is no secret.
+// apart from a plain user name over ssh, which is not a secret.
 func withoutPassword(s string) string {
 	if !strings.Contains(s, "@") {
 		return s

@@ -113,8 +113,8 @@ func (e *editing) removeAll() {
 	}
 }
 
-// setPath puts a file in its place, and takes away what stands in its way: a folder
-// of its name, or a file where it needs a folder.
+// setPath adds or replaces a file. It removes a folder of the same name, and any
+// file where the path needs a folder.
 func (e *editing) setPath(c FileChange) {
 	at := e
 	for name := range strings.SplitSeq(c.Path, "/") {

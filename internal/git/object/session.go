@@ -30,7 +30,7 @@ func (s Store) startSession(ctx context.Context) (*session, error) {
 }
 
 // endSession closes both pipes and waits for the process, which is killed if it does
-// not end by that. Then the machine is busy, which is no error: it owes no answer.
+// not end by that. Then the machine is busy, which is not an error: it owes no answer.
 func (s *session) endSession() error {
 	late := time.AfterFunc(time.Second, func() { s.cancel(errClosed) })
 	defer late.Stop()

@@ -162,7 +162,7 @@ func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...s
 }
 
 // unlessGone returns err, or the fault of a repository that was there and is not
-// any more: git cannot be started in it then, or says that it is no repository.
+// any more: git cannot be started in it then, or says that it is not a repository.
 func (g Git) unlessGone(err error) error {
 	if _, statErr := os.Stat(g.Dir); g.Dir == "" || !errors.Is(statErr, fs.ErrNotExist) {
 		return err

@@ -67,12 +67,12 @@ func (x *exchange) reply(resp *http.Response, body []byte) {
 	_, _ = x.w.Write(body) // A client that went away does not hear it.
 }
 
-// readWhole reads the body of a response that is no stream.
+// readWhole reads the body of a response that is not a stream.
 func (x *exchange) readWhole(resp *http.Response) ([]byte, error) {
 	return io.ReadAll(&reader{Reader: resp.Body, watch: x.watch, left: min(mostWhole, x.limits().Response)})
 }
 
-// passWhole passes an answer on that is no stream, once it is charged.
+// passWhole passes an answer on that is not a stream, once it is charged.
 func (x *exchange) passWhole(ctx context.Context, resp *http.Response) {
 	text, err := x.readWhole(resp)
 	if err != nil {

@@ -220,4 +220,4 @@ func TestAStreamThatIsCutIsChargedWithWhatWasSentAndWhatCame(t *testing.T) {
 	}
 }
 
-// What is beside the output in the total and is no thought is not billed as one.
+// What is beside the output in the total and is not a thought is not billed as one.

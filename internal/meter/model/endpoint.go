@@ -29,7 +29,7 @@ import (
 type Limits struct {
 	Connections int           // open at once; more wait; 64
 	Request     int64         // bytes of the body of a request; 64 MiB
-	Response    int64         // bytes of the body of a response, unpacked; 256 MiB, and 64 MiB for what is no stream
+	Response    int64         // bytes of the body of a response, unpacked; 256 MiB, and 64 MiB for what is not a stream
 	Idle        time.Duration // without a byte from the provider; 10m: a model may think
 	Age         time.Duration // of one call; 1h
 	Rest        time.Duration // for which an answer is still counted whose client is gone; 500ms
@@ -54,7 +54,7 @@ func (l Limits) orDefault() Limits {
 // change once it is used; it must not be copied then.
 //
 // What does not pass is answered in the provider's shape of errors with one
-// sentence that begins with "pawl": 404 for what is no model call, 403 for a
+// sentence that begins with "pawl": 404 for what is not a model call, 403 for a
 // budget that is used up (400 for Responses), 413 for too large a body, 502 for a provider that
 // cannot be reached.
 type Endpoint struct {

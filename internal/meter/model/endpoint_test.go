@@ -145,7 +145,7 @@ func TestWhatAProviderSaysJustAfterTheClientLeftIsCounted(t *testing.T) {
 }
 
 // Nobody waits for an answer any more that a provider may give as late as it
-// likes, and what it says then is no failure of a turn.
+// likes, and what it says then is not a failure of a turn.
 func TestWhoeverLeavesIsToldOfNoFailure(t *testing.T) {
 	asked, left := make(chan struct{}), make(chan struct{})
 	r := start(t, modelapi.OpenAI, func(w http.ResponseWriter, req *http.Request) {

@@ -140,7 +140,7 @@ func eventually(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// says answers with a body that is or is no stream.
+// says answers with a body that is or is not a stream.
 func says(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { write(w, body) }
 }

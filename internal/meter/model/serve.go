@@ -36,11 +36,11 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to, ok := routeOf(e.Provider, r.Method, r.URL.Path)
 	if !ok {
 		e.refuse(w, refusal{http.StatusNotFound, ReasonNoCall, fmt.Sprintf(
-			"%.120q is no model call, count of tokens or list of models, and nothing else is forwarded", r.Method+" "+r.URL.Path,
+			"%.120q is not a model call, count of tokens or list of models, and nothing else is forwarded", r.Method+" "+r.URL.Path,
 		)})
 		return
 	}
-	// A stream that is no stream of events is read whole.
+	// A stream that is not a stream of events is read whole.
 	to.stream = to.stream && r.URL.Query().Get("alt") == "sse"
 	body, no := e.readBody(w, r)
 	if no != nil {

@@ -49,10 +49,10 @@ func TestCachesAreThoseOfTheToolsThatAreUsed(t *testing.T) {
 			stacks: []probe.Stack{{Name: "npm"}}, files: map[string]string{".npmrc": "//r.example/:_authToken=x\ncache=/HOME/elsewhere\n"},
 			want: []string{"npm /HOME/elsewhere/_cacache npm_config_cache=/HOME/elsewhere"},
 		},
-		"a home is no cache": {
+		"a home is not a cache": {
 			programs: []string{"go", "pip", "uv"}, env: []string{"GOCACHE=/HOME", "GOMODCACHE=/", "PIP_CACHE_DIR=/HOME/.aws", "UV_CACHE_DIR=/HOME/.."},
 		},
-		"a directory with a credential in it is no cache": {
+		"a directory with a credential in it is not a cache": {
 			programs: []string{"uv"}, env: []string{"UV_CACHE_DIR=/HOME/u"}, files: map[string]string{"u/.netrc": "x"},
 		},
 		"several tools, each once": {

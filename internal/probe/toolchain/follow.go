@@ -100,7 +100,7 @@ func (r *resolver) linkAllowed(path, real string) error {
 }
 
 func (r *resolver) untrusted(path, named string) error {
-	return r.fault(filepath.Base(path), path+" belongs to the project and names "+named+", which is no installation of a program",
+	return r.fault(filepath.Base(path), path+" belongs to the project and names "+named+", which is not an installation of a program",
 		"name a program that is installed, or find it by PATH: #!/usr/bin/env NAME")
 }
 

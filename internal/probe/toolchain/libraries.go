@@ -17,7 +17,7 @@ const (
 )
 
 // libraries shows what a binary is loaded with and what lies outside of the
-// system and of its own installation. A file that is no ELF binary has none.
+// system and of its own installation. A file that is not an ELF binary has none.
 func (r *resolver) libraries(path string, depth int) {
 	if depth > maxLibraryDepth || r.seen["elf:"+path] {
 		return

@@ -89,7 +89,7 @@ func (m *machine) link(name, target string) {
 	}
 }
 
-// binary puts a program there that is no script: it says true whatever it is
+// binary puts a program there that is not a script: it says true whatever it is
 // asked, and its version if that.
 func (m *machine) binary(names ...string) {
 	m.t.Helper()

@@ -9,7 +9,7 @@
 // optional: a host without any of this has a [Home] that offers nothing.
 package cgroup
 
-// Limits are what a group shall bound. A zero field is no limit.
+// Limits are what a group shall bound. A zero field means no limit.
 type Limits struct {
 	Processes int   // processes and threads at a time
 	Memory    int64 // bytes, swap included; page cache counts only while it cannot be dropped

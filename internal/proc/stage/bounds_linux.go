@@ -66,7 +66,7 @@ func openGroup(path string, how int) int {
 }
 
 // fork runs start as a member of the groups of version 1, which it inherits
-// from this thread alone. This process itself is no member: it must not be
+// from this thread alone. This process itself is not a member: it must not be
 // counted, and must live to collect the others.
 func (g *groups) fork(start func() (int, error)) (int, error) {
 	for _, fd := range g.join {

@@ -95,7 +95,7 @@ func (r *Reader) List() []string {
 }
 
 // ReadAll reads the whole of a file from its start, and closes it. It reports
-// false for what is no regular file, or cannot be read to its end.
+// false for what is not a regular file, or cannot be read to its end.
 func ReadAll(fd int) ([]byte, bool) {
 	defer unix.Close(fd)
 	var st unix.Stat_t

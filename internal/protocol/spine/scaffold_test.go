@@ -372,7 +372,7 @@ func TestWhatCannotBeANewLoopIsRefused(t *testing.T) {
 		"a goal with a tab":                          {func(b *Blank) { b.Goal = "a\t#b" }, "goal", "U+0009"},
 		"a scope with a bell":                        {func(b *Blank) { b.Scope = []string{"src/\a"} }, "scope", "U+0007"},
 		"a gate that is turned round":                {func(b *Blank) { b.Verify = "a\u202eb" }, "verify", "U+202E"},
-		"a sense that is no text":                    {func(b *Blank) { b.Sense = "\xff" }, "sense", "UTF-8"},
+		"a sense that is not text":                   {func(b *Blank) { b.Sense = "\xff" }, "sense", "UTF-8"},
 		"a goal that ends in a line":                 {func(b *Blank) { b.Goal = "a\n" }, "goal", "exactly this text"},
 		"a gate with both quotes and a space behind": {func(b *Blank) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
 		"a goal that nests":                          {func(b *Blank) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},

@@ -150,7 +150,7 @@ func fence(line string) (mark byte, info string) {
 }
 
 // depths finds how deep the heading of each section stands, 0 for nowhere. The
-// least depth counts: "### Watch out" in a file with "## Watch" is no section.
+// least depth counts: "### Watch out" in a file with "## Watch" is not a section.
 func depths(lines []string, units []unit) map[Section]int {
 	depth := make(map[Section]int)
 	for _, u := range units {

@@ -146,7 +146,7 @@ func unsound(text string) *BrokenError {
 	return nil
 }
 
-// invalid reports whether r, the first character of text, is no UTF-8. A
+// invalid reports whether r, the first character of text, is not UTF-8. A
 // replacement character that somebody typed is valid.
 func invalid(r rune, text string) bool {
 	return r == utf8.RuneError && !strings.HasPrefix(text, "\uFFFD")

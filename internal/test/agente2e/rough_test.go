@@ -64,7 +64,7 @@ const claims = `{"type":"result","subtype":"success","is_error":false,"num_turns
 
 const roughCalls = 20
 
-// What a tool prints and what an agent quotes is no report, and a model that
+// What a tool prints and what an agent quotes is not a report, and a model that
 // answers as roughly as the standard allows is counted to the token, over many
 // calls.
 func TestARoughModelIsCountedAndWhatToolsPrintIsNoReport(t *testing.T) {

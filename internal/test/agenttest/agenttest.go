@@ -241,7 +241,7 @@ var number = regexp.MustCompile(`"[A-Za-z_]+": ?([0-9]+)[],} ]`)
 // mostMembers is how many numbers of a recording are tried.
 const mostMembers = 8
 
-// badNumbers puts what is no count in place of each of the last numbers of a
+// badNumbers puts what is not a count in place of each of the last numbers of a
 // recording: either it did not matter, or the turn has failed or is but estimated.
 // Nothing is silently counted as less.
 func badNumbers(t *testing.T, d Driver, stdout []byte, h how) {

@@ -139,7 +139,7 @@ func shapeOf(path string) (wire, bool) {
 	return wire{}, false
 }
 
-// plain answers what is no turn: lists of models, counts of tokens, greetings.
+// plain answers what is not a turn: lists of models, counts of tokens, greetings.
 func plain(o *out, method, path string, body []byte) {
 	count := len(body) / bytesPerToken
 	switch {

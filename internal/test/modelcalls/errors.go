@@ -181,7 +181,7 @@ func Errors() map[string]Error {
 		"a reset of something else": {
 			429, "Cache-Reset-Requests: 20\nX-Reset-Tokens: 20\nRequests-Reset: 20", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
 		},
-		"a reset that is no time": {
+		"a reset that is not a time": {
 			429, "X-Ratelimit-Reset-Requests: soon", "{}", loop.Failure{Class: loop.FailureRateLimit, Text: "Too Many Requests", Typed: true},
 		},
 		"a long text": {

@@ -129,7 +129,7 @@ func alternatives(text string, value constant.Value, t types.Type) []alternative
 			return nil
 		}
 		if strings.HasPrefix(text, "(") && t.String() == "time.Duration" {
-			return []alternative{{text: text + "*2"}} // a nanosecond more is no change
+			return []alternative{{text: text + "*2"}} // a nanosecond more is not a change
 		}
 		var all []alternative
 		for _, step := range []string{"+", "-"} {

@@ -58,7 +58,7 @@ func TestARunChangesItsOwnDirectoriesAndNothingElse(t *testing.T) {
 // /dev is writable as a whole, and others keep files below it.
 func TestARunDoesNotSeeTheSharedMemoryOfOthers(t *testing.T) {
 	needRoot(t)
-	other, err := os.MkdirTemp("/dev/shm", "mutants-") //nolint:usetesting // It has to be there, whatever TMPDIR says.
+	other, err := os.MkdirTemp("/dev/shm", "mutants-") //nolint:usetesting // t.TempDir follows TMPDIR, and this test is about /dev/shm.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func said(err error) (works bool, detail string) {
 	return false, err.Error()
 }
 
-// nowhere is no address, no number of a request and no descriptor.
+// nowhere is not an address, no number of a request and no descriptor.
 const nowhere = ^uintptr(0)
 
 // reached reports whether a system call that cannot succeed with such arguments
