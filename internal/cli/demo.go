@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, a *app, dir string) error {
 func printNextSteps(p *output.Printer, place demo.Place, program string) {
 	alias := ""
 	if program != "" && program != "pawl" { // PATH does not find pawl.
-		alias = "\n  alias pawl=" + quoteShellWord(quoteShellWord(output.Clean(program)))
+		alias = "\n  alias pawl=" + loop.QuoteWord(loop.QuoteWord(output.Clean(program)))
 	}
 	p.Line("%s", p.Style.Bold("\nWhat happened")+`
   The agent worked on a copy. Its first change made one test pass and broke another: pawl ran the
@@ -75,20 +75,12 @@ func printNextSteps(p *output.Printer, place demo.Place, program string) {
   a branch for you to judge; your branch, your files and your index are as they were.
 
 `+p.Style.Bold("Go on")+`
-  cd `+quoteShellWord(output.Clean(place.Repo))+`
-  export PAWL_HOME=`+quoteShellWord(output.Clean(place.Home))+alias+`
+  cd `+loop.QuoteWord(output.Clean(place.Repo))+`
+  export PAWL_HOME=`+loop.QuoteWord(output.Clean(place.Home))+alias+`
   pawl trace `+demo.Loop+`     the five steps of each iteration
   pawl why `+demo.Loop+`       which rule decided what
   pawl diff `+demo.Loop+`      the change
   pawl approve `+demo.Loop+`   lands it: exactly the tree that the tests passed
   pawl run `+demo.Loop+`       quiet now: nothing to do, no token spent
   cat .loops/`+demo.Loop+`/run-log.md`)
-}
-
-// quoteShellWord quotes a text so that a shell reads it as one word.
-func quoteShellWord(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%") == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -45,12 +45,3 @@ func TestTheLiveLineFitsTheTerminal(t *testing.T) {
 		}
 	}
 }
-
-func TestAShellReadsOneWord(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{"/tmp/x": "/tmp/x", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$HOME": "'$HOME'"} {
-		if got := quoteShellWord(in); got != want {
-			t.Errorf("quoteShellWord(%q) = %s, want %s", in, got, want)
-		}
-	}
-}

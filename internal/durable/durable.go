@@ -2,7 +2,7 @@
 // power cut. A file is safe when both are: its content, and then, after a rename
 // or for a new file, the folder that holds its name.
 //
-// It writes nothing and renames nothing: its callers know the order.
+// It writes no content and renames nothing: its callers know the order.
 package durable
 
 import (
@@ -99,4 +99,17 @@ func flush(f *os.File) error {
 		}
 	}
 	return f.Sync()
+}
+
+// MissingFolders lists dir and the folders above it that do not exist, the
+// deepest first, so that whoever creates dir can remove exactly what was added.
+func MissingFolders(dir string) []string {
+	var list []string
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return list
+		}
+		list = append(list, dir)
+		dir = filepath.Dir(dir)
+	}
 }

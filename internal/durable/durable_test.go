@@ -102,3 +102,14 @@ func TestAllBelowAFolderIsSynced(t *testing.T) {
 		t.Errorf("Below a folder that is not there: %v", err)
 	}
 }
+
+func TestMissingFoldersAreListedFromTheDeepestUp(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b")
+	if got := durable.MissingFolders(deep); !slices.Equal(got, []string{deep, filepath.Join(dir, "a")}) {
+		t.Errorf("missing = %q, want the folder and the one above", got)
+	}
+	if got := durable.MissingFolders(dir); got != nil {
+		t.Errorf("missing = %q of a folder that exists", got)
+	}
+}

@@ -93,7 +93,7 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 	if program == "" {
 		program = "gh"
 	}
-	out, stderr := &bounded{limit: maxOutput}, &bounded{limit: maxStderr}
+	out, stderr := &proc.Bounded{Limit: maxOutput}, &proc.Bounded{Limit: maxStderr}
 	defer waiting.For(ctx, program+" "+args[0], nil)()
 	res, err := g.Exec.Run(ctx, proc.Spec{
 		Argv: append([]string{program}, args...), Dir: os.TempDir(), Env: g.environ(),
@@ -120,7 +120,7 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 			Why: said(stderr), Fix: "see that {1} is content; if it is not, {2}",
 			Actions: []loop.Command{loop.Host("gh", "auth", "status"), loop.Host("gh", "auth", "login")},
 		}
-	case out.cut:
+	case out.Cut:
 		return nil, fmt.Errorf("gh %s printed more than %d bytes", args[0], maxOutput)
 	}
 	return out.Bytes(), nil
@@ -142,7 +142,7 @@ func (g GH) environ() []string {
 }
 
 // said is the first line of what a program complained about, without escapes.
-func said(stderr *bounded) string {
+func said(stderr *proc.Bounded) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 	line = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
@@ -151,22 +151,4 @@ func said(stderr *bounded) string {
 		return c
 	}, strings.ToValidUTF8(line, "?"))
 	return line[:min(len(line), 500)]
-}
-
-// bounded keeps the first limit bytes and drops the rest, so that a child is
-// never blocked by a full pipe.
-type bounded struct {
-	bytes.Buffer
-	limit int
-	cut   bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	room := b.limit - b.Len()
-	if len(p) <= room {
-		return b.Buffer.Write(p)
-	}
-	b.cut = true
-	b.Buffer.Write(p[:max(0, room)])
-	return len(p), nil
 }

@@ -79,6 +79,11 @@ func (c Command) word(text string) string {
 			return `"` + text + `"`
 		}
 	}
+	return QuoteWord(text)
+}
+
+// QuoteWord quotes a text, if it has to be, so that a shell reads it as one word.
+func QuoteWord(text string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:@%+=,#", r)
 	}

@@ -95,3 +95,11 @@ func TestASurfaceShowsCommandsInItsOwnWay(t *testing.T) {
 		t.Errorf("%s, %v; want %s", body, err, want)
 	}
 }
+
+func TestAShellReadsOneWord(t *testing.T) {
+	for in, want := range map[string]string{"/tmp/x": "/tmp/x", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$HOME": "'$HOME'"} {
+		if got := QuoteWord(in); got != want {
+			t.Errorf("QuoteWord(%q) = %s, want %s", in, got, want)
+		}
+	}
+}

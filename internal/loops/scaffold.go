@@ -173,7 +173,7 @@ var (
 // write makes what is missing of the folder and puts the files into it. If it
 // fails, the folders that it made are gone again.
 func (p place) write(ctx context.Context) (err error) {
-	folders := absentFolders(p.target())
+	folders := durable.MissingFolders(p.target())
 	defer func() {
 		for _, dir := range folders {
 			if err != nil {
@@ -226,19 +226,6 @@ func (p place) putFiles(ctx context.Context, root *os.Root) (err error) {
 		}
 	}
 	return nil
-}
-
-// absentFolders lists what is missing of a folder and those above it, the
-// deepest first.
-func absentFolders(dir string) []string {
-	var list []string
-	for {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return list
-		}
-		list = append(list, dir)
-		dir = filepath.Dir(dir)
-	}
 }
 
 // open opens the loop's folder as a root, which no link leads out of.

@@ -216,7 +216,7 @@ func (p Prober) refused(prog *Program, q question, said, why string) {
 // run starts a program that must not wait, write or connect, and says why its
 // answer does not count.
 func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
-	stdout, stderr := &bounded{}, &bounded{}
+	stdout, stderr := &proc.Bounded{Limit: maxAnswer}, &proc.Bounded{Limit: maxAnswer}
 	defer waiting.For(ctx, q.argv[0]+" to answer", nil)()
 	res, err := p.Exec.Run(ctx, proc.Spec{
 		Argv: q.argv, Dir: q.dir, Env: append(p.Offline(), q.env...), Stdin: strings.NewReader(""),
@@ -233,12 +233,4 @@ func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
 		why = fmt.Sprintf("answers %s with exit status %d", strings.Join(q.argv[1:], " "), res.Exit)
 	}
 	return stdout.String(), stderr.String(), why
-}
-
-// bounded keeps the beginning of what is written to it.
-type bounded struct{ strings.Builder }
-
-func (b *bounded) Write(data []byte) (int, error) {
-	b.Builder.Write(data[:min(len(data), maxAnswer-b.Len())])
-	return len(data), nil
 }

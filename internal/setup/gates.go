@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/durable"
 	"github.com/pawl-run/pawl/internal/gate"
 	"github.com/pawl-run/pawl/internal/runs"
 	"github.com/pawl-run/pawl/internal/sandbox"
@@ -56,7 +56,7 @@ var errNoEngine = errors.New("this service only reads")
 // holds nothing but the empty folders of a try then: who only looks leaves no
 // home behind.
 func unmade(home string) func() {
-	folders := absentFolders(home)
+	folders := durable.MissingFolders(home)
 	if len(folders) == 0 {
 		return func() {}
 	}
@@ -75,18 +75,5 @@ func unmade(home string) func() {
 		for _, dir := range folders {
 			_ = os.Remove(dir)
 		}
-	}
-}
-
-// absentFolders lists what is missing of a folder and those above it, the
-// deepest first.
-func absentFolders(dir string) []string {
-	var list []string
-	for {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			return list
-		}
-		list = append(list, dir)
-		dir = filepath.Dir(dir)
 	}
 }

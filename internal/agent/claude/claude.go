@@ -62,31 +62,16 @@ func (Driver) Profile() agent.Profile {
 // conversation that the program no longer has is begun anew. The error is nil
 // for any program that started.
 func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
-	res, lost, err := turn(ctx, r)
-	if err != nil || !lost {
-		return res, err
-	}
-	r.Session = nil
-	if r.Timeout > 0 {
-		r.Timeout = max(r.Timeout-res.Took, 1)
-	}
-	again, _, err := turn(ctx, r)
-	again.Took += res.Took
-	return again, err
+	return agent.TurnOrRestart(ctx, r, turn)
 }
 
-// turn reports whether the conversation to go on with was lost.
-func turn(ctx context.Context, r agent.Request) (agent.Result, bool, error) {
-	asked, cancel := ctx, context.CancelFunc(func() {})
-	if r.Timeout > 0 {
-		asked, cancel = context.WithTimeout(ctx, r.Timeout)
-	}
-	defer cancel()
+// turn reports whether the conversation to continue was lost.
+func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
 	if err := say(in, prompt(r.Prompt)); err != nil {
 		return agent.Result{}, false, err
 	}
-	d := newDecoder(r.Session, r.Keep, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
+	d := newDecoder(r.Session, r.Keep, in, judge)
 	res, err := agent.Stream(ctx, r, agent.Program{Argv: argv(r), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err
 }

@@ -90,28 +90,13 @@ func (Driver) Turn(ctx context.Context, r agent.Request) (agent.Result, error) {
 	if err := r.Home.Write(".codex/config.toml", []byte(configuration(r))); err != nil {
 		return agent.Result{}, fmt.Errorf("write the configuration of codex: %w", err)
 	}
-	res, lost, err := turn(ctx, r)
-	if err != nil || !lost {
-		return res, err
-	}
-	r.Session = nil
-	if r.Timeout > 0 {
-		r.Timeout = max(r.Timeout-res.Took, 1)
-	}
-	again, _, err := turn(ctx, r)
-	again.Took += res.Took
-	return again, err
+	return agent.TurnOrRestart(ctx, r, turn)
 }
 
-// turn reports whether the conversation to go on with was lost.
-func turn(ctx context.Context, r agent.Request) (agent.Result, bool, error) {
-	asked, cancel := ctx, context.CancelFunc(func() {})
-	if r.Timeout > 0 {
-		asked, cancel = context.WithTimeout(ctx, r.Timeout)
-	}
-	defer cancel()
+// turn reports whether the conversation to continue was lost.
+func turn(ctx context.Context, r agent.Request, judge func(policy.Call) policy.Answer) (agent.Result, bool, error) {
 	in := new(agent.Input)
-	d := newDecoder(r, in, func(c policy.Call) policy.Answer { return r.Judge(asked, c) })
+	d := newDecoder(r, in, judge)
 	d.begin()
 	res, err := agent.Stream(ctx, r, agent.Program{Argv: agent.Argv(r, "codex", "app-server"), Env: environment(r), Stdin: in}, d)
 	return res, d.lost, err

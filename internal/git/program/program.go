@@ -6,7 +6,6 @@
 package program
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -134,7 +133,7 @@ func searchPath() string {
 // Output runs one command and returns what it printed. One that ends with
 // another status than 0 is an *Error.
 func (g Git) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
-	out := &Bounded{Limit: MaxOutput}
+	out := &proc.Bounded{Limit: MaxOutput}
 	if err := g.Pipe(ctx, stdin, out, args...); err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (g Git) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byt
 
 // Pipe runs one command that prints to out.
 func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...string) error {
-	stderr := &Bounded{Limit: maxStderr}
+	stderr := &proc.Bounded{Limit: maxStderr}
 	defer waiting.For(ctx, "git "+args[0]+" in "+g.Dir, nil)()
 	res, err := g.Run.Run(ctx, proc.Spec{
 		Argv:    append(append([]string{"git"}, overrides...), args...),
@@ -219,25 +218,6 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("git %s ended with status %d (%s)", e.Verb, e.Exit, e.Ended)
 	}
 	return fmt.Sprintf("git %s: %s", e.Verb, line)
-}
-
-// Bounded keeps the first Limit bytes and drops the rest, so that a child is
-// never blocked by a full pipe.
-type Bounded struct {
-	bytes.Buffer
-	Limit int
-	Cut   bool // there were more
-}
-
-// Write never fails.
-func (b *Bounded) Write(p []byte) (int, error) {
-	room := b.Limit - b.Len()
-	if len(p) <= room {
-		return b.Buffer.Write(p)
-	}
-	b.Cut = true
-	b.Buffer.Write(p[:max(0, room)])
-	return len(p), nil
 }
 
 // Status is the status of a git command that ended by itself, else 0.

@@ -77,24 +77,12 @@ func TestACommandThatFailsSaysWhatGitSaid(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverTheLimitIsDroppedAndSaid(t *testing.T) {
-	b := &program.Bounded{Limit: 3}
-	for _, text := range []string{"ab", "cd", "e"} {
-		if n, err := b.Write([]byte(text)); n != len(text) || err != nil {
-			t.Errorf("Write = %d, %v, want all of it taken", n, err)
-		}
-	}
-	if b.String() != "abc" || !b.Cut {
-		t.Errorf("kept %q, cut: %v", b.String(), b.Cut)
-	}
-}
-
 // full is a git that prints more than is kept.
 type full struct{}
 
 func (full) Run(_ context.Context, spec proc.Spec) (proc.Result, error) {
 	_, err := io.WriteString(spec.Stdout, "a part")
-	spec.Stdout.(*program.Bounded).Cut = true
+	spec.Stdout.(*proc.Bounded).Cut = true
 	return proc.Result{Ended: proc.Exited}, err
 }
 
