@@ -19,17 +19,17 @@ import (
 )
 
 // proposed defines a loop and lets it propose once.
-func (r *rig) proposed(name string) (runs.View, approvals.View) {
+func proposed(r *verbtest.Rig, name string) (runs.View, approvals.View) {
 	r.T.Helper()
 	r.Define(name, verbtest.WritesTwo)
 	v := r.Run(runs.StartRequest{Loop: name})
 	if v.Outcome != loop.OutcomeProposed || v.Answer != loop.ApprovalOpen {
 		r.T.Fatalf("run = %s (%s), its approval is %q", v.Outcome, v.Detail, v.Answer)
 	}
-	return v, r.asked(v.Approval)
+	return v, asked(r, v.Approval)
 }
 
-func (r *rig) asked(ref string) approvals.View {
+func asked(r *verbtest.Rig, ref string) approvals.View {
 	r.T.Helper()
 	a, err := r.Approvals.Find(r.T.Context(), ref)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *rig) asked(ref string) approvals.View {
 }
 
 // answers lists the outcomes of a loop's runs that an approval fired.
-func (r *rig) answers(name string) (outcomes []loop.Outcome) {
+func answers(r *verbtest.Rig, name string) (outcomes []loop.Outcome) {
 	r.T.Helper()
 	runs, err := r.Runs.List(r.T.Context(), name, 5000)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *rig) answers(name string) (outcomes []loop.Outcome) {
 }
 
 // states lists what the audit chain says an approval became.
-func (r *rig) states(name, id string) (states []string) {
+func states(r *verbtest.Rig, name, id string) (states []string) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) error {
 		links, err := rd.Chain(r.T.Context(), catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, name))
@@ -93,9 +93,9 @@ func atOnce(n int, fn func(i int) error) []error {
 }
 
 func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		const n = 1000
-		v, a := r.proposed("fix")
+		v, a := proposed(r, "fix")
 		won := make([]bool, n)
 		begun := time.Now()
 		errs := atOnce(n, func(i int) error {
@@ -104,7 +104,7 @@ func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
 			return err
 		})
 		t.Logf("%d approvals in %v", n, time.Since(begun).Round(time.Millisecond))
-		by := r.asked(a.ID).By
+		by := asked(r, a.ID).By
 		landed := 0
 		for i, err := range errs {
 			if won[i] {
@@ -122,10 +122,10 @@ func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
 		if landed != 1 {
 			t.Errorf("%d approvals landed, want 1", landed)
 		}
-		if got := r.answers("fix"); len(got) != 1 || got[0] != loop.OutcomeLanded {
+		if got := answers(r, "fix"); len(got) != 1 || got[0] != loop.OutcomeLanded {
 			t.Errorf("runs that the approval fired = %v, want one that landed", got)
 		}
-		if got := strings.Join(r.states("fix", a.ID), " "); got != "open approved" {
+		if got := strings.Join(states(r, "fix", a.ID), " "); got != "open approved" {
 			t.Errorf("the audit chain says %s", got)
 		}
 		if got := gittest.Run(t, r.Root, "rev-parse", "main"); got != v.Commit {
@@ -135,7 +135,7 @@ func TestOfAThousandApprovalsAtOnceExactlyOneLands(t *testing.T) {
 }
 
 func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		for round := range 8 {
 			name := fmt.Sprintf("fix%d", round)
 			r.Define(name, fmt.Sprintf("echo %d >src/%s.txt", round, name))
@@ -148,7 +148,7 @@ func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
 				}
 				return err
 			})
-			a, ran := r.asked(v.Approval), len(r.answers(name))
+			a, ran := asked(r, v.Approval), len(answers(r, name))
 			landed := r.Exists("src/" + name + ".txt")
 			want, who, loser := loop.ApprovalApproved, "Ada said yes", 1
 			if errs[1] == nil {
@@ -162,7 +162,7 @@ func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
 			if a.State != want || landed != yes || (ran == 1) != yes {
 				t.Errorf("%s: state %s, landed %v, %d runs; want %s everywhere", who, a.State, landed, ran, want)
 			}
-			if got := strings.Join(r.states(name, a.ID), " "); got != "open "+string(want) {
+			if got := strings.Join(states(r, name, a.ID), " "); got != "open "+string(want) {
 				t.Errorf("the audit chain says %s, want open %s", got, want)
 			}
 		}
@@ -170,7 +170,7 @@ func TestAttack112ApproveRacingRejectHasOneWinnerEverywhere(t *testing.T) {
 }
 
 // rewrite puts another approval in the place of one that is open.
-func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
+func rewrite(r *verbtest.Rig, id string, change func(*loop.Approval)) loop.Approval {
 	r.T.Helper()
 	var a loop.Approval
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) (err error) {
@@ -190,7 +190,7 @@ func (r *rig) rewrite(id string, change func(*loop.Approval)) loop.Approval {
 }
 
 // refuses wants that approval moves nothing.
-func (r *rig) refuses(id string) {
+func refuses(r *verbtest.Rig, id string) {
 	r.T.Helper()
 	before := gittest.Run(r.T, r.Root, "rev-parse", "main")
 	view, err := r.Approvals.Approve(r.T.Context(), id, loop.Answer{By: "Ada", From: "test"})
@@ -206,24 +206,24 @@ func (r *rig) refuses(id string) {
 }
 
 func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
-	for name, change := range map[string]func(r *rig, a *loop.Approval, other runs.View){
-		"another commit and branch": func(_ *rig, a *loop.Approval, other runs.View) {
+	for name, change := range map[string]func(r *verbtest.Rig, a *loop.Approval, other runs.View){
+		"another commit and branch": func(_ *verbtest.Rig, a *loop.Approval, other runs.View) {
 			a.Action.Branch, a.Action.Commit = other.Branch, other.Commit
 		},
-		"another tree":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Tree = strings.Repeat("a", 40) },
-		"another base":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Action.Base = "release" },
-		"a merge":            func(_ *rig, a *loop.Approval, _ runs.View) { a.Action.Merge = true },
-		"another definition": func(_ *rig, a *loop.Approval, other runs.View) { a.Definition = other.Definition },
-		"another hash":       func(_ *rig, a *loop.Approval, _ runs.View) { a.Hash = strings.Repeat("0", 64) },
+		"another tree":       func(_ *verbtest.Rig, a *loop.Approval, _ runs.View) { a.Tree = strings.Repeat("a", 40) },
+		"another base":       func(_ *verbtest.Rig, a *loop.Approval, _ runs.View) { a.Action.Base = "release" },
+		"a merge":            func(_ *verbtest.Rig, a *loop.Approval, _ runs.View) { a.Action.Merge = true },
+		"another definition": func(_ *verbtest.Rig, a *loop.Approval, other runs.View) { a.Definition = other.Definition },
+		"another hash":       func(_ *verbtest.Rig, a *loop.Approval, _ runs.View) { a.Hash = strings.Repeat("0", 64) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := verbtest.New(t)
 			gittest.Run(t, r.Root, "branch", "release")
 			r.Define("other", "echo evil >src/a.txt")
 			other := r.Run(runs.StartRequest{Loop: "other"})
-			_, a := r.proposed("fix")
-			copied := r.rewrite(a.ID, func(a *loop.Approval) { change(r, a, other) })
-			r.refuses(copied.ID)
+			_, a := proposed(r, "fix")
+			copied := rewrite(r, a.ID, func(a *loop.Approval) { change(r, a, other) })
+			refuses(r, copied.ID)
 			if got := gittest.Run(t, r.Root, "rev-parse", "release"); got != a.Action.Onto {
 				t.Errorf("release moved to %s", got)
 			}
@@ -232,20 +232,20 @@ func TestAttack109APayloadThatChangedAfterItWasShownNeverLands(t *testing.T) {
 }
 
 func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("other", "echo evil >src/a.txt")
 	other := r.Run(runs.StartRequest{Loop: "other"})
-	v, a := r.proposed("fix")
+	v, a := proposed(r, "fix")
 	for name, change := range map[string]func(*loop.Approval){
 		"of another run":  func(a *loop.Approval) { a.RunID = other.ID },
 		"of another step": func(a *loop.Approval) { a.StepID = "st_other" },
 		"of another loop": func(a *loop.Approval) { a.LoopID = catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "other") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			same := *r.Rig
+			same := *r
 			same.T = t
-			in := &rig{&same}
-			in.refuses(in.rewrite(a.ID, change).ID)
+			in := &same
+			refuses(in, rewrite(in, a.ID, change).ID)
 		})
 	}
 	// The store knows more than one workspace; each answers only its own.
@@ -267,15 +267,15 @@ func TestAttack110AnApprovalOfAnotherRunLoopOrWorkspaceIsRefused(t *testing.T) {
 }
 
 func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
-		_, a := r.proposed("fix")
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
+		_, a := proposed(r, "fix")
 		ended := r.Live("fix") // Defines it anew: only what the answer does to the row is looked at.
 		p := runs.Prepared{Target: r.Workspace.Target(r.Definition("fix")), Firing: engine.Yes(a.ID, loop.Answer{By: "Ada", From: "test"})}
 		_, err := r.Runs.Start(t.Context(), p)
 		if _, held := errors.AsType[*loop.HeldError](err); !held {
 			t.Errorf("start beside a live run = %v, want it held", err)
 		}
-		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+		if got := asked(r, a.ID).State; got != loop.ApprovalOpen {
 			t.Errorf("the approval is %s, want open", got)
 		}
 		if _, err := r.Runs.Stop(t.Context(), verbtest.Ann, "fix", "the test"); err != nil {
@@ -286,32 +286,32 @@ func TestAYesThatFiresNoRunLeavesTheApprovalOpen(t *testing.T) {
 }
 
 func TestApprovalsThatRanOutAreClosedByTheNextCommandThatWrites(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
-		_, a := r.proposed("fix")
-		late := r.rewrite(a.ID, func(a *loop.Approval) { a.Expires = time.Now().Add(-time.Minute) })
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
+		_, a := proposed(r, "fix")
+		late := rewrite(r, a.ID, func(a *loop.Approval) { a.Expires = time.Now().Add(-time.Minute) })
 		_, err := r.Approvals.Approve(t.Context(), late.ID, loop.Answer{By: "Ada", From: "test"})
 		verbtest.WantFault(t, err, loop.ExitHeld, late.ID, "its time ran out", "")
 		if _, err := r.Runs.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+		if got := strings.Join(states(r, "fix", late.ID), " "); got != "open expired" {
 			t.Errorf("the audit chain says %q, want that it was asked and expired", got)
 		}
-		if got := r.asked(a.ID).State; got != loop.ApprovalOpen {
+		if got := asked(r, a.ID).State; got != loop.ApprovalOpen {
 			t.Errorf("the other approval is %s, want open", got)
 		}
 		if _, err := r.Runs.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(r.states("fix", late.ID), " "); got != "open expired" {
+		if got := strings.Join(states(r, "fix", late.ID), " "); got != "open expired" {
 			t.Errorf("after two commands the audit chain says %q, want one link for each", got)
 		}
 	})
 }
 
 func TestRecoverySaysWhatLandsWhenTheRunOfAYesDied(t *testing.T) {
-	r := newRig(t)
-	v, a := r.proposed("fix")
+	r := verbtest.New(t)
+	v, a := proposed(r, "fix")
 	target := r.Workspace.Target(r.Definition("fix"))
 	// The transaction of the firing, by a process that is dead since.
 	err := r.Store.Update(t.Context(), func(tx *store.Tx) error {

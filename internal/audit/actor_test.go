@@ -17,7 +17,7 @@ import (
 // Whoever reads the chain of a loop has to see who changed what, and by which
 // surface.
 func TestTheAuditChainNamesWhoAskedForEachChange(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		r.Define("fix", verbtest.FindsNone)
 		ctx := t.Context()
 		plan, err := r.Runs.Prepare(ctx, runs.StartRequest{Loop: "fix", By: verbtest.Ann})
@@ -81,7 +81,7 @@ func TestTheAuditChainNamesWhoAskedForEachChange(t *testing.T) {
 }
 
 func TestTheAuditChainHoldsAfterEveryVerb(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	check := func(after string) {
 		t.Helper()

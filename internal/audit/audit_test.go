@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
-func (r *rig) audit(name string) audit.Findings {
+func auditOf(r *verbtest.Rig, name string) audit.Findings {
 	r.T.Helper()
 	a, err := r.Audit.Verify(r.T.Context(), name)
 	if err != nil {
@@ -74,16 +74,16 @@ func TestWhatWasDoneToAStoreIsNamedWithItsPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := verbtest.New(t)
 			r.Define("tidy", verbtest.WritesTwo)
 			for range 3 {
 				r.Run(runs.StartRequest{Loop: "tidy"})
 			}
-			if a := r.audit("tidy"); !a.Intact || a.Chains[0].Lines != 3 {
+			if a := auditOf(r, "tidy"); !a.Intact || a.Chains[0].Lines != 3 {
 				t.Fatalf("before: %d lines, %s", a.Chains[0].Lines, breaks(a))
 			}
 			r.Edit(c.edits...)
-			a := r.audit(loops.All)
+			a := auditOf(r, loops.All)
 			if a.Intact || !strings.Contains(breaks(a), c.says) {
 				t.Errorf("breaks:\n%swant %q", breaks(a), c.says)
 			}
@@ -92,7 +92,7 @@ func TestWhatWasDoneToAStoreIsNamedWithItsPlace(t *testing.T) {
 }
 
 func TestAnAuditWhileRunsEndIsNoFalseAlarm(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	ended := make(chan struct{})
@@ -109,7 +109,7 @@ func TestAnAuditWhileRunsEndIsNoFalseAlarm(t *testing.T) {
 		}
 	}()
 	for n := 0; ; n++ {
-		if a := r.audit(loops.All); !a.Intact {
+		if a := auditOf(r, loops.All); !a.Intact {
 			t.Fatalf("audit %d: %s", n, breaks(a))
 		}
 		select {
@@ -121,7 +121,7 @@ func TestAnAuditWhileRunsEndIsNoFalseAlarm(t *testing.T) {
 }
 
 func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	log := filepath.Join(r.Root, ".loops/tidy/run-log.md")
@@ -155,7 +155,7 @@ func TestALogIsNotWrittenAnewWhileARunIsLiveOrFromABrokenChain(t *testing.T) {
 	if kept, err := os.ReadFile(filepath.Join(r.Root, l.Kept)); err != nil || string(kept) != "something else\n" {
 		t.Errorf("kept = %q, %v", kept, err)
 	}
-	if a := r.audit("tidy"); !a.Intact {
+	if a := auditOf(r, "tidy"); !a.Intact {
 		t.Error(breaks(a))
 	}
 	r.Edit(`UPDATE audit SET body = '{}' WHERE kind = 'run'`)
@@ -169,7 +169,7 @@ func isHeld(err error) bool {
 }
 
 func TestALogThatCouldNotBeOpenedIsHealedToWhatTheChainSays(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	log := filepath.Join(r.Root, ".loops/tidy/run-log.md")
@@ -177,23 +177,23 @@ func TestALogThatCouldNotBeOpenedIsHealedToWhatTheChainSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Run(runs.StartRequest{Loop: "tidy"})
-	if a := r.audit("tidy"); a.Intact || !strings.Contains(breaks(a), "not a regular file") {
+	if a := auditOf(r, "tidy"); a.Intact || !strings.Contains(breaks(a), "not a regular file") {
 		t.Errorf("breaks = %s", breaks(a))
 	}
 	if err := errors.Join(os.Remove(log), os.Rename(log+".away", log)); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.audit("tidy"); !strings.Contains(breaks(a), "run-log.md:4: the line of run #2 is missing") {
+	if a := auditOf(r, "tidy"); !strings.Contains(breaks(a), "run-log.md:4: the line of run #2 is missing") {
 		t.Errorf("breaks = %s", breaks(a))
 	}
 	r.Run(runs.StartRequest{Loop: "tidy"})
-	if a := r.audit("tidy"); !a.Intact || a.Chains[0].Lines != 3 {
+	if a := auditOf(r, "tidy"); !a.Intact || a.Chains[0].Lines != 3 {
 		t.Errorf("healed: %+v %s", a, breaks(a))
 	}
 }
 
 func TestACopyIsVerifiedWithoutTheStore(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	var copied bytes.Buffer
@@ -229,7 +229,7 @@ func TestACopyIsVerifiedWithoutTheStore(t *testing.T) {
 }
 
 func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	var copied bytes.Buffer
@@ -239,7 +239,7 @@ func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	against := func() audit.Findings {
 		t.Helper()
-		a := r.audit(loops.All)
+		a := auditOf(r, loops.All)
 		if err := a.Against(bytes.NewReader(copied.Bytes())); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestAStoreThatWasMadeAnewDoesNotHoldWhatItsCopyHolds(t *testing.T) {
 	if _, err := r.Audit.RewriteLog(t.Context(), verbtest.Ann, "tidy"); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.audit(loops.All); !a.Intact {
+	if a := auditOf(r, loops.All); !a.Intact {
 		t.Errorf("without the copy it cannot be told: %s", breaks(a))
 	}
 	if a := against(); !strings.Contains(breaks(a), "copy: entry 1 is another one than in the copy") {

@@ -16,7 +16,7 @@ import (
 // What was in the log is durable beside it before the log has its name, the new
 // log is before it gets that name, and then the name is.
 func TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	dir := filepath.Join(r.Root, ".loops/tidy")

@@ -16,7 +16,7 @@ import (
 )
 
 // charged makes a run of the loop that has used and still holds something.
-func (r *rig) charged(name string, used, held loop.Amount) {
+func charged(r *verbtest.Rig, name string, used, held loop.Amount) {
 	r.T.Helper()
 	in := func(run loop.Run) []loop.BudgetScope {
 		return []loop.BudgetScope{
@@ -53,9 +53,9 @@ func (r *rig) charged(name string, used, held loop.Amount) {
 }
 
 func TestABudgetBurnsDown(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		r.Define("ci", "true")
-		r.charged("ci", loop.Amount{Tokens: 30, MicroUSD: 4}, loop.Amount{Tokens: 20})
+		charged(r, "ci", loop.Amount{Tokens: 30, MicroUSD: 4}, loop.Amount{Tokens: 20})
 		set := func(target budgets.Target, window string, caps map[string]string) []budgets.Row {
 			t.Helper()
 			rows, err := r.Budgets.Set(t.Context(), budgets.Change{Target: target, Window: window, Caps: caps, By: loop.Actor{Who: "ada"}})
@@ -94,7 +94,7 @@ func TestABudgetBurnsDown(t *testing.T) {
 }
 
 func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("ci", "true")
 	set := func(target budgets.Target, caps map[string]string) {
 		t.Helper()
@@ -121,7 +121,7 @@ func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 	// A loop that never ran has no chain yet.
 	set(budgets.Target{Loop: "ci"}, map[string]string{"usd": "5"})
 	set(budgets.Target{Workspace: true}, map[string]string{"wall": "1h"})
-	r.charged("ci", loop.Amount{}, loop.Amount{})
+	charged(r, "ci", loop.Amount{}, loop.Amount{})
 	set(budgets.Target{Loop: "ci"}, map[string]string{"usd": "5"}) // It stands so already.
 	set(budgets.Target{Loop: "ci"}, map[string]string{"usd": "none", "tokens": "2k"})
 	if got := len(links(r.Workspace.ID)); got != 2 {
@@ -144,7 +144,7 @@ func TestAChangeOfABudgetIsALinkOfTheChain(t *testing.T) {
 }
 
 func TestABudgetIsShownBeforeThereIsAStore(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("ci", "true", "budget_tokens", "100000")
 	rows, err := r.Without().Budgets.Show(t.Context(), budgets.Target{Loop: "ci"})
 	want := []budgets.Row{{
@@ -162,7 +162,7 @@ func TestABudgetIsShownBeforeThereIsAStore(t *testing.T) {
 }
 
 func TestWhatIsNoChangeOfABudgetIsRefused(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("ci", "true")
 	for name, c := range map[string]struct {
 		change         budgets.Change
@@ -186,7 +186,7 @@ func TestWhatIsNoChangeOfABudgetIsRefused(t *testing.T) {
 // A cap of an agent's binds every loop that it acts in, however the loop came by
 // it: `pawl budget show LOOP` says so.
 func TestTheBudgetsOfALoopAreAlsoThoseOfWhoeverActsInIt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("line", "true", "agent", "")
 	r.Define("run", "", "agent", "", "agent_command", "")
 	run := r.Fire("run", r.Self)

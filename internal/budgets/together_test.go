@@ -2,37 +2,17 @@ package budgets_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
-// together calls all functions at once.
-func together(t *testing.T, fns ...func() error) {
-	t.Helper()
-	errs := make([]error, len(fns))
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i, fn := range fns {
-		all.Go(func() {
-			<-start
-			errs[i] = fn()
-		})
-	}
-	close(start)
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestCapsThatAreSetAtTheSameTimeAllStand(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		for round := range 10 {
 			target := budgets.Target{Agent: fmt.Sprint("a", round)}
 			var sets []func() error
@@ -42,17 +22,17 @@ func TestCapsThatAreSetAtTheSameTimeAllStand(t *testing.T) {
 					return err
 				})
 			}
-			together(t, sets...)
+			verbtest.Together(t, sets...)
 			if rows, err := r.Budgets.Show(t.Context(), target); err != nil || len(rows) != len(sets) {
 				t.Fatalf("%d caps stand of %d that were set: %+v, %v", len(rows), len(sets), rows, err)
 			}
 		}
-		r.eachChangeFollowsTheOneBefore(loop.BudgetScope{Kind: loop.BudgetAgent, ID: "a0"})
+		eachChangeFollowsTheOneBefore(r, loop.BudgetScope{Kind: loop.BudgetAgent, ID: "a0"})
 	})
 }
 
 // eachChangeFollowsTheOneBefore holds the audit chain against itself.
-func (r *rig) eachChangeFollowsTheOneBefore(of loop.BudgetScope) {
+func eachChangeFollowsTheOneBefore(r *verbtest.Rig, of loop.BudgetScope) {
 	r.T.Helper()
 	var links []loop.Link
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) (err error) {

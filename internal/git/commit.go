@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git/object"
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/program"
 )
 
 // Commit writes a commit of an existing tree and returns its name. No ref
@@ -23,7 +23,7 @@ func (r *Repo) Commit(ctx context.Context, tree string, parents []string, messag
 		args = append(args, "-p", p)
 	}
 	date := fmt.Sprintf("@%d +0000", max(0, when.Unix())) // Git has no dates before 1970.
-	out := &proc.Bounded{Limit: 1 << 10}
+	out := &program.Bounded{Limit: 1 << 10}
 	dated := r.git.With("GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 	if err := dated.Pipe(ctx, strings.NewReader(object.CleanMessage(message)), out, args...); err != nil {
 		return "", fmt.Errorf("commit tree %s: %w", tree, err)

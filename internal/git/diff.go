@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // MaxDiff is the most of a diff in bytes that Diff returns.
@@ -30,7 +29,7 @@ var diffArgs = []string{
 // only named. A diff of more than MaxDiff bytes is cut at a line, and its last
 // line says so.
 func (r *Repo) Diff(ctx context.Context, from, to string) ([]byte, error) {
-	out := &proc.Bounded{Limit: MaxDiff}
+	out := &program.Bounded{Limit: MaxDiff}
 	if err := r.diffTree(ctx, out, from, to, "-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"); err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func (r *Repo) Diff(ctx context.Context, from, to string) ([]byte, error) {
 // DiffStat counts changed files and added and removed lines between two trees
 // or commits. Binary files count as files and have no lines.
 func (r *Repo) DiffStat(ctx context.Context, from, to string) (files, added, removed int, err error) {
-	out := &proc.Bounded{Limit: program.MaxOutput}
+	out := &program.Bounded{Limit: program.MaxOutput}
 	if err := r.diffTree(ctx, out, from, to, "--numstat", "-z"); err != nil {
 		return 0, 0, 0, err
 	}
@@ -70,7 +69,7 @@ func lineCount(text []byte) int {
 	return n
 }
 
-func (r *Repo) diffTree(ctx context.Context, out *proc.Bounded, from, to string, flags ...string) error {
+func (r *Repo) diffTree(ctx context.Context, out *program.Bounded, from, to string, flags ...string) error {
 	for _, id := range []string{from, to} {
 		if err := r.Format.Check(id); err != nil {
 			return fmt.Errorf("diff: %w", err)
@@ -95,7 +94,7 @@ func (r *Repo) Show(ctx context.Context, rev, path string) ([]byte, error) {
 	if err := object.CheckPath(path); err != nil {
 		return nil, fmt.Errorf("show file: %w", err)
 	}
-	out := &proc.Bounded{Limit: MaxShow + 256}
+	out := &program.Bounded{Limit: MaxShow + 256}
 	ask := strings.NewReader(rev + ":" + path + "\x00")
 	if err := r.git.Pipe(ctx, ask, out, "cat-file", "--batch", "-z"); err != nil {
 		return nil, fmt.Errorf("show %s: %w", path, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/git/object"
 	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/loop"
-	"github.com/pawl-run/pawl/internal/proc"
 )
 
 var (
@@ -99,7 +98,7 @@ func (to Remote) runGit(ctx context.Context, r *Repo, args ...string) ([]byte, e
 	}
 	defer os.RemoveAll(dir)
 	there := program.Git{Run: r.git.Run, Dir: dir, Env: to.environ(dir, transports)}
-	out := &proc.Bounded{Limit: program.MaxOutput}
+	out := &program.Bounded{Limit: program.MaxOutput}
 	if err := there.Pipe(ctx, nil, out, args...); err != nil {
 		return nil, remoteFault(to, err, out.String())
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Met("tidy")
 	_, err := r.Workspace.Loop(t.Context(), "tidy")
@@ -35,7 +35,7 @@ func TestANameThatTwoProtocolsKnowIsRefusedWithTheChoice(t *testing.T) {
 }
 
 func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	_, err := r.Workspace.Loop(t.Context(), "nobody")
 	verbtest.WantFault(t, err, loop.ExitNotFound, `there is no loop "nobody" in `+r.Root, "", "make it: pawl new nobody")
 	r.Define("one", verbtest.FindsNone)
@@ -49,7 +49,7 @@ func TestAnUnknownLoopIsAnsweredWithTheKnownOnes(t *testing.T) {
 }
 
 func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Define("fresh", verbtest.FindsNone)
 	first, second := r.Run(runs.StartRequest{Loop: "tidy"}), r.Run(runs.StartRequest{Loop: "tidy"})
@@ -84,7 +84,7 @@ func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
 }
 
 func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for _, name := range []string{"fresh", "ran", "busy", "lost", "due", "held", "stopped"} {
 		r.Define(name, verbtest.FindsNone)
 	}
@@ -136,7 +136,7 @@ func TestEveryStateOfALoopIsSeenInTheListing(t *testing.T) {
 }
 
 func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Define("kept", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
@@ -153,7 +153,7 @@ func TestALoopWhoseFilesAreGoneIsListedWithItsRunsAndCannotRun(t *testing.T) {
 }
 
 func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	s := r.Without()
 	rows, err := s.Loops.List(t.Context())
@@ -179,7 +179,7 @@ func TestWithoutAStoreFilesAreListedAndNothingHasRun(t *testing.T) {
 }
 
 func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("a", verbtest.FindsNone)
 	r.Define("b", verbtest.FindsNone)
 	for _, name := range []string{"a", "b", "a"} {
@@ -210,7 +210,7 @@ func TestRunsOfAllLoopsComeNewestFirstAndNoMoreThanAsked(t *testing.T) {
 }
 
 func TestTwoClonesAreTwoWorkspaces(t *testing.T) {
-	r, other := newRig(t), verbtest.NewRepo(t)
+	r, other := verbtest.New(t), verbtest.NewRepo(t)
 	s := r.In(other)
 	if s.Workspace.ID == r.Workspace.ID {
 		t.Fatalf("both are %s", r.Workspace.ID)
@@ -228,7 +228,7 @@ func TestAFolderOutsideOfAnyRepositoryIsRefused(t *testing.T) {
 }
 
 func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	s := r.In(filepath.Join(r.Root, "src"))
 	if s.Root != r.Root || s.Workspace.Repo.Root != r.Root || s.Workspace.ID != r.Workspace.ID {
 		t.Errorf("from src it is %+v", s)
@@ -236,7 +236,7 @@ func TestARepositoryIsFoundFromAnyFolderInIt(t *testing.T) {
 }
 
 func TestRunsOfALoopThatWasForgottenAreNotListed(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	first := r.Run(runs.StartRequest{Loop: "tidy"})
 	for range 3 {

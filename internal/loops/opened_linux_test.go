@@ -20,7 +20,7 @@ import (
 
 // opened tells how many definitions of the workspace were opened since it was asked
 // before, by any process.
-func (r *rig) opened() func() int {
+func opened(r *verbtest.Rig) func() int {
 	r.T.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -61,13 +61,13 @@ func (r *rig) opened() func() int {
 // A verb about one loop costs the same however many there are: it opens no
 // definition but that loop's.
 func TestAVerbOpensOnlyTheDefinitionsThatItIsAbout(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	const loops = 60
 	for i := range loops {
 		r.Define(fmt.Sprintf("loop-%d", i), verbtest.FindsNone)
 	}
 	first, other := r.Run(runs.StartRequest{Loop: "loop-7"}), r.Run(runs.StartRequest{Loop: "loop-8"})
-	opened := r.opened()
+	opened := opened(r)
 	ctx := t.Context()
 	show := func(name string) func() error {
 		return func() error { _, err := r.Loops.Show(ctx, name); return err }

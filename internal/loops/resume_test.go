@@ -28,7 +28,7 @@ func (caller) Turn(context.Context, agent.Request) (agent.Result, error) {
 }
 
 // rests keeps subjects from acting.
-func (r *rig) rests(list ...loop.Hold) {
+func rests(r *verbtest.Rig, list ...loop.Hold) {
 	r.T.Helper()
 	err := r.Store.Update(r.T.Context(), func(tx *store.Tx) error {
 		for _, h := range list {
@@ -44,7 +44,7 @@ func (r *rig) rests(list ...loop.Hold) {
 }
 
 // resting lists what is kept from acting, or has failed lately.
-func (r *rig) resting() string {
+func resting(r *verbtest.Rig) string {
 	r.T.Helper()
 	var subjects []string
 	err := r.Store.View(r.T.Context(), func(rd *store.Reader) error {
@@ -61,14 +61,14 @@ func (r *rig) resting() string {
 }
 
 func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
-	onBoth(t, func(t *testing.T, r *rig) {
+	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
 		// A model on this machine wants no key: its account is the same everywhere.
 		r.Define("tidy", verbtest.FindsNone, "provider", "openai", "base_url", "http://127.0.0.1:9/v1", "agent", "caller")
 		r.Workspace.Drivers["caller"] = caller{} // The engine has the same list.
 		r.Define("other", verbtest.FindsNone)
 		tidy, other := engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "tidy")), engine.LoopHold(catalog.LoopID(r.Workspace.ID, loop.ProtocolSpine, "other"))
 		soon := r.Workspace.Now().Add(time.Hour)
-		r.rests(
+		rests(r,
 			loop.Hold{Subject: tidy, Errors: 3, Until: soon, Reason: loop.ReasonCoolOff, Detail: "3 turns in a row"},
 			loop.Hold{Subject: engine.AccountHold("openai:keyless"), Reason: loop.FailureQuota, Detail: "used up"},
 			loop.Hold{Subject: engine.AccountHold("anthropic:another"), Reason: loop.FailureQuota, Detail: "used up"},
@@ -78,15 +78,15 @@ func TestResumeEndsTheRestOfALoopAndOfItsAccountAndOfNothingElse(t *testing.T) {
 		if text := strings.Join(sw.Holds, "; "); len(sw.Holds) != 2 || !strings.Contains(text, "cool_off until "+soon.UTC().Format(time.RFC3339)) || !strings.Contains(text, "quota until somebody resumes") {
 			t.Errorf("resume says %q", sw.Holds)
 		}
-		if got, want := r.resting(), engine.AccountHold("anthropic:another")+" "+other; got != want {
+		if got, want := resting(r), engine.AccountHold("anthropic:another")+" "+other; got != want {
 			t.Errorf("resting = %s, want %s", got, want)
 		}
 		if sw := resume(t, r, "tidy"); len(sw.Holds) != 0 {
 			t.Errorf("a second resume says %q", sw.Holds)
 		}
 		// Two errors are no rest, and yet they are forgotten.
-		if sw := resume(t, r, loops.All); len(sw.Holds) != 0 || r.resting() != engine.AccountHold("anthropic:another") {
-			t.Errorf("resume of all says %q and leaves %s", sw.Holds, r.resting())
+		if sw := resume(t, r, loops.All); len(sw.Holds) != 0 || resting(r) != engine.AccountHold("anthropic:another") {
+			t.Errorf("resume of all says %q and leaves %s", sw.Holds, resting(r))
 		}
 	})
 }

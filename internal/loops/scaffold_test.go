@@ -111,7 +111,7 @@ func TestANewLoopHasItsFourFilesAndIsReady(t *testing.T) {
 }
 
 func TestANewLoopIsListedAndRunsWithAnAgent(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	req := tidy(r.Root)
 	req.Tier, req.Verify, req.Guard, req.AgentCommand = loop.TierAssisted, "grep -q two src/a.txt", "test -f README.md", verbtest.WritesTwo
 	if _, err := loops.Scaffold(t.Context(), req); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
-func pause(t *testing.T, r *rig, name string) loops.Switched {
+func pause(t *testing.T, r *verbtest.Rig, name string) loops.Switched {
 	t.Helper()
 	sw, err := r.Loops.Pause(t.Context(), verbtest.Ann, name)
 	if err != nil {
@@ -24,7 +24,7 @@ func pause(t *testing.T, r *rig, name string) loops.Switched {
 	return sw
 }
 
-func resume(t *testing.T, r *rig, name string) loops.Switched {
+func resume(t *testing.T, r *verbtest.Rig, name string) loops.Switched {
 	t.Helper()
 	sw, err := r.Loops.Resume(t.Context(), verbtest.Ann, name)
 	if err != nil {
@@ -44,7 +44,7 @@ func wantSwitch(t *testing.T, got, want loops.Switched) {
 }
 
 func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Define("other", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
@@ -76,7 +76,7 @@ func TestPauseSetsTheFileAndTheRowAndResumeClearsBoth(t *testing.T) {
 }
 
 func TestASwitchThatOnlyTheStoreHasIsClearedToo(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	pause(t, r, "tidy")
@@ -90,7 +90,7 @@ func TestASwitchThatOnlyTheStoreHasIsClearedToo(t *testing.T) {
 }
 
 func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	pause(t, r, "tidy")
 	pause(t, r, loops.All)
@@ -101,7 +101,7 @@ func TestALoopThatIsResumedUnderTheSwitchForAllIsSaidToBePaused(t *testing.T) {
 }
 
 func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for _, name := range []string{"a", "b"} {
 		r.Define(name, verbtest.FindsNone)
 		r.Run(runs.StartRequest{Loop: name})
@@ -124,7 +124,7 @@ func TestPausingAllKeepsWhatWasPausedOneByOneApart(t *testing.T) {
 }
 
 func TestResumingAllClearsEverySwitch(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for _, name := range []string{"a", "b", "fresh"} {
 		r.Define(name, verbtest.FindsNone)
 	}
@@ -150,7 +150,7 @@ func TestResumingAllClearsEverySwitch(t *testing.T) {
 }
 
 func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	r.Met("tidy")
 	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, "tidy")
@@ -170,9 +170,9 @@ func TestALoopOfTheStoreIsPausedByNameAndByProtocol(t *testing.T) {
 }
 
 func TestTheSwitchWorksWithoutAStore(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
-	s := &rig{r.Without()}
+	s := r.Without()
 	for _, name := range []string{"tidy", loops.All} {
 		if sw := pause(t, s, name); !r.Exists(sw.Switch) {
 			t.Errorf("%s is not there", sw.Switch)
@@ -198,37 +198,37 @@ func TestTheSwitchWorksWithoutAStore(t *testing.T) {
 
 func TestWhateverStandsAsSwitchIsClearedAndNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(t *testing.T, r *rig, outside string) error
+		set  func(t *testing.T, r *verbtest.Rig, outside string) error
 		fix  string
 		left bool
 	}{
-		"a file": {set: func(t *testing.T, r *rig, _ string) error {
+		"a file": {set: func(t *testing.T, r *verbtest.Rig, _ string) error {
 			t.Helper()
 			verbtest.Write(t, r.Root, ".loops/PAUSED", "x")
 			return nil
 		}},
-		"an empty folder": {set: func(_ *testing.T, r *rig, _ string) error {
+		"an empty folder": {set: func(_ *testing.T, r *verbtest.Rig, _ string) error {
 			return os.MkdirAll(filepath.Join(r.Root, ".loops/PAUSED"), 0o755)
 		}},
-		"a link": {set: func(_ *testing.T, r *rig, out string) error {
+		"a link": {set: func(_ *testing.T, r *verbtest.Rig, out string) error {
 			return os.Symlink(out, filepath.Join(r.Root, ".loops/PAUSED"))
 		}},
-		"a dangling link": {set: func(_ *testing.T, r *rig, _ string) error {
+		"a dangling link": {set: func(_ *testing.T, r *verbtest.Rig, _ string) error {
 			return os.Symlink("no", filepath.Join(r.Root, ".loops/PAUSED"))
 		}},
-		"a loop's own": {set: func(t *testing.T, r *rig, _ string) error {
+		"a loop's own": {set: func(t *testing.T, r *verbtest.Rig, _ string) error {
 			t.Helper()
 			verbtest.Write(t, r.Root, ".loops/tidy/PAUSED", "")
 			return nil
 		}},
-		"a folder of work": {set: func(t *testing.T, r *rig, _ string) error {
+		"a folder of work": {set: func(t *testing.T, r *verbtest.Rig, _ string) error {
 			t.Helper()
 			verbtest.Write(t, r.Root, ".loops/PAUSED/loop.config.yaml", "x")
 			return nil
 		}, fix: "move away what is in it", left: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, outside := newRig(t), t.TempDir()
+			r, outside := verbtest.New(t), t.TempDir()
 			r.Define("tidy", verbtest.FindsNone)
 			verbtest.Write(t, outside, "work.txt", "mine")
 			if err := c.set(t, r, outside); err != nil {
@@ -270,7 +270,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 	for name, link := range map[string]string{"the folder of loops": ".loops", "the folder of one loop": ".loops/tidy"} {
 		for how, absolute := range map[string]bool{"absolute": true, "relative": false} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				r := newRig(t)
+				r := verbtest.New(t)
 				outside := t.TempDir()
 				r.Define("tidy", verbtest.FindsNone)
 				place := filepath.Join(r.Root, link)
@@ -316,7 +316,7 @@ func TestNoVerbReachesOutOfTheWorkspaceThroughALink(t *testing.T) {
 }
 
 func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	root := r.Root
 	if err := errors.Join(os.Rename(filepath.Join(root, ".loops"), filepath.Join(root, "loops")), os.Symlink("loops", filepath.Join(root, ".loops"))); err != nil {
@@ -333,7 +333,7 @@ func TestALinkWithinTheWorkspaceIsAsGoodAsAFolder(t *testing.T) {
 }
 
 func TestAFileInThePlaceOfTheFolderIsNoReasonToLoseIt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	verbtest.Write(t, r.Root, ".loops", "notes")
 	_, err := r.Loops.Pause(t.Context(), verbtest.Ann, loops.All)
 	verbtest.WantFault(t, err, loop.ExitError, "pause by .loops/PAUSED", ".loops: ", "see that .loops is a folder")

@@ -1,10 +1,8 @@
 package roster_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/agent"
@@ -12,25 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
-
-// together calls all functions at once.
-func together(t *testing.T, fns ...func() error) {
-	t.Helper()
-	errs := make([]error, len(fns))
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i, fn := range fns {
-		all.Go(func() {
-			<-start
-			errs[i] = fn()
-		})
-	}
-	close(start)
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestWhatIsSetOfAnAgentAtTheSameTimeAllStands(t *testing.T) {
 	verbtest.OnBoth(t, func(t *testing.T, r *verbtest.Rig) {
@@ -48,7 +27,7 @@ func TestWhatIsSetOfAnAgentAtTheSameTimeAllStands(t *testing.T) {
 					return err
 				})
 			}
-			together(t, sets...)
+			verbtest.Together(t, sets...)
 			a, err := entries.Find(t.Context(), "ada")
 			if err != nil || !slices.Equal([]string{a.Model, a.Role, a.Board, a.Command}, slices.Repeat([]string{value}, 4)) || !slices.Equal(a.Skills, []string{value}) {
 				t.Fatalf("after all were set to %s: %+v, %v", value, a, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // used ends a run of the loop that used so many tokens.
-func (r *rig) used(name string, u loop.Usage, o loop.Outcome) {
+func used(r *verbtest.Rig, name string, u loop.Usage, o loop.Outcome) {
 	r.T.Helper()
 	run := r.Fire(name, r.Self)
 	run.Usage, run.Outcome = u, o
@@ -29,14 +29,14 @@ func (r *rig) used(name string, u loop.Usage, o loop.Outcome) {
 }
 
 func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	began := r.Workspace.Now().Add(-time.Second)
 	r.Define("tidy", verbtest.FindsNone)
-	r.used("tidy", loop.Usage{Input: 100, Output: 20, CacheRead: 9000, CacheWrite: 3, Source: loop.UsageMetered}, loop.OutcomeProposed)
-	r.used("tidy", loop.Usage{}, loop.OutcomeQuiet)
-	r.used("other", loop.Usage{Input: 7, Source: loop.UsageReported}, loop.OutcomeDone)
-	r.used("tidy", loop.Usage{Output: 5, Source: loop.UsageReported}, loop.OutcomeFailed)
-	r.used("tidy", loop.Usage{Input: 1, Source: loop.UsageEstimated}, loop.OutcomeGaveUp)
+	used(r, "tidy", loop.Usage{Input: 100, Output: 20, CacheRead: 9000, CacheWrite: 3, Source: loop.UsageMetered}, loop.OutcomeProposed)
+	used(r, "tidy", loop.Usage{}, loop.OutcomeQuiet)
+	used(r, "other", loop.Usage{Input: 7, Source: loop.UsageReported}, loop.OutcomeDone)
+	used(r, "tidy", loop.Usage{Output: 5, Source: loop.UsageReported}, loop.OutcomeFailed)
+	used(r, "tidy", loop.Usage{Input: 1, Source: loop.UsageEstimated}, loop.OutcomeGaveUp)
 	r.Fire("tidy", r.Self)
 	r.Fire("tidy", loop.Holder{})
 	all := []runs.Actual{
@@ -66,8 +66,8 @@ func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
 					t.Errorf("run #%d started %v", run.N, run.Started)
 				}
 			}
-			o := object(t, a)
-			if keys := keysOf(o) + "; " + keysOf(first(o["runs"])); o["schema"] != "pawl.actuals/v1" ||
+			o := verbtest.Object(t, a)
+			if keys := verbtest.KeysOf(o) + "; " + verbtest.KeysOf(first(o["runs"])); o["schema"] != "pawl.actuals/v1" ||
 				keys != "loop protocol runs schema; n outcome output source started tokens" {
 				t.Errorf("%v has the keys %s", o["schema"], keys)
 			}
@@ -76,7 +76,7 @@ func TestActualsAreWhatTheNewestEndedRunsUsedOldestFirst(t *testing.T) {
 }
 
 func TestActualsOfARunAreWhatTheRunSays(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	v := r.Run(runs.StartRequest{Loop: "tidy"})
 	a, err := r.Runs.Actuals(t.Context(), "tidy", 5)
@@ -90,7 +90,7 @@ func TestActualsOfARunAreWhatTheRunSays(t *testing.T) {
 }
 
 func TestALoopWithoutEndedRunsHasNoActuals(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("fresh", verbtest.FindsNone)
 	r.Define("busy", verbtest.FindsNone)
 	r.Fire("busy", r.Self)

@@ -14,9 +14,9 @@ import (
 )
 
 // keptAsItLies is a run whose copy was set aside without a snapshot.
-func (r *rig) keptAsItLies(files map[string]string) (v runs.View, dir string) {
+func keptAsItLies(r *verbtest.Rig, files map[string]string) (v runs.View, dir string) {
 	r.T.Helper()
-	v = r.kept("tidy")
+	v = kept(r, "tidy")
 	gittest.Run(r.T, r.Root, "update-ref", "-d", v.Snapshot)
 	r.Edit(`UPDATE runs SET snapshot = ''`)
 	dir = filepath.Join(r.Home, "trees", "kept-"+v.ID)
@@ -34,8 +34,8 @@ func (r *rig) keptAsItLies(files map[string]string) (v runs.View, dir string) {
 }
 
 func TestWorkThatLiesInPawlsHomeIsListedAndPutOnABranch(t *testing.T) {
-	r := newRig(t)
-	v, dir := r.keptAsItLies(map[string]string{"src/rescued.txt": "work\n"})
+	r := verbtest.New(t)
+	v, dir := keptAsItLies(r, map[string]string{"src/rescued.txt": "work\n"})
 	rows, err := r.Snapshots.List(t.Context())
 	if err != nil || len(rows) != 1 || rows[0].State != runs.SnapshotKept || rows[0].Dir != dir || rows[0].RunID != v.ID || rows[0].Ref != "" {
 		t.Fatalf("rows = %+v, %v; want the copy in %s", rows, err, dir)
@@ -46,7 +46,7 @@ func TestWorkThatLiesInPawlsHomeIsListedAndPutOnABranch(t *testing.T) {
 	if _, err := r.Snapshots.Diff(t.Context(), "tidy#1"); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("show = %v, want where the files are", err)
 	}
-	if p := r.prune(); len(p.Removed) > 0 {
+	if p := prune(r); len(p.Removed) > 0 {
 		t.Errorf("removed %+v", p.Removed)
 	}
 	for _, branch := range []string{"rescue/1", "rescue/2"} {
@@ -63,8 +63,8 @@ func TestWorkThatLiesInPawlsHomeIsListedAndPutOnABranch(t *testing.T) {
 }
 
 func TestWorkThatCannotBeComparedIsSaidToBeCopiedByHand(t *testing.T) {
-	r := newRig(t)
-	_, dir := r.keptAsItLies(nil)
+	r := verbtest.New(t)
+	_, dir := keptAsItLies(r, nil)
 	if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, []byte("?"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

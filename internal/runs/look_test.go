@@ -1,9 +1,7 @@
 package runs_test
 
 import (
-	"encoding/json"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,25 +16,6 @@ import (
 	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
-// object is what v prints as.
-func object(t *testing.T, v any) map[string]any {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o map[string]any
-	if err := json.Unmarshal(data, &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-func keysOf(v any) string {
-	o, _ := v.(map[string]any)
-	return strings.Join(slices.Sorted(maps.Keys(o)), " ")
-}
-
 func first(v any) any {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		return list[0]
@@ -45,13 +24,13 @@ func first(v any) any {
 }
 
 func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo, "verify", "grep -q two src/a.txt")
 	v := r.Run(runs.StartRequest{Loop: "tidy"})
 	if v.Outcome != loop.OutcomeProposed {
 		t.Fatalf("run = %s %q", v.Outcome, v.Detail)
 	}
-	o := object(t, v)
+	o := verbtest.Object(t, v)
 	iteration := first(o["iterations"])
 	it, _ := iteration.(map[string]any)
 	for name, c := range map[string]struct {
@@ -65,7 +44,7 @@ func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 		"tokens":       {o["tokens"], strings.Fields("cache_read cache_write input output source")},
 		"time":         {o["ms"], strings.Fields("agent gates overhead total")},
 	} {
-		if got, want := keysOf(c.got), strings.Join(c.want, " "); got != want {
+		if got, want := verbtest.KeysOf(c.got), strings.Join(c.want, " "); got != want {
 			t.Errorf("%s has the keys\n%s, want\n%s", name, got, want)
 		}
 	}
@@ -85,10 +64,10 @@ func TestARunPrintsWithExactlyTheKeysThatScriptsRelyOn(t *testing.T) {
 }
 
 func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	v := r.Run(runs.StartRequest{Loop: "tidy"})
-	it, _ := first(object(t, v)["iterations"]).(map[string]any)
+	it, _ := first(verbtest.Object(t, v)["iterations"]).(map[string]any)
 	if it == nil {
 		t.Fatalf("run %s has no iteration", v.Outcome)
 	}
@@ -99,13 +78,13 @@ func TestListsPrintAsListsAlsoWhenTheyAreEmpty(t *testing.T) {
 	}
 	// A goal that is met needs no iteration.
 	r.Met("u")
-	if v, err := r.Runs.Show(t.Context(), "u"); err != nil || object(t, v)["iterations"] == nil {
+	if v, err := r.Runs.Show(t.Context(), "u"); err != nil || verbtest.Object(t, v)["iterations"] == nil {
 		t.Errorf("iterations = %v, %v", v.Iterations, err)
 	}
 }
 
 func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for name, c := range map[string]struct {
 		by    loop.Holder
 		state string
@@ -124,7 +103,7 @@ func TestARunWhoseHolderDiedIsSeenAsDeadAndGetsNoMoreEvents(t *testing.T) {
 }
 
 func TestEventsComeInPagesAndTheLastSaysThatItIs(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone)
 	id := r.Run(runs.StartRequest{Loop: "tidy"}).ID
 	all, more, err := r.Runs.Events(t.Context(), id, 0, 10_000)
@@ -161,7 +140,7 @@ func TestEventsComeInPagesAndTheLastSaysThatItIs(t *testing.T) {
 const decides = `n=two; grep -q "lacks three" "$PAWL_PROMPT" && n=three; echo $n >src/a.txt; printf '{"outcome":"done"}' >"$PAWL_REPORT"`
 
 func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("fix", decides, "verify", "grep -q three src/a.txt || { echo a.txt lacks three; exit 7; }")
 	v := r.Run(runs.StartRequest{Loop: "fix"})
 	w, err := r.Runs.Why(t.Context(), "fix#1")
@@ -191,14 +170,14 @@ func TestWhyTellsEveryDecisionAndEveryAttempt(t *testing.T) {
 	if want := "look at it: pawl diff fix#1; land it: pawl approve fix#1"; w.Next != want {
 		t.Errorf("next = %q, want %q", w.Next, want)
 	}
-	o := object(t, w)
-	if got, want := keysOf(o), "actions attempts decisions detail exit id next outcome reason run schema"; got != want {
+	o := verbtest.Object(t, w)
+	if got, want := verbtest.KeysOf(o), "actions attempts decisions detail exit id next outcome reason run schema"; got != want {
 		t.Errorf("keys = %s, want %s", got, want)
 	}
 }
 
 func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("fix", decides, "verify", "true")
 	v := r.Run(runs.StartRequest{Loop: "fix"})
 	const refused = `the run has a budget in money and the model "nobodys-model" has no price`
@@ -231,7 +210,7 @@ func TestWhyTellsEachCallThatNoBudgetPaysForOnce(t *testing.T) {
 }
 
 func TestWhyOfARunThatDecidedNothingHasEmptyLists(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Met("u")
 	w, err := r.Runs.Why(t.Context(), "u")
 	if err != nil || w.Decisions == nil || w.Attempts == nil || len(w.Attempts) != 0 || w.Next != "" || w.Outcome != loop.OutcomeQuiet {
@@ -296,7 +275,7 @@ func TestNextIsWhatAPersonCanDo(t *testing.T) {
 }
 
 func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("good", verbtest.WritesTwo)
 	r.Define("bad", verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
 	r.Define("none", verbtest.FindsNone)
@@ -324,7 +303,7 @@ func TestADiffShowsWhatARunChangedOrKept(t *testing.T) {
 }
 
 func TestShowHasTheStepsOfALoop(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	r.Run(runs.StartRequest{Loop: "tidy"})
 	row, err := r.Loops.Show(t.Context(), "tidy")
@@ -334,7 +313,7 @@ func TestShowHasTheStepsOfALoop(t *testing.T) {
 }
 
 func TestRunsOfALoopAreInOrderThoughTheClockWasSetBack(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	var want []string
 	for range 3 {

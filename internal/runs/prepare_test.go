@@ -15,7 +15,7 @@ import (
 func refOf(v runs.View) string { return fmt.Sprintf("%s#%d", v.Loop, v.N) }
 
 func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for name, c := range map[string]struct {
 		keys           []string
 		exit           int
@@ -56,7 +56,7 @@ func TestWhatCannotRunIsRefusedBeforeItStarts(t *testing.T) {
 }
 
 func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	for name, c := range map[string]struct {
 		req            runs.StartRequest
 		exit           int
@@ -93,7 +93,7 @@ func TestPreparingRefusesWhatFilesDoNotSay(t *testing.T) {
 }
 
 func TestCommandsThatTheShellUnderstandsAreNotRefused(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	verbtest.Write(t, r.Root, "bin/tool", "#!/bin/sh\n")
 	for name, command := range map[string]string{
 		"a builtin":                      "cd src && ls",
@@ -127,7 +127,7 @@ func TestCommandsThatTheShellUnderstandsAreNotRefused(t *testing.T) {
 }
 
 func TestProgramsAreLookedForOnThePathOfTheCaller(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	bin := t.TempDir()
 	d := loop.Definition{Name: "x", Tier: loop.TierAssisted, Sandbox: "none", AgentCommand: "tool-of-mine"}.WithDefaults()
 	r.Runs.Environ = []string{"HOME=/nowhere", "PATH=" + bin + string(os.PathListSeparator) + "/usr/bin:/bin"}
@@ -143,7 +143,7 @@ func TestProgramsAreLookedForOnThePathOfTheCaller(t *testing.T) {
 }
 
 func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	req := runs.StartRequest{Until: "test -f src/fixed", Overrides: loop.Overrides{AgentCommand: strings.ReplaceAll(verbtest.WritesTwo, "src/a.txt", "src/fixed"), Sandbox: "none"}}
 	first := r.Run(req)
 	if first.Outcome != loop.OutcomeProposed || first.Loop != runs.UntilName(req.Until, []string{"**/*"}) || first.Protocol != loop.ProtocolSpec {
@@ -164,7 +164,7 @@ func TestARepairIsFoundAgainByItsNameAndNumberedOn(t *testing.T) {
 }
 
 func TestWarningsComeWithThePlanAndStopNothing(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.FindsNone, "tierr", "L1")
 	p, err := r.Runs.Prepare(t.Context(), runs.StartRequest{Loop: "tidy", Request: "be quick", Overrides: loop.Overrides{MaxIterations: 2}})
 	if err != nil || len(p.Warnings) == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), "tierr") {

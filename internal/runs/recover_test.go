@@ -12,7 +12,7 @@ import (
 )
 
 func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	// What ended runs of two loops left unwritten: a file stands where a folder must be.
 	for _, name := range []string{"bad-1", "bad-2"} {
 		verbtest.Write(t, r.Root, ".loops/"+name, "no folder")
@@ -56,7 +56,7 @@ func TestRecoverGoesOnPastALoopThatItCannotPutRight(t *testing.T) {
 }
 
 func TestALoopOfAProtocolThatThisVersionLacksIsLeftAlone(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Met("u")
 	def := spec.Until("true", "u", nil)
 	def.Protocol = loop.ProtocolBoard

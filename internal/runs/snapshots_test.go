@@ -18,7 +18,7 @@ import (
 
 // kept runs a loop whose work is kept because its gate fails, and returns
 // the run.
-func (r *rig) kept(name string) runs.View {
+func kept(r *verbtest.Rig, name string) runs.View {
 	r.T.Helper()
 	r.Define(name, verbtest.WritesTwo, "verify", "false", "max_iterations", "1")
 	v := r.Run(runs.StartRequest{Loop: name})
@@ -28,7 +28,7 @@ func (r *rig) kept(name string) runs.View {
 	return v
 }
 
-func (r *rig) snapshot(ref string) runs.Snapshot {
+func snapshot(r *verbtest.Rig, ref string) runs.Snapshot {
 	r.T.Helper()
 	rows, err := r.Snapshots.List(r.T.Context())
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *rig) snapshot(ref string) runs.Snapshot {
 	return rows[i]
 }
 
-func (r *rig) prune() runs.Pruned {
+func prune(r *verbtest.Rig) runs.Pruned {
 	r.T.Helper()
 	p, err := r.Snapshots.Prune(r.T.Context(), verbtest.Ann, 0, false)
 	if err != nil {
@@ -51,18 +51,18 @@ func (r *rig) prune() runs.Pruned {
 }
 
 func TestASnapshotThatAStepWaitsForIsNeverRemoved(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
 	r.Edit(`UPDATE steps SET state = 'waiting_human', snapshot = '` + v.Snapshot + `'`)
-	commit := r.snapshot(v.Snapshot).Commit
-	if row := r.snapshot(v.Snapshot); row.State != runs.SnapshotWaiting || row.Waits == "" || row.Loop != "tidy" || row.N != 1 {
+	commit := snapshot(r, v.Snapshot).Commit
+	if row := snapshot(r, v.Snapshot); row.State != runs.SnapshotWaiting || row.Waits == "" || row.Loop != "tidy" || row.N != 1 {
 		t.Errorf("row = %+v, want waiting, of tidy#1", row)
 	}
-	if p := r.prune(); len(p.Removed) != 0 {
+	if p := prune(r); len(p.Removed) != 0 {
 		t.Errorf("removed %+v", p.Removed)
 	}
 	r.Edit(`UPDATE steps SET state = 'dropped'`)
-	if p := r.prune(); len(p.Removed) != 1 || !p.Packed {
+	if p := prune(r); len(p.Removed) != 1 || !p.Packed {
 		t.Errorf("pruned = %+v, want the one removed and the others packed", p)
 	}
 	if _, there, err := r.Workspace.Repo.Ref(t.Context(), v.Snapshot); there || err != nil {
@@ -78,9 +78,9 @@ func TestASnapshotThatAStepWaitsForIsNeverRemoved(t *testing.T) {
 }
 
 func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
-	commit := r.snapshot(v.Snapshot).Commit
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
+	commit := snapshot(r, v.Snapshot).Commit
 	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
 	lock := filepath.Join(".git", filepath.FromSlash(v.Snapshot)+".lock")
 	verbtest.Write(t, r.Root, lock, "")
@@ -107,10 +107,10 @@ func TestARemovalIsAnEntryBeforeItIsDone(t *testing.T) {
 }
 
 func TestSnapshotsOfOthersAreListedAndKept(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
 	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
-	commit := r.snapshot(v.Snapshot).Commit
+	commit := snapshot(r, v.Snapshot).Commit
 	tail := v.ID[max(0, len(v.ID)-6):]
 	for ref, want := range map[string]string{
 		"tidy/1-" + tail: runs.SnapshotSettled, "tidy/1-" + tail + "-" + tail: runs.SnapshotSettled, "rescued/" + v.ID: runs.SnapshotSettled,
@@ -119,32 +119,32 @@ func TestSnapshotsOfOthersAreListedAndKept(t *testing.T) {
 		if err := r.Workspace.Repo.UpdateRef(t.Context(), git.SnapshotPrefix+ref, commit, ""); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.snapshot(git.SnapshotPrefix + ref).State; got != want {
+		if got := snapshot(r, git.SnapshotPrefix+ref).State; got != want {
 			t.Errorf("%s is %s, want %s", ref, got, want)
 		}
 	}
-	if p := r.prune(); len(p.Removed) != 4 || len(p.Kept) != 5 {
+	if p := prune(r); len(p.Removed) != 4 || len(p.Kept) != 5 {
 		t.Errorf("removed %d, kept %d, want 4 and 5", len(p.Removed), len(p.Kept))
 	}
 }
 
 func TestARunThatIsLiveKeepsItsSnapshot(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
 	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`, `UPDATE runs SET state = 'settling', holder = '{"pid":1}'`)
-	if row := r.snapshot(v.Snapshot); row.State != runs.SnapshotRunning {
+	if row := snapshot(r, v.Snapshot); row.State != runs.SnapshotRunning {
 		t.Errorf("state = %s, want running", row.State)
 	}
-	if p := r.prune(); len(p.Removed) != 0 {
+	if p := prune(r); len(p.Removed) != 0 {
 		t.Errorf("removed %+v", p.Removed)
 	}
 }
 
 func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
 	r.Edit(`UPDATE steps SET state = 'done', snapshot = ''`)
-	settled := *r.snapshot(v.Snapshot).Settled
+	settled := *snapshot(r, v.Snapshot).Settled
 	for name, c := range map[string]struct {
 		later time.Duration
 		gone  int
@@ -160,8 +160,8 @@ func TestASnapshotIsKeptForItsTimeAfterItsStepWasDone(t *testing.T) {
 }
 
 func TestLinkedWorktreesKeepEachOthersSnapshots(t *testing.T) {
-	r := newRig(t)
-	v := r.kept("tidy")
+	r := verbtest.New(t)
+	v := kept(r, "tidy")
 	r.Edit(`UPDATE steps SET state = 'failed', snapshot = '` + v.Snapshot + `'`)
 	linked := filepath.Join(t.TempDir(), "linked")
 	gittest.Run(t, r.Root, "worktree", "add", "-q", linked)

@@ -21,7 +21,7 @@ import (
 func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 	for name, target := range map[string]string{"one loop": "slow", "all": loops.All} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := verbtest.New(t)
 			r.Define("idle", verbtest.FindsNone)
 			r.Run(runs.StartRequest{Loop: "idle"})
 			ended := r.Live("slow")
@@ -46,7 +46,7 @@ func TestKillReturnsWhenTheRunHasEndedAndNamesIt(t *testing.T) {
 }
 
 func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	ended := r.Live("slow")
 	verbtest.Write(t, r.Root, ".loops/slow/loop.config.yaml", "tier: L9\n")
 	if row := r.Row("slow"); row.State != "broken" {
@@ -63,7 +63,7 @@ func TestKillWaitsForARunWhoseDefinitionWasBrokenMeanwhile(t *testing.T) {
 }
 
 func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	ended := r.Live("slow")
 	v, err := r.Runs.Stop(t.Context(), verbtest.Ann, "slow", "ann wants it")
 	if err != nil || v.State != "ended" || v.Outcome != loop.OutcomeInterrupted || v.Reason != loop.ReasonStopped || v.Detail != "ann wants it" {
@@ -82,7 +82,7 @@ func TestARunThatIsStoppedEndsInterruptedAndItsLoopMayRunAgain(t *testing.T) {
 }
 
 func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("tidy", verbtest.WritesTwo)
 	want := r.Run(runs.StartRequest{Loop: "tidy"})
 	got, err := r.Runs.Stop(t.Context(), verbtest.Ann, "tidy#1", "too late")
@@ -97,7 +97,7 @@ func TestStoppingWhatHasEndedReturnsItAsItIs(t *testing.T) {
 }
 
 func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("lost", verbtest.WritesTwo)
 	r.Fire("lost", r.Dead())
 	v, err := r.Runs.Stop(t.Context(), verbtest.Ann, "lost", "ann wants it")
@@ -107,7 +107,7 @@ func TestStoppingARunWhoseHolderDiedConcludesIt(t *testing.T) {
 }
 
 func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	alive := fmt.Sprintf("process %d on %s", r.Self.PID, r.Self.Node)
 	for name, c := range map[string]struct {
 		by       loop.Holder
@@ -134,7 +134,7 @@ func TestWhatDoesNotStopIsNamedWithItsProcessAndWhatToDo(t *testing.T) {
 }
 
 func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Fire("busy", r.Self)
 	r.Runs.StopWait = 2500 * time.Millisecond
 	told := make(chan string, 9)
@@ -153,7 +153,7 @@ func TestWhoWaitsForARunToEndIsToldForWhichAndWhoHasIt(t *testing.T) {
 }
 
 func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Fire("far", loop.Holder{PID: 7, Start: 1, Node: "far"})
 	r.Lapse()
 	found, err := r.Runs.Recover(t.Context())
@@ -167,7 +167,7 @@ func TestARunThatIsTakenFromAProcessElsewhereDoesNotSayThatItIsGone(t *testing.T
 }
 
 func TestWaitingForAHolderEndsWithItsCaller(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	run := r.Fire("busy", r.Self)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/setup"
+	"github.com/pawl-run/pawl/internal/test/verbtest"
 )
 
 func TestTheStoreIsNamedAlsoWhenItIsNotThere(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	v, err := r.Setup.StoreInfo(t.Context())
 	if err != nil || v.State != setup.StoreReady || v.Driver != "sqlite" || !strings.HasSuffix(v.Location, "/pawl.db") || v.Version < 1 || v.Problem != "" {
 		t.Errorf("store = %+v, %v", v, err)
 	}
-	if got := keysOf(object(t, v)); got != "driver location schema state version" {
+	if got := verbtest.KeysOf(verbtest.Object(t, v)); got != "driver location schema state version" {
 		t.Errorf("keys = %s", got)
 	}
 	none := setup.StoreInfo{Schema: "pawl.store/v1", State: "none_yet"}
@@ -32,7 +33,7 @@ func TestTheStoreIsNamedAlsoWhenItIsNotThere(t *testing.T) {
 }
 
 func TestAStoreThatDoesNotAnswerIsAStateAndNoError(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	if err := r.Store.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,7 @@ package setup_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +17,7 @@ import (
 )
 
 func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("bare", "true", "tier", "L1", "verify", "", "guard", "")
 	r.Define("broken", "nope-1", "agent", "", "agent_command", "", "verify", "exec 2>/dev/null; nope-2", "guard", "cat README.md")
 	r.Define("good", "true", "verify", "grep -q one src/a.txt", "guard", "echo checked; : >junk")
@@ -56,7 +53,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 				if g.Obstacle != "" {
 					want = "evidence exit fix kind missing ms name obstacle pass"
 				}
-				if keys := keysOf(object(t, g)); g.MS <= 0 || keys != want {
+				if keys := verbtest.KeysOf(verbtest.Object(t, g)); g.MS <= 0 || keys != want {
 					t.Errorf("%s took %v ms, has the keys %s", g.Name, g.MS, keys)
 				}
 			}
@@ -71,7 +68,7 @@ func TestTheGatesOfALoopAreTriedWithoutARun(t *testing.T) {
 }
 
 func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("astray", "true", "base", "mian")
 	r.Define("wrong", "true", "tier", "L9")
 	for name, c := range map[string]struct {
@@ -97,7 +94,7 @@ func TestGatesThatCannotBeTriedAreRefused(t *testing.T) {
 }
 
 func TestATryOfGatesThatIsCanceledSaysWhatItKnows(t *testing.T) {
-	r := newRig(t)
+	r := verbtest.New(t)
 	r.Define("slow", "true", "guard", "echo started; sleep 60")
 	lost := errors.New("somebody pressed a key")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -111,22 +108,3 @@ func TestATryOfGatesThatIsCanceledSaysWhatItKnows(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// object is what v prints as.
-func object(t *testing.T, v any) map[string]any {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o map[string]any
-	if err := json.Unmarshal(data, &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-func keysOf(v any) string {
-	o, _ := v.(map[string]any)
-	return strings.Join(slices.Sorted(maps.Keys(o)), " ")
-}

@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawl-run/pawl/internal/proc"
+	"github.com/pawl-run/pawl/internal/git/program"
 	"github.com/pawl-run/pawl/internal/safeopen"
 )
 
@@ -125,7 +125,7 @@ func (p *pack) writeToGit(ctx context.Context) error {
 	if len(p.list) > unpackLimit {
 		args = []string{"index-pack", "--stdin"}
 	}
-	err := p.store.git.Pipe(ctx, in, &proc.Bounded{Limit: 1 << 10}, args...)
+	err := p.store.git.Pipe(ctx, in, &program.Bounded{Limit: 1 << 10}, args...)
 	in.CloseWithError(errStopped)
 	if ferr := <-fed; ferr != nil && !errors.Is(ferr, errStopped) {
 		return ferr

@@ -133,7 +133,7 @@ func searchPath() string {
 // Output runs one command and returns what it printed. One that ends with
 // another status than 0 is an *Error.
 func (g Git) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byte, error) {
-	out := &proc.Bounded{Limit: MaxOutput}
+	out := &Bounded{Limit: MaxOutput}
 	if err := g.Pipe(ctx, stdin, out, args...); err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (g Git) Output(ctx context.Context, stdin io.Reader, args ...string) ([]byt
 
 // Pipe runs one command that prints to out.
 func (g Git) Pipe(ctx context.Context, stdin io.Reader, out io.Writer, args ...string) error {
-	stderr := &proc.Bounded{Limit: maxStderr}
+	stderr := &Bounded{Limit: maxStderr}
 	defer waiting.For(ctx, "git "+args[0]+" in "+g.Dir, nil)()
 	res, err := g.Run.Run(ctx, proc.Spec{
 		Argv:    append(append([]string{"git"}, overrides...), args...),
@@ -219,6 +219,9 @@ func (e *Error) Error() string {
 	}
 	return fmt.Sprintf("git %s: %s", e.Verb, line)
 }
+
+// Bounded is the writer for what a git command prints.
+type Bounded = proc.Bounded
 
 // Status is the status of a git command that ended by itself, else 0.
 func Status(err error) int {

@@ -82,7 +82,7 @@ type full struct{}
 
 func (full) Run(_ context.Context, spec proc.Spec) (proc.Result, error) {
 	_, err := io.WriteString(spec.Stdout, "a part")
-	spec.Stdout.(*proc.Bounded).Cut = true
+	spec.Stdout.(*program.Bounded).Cut = true
 	return proc.Result{Ended: proc.Exited}, err
 }
 

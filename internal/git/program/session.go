@@ -30,7 +30,7 @@ func (g Git) Start(ctx context.Context, args ...string) (*Session, error) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		stderr := &proc.Bounded{Limit: maxStderr}
+		stderr := &Bounded{Limit: maxStderr}
 		res, err := g.Run.Run(ctx, proc.Spec{
 			Argv: append(append([]string{"git"}, overrides...), args...),
 			Dir:  g.Dir, Env: g.Env,

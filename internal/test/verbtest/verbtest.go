@@ -4,12 +4,16 @@ package verbtest
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,7 +39,7 @@ import (
 	"github.com/pawl-run/pawl/internal/setup"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/test/gittest"
-	"github.com/pawl-run/pawl/internal/test/pgtest"
+	"github.com/pawl-run/pawl/internal/test/storetest"
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
@@ -67,7 +71,7 @@ type Rig struct {
 func New(t *testing.T) *Rig {
 	t.Helper()
 	t.Parallel()
-	return NewOn(t, filepath.Join(t.TempDir(), "pawl.db"))
+	return NewOn(t, storetest.SQLite(t))
 }
 
 // OnBoth runs a test on both databases.
@@ -75,8 +79,8 @@ func OnBoth(t *testing.T, test func(t *testing.T, r *Rig)) {
 	t.Helper()
 	t.Parallel()
 	for name, url := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "pawl.db") },
-		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+		"sqlite":   func(t *testing.T) string { t.Helper(); return storetest.SQLite(t) },
+		"postgres": func(t *testing.T) string { t.Helper(); return storetest.PostgreSQL(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -420,4 +424,43 @@ func (r *Rig) Edit(statements ...string) {
 			r.T.Fatalf("%s: %v", q, err)
 		}
 	}
+}
+
+// Together calls all functions at once.
+func Together(t *testing.T, fns ...func() error) {
+	t.Helper()
+	errs := make([]error, len(fns))
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i, fn := range fns {
+		all.Go(func() {
+			<-start
+			errs[i] = fn()
+		})
+	}
+	close(start)
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Object is what v prints as JSON.
+func Object(t *testing.T, v any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o map[string]any
+	if err := json.Unmarshal(data, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// KeysOf are the names of an object's members, sorted; empty for another value.
+func KeysOf(v any) string {
+	o, _ := v.(map[string]any)
+	return strings.Join(slices.Sorted(maps.Keys(o)), " ")
 }
