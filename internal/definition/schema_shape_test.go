@@ -50,7 +50,7 @@ func misfits(typ reflect.Type, v any, at string) []string {
 	switch {
 	case typ == reflect.TypeFor[time.Time]():
 		if s["format"] != "date-time" {
-			return []string{at + " is no date-time"}
+			return []string{at + " is not a date-time"}
 		}
 		return expect("string", false)
 	case typ.Kind() == reflect.Pointer:

@@ -166,7 +166,7 @@ func walk(v any, at string) []string {
 		return nil
 	}
 	if !ok {
-		return []string{at + " is no schema"}
+		return []string{at + " is not a schema"}
 	}
 	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -178,7 +178,7 @@ func walk(v any, at string) []string {
 		case slices.Contains(keywordsOfLists, key):
 			list, _ := value.([]any)
 			if len(list) == 0 {
-				problems = append(problems, here+" is no list of schemas")
+				problems = append(problems, here+" is not a list of schemas")
 			}
 			for i, one := range list {
 				problems = append(problems, walk(one, fmt.Sprintf("%s/%d", here, i))...)
@@ -186,7 +186,7 @@ func walk(v any, at string) []string {
 		case slices.Contains(keywordsOfNames, key):
 			problems = append(problems, walkNames(value, here)...)
 		default:
-			problems = append(problems, here+" is no keyword of draft-07")
+			problems = append(problems, here+" is not a keyword of draft-07")
 		}
 	}
 	return problems
@@ -195,7 +195,7 @@ func walk(v any, at string) []string {
 func walkNames(v any, at string) []string {
 	named, ok := v.(map[string]any)
 	if !ok {
-		return []string{at + " is no object of schemas"}
+		return []string{at + " is not an object of schemas"}
 	}
 	var problems []string
 	for _, name := range slices.Sorted(maps.Keys(named)) {

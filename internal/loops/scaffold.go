@@ -124,7 +124,7 @@ func (p place) checkFree(force bool) error {
 			return p.takenFault(p.target()+" is not empty: it holds "+e.Name(),
 				"choose another name, or pass --force to write over "+p.names()+" and keep copies of them; everything else in it stays")
 		case ours && !e.Type().IsRegular():
-			return p.takenFault(filepath.Join(p.target(), e.Name())+" is no regular file", "move it away")
+			return p.takenFault(filepath.Join(p.target(), e.Name())+" is not a regular file", "move it away")
 		}
 	}
 	return nil
@@ -145,7 +145,7 @@ func kind(info fs.FileInfo) string {
 	if info.Mode().Type() == fs.ModeSymlink {
 		return "a symbolic link"
 	}
-	return "no folder"
+	return "not a folder"
 }
 
 func (p place) names() string {

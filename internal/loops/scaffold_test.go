@@ -234,7 +234,7 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 		"a loop": {func(t *testing.T, work string) {
 			verbtest.Write(t, work, filepath.Join(dir, spine.ConfigFile), "name: tidy\n")
 		}, false, "is not empty", "--force"},
-		"a file of that name": {func(t *testing.T, work string) { verbtest.Write(t, work, dir, "x") }, true, "is no folder", "move it"},
+		"a file of that name": {func(t *testing.T, work string) { verbtest.Write(t, work, dir, "x") }, true, "is not a folder", "move it"},
 		"a folder that is a link": {
 			func(t *testing.T, work string) { link(t, filepath.Join(work, "other"), filepath.Join(work, dir)) }, true, "is a symbolic link", "move it",
 		},
@@ -244,10 +244,10 @@ func TestWhatIsInTheWayStaysAsItIs(t *testing.T) {
 		"a file that is a link": {
 			func(t *testing.T, work string) {
 				link(t, filepath.Join(work, "other"), filepath.Join(work, dir, spine.StateFile))
-			}, true, "is no regular file", "move it",
+			}, true, "is not a regular file", "move it",
 		},
 		"a folder in place of a file": {
-			func(t *testing.T, work string) { verbtest.Write(t, work, filepath.Join(dir, spine.LogFile, "x"), "x") }, true, "is no regular file", "move it",
+			func(t *testing.T, work string) { verbtest.Write(t, work, filepath.Join(dir, spine.LogFile, "x"), "x") }, true, "is not a regular file", "move it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

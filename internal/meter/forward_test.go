@@ -165,8 +165,9 @@ func TestAHostThatChangesTheProtocolIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// raw is a server at allowed.test:80 that reads one head and then does as it is
-// told.
+// raw is a server at allowed.test:80 that reads one head and the first byte of
+// the body, and then does as it is told. A byte that it left unread would end
+// the connection with a reset and not with an end of file.
 func raw(t *testing.T, w *world, do func(net.Conn)) {
 	t.Helper()
 	l := listen(t)
@@ -179,7 +180,11 @@ func raw(t *testing.T, w *world, do func(net.Conn)) {
 			if err != nil {
 				return
 			}
-			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			r := bufio.NewReader(conn)
+			if req, err := http.ReadRequest(r); err == nil {
+				if req.ContentLength > 0 {
+					_, _ = r.ReadByte()
+				}
 				do(conn)
 			}
 			_ = conn.Close()

@@ -117,7 +117,7 @@ func TestTextThatHoldsASignalIsNoSignal(t *testing.T) {
 func TestABrokenReportIsNamedWithItsPlace(t *testing.T) {
 	long := strings.Repeat("9", 1<<19)
 	for name, c := range map[string]struct{ text, want string }{
-		"no JSON":                             {"{\"outcome\": done}", "no JSON at line 1 column 13"},
+		"no JSON":                             {"{\"outcome\": done}", "not JSON at line 1 column 13"},
 		"on a later line":                     {"{\n  \"summary\": \"ok\",\n  outcome: \"done\"\n}", "line 3 column 3"},
 		"behind letters of more than a byte":  {"{\"summary\": \"Ärger 😀\", x}", "line 1 column 24"},
 		"behind a byte order mark":            {"\ufeff{x}", "line 1 column 2"},
@@ -149,7 +149,7 @@ func TestABrokenReportIsNamedWithItsPlace(t *testing.T) {
 		"half a letter at the end":            {"{}\xe2\x82", "not UTF-8 at line 1 column 3"},
 		"UTF-16":                              {"\xff\xfe{\x00", "not UTF-8 at line 1 column 1"},
 		"a byte order mark in the middle":     {"{}\ufeff", "goes on after"},
-		"deeper than any report":              {strings.Repeat("[", 1<<19), "no JSON"},
+		"deeper than any report":              {strings.Repeat("[", 1<<19), "not JSON"},
 		"a megabyte and one":                  {strings.Repeat(" ", report.MaxSize+1), "1048577 bytes, at most 1048576"},
 		"a NUL":                               {"{\"summary\":\"\x00\"}", "line 1 column 13"},
 		"nothing but a NUL":                   {"\x00", "line 1 column 1"},

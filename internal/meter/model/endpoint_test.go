@@ -287,7 +287,7 @@ func TestWhatIsNoModelCallIsToldAndNotForwarded(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.body), &said); err != nil || got.status != http.StatusNotFound {
 		t.Fatalf("got %d %s: %v", got.status, got.body, err)
 	}
-	if m := said.Error.Message; !strings.HasPrefix(m, "pawl: ") || !strings.Contains(m, "is no model call") || strings.Contains(m, "\n") {
+	if m := said.Error.Message; !strings.HasPrefix(m, "pawl: ") || !strings.Contains(m, "is not a model call") || strings.Contains(m, "\n") {
 		t.Errorf("it says %q", m)
 	}
 	wantTold(t, r, ReasonNoCall)
