@@ -54,7 +54,7 @@ func lockfilePatch(changes []Change) Verdict {
 	if first == "" {
 		return not("", errors.New("no version in a lockfile goes up"))
 	}
-	return Verdict{Path: first, Allowed: true, Code: ClassLockfilePatch, Rule: fmt.Sprintf("%d versions go up by their patch level, nothing else changes", bumped)}
+	return Verdict{Path: first, Allowed: true, Code: ClassLockfilePatch, Rule: fmt.Sprintf("versions that go up by their patch level: %d; nothing else changes", bumped)}
 }
 
 // version3 is a release of three numbers. Everything with more or less to it

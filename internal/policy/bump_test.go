@@ -60,8 +60,13 @@ func TestALockfileWithPatchesOnlyIsLockfilePatch(t *testing.T) {
 	for name, lock := range locks {
 		t.Run(name, func(t *testing.T) {
 			change := Change{Path: "sub/" + name, Old: file(lock), New: file(bump(lock, "1.2.10"))}
-			if v := LockfilePatch([]Change{change}); !v.Allowed || v.Path != change.Path {
+			v := LockfilePatch([]Change{change})
+			if !v.Allowed || v.Path != change.Path || !strings.HasPrefix(v.Rule, "versions that go up by their patch level: ") {
 				t.Fatalf("a patch: %+v", v)
+			}
+			// This lockfile of npm lists a package twice.
+			if bumped := map[bool]string{false: ": 1;", true: ": 2;"}[name == "package-lock.json"]; !strings.Contains(v.Rule, bumped) {
+				t.Errorf("the reason is %q, want%s in it", v.Rule, bumped)
 			}
 			if got := codes(Classify(onBranch(change)).May); len(got) != 2 || got[1] != "lockfile-patch" {
 				t.Errorf("classes %v, want green-pr and lockfile-patch", got)
