@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
@@ -25,11 +24,11 @@ func describeEvent(e loop.Event) string {
 	switch e.Kind {
 	case loop.EventPhase:
 		return phaseTexts[loop.Phase(e.Text)]
-	case engine.EventPrompt:
+	case loop.EventPrompt:
 		return fmt.Sprintf("prompt of %s bytes", formatNumber(int64(len(e.Text))))
-	case engine.EventConsidered:
+	case loop.EventConsidered:
 		return describeDecision(e.Text)
-	case engine.EventInstructions:
+	case loop.EventInstructions:
 		return describeInstructions(e.Text)
 	case loop.EventOutput:
 		return output.Quote(e.Text)

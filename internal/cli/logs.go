@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/shape"
@@ -183,7 +182,7 @@ func (f lineFilter) lines(e loop.Event) []string {
 		lines = []string{string(body)}
 	} else {
 		text := describeEvent(e)
-		if e.Kind == engine.EventPrompt && f.prompts {
+		if e.Kind == loop.EventPrompt && f.prompts {
 			text = e.Text
 		}
 		lines = stampLines(e, f.timeLayout, text)

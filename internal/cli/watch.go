@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 )
@@ -126,7 +125,7 @@ func (l *liveLine) record(e loop.Event) {
 		if l.phase == loop.PhaseAct {
 			l.iteration++
 		}
-	case engine.EventPrompt:
+	case loop.EventPrompt:
 		l.bytes += int64(len(e.Text))
 	case loop.EventOutput:
 		if e.Phase == loop.PhaseAct {
@@ -139,7 +138,7 @@ func (l *liveLine) record(e loop.Event) {
 func (l *liveLine) lasting(e loop.Event) string {
 	body := strings.TrimRight(output.Clean(describeEvent(e)), "\n")
 	switch e.Kind {
-	case loop.EventPhase, engine.EventPrompt, loop.EventOutcome:
+	case loop.EventPhase, loop.EventPrompt, loop.EventOutcome:
 		return ""
 	case loop.EventOutput:
 		var lines []string

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/budgets"
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/protocol/spine"
 	"github.com/pawl-run/pawl/internal/runs"
@@ -29,7 +28,7 @@ func (v *victim) prompts(run runs.View) (list []string) {
 	events, _, err := v.svc.Runs.Events(v.t.Context(), run.ID, 0, 10_000)
 	must(v.t, err)
 	for _, e := range events {
-		if e.Kind == engine.EventPrompt {
+		if e.Kind == loop.EventPrompt {
 			list = append(list, e.Text)
 		}
 	}

@@ -20,10 +20,6 @@ import (
 	"github.com/pawl-run/pawl/internal/turn"
 )
 
-// EventPrompt carries the prompt of a turn, so that people can see what an
-// agent was told.
-const EventPrompt = "prompt"
-
 var (
 	beforeAct = fault.New("engine.act.before")
 	afterAct  = fault.New("engine.act.after")
@@ -113,7 +109,7 @@ func (a *agentSide) takeTurns(ctx context.Context, step loop.Step, brief Brief, 
 		return turnResult{}, err
 	}
 	prompt := a.promptFor(step, brief, sensed)
-	a.said.Emit(EventPrompt, prompt)
+	a.said.Emit(loop.EventPrompt, prompt)
 	if err := beforeAct.Hit(ctx); err != nil {
 		return turnResult{}, err
 	}

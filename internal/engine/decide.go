@@ -11,10 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// EventConsidered carries the reasons of a decision as JSON, a list of
-// loop.Considered.
-const EventConsidered = "considered"
-
 // decide asks the protocol for candidates and plan for one of them.
 func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	c.enterPhase(loop.PhaseDecide)
@@ -48,7 +44,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	if err != nil {
 		panic("engine: reasons do not marshal: " + err.Error())
 	}
-	c.said.Emit(EventConsidered, string(body))
+	c.said.Emit(loop.EventConsidered, string(body))
 	return d, nil
 }
 

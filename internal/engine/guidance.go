@@ -11,12 +11,9 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/guidance"
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/unprintable"
 )
-
-// EventInstructions carries the list of the repository's instructions that the
-// agent is given, as JSON of []guidance.File.
-const EventInstructions = "instructions"
 
 // belowRules ranks what the repository says to agents.
 const belowRules = `These are the repository's own instructions for coding agents, as the commit has them that this run began from. Follow them where they
@@ -47,7 +44,7 @@ func (a *agentSide) readGuidance(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the instructions: %w", err)
 	}
-	a.said.Emit(EventInstructions, string(list))
+	a.said.Emit(loop.EventInstructions, string(list))
 	return nil
 }
 

@@ -112,11 +112,6 @@ func (j *judge) withJudgesOfBase(ctx context.Context, w work, judges []string) (
 	return flags, err
 }
 
-// EventRewritable says that a gate of the run can be rewritten by files of its
-// scope, so that its verdict proves less than it seems to. There is one for
-// each such gate, and one set of them in a run.
-const EventRewritable = "rewritable"
-
 // findRewritable finds the gates that files of the scope can rewrite, for whoever
 // decides about the proposal and for whoever asks why.
 func (j *judge) findRewritable(ctx context.Context, a *judgement) error {
@@ -129,7 +124,7 @@ func (j *judge) findRewritable(ctx context.Context, a *judgement) error {
 		a.rewritable = append(a.rewritable, text)
 		a.untraced = a.untraced || len(r.Lost) > 0
 		if !j.toldGates {
-			j.said.Emit(EventRewritable, text)
+			j.said.Emit(loop.EventRewritable, text)
 		}
 	}
 	j.toldGates = true

@@ -23,6 +23,16 @@ const (
 	EventGate    = "gate"    // a gate's verdict
 	EventOutcome = "outcome" // how the run ended
 	EventRefused = "refused" // a call to a model that no budget pays for, and why
+	EventPrompt  = "prompt"  // the prompt of a turn, in full
+
+	// EventConsidered carries the reasons of a decision, as JSON of []Considered.
+	EventConsidered = "considered"
+	// EventInstructions carries the list of the repository's instructions that the
+	// agent is given, as JSON.
+	EventInstructions = "instructions"
+	// EventRewritable says that files of the scope can rewrite a gate of the run, so
+	// that its verdict proves less than it seems to. A run has one for each such gate.
+	EventRewritable = "rewritable"
 )
 
 // NoteDenied is how the text of a note begins that tells of a request which did

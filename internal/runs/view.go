@@ -227,7 +227,7 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 // instructionsOf is what the agent of a run was given of the repository's
 // instructions.
 func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files []guidance.File, err error) {
-	text, err := r.LastOf(ctx, runID, engine.EventInstructions)
+	text, err := r.LastOf(ctx, runID, loop.EventInstructions)
 	if errors.Is(err, loop.ErrNotFound) {
 		return nil, nil
 	}

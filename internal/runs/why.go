@@ -77,7 +77,7 @@ func (s *Service) addDecisions(ctx context.Context, runID string, w *Why) error 
 		}
 		for _, e := range events {
 			after = e.Seq
-			if e.Kind == engine.EventRewritable {
+			if e.Kind == loop.EventRewritable {
 				w.Careful = append(w.Careful, e.Text)
 			}
 			if text, denied := strings.CutPrefix(e.Text, loop.NoteDenied); denied && e.Kind == loop.EventNote && len(w.Denied) < mostDenied && !slices.Contains(w.Denied, text) {
@@ -86,7 +86,7 @@ func (s *Service) addDecisions(ctx context.Context, runID string, w *Why) error 
 			if e.Kind == loop.EventRefused && !slices.Contains(w.Refused, e.Text) {
 				w.Refused = append(w.Refused, e.Text)
 			}
-			if e.Kind != engine.EventConsidered {
+			if e.Kind != loop.EventConsidered {
 				continue
 			}
 			d := Decision{N: len(w.Decisions) + 1, Considered: []loop.Considered{}}
