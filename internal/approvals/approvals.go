@@ -39,8 +39,8 @@ type View struct {
 	From     string             `json:"from,omitempty"`
 	Note     string             `json:"note,omitempty"`
 
-	approval loop.Approval
-	run      loop.Run
+	Row    loop.Approval `json:"-"` // the question as it is recorded
+	RunRow loop.Run      `json:"-"` // the run that asked it
 }
 
 // List returns the questions of the workspace, or of one loop, newest
@@ -155,13 +155,13 @@ func noApprovalFault(ref string) error {
 func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, error) {
 	v := View{
 		Schema: "pawl.approval/v1", ID: a.ID, State: a.State, Action: a.Action, Does: describeAction(a), Tree: a.Tree, Hash: a.Hash, Gates: []runs.Gate{},
-		Created: a.Created, Expires: a.Expires, Answered: shape.Time(a.Answered), By: a.By, From: a.From, Note: a.Note, approval: a,
+		Created: a.Created, Expires: a.Expires, Answered: shape.Time(a.Answered), By: a.By, From: a.From, Note: a.Note, Row: a,
 	}
 	if a.State == loop.ApprovalOpen && !s.ws.Now().Before(a.Expires) {
 		v.State = loop.ApprovalExpired
 	}
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
-		if v.run, err = r.Run(ctx, a.RunID); err != nil {
+		if v.RunRow, err = r.Run(ctx, a.RunID); err != nil {
 			return err
 		}
 		return s.addGates(ctx, r, a, &v)
@@ -169,7 +169,7 @@ func (s *Service) approvalView(ctx context.Context, a loop.Approval) (View, erro
 	if err != nil {
 		return v, err
 	}
-	if run, err := s.runs.ViewOf(ctx, v.run); err == nil {
+	if run, err := s.runs.ViewOf(ctx, v.RunRow); err == nil {
 		v.Loop, v.Run = run.Loop, fmt.Sprintf("%s#%d", run.Loop, run.N)
 	}
 	if a.Action.Commit != "" {
@@ -223,13 +223,13 @@ func (s *Service) whyStale(ctx context.Context, v View) (string, error) {
 	if err != nil {
 		return "the definition cannot be read: " + firstLine(err.Error()), nil
 	}
-	return engine.Stale(ctx, s.ws.Repo, v.approval, def)
+	return engine.Stale(ctx, s.ws.Repo, v.Row, def)
 }
 
 // effectiveDefinition is the definition as the run that asked would have it now.
 func (s *Service) effectiveDefinition(ctx context.Context, v View) (loop.Definition, error) {
 	def, _, err := s.ws.Definition(ctx, v.Loop)
-	return v.run.Overrides.Apply(def).WithDefaults(), err
+	return v.RunRow.Overrides.Apply(def).WithDefaults(), err
 }
 
 // checkOpen refuses an approval that cannot be answered any more, and says who was
@@ -238,7 +238,7 @@ func (v View) checkOpen() error {
 	if v.State == loop.ApprovalOpen {
 		return nil
 	}
-	a := v.approval
+	a := v.Row
 	a.State = v.State
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{

@@ -38,12 +38,12 @@ func (s *Service) Approve(ctx context.Context, ref string, by loop.Answer) (runs
 		}
 		if again {
 			plan.Firing = engine.Again(v.ID, by)
-			plan.Firing.Overrides = v.run.Overrides
+			plan.Firing.Overrides = v.RunRow.Overrides
 			return s.startAgain(ctx, plan, v)
 		}
 	}
 	plan.Firing = engine.Yes(v.ID, by)
-	plan.Firing.Overrides = v.run.Overrides
+	plan.Firing.Overrides = v.RunRow.Overrides
 	return s.runs.Start(ctx, plan)
 }
 
@@ -141,10 +141,10 @@ func (s *Service) voidUnlessAnswered(ctx context.Context, v View, why string) er
 		if err != nil || closed {
 			return err
 		}
-		if v.approval, err = tx.Approval(ctx, v.ID); err != nil {
+		if v.Row, err = tx.Approval(ctx, v.ID); err != nil {
 			return err
 		}
-		v.State = v.approval.State
+		v.State = v.Row.State
 		return v.checkOpen()
 	})
 }
@@ -169,7 +169,7 @@ func (s *Service) Reject(ctx context.Context, ref string, by loop.Answer) (View,
 		if err != nil {
 			return v, err
 		}
-		firing.Overrides = v.run.Overrides
+		firing.Overrides = v.RunRow.Overrides
 		plan.Firing = firing
 		if _, err := s.runs.Start(ctx, plan); err != nil {
 			return v, err
@@ -208,11 +208,11 @@ func (s *Service) Landing(ctx context.Context, ref string, r LandRequest) (View,
 }
 
 // LandCommand is the command that lands what the view is about.
-func (v View) LandCommand() loop.Command { return engine.LandAgain(v.approval, v.Run) }
+func (v View) LandCommand() loop.Command { return engine.LandAgain(v.Row, v.Run) }
 
 // Land asks a question that Landing returned, and says yes to it.
 func (s *Service) Land(ctx context.Context, v View, by loop.Answer) (runs.View, error) {
-	a := v.approval
+	a := v.Row
 	a.ID, a.State = s.newID("ap"), loop.ApprovalOpen
 	err := s.ws.Store.Update(ctx, func(tx *store.Tx) error {
 		if _, err := tx.VoidProposals(ctx, a.LoopID, []string{a.StepID}, "", "landed by hand instead"); err != nil {
@@ -323,7 +323,7 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.Pawl("runs")},
 		}
 	}
-	v := View{run: run}
+	v := View{RunRow: run}
 	if view, err := s.runs.ViewOf(ctx, run); err == nil {
 		v.Loop, v.Run = view.Loop, fmt.Sprintf("%s#%d", view.Loop, view.N)
 	}

@@ -40,8 +40,8 @@ type Chain struct {
 	Earlier  int     `json:"earlier,omitempty"` // of it that are older than the chain, so that nothing vouches for them
 	Breaks   []Break `json:"breaks"`
 
-	links   []loop.Link
-	pending bool // lines of the log may still be on their way
+	Entries []loop.Link `json:"-"`
+	Pending bool        `json:"-"` // lines of the log may still be on their way
 }
 
 // Break is one place at which what is there is not what was written.
@@ -104,7 +104,7 @@ func (a Findings) settled(before Findings) bool {
 		if slices.ContainsFunc(c.Breaks, func(b Break) bool { return b.Where != c.Log }) {
 			return true
 		}
-		still = still && !c.pending && before.Chains[i].Head == c.Head
+		still = still && !c.Pending && before.Chains[i].Head == c.Head
 	}
 	return still
 }
@@ -176,7 +176,7 @@ func (s *Service) chains(ctx context.Context, name string) (list []Chain, err er
 
 func readChain(ctx context.Context, r *store.Reader, l loop.Loop) (c Chain, err error) {
 	c = Chain{Chain: l.ID, Loop: l.Name, Protocol: l.Protocol}
-	if c.links, err = r.Chain(ctx, l.ID); err != nil {
+	if c.Entries, err = r.Chain(ctx, l.ID); err != nil {
 		return c, err
 	}
 	head, err := r.ChainHead(ctx, l.ID)
@@ -194,13 +194,13 @@ func readChain(ctx context.Context, r *store.Reader, l loop.Loop) (c Chain, err 
 	}
 	c.compareRuns(l, runs)
 	pending, err := r.Pending(ctx, l.ID)
-	c.pending = len(pending) > 0
+	c.Pending = len(pending) > 0
 	return c, err
 }
 
 // walk looks at the chain itself.
 func (c *Chain) walk(head store.Head) {
-	for _, err := range []error{store.VerifyChain(c.links), head.Verify(c.Chain, c.links)} {
+	for _, err := range []error{store.VerifyChain(c.Entries), head.Verify(c.Chain, c.Entries)} {
 		e, ok := errors.AsType[*store.BreakError](err)
 		if !ok {
 			continue
@@ -218,7 +218,7 @@ func (c *Chain) walk(head store.Head) {
 func (c *Chain) compareRuns(l loop.Loop, rows []loop.Run) {
 	told := map[int64]account{}
 	first := l.LastN
-	for _, a := range accounts(c.links) {
+	for _, a := range accounts(c.Entries) {
 		told[a.N] = a
 		first = min(first, a.N)
 	}
@@ -258,15 +258,15 @@ func (a *Findings) Against(from io.Reader) error {
 			continue
 		}
 		c.Breaks = append(c.Breaks, copied[at].Breaks...)
-		for j, l := range copied[at].links {
-			if j < len(c.links) && c.links[j].Hash == l.Hash {
+		for j, l := range copied[at].Entries {
+			if j < len(c.Entries) && c.Entries[j].Hash == l.Hash {
 				continue
 			}
 			b := Break{Where: "copy", Entry: l.Seq, What: "is another one than in the copy", Want: l.Kind + " " + l.Body}
-			if j >= len(c.links) {
+			if j >= len(c.Entries) {
 				b.What = "and all behind it are missing, and the copy has them"
 			} else {
-				b.Found = c.links[j].Kind + " " + c.links[j].Body
+				b.Found = c.Entries[j].Kind + " " + c.Entries[j].Body
 			}
 			c.Breaks = append(c.Breaks, b)
 			break

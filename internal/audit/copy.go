@@ -54,7 +54,7 @@ func (s *Service) Export(ctx context.Context, name string, to io.Writer) error {
 		return fmt.Errorf("export the audit: %w", err)
 	}
 	for _, c := range chains {
-		for _, l := range c.links {
+		for _, l := range c.Entries {
 			if err := enc.Encode(l); err != nil {
 				return fmt.Errorf("export the audit: %w", err)
 			}
@@ -97,7 +97,7 @@ func readCopy(from io.Reader) ([]Chain, error) {
 		if at < 0 {
 			return nil, copyFault(n, fmt.Sprintf("its chain %q does not stand in the first line", l.Chain))
 		}
-		chains[at].links = append(chains[at].links, l)
+		chains[at].Entries = append(chains[at].Entries, l)
 	}
 	for i := range chains {
 		c := &chains[i]

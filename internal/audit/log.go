@@ -79,13 +79,13 @@ func (s *Service) compareLogOf(c *Chain) error {
 	}
 	c.Log = logPath(c.Loop)
 	var since time.Time
-	links := c.links
+	links := c.Entries
 	if len(links) > 0 {
 		since = links[0].At.Truncate(time.Second)
 	}
-	for i, l := range c.links {
+	for i, l := range c.Entries {
 		if l.Kind == loop.LinkForget { // The files of a loop that was forgotten are a person's to remove.
-			since, links = l.At.Truncate(time.Second).Add(time.Second), c.links[i:]
+			since, links = l.At.Truncate(time.Second).Add(time.Second), c.Entries[i:]
 		}
 	}
 	told := accounts(links)

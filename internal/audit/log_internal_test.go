@@ -154,7 +154,7 @@ func FuzzACopyNeverVerifiesWithOtherEntries(f *testing.F) {
 		if err != nil || !audited(chains).Intact {
 			return
 		}
-		for i, l := range chains[0].links {
+		for i, l := range chains[0].Entries {
 			if l != links[i] {
 				t.Errorf("entry %d is %+v, want %+v", i+1, l, links[i])
 			}

@@ -32,8 +32,8 @@ type RunLog struct {
 	Changed bool   `json:"changed"`        // the file says something else
 	Kept    string `json:"kept,omitempty"` // what the file became when it was written anew
 
-	chain string
-	was   string
+	Chain string `json:"-"` // id of the chain
+	Was   string `json:"-"` // what the file says
 }
 
 // RunLog makes the run log of a spine loop from its audit chain, in exactly the
@@ -44,12 +44,12 @@ func (s *Service) RunLog(ctx context.Context, name string) (RunLog, error) {
 	if err != nil {
 		return RunLog{}, err
 	}
-	l := RunLog{Schema: "pawl.audit-log/v1", Loop: c.Loop, Path: logPath(c.Loop), chain: c.Chain}
-	if l.was, err = s.readLog(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l := RunLog{Schema: "pawl.audit-log/v1", Loop: c.Loop, Path: logPath(c.Loop), Chain: c.Chain}
+	if l.Was, err = s.readLog(l.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return l, fmt.Errorf("read %s: %w", l.Path, err)
 	}
-	told := accounts(c.links)
-	earlier := compareLog(l.was, l.Path, c.links[0].At.Truncate(time.Second), told).earlier
+	told := accounts(c.Entries)
+	earlier := compareLog(l.Was, l.Path, c.Entries[0].At.Truncate(time.Second), told).earlier
 	var b strings.Builder
 	b.WriteString(spine.LogHeader(c.Loop))
 	for _, line := range earlier {
@@ -62,7 +62,7 @@ func (s *Service) RunLog(ctx context.Context, name string) (RunLog, error) {
 		}
 	}
 	l.Earlier, l.Text = len(earlier), b.String()
-	l.Changed = l.Text != l.was
+	l.Changed = l.Text != l.Was
 	return l, nil
 }
 
@@ -75,7 +75,7 @@ func (s *Service) logged(ctx context.Context, name string) (c Chain, err error) 
 	if err != nil {
 		return c, err
 	}
-	if len(chains) == 0 || len(chains[0].links) == 0 && len(chains[0].Breaks) == 0 {
+	if len(chains) == 0 || len(chains[0].Entries) == 0 && len(chains[0].Breaks) == 0 {
 		return c, &loop.Fault{
 			Exit: loop.ExitNotFound, What: name + " has no audit chain yet", Err: loop.ErrNotFound,
 			Fix: "its first run begins one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
@@ -117,13 +117,13 @@ func (s *Service) RewriteLog(ctx context.Context, by loop.Actor, name string) (R
 		if err := s.notLive(ctx, l); err != nil {
 			return l, err
 		}
-		if l.was != "" {
+		if l.Was != "" {
 			l.Kept = l.Path + ".before-" + s.ws.Now().UTC().Format("20060102T150405.000Z")
 			kept = cmp.Or(kept, l.Kept)
 		}
 		err = s.ws.Store.Update(ctx, func(tx *store.Tx) error {
-			return tx.LinkBy(ctx, by, l.chain, loop.LinkLog, "", map[string]any{
-				"verb": "rewrite", "path": l.Path, "kept": l.Kept, "before": digest(l.was), "after": digest(l.Text),
+			return tx.LinkBy(ctx, by, l.Chain, loop.LinkLog, "", map[string]any{
+				"verb": "rewrite", "path": l.Path, "kept": l.Kept, "before": digest(l.Was), "after": digest(l.Text),
 			})
 		})
 		if err == nil {
@@ -142,7 +142,7 @@ func (s *Service) RewriteLog(ctx context.Context, by loop.Actor, name string) (R
 func (s *Service) notLive(ctx context.Context, l RunLog) error {
 	var run loop.Run
 	err := s.ws.View(ctx, func(r *store.Reader) (err error) {
-		run, err = r.Live(ctx, l.chain)
+		run, err = r.Live(ctx, l.Chain)
 		return err
 	})
 	if lookup.Absent(err) {
@@ -171,7 +171,7 @@ func (s *Service) writeLog(l RunLog) error {
 		return err
 	}
 	if l.Kept != "" {
-		if err := writeNew(root, l.Kept, l.was); err != nil {
+		if err := writeNew(root, l.Kept, l.Was); err != nil {
 			return err
 		}
 	}

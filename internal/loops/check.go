@@ -31,7 +31,7 @@ type Checked struct {
 	Switches   []string        // paths whose existence stops the loop
 	Setup      string          // command that prepares dependencies, which this version does not run
 
-	capped readiness.Value // budget_usd_day, as it is written
+	Capped readiness.Value // budget_usd_day, as it is written
 }
 
 // Check reads and judges a definition. The error is a *loop.Fault with exit
@@ -53,7 +53,7 @@ func Check(f Found) (Checked, error) {
 	}
 	setup, _ := doc.Scalar("setup")
 	c.Setup = setup.Text
-	c.capped, _ = doc.Scalar("budget_usd_day")
+	c.Capped, _ = doc.Scalar("budget_usd_day")
 	return c, nil
 }
 
@@ -133,6 +133,6 @@ func (c *Checked) Price(model string, t price.Table) {
 	}
 	c.More = append(c.More, readiness.Finding{
 		Kind: readiness.KindNote, Severity: readiness.SeverityError, Key: "budget_usd_day",
-		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.capped.Line, 1), Column: max(c.capped.Column, 1),
+		Message: Unpriced(OwnCap, model) + "; " + UnpricedFix.String(), Line: max(c.Capped.Line, 1), Column: max(c.Capped.Column, 1),
 	})
 }

@@ -37,7 +37,7 @@ func keptCopies(ctx context.Context, ws *lookup.Workspace, r *store.Reader, home
 		}
 		if name != "" {
 			rows = append(rows, Snapshot{
-				Dir: k.Dir, Base: run.BaseCommit, Loop: name, N: run.N, RunID: run.ID, When: k.When, State: SnapshotKept, run: run,
+				Dir: k.Dir, Base: run.BaseCommit, Loop: name, N: run.N, RunID: run.ID, When: k.When, State: SnapshotKept, Run: run,
 			})
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Snapshots) snapshotKept(ctx context.Context, row Snapshot) (Snapshot, e
 	if s.engine == nil {
 		return row, errors.ErrUnsupported
 	}
-	ref, commit, err := s.engine.SnapshotKept(ctx, s.ws.Repo, row.run)
+	ref, commit, err := s.engine.SnapshotKept(ctx, s.ws.Repo, row.Run)
 	if err != nil {
 		return row, keptFault("restore", row, err)
 	}

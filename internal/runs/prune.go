@@ -97,7 +97,7 @@ func (s *Snapshots) recordRemovals(ctx context.Context, by loop.Actor, p *Pruned
 		p.sort(rows, before)
 		p.Kept = append(p.Kept, kept...)
 		// Whoever takes the locks of several chains takes them in one order.
-		slices.SortStableFunc(p.Removed, func(a, b Snapshot) int { return strings.Compare(a.run.LoopID, b.run.LoopID) })
+		slices.SortStableFunc(p.Removed, func(a, b Snapshot) int { return strings.Compare(a.Run.LoopID, b.Run.LoopID) })
 		for _, row := range p.Removed {
 			if err := s.link(ctx, tx, by, row, map[string]any{"verb": "remove", "settled": row.Settled.UTC().Format(time.RFC3339)}); err != nil {
 				return err

@@ -46,7 +46,7 @@ type Snapshot struct {
 	Settled *time.Time `json:"settled,omitempty"`
 	Dir     string     `json:"dir,omitempty"` // folder in pawl's home
 
-	run loop.Run
+	Run loop.Run `json:"-"` // that made it; zero if it is not known
 }
 
 // Name is the ref as verbs accept it, without refs/pawl/snapshots/.
@@ -139,7 +139,7 @@ func (s *Snapshots) addOwner(ctx context.Context, r *store.Reader, row *Snapshot
 		return err
 	}
 	at, settled, err := r.Settled(ctx, run)
-	row.run, row.Loop, row.N, row.RunID = run, l.Name, run.N, run.ID
+	row.Run, row.Loop, row.N, row.RunID = run, l.Name, run.N, run.ID
 	switch {
 	case run.State != loop.RunEnded:
 		row.State = SnapshotRunning
@@ -300,7 +300,7 @@ func (s *Snapshots) linkSnapshot(ctx context.Context, by loop.Actor, row Snapsho
 }
 
 func (s *Snapshots) link(ctx context.Context, tx *store.Tx, by loop.Actor, row Snapshot, body map[string]any) error {
-	chain := row.run.LoopID
+	chain := row.Run.LoopID
 	if chain == "" {
 		chain = s.ws.ID
 	}

@@ -74,10 +74,10 @@ func (v Survey) Complete(r loops.ScaffoldRequest) loops.ScaffoldRequest {
 
 // firstName is the name of the loop that is proposed.
 func (v Survey) firstName() string {
-	if v.only == "" || v.only == "." {
+	if v.Package == "" || v.Package == "." {
 		return firstLoop
 	}
-	return firstLoop + "-" + strings.Trim(notKebab.ReplaceAllString(strings.ToLower(v.only), "-"), "-")
+	return firstLoop + "-" + strings.Trim(notKebab.ReplaceAllString(strings.ToLower(v.Package), "-"), "-")
 }
 
 var notKebab = regexp.MustCompile(`[^a-z0-9]+`)

@@ -23,8 +23,8 @@ type Survey struct {
 	AgentsFile string        `json:"agents_file,omitempty"`
 	Problems   []ProblemView `json:"problems"`
 
-	repo probe.Repo
-	only string // folder of the package that a loop is proposed for; empty: of all
+	Repo    probe.Repo `json:"-"` // as it was probed
+	Package string     `json:"-"` // folder of the package that a loop is proposed for; empty: of all
 }
 
 // StackView is one way to build and test that the repository has.
@@ -40,12 +40,12 @@ type StackView struct {
 	Programs  []ProgramView `json:"programs"`        // what these commands start
 	Needs     []string      `json:"needs,omitempty"` // what a copy of the repository does not have
 
-	usable probe.Stack // without the commands of which a program is missing
+	Usable probe.Stack `json:"-"` // without the commands of which a program is missing
 }
 
 // runs reports whether the stack can judge here what was done.
 func (v StackView) runs() bool {
-	u := v.usable
+	u := v.Usable
 	judges := u.Test != nil || v.Test == "" && (u.Lint != nil || u.Typecheck != nil)
 	return judges && (v.Setup == "" || u.Setup != nil)
 }
@@ -88,7 +88,7 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 	}
 	defer root.Close()
 	repo := probe.Repository(root.FS())
-	v.AgentsFile, v.repo = repo.AgentsFile, repo
+	v.AgentsFile, v.Repo = repo.AgentsFile, repo
 	for _, stack := range repo.Stacks {
 		view := s.stackView(ctx, p, stack)
 		view.Needs = probe.Needs(root.FS(), stack.Dir)
@@ -123,8 +123,8 @@ func (v Survey) Packages() []string {
 // Only is the survey for a loop of one package. A folder without a package is a
 // *loop.Fault.
 func (v Survey) Only(dir string) (Survey, error) {
-	v.only = path.Clean(filepath.ToSlash(dir))
-	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.only }) {
+	v.Package = path.Clean(filepath.ToSlash(dir))
+	if !slices.ContainsFunc(v.Stacks, func(s StackView) bool { return s.Dir == v.Package }) {
 		var dirs []string
 		for _, s := range v.Stacks {
 			dirs = append(dirs, s.Dir)
@@ -141,21 +141,21 @@ func (v Survey) Only(dir string) (Survey, error) {
 // everything if nothing can run.
 func (v Survey) proposal() probe.Proposal {
 	var usable, all []probe.Stack
-	for i, s := range v.repo.Stacks {
-		if v.only != "" && s.Dir != v.only {
+	for i, s := range v.Repo.Stacks {
+		if v.Package != "" && s.Dir != v.Package {
 			continue
 		}
 		all = append(all, s)
 		if v.Stacks[i].runs() {
-			usable = append(usable, v.Stacks[i].usable)
+			usable = append(usable, v.Stacks[i].Usable)
 		}
 	}
-	repo := v.repo
+	repo := v.Repo
 	if repo.Stacks = usable; len(usable) == 0 {
 		repo.Stacks = all
 	}
-	if v.only != "" && v.only != "." {
-		repo.Sources = []string{v.only + "/**"}
+	if v.Package != "" && v.Package != "." {
+		repo.Sources = []string{v.Package + "/**"}
 	}
 	return repo.Proposal()
 }
@@ -165,7 +165,7 @@ func (v Survey) proposal() probe.Proposal {
 func (v Survey) LeftOut() []string {
 	var all []string
 	for _, s := range v.Stacks {
-		if s.Test == "" || s.runs() || v.only != "" || !slices.ContainsFunc(v.Stacks, StackView.runs) {
+		if s.Test == "" || s.runs() || v.Package != "" || !slices.ContainsFunc(v.Stacks, StackView.runs) {
 			continue
 		}
 		i := slices.IndexFunc(s.Programs, func(p ProgramView) bool { return !p.OK })
@@ -175,9 +175,9 @@ func (v Survey) LeftOut() []string {
 }
 
 func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Stack) StackView {
-	v := StackView{Name: stack.Name, Dir: stack.Dir, Manifest: stack.Manifest, Programs: []ProgramView{}, usable: stack}
+	v := StackView{Name: stack.Name, Dir: stack.Dir, Manifest: stack.Manifest, Programs: []ProgramView{}, Usable: stack}
 	found := map[probe.Need]bool{}
-	u := &v.usable
+	u := &v.Usable
 	for _, c := range []struct {
 		command **probe.Command
 		into    *string
