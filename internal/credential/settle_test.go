@@ -324,9 +324,10 @@ func jwt(claims string) string {
 
 func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 	const mine = `{"sub":"u1","email":"a@example.com","https://api.openai.com/auth":{"chatgpt_account_id":"acc"},"exp":1}`
-	of := func(claims string) []byte {
-		return []byte(`{"tokens":{"id_token":"` + jwt(claims) + `","access_token":"opaque","refresh_token":"r"}}`)
+	holding := func(token string) []byte {
+		return []byte(`{"tokens":{"id_token":"` + token + `","access_token":"opaque","refresh_token":"r"}}`)
 	}
+	of := func(claims string) []byte { return holding(jwt(claims)) }
 	for name, c := range map[string]struct{ claims, why string }{
 		"renewed":                {strings.Replace(mine, `"exp":1`, `"exp":2`, 1), ""},
 		"another user":           {strings.Replace(mine, "u1", "u2", 1), "of another account"},
@@ -342,6 +343,11 @@ func TestALoginOfAnotherAccountIsNotGivenBack(t *testing.T) {
 				t.Errorf("renewed = %v, want %q", err, c.why)
 			}
 		})
+	}
+	head, rest, _ := strings.Cut(jwt(mine), ".")
+	claims, sum, _ := strings.Cut(rest, ".")
+	if err := renewed(of(mine), holding(head+"."+claims+"!."+sum)); err == nil || !strings.Contains(err.Error(), "no longer says whose it is") {
+		t.Errorf("with claims that are not base64 to their end: renewed = %v", err)
 	}
 }
 

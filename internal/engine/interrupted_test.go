@@ -56,7 +56,8 @@ func TestRecoveryLeavesARunAloneThatThisProcessDrives(t *testing.T) {
 		if err != nil || run.Outcome != loop.OutcomeProposed {
 			t.Fatalf("run = %s %q, %v", run.Outcome, run.Detail, err)
 		}
-		if after.Fence != before.Fence || after.State != before.State || after.Phase != before.Phase {
+		// A beat of the run's own may have written the phase between the two.
+		if after.Fence != before.Fence || after.State != before.State || after.Phase != before.Phase && after.Phase != loop.PhaseAct {
 			t.Errorf("the run was %+v and is %+v", before, after)
 		}
 	})

@@ -43,8 +43,8 @@ func TestHostileFilesAreReadInBoundedTime(t *testing.T) {
 				if len(got.Programs) > 20_000 || len(got.Lost) > 20 {
 					t.Errorf("%d programs, %d places", len(got.Programs), len(got.Lost))
 				}
-			case <-time.After(20 * time.Second):
-				t.Fatal("it takes longer than 20 s")
+			case <-time.After(5 * time.Minute): // It takes well below a second.
+				t.Fatal("it does not end")
 			}
 		})
 	}
