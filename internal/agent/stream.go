@@ -90,7 +90,10 @@ func Stream(ctx context.Context, r Request, p Program, d Decoder) (Result, error
 		Exit: res.Exit, Ended: res.Ended, Limit: res.Limit, Took: res.Took, Usage: s.usage, Models: s.models, Message: s.message,
 		Claims: true, Failure: s.failure,
 	}
-	if s.over && errors.Is(context.Cause(ctx), errOver) {
+	// A program whose time is over may end its turn with a complaint about that
+	// before it goes.
+	complained := res.Ended == proc.TimedOut && s.failure != nil
+	if s.over && errors.Is(context.Cause(ctx), errOver) && !complained {
 		out.Exit, out.Ended = 0, proc.Exited
 	}
 	d.Finish(&out, words.String())

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,3 +54,37 @@ func (silent) Run(ctx context.Context, _ proc.Spec) (proc.Result, error) {
 	<-ctx.Done()
 	return proc.Result{Exit: 143, Ended: proc.Canceled}, nil
 }
+
+// On a slow host a program that was ended for its time took longer to go than a
+// program may whose turn is over, and its time limit was forgotten.
+func TestAProgramThatComplainsOfItsEndAndThenLingersWasOutOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := agenttest.Request(t, complaining{})
+		r.Timeout, r.On, r.Output = time.Minute, func(agent.Event) {}, t.Output()
+		res, err := agent.Stream(t.Context(), r, agent.Program{Argv: []string{"x"}, Stdin: new(agent.Input)}, failing{})
+		if err != nil || res.Ended != proc.TimedOut {
+			t.Errorf("Stream = %+v, %v; want the end of its time", res, err)
+		}
+	})
+}
+
+// complaining is a program that says something when its time is over, and goes
+// on until it is killed.
+type complaining struct{}
+
+func (complaining) Run(ctx context.Context, spec proc.Spec) (proc.Result, error) {
+	time.Sleep(spec.Timeout)
+	_, _ = io.WriteString(spec.Stdout, "cancelled\n")
+	<-ctx.Done()
+	return proc.Result{Exit: 137, Ended: proc.TimedOut}, nil
+}
+
+// failing is a decoder for which each line is the bad end of a turn.
+type failing struct{}
+
+func (failing) Line(line []byte) ([]agent.Event, bool) {
+	failure := &loop.Failure{Class: loop.FailureMalformed, Text: string(line)}
+	return []agent.Event{{Kind: agent.EventError, Failure: failure}, {Kind: agent.EventEnd}}, true
+}
+
+func (failing) Finish(*agent.Result, string) {}
