@@ -387,7 +387,7 @@ func TestAnotherWriterOfTheLoopsFilesIsWaitedForTenSecondsAndNamed(t *testing.T)
 		begin := time.Now()
 		done, err := m.Write(t.Context(), loop.Run{}, []loop.PendingChange{{RunID: "run_1", Seq: 1, Change: edits("one\n", "two\n")}})
 		f, ok := errors.AsType[*loop.Fault](err)
-		if done != 0 || !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "for 10s") || !strings.Contains(f.Advice().String(), other.file.Name()) {
+		if done != 0 || !ok || f.Exit != loop.ExitHeld || !strings.Contains(f.Why, "for 10s") || !strings.Contains(f.Advice().String(), "fuser "+other.file.Name()) {
 			t.Errorf("%d changes are written, %+v; want a fault that names the lock", done, err)
 		}
 		if got := time.Since(begin); got != 10*time.Second {

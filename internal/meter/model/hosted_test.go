@@ -152,6 +152,18 @@ func TestAFieldThatIsNotKnownIsLeftOutAndTheRestIsForwarded(t *testing.T) {
 	wantTold(t, google, ReasonLeftOut)
 }
 
+func TestFieldsThatAreLeftOutAreToldAHundredTimesAtMost(t *testing.T) {
+	r := start(t, modelapi.Anthropic, (&vendor{}).ServeHTTP)
+	for from := range 3 {
+		fields := make([]string, 51)
+		for i := range fields {
+			fields[i] = fmt.Sprintf(`"unknown_%d":1`, from*len(fields)+i)
+		}
+		r.post(modelcalls.MessagesPath, `{"model":"m","max_tokens":5,"messages":[],`+strings.Join(fields, ",")+`}`)
+	}
+	wantTold(t, r, slices.Repeat([]loop.Reason{ReasonLeftOut}, 100)...)
+}
+
 func TestOnlyHeadersOfTheListReachAVendor(t *testing.T) {
 	programs := map[string]map[string]string{
 		modelapi.Anthropic: {

@@ -114,13 +114,15 @@ func (x *exchange) refuseDenied(err error, body []byte) {
 func (e *Endpoint) leftOut(what string) {
 	const most = 100
 	e.mu.Lock()
-	again := e.omitted[what] || len(e.omitted) >= most
-	if e.omitted == nil {
-		e.omitted = map[string]bool{}
+	first := !e.omitted[what] && len(e.omitted) < most
+	if first {
+		if e.omitted == nil {
+			e.omitted = map[string]bool{}
+		}
+		e.omitted[what] = true
 	}
-	e.omitted[what] = true
 	e.mu.Unlock()
-	if !again {
+	if first {
 		e.deny(ReasonLeftOut, what)
 	}
 }
