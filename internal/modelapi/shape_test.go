@@ -289,6 +289,57 @@ func TestACountIsBelievedUpToItsBound(t *testing.T) {
 	}
 }
 
+func TestInputThatIsNotBelievedWasNeitherCachedNorRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		said Tally
+		want loop.Usage
+	}{
+		"it says nothing": {Tally{}, loop.Usage{Input: 89_000, CacheRead: 1000}},
+		"it says too little": {
+			Tally{counts: loop.Usage{CacheRead: 1, CacheWrite: 2, CacheWrite1h: 2}, inSaid: true}, loop.Usage{Input: 90_000},
+		},
+	} {
+		c.said.ended, c.said.outSaid = true, true
+		c.want.Source = loop.UsageEstimated
+		if u, _ := c.said.Usage(&Request{plain: 256_000, Input: 90_000, Cached: 1000}); u != c.want {
+			t.Errorf("%s: usage = %+v, want %+v", name, u, c.want)
+		}
+	}
+}
+
+func TestAnEventIsAFailureByItsTypeAlone(t *testing.T) {
+	for event, want := range map[string]bool{
+		`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`: true,
+		`{"type":"ping","error":{"type":"overloaded_error","message":"m"}}`:  false,
+	} {
+		var got Tally
+		if Messages.readEvent(&got, []byte(event)); (got.Failure != nil) != want {
+			t.Errorf("%s: failure = %+v", event, got.Failure)
+		}
+	}
+	failed := Tally{Failure: &VendorError{}}
+	if Messages.readEvent(&failed, []byte(`{"type":"error"}`)); failed.Failure == nil {
+		t.Error("an event that names no error takes the one away that was there")
+	}
+}
+
+func TestEachEndOfAResponseIsOne(t *testing.T) {
+	for _, event := range []string{"response.completed", "response.incomplete", "response.failed"} {
+		var got Tally
+		if Responses.readEvent(&got, []byte(`{"type":"`+event+`"}`)); !got.ended {
+			t.Errorf("after %s the answer goes on", event)
+		}
+	}
+}
+
+func TestABodyThatIsNotAnObjectIsNotACall(t *testing.T) {
+	for _, body := range []string{``, `null`, `[1]`, `{"model":`} {
+		if q, err := ReadRequest(Messages, "m", false, []byte(body)); q != nil || err == nil {
+			t.Errorf("%q: %+v, %v", body, q, err)
+		}
+	}
+}
+
 func TestARequestSaysWhatItsVendorIsToCache(t *testing.T) {
 	rec := modelcalls.Answers["Anthropic Messages, whole"]
 	for mark, want := range map[string][2]bool{

@@ -99,6 +99,17 @@ func TestValuesAreFoundWhateverIsBetweenThem(t *testing.T) {
 	}
 }
 
+func TestWhoLooksForOneFieldStopsThere(t *testing.T) {
+	seen := 0
+	for range node(`{"a":1,"b":2,"c":3}`).fields() {
+		seen++
+		break
+	}
+	if seen != 1 {
+		t.Errorf("%d fields were handed out", seen)
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	for _, calls := range modelcalls.Hosted() {
 		for _, c := range calls {
