@@ -1,7 +1,9 @@
 package spend
 
 import (
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,4 +51,43 @@ func TestWhatAProviderCachesIsExpectedForFiveMinutes(t *testing.T) {
 	if got := a.CachedBytes("other", o, noon); got != 0 {
 		t.Errorf("%d bytes are cached by a model that was not asked", got)
 	}
+}
+
+func TestOnlyACallWhoseProviderReadFromItsCacheIsRemembered(t *testing.T) {
+	o := OutlineOf([]byte(strings.Repeat("x", 30<<10)))
+	for name, c := range map[string]struct {
+		usage loop.Usage
+		want  bool
+	}{
+		"one token of two":   {loop.Usage{Input: 1, CacheRead: 1, Source: loop.UsageMetered}, true},
+		"one that was put":   {loop.Usage{CacheWrite: 1, Source: loop.UsageMetered}, true},
+		"none":               {loop.Usage{Input: 9, Source: loop.UsageMetered}, false},
+		"an estimate of all": {loop.Usage{CacheRead: 9, Source: loop.UsageEstimated}, false},
+	} {
+		a := &Account{}
+		a.Remember("m", o, c.usage, noon)
+		if got := a.CachedBytes("m", o, noon); (got > 0) != c.want {
+			t.Errorf("%s: %d bytes are cached", name, got)
+		}
+	}
+}
+
+// Calls of several sub-agents end side by side. A map that is read and written at
+// once ends the process.
+func TestWhatIsCachedMayBeAskedWhileCallsEnd(t *testing.T) {
+	a, o := &Account{}, OutlineOf([]byte("x"))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 40_000 {
+				model := strconv.Itoa(n % 50)
+				if i%2 == 0 {
+					a.Remember(model, o, loop.Usage{CacheRead: 1, Source: loop.UsageMetered}, noon)
+				} else {
+					a.CachedBytes(model, o, noon)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -9,6 +9,23 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
+func TestAnEighthMoreThanIsNeededIsAskedFor(t *testing.T) {
+	var asked loop.Amount
+	a := &Account{Grant: loop.Amount{Output: 1}, Price: dollar, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
+		asked = need
+		return need, nil
+	}}
+	use := loop.Usage{Input: 1600, Output: 800, Source: loop.UsageEstimated}
+	need := a.amount("priced", "priced", use)
+	if !a.OpenReported("priced").Progress(t.Context(), use) {
+		t.Fatal("it is cut though it was given what it asked for")
+	}
+	want := loop.Amount{Tokens: need.Tokens * 9 / 8, Output: 900, MicroUSD: need.MicroUSD * 9 / 8}
+	if asked != want {
+		t.Errorf("asked for %+v, want %+v", asked, want)
+	}
+}
+
 func TestWhatIsToldIsBoundByTheGrantOfAllTurns(t *testing.T) {
 	asked := 0
 	a := &Account{Grant: loop.Amount{Output: 100}, Price: dollar, More: func(_ context.Context, need loop.Amount) (loop.Amount, error) {
