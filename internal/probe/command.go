@@ -10,9 +10,10 @@ import (
 // contains reaches a shell.
 func (p *place) command(line, from string) *Command {
 	word, _, _ := strings.Cut(strings.TrimPrefix(line, "CI=true "), " ")
-	c := &Command{Line: line, From: p.from(from), Needs: []Need{{Dir: p.dir, Word: word}}}
+	c := &Command{Line: line, From: from, Needs: []Need{{Dir: p.dir, Word: word}}}
 	if p.dir != "." {
 		c.Line = "(cd " + Quoted(p.dir) + " && " + line + ")"
+		c.From = p.dir + "/" + from
 	}
 	return c
 }
@@ -23,14 +24,6 @@ func (p *place) when(ok bool, line, from string) *Command {
 		return nil
 	}
 	return p.command(line, from)
-}
-
-// from puts the directory before a reason that begins with a file name.
-func (p *place) from(why string) string {
-	if p.dir == "." {
-		return why
-	}
-	return p.dir + "/" + why
 }
 
 // stack begins a stack of the place, named and found by its manifest.
@@ -46,24 +39,18 @@ func (p *place) lockfile(names ...string) string {
 	return ""
 }
 
+// plainToShell are the characters that have no meaning to a shell.
+const plainToShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@:,"
+
 // Quoted makes one word of the shell out of any text.
 func Quoted(word string) string {
 	if strings.HasPrefix(word, "-") {
 		word = "./" + word
 	}
-	if word != "" && !strings.ContainsFunc(word, special) {
+	if word != "" && strings.Trim(word, plainToShell) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// special reports whether a shell might see more than itself in a character.
-func special(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune("._/-+@:,", r)
 }
 
 // join chains commands so that each runs only if those before it succeeded.

@@ -53,9 +53,10 @@ func goCommands(p *place, f *found, patterns, from string) {
 	}
 }
 
-// usedModules lists the directories of go.work that lie below it.
+// usedModules lists the directories that a go.work uses, without those outside of
+// its own directory.
 func usedModules(text string) []string {
-	var all []string
+	var dirs []string
 	block := false
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "//")
@@ -67,20 +68,15 @@ func usedModules(text string) []string {
 		case words[0] == "use" && len(words) == 2 && words[1] == "(":
 			block = true
 		case words[0] == "use" && len(words) == 2:
-			all = append(all, words[1])
+			dirs = append(dirs, words[1])
 		case block && len(words) == 1:
-			all = append(all, words[0])
+			dirs = append(dirs, words[0])
 		}
 	}
-	return below(all)
-}
-
-// below keeps the paths that begin with a dot and do not leave the directory,
-// in the form that the go command wants.
-func below(dirs []string) []string {
 	var kept []string
 	for _, dir := range dirs {
 		dir = strings.Trim(dir, "\"`")
+		// The go command wants a dot in front of a directory.
 		local := dir == "." || strings.HasPrefix(dir, "./")
 		if local && plain(dir) && !strings.Contains(dir, "..") {
 			kept = append(kept, dir)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +42,10 @@ func (p Prober) login(k kind) (Login, string) {
 	old := ""
 	for _, c := range k.files {
 		path := p.in(c.env, c.home, c.name)
-		data, err := readCredential(path)
+		if path == "" {
+			continue
+		}
+		data, err := readFile(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -63,39 +65,15 @@ func (p Prober) login(k kind) (Login, string) {
 	if old != "" {
 		return LoginNo, old + " has expired"
 	}
-	return p.guess(k)
-}
-
-// guess is for agents that may keep their login where a file system does not
-// show it.
-func (p Prober) guess(k kind) (Login, string) {
-	if k.darwin && runtime.GOOS != "darwin" {
-		return LoginNo, "neither a key nor a credential file"
-	}
-	for _, name := range k.traces {
-		if path := p.in("", "", name); path != "" && isThere(path) {
-			return LoginUnknown, p.short(path) + " says that it was set up; its login may be in the keychain"
+	// A keychain is not a file, so only traces of a set-up are seen.
+	if !k.darwin || runtime.GOOS == "darwin" {
+		for _, name := range k.traces {
+			if path := p.in("", "", name); path != "" && isThere(path) {
+				return LoginUnknown, p.short(path) + " says that it was set up; its login may be in the keychain"
+			}
 		}
 	}
 	return LoginNo, "neither a key nor a credential file"
-}
-
-// readCredential reads a small regular file. An empty path is a file that is
-// not there.
-func readCredential(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxBytes))
 }
 
 // short writes a path below the home of the user as people do.

@@ -2,6 +2,8 @@ package probe
 
 import (
 	"encoding/json"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,10 +14,6 @@ type packageJSON struct {
 	Workspaces      json.RawMessage   `json:"workspaces"`
 	Dependencies    map[string]string `json:"dependencies"`
 	DevDependencies map[string]string `json:"devDependencies"`
-}
-
-func (j packageJSON) depends(name string) bool {
-	return j.Dependencies[name] != "" || j.DevDependencies[name] != ""
 }
 
 // manager is how one package manager is spoken to.
@@ -61,10 +59,34 @@ func nodeStack(p *place) *found {
 	if f.covers {
 		f.all = p.command(m.workspace, "package.json workspaces")
 	}
-	f.Setup = nodeSetup(p, pkg, m, f)
-	f.Test = nodeTest(p, pkg, m)
+	switch {
+	case f.Lockfile != "":
+		f.Setup = p.command(m.frozen, path.Base(f.Lockfile))
+	case len(pkg.Dependencies)+len(pkg.DevDependencies) > 0 || f.covers:
+		f.Setup = p.command(m.install, "package.json dependencies, no lockfile")
+	}
+	switch test := pkg.Scripts["test"]; {
+	case test == "" || strings.Contains(test, "no test specified"):
+		// What npm writes into a new manifest is not a test.
+	case watches(test):
+		f.Test = script(p, pkg, m, "test:ci", "test:run", "test:unit")
+	default:
+		line := m.name + " test"
+		if m.name == "bun" {
+			line = "bun run test"
+		}
+		if strings.Contains(test, "react-scripts test") {
+			line = "CI=true " + line
+		}
+		f.Test = p.command(line, "package.json scripts.test")
+	}
 	f.Lint = script(p, pkg, m, "lint")
-	f.Typecheck = nodeTypecheck(p, pkg, m)
+	f.Typecheck = script(p, pkg, m, "typecheck", "type-check", "check-types", "tsc")
+	hasTypeScript := pkg.Dependencies["typescript"] != "" || pkg.DevDependencies["typescript"] != ""
+	if f.Typecheck == nil && p.has("tsconfig.json") && hasTypeScript {
+		// Without the dependency npx would fetch a package that is only called tsc.
+		f.Typecheck = p.command(m.exec+"tsc --noEmit", "tsconfig.json")
+	}
 	f.Build = script(p, pkg, m, "build")
 	return f
 }
@@ -72,34 +94,19 @@ func nodeStack(p *place) *found {
 // managerOf believes the manifest first, then the lockfile.
 func managerOf(p *place, pkg packageJSON) manager {
 	named, version, _ := strings.Cut(pkg.PackageManager, "@")
-	chosen := managers[len(managers)-1]
-	for _, m := range managers {
-		if m.name == named {
-			chosen = m
-			break
-		}
-		if known(named) {
-			continue
-		}
-		if p.first(m.locks...) != "" {
-			chosen = m
-			break
-		}
+	chosen := slices.IndexFunc(managers, func(m manager) bool { return m.name == named })
+	if chosen < 0 {
+		chosen = slices.IndexFunc(managers, func(m manager) bool { return p.first(m.locks...) != "" })
 	}
-	if chosen.name == "yarn" && isClassicYarn(p, version) {
-		chosen.frozen = "yarn install --frozen-lockfile"
-		chosen.workspace = "yarn workspaces run test"
+	if chosen < 0 {
+		return managers[len(managers)-1]
 	}
-	return chosen
-}
-
-func known(name string) bool {
-	for _, m := range managers {
-		if m.name == name {
-			return true
-		}
+	m := managers[chosen]
+	if m.name == "yarn" && isClassicYarn(p, version) {
+		m.frozen = "yarn install --frozen-lockfile"
+		m.workspace = "yarn workspaces run test"
 	}
-	return false
+	return m
 }
 
 // isClassicYarn tells version 1, which has other flags, from what came after.
@@ -114,46 +121,8 @@ func isClassicYarn(p *place, version string) bool {
 	return ok && !strings.Contains(string(data), "__metadata:")
 }
 
-func nodeSetup(p *place, pkg packageJSON, m manager, f *found) *Command {
-	switch {
-	case f.Lockfile != "":
-		return p.command(m.frozen, strings.TrimPrefix(f.Lockfile, p.dir+"/"))
-	case len(pkg.Dependencies)+len(pkg.DevDependencies) > 0 || f.covers:
-		return p.command(m.install, "package.json dependencies, no lockfile")
-	}
-	return nil
-}
-
-// nodeTest is the test script, or one that ends by itself if that one watches.
-// What npm writes into a new manifest is not a test.
-func nodeTest(p *place, pkg packageJSON, m manager) *Command {
-	text := pkg.Scripts["test"]
-	switch {
-	case text == "" || strings.Contains(text, "no test specified"):
-		return nil
-	case watches(text):
-		return script(p, pkg, m, "test:ci", "test:run", "test:unit")
-	}
-	line := m.run + "test"
-	if m.name != "bun" {
-		line = m.name + " test"
-	}
-	if strings.Contains(text, "react-scripts test") {
-		line = "CI=true " + line
-	}
-	return p.command(line, "package.json scripts.test")
-}
-
 func watches(text string) bool {
 	return strings.Contains(text, "--watch") && !strings.Contains(text, "--watch=false") && !strings.Contains(text, "--watchAll=false")
-}
-
-func nodeTypecheck(p *place, pkg packageJSON, m manager) *Command {
-	if c := script(p, pkg, m, "typecheck", "type-check", "check-types", "tsc"); c != nil {
-		return c
-	}
-	// Without the dependency npx would fetch a package that is only called tsc.
-	return p.when(p.has("tsconfig.json") && pkg.depends("typescript"), m.exec+"tsc --noEmit", "tsconfig.json")
 }
 
 // script is the first of the scripts that there is and that ends by itself.

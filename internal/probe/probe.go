@@ -11,6 +11,7 @@ package probe
 import (
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -109,9 +110,12 @@ func (s *survey) detect(p *place, all []*found) []*found {
 		if f == nil {
 			continue
 		}
-		if above := covering(all, f); above != nil {
-			if above.Test == nil && f.Test != nil {
-				above.Test = above.all
+		above := slices.IndexFunc(all, func(above *found) bool {
+			return above.family == f.family && above.covers && contains(above.Dir, f.Dir)
+		})
+		if above >= 0 {
+			if all[above].Test == nil && f.Test != nil {
+				all[above].Test = all[above].all
 			}
 			continue
 		}
@@ -120,15 +124,6 @@ func (s *survey) detect(p *place, all []*found) []*found {
 		}
 	}
 	return all
-}
-
-func covering(all []*found, below *found) *found {
-	for _, f := range all {
-		if f.family == below.family && f.covers && contains(f.Dir, below.Dir) {
-			return f
-		}
-	}
-	return nil
 }
 
 func contains(dir, other string) bool {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +70,13 @@ func (p Prober) Program(ctx context.Context, dir, word string) Program {
 	case !shim.managed || isTool && !tool.loads:
 		prog.Shim, q.dir = shim.name, dir
 	default:
+		// The manager is asked which file the word stands for: that runs nothing
+		// that might load the project, and says no version.
 		prog.Shim = shim.name
-		p.askManager(ctx, &prog, dir, shim)
+		if q, ok := p.managerQuestion(&prog, dir, shim); ok {
+			p.ask(ctx, &prog, q)
+			prog.Version = ""
+		}
 		return prog
 	}
 	p.ask(ctx, &prog, q)
@@ -124,7 +128,12 @@ func (p Prober) locate(dir, word string) Program {
 	}
 	prog.Path = p.search(word)
 	if prog.Path == "" {
-		prog.Problem, prog.Fix = word+" is not in PATH", p.advice(word)
+		prog.Problem = word + " is not in PATH"
+		prog.Fix = "install " + word + ", or put its directory into PATH"
+		isNode := word == "node" || word == "npm" || word == "npx"
+		if isNode && p.Home != "" && isThere(filepath.Join(p.Home, ".nvm", "nvm.sh")) {
+			prog.Fix = "nvm install, and start pawl from that shell: nvm works through the PATH of the shell that loaded it"
+		}
 	}
 	return prog
 }
@@ -150,15 +159,6 @@ func executable(path string) error {
 		return os.ErrPermission
 	}
 	return nil
-}
-
-// advice says how to get a program that is not there.
-func (p Prober) advice(word string) string {
-	isNode := slices.Contains([]string{"node", "npm", "npx"}, word)
-	if isNode && p.Home != "" && isThere(filepath.Join(p.Home, ".nvm", "nvm.sh")) {
-		return "nvm install, and start pawl from that shell: nvm works through the PATH of the shell that loaded it"
-	}
-	return "install " + word + ", or put its directory into PATH"
 }
 
 func isThere(path string) bool {

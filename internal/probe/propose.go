@@ -101,8 +101,8 @@ var sourceSuffixes = []string{
 
 const maxSources = 20
 
-// sources lists globs of the directories at the root that hold source, and of
-// the files at the root where the language keeps them there.
+// sources lists globs of the source files at the root and of the directories
+// there that hold source, at most maxSources.
 func sources(folders []folder) []string {
 	if len(folders) == 0 {
 		return nil
@@ -114,23 +114,18 @@ func sources(folders []folder) []string {
 		}
 	}
 	slices.Sort(dirs)
-	all := append(rootGlobs(folders[0], len(dirs) > 0), dirs...)
-	return all[:min(len(all), maxSources)]
-}
-
-// rootGlobs covers files at the root. Beside source directories only those of
-// Go count: others are configuration there.
-func rootGlobs(root folder, hasDirs bool) []string {
 	suffixes := sourceSuffixes
-	if hasDirs {
+	if len(dirs) > 0 {
+		// Beside source directories, files of other languages are configuration.
 		suffixes = []string{".go"}
 	}
-	var all []string
-	for _, name := range root.matching(suffixes...) {
-		all = append(all, "*"+path.Ext(name))
+	var files []string
+	for _, name := range folders[0].matching(suffixes...) {
+		files = append(files, "*"+path.Ext(name))
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(files)
+	all := append(slices.Compact(files), dirs...)
+	return all[:min(len(all), maxSources)]
 }
 
 func isSource(folders []folder, name string) bool {

@@ -3,6 +3,7 @@ package probe
 import (
 	"io/fs"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,7 +107,18 @@ func (py *python) environment(f *found) {
 		py.managed(f, "pipenv", "pipenv run ", "Pipfile.lock", "pipenv sync --dev", "pipenv install --dev")
 	default:
 		py.run = "python -m "
-		f.Setup = py.pipSetup()
+		line := ""
+		for _, name := range py.reqs {
+			line += " -r " + name
+		}
+		from := strings.Join(py.reqs, ", ")
+		if line == "" && (py.project.BuildSystem != nil || py.project.Project.Dependencies != nil) {
+			line, from = " -e .", "pyproject.toml"
+			if extra := groupWith(py.project.Project.Optional, "pytest"); extra != "" {
+				line = " -e " + Quoted(".["+extra+"]")
+			}
+		}
+		f.Setup = py.when(line != "", "python -m pip install"+line, from)
 	}
 }
 
@@ -114,14 +126,11 @@ func (py *python) environment(f *found) {
 func (py *python) managed(f *found, name, run, lock, frozen, install string) {
 	f.Name, py.run = name, run
 	f.Lockfile = py.lockfile(lock)
-	f.Setup = py.command(install+py.selection(name), f.file()+", no lockfile")
+	f.Setup = py.command(install+py.selection(name), path.Base(f.Manifest)+", no lockfile")
 	if f.Lockfile != "" {
 		f.Setup = py.command(frozen+py.selection(name), lock)
 	}
 }
-
-// file is the manifest's name without its directory.
-func (f *found) file() string { return f.Manifest[strings.LastIndex(f.Manifest, "/")+1:] }
 
 // selection is the flag for the extra or group that brings pytest, where it is
 // not installed by itself.
@@ -159,21 +168,6 @@ func (py *python) optionalGroup() string {
 	return ""
 }
 
-func (py *python) pipSetup() *Command {
-	line := ""
-	for _, name := range py.reqs {
-		line += " -r " + name
-	}
-	from := strings.Join(py.reqs, ", ")
-	if line == "" && (py.project.BuildSystem != nil || py.project.Project.Dependencies != nil) {
-		line, from = " -e .", "pyproject.toml"
-		if extra := groupWith(py.project.Project.Optional, "pytest"); extra != "" {
-			line = " -e " + Quoted(".["+extra+"]")
-		}
-	}
-	return py.when(line != "", "python -m pip install"+line, from)
-}
-
 func (py *python) test(f *found) {
 	runner := strings.TrimSuffix(py.run, "python -m ")
 	switch from := py.pytest(); {
@@ -186,7 +180,13 @@ func (py *python) test(f *found) {
 	case py.has("manage.py"):
 		f.Test = py.command(runner+"python manage.py test", "manage.py")
 	case py.unittests() != "":
-		f.Test = py.command(runner+"python -m unittest discover "+py.discovery(), py.unittests())
+		dir := py.testDir()
+		arguments := "-s " + dir
+		// A directory that is a package is imported from above it.
+		if _, err := fs.Stat(py.root, py.path(dir+"/__init__.py")); err == nil {
+			arguments += " -t ."
+		}
+		f.Test = py.command(runner+"python -m unittest discover "+arguments, py.unittests())
 	case py.hasDir("tests") || py.hasDir("test"):
 		f.Test = py.command(py.run+"pytest", "the tests directory")
 	case py.testFile() != "":
@@ -263,16 +263,6 @@ var (
 	importsPytest   = regexp.MustCompile(`(?m)^\s*(import|from)\s+pytest\b`)
 	importsUnittest = regexp.MustCompile(`(?m)^\s*(import|from)\s+unittest\b`)
 )
-
-// discovery are the arguments with which unittest finds the tests directory.
-// A directory that is a package is imported from above it.
-func (py *python) discovery() string {
-	dir := py.testDir()
-	if _, err := fs.Stat(py.root, py.path(dir+"/__init__.py")); err == nil {
-		return "-s " + dir + " -t ."
-	}
-	return "-s " + dir
-}
 
 func (py *python) testDir() string {
 	for _, dir := range []string{"tests", "test"} {

@@ -1,6 +1,9 @@
 package probe
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 func phpStack(p *place) *found {
 	var composer struct {
@@ -38,12 +41,13 @@ func rubyStack(p *place) *found {
 	f := p.stack("ruby", "bundler", "Gemfile")
 	f.Lockfile = p.lockfile("Gemfile.lock")
 	f.Setup = p.command("bundle install", "Gemfile")
+	hasRails := bytes.Contains(data, []byte("gem 'rails'")) || bytes.Contains(data, []byte(`gem "rails"`))
 	switch {
 	case p.has(".rspec"):
 		f.Test = p.command("bundle exec rspec", ".rspec")
 	case p.hasDir("spec"):
 		f.Test = p.command("bundle exec rspec", "the spec directory")
-	case p.hasDir("test") && p.hasDir("config") && gem(data, "rails"):
+	case p.hasDir("test") && p.hasDir("config") && hasRails:
 		f.Test = p.command("bundle exec rails test", "Gemfile")
 	case p.hasDir("test") && p.has("Rakefile"):
 		f.Test = p.command("bundle exec rake test", "Rakefile")

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -117,18 +116,6 @@ func scriptHead(path string) string {
 	return string(head)
 }
 
-// askManager asks what a shim stands for in dir, and so runs nothing that might
-// load the project.
-func (p Prober) askManager(ctx context.Context, prog *Program, dir string, s *shim) {
-	q, ok := p.managerQuestion(prog, dir, s)
-	if !ok {
-		return
-	}
-	p.ask(ctx, prog, q)
-	// What was answered is the path of the program, in which a version may stand.
-	prog.Version = ""
-}
-
 // managerQuestion is how a manager is asked which file a word stands for in
 // dir; without the manager it says so in prog.
 func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, bool) {
@@ -209,6 +196,12 @@ func (s *shim) fix(word, said string) string {
 // firstLine is what an answer says first, without progress, colours and
 // control characters.
 func firstLine(said string) string {
+	printable := func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(strings.Map(printable, escapes.ReplaceAllString(line, "")))
 		if line == "" || strings.HasPrefix(line, "info:") || strings.HasPrefix(line, "warning:") {
@@ -224,10 +217,3 @@ func firstLine(said string) string {
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return -1
-}

@@ -39,14 +39,14 @@ func (f folder) has(name string) bool {
 	return ok && !mode.IsDir()
 }
 
-// hasDir reports whether there is a directory with the name; a link to one is
-// none.
+// hasDir reports whether there is a directory with the name. A link to a
+// directory does not count.
 func (f folder) hasDir(name string) bool {
 	mode, ok := f.names[name]
 	return ok && mode.IsDir()
 }
 
-// first is the first of the names that there is, or empty.
+// first returns the first of the names that exists, or an empty string.
 func (f folder) first(names ...string) string {
 	for _, name := range names {
 		if f.has(name) {
@@ -56,7 +56,7 @@ func (f folder) first(names ...string) string {
 	return ""
 }
 
-// matching lists the files whose name ends so, in order.
+// matching lists the files whose names end with one of the suffixes, sorted.
 func (f folder) matching(suffixes ...string) []string {
 	var all []string
 	for name, mode := range f.names {
@@ -68,10 +68,11 @@ func (f folder) matching(suffixes ...string) []string {
 	return all
 }
 
-// path is that of an entry, or of the folder itself, from the root.
+// path returns the path of an entry, or of the folder itself, relative to the root.
 func (f folder) path(name string) string { return path.Join(f.dir, name) }
 
-// folders lists the root and what is worth a look below it, breadth first.
+// folders lists the root and the directories below it that may hold a project,
+// breadth first.
 func (s *survey) folders() []folder {
 	all := []folder{}
 	level := []string{"."}
@@ -112,8 +113,7 @@ func (s *survey) list(dir string) (folder, bool) {
 	return folder{dir: dir, names: names}, true
 }
 
-// readDir reads one entry more than allowed, and not all of a directory that
-// has millions.
+// readDir reads at most maxEntries+1 entries: a directory may have millions.
 func readDir(root fs.FS, dir string) ([]fs.DirEntry, error) {
 	file, err := root.Open(dir)
 	if err != nil {
@@ -131,14 +131,14 @@ func readDir(root fs.FS, dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// skipped are directories in which nothing of the project's own is built.
+// skipped are names of directories that hold no project of the repository's own.
 var skipped = []string{
 	"node_modules", "vendor", "third_party", "testdata", "fixtures", "target", "dist", "build", "out", "bin", "obj",
 	"venv", "env", "site-packages", "__pycache__", "coverage", "deps", "_build", "Pods",
 	"docs", "doc", "example", "examples", "sample", "samples", "template", "templates",
 }
 
-// below lists the directories of f that are worth a look, in order.
+// below lists the directories of f that may hold a project, sorted.
 func (f folder) below() []string {
 	var all []string
 	for name, mode := range f.names {
@@ -150,7 +150,7 @@ func (f folder) below() []string {
 	return all
 }
 
-// plain reports whether a name can stand in a definition.
+// plain reports whether a name can be written into a definition.
 func plain(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
@@ -161,8 +161,8 @@ type place struct {
 	folder
 }
 
-// read returns a file of the place. A file that is not there is no problem;
-// anything else that prevents reading is.
+// read returns a file of the place. It records a Problem if the file exists and
+// cannot be read.
 func (p *place) read(name string) ([]byte, bool) {
 	if _, ok := p.names[name]; !ok {
 		return nil, false
@@ -198,7 +198,7 @@ func readFile(root fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// reason is err without the path, which the Problem names.
+// reason returns the text of err without the path, which the Problem names.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -206,8 +206,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// decode reads a manifest into v. It reports false for one that is not there,
-// and for one that is malformed, which becomes a Problem.
+// decode reads a manifest into v. It reports false if the manifest is missing or
+// malformed; a malformed one becomes a Problem.
 func (p *place) decode(name string, v any) bool {
 	data, ok := p.read(name)
 	if !ok {
@@ -226,7 +226,12 @@ func (p *place) decode(name string, v any) bool {
 
 func parse(name string, data []byte, v any) error {
 	if strings.HasSuffix(name, ".toml") || name == "Pipfile" {
-		return parseTOML(data, v)
+		err := toml.Unmarshal(data, v)
+		if e, ok := errors.AsType[*toml.DecodeError](err); ok {
+			row, _ := e.Position()
+			return fmt.Errorf("line %d: %w", row, err)
+		}
+		return err
 	}
 	err := json.Unmarshal(data, v)
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -234,15 +239,6 @@ func parse(name string, data []byte, v any) error {
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("line %d: %s is a JSON %s", line(data, e.Offset), cmp.Or(e.Field, "the document"), e.Value)
-	}
-	return err
-}
-
-func parseTOML(data []byte, v any) error {
-	err := toml.Unmarshal(data, v)
-	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
-		row, _ := e.Position()
-		return fmt.Errorf("line %d: %w", row, err)
 	}
 	return err
 }

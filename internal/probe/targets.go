@@ -1,20 +1,14 @@
 package probe
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Runners are the programs that only start others. Where a repository has
+// runners are the programs that only start others. Where a repository has
 // several stacks, their test target is the one that knows about all of them.
 var runners = []string{"make", "just", "task"}
-
-// gem reports whether a Gemfile asks for a gem.
-func gem(data []byte, name string) bool {
-	return bytes.Contains(data, []byte("gem '"+name+"'")) || bytes.Contains(data, []byte(`gem "`+name+`"`))
-}
 
 func makeStack(p *place) *found {
 	name := p.first("GNUmakefile", "makefile", "Makefile")
@@ -104,7 +98,11 @@ func makeTargets(text string) (targets, phony []string) {
 			phony = append(phony, strings.Fields(right)...)
 			continue
 		}
-		targets = append(targets, slices.DeleteFunc(names, unusable)...)
+		for _, name := range names {
+			if !strings.HasPrefix(name, ".") && !strings.ContainsAny(name, "%$(){}=") {
+				targets = append(targets, name)
+			}
+		}
 	}
 	return targets, phony
 }
@@ -115,10 +113,6 @@ func assigns(left, right string) bool {
 	value, _, _ := strings.Cut(right, ";")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, ":"), ":")
 	return strings.Contains(left, "=") || strings.Contains(value, "=")
-}
-
-func unusable(target string) bool {
-	return strings.HasPrefix(target, ".") || strings.ContainsAny(target, "%$(){}=")
 }
 
 var (
