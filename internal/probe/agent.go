@@ -19,49 +19,49 @@ type Agent struct {
 	Version string
 	Tried   string // the version that pawl was tried with
 	Login   Login
-	How     string // the variable or file that Login comes from, or why it is unknown
-	SignIn  string // what a person does to get a login
-	Problem string // what a person should know of the program, several separated by semicolons
+	How     string // the variable or file of the login, or why Login is not LoginYes
+	SignIn  string // what a person does to log in
+	Problem string // what a person should know about the program, separated by semicolons
 	Fix     string // for each part of Problem
 
 	withKey string
 }
 
-// Advice is Problem and Fix with what is to be said of the login: nothing, for
-// a program that is not installed.
+// Advice returns Problem and Fix, with a missing login added if the program is
+// installed.
 func (a Agent) Advice() (problem, fix string) {
 	if a.Login == LoginNo && a.Path != "" {
-		a.note("no login: "+a.How, a.SignIn+", or set "+a.withKey)
+		a.addProblem("no login: "+a.How, a.SignIn+", or set "+a.withKey)
 	}
 	return a.Problem, a.Fix
 }
 
-// Login says whether an agent has something to identify itself with. That the
-// vendor would accept it is not known without a network.
+// Login says whether an agent has credentials. Whether its vendor would accept them
+// is not known without a network.
 type Login string
 
-// The answers.
+// The values of Login.
 const (
 	LoginYes     Login = "yes"
 	LoginNo      Login = "no"
 	LoginUnknown Login = "unknown"
 )
 
-// kind is what pawl knows about one agent.
-type kind struct {
+// agentKind is what pawl knows about one agent.
+type agentKind struct {
 	name    string
 	module  string // at npm
 	tried   string // the version that pawl was tried with
 	keys    []string
 	files   []credential
-	traces  []string // files that say that it was set up, perhaps with a keychain
-	darwin  bool     // only macOS has a keychain for it
+	traces  []string // files that exist once it was set up, perhaps with a keychain
+	darwin  bool     // it uses a keychain on macOS only
 	signIn  string
 	withKey string // the variable to name in advice
 }
 
 // kinds, in the order in which agents are offered.
-var kinds = []kind{
+var agentKinds = []agentKind{
 	{
 		name: "claude", module: "@anthropic-ai/claude-code", tried: "2.1.329",
 		keys:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
@@ -83,7 +83,7 @@ var kinds = []kind{
 	{
 		name: "opencode", module: "opencode-ai", tried: "1.18.33",
 		keys:   []string{"OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"},
-		files:  []credential{{env: "XDG_DATA_HOME", home: ".local/share", name: "opencode/auth.json", judge: anyEntry}},
+		files:  []credential{{env: "XDG_DATA_HOME", home: ".local/share", name: "opencode/auth.json", judge: anyProvider}},
 		traces: []string{".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"}, signIn: "opencode auth login", withKey: "ANTHROPIC_API_KEY",
 	},
 	{
@@ -100,52 +100,53 @@ var kinds = []kind{
 	},
 }
 
-// Agents looks for the agents of these names, or for all that pawl knows, at
-// once. It returns one entry each, in the same order every time, and none for
-// other names. It blocks for at most half a minute.
-func (p Prober) Agents(ctx context.Context, names ...string) []Agent {
-	wanted := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return len(names) > 0 && !slices.Contains(names, k.name) })
+// FindAgents looks for the agents with these names, or for all agents if names is
+// empty, at the same time. It returns one entry for each in a fixed order, and
+// ignores unknown names. It blocks for at most half a minute.
+func (p Prober) FindAgents(ctx context.Context, names ...string) []Agent {
+	wanted := slices.DeleteFunc(slices.Clone(agentKinds), func(k agentKind) bool { return len(names) > 0 && !slices.Contains(names, k.name) })
 	all := make([]Agent, len(wanted))
 	var wait sync.WaitGroup
 	for i, k := range wanted {
-		wait.Go(func() { all[i] = p.agent(ctx, k) })
+		wait.Go(func() { all[i] = p.lookAtAgent(ctx, k) })
 	}
 	wait.Wait()
 	return all
 }
 
-func (p Prober) agent(ctx context.Context, k kind) Agent {
-	a := Agent{Name: k.name, Path: p.search(k.name), Tried: k.tried, SignIn: k.signIn, withKey: k.withKey}
-	a.Login, a.How = p.login(k)
+func (p Prober) lookAtAgent(ctx context.Context, k agentKind) Agent {
+	a := Agent{Name: k.name, Path: p.findInPath(k.name), Tried: k.tried, SignIn: k.signIn, withKey: k.withKey}
+	a.Login, a.How = p.findLogin(k)
 	if a.Path == "" {
-		a.note(k.name+" is not in PATH", k.install())
+		a.addProblem(k.name+" is not in PATH", k.installCommand())
 		return a
 	}
 	prog := Program{Word: k.name, Path: a.Path}
-	p.ask(ctx, &prog, question{
-		dir: p.neutral(), argv: []string{a.Path, "--version"}, limit: askAgents, shim: p.shim(a.Path),
+	p.fillVersion(ctx, &prog, question{
+		dir: p.neutralDir(), argv: []string{a.Path, "--version"}, limit: askAgents, shim: p.shimOf(a.Path),
 	})
 	a.Version = prog.Version
 	if prog.Problem != "" {
-		a.note(prog.Problem, prog.Fix)
+		a.addProblem(prog.Problem, prog.Fix)
 	}
-	if older(a.Version, k.tried) {
-		a.note("version "+a.Version+" is older than "+k.tried+", with which pawl was tried; npm under Node 20 installs an old one without a word",
-			k.install()+" under Node 24")
+	if isOlder(a.Version, k.tried) {
+		a.addProblem("version "+a.Version+" is older than "+k.tried+", with which pawl was tried; npm under Node 20 installs an old one without a word",
+			k.installCommand()+" under Node 24")
 	}
 	return a
 }
 
-func (k kind) install() string { return "npm install -g " + k.module + "@latest" }
+func (k agentKind) installCommand() string { return "npm install -g " + k.module + "@latest" }
 
-// note adds one thing that a person should know.
-func (a *Agent) note(problem, fix string) {
+// addProblem adds one thing that a person should know.
+func (a *Agent) addProblem(problem, fix string) {
 	a.Problem = strings.TrimPrefix(a.Problem+"; "+problem, "; ")
 	a.Fix = strings.TrimPrefix(a.Fix+"; "+fix, "; ")
 }
 
-// in makes a path below a directory that a variable may name.
-func (p Prober) in(env, home, name string) string {
+// pathBelow joins name to the directory in the variable env, or to the directory
+// home below the user's. It returns an empty string if the user has no home.
+func (p Prober) pathBelow(env, home, name string) string {
 	if env != "" {
 		if dir := proc.Variable(p.Environ, env); filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(name))

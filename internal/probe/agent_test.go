@@ -35,7 +35,7 @@ func TestAllSixAgentsAreNamedInOrderWhetherTheyAreThereOrNot(t *testing.T) {
 	p.Environ[0] = "PATH=" + m.bin
 	m.script(m.bin, "goose", "echo ' 1.34.0'")
 	var got []string
-	for _, a := range p.Agents(t.Context()) {
+	for _, a := range p.FindAgents(t.Context()) {
 		got = append(got, a.Name+" "+a.Version)
 		if a.Path == "" && (!strings.Contains(a.Problem, "is not in PATH") || !strings.Contains(a.Fix, "npm install -g ")) {
 			t.Errorf("%+v, want what is missing and how to get it", a)
@@ -64,7 +64,7 @@ func TestAnAgentIsComparedWithTheVersionThatWasTried(t *testing.T) {
 			m := newMachine(t)
 			m.env = []string{"ANTHROPIC_API_KEY=k"}
 			m.script(m.bin, "claude", "[ \"$*\" = --version ] || exit 1; printf '"+strings.ReplaceAll(c.answer, "\n", "\\n")+"\\n'")
-			a := named(t, m.prober().Agents(t.Context()), "claude")
+			a := named(t, m.prober().FindAgents(t.Context()), "claude")
 			if a.Version != c.version || strings.Contains(a.Problem, "older than 2.1.329") != c.old || strings.Contains(a.Fix, "under Node 24") != c.old {
 				t.Errorf("claude = %+v, want version %q, old %v", a, c.version, c.old)
 			}
@@ -75,7 +75,7 @@ func TestAnAgentIsComparedWithTheVersionThatWasTried(t *testing.T) {
 func TestAnAgentBehindAShimThatStandsForNothingIsAProblem(t *testing.T) {
 	m := newMachine(t)
 	shims := m.script(m.home, ".asdf/shims/codex", "printf 'No version is set for command codex\\nasdf install nodejs 24.1.0\\n' >&2; exit 126")
-	a := named(t, m.prober(shims).Agents(t.Context()), "codex")
+	a := named(t, m.prober(shims).FindAgents(t.Context()), "codex")
 	if !strings.HasPrefix(a.Problem, "No version is set for command codex") || !strings.HasPrefix(a.Fix, "asdf install nodejs 24.1.0") {
 		t.Errorf("codex = %+v, want the problem of the shim", a)
 	}
@@ -118,7 +118,7 @@ func TestALoginIsFoundAndNeverShown(t *testing.T) {
 				m.write(file, text)
 			}
 			m.script(m.bin, c.agent, "echo 99.0.0")
-			all := m.prober().Agents(t.Context())
+			all := m.prober().FindAgents(t.Context())
 			a := named(t, all, c.agent)
 			if a.Login != c.want || a.How != c.how {
 				t.Errorf("login %s, %q; want %s, %q", a.Login, a.How, c.want, c.how)
@@ -137,7 +137,7 @@ func TestALoginIsLookedForWhereTheVariablesSay(t *testing.T) {
 	m := newMachine(t)
 	m.write("other/auth.json", `{"OPENAI_API_KEY":"k"}`)
 	m.env = []string{"CODEX_HOME=" + filepath.Join(m.home, "other")}
-	if a := named(t, m.prober().Agents(t.Context()), "codex"); a.Login != LoginYes || a.How != "~/other/auth.json" {
+	if a := named(t, m.prober().FindAgents(t.Context()), "codex"); a.Login != LoginYes || a.How != "~/other/auth.json" {
 		t.Errorf("codex = %+v, want the login in CODEX_HOME", a)
 	}
 }
@@ -147,11 +147,11 @@ func TestWithoutAClockNothingHasExpired(t *testing.T) {
 	m.write(".qwen/oauth_creds.json", `{"access_token":"a","expiry_date":1}`)
 	p := m.prober()
 	p.Now = p.Now.AddDate(-4000, 0, 0)
-	before := named(t, p.Agents(t.Context()), "qwen")
+	before := named(t, p.FindAgents(t.Context()), "qwen")
 	p.Now = (Prober{}).Now
-	unknown := named(t, p.Agents(t.Context()), "qwen")
+	unknown := named(t, p.FindAgents(t.Context()), "qwen")
 	p = m.prober()
-	after := named(t, p.Agents(t.Context()), "qwen")
+	after := named(t, p.FindAgents(t.Context()), "qwen")
 	if got, want := []Login{before.Login, unknown.Login, after.Login}, []Login{LoginYes, LoginYes, LoginNo}; !cmp.Equal(got, want) {
 		t.Errorf("before, without and after = %v, want %v", got, want)
 	}
@@ -164,7 +164,7 @@ func TestAKeychainIsOnlyGuessedWhereThereIsOne(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		want = LoginUnknown
 	}
-	if a := named(t, m.prober().Agents(t.Context()), "claude"); a.Login != want {
+	if a := named(t, m.prober().FindAgents(t.Context()), "claude"); a.Login != want {
 		t.Errorf("claude = %+v, want login %s", a, want)
 	}
 }
@@ -173,18 +173,18 @@ func TestVersionsAreOrderedByTheirNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.StringMatching(`[0-9]{1,4}(\.[0-9]{1,4}){1,3}(-[a-z]{1,3})?`)
 		a, b, c := number.Draw(t, "a"), number.Draw(t, "b"), number.Draw(t, "c")
-		if older(a, a) {
+		if isOlder(a, a) {
 			t.Fatalf("%s is older than itself", a)
 		}
-		if older(a, b) && older(b, a) {
+		if isOlder(a, b) && isOlder(b, a) {
 			t.Fatalf("%s and %s are older than each other", a, b)
 		}
-		if older(a, b) && older(b, c) && !older(a, c) {
+		if isOlder(a, b) && isOlder(b, c) && !isOlder(a, c) {
 			t.Fatalf("%s < %s < %s, but not %s < %s", a, b, c, a, c)
 		}
 	})
 	for _, pair := range [][2]string{{"1.9.0", "1.10.0"}, {"1.2", "1.2.1"}, {"0.9.9", "1.0.0"}} {
-		if !older(pair[0], pair[1]) || older(pair[1], pair[0]) {
+		if !isOlder(pair[0], pair[1]) || isOlder(pair[1], pair[0]) {
 			t.Errorf("%s is not older than %s", pair[0], pair[1])
 		}
 	}
@@ -193,7 +193,7 @@ func TestVersionsAreOrderedByTheirNumbers(t *testing.T) {
 // TestTheAgentsOfThisMachineAnswer looks at what happens to be installed.
 func TestTheAgentsOfThisMachineAnswer(t *testing.T) {
 	p := Prober{Exec: proc.Plain{}, Environ: os.Environ(), Home: t.TempDir()}
-	for _, a := range p.Agents(t.Context()) {
+	for _, a := range p.FindAgents(t.Context()) {
 		t.Logf("%+v", a)
 		if a.Path != "" && a.Version == "" && a.Problem == "" {
 			t.Errorf("%+v, want a version or a problem", a)
@@ -203,11 +203,11 @@ func TestTheAgentsOfThisMachineAnswer(t *testing.T) {
 
 func TestFreeSpaceIsThatOfTheNearestDirectory(t *testing.T) {
 	dir := t.TempDir()
-	here, err := Prober{}.Disk(dir)
+	here, err := Prober{}.FreeDisk(dir)
 	if err != nil || here == 0 {
 		t.Fatalf("free at %s = %d, %v", dir, here, err)
 	}
-	there, err := Prober{}.Disk(filepath.Join(dir, "not", "yet"))
+	there, err := Prober{}.FreeDisk(filepath.Join(dir, "not", "yet"))
 	if err != nil || there == 0 {
 		t.Errorf("free where nothing is yet = %d, %v", there, err)
 	}
@@ -215,7 +215,7 @@ func TestFreeSpaceIsThatOfTheNearestDirectory(t *testing.T) {
 	if there < here/2 || here < there/2 {
 		t.Errorf("free = %d and %d, want about the same", here, there)
 	}
-	if _, err := (Prober{}).Disk(filepath.Join(dir, "a\x00b")); err == nil || errors.Is(err, errors.ErrUnsupported) {
+	if _, err := (Prober{}).FreeDisk(filepath.Join(dir, "a\x00b")); err == nil || errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("free at a path with NUL = %v, want an error", err)
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// command makes a command of the place. Its first word is the program that it
-// needs. Lines are constants and quoted names: nothing else that a repository
-// contains reaches a shell.
+// command makes a command that runs in the place; from is the reason for it, and
+// begins with a file name. The first word of line is the program that it needs.
+// Lines consist of constants and quoted names, so that nothing else in a repository
+// reaches a shell.
 func (p *place) command(line, from string) *Command {
 	word, _, _ := strings.Cut(strings.TrimPrefix(line, "CI=true "), " ")
 	c := &Command{Line: line, From: from, Needs: []Need{{Dir: p.dir, Word: word}}}
@@ -18,23 +19,24 @@ func (p *place) command(line, from string) *Command {
 	return c
 }
 
-// when is command, or nil if the condition does not hold.
-func (p *place) when(ok bool, line, from string) *Command {
+// commandIf returns nil if the condition is false.
+func (p *place) commandIf(ok bool, line, from string) *Command {
 	if !ok {
 		return nil
 	}
 	return p.command(line, from)
 }
 
-// stack begins a stack of the place, named and found by its manifest.
-func (p *place) stack(family, name, manifest string) *found {
-	return &found{family: family, Stack: Stack{Name: name, Dir: p.dir, Manifest: p.path(manifest)}}
+// newStack makes a stack of the place without commands.
+func (p *place) newStack(family, name, manifest string) *found {
+	return &found{family: family, Stack: Stack{Name: name, Dir: p.dir, Manifest: p.pathOf(manifest)}}
 }
 
-// lockfile is the path of the first of the names that there is, or empty.
-func (p *place) lockfile(names ...string) string {
-	if name := p.first(names...); name != "" {
-		return p.path(name)
+// findLockfile returns the path of the first of the names that exists, or an empty
+// string.
+func (p *place) findLockfile(names ...string) string {
+	if name := p.firstOf(names...); name != "" {
+		return p.pathOf(name)
 	}
 	return ""
 }
@@ -42,7 +44,8 @@ func (p *place) lockfile(names ...string) string {
 // plainToShell are the characters that have no meaning to a shell.
 const plainToShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@:,"
 
-// Quoted makes one word of the shell out of any text.
+// Quoted returns word quoted so that a shell reads it as one word, and so that a
+// program does not take it for a flag.
 func Quoted(word string) string {
 	if strings.HasPrefix(word, "-") {
 		word = "./" + word
@@ -53,9 +56,8 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// join chains commands so that each runs only if those before it succeeded.
-// Nil and repeated commands are left out.
-func join(commands ...*Command) Command {
+// joinCommands chains commands with &&. It leaves out nil and repeated commands.
+func joinCommands(commands ...*Command) Command {
 	var lines, froms []string
 	var needs []Need
 	for _, c := range commands {
@@ -64,11 +66,11 @@ func join(commands ...*Command) Command {
 		}
 		lines, froms, needs = append(lines, c.Line), append(froms, c.From), append(needs, c.Needs...)
 	}
-	return Command{Line: strings.Join(lines, " && "), From: strings.Join(unique(froms), ", "), Needs: unique(needs)}
+	return Command{Line: strings.Join(lines, " && "), From: strings.Join(withoutRepeats(froms), ", "), Needs: withoutRepeats(needs)}
 }
 
-// unique keeps the first of equal elements.
-func unique[T comparable](list []T) []T {
+// withoutRepeats keeps the first of equal elements.
+func withoutRepeats[T comparable](list []T) []T {
 	var all []T
 	for _, e := range list {
 		if !slices.Contains(all, e) {

@@ -13,10 +13,10 @@ func cargoStack(p *place) *found {
 	if !p.decode("Cargo.toml", &manifest) {
 		return nil
 	}
-	f := p.stack("cargo", "cargo", "Cargo.toml")
+	f := p.newStack("cargo", "cargo", "Cargo.toml")
 	f.covers = manifest.Workspace != nil
-	f.Lockfile = p.lockfile("Cargo.lock")
-	// A workspace with a package at its root means only that package by default.
+	f.Lockfile = p.findLockfile("Cargo.lock")
+	// In a workspace with a package at its root, cargo takes only that by default.
 	flag := ""
 	if manifest.Workspace != nil && manifest.Package != nil {
 		flag = " --workspace"
@@ -33,14 +33,14 @@ func cargoStack(p *place) *found {
 }
 
 func gradleStack(p *place) *found {
-	manifest := p.first("settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle")
+	manifest := p.firstOf("settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle")
 	if manifest == "" {
 		return nil
 	}
-	f := p.stack("gradle", "gradle", manifest)
+	f := p.newStack("gradle", "gradle", manifest)
 	f.covers = true
-	f.Lockfile = p.lockfile("gradle.lockfile")
-	run := wrapper(p, "gradlew", "gradle")
+	f.Lockfile = p.findLockfile("gradle.lockfile")
+	run := wrapperOr(p, "gradlew", "gradle")
 	f.Setup = p.command(run+" testClasses", manifest)
 	f.Test = p.command(run+" test", manifest)
 	f.Lint = p.command(run+" check", manifest)
@@ -53,9 +53,9 @@ func mavenStack(p *place) *found {
 	if !ok {
 		return nil
 	}
-	f := p.stack("maven", "maven", "pom.xml")
+	f := p.newStack("maven", "maven", "pom.xml")
 	f.covers = bytes.Contains(data, []byte("<modules>"))
-	run := wrapper(p, "mvnw", "mvn")
+	run := wrapperOr(p, "mvnw", "mvn")
 	f.Setup = p.command(run+" -q dependency:go-offline", "pom.xml")
 	f.Test = p.command(run+" -q test", "pom.xml")
 	f.Typecheck = p.command(run+" -q test-compile", "pom.xml")
@@ -63,8 +63,9 @@ func mavenStack(p *place) *found {
 	return f
 }
 
-// wrapper prefers the script of the project, which knows its version.
-func wrapper(p *place, script, program string) string {
+// wrapperOr returns the project's own wrapper script if it exists, because it knows
+// the right version, or program.
+func wrapperOr(p *place, script, program string) string {
 	if p.has(script) {
 		return "./" + script
 	}
@@ -74,21 +75,21 @@ func wrapper(p *place, script, program string) string {
 // dotnetStack names the solution if there is more than one, because dotnet
 // refuses to choose.
 func dotnetStack(p *place) *found {
-	files := p.matching(".sln", ".slnx")
+	files := p.filesEndingIn(".sln", ".slnx")
 	solutions := len(files)
 	if solutions == 0 {
-		files = p.matching(".csproj", ".fsproj")
+		files = p.filesEndingIn(".csproj", ".fsproj")
 	}
-	if len(files) == 0 || !plain(files[0]) {
+	if len(files) == 0 || !isPlain(files[0]) {
 		return nil
 	}
 	what := ""
 	if len(files) > 1 {
 		what = " " + Quoted(files[0])
 	}
-	f := p.stack("dotnet", "dotnet", files[0])
+	f := p.newStack("dotnet", "dotnet", files[0])
 	f.covers = solutions > 0
-	f.Lockfile = p.lockfile("packages.lock.json")
+	f.Lockfile = p.findLockfile("packages.lock.json")
 	f.Setup = p.command("dotnet restore"+what, files[0])
 	f.Test = p.command("dotnet test"+what, files[0])
 	f.Build = p.command("dotnet build"+what, files[0])
@@ -99,16 +100,16 @@ func swiftStack(p *place) *found {
 	if !p.has("Package.swift") {
 		return nil
 	}
-	f := p.stack("swift", "swift", "Package.swift")
-	f.Lockfile = p.lockfile("Package.resolved")
+	f := p.newStack("swift", "swift", "Package.swift")
+	f.Lockfile = p.findLockfile("Package.resolved")
 	f.Setup = p.command("swift package resolve", "Package.swift")
-	f.Test = p.when(p.hasDir("Tests"), "swift test", "the Tests directory")
+	f.Test = p.commandIf(p.hasDir("Tests"), "swift test", "the Tests directory")
 	f.Build = p.command("swift build", "Package.swift")
 	return f
 }
 
-// cmakeStack is a project with one preset of each kind: anything else leaves a
-// choice that only a person can make.
+// cmakeStack finds a project with one visible preset of each kind. If there are
+// more, only a person can choose.
 func cmakeStack(p *place) *found {
 	type preset struct {
 		Name   string `json:"name"`
@@ -126,7 +127,7 @@ func cmakeStack(p *place) *found {
 	for _, list := range [][]preset{presets.Configure, presets.Build, presets.Test} {
 		var visible []string
 		for _, one := range list {
-			if !one.Hidden && one.Name != "" && plain(one.Name) {
+			if !one.Hidden && one.Name != "" && isPlain(one.Name) {
 				visible = append(visible, Quoted(one.Name))
 			}
 		}
@@ -136,7 +137,7 @@ func cmakeStack(p *place) *found {
 		chosen = append(chosen, visible[0])
 	}
 	lines := []string{"cmake --preset " + chosen[0], "cmake --build --preset " + chosen[1], "ctest --preset " + chosen[2]}
-	f := p.stack("cmake", "cmake", "CMakePresets.json")
+	f := p.newStack("cmake", "cmake", "CMakePresets.json")
 	f.covers = true
 	f.Build = p.command(strings.Join(lines[:2], " && "), "CMakePresets.json")
 	f.Test = p.command(strings.Join(lines, " && "), "CMakePresets.json testPresets")

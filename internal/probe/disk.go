@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// Disk is how many bytes a user without privileges may still write where path
-// lies, or will lie: of a path that is not there the nearest directory above it
-// counts. The error matches errors.ErrUnsupported on systems that cannot say.
-func (p Prober) Disk(path string) (free uint64, err error) {
+// FreeDisk returns how many bytes an unprivileged user can still write to the file
+// system of path. If path does not exist, the nearest directory above it counts. The
+// error matches errors.ErrUnsupported on systems that cannot say.
+func (p Prober) FreeDisk(path string) (free uint64, err error) {
 	dir, err := filepath.Abs(path)
 	if err != nil {
 		return 0, fmt.Errorf("measure free space at %s: %w", path, err)

@@ -2,24 +2,24 @@ package probe
 
 import "strings"
 
-// goStack is a module, or a workspace of modules.
+// goStack finds a module, or a workspace of modules.
 func goStack(p *place) *found {
 	if p.has("go.work") {
 		return goWorkspace(p)
 	}
-	// A module below the root that only lists tools has nothing to test, and go
-	// fails where nothing matches.
-	idle := p.dir != "." && len(p.matching(".go")) == 0 && len(p.below()) == 0
+	// A module below the root that only lists tools has no packages, for which go
+	// test fails.
+	idle := p.dir != "." && len(p.filesEndingIn(".go")) == 0 && len(p.subfolders()) == 0
 	if _, ok := p.read("go.mod"); !ok || idle {
 		return nil
 	}
-	f := p.stack("go", "go", "go.mod")
-	f.Lockfile = p.lockfile("go.sum")
+	f := p.newStack("go", "go", "go.mod")
+	f.Lockfile = p.findLockfile("go.sum")
 	goCommands(p, f, "./...", "go.mod")
 	return f
 }
 
-// goWorkspace names each module, because ./... means those of one module only.
+// goWorkspace names each module, because ./... matches packages of one module only.
 func goWorkspace(p *place) *found {
 	data, ok := p.read("go.work")
 	if !ok {
@@ -30,12 +30,12 @@ func goWorkspace(p *place) *found {
 		patterns = append(patterns, Quoted(strings.TrimSuffix(dir, "/")+"/..."))
 	}
 	if len(patterns) == 0 {
-		p.problem(p.path("go.work"), "it uses no module")
+		p.addProblem(p.pathOf("go.work"), "it uses no module")
 		return nil
 	}
-	f := p.stack("go", "go", "go.work")
+	f := p.newStack("go", "go", "go.work")
 	f.covers = true
-	f.Lockfile = p.lockfile("go.work.sum", "go.sum")
+	f.Lockfile = p.findLockfile("go.work.sum", "go.sum")
 	goCommands(p, f, strings.Join(patterns, " "), "go.work")
 	return f
 }
@@ -44,8 +44,8 @@ func goCommands(p *place, f *found, patterns, from string) {
 	f.Test = p.command("go test "+patterns, from)
 	f.Typecheck = p.command("go vet "+patterns, from)
 	f.Build = p.command("go build "+patterns, from)
-	f.Setup = p.when(f.Lockfile != "" && !p.hasDir("vendor"), "go mod download", from)
-	if config := p.first(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"); config != "" {
+	f.Setup = p.commandIf(f.Lockfile != "" && !p.hasDir("vendor"), "go mod download", from)
+	if config := p.firstOf(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"); config != "" {
 		f.Lint = p.command("golangci-lint run "+patterns, config)
 		if patterns == "./..." {
 			f.Lint = p.command("golangci-lint run", config)
@@ -78,7 +78,7 @@ func usedModules(text string) []string {
 		dir = strings.Trim(dir, "\"`")
 		// The go command wants a dot in front of a directory.
 		local := dir == "." || strings.HasPrefix(dir, "./")
-		if local && plain(dir) && !strings.Contains(dir, "..") {
+		if local && isPlain(dir) && !strings.Contains(dir, "..") {
 			kept = append(kept, dir)
 		}
 	}

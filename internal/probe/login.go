@@ -16,24 +16,24 @@ import (
 
 // credential is a file in which an agent keeps a login.
 type credential struct {
-	env, home string // the directory: named by a variable, or below that of the user
+	env, home string // the variable with its directory; else the directory below the user's home
 	name      string
 	judge     func(data []byte, now time.Time) state
 }
 
-// state is what a credential is worth. The contents of the file go no further.
+// state says whether a credential can be used. What its file contains is not kept.
 type state int
 
 const (
 	absent  state = iota // the file holds no login
-	valid                // it holds one that has not expired as far as it says
-	expired              // it holds one that nothing can renew
-	unclear              // it has a form that this version of pawl does not know
+	valid                // its login has not expired, by the file's own times
+	expired              // its login has expired and cannot be renewed
+	unclear              // the format of the file is unknown
 )
 
-// login looks for something that the agent identifies itself with. The order is
-// that of the agents: a variable goes before a file.
-func (p Prober) login(k kind) (Login, string) {
+// findLogin looks for the agent's credentials, as the agents do: in variables first,
+// then in files. The text says where they are, or why there are none.
+func (p Prober) findLogin(k agentKind) (Login, string) {
 	for _, name := range k.keys {
 		if proc.Variable(p.Environ, name) != "" {
 			return LoginYes, name
@@ -41,7 +41,7 @@ func (p Prober) login(k kind) (Login, string) {
 	}
 	old := ""
 	for _, c := range k.files {
-		path := p.in(c.env, c.home, c.name)
+		path := p.pathBelow(c.env, c.home, c.name)
 		if path == "" {
 			continue
 		}
@@ -50,15 +50,15 @@ func (p Prober) login(k kind) (Login, string) {
 			continue
 		}
 		if err != nil {
-			return LoginUnknown, fmt.Sprintf("%s: %s", p.short(path), reason(err))
+			return LoginUnknown, fmt.Sprintf("%s: %s", p.tildePath(path), withoutPath(err))
 		}
 		switch c.judge(data, p.Now) {
 		case valid:
-			return LoginYes, p.short(path)
+			return LoginYes, p.tildePath(path)
 		case unclear:
-			return LoginUnknown, p.short(path) + " has an unknown form"
+			return LoginUnknown, p.tildePath(path) + " has an unknown form"
 		case expired:
-			old = p.short(path)
+			old = p.tildePath(path)
 		case absent:
 		}
 	}
@@ -68,31 +68,32 @@ func (p Prober) login(k kind) (Login, string) {
 	// A keychain is not a file, so only traces of a set-up are seen.
 	if !k.darwin || runtime.GOOS == "darwin" {
 		for _, name := range k.traces {
-			if path := p.in("", "", name); path != "" && isThere(path) {
-				return LoginUnknown, p.short(path) + " says that it was set up; its login may be in the keychain"
+			if path := p.pathBelow("", "", name); path != "" && isThere(path) {
+				return LoginUnknown, p.tildePath(path) + " says that it was set up; its login may be in the keychain"
 			}
 		}
 	}
 	return LoginNo, "neither a key nor a credential file"
 }
 
-// short writes a path below the home of the user as people do.
-func (p Prober) short(path string) string {
+// tildePath writes a path below the user's home with a tilde.
+func (p Prober) tildePath(path string) string {
 	if rel, err := filepath.Rel(p.Home, path); p.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return "~/" + filepath.ToSlash(rel)
 	}
 	return path
 }
 
-// token is a login that may end. The times are Unix milliseconds.
-func token(access, refresh string, endsMS int64, now time.Time) state {
+// judgeToken judges a login that ends at endsMS in Unix milliseconds, or never if
+// that is zero.
+func judgeToken(access, refresh string, endsMS int64, now time.Time) state {
 	switch {
 	case access == "" && refresh == "":
 		return absent
 	case refresh == "" && endsMS > 0 && !now.IsZero() && now.UnixMilli() >= endsMS:
 		return expired
 	}
-	// Whoever has a refresh token gets a new access token by itself.
+	// With a refresh token, an agent gets a new access token by itself.
 	return valid
 }
 
@@ -107,7 +108,7 @@ func claudeLogin(data []byte, now time.Time) state {
 	if json.Unmarshal(data, &file) != nil {
 		return unclear
 	}
-	return token(file.OAuth.Access, file.OAuth.Refresh, int64(file.OAuth.EndsMS), now)
+	return judgeToken(file.OAuth.Access, file.OAuth.Refresh, int64(file.OAuth.EndsMS), now)
 }
 
 func codexLogin(data []byte, _ time.Time) state {
@@ -124,10 +125,10 @@ func codexLogin(data []byte, _ time.Time) state {
 	if file.Key != "" {
 		return valid
 	}
-	return token(file.Tokens.Access, file.Tokens.Refresh, 0, time.Time{})
+	return judgeToken(file.Tokens.Access, file.Tokens.Refresh, 0, time.Time{})
 }
 
-// googleLogin is the form of Google's libraries, which others have taken over.
+// googleLogin reads the format of Google's libraries, which other agents use too.
 func googleLogin(data []byte, now time.Time) state {
 	var file struct {
 		Access  string  `json:"access_token"`
@@ -137,11 +138,11 @@ func googleLogin(data []byte, now time.Time) state {
 	if json.Unmarshal(data, &file) != nil {
 		return unclear
 	}
-	return token(file.Access, file.Refresh, int64(file.EndsMS), now)
+	return judgeToken(file.Access, file.Refresh, int64(file.EndsMS), now)
 }
 
-// anyEntry is a JSON object with one entry per provider.
-func anyEntry(data []byte, _ time.Time) state {
+// anyProvider reads a JSON object with one entry per provider.
+func anyProvider(data []byte, _ time.Time) state {
 	var providers map[string]json.RawMessage
 	if json.Unmarshal(data, &providers) != nil {
 		return unclear
@@ -154,7 +155,7 @@ func anyEntry(data []byte, _ time.Time) state {
 
 var keyLine = regexp.MustCompile(`(?m)^[ \t]*(?:export[ \t]+)?[A-Z_]+_API_KEY[ \t]*=[ \t]*["']?[^\s"'#]`)
 
-// keyFile is a list of variables, one of which is a key.
+// keyFile looks for an API key among the variables of a .env file.
 func keyFile(data []byte, _ time.Time) state {
 	if keyLine.Match(data) {
 		return valid

@@ -12,18 +12,18 @@ import (
 // composeFiles start services beside a project.
 var composeFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
 
-// images are what they usually start that tests speak to.
+// images matches the services in them that tests often connect to.
 var images = regexp.MustCompile(`(?m)^\s*image:\s*["']?(?:[\w.-]+/)*(postgres|postgis|mysql|mariadb|redis|valkey|mongo|rabbitmq|kafka|elasticsearch|opensearch|minio)\b`)
 
-// envSamples say that a project reads a .env that is not in git.
+// envSamples are files that show that a project reads a .env which is not in git.
 var envSamples = []string{".env.example", ".env.sample", ".env.template", ".env.dist"}
 
-// Needs says what programs of a folder may need that a copy of the repository does
-// not have, and what mends it: services, and variables of a file that is not in git.
-// It reads a few small files, at the root of the repository as well.
-func Needs(root fs.FS, dir string) []string {
+// UnmetNeeds lists what the programs in dir may need and do not find in a copy of the
+// repository, with the fix: services, and the variables of a .env file. It reads a
+// few small files in dir and at the root.
+func UnmetNeeds(root fs.FS, dir string) []string {
 	var all []string
-	for _, at := range unique([]string{dir, "."}) {
+	for _, at := range withoutRepeats([]string{dir, "."}) {
 		for _, name := range composeFiles {
 			text, err := readFile(root, path.Join(at, name))
 			if err != nil {
@@ -35,7 +35,7 @@ func Needs(root fs.FS, dir string) []string {
 			}
 			if slices.Sort(services); len(services) > 0 {
 				all = append(all, fmt.Sprintf("%s starts %s, which gates do not reach in their sandbox; let the gate start its own, or choose tests that need none",
-					path.Join(at, name), strings.Join(unique(services), " and ")))
+					path.Join(at, name), strings.Join(withoutRepeats(services), " and ")))
 			}
 			break
 		}

@@ -19,7 +19,7 @@ func TestWhatGatesNeedThatNoCopyHasIsSaid(t *testing.T) {
 		"web": {"docker-compose.yml starts postgres and redis,"},
 		".":   {"docker-compose.yml starts postgres and redis,"},
 	} {
-		got := probe.Needs(root, dir)
+		got := probe.UnmetNeeds(root, dir)
 		if len(got) != len(want) {
 			t.Fatalf("%s needs %q, want %d things", dir, got, len(want))
 		}
@@ -29,7 +29,7 @@ func TestWhatGatesNeedThatNoCopyHasIsSaid(t *testing.T) {
 			}
 		}
 	}
-	if got := probe.Needs(fstest.MapFS{"go.mod": {}}, "."); got != nil {
+	if got := probe.UnmetNeeds(fstest.MapFS{"go.mod": {}}, "."); got != nil {
 		t.Errorf("needs %q, want nothing", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// packageJSON is what matters of a package.json.
+// packageJSON is the part of a package.json that is read.
 type packageJSON struct {
 	PackageManager  string            `json:"packageManager"`
 	Scripts         map[string]string `json:"scripts"`
@@ -16,7 +16,7 @@ type packageJSON struct {
 	DevDependencies map[string]string `json:"devDependencies"`
 }
 
-// manager is how one package manager is spoken to.
+// manager has the commands of one package manager.
 type manager struct {
 	name      string
 	locks     []string
@@ -53,8 +53,8 @@ func nodeStack(p *place) *found {
 		return nil
 	}
 	m := managerOf(p, pkg)
-	f := p.stack("node", m.name, "package.json")
-	f.Lockfile = p.lockfile(m.locks...)
+	f := p.newStack("node", m.name, "package.json")
+	f.Lockfile = p.findLockfile(m.locks...)
 	f.covers = len(pkg.Workspaces) > 0 || p.has("pnpm-workspace.yaml")
 	if f.covers {
 		f.all = p.command(m.workspace, "package.json workspaces")
@@ -68,8 +68,8 @@ func nodeStack(p *place) *found {
 	switch test := pkg.Scripts["test"]; {
 	case test == "" || strings.Contains(test, "no test specified"):
 		// What npm writes into a new manifest is not a test.
-	case watches(test):
-		f.Test = script(p, pkg, m, "test:ci", "test:run", "test:unit")
+	case keepsWatching(test):
+		f.Test = scriptCommand(p, pkg, m, "test:ci", "test:run", "test:unit")
 	default:
 		line := m.name + " test"
 		if m.name == "bun" {
@@ -80,23 +80,24 @@ func nodeStack(p *place) *found {
 		}
 		f.Test = p.command(line, "package.json scripts.test")
 	}
-	f.Lint = script(p, pkg, m, "lint")
-	f.Typecheck = script(p, pkg, m, "typecheck", "type-check", "check-types", "tsc")
+	f.Lint = scriptCommand(p, pkg, m, "lint")
+	f.Typecheck = scriptCommand(p, pkg, m, "typecheck", "type-check", "check-types", "tsc")
 	hasTypeScript := pkg.Dependencies["typescript"] != "" || pkg.DevDependencies["typescript"] != ""
 	if f.Typecheck == nil && p.has("tsconfig.json") && hasTypeScript {
 		// Without the dependency npx would fetch a package that is only called tsc.
 		f.Typecheck = p.command(m.exec+"tsc --noEmit", "tsconfig.json")
 	}
-	f.Build = script(p, pkg, m, "build")
+	f.Build = scriptCommand(p, pkg, m, "build")
 	return f
 }
 
-// managerOf believes the manifest first, then the lockfile.
+// managerOf returns the package manager that the manifest names; else the one whose
+// lockfile exists; else npm.
 func managerOf(p *place, pkg packageJSON) manager {
 	named, version, _ := strings.Cut(pkg.PackageManager, "@")
 	chosen := slices.IndexFunc(managers, func(m manager) bool { return m.name == named })
 	if chosen < 0 {
-		chosen = slices.IndexFunc(managers, func(m manager) bool { return p.first(m.locks...) != "" })
+		chosen = slices.IndexFunc(managers, func(m manager) bool { return p.firstOf(m.locks...) != "" })
 	}
 	if chosen < 0 {
 		return managers[len(managers)-1]
@@ -109,7 +110,7 @@ func managerOf(p *place, pkg packageJSON) manager {
 	return m
 }
 
-// isClassicYarn tells version 1, which has other flags, from what came after.
+// isClassicYarn reports whether yarn is version 1, which has other flags.
 func isClassicYarn(p *place, version string) bool {
 	if version != "" {
 		return strings.HasPrefix(version, "1.")
@@ -121,37 +122,37 @@ func isClassicYarn(p *place, version string) bool {
 	return ok && !strings.Contains(string(data), "__metadata:")
 }
 
-func watches(text string) bool {
+func keepsWatching(text string) bool {
 	return strings.Contains(text, "--watch") && !strings.Contains(text, "--watch=false") && !strings.Contains(text, "--watchAll=false")
 }
 
-// script is the first of the scripts that there is and that ends by itself.
-func script(p *place, pkg packageJSON, m manager, names ...string) *Command {
+// scriptCommand runs the first of the scripts that exists and does not keep watching.
+func scriptCommand(p *place, pkg packageJSON, m manager, names ...string) *Command {
 	for _, name := range names {
-		if text := pkg.Scripts[name]; text != "" && !watches(text) {
+		if text := pkg.Scripts[name]; text != "" && !keepsWatching(text) {
 			return p.command(m.run+name, "package.json scripts."+name)
 		}
 	}
 	return nil
 }
 
-// denoStack prefers tasks to what deno does by itself.
+// denoStack prefers a task named test to deno's own command.
 func denoStack(p *place) *found {
-	name := p.first("deno.json", "deno.jsonc")
+	name := p.firstOf("deno.json", "deno.jsonc")
 	if name == "" {
 		return nil
 	}
 	var config struct {
 		Tasks map[string]json.RawMessage `json:"tasks"`
 	}
-	// The other form may have comments, which only deno reads.
+	// A deno.jsonc may have comments, which the JSON parser refuses.
 	if name == "deno.json" && !p.decode(name, &config) {
 		return nil
 	}
-	f := p.stack("deno", "deno", name)
+	f := p.newStack("deno", "deno", name)
 	f.covers = true
-	f.Lockfile = p.lockfile("deno.lock")
-	f.Setup = p.when(f.Lockfile != "", "deno install --frozen", "deno.lock")
+	f.Lockfile = p.findLockfile("deno.lock")
+	f.Setup = p.commandIf(f.Lockfile != "", "deno install --frozen", "deno.lock")
 	f.Test = p.command("deno test", name)
 	if config.Tasks["test"] != nil {
 		f.Test = p.command("deno task test", name+" tasks.test")

@@ -18,13 +18,13 @@ import (
 // Repo is what a repository says about itself. The zero Repo says nothing.
 type Repo struct {
 	Stacks     []Stack   // those of the root first, then by depth and directory
-	AgentsFile string    // what agents are told at the root: AGENTS.md, CLAUDE.md …; or empty
-	Sources    []string  // globs of what looks like source, never the whole tree
-	Problems   []Problem // what could not be read, and was left out
+	AgentsFile string    // the instructions for agents at the root: AGENTS.md, CLAUDE.md …; or empty
+	Sources    []string  // globs of source files, never the whole tree
+	Problems   []Problem // files that could not be read and were left out
 }
 
-// Stack is one way to build and test what lies in one directory. A nil command
-// means that the repository names none.
+// Stack is one way to build and test the code in one directory. A command is nil if
+// the repository does not name it.
 type Stack struct {
 	Name     string // go npm pnpm yarn bun deno python-uv poetry pdm pipenv pip cargo gradle maven make just task …
 	Dir      string // relative to the root, with slashes; "." is the root
@@ -35,15 +35,15 @@ type Stack struct {
 }
 
 // Command is a shell command that runs at the root of the repository. The zero
-// Command is none.
+// Command does nothing.
 type Command struct {
-	Line  string // as it is to be written into a definition
+	Line  string // as written into a definition
 	From  string // why: "package.json scripts.test"
 	Needs []Need // the programs without which it cannot run
 }
 
-// Need is a program that a command starts, and the directory in which it does:
-// shims answer differently in different directories.
+// Need is a program that a command starts, and the directory it starts it in, on
+// which the answer of a shim depends.
 type Need struct {
 	Dir  string // relative to the root
 	Word string // a name to look up in PATH, or a path relative to Dir
@@ -55,7 +55,7 @@ type Problem struct {
 	Why  string
 }
 
-// Limits of one survey. What lies beyond is not seen; a Problem says so.
+// Limits of one survey. A Problem says what was left out because of them.
 const (
 	maxDepth   = 2 // directories below the root
 	maxFolders = 300
@@ -70,48 +70,48 @@ var detectors = []func(*place) *found{
 	phpStack, rubyStack, elixirStack, swiftStack, cmakeStack, makeStack, justStack, taskStack,
 }
 
-// found is a stack with what the survey has to know about it.
+// found is a stack, with its relation to other stacks.
 type found struct {
 	Stack
 	family string   // stacks of one family exclude each other
 	covers bool     // its commands include what lies below
-	all    *Command // tests what it covers, where Test alone does not
+	all    *Command // tests what lies below too, if Test does not
 }
 
-// Repository looks at the root and two levels below it, and at nothing hidden,
-// vendored, generated or meant as an example. It follows no link to a
-// directory; a caller that wants no link to a file to lead out of the
-// repository passes the FS of an os.Root.
+// Repository surveys the root and two levels of directories below it. It leaves out
+// directories that are hidden, vendored, generated or examples. It follows no link
+// to a directory. To keep links to files inside the repository, pass the FS of an
+// os.Root.
 func Repository(root fs.FS) Repo {
 	s := survey{root: root}
-	folders := s.folders()
+	folders := s.listFolders()
 	var all []*found
 	for _, f := range folders {
-		if all = s.detect(&place{survey: &s, folder: f}, all); len(all) == maxStacks {
-			s.problem(f.path(""), "what follows was not looked at: there are more stacks than can be proposed")
+		if all = s.addStacks(&place{survey: &s, folder: f}, all); len(all) == maxStacks {
+			s.addProblem(f.pathOf(""), "what follows was not looked at: there are more stacks than can be proposed")
 			break
 		}
 	}
-	repo := Repo{Sources: sources(folders), Problems: s.problems}
+	repo := Repo{Sources: sourceGlobs(folders), Problems: s.problems}
 	for _, f := range all {
 		repo.Stacks = append(repo.Stacks, f.Stack)
 	}
 	if len(folders) > 0 {
-		repo.AgentsFile = agentsFile(root, folders[0])
+		repo.AgentsFile = findAgentsFile(root, folders[0])
 	}
 	return repo
 }
 
-// detect adds the stacks of a directory, without those that a stack above it
-// covers.
-func (s *survey) detect(p *place, all []*found) []*found {
+// addStacks adds the stacks of a directory to all, without those that a stack above
+// the directory covers.
+func (s *survey) addStacks(p *place, all []*found) []*found {
 	for _, detector := range detectors {
 		f := detector(p)
 		if f == nil {
 			continue
 		}
 		above := slices.IndexFunc(all, func(above *found) bool {
-			return above.family == f.family && above.covers && contains(above.Dir, f.Dir)
+			return above.family == f.family && above.covers && isAbove(above.Dir, f.Dir)
 		})
 		if above >= 0 {
 			if all[above].Test == nil && f.Test != nil {
@@ -126,13 +126,13 @@ func (s *survey) detect(p *place, all []*found) []*found {
 	return all
 }
 
-func contains(dir, other string) bool {
+func isAbove(dir, other string) bool {
 	return dir != other && (dir == "." || strings.HasPrefix(other, dir+"/"))
 }
 
-// agentsFile finds the file that tells agents about the project, the common
-// name before those of one agent.
-func agentsFile(root fs.FS, top folder) string {
+// findAgentsFile finds the file with instructions for agents. The name that all
+// agents share comes first.
+func findAgentsFile(root fs.FS, top folder) string {
 	for _, name := range []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", "QWEN.md", ".goosehints", ".cursorrules"} {
 		if top.has(name) {
 			return name

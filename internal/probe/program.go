@@ -19,16 +19,16 @@ import (
 type Prober struct {
 	Exec    proc.Runner
 	Environ []string  // NAME=VALUE; programs are looked up in its PATH
-	Home    string    // of the user, where logins and shims lie; empty: none are looked for
-	Now     time.Time // to judge whether a login has expired; zero: it is not judged
+	Home    string    // the user's, with logins and shims; if empty, none are looked for
+	Now     time.Time // to judge whether a login has expired; if zero, none has
 }
 
-// Program is what a word of a command stands for in one directory.
+// Program is what a word of a command means in one directory.
 type Program struct {
 	Word    string
-	Path    string // the file, which may be a shim; empty if there is none
+	Path    string // the file, which may be a shim; empty if it was not found
 	Shim    string // the manager that chooses the real program: asdf mise pyenv rustup …; or empty
-	OK      bool   // it is there and, as far as could be asked, answers
+	OK      bool   // it exists and, if it was asked, it answered
 	Version string // or empty: not every program is asked
 	Problem string // why it is not OK
 	Fix     string // a command, or a sentence
@@ -41,19 +41,19 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// Program finds word as a shell would that stands in dir, except that relative
-// entries of PATH do not count. A word with a slash is a file, relative to dir,
-// and is never run. A toolchain is asked for its version; so is one behind a
-// shim, in dir, because a shim may have nothing to stand for there. Of any other
-// word behind a shim its manager is asked. It blocks for at most 15 seconds.
-func (p Prober) Program(ctx context.Context, dir, word string) Program {
-	prog := p.locate(dir, word)
+// FindProgram finds word as a shell in dir would, except that it ignores relative
+// entries of PATH. A word with a slash is a file, relative to dir, and is never
+// run. A toolchain is asked for its version; behind a shim it is asked in dir,
+// because the shim may have no program for that directory. For any other word
+// behind a shim, its manager is asked. It blocks for at most 15 seconds.
+func (p Prober) FindProgram(ctx context.Context, dir, word string) Program {
+	prog := p.locateWord(dir, word)
 	if prog.Problem != "" {
 		return prog
 	}
-	shim := p.shim(prog.Path)
-	// The home of a user may be the project; the shims in it are no part of that.
-	own := inside(dir, prog.Path) && (shim == nil || !shim.owns(p, prog.Path))
+	shim := p.shimOf(prog.Path)
+	// The project may be the user's home; the shims there are not part of it.
+	own := liesInside(dir, prog.Path) && (shim == nil || !shim.ownsFile(p, prog.Path))
 	if strings.ContainsRune(word, '/') || own {
 		prog.OK = true
 		return prog
@@ -65,8 +65,8 @@ func (p Prober) Program(ctx context.Context, dir, word string) Program {
 		prog.OK = true
 		return prog
 	case shim == nil:
-		// Outside of the project nothing of its own configuration is read.
-		q.dir = p.neutral()
+		// Outside of the project it reads none of the project's configuration.
+		q.dir = p.neutralDir()
 	case !shim.managed || isTool && !tool.loads:
 		prog.Shim, q.dir = shim.name, dir
 	default:
@@ -74,22 +74,22 @@ func (p Prober) Program(ctx context.Context, dir, word string) Program {
 		// that might load the project, and says no version.
 		prog.Shim = shim.name
 		if q, ok := p.managerQuestion(&prog, dir, shim); ok {
-			p.ask(ctx, &prog, q)
+			p.fillVersion(ctx, &prog, q)
 			prog.Version = ""
 		}
 		return prog
 	}
-	p.ask(ctx, &prog, q)
+	p.fillVersion(ctx, &prog, q)
 	return prog
 }
 
 // tool is a program that can be asked for its version.
 type tool struct {
 	args  []string
-	loads bool // even then it may load code of the project in which it stands
+	loads bool // it may load code of the project in its directory even then
 }
 
-// tools are programs that answer and do nothing else.
+// tools are the programs that print their version and do nothing else.
 var tools = toolWords()
 
 func toolWords() map[string]tool {
@@ -107,15 +107,15 @@ func toolWords() map[string]tool {
 	return words
 }
 
-// locate finds the file of a word.
-func (p Prober) locate(dir, word string) Program {
+// locateWord finds the file of a word, or sets Problem and Fix.
+func (p Prober) locateWord(dir, word string) Program {
 	prog := Program{Word: word}
 	if strings.ContainsRune(word, '/') {
 		path := word
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, filepath.FromSlash(word))
 		}
-		err := executable(path)
+		err := checkExecutable(path)
 		switch {
 		case err == nil:
 			prog.Path = path
@@ -126,7 +126,7 @@ func (p Prober) locate(dir, word string) Program {
 		}
 		return prog
 	}
-	prog.Path = p.search(word)
+	prog.Path = p.findInPath(word)
 	if prog.Path == "" {
 		prog.Problem = word + " is not in PATH"
 		prog.Fix = "install " + word + ", or put its directory into PATH"
@@ -138,17 +138,17 @@ func (p Prober) locate(dir, word string) Program {
 	return prog
 }
 
-func (p Prober) search(word string) string {
+func (p Prober) findInPath(word string) string {
 	for _, dir := range proc.PathDirs(proc.Variable(p.Environ, "PATH")) {
-		if path := filepath.Join(dir, word); word != "" && executable(path) == nil {
+		if path := filepath.Join(dir, word); word != "" && checkExecutable(path) == nil {
 			return path
 		}
 	}
 	return ""
 }
 
-// executable says why a path is not a program.
-func executable(path string) error {
+// checkExecutable returns an error if path is not a program.
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -166,8 +166,9 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// inside reports whether path lies in the project: what does is its own code.
-func inside(dir, path string) bool {
+// liesInside reports whether path is in the project dir, and so is code of the
+// project.
+func liesInside(dir, path string) bool {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return true
@@ -176,8 +177,9 @@ func inside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// neutral is a directory without a project, as far as there is one.
-func (p Prober) neutral() string {
+// neutralDir returns a directory that is not a project's: the user's home, or an
+// empty string if there is none.
+func (p Prober) neutralDir() string {
 	if info, err := os.Stat(p.Home); err == nil && info.IsDir() {
 		return p.Home
 	}
@@ -193,33 +195,33 @@ type question struct {
 	shim  *shim
 }
 
-// ask fills in what the answer says: OK and Version, or Problem and Fix.
-func (p Prober) ask(ctx context.Context, prog *Program, q question) {
-	out, errs, why := p.run(ctx, q)
+// fillVersion asks q and sets OK and Version, or Problem and Fix.
+func (p Prober) fillVersion(ctx context.Context, prog *Program, q question) {
+	out, errs, why := p.runQuestion(ctx, q)
 	if why == "" {
 		prog.OK = true
-		prog.Version = cmp.Or(version(out), version(errs))
+		prog.Version = cmp.Or(firstVersion(out), firstVersion(errs))
 		return
 	}
-	p.refused(prog, q, errs+"\n"+out, why)
+	p.explainRefusal(prog, q, errs+"\n"+out, why)
 }
 
-// refused says in prog why an answer does not count, and what to do.
-func (p Prober) refused(prog *Program, q question, said, why string) {
+// explainRefusal sets Problem and Fix to why an answer does not count and what to do.
+func (p Prober) explainRefusal(prog *Program, q question, said, why string) {
 	prog.Problem = cmp.Or(firstLine(said), prog.Word+" "+why)
 	prog.Fix = "reinstall " + prog.Word + ": its file is there and does not run"
 	if q.shim != nil {
-		prog.Fix = q.shim.fix(filepath.Base(prog.Word), said)
+		prog.Fix = q.shim.fixFor(filepath.Base(prog.Word), said)
 	}
 }
 
-// run starts a program that must not wait, write or connect, and says why its
-// answer does not count.
-func (p Prober) run(ctx context.Context, q question) (out, errs, why string) {
+// runQuestion starts a program that must not wait, write or connect. If its answer
+// does not count, why is not empty.
+func (p Prober) runQuestion(ctx context.Context, q question) (out, errs, why string) {
 	stdout, stderr := &proc.Bounded{Limit: maxAnswer}, &proc.Bounded{Limit: maxAnswer}
 	defer waiting.For(ctx, q.argv[0]+" to answer", nil)()
 	res, err := p.Exec.Run(ctx, proc.Spec{
-		Argv: q.argv, Dir: q.dir, Env: append(p.Offline(), q.env...), Stdin: strings.NewReader(""),
+		Argv: q.argv, Dir: q.dir, Env: append(p.OfflineEnviron(), q.env...), Stdin: strings.NewReader(""),
 		Stdout: stdout, Stderr: stderr, Timeout: q.limit,
 	})
 	switch {

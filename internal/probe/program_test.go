@@ -78,7 +78,7 @@ func TestAShimCountsOnlyIfItStandsForSomethingInTheDirectory(t *testing.T) {
 			// Nothing of the machine's own may answer instead.
 			p := m.prober()
 			p.Environ[0] = "PATH=" + dir
-			got := p.Program(t.Context(), m.dir, c.word)
+			got := p.FindProgram(t.Context(), m.dir, c.word)
 			got.Problem = strings.ReplaceAll(got.Problem, m.dir, "DIR")
 			c.want.Word = c.word
 			if c.want.Shim != "" {
@@ -110,7 +110,7 @@ func TestAShimIsRecognisedWhereverItLies(t *testing.T) {
 		"cargo":  {Shim: "rustup", Problem: "error: rustup could not choose a version of cargo to run", Fix: "rustup default stable"},
 		"rustc":  {Shim: "rustup", OK: true, Version: "1.80.0"},
 	} {
-		got := p.Program(t.Context(), m.dir, word)
+		got := p.FindProgram(t.Context(), m.dir, word)
 		got.Word, got.Path = "", ""
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", word, diff)
@@ -128,7 +128,7 @@ func TestAManagerIsAskedWithTheFolderThatItsShimIsIn(t *testing.T) {
 		m.env = env
 		p := m.prober(filepath.Join(elsewhere, "pyenv", "shims"))
 		want := Program{Word: "python", Shim: "pyenv", OK: true, Path: filepath.Join(elsewhere, "pyenv/versions/3/bin/python")}
-		if diff := cmp.Diff(want, p.Real(t.Context(), m.dir, "python")); diff != "" {
+		if diff := cmp.Diff(want, p.RealProgram(t.Context(), m.dir, "python")); diff != "" {
 			t.Errorf("with %q (-want +got)\n%s", env, diff)
 		}
 	}
@@ -151,14 +151,14 @@ func TestNothingRunsThatMightBeOfTheProject(t *testing.T) {
 		"pytest":    {Path: filepath.Join(shims, "pytest"), OK: true, Shim: "pyenv"},
 	} {
 		want.Word = word
-		if diff := cmp.Diff(want, p.Program(t.Context(), m.dir, word)); diff != "" {
+		if diff := cmp.Diff(want, p.FindProgram(t.Context(), m.dir, word)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", word, diff)
 		}
 	}
 	if isThere(ran) {
 		t.Error("something ran that must not")
 	}
-	if got := p.Program(t.Context(), m.home, "pytest"); got.OK || got.Fix != "python -m pip install pytest && pyenv rehash" {
+	if got := p.FindProgram(t.Context(), m.home, "pytest"); got.OK || got.Fix != "python -m pip install pytest && pyenv rehash" {
 		t.Errorf("pytest where it is not installed = %+v, want the fix", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestNothingRunsThatMightBeOfTheProject(t *testing.T) {
 func TestAShimWithoutItsManagerIsAProblem(t *testing.T) {
 	m := newMachine(t)
 	shims := m.script(m.home, ".asdf/shims/mytool", "exit 0")
-	got := m.prober(shims).Program(t.Context(), m.dir, "mytool")
+	got := m.prober(shims).FindProgram(t.Context(), m.dir, "mytool")
 	if got.OK || got.Problem != "mytool is a shim of asdf, which is not there itself" {
 		t.Errorf("program %+v, want a problem with asdf", got)
 	}
@@ -193,7 +193,7 @@ func TestAWordIsFoundAsAShellWould(t *testing.T) {
 		"":           {Problem: " is not in PATH", Fix: "install , or put its directory into PATH"},
 	} {
 		want.Word = word
-		if diff := cmp.Diff(want, p.Program(t.Context(), m.dir, word)); diff != "" {
+		if diff := cmp.Diff(want, p.FindProgram(t.Context(), m.dir, word)); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", word, diff)
 		}
 	}
@@ -207,7 +207,7 @@ func TestAProgramThatIsThereAndDoesNotRunIsAProblem(t *testing.T) {
 	for word, want := range map[string]string{
 		"node": "the interpreter of the program is missing", "java": "error while loading shared libraries",
 	} {
-		got := p.Program(t.Context(), m.dir, word)
+		got := p.FindProgram(t.Context(), m.dir, word)
 		if got.OK || !strings.Contains(got.Problem, want) || got.Fix == "" {
 			t.Errorf("%s = %+v, want a problem with %q", word, got, want)
 		}
@@ -218,7 +218,7 @@ func TestAQuestionIsAskedOfflineWithoutInputAndOutsideTheProject(t *testing.T) {
 	m := newMachine(t)
 	m.env = []string{"NO_PROXY=*", "GOTOOLCHAIN=auto", "OWN=1"}
 	m.script(m.bin, "go", `read line && exit 9; [ "$GOTOOLCHAIN$NO_PROXY$OWN" = local1 ] || exit 8; [ "$https_proxy" = http://127.0.0.1:9 ] || exit 7; [ "$PWD" = "$HOME" ] || exit 6; [ "$*" = version ] || exit 5; echo go version go1.26.1 linux/amd64`)
-	got := m.prober().Program(t.Context(), m.dir, "go")
+	got := m.prober().FindProgram(t.Context(), m.dir, "go")
 	if !got.OK || got.Version != "1.26.1" {
 		t.Errorf("go = %+v, want 1.26.1", got)
 	}
@@ -231,7 +231,7 @@ func TestAQuestionEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	p := m.prober()
 	p.Exec = stopAtOutput{cancel}
-	got := p.Program(ctx, m.dir, "node")
+	got := p.FindProgram(ctx, m.dir, "node")
 	if got.OK || got.Problem != "node was not waited for" {
 		t.Errorf("node = %+v, want a problem", got)
 	}
@@ -258,7 +258,7 @@ func TestTheProgramsOfThisMachineAnswer(t *testing.T) {
 	}
 	p := Prober{Exec: proc.Plain{}, Environ: os.Environ(), Home: home}
 	for _, word := range []string{"go", "git", "npm", "cargo", "python3"} {
-		got := p.Program(t.Context(), t.TempDir(), word)
+		got := p.FindProgram(t.Context(), t.TempDir(), word)
 		t.Logf("%+v", got)
 		if got.OK && got.Version == "" || !got.OK && (got.Problem == "" || got.Fix == "") {
 			t.Errorf("%s = %+v, want a version or a problem with a fix", word, got)

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Proposal is what a first loop that keeps tests green would be made of. A
-// command with an empty line means that the repository names none, and an empty
-// Scope that nothing looks like source; a person has to say it then.
+// Proposal has the parts of a first loop that keeps tests green. A command has an
+// empty line if the repository does not name it, and Scope is empty if nothing looks
+// like source; then a person has to fill them in.
 type Proposal struct {
 	Verify Command // the tests
-	Guard  Command // the tests, then what judges without running the code
-	Setup  Command // installs what these need
+	Guard  Command // the tests, then type checks and linters
+	Setup  Command // installs the dependencies of these
 	Scope  []string
 }
 
-// Proposal chooses among the stacks: a target that tests everything where there
-// are several stacks, the tool itself where there is one.
+// Proposal chooses among the stacks: if there are several, a make, just or task
+// target that tests everything; else the commands of the stack itself.
 func (r Repo) Proposal() Proposal {
-	judges, tools := r.judges()
+	judges, tools := r.stacksToPropose()
 	var tests []*Command
 	for _, s := range judges {
 		tests = append(tests, s.Test)
@@ -33,12 +33,12 @@ func (r Repo) Proposal() Proposal {
 		setups = setupsOf(tools)
 	}
 	return Proposal{
-		Verify: join(tests...), Guard: join(append(tests, checks...)...), Setup: join(setups...),
+		Verify: joinCommands(tests...), Guard: joinCommands(append(tests, checks...)...), Setup: joinCommands(setups...),
 		Scope: slices.Clone(r.Sources),
 	}
 }
 
-// checksOf are the commands that judge without running the code.
+// checksOf lists the type checks and linters of stacks.
 func checksOf(stacks []Stack) []*Command {
 	var all []*Command
 	for _, s := range stacks {
@@ -47,8 +47,8 @@ func checksOf(stacks []Stack) []*Command {
 	return slices.DeleteFunc(all, isNil)
 }
 
-// setupsOf are the commands that prepare for others: a stack that judges
-// nothing needs no dependencies.
+// setupsOf lists the set-up commands of the stacks that test or check something:
+// others need no dependencies.
 func setupsOf(stacks []Stack) []*Command {
 	var all []*Command
 	for _, s := range stacks {
@@ -61,9 +61,9 @@ func setupsOf(stacks []Stack) []*Command {
 
 func isNil(c *Command) bool { return c == nil }
 
-// judges are the stacks whose commands are proposed; tools are those of all
-// languages.
-func (r Repo) judges() (judges, tools []Stack) {
+// stacksToPropose returns the stacks whose tests are proposed, and the stacks of
+// languages, without make, just and task.
+func (r Repo) stacksToPropose() (judges, tools []Stack) {
 	var target *Stack
 	tested := false
 	for i, s := range r.Stacks {
@@ -81,14 +81,14 @@ func (r Repo) judges() (judges, tools []Stack) {
 	return tools, tools
 }
 
-// usual are the names of directories that hold source wherever they appear.
-var usual = []string{
+// sourceDirs are names of directories that always hold source.
+var sourceDirs = []string{
 	"src", "lib", "libs", "internal", "cmd", "pkg", "app", "apps", "packages", "crates", "components", "services",
 	"modules", "server", "client", "web", "api", "core",
 }
 
-// beside are directories with code that judges or serves the project.
-var beside = []string{
+// supportDirs are names of directories with tests, scripts and configuration.
+var supportDirs = []string{
 	"test", "tests", "Tests", "spec", "specs", "e2e", "__tests__", "scripts", "script", "tools", "tool", "hack", "ci", "bench", "benchmarks",
 	"migrations", "config", "public", "static", "assets",
 }
@@ -101,15 +101,15 @@ var sourceSuffixes = []string{
 
 const maxSources = 20
 
-// sources lists globs of the source files at the root and of the directories
+// sourceGlobs lists globs of the source files at the root and of the directories
 // there that hold source, at most maxSources.
-func sources(folders []folder) []string {
+func sourceGlobs(folders []folder) []string {
 	if len(folders) == 0 {
 		return nil
 	}
 	var dirs []string
 	for name := range folders[0].names {
-		if folders[0].hasDir(name) && isSource(folders, name) {
+		if folders[0].hasDir(name) && holdsSource(folders, name) {
 			dirs = append(dirs, name+"/**")
 		}
 	}
@@ -120,7 +120,7 @@ func sources(folders []folder) []string {
 		suffixes = []string{".go"}
 	}
 	var files []string
-	for _, name := range folders[0].matching(suffixes...) {
+	for _, name := range folders[0].filesEndingIn(suffixes...) {
 		files = append(files, "*"+path.Ext(name))
 	}
 	slices.Sort(files)
@@ -128,14 +128,14 @@ func sources(folders []folder) []string {
 	return all[:min(len(all), maxSources)]
 }
 
-func isSource(folders []folder, name string) bool {
-	if name[0] == '.' || slices.Contains(skipped, name) || slices.Contains(beside, name) || !plain(name) || strings.ContainsAny(name, `*?[]{}\!`) {
+func holdsSource(folders []folder, name string) bool {
+	if name[0] == '.' || slices.Contains(skippedDirs, name) || slices.Contains(supportDirs, name) || !isPlain(name) || strings.ContainsAny(name, `*?[]{}\!`) {
 		return false
 	}
 	for _, f := range folders {
-		if (f.dir == name || contains(name, f.dir)) && len(f.matching(sourceSuffixes...)) > 0 {
+		if (f.dir == name || isAbove(name, f.dir)) && len(f.filesEndingIn(sourceSuffixes...)) > 0 {
 			return true
 		}
 	}
-	return slices.Contains(usual, name)
+	return slices.Contains(sourceDirs, name)
 }

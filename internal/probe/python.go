@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// pyproject is what matters of a pyproject.toml. What may have several shapes,
-// and only has to be there, is any.
+// pyproject is the part of a pyproject.toml that is read. A key has the type any if
+// only its presence matters and it may have several types.
 type pyproject struct {
 	Project struct {
 		Dependencies []any            `toml:"dependencies"`
@@ -43,38 +43,38 @@ type pyproject struct {
 	} `toml:"tool"`
 }
 
-// python is a place with Python in it, and how programs are run there.
+// python is a place with Python in it.
 type python struct {
 	*place
 	project pyproject
 	reqs    []string // requirement files
 	texts   string   // of requirement files and Pipfile
 	tox     string   // text of tox.ini and setup.cfg
-	run     string   // before a program of the environment
+	run     string   // prefix of a command that runs in the environment
 }
 
 func pythonStack(p *place) *found {
-	manifest := p.first("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "requirements.txt", "tox.ini", "noxfile.py")
+	manifest := p.firstOf("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "requirements.txt", "tox.ini", "noxfile.py")
 	if manifest == "" {
 		return nil
 	}
 	py := &python{place: p}
 	if manifest == "pyproject.toml" && !p.decode(manifest, &py.project) {
-		manifest = p.first("requirements.txt", "setup.py")
+		manifest = p.firstOf("requirements.txt", "setup.py")
 		py.project = pyproject{}
 		if manifest == "" {
 			return nil
 		}
 	}
 	py.readTexts()
-	f := p.stack("python", "pip", manifest)
-	py.environment(f)
-	py.test(f)
-	py.check(f)
+	f := p.newStack("python", "pip", manifest)
+	py.chooseManager(f)
+	py.chooseTests(f)
+	py.chooseChecks(f)
 	return f
 }
 
-// readTexts reads what has no structure worth parsing.
+// readTexts reads the files that are searched for words and not parsed.
 func (py *python) readTexts() {
 	for _, name := range []string{"requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "dev-requirements.txt", "requirements-test.txt", "test-requirements.txt"} {
 		if data, ok := py.read(name); ok {
@@ -92,19 +92,19 @@ func (py *python) readTexts() {
 	}
 }
 
-// environment decides who installs dependencies and runs programs.
-func (py *python) environment(f *found) {
+// chooseManager decides which program installs dependencies and runs commands.
+func (py *python) chooseManager(f *found) {
 	tool := py.project.Tool
 	switch {
 	case py.has("uv.lock") || tool.UV != nil:
 		f.covers = tool.UV != nil && tool.UV.Workspace != nil
-		py.managed(f, "python-uv", "uv run ", "uv.lock", "uv sync --frozen", "uv sync")
+		py.useManager(f, "python-uv", "uv run ", "uv.lock", "uv sync --frozen", "uv sync")
 	case py.has("poetry.lock") || tool.Poetry != nil:
-		py.managed(f, "poetry", "poetry run ", "poetry.lock", "poetry install --no-interaction", "poetry install --no-interaction")
+		py.useManager(f, "poetry", "poetry run ", "poetry.lock", "poetry install --no-interaction", "poetry install --no-interaction")
 	case py.has("pdm.lock") || tool.PDM != nil:
-		py.managed(f, "pdm", "pdm run ", "pdm.lock", "pdm sync", "pdm install")
+		py.useManager(f, "pdm", "pdm run ", "pdm.lock", "pdm sync", "pdm install")
 	case py.has("Pipfile"):
-		py.managed(f, "pipenv", "pipenv run ", "Pipfile.lock", "pipenv sync --dev", "pipenv install --dev")
+		py.useManager(f, "pipenv", "pipenv run ", "Pipfile.lock", "pipenv sync --dev", "pipenv install --dev")
 	default:
 		py.run = "python -m "
 		line := ""
@@ -118,23 +118,23 @@ func (py *python) environment(f *found) {
 				line = " -e " + Quoted(".["+extra+"]")
 			}
 		}
-		f.Setup = py.when(line != "", "python -m pip install"+line, from)
+		f.Setup = py.commandIf(line != "", "python -m pip install"+line, from)
 	}
 }
 
-// managed fills in a stack whose manager has an environment of its own.
-func (py *python) managed(f *found, name, run, lock, frozen, install string) {
+// useManager fills in a stack whose manager makes an environment by itself.
+func (py *python) useManager(f *found, name, run, lock, frozen, install string) {
 	f.Name, py.run = name, run
-	f.Lockfile = py.lockfile(lock)
-	f.Setup = py.command(install+py.selection(name), path.Base(f.Manifest)+", no lockfile")
+	f.Lockfile = py.findLockfile(lock)
+	f.Setup = py.command(install+py.pytestFlag(name), path.Base(f.Manifest)+", no lockfile")
 	if f.Lockfile != "" {
-		f.Setup = py.command(frozen+py.selection(name), lock)
+		f.Setup = py.command(frozen+py.pytestFlag(name), lock)
 	}
 }
 
-// selection is the flag for the extra or group that brings pytest, where it is
-// not installed by itself.
-func (py *python) selection(name string) string {
+// pytestFlag returns the flag that installs the extra or group with pytest, or an
+// empty string if it is installed anyway.
+func (py *python) pytestFlag(name string) string {
 	group := groupWith(py.project.Groups, "pytest")
 	extra := groupWith(py.project.Project.Optional, "pytest")
 	switch {
@@ -154,7 +154,7 @@ func (py *python) selection(name string) string {
 	return ""
 }
 
-// optionalGroup is poetry's group with pytest that is not installed unasked.
+// optionalGroup returns poetry's optional group with pytest, or an empty string.
 func (py *python) optionalGroup() string {
 	poetry := py.project.Tool.Poetry
 	if poetry == nil {
@@ -168,25 +168,25 @@ func (py *python) optionalGroup() string {
 	return ""
 }
 
-func (py *python) test(f *found) {
+func (py *python) chooseTests(f *found) {
 	runner := strings.TrimSuffix(py.run, "python -m ")
-	switch from := py.pytest(); {
+	switch from := py.pytestConfig(); {
 	case from != "":
 		f.Test = py.command(py.run+"pytest", from)
 	case py.has("tox.ini") || py.project.Tool.Tox != nil:
-		f.Test = py.command("tox", py.either("tox.ini"))
+		f.Test = py.command("tox", py.firstOrPyproject("tox.ini"))
 	case py.has("noxfile.py"):
 		f.Test = py.command("nox", "noxfile.py")
 	case py.has("manage.py"):
 		f.Test = py.command(runner+"python manage.py test", "manage.py")
-	case py.unittests() != "":
+	case py.unittestFile() != "":
 		dir := py.testDir()
 		arguments := "-s " + dir
 		// A directory that is a package is imported from above it.
-		if _, err := fs.Stat(py.root, py.path(dir+"/__init__.py")); err == nil {
+		if _, err := fs.Stat(py.root, py.pathOf(dir+"/__init__.py")); err == nil {
 			arguments += " -t ."
 		}
-		f.Test = py.command(runner+"python -m unittest discover "+arguments, py.unittests())
+		f.Test = py.command(runner+"python -m unittest discover "+arguments, py.unittestFile())
 	case py.hasDir("tests") || py.hasDir("test"):
 		f.Test = py.command(py.run+"pytest", "the tests directory")
 	case py.testFile() != "":
@@ -194,28 +194,29 @@ func (py *python) test(f *found) {
 	}
 }
 
-// pytest is the file that says that tests run with pytest, or empty.
-func (py *python) pytest() string {
+// pytestConfig returns the file that shows that tests run with pytest, or an empty
+// string.
+func (py *python) pytestConfig() string {
 	project := py.project
-	inProject := project.Tool.Pytest != nil || names(project.Project.Dependencies, "pytest") ||
+	inProject := project.Tool.Pytest != nil || anyRequires(project.Project.Dependencies, "pytest") ||
 		groupWith(project.Groups, "pytest") != "" || groupWith(project.Project.Optional, "pytest") != "" ||
-		py.poetryHas("pytest") || project.Tool.UV != nil && names(project.Tool.UV.Dev, "pytest")
-	switch config := py.first("pytest.ini", "conftest.py"); {
+		py.poetryHas("pytest") || project.Tool.UV != nil && anyRequires(project.Tool.UV.Dev, "pytest")
+	switch config := py.firstOf("pytest.ini", "conftest.py"); {
 	case inProject:
 		return "pyproject.toml"
 	case config != "":
 		return config
 	case strings.Contains(py.tox, "[pytest]") || strings.Contains(py.tox, "[tool:pytest]"):
-		return py.either("tox.ini", "setup.cfg")
-	case requires(py.texts, "pytest"):
-		return py.either("requirements.txt", "Pipfile")
+		return py.firstOrPyproject("tox.ini", "setup.cfg")
+	case requiresPackage(py.texts, "pytest"):
+		return py.firstOrPyproject("requirements.txt", "Pipfile")
 	}
 	return ""
 }
 
-// either is the first file of these that there is, or the project's own.
-func (py *python) either(files ...string) string {
-	if name := py.first(files...); name != "" {
+// firstOrPyproject returns the first of the files that exists, or pyproject.toml.
+func (py *python) firstOrPyproject(files ...string) string {
+	if name := py.firstOf(files...); name != "" {
 		return name
 	}
 	return "pyproject.toml"
@@ -234,11 +235,11 @@ func (py *python) poetryHas(name string) bool {
 	return poetry.Dependencies[name] != nil || poetry.Dev[name] != nil
 }
 
-// unittests is a file of the tests directory that is written for unittest, if
-// none there is written for pytest.
-func (py *python) unittests() string {
+// unittestFile returns a file of the tests directory that imports unittest, or an
+// empty string if there is none or another imports pytest.
+func (py *python) unittestFile() string {
 	dir := py.testDir()
-	entries, err := fs.ReadDir(py.root, py.path(dir))
+	entries, err := fs.ReadDir(py.root, py.pathOf(dir))
 	if dir == "" || err != nil || len(entries) > maxEntries {
 		return ""
 	}
@@ -247,7 +248,7 @@ func (py *python) unittests() string {
 		if !strings.HasPrefix(e.Name(), "test") || !strings.HasSuffix(e.Name(), ".py") {
 			continue
 		}
-		text, err := readFile(py.root, py.path(dir+"/"+e.Name()))
+		text, err := readFile(py.root, py.pathOf(dir+"/"+e.Name()))
 		switch {
 		case err != nil:
 		case importsPytest.Match(text):
@@ -274,7 +275,7 @@ func (py *python) testDir() string {
 }
 
 func (py *python) testFile() string {
-	for _, name := range py.matching(".py") {
+	for _, name := range py.filesEndingIn(".py") {
 		if strings.HasPrefix(name, "test") || strings.HasSuffix(name, "_test.py") {
 			return name
 		}
@@ -282,44 +283,45 @@ func (py *python) testFile() string {
 	return ""
 }
 
-// check fills in what judges without running the code.
-func (py *python) check(f *found) {
+// chooseChecks fills in the linter and the type check.
+func (py *python) chooseChecks(f *found) {
 	tool := py.project.Tool
-	if config := py.first("ruff.toml", ".ruff.toml"); config != "" || tool.Ruff != nil {
-		f.Lint = py.command(py.run+"ruff check", py.either("ruff.toml", ".ruff.toml"))
+	if config := py.firstOf("ruff.toml", ".ruff.toml"); config != "" || tool.Ruff != nil {
+		f.Lint = py.command(py.run+"ruff check", py.firstOrPyproject("ruff.toml", ".ruff.toml"))
 	}
 	switch {
 	case tool.Mypy != nil && (tool.Mypy.Files != nil || tool.Mypy.Packages != nil):
 		f.Typecheck = py.command(py.run+"mypy", "pyproject.toml tool.mypy")
-	case tool.Mypy != nil || py.first("mypy.ini", ".mypy.ini") != "":
-		f.Typecheck = py.command(py.run+"mypy .", py.either("mypy.ini", ".mypy.ini"))
+	case tool.Mypy != nil || py.firstOf("mypy.ini", ".mypy.ini") != "":
+		f.Typecheck = py.command(py.run+"mypy .", py.firstOrPyproject("mypy.ini", ".mypy.ini"))
 	case tool.Pyright != nil || py.has("pyrightconfig.json"):
-		f.Typecheck = py.command(strings.TrimSuffix(py.run, "python -m ")+"pyright", py.either("pyrightconfig.json"))
+		f.Typecheck = py.command(strings.TrimSuffix(py.run, "python -m ")+"pyright", py.firstOrPyproject("pyrightconfig.json"))
 	}
 }
 
-// groupWith is the first group, by name, that requires a package.
+// groupWith returns the first group, by name, that requires a package, or an empty
+// string.
 func groupWith(groups map[string][]any, name string) string {
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if names(groups[group], name) && plain(group) {
+		if anyRequires(groups[group], name) && isPlain(group) {
 			return group
 		}
 	}
 	return ""
 }
 
-func names(requirements []any, name string) bool {
+func anyRequires(requirements []any, name string) bool {
 	return slices.ContainsFunc(requirements, func(r any) bool {
 		text, ok := r.(string)
-		return ok && requires(text, name)
+		return ok && requiresPackage(text, name)
 	})
 }
 
-// requirement is the name at the start of a line, before version, extras and
-// marks, or before the = of a Pipfile.
+// requirement matches the name at the start of a line, before version, extras and
+// markers, or before the = of a Pipfile.
 var requirement = regexp.MustCompile(`(?m)^\s*"?([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
-func requires(text, name string) bool {
+func requiresPackage(text, name string) bool {
 	for _, match := range requirement.FindAllStringSubmatch(text, -1) {
 		if strings.EqualFold(match[1], name) {
 			return true

@@ -14,10 +14,10 @@ func phpStack(p *place) *found {
 	if !p.decode("composer.json", &composer) {
 		return nil
 	}
-	f := p.stack("php", "composer", "composer.json")
-	f.Lockfile = p.lockfile("composer.lock")
+	f := p.newStack("php", "composer", "composer.json")
+	f.Lockfile = p.findLockfile("composer.lock")
 	f.Setup = p.command("composer install --no-interaction", "composer.json")
-	config := p.first("phpunit.xml", "phpunit.xml.dist")
+	config := p.firstOf("phpunit.xml", "phpunit.xml.dist")
 	switch {
 	case composer.Scripts["test"] != nil:
 		f.Test = p.command("composer test", "composer.json scripts.test")
@@ -26,10 +26,10 @@ func phpStack(p *place) *found {
 	case composer.Dev["phpunit/phpunit"] != "":
 		f.Test = p.command("vendor/bin/phpunit", "composer.json require-dev")
 	}
-	if config := p.first("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"); config != "" {
+	if config := p.firstOf("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"); config != "" {
 		f.Typecheck = p.command("vendor/bin/phpstan analyse --no-progress", config)
 	}
-	f.Lint = p.when(composer.Scripts["lint"] != nil, "composer lint", "composer.json scripts.lint")
+	f.Lint = p.commandIf(composer.Scripts["lint"] != nil, "composer lint", "composer.json scripts.lint")
 	return f
 }
 
@@ -38,8 +38,8 @@ func rubyStack(p *place) *found {
 	if !ok {
 		return nil
 	}
-	f := p.stack("ruby", "bundler", "Gemfile")
-	f.Lockfile = p.lockfile("Gemfile.lock")
+	f := p.newStack("ruby", "bundler", "Gemfile")
+	f.Lockfile = p.findLockfile("Gemfile.lock")
 	f.Setup = p.command("bundle install", "Gemfile")
 	hasRails := bytes.Contains(data, []byte("gem 'rails'")) || bytes.Contains(data, []byte(`gem "rails"`))
 	switch {
@@ -52,7 +52,7 @@ func rubyStack(p *place) *found {
 	case p.hasDir("test") && p.has("Rakefile"):
 		f.Test = p.command("bundle exec rake test", "Rakefile")
 	}
-	f.Lint = p.when(p.has(".rubocop.yml"), "bundle exec rubocop", ".rubocop.yml")
+	f.Lint = p.commandIf(p.has(".rubocop.yml"), "bundle exec rubocop", ".rubocop.yml")
 	return f
 }
 
@@ -60,12 +60,12 @@ func elixirStack(p *place) *found {
 	if _, ok := p.read("mix.exs"); !ok {
 		return nil
 	}
-	f := p.stack("elixir", "mix", "mix.exs")
+	f := p.newStack("elixir", "mix", "mix.exs")
 	f.covers = p.hasDir("apps")
-	f.Lockfile = p.lockfile("mix.lock")
+	f.Lockfile = p.findLockfile("mix.lock")
 	f.Setup = p.command("mix deps.get", "mix.exs")
 	f.Test = p.command("mix test", "mix.exs")
-	f.Lint = p.when(p.has(".formatter.exs"), "mix format --check-formatted", ".formatter.exs")
+	f.Lint = p.commandIf(p.has(".formatter.exs"), "mix format --check-formatted", ".formatter.exs")
 	f.Typecheck = p.command("mix compile --warnings-as-errors", "mix.exs")
 	f.Build = p.command("mix compile", "mix.exs")
 	return f

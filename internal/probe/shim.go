@@ -11,18 +11,18 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// shim is a manager of versions that puts a file before each program it
-// manages, which chooses the real one when it is run.
+// shim is a version manager that installs a file in place of each program. When it
+// is run, that file, the shim, chooses the real program.
 type shim struct {
 	name   string
 	env    string   // names its directory
 	home   string   // its directory below that of the user
-	sub    string   // where the shims lie in it
-	marks  []string // in a script that is a shim of it, wherever it lies
-	target string   // what a link that is a shim of it leads to
-	manual string   // the fix if the answer names none; WORD is replaced
+	sub    string   // the directory of the shims below it
+	marks  []string // one of these is in each script that is a shim, wherever it is
+	target string   // a link to this program is a shim
+	manual string   // the fix if the manager names none; WORD is replaced
 
-	managed bool // it can be asked what a word stands for
+	managed bool // it can be asked for the real program of a word
 }
 
 var shims = []shim{
@@ -40,13 +40,13 @@ var shims = []shim{
 	{name: "corepack", marks: []string{"corepack.cjs", "corepack/dist/"}, manual: "corepack install"},
 }
 
-// shim is the manager behind a file, or nil.
-func (p Prober) shim(path string) *shim {
+// shimOf returns the manager whose shim the file is, or nil.
+func (p Prober) shimOf(path string) *shim {
 	link, _ := os.Readlink(path)
 	head := scriptHead(path)
 	for i := range shims {
 		s := &shims[i]
-		if s.owns(p, path) || s.isTarget(path, link) {
+		if s.ownsFile(p, path) || s.isOwnProgram(path, link) {
 			return s
 		}
 		for _, mark := range s.marks {
@@ -58,12 +58,12 @@ func (p Prober) shim(path string) *shim {
 	return nil
 }
 
-// owns reports whether a file lies in the directory of the manager's shims.
-func (s *shim) owns(p Prober, path string) bool {
+// ownsFile reports whether a file is in the directory of the manager's shims.
+func (s *shim) ownsFile(p Prober, path string) bool {
 	if s.sub == "" || filepath.Base(path) == s.name {
 		return false
 	}
-	for _, root := range s.roots(p) {
+	for _, root := range s.rootDirs(p) {
 		if filepath.Dir(path) == filepath.Join(root, s.sub) {
 			return true
 		}
@@ -71,9 +71,9 @@ func (s *shim) owns(p Prober, path string) bool {
 	return false
 }
 
-// isTarget reports whether a file is the manager's own program under another
-// name, by a link of either sort.
-func (s *shim) isTarget(path, link string) bool {
+// isOwnProgram reports whether a file is a symbolic or hard link to the manager's
+// own program, under another name.
+func (s *shim) isOwnProgram(path, link string) bool {
 	if s.target == "" || filepath.Base(path) == s.target {
 		return false
 	}
@@ -88,8 +88,8 @@ func (s *shim) isTarget(path, link string) bool {
 	return err == nil && os.SameFile(own, info)
 }
 
-// roots are the directories in which the manager may live.
-func (s *shim) roots(p Prober) []string {
+// rootDirs lists the directories in which the manager may be installed.
+func (s *shim) rootDirs(p Prober) []string {
 	var all []string
 	if s.env != "" {
 		if root := proc.Variable(p.Environ, s.env); filepath.IsAbs(root) {
@@ -102,7 +102,7 @@ func (s *shim) roots(p Prober) []string {
 	return all
 }
 
-// scriptHead is the beginning of a script, and of nothing else.
+// scriptHead returns the beginning of a script, or an empty string for other files.
 func scriptHead(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -116,10 +116,10 @@ func scriptHead(path string) string {
 	return string(head)
 }
 
-// managerQuestion is how a manager is asked which file a word stands for in
-// dir; without the manager it says so in prog.
+// managerQuestion makes the question which file a word means in dir. If the manager
+// is missing, it returns false and sets Problem and Fix of prog.
 func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, bool) {
-	manager := p.manager(s, prog.Path)
+	manager := p.findManager(s, prog.Path)
 	if manager == "" {
 		prog.Problem = prog.Word + " is a shim of " + s.name + ", which is not there itself"
 		prog.Fix = "install " + s.name + ", or put its directory into PATH"
@@ -136,30 +136,30 @@ func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, b
 	return q, true
 }
 
-// manager finds the program of a manager: in PATH, where it installs itself, or
+// findManager finds the program of a manager: in PATH, where it installs itself, or
 // beside the shim.
-func (p Prober) manager(s *shim, path string) string {
-	if found := p.search(s.name); found != "" {
+func (p Prober) findManager(s *shim, path string) string {
+	if found := p.findInPath(s.name); found != "" {
 		return found
 	}
 	dirs := []string{filepath.Dir(path)}
-	for _, root := range s.roots(p) {
+	for _, root := range s.rootDirs(p) {
 		dirs = append(dirs, filepath.Join(root, "bin"), root)
 	}
 	if link, err := filepath.EvalSymlinks(path); err == nil {
 		dirs = append(dirs, filepath.Dir(link))
 	}
 	for _, dir := range dirs {
-		if found := filepath.Join(dir, s.name); executable(found) == nil {
+		if found := filepath.Join(dir, s.name); checkExecutable(found) == nil {
 			return found
 		}
 	}
 	return ""
 }
 
-// What managers say when they have nothing to run. Only plain characters are
-// taken from an answer, for a person may paste what is made of it, and it may
-// repeat what stands in a file of the project.
+// What managers say if they have no program for a word. Only plain characters are
+// taken from an answer: a person may paste the fix, and the answer may repeat text
+// from a file of the project.
 var (
 	missingVersion = regexp.MustCompile("version [`'\"]([A-Za-z0-9][A-Za-z0-9._-]*)[`'\"]? is not installed")
 	otherVersions  = regexp.MustCompile(`(?m)command exists in these \S+ versions:\n\s+([A-Za-z0-9][A-Za-z0-9._-]*)`)
@@ -170,8 +170,8 @@ var (
 		`rustup (?:default|toolchain install|component add)|proto (?:install|use|pin)) [A-Za-z0-9][A-Za-z0-9@._-]*(?: [A-Za-z0-9][A-Za-z0-9@._-]*)?`)
 )
 
-// fix is the command that gives a shim something to stand for.
-func (s *shim) fix(word, said string) string {
+// fixFor returns what a person does so that the manager finds a program for word.
+func (s *shim) fixFor(word, said string) string {
 	if m := missingVersion.FindStringSubmatch(said); m != nil {
 		return s.name + " install " + m[1]
 	}
@@ -193,8 +193,8 @@ func (s *shim) fix(word, said string) string {
 	return strings.ReplaceAll(s.manual, "WORD", word)
 }
 
-// firstLine is what an answer says first, without progress, colours and
-// control characters.
+// firstLine returns the first line of an answer that is not progress, at most 200
+// characters of it, without colours and control characters.
 func firstLine(said string) string {
 	printable := func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -23,7 +23,7 @@ type survey struct {
 	problems []Problem
 }
 
-func (s *survey) problem(file, why string) {
+func (s *survey) addProblem(file, why string) {
 	s.problems = append(s.problems, Problem{File: file, Why: why})
 }
 
@@ -46,8 +46,8 @@ func (f folder) hasDir(name string) bool {
 	return ok && mode.IsDir()
 }
 
-// first returns the first of the names that exists, or an empty string.
-func (f folder) first(names ...string) string {
+// firstOf returns the first of the names that exists, or an empty string.
+func (f folder) firstOf(names ...string) string {
 	for _, name := range names {
 		if f.has(name) {
 			return name
@@ -56,8 +56,8 @@ func (f folder) first(names ...string) string {
 	return ""
 }
 
-// matching lists the files whose names end with one of the suffixes, sorted.
-func (f folder) matching(suffixes ...string) []string {
+// filesEndingIn lists the files whose names end with one of the suffixes, sorted.
+func (f folder) filesEndingIn(suffixes ...string) []string {
 	var all []string
 	for name, mode := range f.names {
 		if !mode.IsDir() && slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }) {
@@ -68,42 +68,42 @@ func (f folder) matching(suffixes ...string) []string {
 	return all
 }
 
-// path returns the path of an entry, or of the folder itself, relative to the root.
-func (f folder) path(name string) string { return path.Join(f.dir, name) }
+// pathOf returns the path of an entry, or of the folder itself, relative to the root.
+func (f folder) pathOf(name string) string { return path.Join(f.dir, name) }
 
-// folders lists the root and the directories below it that may hold a project,
+// listFolders lists the root and the directories below it that may hold a project,
 // breadth first.
-func (s *survey) folders() []folder {
+func (s *survey) listFolders() []folder {
 	all := []folder{}
 	level := []string{"."}
 	for depth := 0; depth <= maxDepth && len(level) > 0; depth++ {
 		var next []string
 		for _, dir := range level {
 			if len(all) == maxFolders {
-				s.problem(dir, fmt.Sprintf("not looked at, and what follows neither: more than %d directories", maxFolders))
+				s.addProblem(dir, fmt.Sprintf("not looked at, and what follows neither: more than %d directories", maxFolders))
 				return all
 			}
-			f, ok := s.list(dir)
+			f, ok := s.listFolder(dir)
 			if !ok {
 				continue
 			}
 			all = append(all, f)
-			next = append(next, f.below()...)
+			next = append(next, f.subfolders()...)
 		}
 		level = next
 	}
 	return all
 }
 
-// list reads the names of a directory.
-func (s *survey) list(dir string) (folder, bool) {
+// listFolder reads the names of a directory.
+func (s *survey) listFolder(dir string) (folder, bool) {
 	entries, err := readDir(s.root, dir)
 	if err != nil {
-		s.problem(dir, reason(err))
+		s.addProblem(dir, withoutPath(err))
 		return folder{}, false
 	}
 	if len(entries) > maxEntries {
-		s.problem(dir, fmt.Sprintf("more than %d entries; some were not looked at", maxEntries))
+		s.addProblem(dir, fmt.Sprintf("more than %d entries; some were not looked at", maxEntries))
 		entries = entries[:maxEntries]
 	}
 	names := make(map[string]fs.FileMode, len(entries))
@@ -131,27 +131,27 @@ func readDir(root fs.FS, dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// skipped are names of directories that hold no project of the repository's own.
-var skipped = []string{
+// skippedDirs are names of directories that hold no project of the repository's own.
+var skippedDirs = []string{
 	"node_modules", "vendor", "third_party", "testdata", "fixtures", "target", "dist", "build", "out", "bin", "obj",
 	"venv", "env", "site-packages", "__pycache__", "coverage", "deps", "_build", "Pods",
 	"docs", "doc", "example", "examples", "sample", "samples", "template", "templates",
 }
 
-// below lists the directories of f that may hold a project, sorted.
-func (f folder) below() []string {
+// subfolders lists the directories of f that may hold a project, sorted.
+func (f folder) subfolders() []string {
 	var all []string
 	for name, mode := range f.names {
-		if mode.IsDir() && name[0] != '.' && !slices.Contains(skipped, name) && plain(name) {
-			all = append(all, f.path(name))
+		if mode.IsDir() && name[0] != '.' && !slices.Contains(skippedDirs, name) && isPlain(name) {
+			all = append(all, f.pathOf(name))
 		}
 	}
 	slices.Sort(all)
 	return all
 }
 
-// plain reports whether a name can be written into a definition.
-func plain(name string) bool {
+// isPlain reports whether a name can be written into a definition.
+func isPlain(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
@@ -167,9 +167,9 @@ func (p *place) read(name string) ([]byte, bool) {
 	if _, ok := p.names[name]; !ok {
 		return nil, false
 	}
-	data, err := readFile(p.root, p.path(name))
+	data, err := readFile(p.root, p.pathOf(name))
 	if err != nil {
-		p.problem(p.path(name), reason(err))
+		p.addProblem(p.pathOf(name), withoutPath(err))
 		return nil, false
 	}
 	return data, true
@@ -198,8 +198,8 @@ func readFile(root fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// reason returns the text of err without the path, which the Problem names.
-func reason(err error) string {
+// withoutPath returns the text of err without the path, which the Problem names.
+func withoutPath(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
@@ -216,15 +216,15 @@ func (p *place) decode(name string, v any) bool {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	err := errors.New("not valid UTF-8")
 	if utf8.Valid(data) {
-		err = parse(name, data, v)
+		err = parseManifest(name, data, v)
 	}
 	if err != nil {
-		p.problem(p.path(name), err.Error())
+		p.addProblem(p.pathOf(name), err.Error())
 	}
 	return err == nil
 }
 
-func parse(name string, data []byte, v any) error {
+func parseManifest(name string, data []byte, v any) error {
 	if strings.HasSuffix(name, ".toml") || name == "Pipfile" {
 		err := toml.Unmarshal(data, v)
 		if e, ok := errors.AsType[*toml.DecodeError](err); ok {
@@ -235,14 +235,14 @@ func parse(name string, data []byte, v any) error {
 	}
 	err := json.Unmarshal(data, v)
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("line %d: %w", line(data, e.Offset), err)
+		return fmt.Errorf("line %d: %w", lineAt(data, e.Offset), err)
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("line %d: %s is a JSON %s", line(data, e.Offset), cmp.Or(e.Field, "the document"), e.Value)
+		return fmt.Errorf("line %d: %s is a JSON %s", lineAt(data, e.Offset), cmp.Or(e.Field, "the document"), e.Value)
 	}
 	return err
 }
 
-func line(data []byte, offset int64) int {
+func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(int(offset), len(data))], []byte("\n"))
 }

@@ -6,49 +6,49 @@ import (
 	"strings"
 )
 
-// runners are the programs that only start others. Where a repository has
-// several stacks, their test target is the one that knows about all of them.
+// runners are the programs that only start others. In a repository with several
+// stacks, their test target tests all of them.
 var runners = []string{"make", "just", "task"}
 
 func makeStack(p *place) *found {
-	name := p.first("GNUmakefile", "makefile", "Makefile")
+	name := p.firstOf("GNUmakefile", "makefile", "Makefile")
 	data, ok := p.read(name)
 	if !ok {
 		return nil
 	}
 	targets, phony := makeTargets(string(data))
-	// Make looks at the directory of that name instead of running the recipe.
+	// If a directory has the name of a target, make does not run the recipe.
 	targets = slices.DeleteFunc(targets, func(t string) bool {
 		idle := p.names[t] != 0 && p.hasDir(t) && !slices.Contains(phony, t)
 		if idle && t == "test" {
-			p.problem(p.path(name), "target test never runs, because there is a directory test and it is not .PHONY")
+			p.addProblem(p.pathOf(name), "target test never runs, because there is a directory test and it is not .PHONY")
 		}
 		return idle
 	})
-	return runner(p, "make", name, targets)
+	return targetStack(p, "make", name, targets)
 }
 
 func justStack(p *place) *found {
-	name := p.first("justfile", "Justfile", ".justfile")
+	name := p.firstOf("justfile", "Justfile", ".justfile")
 	data, ok := p.read(name)
 	if !ok {
 		return nil
 	}
-	return runner(p, "just", name, justRecipes(string(data)))
+	return targetStack(p, "just", name, justRecipes(string(data)))
 }
 
 func taskStack(p *place) *found {
-	name := p.first("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
+	name := p.firstOf("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
 	data, ok := p.read(name)
 	if !ok {
 		return nil
 	}
-	return runner(p, "task", name, taskNames(string(data)))
+	return targetStack(p, "task", name, taskNames(string(data)))
 }
 
-// runner is the stack of a file with targets, if one of them is of use. Below
-// the root only one that tests is.
-func runner(p *place, program, file string, targets []string) *found {
+// targetStack makes the stack of a file with targets. It returns nil if none of them
+// is of use; below the root only a target that tests is.
+func targetStack(p *place, program, file string, targets []string) *found {
 	pick := func(names ...string) *Command {
 		for _, name := range names {
 			if slices.Contains(targets, name) {
@@ -57,7 +57,7 @@ func runner(p *place, program, file string, targets []string) *found {
 		}
 		return nil
 	}
-	f := p.stack(program, program, file)
+	f := p.newStack(program, program, file)
 	f.covers = true
 	f.Setup = pick("setup", "deps", "bootstrap")
 	f.Test = pick("test", "tests", "check")
@@ -71,8 +71,8 @@ func runner(p *place, program, file string, targets []string) *found {
 	return f
 }
 
-// makeTargets lists the explicit targets of a makefile that have a name without
-// variables and patterns, and those that are declared phony.
+// makeTargets lists the targets of a makefile whose names have no variables or
+// patterns, and the targets that are declared phony.
 func makeTargets(text string) (targets, phony []string) {
 	define := false
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
@@ -90,7 +90,7 @@ func makeTargets(text string) (targets, phony []string) {
 			continue
 		}
 		left, right, ok := strings.Cut(line, ":")
-		if !ok || assigns(left, right) {
+		if !ok || isAssignment(left, right) {
 			continue
 		}
 		names := strings.Fields(left)
@@ -107,9 +107,8 @@ func makeTargets(text string) (targets, phony []string) {
 	return targets, phony
 }
 
-// assigns reports whether a line with a colon sets a variable, of its own or of
-// a target, and so is not a rule.
-func assigns(left, right string) bool {
+// isAssignment reports whether a line with a colon sets a variable and is not a rule.
+func isAssignment(left, right string) bool {
 	value, _, _ := strings.Cut(right, ";")
 	value = strings.TrimPrefix(strings.TrimPrefix(value, ":"), ":")
 	return strings.Contains(left, "=") || strings.Contains(value, "=")
@@ -128,16 +127,16 @@ func justRecipes(text string) []string {
 		if match := justAlias.FindStringSubmatch(line); match != nil {
 			all = append(all, match[1])
 		}
-		if match := justRecipe.FindStringSubmatch(line); match != nil && optional(match[2]) {
+		if match := justRecipe.FindStringSubmatch(line); match != nil && allOptional(match[2]) {
 			all = append(all, match[1])
 		}
 	}
 	return all
 }
 
-// optional reports whether all parameters of a recipe have a default or may be
-// absent.
-func optional(parameters string) bool {
+// allOptional reports whether each parameter of a recipe has a default or may be
+// missing.
+func allOptional(parameters string) bool {
 	for word := range strings.FieldsSeq(parameters) {
 		if !strings.HasPrefix(word, "*") && !strings.Contains(word, "=") {
 			return false
@@ -148,8 +147,9 @@ func optional(parameters string) bool {
 
 var taskName = regexp.MustCompile(`^(\s+)["']?([A-Za-z0-9][A-Za-z0-9_.-]*)["']?:(?:\s|$)`)
 
-// taskNames lists the keys directly below tasks. It reads lines and no YAML:
-// the names that matter are plain, and a file from anywhere expands nothing.
+// taskNames lists the keys directly below tasks. It reads lines and does not parse
+// YAML: the names that matter are plain, and no alias of an untrusted file is
+// expanded.
 func taskNames(text string) []string {
 	var all []string
 	inside, indent := false, ""

@@ -42,7 +42,7 @@ type DriverView struct {
 // Drivers says of every driver whether it can take a turn on this machine. It
 // starts programs only to ask for their versions.
 func (d Doctor) Drivers(ctx context.Context) []DriverView {
-	found := d.Probe.Agents(ctx)
+	found := d.Probe.FindAgents(ctx)
 	views := []DriverView{}
 	for _, p := range d.Profiles {
 		views = append(views, d.driver(p, found, loop.Agent{Driver: p.Name}))
@@ -161,7 +161,7 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 	}
 	switch {
 	case who.Driver != "command" || who.Command != "" && who.Provider != "":
-		v := d.driver(d.profile(who.Driver), d.Probe.Agents(ctx, who.Driver), who)
+		v := d.driver(d.profile(who.Driver), d.Probe.FindAgents(ctx, who.Driver), who)
 		add(v.State, v.Name, strings.Trim(v.Says()+"; "+v.Problem, "; "), v.Fix)
 	case who.Command == "":
 		state := readiness.StateWarn // Without a repository nothing runs anyway.

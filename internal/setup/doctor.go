@@ -85,7 +85,7 @@ type adder func(state, check, detail, fix string, actions ...loop.Command)
 
 func (d Doctor) git(ctx context.Context, tier loop.Tier, add adder) {
 	writes := tier == loop.TierAssisted || tier == loop.TierUnattended
-	p := d.Probe.Program(ctx, d.Dir, "git")
+	p := d.Probe.FindProgram(ctx, d.Dir, "git")
 	switch {
 	case !p.OK && writes:
 		add(readiness.StateBad, "git", p.Problem, p.Fix)
@@ -125,7 +125,7 @@ func (d Doctor) gatePrograms(ctx context.Context, c loops.Checked, add adder) {
 // program adds the row of one word of a command. Words of the shell itself are
 // no programs and are there.
 func (d Doctor) program(ctx context.Context, check, key, word string, add adder) {
-	p := d.Probe.Program(ctx, d.Dir, word)
+	p := d.Probe.FindProgram(ctx, d.Dir, word)
 	switch {
 	case p.OK:
 		detail := strings.TrimSpace(p.Word + " " + p.Version)

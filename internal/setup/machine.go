@@ -48,7 +48,7 @@ func (d Doctor) repository(ctx context.Context, add adder) {
 // agents lists those that are installed. None at all is worth a warning.
 func (d Doctor) agents(ctx context.Context, add adder) {
 	found := false
-	for _, a := range d.Probe.Agents(ctx) {
+	for _, a := range d.Probe.FindAgents(ctx) {
 		if a.Path != "" {
 			found = true
 			add(agentRow(a))
@@ -109,7 +109,7 @@ const (
 
 func (d Doctor) disk(add adder) {
 	dir := existing(d.Home)
-	free, err := d.Probe.Disk(dir)
+	free, err := d.Probe.FreeDisk(dir)
 	detail := fmt.Sprintf("%.1f GiB free for %s", float64(free)/(1<<30), d.Home)
 	switch {
 	case err != nil:

@@ -91,10 +91,10 @@ func (s *Service) Survey(ctx context.Context, p probe.Prober) (Survey, error) {
 	v.AgentsFile, v.Repo = repo.AgentsFile, repo
 	for _, stack := range repo.Stacks {
 		view := s.stackView(ctx, p, stack)
-		view.Needs = probe.Needs(root.FS(), stack.Dir)
+		view.Needs = probe.UnmetNeeds(root.FS(), stack.Dir)
 		v.Stacks = append(v.Stacks, view)
 	}
-	for _, a := range p.Agents(ctx) {
+	for _, a := range p.FindAgents(ctx) {
 		if a.Path != "" {
 			problem, fix := a.Advice()
 			v.Agents = append(v.Agents, AgentView{a.Name, a.Path, a.Version, a.Login, a.How, problem, fix})
@@ -190,7 +190,7 @@ func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Sta
 			if _, asked := found[need]; asked {
 				continue
 			}
-			prog := p.Program(ctx, filepath.Join(s.ws.Root, filepath.FromSlash(need.Dir)), need.Word)
+			prog := p.FindProgram(ctx, filepath.Join(s.ws.Root, filepath.FromSlash(need.Dir)), need.Word)
 			v.Programs = append(v.Programs, ProgramView{prog.Word, prog.Path, prog.Shim, prog.Version, prog.OK, prog.Problem, prog.Fix})
 			found[need] = prog.OK
 		}
@@ -203,7 +203,7 @@ func (s *Service) stackView(ctx context.Context, p probe.Prober, stack probe.Sta
 
 // LoggedIn returns the agents of this machine that have a login.
 func LoggedIn(ctx context.Context, p probe.Prober) (names []string) {
-	for _, one := range p.Agents(ctx) {
+	for _, one := range p.FindAgents(ctx) {
 		if one.Path != "" && one.Login == probe.LoginYes {
 			names = append(names, one.Name)
 		}

@@ -218,7 +218,7 @@ func (r *resolver) uvPython(ctx context.Context, uv string) error {
 	if dir := proc.Variable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
 		r.setenv("UV_PYTHON_INSTALL_DIR", dir)
 	}
-	said, why := r.prober.Answer(ctx, r.dir, uv, "python", "find", "--system")
+	said, why := r.prober.AnswerOf(ctx, r.dir, uv, "python", "find", "--system")
 	path := ""
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSpace(line); filepath.IsAbs(line) {

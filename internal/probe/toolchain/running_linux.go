@@ -36,7 +36,7 @@ func (r *resolver) running(ctx context.Context, path string) (string, error) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := r.prober.Exec.Run(ctx, proc.Spec{
-			Argv: []string{path, "--version"}, Dir: r.prober.Home, Env: r.prober.Offline(),
+			Argv: []string{path, "--version"}, Dir: r.prober.Home, Env: r.prober.OfflineEnviron(),
 			Stdout: writer, Stderr: writer, Timeout: answerTime,
 		})
 		ended <- errors.Join(err, writer.Close())

@@ -93,7 +93,7 @@ func (r *resolver) program(ctx context.Context, word string) error {
 	if r.ofProject(word) && !isThere(filepath.Join(r.dir, word)) {
 		return nil
 	}
-	prog := r.prober.Real(ctx, r.dir, word)
+	prog := r.prober.RealProgram(ctx, r.dir, word)
 	if !prog.OK {
 		return r.fault(word, prog.Problem, prog.Fix)
 	}
@@ -150,7 +150,7 @@ func (r *resolver) version(ctx context.Context, word, entry, real string) string
 	if r.area.visible(real) || r.area.visible(entry) {
 		return ""
 	}
-	return r.prober.Version(ctx, word, entry)
+	return r.prober.AskVersion(ctx, word, entry)
 }
 
 // digest tells two installations apart without reading them.

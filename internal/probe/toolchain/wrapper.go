@@ -65,7 +65,7 @@ var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"}
 // alone, of a name that is known to answer the question for its version.
 func (r *resolver) isWrapper(prog probe.Program) bool {
 	real := resolved(prog.Path)
-	if r.area.visible(real) || prog.Shim != "" || !probe.Answers(prog.Word) || environmentOf(real) != "" || r.installation(real).rest != "" {
+	if r.area.visible(real) || prog.Shim != "" || !probe.AnswersVersion(prog.Word) || environmentOf(real) != "" || r.installation(real).rest != "" {
 		return false
 	}
 	head, err := headOf(real)
