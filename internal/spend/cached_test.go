@@ -1,9 +1,7 @@
 package spend
 
 import (
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,20 +72,23 @@ func TestOnlyACallWhoseProviderReadFromItsCacheIsRemembered(t *testing.T) {
 
 // Calls of several sub-agents end side by side. A map that is read and written at
 // once ends the process.
-func TestWhatIsCachedMayBeAskedWhileCallsEnd(t *testing.T) {
+func TestWhatIsCachedIsReadAndWrittenByOneAtATime(t *testing.T) {
 	a, o := &Account{}, OutlineOf([]byte("x"))
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for n := range 40_000 {
-				model := strconv.Itoa(n % 50)
-				if i%2 == 0 {
-					a.Remember(model, o, loop.Usage{CacheRead: 1, Source: loop.UsageMetered}, noon)
-				} else {
-					a.CachedBytes(model, o, noon)
-				}
-			}
-		})
+	for name, use := range map[string]func(){
+		"reading": func() { a.CachedBytes("m", o, noon) },
+		"writing": func() { a.Remember("m", o, loop.Usage{CacheRead: 1, Source: loop.UsageMetered}, noon) },
+	} {
+		unlock, done := a.lock(), make(chan struct{})
+		go func() {
+			use()
+			close(done)
+		}()
+		select {
+		case <-done:
+			t.Errorf("%s does not wait for who has the account", name)
+		case <-time.After(50 * time.Millisecond):
+		}
+		unlock()
+		<-done
 	}
-	wg.Wait()
 }
