@@ -66,8 +66,8 @@ func newGiven(t *testing.T) given {
 	must(t, r.UpdateRef(t.Context(), g.snapshot, g.nextTo, ""))
 	must(t, os.MkdirAll(filepath.Join(g.scratch, "objects/pack"), 0o700))
 	must(t, r.HoldCandidate(t.Context(), "run_1", 1, g.next))
-	must(t, r.HoldCandidate(t.Context(), "run_2", 1, g.nextTo))
 	gittest.Run(t, dir, "pack-refs", "--all")
+	must(t, r.HoldCandidate(t.Context(), "run_2", 1, g.nextTo)) // One is packed, one is not.
 	g.remote = bareRemote(t).URL
 	return g
 }
@@ -183,10 +183,18 @@ var movers = map[string]verb{
 		if err == nil && strings.Join(runs, " ") != "run_1 run_2 run_3" {
 			return fmt.Errorf("runs = %q", runs)
 		}
+		for _, run := range []string{"run_1", "run_3"} {
+			if err == nil {
+				err = r.DropCandidates(ctx, run)
+			}
+		}
 		if err != nil {
 			return err
 		}
-		return r.DropCandidates(ctx, "run_3")
+		if runs, err = r.CandidateRuns(ctx); err == nil && strings.Join(runs, " ") != "run_2" {
+			return fmt.Errorf("runs that are left = %q", runs)
+		}
+		return err
 	},
 }
 

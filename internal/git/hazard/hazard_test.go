@@ -103,6 +103,16 @@ func TestAnAddressThatNamesAProgramIsFoundWhereverItIsAnAddress(t *testing.T) {
 	}
 }
 
+func TestOnlyAnUpdateOfASubmoduleThatIsACommandExecutes(t *testing.T) {
+	for value, executes := range map[string]bool{"!evil": true, "checkout": false, "none": false, "": false} {
+		settings, err := gitconfig.Parse(fmt.Appendf(nil, "[submodule \"a.b\"]\nupdate = %s\n", value))
+		must(t, err)
+		if kind, _ := keyHazard(settings[0]); kind == Executes != executes {
+			t.Errorf("update = %q is %q, want that it executes: %v", value, kind, executes)
+		}
+	}
+}
+
 func TestAHelperForOneAddressOnlyIsFound(t *testing.T) {
 	settings, err := gitconfig.Parse([]byte("[credential \"https://example.org\"]\nhelper = !evil\n"))
 	must(t, err)

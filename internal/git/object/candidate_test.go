@@ -169,6 +169,26 @@ func TestCandidateRefusesAndLeavesNothing(t *testing.T) {
 	}
 }
 
+// A candidate of the contents that were read so far would be a smaller change than
+// the one that was made.
+func TestACandidateThatIsCanceledWhileItReadsContentsIsNone(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "1"})
+	r := open(t, dir)
+	b := base(t, r)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("pawl was asked to end")
+	cancel(stop)
+	p := &pack{store: r}
+	from := filepath.Join(dir, "a")
+	if named, err := p.addContents(ctx, []FileChange{{Path: "x", Mode: ModeFile, From: from}}); named != nil || !errors.Is(err, stop) {
+		t.Errorf("contents = %+v, %v, want why it was canceled", named, err)
+	}
+	if c, err := r.Candidate(ctx, Draft{Base: b.Commit, When: when, Changes: []FileChange{{Path: "x", Mode: ModeFile, From: from}}}); err == nil {
+		t.Errorf("candidate = %+v", c)
+	}
+	wantNoTrace(t, dir, "refs/heads/main")
+}
+
 func TestTheLastOfTwoChangesThatExcludeEachOtherStands(t *testing.T) {
 	dir := gittest.Repo(t, map[string]string{"d/g": "1", "k": "1"})
 	r := open(t, dir)
