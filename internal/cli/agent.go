@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/setup"
-	"github.com/pawl-run/pawl/internal/shape"
 )
 
 func newAgentCommand(a *app) *cobra.Command {
@@ -188,7 +187,7 @@ found shows in a run.`,
 
 func printDrivers(p *output.Printer, all []setup.DriverView) error {
 	if p.JSON {
-		return p.WriteJSON(shape.ListingOf("pawl.drivers/v1", all))
+		return output.WriteListing(p, "pawl.drivers/v1", all)
 	}
 	for _, v := range all {
 		mark := p.Style.Green("✓")

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/plan"
 )
 
 func newBudgetCommand(a *app) *cobra.Command {
@@ -147,7 +146,7 @@ func printBudgets(p *output.Printer, rows []budgets.Row) error {
 
 // formatAmount is an amount of what a budget counts, with thousands in groups.
 func formatAmount(what string, n int64) string {
-	text := plan.Count(what, n)
+	text := loop.FormatAmount(what, n)
 	if unit, counted := strings.CutPrefix(text, strconv.FormatInt(n, 10)+" "); counted {
 		return formatNumber(n) + " " + unit
 	}

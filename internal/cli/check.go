@@ -52,7 +52,7 @@ Notes change no score. One of them names each gate that files of the scope can r
 			return checkDefinitions(cmd.Context(), a, found, o)
 		},
 	}
-	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(readiness.LeastScore), "the least `score` of a loop that is ready")
+	cmd.Flags().StringVar(&o.min, "min", strconv.Itoa(loops.LeastScore), "the least `score` of a loop that is ready")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "warnings and unknown keys make a loop not ready")
 	return cmd
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/roster"
 )
 
@@ -133,7 +132,7 @@ func completeModels(a *app) completion {
 
 func completePatterns() completion {
 	var words []string
-	for _, p := range pattern.All() {
+	for _, p := range loops.Patterns() {
 		words = append(words, p.Name+"\t"+p.Does)
 	}
 	return offerWords(words...)

@@ -222,11 +222,11 @@ func printCost(p *output.Printer, t price.Table, c readiness.Cost, past *readine
 	row("model:", c.Model)
 	row("cadence:", fmt.Sprintf("%s  (%.6g runs/day)", c.Cadence, c.RunsPerDay)) // C's %g, six digits.
 	row("tokens/run:", strconv.FormatInt(c.TokensPerRun, 10))
-	row("cost/run:", readiness.Money(c.PerRun))
-	row("cost/day:", readiness.Money(c.PerDay))
-	row(fmt.Sprintf("cost/%dd:", c.Days), readiness.Money(c.PerHorizon))
+	row("cost/run:", formatMoney(c.PerRun))
+	row("cost/day:", formatMoney(c.PerDay))
+	row(fmt.Sprintf("cost/%dd:", c.Days), formatMoney(c.PerHorizon))
 	if k := c.Caching; k != nil && k.Beneficial {
-		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", readiness.Money(k.PerHorizon), k.TTL, 100*k.Savings))
+		row(fmt.Sprintf("cached/%dd:", c.Days), fmt.Sprintf("%s  (%s, -%.1f %%)", formatMoney(k.PerHorizon), k.TTL, 100*k.Savings))
 	}
 	if past != nil {
 		row("actual/run:", fmt.Sprintf("p50 %d, p95 %d tokens in %s  (%.2f × the estimate)", past.P50, past.P95, pluralize(past.Runs, "run"), past.Ratio))

@@ -133,6 +133,23 @@ func formatMillis(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).Round(time.Second).String()
 }
 
+// formatMoney writes a finite amount for people, without a currency sign: four
+// decimals below 1, else two and a comma between the thousands.
+func formatMoney(x float64) string {
+	if x < 1 {
+		return strconv.FormatFloat(x, 'f', 4, 64)
+	}
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(x, 'f', 2, 64), ".")
+	var b strings.Builder
+	for i, digit := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String() + "." + cents
+}
+
 // formatBytes is a number of bytes with a unit that suits it.
 func formatBytes(n int64) string {
 	const step = 1024

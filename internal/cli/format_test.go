@@ -45,3 +45,27 @@ func TestTheLiveLineFitsTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestMoneyForPeople(t *testing.T) {
+	t.Parallel()
+	for want, amount := range map[string]float64{
+		"0.0000":           0,
+		"0.0001":           0.00005000001,
+		"0.0300":           0.03,
+		"1.0000":           0.99999,
+		"1.00":             1,
+		"4.32":             4.32,
+		"129.60":           129.6,
+		"999.99":           999.994,
+		"1,000.00":         999.996,
+		"6,220.80":         6220.8,
+		"12,345.68":        12345.678,
+		"123,456.79":       123456.789,
+		"1,234,567.00":     1234567,
+		"1,000,000,000.00": 1e9,
+	} {
+		if got := formatMoney(amount); got != want {
+			t.Errorf("formatMoney(%v) = %s, want %s", amount, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/roster"
 )
@@ -29,7 +28,7 @@ func newLoginListCommand(a *app) *cobra.Command {
 		Use: "list", Short: "List the logins that are kept, never what is in them", Args: exactArgs(0), Aliases: []string{"ls"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withLogins(cmd.Context(), true, func(l roster.Logins) error {
-				all, err := l.Lender.List()
+				all, err := l.List()
 				if err != nil {
 					return err
 				}
@@ -39,10 +38,10 @@ func newLoginListCommand(a *app) *cobra.Command {
 	}
 }
 
-func printLogins(p *output.Printer, all []credential.KeptLogin) error {
-	return output.List[credential.KeptLogin]{
+func printLogins(p *output.Printer, all []roster.KeptLogin) error {
+	return output.List[roster.KeptLogin]{
 		Schema: "pawl.logins/v1", Heading: []string{"ID", "AGENT", "FILE", "KEPT", "WHY"},
-		Cells: func(k credential.KeptLogin) []string {
+		Cells: func(k roster.KeptLogin) []string {
 			return []string{output.CleanLine(k.ID), output.CleanLine(k.Agent), output.CleanLine(k.From), p.Ago(&k.At), output.CleanLine(k.Why)}
 		},
 	}.Print(p, all)
@@ -67,7 +66,7 @@ that was in the file is kept, so a second swap undoes the first. Without a termi
 }
 
 func swapLogin(ctx context.Context, a *app, logins roster.Logins, name string, yes bool) error {
-	k, err := logins.Lender.Find(name)
+	k, err := logins.Find(name)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/shape"
 )
 
 type logsOptions struct {
@@ -124,7 +123,7 @@ func printLogs(ctx context.Context, p *output.Printer, s *compose.Verbs, o logsO
 		for _, line := range lines {
 			events = append(events, json.RawMessage(line))
 		}
-		return p.WriteJSON(shape.ListingOf("pawl.events/v1", events))
+		return output.WriteListing(p, "pawl.events/v1", events)
 	}
 	for {
 		if len(lines) > 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/pattern"
 	"github.com/pawl-run/pawl/internal/setup"
 )
 
@@ -19,7 +18,7 @@ func newNewCommand(a *app) *cobra.Command {
 	var name, tier string
 	var patterns strings.Builder
 	patterns.WriteString("The patterns:\n")
-	for _, p := range pattern.All() {
+	for _, p := range loops.Patterns() {
 		fmt.Fprintf(&patterns, "\n  %-17s %s", p.Name, p.Does)
 	}
 	cmd := &cobra.Command{
@@ -66,7 +65,7 @@ The path of the definition is printed on standard output. Start every loop at L1
 	}
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "the name, instead of the argument")
-	f.StringVar(&r.Pattern, "pattern", pattern.Custom, "a `pattern` of the catalogue")
+	f.StringVar(&r.Pattern, "pattern", loops.CustomPattern, "a `pattern` of the catalogue")
 	f.StringVar(&tier, "tier", "L1", "L1 reports, L2 proposes a branch, L3 lands what it may")
 	f.StringVar(&r.Cadence, "cadence", "1h", "how often it fires: 10m, 6h, 1d or five cron fields")
 	f.StringVar(&r.Dir, "dir", ".loops", "the `folder` of loops")

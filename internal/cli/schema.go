@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/shape"
+	"github.com/pawl-run/pawl/internal/loops"
+	"github.com/pawl-run/pawl/internal/output"
 )
 
 func newSchemaCommand(a *app) *cobra.Command {
-	names := definition.SchemaNames()
+	names := loops.Schemas()
 	return &cobra.Command{
 		Use: "schema NAME", Short: "Print the JSON schema of a format", Args: exactArgs(1), ValidArgs: names,
 		Long: `Print the JSON schema of a format, for editors and for programs. It needs no repository.
@@ -20,7 +20,7 @@ func newSchemaCommand(a *app) *cobra.Command {
 The formats: ` + strings.Join(names, ", ") + `.`,
 		Example: "  pawl schema config > .loops/config.schema.json",
 		RunE: func(_ *cobra.Command, args []string) error {
-			body, err := definition.Schema(args[0])
+			body, err := loops.Schema(args[0])
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ The formats: ` + strings.Join(names, ", ") + `.`,
 
 func newExplainCommand(a *app) *cobra.Command {
 	keys := func(context.Context) (words []string, err error) {
-		for _, f := range definition.Fields() {
+		for _, f := range loops.Keys() {
 			words = append(words, f.Name+"\t"+f.Meaning)
 		}
 		return words, nil
@@ -48,23 +48,19 @@ func newExplainCommand(a *app) *cobra.Command {
 			p := a.printer()
 			if len(args) == 0 {
 				if p.JSON {
-					return p.WriteJSON(shape.ListingOf("pawl.keys/v1", definition.Fields()))
+					return output.WriteListing(p, "pawl.keys/v1", loops.Keys())
 				}
-				p.Text(definition.ExplainAll())
+				p.Text(loops.ExplainKeys())
 				return p.Err()
 			}
-			text, err := definition.Explain(args[0])
+			key, err := loops.ExplainKey(args[0])
 			if err != nil {
 				return err
 			}
 			if p.JSON {
-				field, _ := definition.Lookup(args[0])
-				return p.WriteJSON(struct {
-					Schema string `json:"schema"`
-					definition.Field
-				}{"pawl.key/v1", field})
+				return p.WriteJSON(key)
 			}
-			p.Text(text)
+			p.Text(key.Text)
 			return p.Err()
 		},
 	}

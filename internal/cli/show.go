@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/plan"
 	"github.com/pawl-run/pawl/internal/runs"
 )
 
@@ -162,7 +161,7 @@ func describeCost(v runs.View) string {
 		why = "a model that was used is not known"
 	}
 	if v.Cost.MicroUSD > 0 {
-		return fmt.Sprintf("at least %s US dollars, prices as of %s: %s", plan.Dollars(v.Cost.MicroUSD), v.Cost.AsOf, why)
+		return fmt.Sprintf("at least %s US dollars, prices as of %s: %s", loop.FormatDollars(v.Cost.MicroUSD), v.Cost.AsOf, why)
 	}
 	return "unknown: " + why
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/setup"
 )
 
@@ -82,8 +81,8 @@ func printInitPlan(p *output.Printer, plan setup.Initiation, o initOptions) {
 		p.Field("  ", row.label, row.text)
 	}
 	if e := plan.Estimate; e != nil {
-		text := fmt.Sprintf("at most %s a day, %s in %d days with %s; nothing while sense finds nothing", readiness.Money(e.CostPerDay),
-			readiness.Money(e.CostPerHorizon), e.Days, e.Model)
+		text := fmt.Sprintf("at most %s a day, %s in %d days with %s; nothing while sense finds nothing", formatMoney(e.CostPerDay),
+			formatMoney(e.CostPerHorizon), e.Days, e.Model)
 		p.Field("  ", "cost, USD", text)
 	}
 	for _, text := range plan.Survey.LeftOut() {

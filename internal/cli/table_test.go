@@ -10,11 +10,11 @@ import (
 
 	"github.com/pawl-run/pawl/internal/approvals"
 	"github.com/pawl-run/pawl/internal/budgets"
-	"github.com/pawl-run/pawl/internal/credential"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/price"
+	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/runs"
 )
 
@@ -49,7 +49,7 @@ func tables(t *testing.T) map[string]func(p *output.Printer) error {
 		{Ref: "refs/pawl/snapshots/" + longName + "/7", Loop: longName, N: 7, When: at, Files: 1234567, Bytes: 1 << 50, Waits: longPhrase},
 		{Loop: "x", N: 8, When: at, Dir: longPath},
 	}
-	logins := []credential.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
+	logins := []roster.KeptLogin{{ID: "lg_06h0iqrr3vg8k6usjnpi7vrh00", Agent: "claude", From: longPath, At: at, Why: longPhrase}}
 	agents := []loop.Agent{{Handle: longName, Driver: "command", Model: "claude-a-model-with-a-long-name", Role: longPhrase, Board: longName, ID: "ag_06h0iqrr3vg8k6usjnpi7vrh00"}}
 	return map[string]func(p *output.Printer) error{
 		"ls":           func(p *output.Printer) error { return printLoops(p, "/", listed) },

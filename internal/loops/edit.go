@@ -2,12 +2,16 @@ package loops
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/loop"
+	"github.com/pawl-run/pawl/internal/proc"
 )
 
 // Draft is a copy of a definition that a person edits. Remove it.
@@ -30,6 +34,32 @@ func Edit(f Found) (Draft, error) {
 	}
 	d := Draft{Found: f, Copy: filepath.Join(dir, filepath.Base(f.Path)), before: source}
 	return d, os.WriteFile(d.Copy, source, 0o600)
+}
+
+// Editor is the program that a person edits with.
+type Editor struct {
+	Line     string // for the shell, which splits it: it may hold arguments
+	Dir      string // working directory
+	Environ  []string
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// OpenIn runs an editor on the copy and blocks until it has ended. An editor that
+// cannot be run, or fails, is a *loop.Fault.
+func (d Draft) OpenIn(ctx context.Context, e Editor) error {
+	res, err := proc.Foreground{}.Run(ctx, proc.Spec{
+		Argv: []string{"/bin/sh", "-c", e.Line + ` "$1"`, "sh", d.Copy}, Dir: e.Dir, Env: e.Environ, Stdin: e.In, Stdout: e.Out, Stderr: e.Err,
+	})
+	if err == nil && res.Exit != 0 {
+		err = fmt.Errorf("it ended with exit status %d", res.Exit)
+	}
+	if err != nil {
+		return &loop.Fault{
+			Exit: loop.ExitError, What: "edit with " + e.Line, Why: err.Error(), Err: err, Fix: "set VISUAL or EDITOR to your editor; the copy is " + d.Copy,
+		}
+	}
+	return nil
 }
 
 // Check judges the copy as if it stood in the place of the original.

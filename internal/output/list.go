@@ -12,11 +12,16 @@ type List[T any] struct {
 	Below   func()           // prints what follows a table; may be nil
 }
 
+// WriteListing prints a listing as JSON.
+func WriteListing[T any](p *Printer, schema string, rows []T) error {
+	return p.WriteJSON(shape.ListingOf(schema, rows))
+}
+
 // Print prints the rows in the form that the reader wants.
 func (l List[T]) Print(p *Printer, rows []T) error {
 	switch {
 	case p.JSON:
-		return p.WriteJSON(shape.ListingOf(l.Schema, rows))
+		return WriteListing(p, l.Schema, rows)
 	case len(rows) == 0 && l.Empty != "":
 		p.Line("%s", l.Empty)
 		return p.err

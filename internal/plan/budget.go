@@ -124,7 +124,7 @@ func Drift(past []loop.Amount, last loop.Amount) (alarm bool, words string) {
 		}
 		what := loop.Dimensions[i]
 		all = append(all, fmt.Sprintf("the last run used %s, where the %d runs before it have a median of %s and a p95 of %s",
-			Count(what, used), len(past), Count(what, middle[i]), Count(what, tail[i])))
+			loop.FormatAmount(what, used), len(past), loop.FormatAmount(what, middle[i]), loop.FormatAmount(what, tail[i])))
 	}
 	return len(all) > 0, strings.Join(all, "; ")
 }
@@ -140,7 +140,7 @@ func times(k, n int64) int64 {
 // is left and when it opens. Whose is the scope for people: "loop ci-watch".
 func Explain(s loop.Shortage, whose string) string {
 	text := fmt.Sprintf("the %s budget of %s has %s left of %s, and %s more are needed",
-		s.Budget.Window, whose, Count(s.What, s.Left), Count(s.What, s.Cap), Count(s.What, s.Need))
+		s.Budget.Window, whose, loop.FormatAmount(s.What, s.Left), loop.FormatAmount(s.What, s.Cap), loop.FormatAmount(s.What, s.Need))
 	if s.Opens.IsZero() {
 		return text
 	}
@@ -152,61 +152,13 @@ func Words(a loop.Amount) string {
 	var all []string
 	for i, n := range a.Parts() {
 		if n != 0 {
-			all = append(all, Count(loop.Dimensions[i], n))
+			all = append(all, loop.FormatAmount(loop.Dimensions[i], n))
 		}
 	}
 	if len(all) == 0 {
 		return "nothing"
 	}
 	return strings.Join(all, ", ")
-}
-
-// Count is a number of one of loop.Dimensions with its unit.
-func Count(what string, n int64) string {
-	switch what {
-	case "micro_usd":
-		return Dollars(n) + " USD"
-	case "wall":
-		return short(time.Duration(n))
-	case "output":
-		what = "output tokens"
-	}
-	if n == 1 {
-		what = strings.TrimSuffix(what, "s")
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
-// Dollars writes millionths of a dollar as dollars, exactly, with at least two
-// digits behind the point.
-func Dollars(micro int64) string {
-	text := fmt.Sprintf("%d.%06d", micro/1_000_000, max(micro%1_000_000, -(micro%1_000_000)))
-	for range 4 {
-		text = strings.TrimSuffix(text, "0")
-	}
-	if micro < 0 && micro > -1_000_000 {
-		return "-" + text
-	}
-	return text
-}
-
-// short is a duration as exactly as people want it, and without the zeros that
-// Go writes at its end. It is never nothing that is something.
-func short(d time.Duration) string {
-	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
-		if d.Abs() >= 60*unit {
-			d = d.Truncate(unit)
-			break
-		}
-	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // BudgetsOf are the budgets that a definition sets for its own loop.

@@ -2,7 +2,6 @@ package readiness
 
 import (
 	"strconv"
-	"strings"
 )
 
 // CostData is a Cost as JSON has it, schema pawl.estimate/v1: money in US
@@ -69,21 +68,4 @@ func rounded(x float64, decimals int) float64 {
 		return x
 	}
 	return r + 0 // A 0 never has a sign.
-}
-
-// Money writes a finite amount for people, without a currency sign: four
-// decimals below 1, else two and a comma between the thousands.
-func Money(x float64) string {
-	if x < 1 {
-		return strconv.FormatFloat(x, 'f', 4, 64)
-	}
-	whole, cents, _ := strings.Cut(strconv.FormatFloat(x, 'f', 2, 64), ".")
-	var b strings.Builder
-	for i, digit := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String() + "." + cents
 }

@@ -15,6 +15,17 @@ type Logins struct {
 	Lender credential.Lender
 }
 
+// KeptLogin is a login that is in no program's file, schema pawl.logins/v1 as a
+// listing. It never has what the login holds.
+type KeptLogin = credential.KeptLogin
+
+// List lists the logins that are kept, the newest first.
+func (l Logins) List() ([]KeptLogin, error) { return l.Lender.List() }
+
+// Find returns the newest login that is kept of a driver, or the one with an id. An
+// unknown name is a *loop.Fault.
+func (l Logins) Find(name string) (KeptLogin, error) { return l.Lender.Find(name) }
+
 // LoginSwap is an exchange of logins, schema pawl.login-swap/v1.
 type LoginSwap struct {
 	Schema string `json:"schema"`

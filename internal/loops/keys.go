@@ -1,0 +1,46 @@
+package loops
+
+import (
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/pattern"
+	"github.com/pawl-run/pawl/internal/readiness"
+)
+
+// LeastScore is the score from which on a loop is ready, unless its operator asks
+// for another.
+const LeastScore = readiness.LeastScore
+
+// ExplainedKey is what there is to know about a key of a definition, schema
+// pawl.key/v1.
+type ExplainedKey struct {
+	Schema string `json:"schema"`
+	definition.Field
+
+	Text string `json:"-"` // the same for people
+}
+
+// ExplainKey explains a key. An unknown one is a *loop.Fault that says what was
+// probably meant.
+func ExplainKey(name string) (ExplainedKey, error) {
+	text, err := definition.Explain(name)
+	field, _ := definition.Lookup(name)
+	return ExplainedKey{Schema: "pawl.key/v1", Field: field, Text: text}, err
+}
+
+// Keys lists the keys of a definition.
+func Keys() []definition.Field { return definition.Fields() }
+
+// ExplainKeys explains each key in one line, for people.
+func ExplainKeys() string { return definition.ExplainAll() }
+
+// Schemas lists the names of the formats that have a JSON schema.
+func Schemas() []string { return definition.SchemaNames() }
+
+// Schema returns the JSON schema of a format. An unknown name is a *loop.Fault.
+func Schema(name string) ([]byte, error) { return definition.Schema(name) }
+
+// CustomPattern is the pattern of a loop that no pattern of the catalogue fits.
+const CustomPattern = pattern.Custom
+
+// Patterns lists the catalogue of patterns.
+func Patterns() []pattern.Pattern { return pattern.All() }
