@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/lookup"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -36,6 +38,50 @@ func Prices(home, file string) (price.Table, error) {
 		return price.Table{}, err
 	}
 	return own.Over(price.BuiltIn()), nil
+}
+
+// Pricing says which prices count: those of a file, or of pawl's home.
+type Pricing struct {
+	Home string    // pawl's own folder
+	File string    // instead of pawl's prices; empty: none
+	Now  time.Time // changes that were announced for later do not count yet
+}
+
+// Load reads the prices of today. The error is that of Prices.
+func (p Pricing) Load() (price.Table, error) {
+	table, err := Prices(p.Home, p.File)
+	return table.On(p.Now.UTC().Format(time.DateOnly)), err
+}
+
+// PriceList is the prices that count, schema pawl.pricing/v1.
+type PriceList struct {
+	Data []price.Model `json:"data"`
+	Meta PricesMeta    `json:"meta"`
+}
+
+// List lists the prices of the models with these names, found as for a run; of all
+// models without a name. A model without a price is a *loop.Fault.
+func (p Pricing) List(names ...string) (PriceList, error) {
+	table, err := p.Load()
+	if err != nil {
+		return PriceList{}, err
+	}
+	list := PriceList{Data: table.Models, Meta: PricesMeta{table.AsOf, table.Source, "pawl.pricing/v1"}}
+	if len(names) > 0 {
+		list.Data = nil
+	}
+	for _, name := range names {
+		m, ok := table.Find(name)
+		if !ok {
+			name = strconv.Quote(name)
+			return PriceList{}, &loop.Fault{
+				Exit: loop.ExitNotFound, What: "price of " + name, Why: "no table has it", Err: loop.ErrNotFound,
+				Fix: `write {"models": {` + name + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: pawl prices update --file F`,
+			}
+		}
+		list.Data = append(list.Data, m)
+	}
+	return list, nil
 }
 
 // readPrices reads a file; or is what can be done instead of correcting it.

@@ -65,7 +65,11 @@ budgets that bound it: its own, its agent's, the workspace's and that of everyth
 			if _, err := readBudgetTarget(cmd, args, &t); err != nil {
 				return err
 			}
-			if _, err := a.loadPrices(""); err != nil {
+			pricing, err := a.pricing("")
+			if err == nil {
+				_, err = pricing.Load()
+			}
+			if err != nil {
 				return err // No run that these budgets bound would start.
 			}
 			return a.withReadOnlyVerbs(cmd.Context(), func(s *compose.Verbs) error {

@@ -99,8 +99,10 @@ func readDefinitions(ctx context.Context, a *app, found []loops.Found) (checked 
 		}
 		// Whether a cap in money can be kept. It needs no store: an entry of the roster is
 		// not looked up, and prices that cannot be read are reported by a run.
-		if table, err := a.loadPrices(""); err == nil {
-			c.Price(setup.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
+		if pricing, err := a.pricing(""); err == nil {
+			if table, err := pricing.Load(); err == nil {
+				c.Price(setup.Doctor{Profiles: compose.Profiles()}.Asked(ctx, c.Definition), table)
+			}
 		}
 		c.AlwaysSet(ctx)
 		checked = append(checked, c)

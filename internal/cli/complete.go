@@ -118,12 +118,16 @@ func completeApprovals(a *app) completion {
 // completeModels offers the models that have a price.
 func completeModels(a *app) completion {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		table, err := a.loadPrices("")
+		pricing, err := a.pricing("")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, err := pricing.List()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
-		for _, m := range table.Models {
+		for _, m := range list.Data {
 			names = append(names, m.ID)
 		}
 		return offerWords(names...)(cmd, args, prefix)

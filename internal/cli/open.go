@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
@@ -64,6 +67,23 @@ func (a *app) composeOptions() (compose.Options, error) {
 		home = a.absPath(home)
 	}
 	return compose.LoadOptions(home, a.Environ)
+}
+
+// pricing says which prices count: those of a file, or without one pawl's own.
+func (a *app) pricing(file string) (budgets.Pricing, error) {
+	o, err := a.composeOptions()
+	if file != "" {
+		file = a.absPath(file)
+	}
+	return budgets.Pricing{Home: o.Settings.Home, File: file, Now: a.Now()}, err
+}
+
+// ifGiven returns the value of a flag if it was given, and else nil.
+func ifGiven[T any](flags *pflag.FlagSet, name string, value *T) *T {
+	if !flags.Changed(name) {
+		return nil
+	}
+	return value
 }
 
 // withReadOnlyVerbs calls fn with verbs that never write.

@@ -8,9 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/budgets"
-	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/price"
 )
 
 func newPricesCommand(a *app) *cobra.Command {
@@ -23,35 +21,19 @@ All prices are in US dollars: tokens per million, searches by the vendor's own t
 other prices for long input, a line below it says from where on.`,
 		Example: "  pawl prices\n  pawl prices claude-opus-5-5 gpt-6.1-sol\n  pawl prices update --file mine.json",
 		RunE: func(_ *cobra.Command, args []string) error {
-			table, err := a.loadPrices("")
+			pricing, err := a.pricing("")
 			if err != nil {
 				return err
 			}
-			if len(args) > 0 {
-				if table.Models, err = findModels(table, args); err != nil {
-					return err
-				}
+			list, err := pricing.List(args...)
+			if err != nil {
+				return err
 			}
-			return printPrices(a.printer(), table)
+			return printPrices(a.printer(), list)
 		},
 	}
 	cmd.AddCommand(newPricesUpdateCommand(a))
 	return cmd
-}
-
-// findModels returns the models of the given names.
-func findModels(t price.Table, names []string) (found []price.Model, err error) {
-	for _, name := range names {
-		m, ok := t.Find(name)
-		if !ok {
-			return nil, &loop.Fault{
-				Exit: loop.ExitNotFound, What: "price of " + quoteArg(name), Why: "no table has it", Err: loop.ErrNotFound,
-				Fix: `write {"models": {` + strconv.Quote(name) + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: pawl prices update --file F`,
-			}
-		}
-		found = append(found, m)
-	}
-	return found, nil
 }
 
 func newPricesUpdateCommand(a *app) *cobra.Command {
@@ -68,11 +50,11 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 			if file == "" {
 				return usageError(cmd, "--file is missing: name the file that has the prices")
 			}
-			o, err := a.composeOptions()
+			pricing, err := a.pricing(file)
 			if err != nil {
 				return err
 			}
-			u, err := budgets.UpdatePrices(o.Settings.Home, a.absPath(file))
+			u, err := budgets.UpdatePrices(pricing.Home, pricing.File)
 			if err != nil {
 				return err
 			}
@@ -89,33 +71,37 @@ The file has pawl's own format (docs/budgets.md), or is the list of prices that 
 }
 
 // printPrices lists models and their prices.
-func printPrices(p *output.Printer, t price.Table) error {
+func printPrices(p *output.Printer, l budgets.PriceList) error {
 	if p.JSON {
-		return p.WriteJSON(budgets.NewPriceList(t))
+		return p.WriteJSON(l)
 	}
 	table := [][]string{{"MODEL", "INPUT", "CACHED", "WRITE 5M", "WRITE 1H", "OUTPUT", "SEARCH/1000", "CACHED FROM"}}
-	addRow := func(name string, r price.Rates, search, from string) {
-		table = append(table, []string{
-			name, formatRate(r.Input), formatRate(r.CacheRead), formatRate(r.CacheWrite5m), formatRate(r.CacheWrite1h), formatRate(r.Output), search, from,
-		})
-	}
-	for _, m := range t.Models {
+	for _, m := range l.Data {
 		search := "-"
 		if m.WebSearch != nil {
 			search = formatRate(*m.WebSearch)
 		}
-		addRow(output.CleanLine(m.ID), m.Rates, search, strconv.FormatInt(m.MinPrefix, 10)+" tokens")
+		name, from := output.CleanLine(m.ID), strconv.FormatInt(m.MinPrefix, 10)+" tokens"
+		addRow := func() {
+			table = append(table, []string{
+				name, formatRate(m.Input), formatRate(m.CacheRead), formatRate(m.CacheWrite5m), formatRate(m.CacheWrite1h), formatRate(m.Output), search, from,
+			})
+		}
+		addRow()
+		search, from = "", ""
 		for _, long := range m.Long {
-			addRow(fmt.Sprintf("  above %d", long.Above), long.Rates, "", "")
+			name, m.Rates = fmt.Sprintf("  above %d", long.Above), long.Rates
+			addRow()
 		}
 		for _, later := range m.From {
-			addRow("  from "+later.Date, later.Rates, "", "")
+			name, m.Rates = "  from "+later.Date, later.Rates
+			addRow()
 		}
 	}
 	if err := p.Table(table); err != nil {
 		return err
 	}
-	p.Note("US dollars per million tokens, as of %s (%s)", t.AsOf, output.CleanLine(t.Source))
+	p.Note("US dollars per million tokens, as of %s (%s)", l.Meta.AsOf, output.CleanLine(l.Meta.Source))
 	return nil
 }
 

@@ -44,7 +44,7 @@ func tables(t *testing.T) map[string]func(p *output.Printer) error {
 	capped := []budgets.Row{
 		{Scope: loop.BudgetLoop, Name: longName, Window: loop.WindowMonth, What: "tokens", Cap: 1 << 50, Used: 1 << 49, Reserved: 1 << 48, Left: 1 << 49, Opens: &at, By: longPath},
 	}
-	models := price.Table{AsOf: "2026-06-01", Source: longPath, Models: []price.Model{{ID: "claude-a-model-with-a-long-name-and-a-date-20260601-preview-with-thinking", MinPrefix: 4096}}}
+	models := budgets.PriceList{Meta: budgets.PricesMeta{AsOf: "2026-06-01", Source: longPath}, Data: []price.Model{{ID: "claude-a-model-with-a-long-name-and-a-date-20260601-preview-with-thinking", MinPrefix: 4096}}}
 	snapshots := []runs.Snapshot{
 		{Ref: "refs/pawl/snapshots/" + longName + "/7", Loop: longName, N: 7, When: at, Files: 1234567, Bytes: 1 << 50, Waits: longPhrase},
 		{Loop: "x", N: 8, When: at, Dir: longPath},

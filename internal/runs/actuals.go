@@ -29,6 +29,22 @@ type Actual struct {
 	Outcome loop.Outcome     `json:"outcome"`
 }
 
+// TokensUsed lists the tokens of the newest runs of a spine loop that used any, oldest
+// first.
+func (s *Service) TokensUsed(ctx context.Context, name string) (totals []int64, err error) {
+	const most = 200 // runs
+	past, err := s.Actuals(ctx, loop.ProtocolSpine+":"+name, most)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range past.Runs {
+		if run.Tokens > 0 {
+			totals = append(totals, run.Tokens)
+		}
+	}
+	return totals, nil
+}
+
 // Actuals lists what the newest runs of a loop have used, at most limit of
 // those that have ended, quiet ones included. A loop that has none is a fault
 // that is loop.ErrNotFound.
