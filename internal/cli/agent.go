@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/roster"
 	"github.com/pawl-run/pawl/internal/setup"
 )
@@ -192,13 +191,13 @@ func printDrivers(p *output.Printer, all []setup.DriverView) error {
 	for _, v := range all {
 		mark := p.Style.Green("✓")
 		switch v.State {
-		case readiness.StateWarn:
+		case setup.StateWarn:
 			mark = p.Style.Yellow("!")
-		case readiness.StateBad:
+		case setup.StateBad:
 			mark = p.Style.Red("✗")
 		}
 		p.Line("%s %s", mark, joinNonEmpty("  ", p.Style.Bold(v.Name), output.CleanLine(v.Says())))
-		if v.State != readiness.StateBad {
+		if v.State != setup.StateBad {
 			resume := "no"
 			if v.Resume {
 				resume = "yes"

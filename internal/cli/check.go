@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/setup"
 )
 
@@ -119,7 +118,7 @@ func unreadableError(n int) error {
 func printFindings(p *output.Printer, c loops.Checked, several bool) {
 	for _, f := range c.Findings() {
 		severity := fmt.Sprintf("%-7s", strings.ToUpper(f.Severity))
-		if f.Severity == readiness.SeverityError {
+		if f.Severity == loops.SeverityError {
 			severity = p.Style.Red(severity)
 		} else {
 			severity = p.Style.Yellow(severity)

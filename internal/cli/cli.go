@@ -20,7 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/pawl-run/pawl/internal/agent/api"
+	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -49,8 +49,8 @@ type Env struct {
 // Main runs the command that the process was started with and returns its exit
 // status.
 func Main() int {
-	if len(os.Args) == 2 && os.Args[1] == api.Argument {
-		return api.Main(context.Background(), os.Stdin, os.Stdout) // The built-in agent, in its sandbox.
+	if status, ran := compose.RunBuiltInAgent(context.Background(), os.Args[1:], os.Stdin, os.Stdout); ran {
+		return status
 	}
 	dir, err := os.Getwd()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/compose"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/runs"
-	"github.com/pawl-run/pawl/internal/unprintable"
 )
 
 func newDiffCommand(a *app) *cobra.Command {
@@ -54,8 +53,8 @@ func printPatch(p *output.Printer, d runs.Patch, raw bool) error {
 	case raw:
 		p.Text(d.Patch)
 	case !p.Terminal:
-		shown, escaped := unprintable.ShowPatch([]byte(d.Patch))
-		p.Text(string(shown))
+		text, escaped := d.Safe()
+		p.Text(text)
 		if p.Err() != nil || escaped == 0 {
 			return p.Err()
 		}
@@ -65,24 +64,21 @@ func printPatch(p *output.Printer, d runs.Patch, raw bool) error {
 		p.Line("%s changed nothing.", output.Clean(d.Run))
 	default:
 		var b strings.Builder
-		for line := range strings.Lines(output.Clean(unprintable.Show(d.Patch))) {
-			b.WriteString(stylePatchLine(p.Style, strings.TrimSuffix(line, "\n")) + "\n")
+		for line := range strings.Lines(output.Clean(d.Readable())) {
+			line = strings.TrimSuffix(line, "\n")
+			switch {
+			case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
+				line = p.Style.Bold(line)
+			case strings.HasPrefix(line, "+"):
+				line = p.Style.Green(line)
+			case strings.HasPrefix(line, "-"):
+				line = p.Style.Red(line)
+			case strings.HasPrefix(line, "@@"):
+				line = p.Style.Dim(line)
+			}
+			b.WriteString(line + "\n")
 		}
 		p.Text(b.String())
 	}
 	return p.Err()
-}
-
-func stylePatchLine(s output.Style, line string) string {
-	switch {
-	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
-		return s.Bold(line)
-	case strings.HasPrefix(line, "+"):
-		return s.Green(line)
-	case strings.HasPrefix(line, "-"):
-		return s.Red(line)
-	case strings.HasPrefix(line, "@@"):
-		return s.Dim(line)
-	}
-	return line
 }

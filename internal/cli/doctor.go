@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/output"
-	"github.com/pawl-run/pawl/internal/readiness"
 	"github.com/pawl-run/pawl/internal/setup"
 )
 
@@ -136,14 +135,14 @@ func printDoctorRows(p *output.Printer, rows []setup.DoctorRow, several, quiet b
 		return // printDiagnosis prints them.
 	}
 	for _, r := range rows {
-		if quiet && r.State == readiness.StateOK {
+		if quiet && r.State == setup.StateOK {
 			continue
 		}
 		state := r.State
 		switch state {
-		case readiness.StateOK:
+		case setup.StateOK:
 			state = p.Style.Green(state)
-		case readiness.StateWarn:
+		case setup.StateWarn:
 			state = p.Style.Yellow(state)
 		default:
 			state = p.Style.Red(state)
@@ -153,7 +152,7 @@ func printDoctorRows(p *output.Printer, rows []setup.DoctorRow, several, quiet b
 			check = output.CleanLine(r.Loop) + ": " + check
 		}
 		switch {
-		case r.Fix != "" && r.State == readiness.StateOK:
+		case r.Fix != "" && r.State == setup.StateOK:
 			detail += "; " + output.CleanLine(r.Fix)
 		case r.Fix != "":
 			detail += "; fix: " + output.CleanLine(r.Fix)

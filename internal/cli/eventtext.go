@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
+	"github.com/pawl-run/pawl/internal/runs"
 )
 
 // phaseTexts says in words what begins. Phases that take no time have no text.
@@ -29,7 +29,15 @@ func describeEvent(e loop.Event) string {
 	case loop.EventConsidered:
 		return describeDecision(e.Text)
 	case loop.EventInstructions:
-		return describeInstructions(e.Text)
+		files, err := runs.InstructionsIn(e.Text)
+		if err != nil {
+			return e.Text
+		}
+		lines := []string{"instructions of the repository:"}
+		for _, f := range files {
+			lines = append(lines, "  "+describeInstruction(f))
+		}
+		return strings.Join(lines, "\n")
 	case loop.EventOutput:
 		return output.Quote(e.Text)
 	case loop.EventGate:
@@ -74,21 +82,8 @@ func describeDecision(body string) string {
 	return strings.Join(lines, "\n")
 }
 
-// describeInstructions lists the repository's instructions of a run from their JSON.
-func describeInstructions(body string) string {
-	var files []guidance.File
-	if err := json.Unmarshal([]byte(body), &files); err != nil {
-		return body
-	}
-	lines := []string{"instructions of the repository:"}
-	for _, f := range files {
-		lines = append(lines, "  "+describeInstructionFile(f))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// describeInstructionFile says how much of a file an agent was given.
-func describeInstructionFile(f guidance.File) string {
+// describeInstruction says how much of a file an agent was given.
+func describeInstruction(f runs.Instruction) string {
 	text := output.CleanLine(f.Path)
 	if f.Blob != "" {
 		text += " " + shortHash(f.Blob)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ logins. Every question is also a flag. Nothing is written before you said yes, o
 	f.StringArrayVar(&o.Env, "env", nil, "`name` of a variable that agent and gates get (repeat it)")
 	completeFlag(cmd, "pattern", completePatterns())
 	completeFlag(cmd, "tier", offerWords("L1\treports", "L2\tproposes a branch", "L3\tlands what it may"))
-	completeFlag(cmd, "agent", offerWords(append(slices.Clone(programs), "command")...))
+	completeFlag(cmd, "agent", offerWords(append(setup.Programs(), "command")...))
 	return cmd
 }
 
@@ -90,9 +89,15 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			a.askQuestions(&o)
 		}
 	}
-	plan, err := planInit(ctx, a, survey, o)
-	if err != nil {
-		return err
+	plan := setup.NewInitiation(survey)
+	if !o.noLoop {
+		settings, err := a.composeOptions()
+		if err != nil {
+			return err
+		}
+		if plan, err = survey.Propose(ctx, settings.Settings.Home, o.ScaffoldRequest); err != nil {
+			return err
+		}
 	}
 	if !p.JSON {
 		printInitPlan(p, plan, o)
@@ -125,59 +130,6 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		plan.Written = true
 		return printWritten(p, plan, o.Name, added)
 	})
-}
-
-// planInit makes the proposal: checked like a real one, and not written.
-func planInit(ctx context.Context, a *app, survey setup.Survey, o initOptions) (setup.Initiation, error) {
-	plan := setup.Initiation{Schema: "pawl.init/v1", Survey: survey, Missing: []string{}}
-	if o.noLoop {
-		return plan, nil
-	}
-	if len(o.Scope) == 0 {
-		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
-	}
-	if o.Verify == "" && o.Tier != loop.TierReport {
-		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
-	}
-	if problem := missingAgent(survey, o); problem != "" {
-		plan.Missing = append(plan.Missing, "agent: "+problem)
-	}
-	dry := o.ScaffoldRequest
-	dry.DryRun = true
-	made, err := loops.Scaffold(ctx, dry)
-	if err != nil {
-		return plan, err
-	}
-	plan.Loop = &made
-	settings, err := a.composeOptions()
-	if err != nil {
-		return plan, err
-	}
-	cost, err := setup.EstimateFor(settings.Settings.Home, o.ScaffoldRequest)
-	if err != nil {
-		return plan, err
-	}
-	data := cost.Data()
-	plan.Estimate = &data
-	return plan, nil
-}
-
-// programs are the agents that init looks for.
-var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
-
-// missingAgent says what a person has to do so that somebody acts in the loop.
-func missingAgent(survey setup.Survey, o initOptions) string {
-	installed := slices.ContainsFunc(survey.Agents, func(a setup.AgentView) bool { return a.Name == o.Agent })
-	switch {
-	case o.AgentCommand != "" || installed:
-	case o.Agent == "":
-		return "none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again"
-	case o.Agent == "command" || o.Agent == "acp":
-		return o.Agent + " starts a program of yours; say it with --agent-command 'PROGRAM'"
-	case slices.Contains(programs, o.Agent):
-		return o.Agent + " is not installed; pawl agent drivers says how to get it"
-	}
-	return ""
 }
 
 // printWritten says what was written and what to do next.
@@ -223,7 +175,7 @@ func (a *app) askQuestions(o *initOptions) {
 		{"scope, globs with spaces between", &scope},
 		{"verify, the gate", &o.Verify},
 		{"guard, must always pass", &o.Guard},
-		{"agent (" + strings.Join(programs, ", ") + ", api, acp, command)", &o.Agent},
+		{"agent (" + strings.Join(setup.Programs(), ", ") + ", api, acp, command)", &o.Agent},
 		{"its program, for acp and command", &o.AgentCommand},
 	} {
 		answer, ok := a.ask(q.what + " [" + output.CleanLine(*q.at) + "]: ")

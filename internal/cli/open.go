@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/budgets"
 	"github.com/pawl-run/pawl/internal/compose"
-	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/output"
 	"github.com/pawl-run/pawl/internal/waiting"
@@ -162,23 +161,18 @@ func (a *app) recoverDeadRuns(ctx context.Context, s *compose.Verbs) {
 	done()
 	p := a.printer()
 	for _, r := range found {
-		p.Note("pawl: %s", describeRecovery(r))
+		text := fmt.Sprintf("run %s#%d %s; concluded as %s", output.CleanLine(r.Loop), r.Run.N, output.CleanLine(r.How), r.Run.Outcome)
+		if r.Killed > 0 {
+			text += fmt.Sprintf("; %d processes that had survived it were ended", r.Killed)
+		}
+		if r.Run.Snapshot != "" {
+			text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
+		}
+		p.Note("pawl: %s", joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String())))
 	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	f := explainError(err)
 	p.Note("pawl: warning: %s", output.Indent(joinNonEmpty("\n", f.What, f.Why, f.Advice().String()), "  "))
-}
-
-// describeRecovery says how a run was concluded, and where its work is.
-func describeRecovery(r engine.Recovered) string {
-	text := fmt.Sprintf("run %s#%d %s; concluded as %s", output.CleanLine(r.Loop), r.Run.N, output.CleanLine(r.How), r.Run.Outcome)
-	if r.Killed > 0 {
-		text += fmt.Sprintf("; %d processes that had survived it were ended", r.Killed)
-	}
-	if r.Run.Snapshot != "" {
-		text += fmt.Sprintf("; its work is kept in %s: git diff %s %s", r.Run.Snapshot, shortHash(r.Run.BaseCommit), r.Run.Snapshot)
-	}
-	return joinNonEmpty("; ", text, output.CleanLine(r.Lost), output.CleanLine(r.Next.String()))
 }

@@ -24,7 +24,14 @@ func printSurvey(p *output.Printer, v setup.Survey) {
 			p.Field("    ", c.label, c.line)
 		}
 		for _, prog := range st.Programs {
-			p.Field("    ", mark(s, prog.OK), describeProgram(prog))
+			text := joinNonEmpty(" ", prog.Word, prog.Version)
+			if prog.Path != "" {
+				text += " at " + prog.Path
+			}
+			if prog.Shim != "" {
+				text += " (" + prog.Shim + ")"
+			}
+			p.Field("    ", mark(s, prog.OK), joinNonEmpty("\n", text, joinNonEmpty("; fix: ", prog.Problem, prog.Fix)))
 		}
 		for _, need := range st.Needs {
 			p.Field("    ", mark(s, false), need)
@@ -34,30 +41,15 @@ func printSurvey(p *output.Printer, v setup.Survey) {
 		p.Line("  no agent is installed (claude, codex, gemini, opencode, qwen, goose)")
 	}
 	for _, ag := range v.Agents {
-		p.Field("  ", mark(s, ag.Problem == ""), describeAgent(ag))
+		text := joinNonEmpty(" ", ag.Name, ag.Version) + ", login: " + string(ag.Login)
+		if ag.How != "" {
+			text += " (" + ag.How + ")"
+		}
+		p.Field("  ", mark(s, ag.Problem == ""), joinNonEmpty("\n", text, joinNonEmpty("; fix: ", ag.Problem, ag.Fix)))
 	}
 	for _, problem := range v.Problems {
 		p.Field("  ", mark(s, false), problem.File+": "+problem.Why)
 	}
-}
-
-func describeProgram(prog setup.ProgramView) string {
-	text := joinNonEmpty(" ", prog.Word, prog.Version)
-	if prog.Path != "" {
-		text += " at " + prog.Path
-	}
-	if prog.Shim != "" {
-		text += " (" + prog.Shim + ")"
-	}
-	return joinNonEmpty("\n", text, joinNonEmpty("; fix: ", prog.Problem, prog.Fix))
-}
-
-func describeAgent(ag setup.AgentView) string {
-	login := "login: " + string(ag.Login)
-	if ag.How != "" {
-		login += " (" + ag.How + ")"
-	}
-	return joinNonEmpty("\n", joinNonEmpty(" ", ag.Name, ag.Version)+", "+login, joinNonEmpty("; fix: ", ag.Problem, ag.Fix))
 }
 
 // printInitPlan shows the loop that is proposed and what it would cost.

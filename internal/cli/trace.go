@@ -73,7 +73,7 @@ func traceText(to *output.Printer, v runs.View, most int) string {
 			p.Line("")
 			p.Line("%s", p.Style.Bold("instructions of the repository, at the base"))
 		}
-		p.Line("  %s", describeInstructionFile(f))
+		p.Line("  %s", describeInstruction(f))
 	}
 	printed := map[string]int{}
 	for _, it := range v.Iterations {

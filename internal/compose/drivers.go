@@ -1,6 +1,9 @@
 package compose
 
 import (
+	"context"
+	"io"
+
 	"github.com/pawl-run/pawl/internal/agent"
 	"github.com/pawl-run/pawl/internal/agent/acp"
 	"github.com/pawl-run/pawl/internal/agent/api"
@@ -35,4 +38,13 @@ func Profiles() []agent.Profile {
 		list = append(list, d.Profile())
 	}
 	return list
+}
+
+// RunBuiltInAgent carries out a turn of the built-in agent and returns its exit status,
+// if pawl was started as that agent, in its sandbox. Otherwise it does nothing.
+func RunBuiltInAgent(ctx context.Context, args []string, in io.Reader, out io.Writer) (status int, ran bool) {
+	if len(args) != 1 || args[0] != api.Argument {
+		return 0, false
+	}
+	return api.Main(ctx, in, out), true
 }

@@ -10,6 +10,9 @@ import (
 // for another.
 const LeastScore = readiness.LeastScore
 
+// SeverityError is the severity of a Finding that keeps a loop from running.
+const SeverityError = readiness.SeverityError
+
 // ExplainedKey is what there is to know about a key of a definition, schema
 // pawl.key/v1.
 type ExplainedKey struct {

@@ -14,6 +14,16 @@ type Patch struct {
 	Careful []string `json:"careful,omitempty"` // lines that are not what they look like
 }
 
+// Safe is the patch with escapes in place of what a terminal would obey or nobody
+// would see, and how many characters these are. It may not apply if there are any.
+func (p Patch) Safe() (text string, escaped int) {
+	shown, escaped := unprintable.ShowPatch([]byte(p.Patch))
+	return string(shown), escaped
+}
+
+// Readable is the patch for a person who reads it and does not apply it.
+func (p Patch) Readable() string { return unprintable.Show(p.Patch) }
+
 // newPatch describes a patch, with its lines that have hidden characters.
 func newPatch(ref string, patch []byte) Patch {
 	const most = 20

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
-	"github.com/pawl-run/pawl/internal/guidance"
 	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/shape"
 	"github.com/pawl-run/pawl/internal/store"
@@ -39,7 +38,7 @@ type View struct {
 	ModelTools string       `json:"model_tools,omitempty"` // enforced, or not enforced; empty: nobody acted, or without a model that pawl knows of
 	Turns      []Turn       `json:"turns,omitempty"`
 
-	Instructions []guidance.File `json:"instructions,omitempty"` // of the repository: those that the agent was given, and those that it was not
+	Instructions []Instruction `json:"instructions,omitempty"` // of the repository: those that the agent was given, and those that it was not
 
 	Base       string             `json:"base"`
 	Branch     string             `json:"branch"`
@@ -59,6 +58,15 @@ type View struct {
 	Run loop.Run `json:"-"`
 
 	Again *loop.Command `json:"again,omitempty"` // does what its approval allowed; nil if it is about no landing
+}
+
+// Instruction is a file of the repository with instructions for agents.
+type Instruction struct {
+	Path  string `json:"path"`
+	Blob  string `json:"blob"`           // git's name of its content
+	Bytes int64  `json:"bytes"`          // its size
+	Given int    `json:"given"`          // bytes that the agent was given; 0: none
+	Note  string `json:"note,omitempty"` // why it was not given all of it
 }
 
 // PullRequest is the address of the pull request that an approved run opened,
@@ -180,7 +188,7 @@ type Spent struct {
 func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	var its []loop.Iteration
 	var turns []loop.Turn
-	var given []guidance.File
+	var given []Instruction
 	var name, protocol string
 	var again *loop.Command
 	var answer loop.ApprovalState
@@ -194,8 +202,13 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 		if turns, err = r.Turns(ctx, run.ID); err != nil {
 			return err
 		}
-		if given, err = instructionsOf(ctx, r, run.ID); err != nil {
-			return err
+		switch text, err := r.LastOf(ctx, run.ID, loop.EventInstructions); {
+		case err == nil:
+			if given, err = InstructionsIn(text); err != nil {
+				return fmt.Errorf("read the instructions of run %s: %w", run.ID, err)
+			}
+		case !errors.Is(err, loop.ErrNotFound):
+			return fmt.Errorf("read the instructions of run %s: %w", run.ID, err)
 		}
 		answer, again, err = approvalOf(ctx, r, run, name)
 		return err
@@ -224,20 +237,10 @@ func (s *Service) ViewOf(ctx context.Context, run loop.Run) (View, error) {
 	return v, nil
 }
 
-// instructionsOf is what the agent of a run was given of the repository's
-// instructions.
-func instructionsOf(ctx context.Context, r *store.Reader, runID string) (files []guidance.File, err error) {
-	text, err := r.LastOf(ctx, runID, loop.EventInstructions)
-	if errors.Is(err, loop.ErrNotFound) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &files)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the instructions of run %s: %w", runID, err)
-	}
-	return files, nil
+// InstructionsIn reads the text of an event of kind loop.EventInstructions.
+func InstructionsIn(text string) (files []Instruction, err error) {
+	err = json.Unmarshal([]byte(text), &files)
+	return files, err
 }
 
 // approvalOf is how the approval of a run stands, and what does again what it

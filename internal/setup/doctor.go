@@ -21,6 +21,13 @@ import (
 	"github.com/pawl-run/pawl/internal/workspace/toolset"
 )
 
+// States of a DoctorRow.
+const (
+	StateOK   = readiness.StateOK
+	StateWarn = readiness.StateWarn // the loop runs, and something will not be as it says
+	StateBad  = readiness.StateBad  // the loop will not run as it says
+)
+
 // DoctorRow is one thing that a loop needs, and whether it is so.
 type DoctorRow struct {
 	Loop   string `json:"loop,omitempty"` // empty: of the machine

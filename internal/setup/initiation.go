@@ -1,6 +1,10 @@
 package setup
 
 import (
+	"context"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/loop"
 	"github.com/pawl-run/pawl/internal/loops"
 	"github.com/pawl-run/pawl/internal/readiness"
 )
@@ -13,4 +17,49 @@ type Initiation struct {
 	Estimate *readiness.CostData `json:"estimate,omitempty"`
 	Missing  []string            `json:"missing"` // what a person has to say before the loop is ready
 	Written  bool                `json:"written"`
+}
+
+// Programs are the agents whose programs a survey looks for. The caller owns the list.
+func Programs() []string { return slices.Clone(programs) }
+
+var programs = []string{"claude", "codex", "gemini", "opencode", "qwen", "goose"}
+
+// NewInitiation is the Initiation that only registers the workspace.
+func NewInitiation(v Survey) Initiation {
+	return Initiation{Schema: "pawl.init/v1", Survey: v, Missing: []string{}}
+}
+
+// Propose proposes a loop: checked like a real one, and not written. Home is pawl's own
+// folder, which may have prices.
+func (v Survey) Propose(ctx context.Context, home string, r loops.ScaffoldRequest) (Initiation, error) {
+	plan := NewInitiation(v)
+	if len(r.Scope) == 0 {
+		plan.Missing = append(plan.Missing, "scope: nothing looks like source; say it with --scope 'GLOB'")
+	}
+	if r.Verify == "" && r.Tier != loop.TierReport {
+		plan.Missing = append(plan.Missing, "verify: no test command was found; say it with --verify 'COMMAND'")
+	}
+	installed := slices.ContainsFunc(v.Agents, func(a AgentView) bool { return a.Name == r.Agent })
+	switch {
+	case r.AgentCommand != "" || installed:
+	case r.Agent == "":
+		plan.Missing = append(plan.Missing, "agent: none is installed; say one with --agent-command 'PROGRAM', or install one and run pawl init again")
+	case r.Agent == "command" || r.Agent == "acp":
+		plan.Missing = append(plan.Missing, "agent: "+r.Agent+" starts a program of yours; say it with --agent-command 'PROGRAM'")
+	case slices.Contains(programs, r.Agent):
+		plan.Missing = append(plan.Missing, "agent: "+r.Agent+" is not installed; pawl agent drivers says how to get it")
+	}
+	r.DryRun = true
+	made, err := loops.Scaffold(ctx, r)
+	if err != nil {
+		return plan, err
+	}
+	plan.Loop = &made
+	cost, err := EstimateFor(home, r)
+	if err != nil {
+		return plan, err
+	}
+	data := cost.Data()
+	plan.Estimate = &data
+	return plan, nil
 }
