@@ -144,5 +144,6 @@ func estimateFault(err error) error {
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return f
 	}
-	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err, Fix: "pawl estimate --help lists the options"}
+	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err,
+		Fix: "{1} lists the options", Actions: []loop.Command{loop.Pawl("estimate").With("help")}}
 }

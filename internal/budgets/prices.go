@@ -76,7 +76,8 @@ func (p Pricing) List(names ...string) (PriceList, error) {
 			name = strconv.Quote(name)
 			return PriceList{}, &loop.Fault{
 				Exit: loop.ExitNotFound, What: "price of " + name, Why: "no table has it", Err: loop.ErrNotFound,
-				Fix: `write {"models": {` + name + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: pawl prices update --file F`,
+				Fix:     `write {"models": {` + name + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: {1}`,
+				Actions: []loop.Command{loop.Pawl("prices update").With("file", "F").Blank("F")},
 			}
 		}
 		list.Data = append(list.Data, m)

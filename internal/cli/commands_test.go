@@ -29,6 +29,7 @@ var spelledOut = map[string]string{
 	"demo/demo.go":                "the author of the demo's commits",
 	"definition/drivers.go":       "a sentence in which pawl runs a program",
 	"setup/init.go":               "a sentence in which pawl runs gates",
+	"setup/initiation.go":         "a list of what is missing for a loop, in the form pawl.init/v1",
 }
 
 // handedOut is one source file that may hand out commands.
