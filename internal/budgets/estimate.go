@@ -144,6 +144,5 @@ func estimateFault(err error) error {
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return f
 	}
-	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err,
-		Fix: "{1} lists the options", Actions: []loop.Command{loop.Pawl("estimate").With("help")}}
+	return &loop.Fault{Exit: loop.ExitUnreadable, What: "estimate", Why: err.Error(), Err: err, Fix: "correct the request; --help lists the options"}
 }
