@@ -3,6 +3,8 @@ package probe
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/loop"
 )
 
 // command makes a command that runs in the place; from is the reason for it, and
@@ -41,19 +43,13 @@ func (p *place) findLockfile(names ...string) string {
 	return ""
 }
 
-// plainToShell are the characters that have no meaning to a shell.
-const plainToShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+@:,"
-
 // Quoted returns word quoted so that a shell reads it as one word, and so that a
 // program does not take it for a flag.
 func Quoted(word string) string {
 	if strings.HasPrefix(word, "-") {
 		word = "./" + word
 	}
-	if word != "" && strings.Trim(word, plainToShell) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return loop.QuoteWord(word)
 }
 
 // joinCommands chains commands with &&. It leaves out nil and repeated commands.

@@ -9,10 +9,10 @@ import (
 // systemDirs are in every confined file system.
 var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc"}
 
-// area knows what is visible anyhow, and what must never be shown as a whole.
+// area knows what is always visible, and what must never be shown as a whole.
 type area struct {
-	project []string // the directory of the project, as named and as it lies
-	homes   []string // likewise that of the user
+	project []string // the directory of the project, as named and without links
+	homes   []string // the user's home, as named and without links
 }
 
 func newArea(home, dir string) area {
@@ -20,15 +20,14 @@ func newArea(home, dir string) area {
 	if home != "" {
 		a.homes = bothNames(home)
 	}
-	// Who works on the whole home has toolchains in it that are no part of what
-	// is checked out.
+	// If the project is the whole home, toolchains there are not part of it.
 	if slices.ContainsFunc(a.project, a.tooWide) {
 		a.project = nil
 	}
 	return a
 }
 
-// bothNames is a path as it is named and, if another, as it lies.
+// bothNames returns a path as named and, if that differs, without links.
 func bothNames(path string) []string {
 	names := []string{filepath.Clean(path)}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -42,7 +41,7 @@ func (a area) ofProject(path string) bool {
 	return slices.ContainsFunc(a.project, func(dir string) bool { return isBelow(dir, path) })
 }
 
-// visible reports whether a path is seen without being bound.
+// visible reports whether a path can be seen without a bind.
 func (a area) visible(path string) bool {
 	return isSystem(path) || a.ofProject(path)
 }
@@ -51,8 +50,8 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return isBelow(dir, path) })
 }
 
-// tooWide reports whether a directory is a home, has one below it, or is one in
-// which people keep what is nobody else's business.
+// tooWide reports whether a directory is a home, holds one, or is the root or a
+// directory in it.
 func (a area) tooWide(dir string) bool {
 	dir = filepath.Clean(dir)
 	if dir == "/" || filepath.Dir(dir) == "/" {
@@ -64,12 +63,12 @@ func (a area) tooWide(dir string) bool {
 	return slices.ContainsFunc(a.homes, func(home string) bool { return isBelow(dir, home) })
 }
 
-// shared are directories of a home in which many programs keep files, beside
-// those that begin with a dot.
+// shared are directories of a home in which many programs keep files, besides
+// hidden ones.
 var shared = []string{"go", "bin", "lib", "src", "snap", "Library", "Documents", "Desktop", "Downloads"}
 
-// personal reports whether a directory is one that programs share for what is
-// their own: those of a home, and hidden ones wherever they lie.
+// personal reports whether many programs keep private files in a directory: it is a
+// shared one of a home, or a hidden one anywhere.
 func (a area) personal(dir string) bool {
 	base, up := filepath.Base(dir), filepath.Dir(dir)
 	return a.tooWide(dir) || strings.HasPrefix(base, ".") ||
@@ -77,13 +76,13 @@ func (a area) personal(dir string) bool {
 		slices.Contains(a.homes, up) && slices.Contains(shared, base)
 }
 
-// isBelow reports whether path is dir or lies in it, by their names.
+// isBelow reports whether path is dir or is in it, by their names.
 func isBelow(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// outermost sorts paths and leaves out each that lies below another.
+// outermost sorts paths and leaves out each that is below another.
 func outermost(paths []string) []string {
 	sorted := slices.Clone(paths)
 	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })

@@ -22,10 +22,9 @@ type Cache struct {
 	Downloads bool   // only a set-up command adds to it
 }
 
-// Caches lists the caches of the tools that are among programs, or that the
-// stacks of a repository use, where the environment env places them. It starts
-// nothing. One that is placed where it would show a home, or what may hold
-// credentials, is left out.
+// Caches lists the caches of the tools that are among programs or that the stacks of
+// a repository use, at their places in the environment env. It starts nothing. It
+// leaves out a cache in a place that would show a home or credentials.
 func Caches(env, programs []string, stacks []probe.Stack) []Cache {
 	names := slices.Clone(programs)
 	for _, stack := range stacks {
@@ -41,7 +40,10 @@ func Caches(env, programs []string, stacks []probe.Stack) []Cache {
 	var all []Cache
 	for _, tool := range slices.Sorted(maps.Keys(used)) {
 		for _, c := range placed[tool](env) {
-			if filepath.IsAbs(c.Path) && homes.mayShow(c.Path) {
+			reveals := slices.ContainsFunc(bothNames(c.Path), func(name string) bool {
+				return homes.tooWide(name) || isSecret(name) || holdsSecret(name)
+			})
+			if filepath.IsAbs(c.Path) && !reveals {
 				all = append(all, c)
 			}
 		}
@@ -49,16 +51,7 @@ func Caches(env, programs []string, stacks []probe.Stack) []Cache {
 	return all
 }
 
-// mayShow reports whether a directory that is said to be a cache neither is too
-// wide nor lies with a credential.
-func (a area) mayShow(dir string) bool {
-	return !slices.ContainsFunc(bothNames(dir), func(name string) bool {
-		return a.tooWide(name) || isSecret(name) || holdsSecret(name)
-	})
-}
-
-// cachesOf are the tools by the programs, and by the stacks of package probe,
-// that use their caches.
+// cachesOf says whose caches a program, or a stack of package probe, uses.
 var cachesOf = map[string]string{
 	"go": "go", "gofmt": "go", "golangci-lint": "go", "gopls": "go", "gotestsum": "go", "staticcheck": "go",
 	"npm": "npm", "npx": "npm", "node": "npm", "yarn": "yarn", "yarnpkg": "yarn", "pnpm": "pnpm", "pnpx": "pnpm",
@@ -106,8 +99,8 @@ var placed = map[string]func(env []string) []Cache{
 	},
 }
 
-// moved are parts of a directory that a variable moves: those that hold
-// packages and nothing else.
+// moved lists the parts of a directory that hold only packages. The variable name
+// moves the directory.
 func moved(env []string, kind, name, usual string, parts ...string) []Cache {
 	dir := usual
 	if value := proc.Variable(env, name); filepath.IsAbs(value) {
@@ -145,8 +138,8 @@ func npmCaches(env []string) []Cache {
 	return moved(env, "npm", "npm_config_cache", usual, "_cacache")
 }
 
-// npmSetting is one setting of the user's .npmrc. No other line is looked at:
-// there are tokens among them.
+// npmSetting returns one setting of the user's .npmrc. It reads no other line: some
+// hold tokens.
 func npmSetting(env []string, name, usual string) string {
 	text, err := boundedFile(homed(env, ".npmrc"))
 	if err != nil {
@@ -176,9 +169,9 @@ func pnpmCaches(env []string) []Cache {
 
 var localRepository = regexp.MustCompile(`<localRepository>\s*([^<$]+?)\s*</localRepository>`)
 
-// mavenCaches are the packages, and Maven itself as its wrapper fetches it. Of
-// the settings, which may hold passwords, only the place of the packages is
-// looked at.
+// mavenCaches lists the packages, and the copies of Maven that its wrapper fetched.
+// From the settings, which may hold passwords, it takes only the place of the
+// packages.
 func mavenCaches(env []string) []Cache {
 	packages := homed(env, ".m2/repository")
 	if text, err := boundedFile(homed(env, ".m2/settings.xml")); err == nil {
@@ -190,8 +183,7 @@ func mavenCaches(env []string) []Cache {
 		moved(env, "maven", "MAVEN_USER_HOME", homed(env, ".m2"), "wrapper/dists")...)
 }
 
-// composerCaches knows both homes of Composer: the older one counts if it is
-// there.
+// composerCaches uses the older one of Composer's two homes if it exists.
 func composerCaches(env []string) []Cache {
 	usual := below(plainCacheHome(env), "composer")
 	if old := homed(env, ".composer"); old != "" && isDir(old) {

@@ -18,8 +18,8 @@ const (
 	maxHead  = 4 << 10
 )
 
-// stages are a path as it is named, then after each link on the way to what it
-// leads to; the last has none.
+// stages returns a path, then that path after each of its links is replaced. The
+// last has no links.
 func stages(path string) ([]string, error) {
 	all := []string{filepath.Clean(path)}
 	for range maxLinks {
@@ -35,7 +35,8 @@ func stages(path string) ([]string, error) {
 	return nil, fmt.Errorf("follow %s: too many links", path)
 }
 
-// expanded is a path with its first link replaced, or empty if it has none.
+// expanded returns path with its first link replaced, or an empty string if it has
+// none.
 func expanded(path string) (string, error) {
 	volume := filepath.VolumeName(path)
 	at := volume + string(filepath.Separator)
@@ -54,8 +55,8 @@ func expanded(path string) (string, error) {
 			return "", err
 		}
 		if !filepath.IsAbs(target) {
-			// The links before this one are replaced already: nothing of the
-			// directory is a link, and .. means what it says.
+			// The links before this one are replaced already, so .. is the
+			// directory above.
 			target = filepath.Join(filepath.Dir(at), target)
 		}
 		return filepath.Join(append([]string{target}, parts[i+1:]...)...), nil
@@ -63,9 +64,9 @@ func expanded(path string) (string, error) {
 	return "", nil
 }
 
-// follow makes a file runnable: the file by every name on the way to it, the
-// installation that it lies in, its interpreter and its libraries. It returns
-// where the file lies.
+// follow shows all that a file needs to run: the file under every name on the way to
+// it, its installation, its interpreter and its libraries. It returns the file's
+// path without links.
 func (r *resolver) follow(ctx context.Context, path string) (string, error) {
 	names, err := stages(path)
 	if err != nil {
@@ -76,8 +77,10 @@ func (r *resolver) follow(ctx context.Context, path string) (string, error) {
 		return real, nil
 	}
 	r.seen[path] = true
-	if err := r.linkAllowed(path, real); err != nil {
-		return "", err
+	// Anybody may have written the project: its links must not choose what of the
+	// home is shown.
+	if r.area.ofProject(path) && !r.area.visible(real) && !isInstalled(real) {
+		return "", r.untrusted(path, real)
 	}
 	r.files = append(r.files, real)
 	home := r.installation(real)
@@ -87,16 +90,17 @@ func (r *resolver) follow(ctx context.Context, path string) (string, error) {
 	if err := r.python(ctx, names); err != nil {
 		return "", err
 	}
-	return real, r.contents(ctx, path, real)
-}
-
-// linkAllowed refuses a link of the project to anything but an installation: the
-// project may be anybody's, and must not choose what of the home is shown.
-func (r *resolver) linkAllowed(path, real string) error {
-	if r.area.ofProject(path) && !r.area.visible(real) && !isInstalled(real) {
-		return r.untrusted(path, real)
+	head, err := headOf(real)
+	if err != nil {
+		return "", r.fault(filepath.Base(path), "reading "+real+": "+reason(err), "make "+real+" readable for this user")
 	}
-	return nil
+	switch {
+	case strings.HasPrefix(head, "#!"):
+		return real, r.interpreter(ctx, real, head)
+	case !r.area.ofProject(real):
+		r.libraries(real, 0) // A binary of the project does not choose what is shown.
+	}
+	return real, nil
 }
 
 func (r *resolver) untrusted(path, named string) error {
@@ -114,8 +118,8 @@ func isInstalled(real string) bool {
 	return root != "" || environmentOf(real) != "" || isToolchain(rootOf(real))
 }
 
-// show binds one name of a file. The installation counts if the name leads into
-// it as the file lies in it; otherwise the file alone does.
+// show binds one name of a file: the installation, if the name leads into it as the
+// real path does; otherwise only the file.
 func (r *resolver) show(name string, in installation) {
 	if r.area.visible(name) {
 		return
@@ -141,8 +145,8 @@ func (r *resolver) show(name string, in installation) {
 	}
 }
 
-// showTree binds a directory by every name on the way to it. What is too wide
-// is left out.
+// showTree binds a directory under every name on the way to it, except one that is
+// too wide.
 func (r *resolver) showTree(dir string) {
 	names, err := stages(dir)
 	if err != nil {
@@ -155,30 +159,11 @@ func (r *resolver) showTree(dir string) {
 	}
 }
 
-// contents follows what a file itself names: the interpreter of a script, the
-// libraries of a binary.
-func (r *resolver) contents(ctx context.Context, path, real string) error {
-	head, err := headOf(real)
-	if err != nil {
-		return r.fault(filepath.Base(path), "reading "+real+": "+reason(err), "make "+real+" readable for this user")
-	}
-	switch {
-	case strings.HasPrefix(head, "#!"):
-		return r.interpreter(ctx, real, head)
-	case r.area.ofProject(real):
-		// What a file of the project names is not shown for that alone.
-		return nil
-	}
-	r.libraries(real, 0)
-	return nil
-}
-
 // interpreter follows the first line of a script.
 func (r *resolver) interpreter(ctx context.Context, script, head string) error {
 	program, word := interpreterOf(head)
 	if word != "" {
-		// The shell's own programs are in the system; a word is looked up as env
-		// does it when the script runs.
+		// A word is looked up as env does when the script runs.
 		if err := r.program(ctx, word); err != nil {
 			return err
 		}
@@ -199,12 +184,12 @@ func (r *resolver) interpreter(ctx context.Context, script, head string) error {
 	return err
 }
 
-// longInterpreter is how installers of Python write an interpreter whose path
-// is too long for the kernel, or has spaces.
+// longInterpreter matches how Python's installers write an interpreter whose path is
+// too long for the kernel or has spaces.
 var longInterpreter = regexp.MustCompile(`^#!/bin/sh\n'''exec' "?([^"\n]+?)"? "\$0" "\$@"\n`)
 
-// interpreterOf is the program that the first line of a script names by its
-// path, and the word that env has to look up.
+// interpreterOf returns the program whose path is in the first line of a script, and
+// the word that env has to look up.
 func interpreterOf(head string) (program, word string) {
 	if m := longInterpreter.FindStringSubmatch(head); m != nil && filepath.IsAbs(m[1]) {
 		return m[1], ""
@@ -228,7 +213,7 @@ func interpreterOf(head string) (program, word string) {
 	return words[0], ""
 }
 
-// headOf is the beginning of a regular file.
+// headOf returns the beginning of a regular file.
 func headOf(path string) (string, error) {
 	// Opening a FIFO would wait for its writer.
 	if info, err := os.Stat(path); err != nil {
@@ -245,7 +230,7 @@ func headOf(path string) (string, error) {
 	return string(head), err
 }
 
-// reason is err without the path, which the message names.
+// reason returns the text of err without the path, which the message names.
 func reason(err error) string {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		err = e.Err

@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"errors"
 	"go/version"
 	"io"
@@ -15,7 +16,8 @@ import (
 
 func goWord(word string) bool { return word == "go" || word == "gofmt" }
 
-// goVersion is that of the installation, go1.26.8, or empty.
+// goVersion returns the version of the installation, like go1.26.8, or an empty
+// string.
 func goVersion(root string) string {
 	text, err := boundedFile(filepath.Join(root, "VERSION"))
 	if err != nil {
@@ -25,7 +27,7 @@ func goVersion(root string) string {
 	return strings.TrimSpace(first)
 }
 
-// golang hands on what moves the installation and the modules.
+// golang passes on the variables that move the installation and the modules.
 func (r *resolver) golang(p needed) {
 	if root := proc.Variable(r.env, "GOROOT"); filepath.IsAbs(root) {
 		r.showTree(root)
@@ -34,26 +36,18 @@ func (r *resolver) golang(p needed) {
 	if p.shim != "goenv" || proc.Variable(r.env, "GOENV_DISABLE_GOPATH") == "1" {
 		return
 	}
-	// goenv gives each version a directory of modules of its own.
-	if path := r.goenvPath(rootOf(p.real)); path != "" {
-		r.setenv("GOPATH", path)
-	}
-}
-
-func (r *resolver) goenvPath(root string) string {
+	// goenv gives each version its own directory of modules.
 	prefix := proc.Variable(r.env, "GOENV_GOPATH_PREFIX")
 	if prefix == "" && r.prober.Home != "" {
 		prefix = filepath.Join(r.prober.Home, "go")
 	}
-	number := strings.TrimPrefix(goVersion(root), "go")
-	if !filepath.IsAbs(prefix) || number == "" {
-		return ""
+	if number := strings.TrimPrefix(goVersion(rootOf(p.real)), "go"); filepath.IsAbs(prefix) && number != "" {
+		r.setenv("GOPATH", filepath.Join(prefix, number))
 	}
-	return filepath.Join(prefix, number)
 }
 
-// goAsked is the file of the go command that answers in the directory: go
-// itself is a shim of the toolchain that go.mod asks for.
+// goAsked returns the file of the go command that runs in the directory: go itself
+// hands over to the toolchain that go.mod asks for.
 func (r *resolver) goAsked(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -74,8 +68,8 @@ func (r *resolver) goAsked(path string) (string, error) {
 
 var goLine = regexp.MustCompile(`(?m)^(?:go\s+(\d[0-9a-z.]*)|toolchain\s+(go\d[0-9a-z.]*))\s*(?://.*)?$`)
 
-// goWanted is the newest version that go.work or go.mod names, in dir or above
-// it, and the file that does.
+// goWanted returns the newest version that go.work or go.mod names, in dir or above
+// it, and that file.
 func goWanted(dir string) (file, want string) {
 	for {
 		for _, name := range []string{"go.work", "go.mod"} {
@@ -85,7 +79,7 @@ func goWanted(dir string) (file, want string) {
 				continue
 			}
 			for _, m := range goLine.FindAllStringSubmatch(string(text), -1) {
-				if v := goNumber(m); version.Compare(v, want) > 0 {
+				if v := cmp.Or(m[2], "go"+m[1]); version.Compare(v, want) > 0 {
 					want = v
 				}
 			}
@@ -99,14 +93,7 @@ func goWanted(dir string) (file, want string) {
 	}
 }
 
-func goNumber(match []string) string {
-	if match[2] != "" {
-		return match[2]
-	}
-	return "go" + match[1]
-}
-
-// goSetting is a variable of the go command: from the environment, or from the
+// goSetting returns a variable of the go command, from the environment or from the
 // file that go env -w writes.
 func goSetting(env []string, name string) string {
 	if value := proc.Variable(env, name); value != "" {
@@ -128,7 +115,7 @@ func goSetting(env []string, name string) string {
 
 const maxBytes = 1 << 20
 
-// boundedFile reads a regular file that is not larger than a manifest may be.
+// boundedFile reads a regular file of at most maxBytes.
 func boundedFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/dirglob"
 )
 
-// installation is the directory that a program was installed into as a whole.
-// With an empty rest there is none: the file stands alone.
+// installation is the directory into which a program was installed. If rest is empty,
+// the program is a single file.
 type installation struct {
 	root string
-	subs []string // what is shown of it; empty: all
-	rest string   // how the file goes on behind the root, with the slash
+	subs []string // the parts that are shown; if empty, all of it
+	rest string   // the path of the file after the root, with the slash
 }
 
-// environmentOf is the Python environment in whose bin directory a name lies,
-// or empty. It does not follow a link: it is the name that makes Python look.
+// environmentOf returns the Python environment that has name in its bin directory,
+// or an empty string. It does not follow links: Python goes by the name, too.
 func environmentOf(name string) string {
 	root := filepath.Dir(filepath.Dir(name))
 	if info, err := os.Stat(filepath.Join(root, "pyvenv.cfg")); err == nil && info.Mode().IsRegular() {
@@ -27,10 +27,10 @@ func environmentOf(name string) string {
 	return ""
 }
 
-// rootOf is the directory above the one that a program lies in.
+// rootOf returns the directory above that of a program.
 func rootOf(real string) string { return filepath.Dir(filepath.Dir(real)) }
 
-// landmarks are what only the top of an installation has, as globs.
+// landmarks are globs of files that only the top of an installation has.
 var landmarks = []string{
 	"lib/python[23].*/os.py", "conda-meta", "pyvenv.cfg", // Python
 	"src/runtime/runtime.go", "pkg/tool", // Go
@@ -40,8 +40,7 @@ var landmarks = []string{
 	"lib/php", "lib/erlang", "lib/elixir", "lib/perl5/[0-9]*", "lib/swift", "lib/clang",
 }
 
-// isToolchain reports whether a directory is the top of an installation that
-// holds all that it needs.
+// isToolchain reports whether a directory is the top of a complete installation.
 func isToolchain(root string) bool {
 	return slices.ContainsFunc(landmarks, func(pattern string) bool {
 		found, err := dirglob.Find(root, pattern)
@@ -49,8 +48,8 @@ func isToolchain(root string) bool {
 	})
 }
 
-// Parts of an installation that has no landmark, of one that lies where others
-// do, and of the .NET directory, in which there are private keys, too.
+// Parts of an installation without a landmark, of one in a directory with others, of
+// the .NET directory, which also has private keys, and of Homebrew.
 var (
 	usualParts = []string{"bin", "sbin", "lib", "lib64", "libexec", "share", "include", "jre", "conf"}
 	amongParts = []string{"lib", "lib64", "libexec"}
@@ -58,13 +57,13 @@ var (
 	brewParts  = []string{"bin", "sbin", "Cellar", "opt", "lib", "libexec", "include", "share", "etc/ca-certificates", "etc/openssl@3"}
 )
 
-// secrets are names that a directory with a credential in it is known by.
+// secrets are the names of credentials and of directories with credentials.
 var secrets = []string{
 	".ssh", ".gnupg", ".aws", ".docker", ".kube", ".azure", ".npmrc", ".yarnrc.yml", ".netrc", ".pypirc", ".condarc", ".env",
 	".git-credentials", "credentials", "credentials.toml", "credentials.json", "auth.json", "auth.toml", ".pgpass", ".vault-token",
 }
 
-// isSecret reports whether a path is a credential or lies with some.
+// isSecret reports whether a path is a credential or in a directory of credentials.
 func isSecret(path string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(part string) bool {
 		return slices.Contains(secrets, part)
@@ -75,7 +74,7 @@ func holdsSecret(dir string) bool {
 	return slices.ContainsFunc(secrets, func(name string) bool { return isThere(filepath.Join(dir, name)) })
 }
 
-// installation finds what a file was installed into.
+// installation finds the installation of a file.
 func (r *resolver) installation(real string) installation {
 	if r.area.visible(real) {
 		return installation{}
@@ -106,8 +105,8 @@ func (r *resolver) installation(real string) installation {
 	return installation{root: root, subs: subs, rest: strings.TrimPrefix(real, root)}
 }
 
-// storeOf is the directory that many installations share and refer to each
-// other in, if a file lies in one, and the parts of it that they use.
+// storeOf returns the directory that holds many installations which refer to each
+// other, and the parts of it that they use. It is empty if the file is in none.
 func storeOf(real string) (root string, subs []string) {
 	slashed := filepath.ToSlash(real)
 	switch i := strings.Index(slashed, "/node_modules/"); {
@@ -125,8 +124,8 @@ func storeOf(real string) (root string, subs []string) {
 	return "", nil
 }
 
-// isProgramDir reports whether a file lies in a bin directory beside the files
-// that such programs have.
+// isProgramDir reports whether a file is in a bin directory with a lib or share
+// directory beside it.
 func isProgramDir(real string) bool {
 	dir := filepath.Dir(real)
 	if !slices.Contains([]string{"bin", "sbin", "libexec"}, filepath.Base(dir)) {
@@ -137,7 +136,7 @@ func isProgramDir(real string) bool {
 	})
 }
 
-// existing are those of the names that there are below root.
+// existing returns the names that exist below root.
 func existing(root string, names []string) []string {
 	var all []string
 	for _, name := range names {

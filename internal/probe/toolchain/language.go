@@ -17,11 +17,12 @@ import (
 type needed struct {
 	word  string
 	entry string // the file by which it is started
-	real  string // where that lies
+	real  string // its path without links
 	shim  string
 }
 
-// implied adds what a program needs beside itself, and says how it finds that.
+// implied adds what a program needs beside itself, and the variables by which it
+// finds that.
 func (r *resolver) implied(ctx context.Context, p needed) error {
 	switch {
 	case p.shim == "corepack":
@@ -34,7 +35,13 @@ func (r *resolver) implied(ctx context.Context, p needed) error {
 	case slices.Contains([]string{"mvn", "gradle", "ant", "sbt", "scala", "kotlinc"}, p.word):
 		return r.java(ctx)
 	case p.word == "java" || p.word == "javac":
-		r.javaHome(rootOf(p.real))
+		root := rootOf(p.real)
+		if filepath.Base(root) == "jre" {
+			root = filepath.Dir(root) // The JDK has a part that only runs programs.
+		}
+		if !r.area.visible(root) {
+			r.setenv("JAVA_HOME", root)
+		}
 	case p.word == "dotnet" && !r.area.visible(p.real):
 		r.setenv("DOTNET_ROOT", filepath.Dir(p.real))
 	case p.word == "ruby":
@@ -46,7 +53,7 @@ func (r *resolver) implied(ctx context.Context, p needed) error {
 	return nil
 }
 
-// passed hands on a variable that lists directories, and shows them.
+// passed passes on a variable that lists directories, and shows them.
 func (r *resolver) passed(name string) {
 	value := proc.Variable(r.env, name)
 	if value == "" {
@@ -60,22 +67,26 @@ func (r *resolver) passed(name string) {
 	r.setenv(name, value)
 }
 
-// cargo adds the subcommands that were installed beside its shim, and names the
-// toolchain to build scripts that ask rustup.
+// cargo adds the subcommands that were installed beside its shim, and sets the
+// toolchain for build scripts that ask rustup.
 func (r *resolver) cargo(p needed) {
 	if p.shim != "rustup" {
 		return
 	}
 	r.setenv("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
-	bin := filepath.Join(r.cargoHome(), "bin")
+	home := proc.Variable(r.env, "CARGO_HOME")
+	if !filepath.IsAbs(home) {
+		home = filepath.Join(r.prober.Home, ".cargo")
+	}
+	bin := filepath.Join(home, "bin")
 	commands, err := dirglob.Find(bin, "cargo-*")
 	if err != nil {
 		return
 	}
 	found := false
 	for _, path := range commands {
-		// What is rustup under another name lies in the toolchain, too.
-		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) != "rustup" && isSelf(path) {
+		// A link to rustup is for a program that the toolchain has, too.
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
 			r.binds, found = append(r.binds, path), true
 		}
 	}
@@ -84,20 +95,7 @@ func (r *resolver) cargo(p needed) {
 	}
 }
 
-// isSelf reports whether a path is a regular file and no link.
-func isSelf(path string) bool {
-	info, err := os.Lstat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-func (r *resolver) cargoHome() string {
-	if dir := proc.Variable(r.env, "CARGO_HOME"); filepath.IsAbs(dir) {
-		return dir
-	}
-	return filepath.Join(r.prober.Home, ".cargo")
-}
-
-// java finds the one that JAVA_HOME names, as build tools do, or that of PATH.
+// java adds the Java that JAVA_HOME names, as build tools do, or that in PATH.
 func (r *resolver) java(ctx context.Context) error {
 	home := proc.Variable(r.env, "JAVA_HOME")
 	if home == "" {
@@ -116,26 +114,15 @@ func (r *resolver) java(ctx context.Context) error {
 	return nil
 }
 
-// javaHome names the JDK, also if the program lies in the part of it that only
-// runs.
-func (r *resolver) javaHome(root string) {
-	if filepath.Base(root) == "jre" {
-		root = filepath.Dir(root)
-	}
-	if !r.area.visible(root) {
-		r.setenv("JAVA_HOME", root)
-	}
-}
-
 var (
 	pythonName = regexp.MustCompile(`^python(\d+(?:\.\d+)?)?$`)
 	pythonFull = regexp.MustCompile(`^python(\d+\.\d+)$`)
 	madeWith   = regexp.MustCompile(`(?m)^(home|executable)\s*=\s*(.+?)\s*$`)
 )
 
-// python adds what an interpreter of Python has beside its prefix: for an
-// environment the interpreter that it was made with, else what the user
-// installed for it.
+// python adds what a Python interpreter needs outside of its prefix: in an
+// environment, the interpreter with which that was made; else the packages that the
+// user installed for it.
 func (r *resolver) python(ctx context.Context, names []string) error {
 	real := names[len(names)-1]
 	inEnvironment := false
@@ -153,7 +140,7 @@ func (r *resolver) python(ctx context.Context, names []string) error {
 	return nil
 }
 
-// environment follows the interpreter that an environment was made with.
+// environment follows the interpreter with which an environment was made.
 func (r *resolver) environment(ctx context.Context, root, name string) error {
 	if r.seen["env:"+root] {
 		return nil
@@ -177,7 +164,7 @@ func (r *resolver) environment(ctx context.Context, root, name string) error {
 	return err
 }
 
-// basePython is the interpreter that a pyvenv.cfg names, or empty.
+// basePython returns the interpreter that a pyvenv.cfg names, or an empty string.
 func basePython(text, name string) string {
 	var candidates []string
 	for _, m := range madeWith.FindAllStringSubmatch(text, -1) {
@@ -199,7 +186,7 @@ func basePython(text, name string) string {
 	return ""
 }
 
-// userSite shows the packages that pip installed for this user alone.
+// userSite shows the packages that pip installed for this user only.
 func (r *resolver) userSite(version string) {
 	base := proc.Variable(r.env, "PYTHONUSERBASE")
 	if filepath.IsAbs(base) {
@@ -212,8 +199,8 @@ func (r *resolver) userSite(version string) {
 	}
 }
 
-// uvPython adds the interpreter that uv would choose in the directory, other
-// than one of an environment there: that is the project's, and is not run.
+// uvPython adds the interpreter that uv would choose in the directory. An
+// environment there does not count: it is the project's and is not run.
 func (r *resolver) uvPython(ctx context.Context, uv string) error {
 	if dir := proc.Variable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
 		r.setenv("UV_PYTHON_INSTALL_DIR", dir)
@@ -236,8 +223,8 @@ func (r *resolver) uvPython(ctx context.Context, uv string) error {
 	return nil
 }
 
-// corepack shows the package managers that corepack fetched. What the project
-// asks for has to be among them, because nothing is fetched during a run.
+// corepack shows the package managers that corepack fetched. The one that the
+// project asks for must be among them, because nothing is fetched during a run.
 func (r *resolver) corepack(word string) error {
 	name := map[string]string{"pnpx": "pnpm", "yarnpkg": "yarn"}[word]
 	if name == "" {
@@ -259,7 +246,8 @@ func (r *resolver) corepack(word string) error {
 
 var plainVersion = regexp.MustCompile(`^[0-9][0-9A-Za-z.-]*$`)
 
-// packageManager is the version that the project asks for, or empty.
+// packageManager returns the version of the package manager that the project asks
+// for, or an empty string.
 func packageManager(dir, name string) string {
 	text, err := boundedFile(filepath.Join(dir, "package.json"))
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	maxLoader       = 4 << 10
 )
 
-// libraries shows what a binary is loaded with and what lies outside of the
-// system and of its own installation. A file that is not an ELF binary has none.
+// libraries shows the libraries of a binary that are outside of the system and of its
+// own installation. A file that is not an ELF binary has none.
 func (r *resolver) libraries(path string, depth int) {
 	if depth > maxLibraryDepth || r.seen["elf:"+path] {
 		return
@@ -48,7 +48,7 @@ func (r *resolver) libraries(path string, depth int) {
 	}
 }
 
-// library shows one, with what it is loaded with itself.
+// library shows one library, with its own libraries.
 func (r *resolver) library(path string, depth int) {
 	names, err := stages(path)
 	if err != nil {
@@ -65,7 +65,8 @@ func (r *resolver) library(path string, depth int) {
 	r.libraries(real, depth+1)
 }
 
-// loaderOf is the program that the kernel starts for a binary, or empty.
+// loaderOf returns the program that the kernel starts for a binary, or an empty
+// string.
 func loaderOf(file *elf.File) string {
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -78,7 +79,7 @@ func loaderOf(file *elf.File) string {
 	return ""
 }
 
-// searched are the directories in which the loader looks, in its order.
+// searched lists the directories that the loader searches, in its order.
 func (r *resolver) searched(file *elf.File, path string) []string {
 	old := paths(file, elf.DT_RPATH, path)
 	now := paths(file, elf.DT_RUNPATH, path)
@@ -106,8 +107,8 @@ func paths(file *elf.File, tag elf.DynTag, path string) []string {
 	return all
 }
 
-// configured are the directories outside of the system that the loader is
-// configured to look in.
+// configured lists the directories outside of the system in which the loader is
+// configured to search.
 func configured() []string {
 	files, err := filepath.Glob("/etc/ld.so.conf.d/*.conf")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// cacheHome is the directory in which programs keep what they can make again.
+// cacheHome is the directory for programs' caches, or empty.
 func cacheHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -19,7 +19,7 @@ func cacheHome(env []string) string {
 	return below(proc.Variable(env, "HOME"), ".cache")
 }
 
-// plainCacheHome is cacheHome for programs that do everywhere as on Linux.
+// plainCacheHome is cacheHome for programs that use the directory of Linux everywhere.
 func plainCacheHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -27,7 +27,7 @@ func plainCacheHome(env []string) string {
 	return below(proc.Variable(env, "HOME"), ".cache")
 }
 
-// configHome is the directory in which programs keep settings.
+// configHome is the directory for programs' settings, or empty.
 func configHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -38,7 +38,7 @@ func configHome(env []string) string {
 	return below(proc.Variable(env, "HOME"), ".config")
 }
 
-// dataHome is the directory in which programs keep what they work with.
+// dataHome is the directory for programs' data, or empty.
 func dataHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -46,7 +46,7 @@ func dataHome(env []string) string {
 	return below(proc.Variable(env, "HOME"), ".local/share")
 }
 
-// below is a path in dir, or empty if there is no dir.
+// below joins path to dir, or returns an empty string if dir is empty.
 func below(dir, path string) string {
 	if dir == "" {
 		return ""
@@ -54,7 +54,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// goModCache is where the go command keeps modules, or empty.
+// goModCache is the directory of the go command's modules, or empty.
 func goModCache(env []string) string {
 	if dir := goSetting(env, "GOMODCACHE"); filepath.IsAbs(dir) {
 		return dir

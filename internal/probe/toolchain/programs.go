@@ -10,27 +10,26 @@ import (
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
-// maxLine bounds the text that is parsed, and maxNested how often a line holds
-// a line.
+// maxLine bounds the text that is parsed, and maxNested how deep one line is inside
+// another, as in sh -c.
 const (
 	maxLine   = 64 << 10
 	maxNested = 4
 )
 
-// builtins are what a shell does by itself.
+// builtins are the commands that a shell runs by itself.
 var builtins = strings.Fields(`. : [ [[ alias bg break builtin cd command continue declare dirs disown echo eval exec exit export
 	false fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read readonly return set shift
 	shopt source test times trap true type typeset ulimit umask unalias unset wait time`)
 
 var lineShells = []string{"sh", "bash", "dash", "ksh", "zsh", "ash"}
 
-// Programs lists the programs that a line for the shell starts, in the order of
-// the line: names to look up in PATH, and paths relative to the directory of
-// the line. What the shell does by itself is left out, and so are names that
-// only the shell knows when it runs, and relative paths behind a cd to such a
-// name. Of a line that the parser does not understand nothing is listed.
+// Programs lists the programs that a line for the shell starts, in the order of the
+// line: names to look up in PATH, and paths relative to the directory of the line. It
+// leaves out builtins, names that are known only when the line runs, and relative
+// paths after a cd to such a name. It lists nothing if the line cannot be parsed.
 //
-// It is for finding what to show, never for deciding that a line is safe.
+// Use it to find what to show, never to decide that a line is safe.
 func Programs(line string) []string {
 	p := &programs{functions: map[string]bool{}}
 	p.line(line, ".", 0)
@@ -39,11 +38,11 @@ func Programs(line string) []string {
 
 type programs struct {
 	found     []string
-	functions map[string]bool // that the line declares
+	functions map[string]bool // the functions that the line declares
 }
 
-// line adds those of a line that starts in dir, which is empty where only the
-// shell knows it.
+// line adds the programs of a line that starts in dir. If dir is empty, it is known
+// only when the line runs.
 func (p *programs) line(text, dir string, depth int) {
 	if len(text) > maxLine || depth > maxNested {
 		return
@@ -57,7 +56,7 @@ func (p *programs) line(text, dir string, depth int) {
 	}
 }
 
-// walk visits a part of a line that is run by one shell.
+// walk visits a part of a line that one shell runs.
 func (p *programs) walk(top syntax.Node, dir string, depth int) {
 	syntax.Walk(top, func(node syntax.Node) bool {
 		switch n := node.(type) {
@@ -66,7 +65,7 @@ func (p *programs) walk(top syntax.Node, dir string, depth int) {
 				p.functions[n.Name.Value] = true
 			}
 		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
-			// What it changes its directory to is over with it.
+			// A cd inside does not change the directory outside.
 			if n != top {
 				p.walk(n, dir, depth)
 				return false
@@ -108,7 +107,7 @@ func (p *programs) call(words []string, dir string, depth int) string {
 	return dir
 }
 
-// add keeps a name that can be looked up.
+// add adds a name if it can be looked up.
 func (p *programs) add(name, dir string) {
 	switch {
 	case name == "" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "~") || slices.Contains(builtins, name):
@@ -126,7 +125,8 @@ func (p *programs) add(name, dir string) {
 	p.found = append(p.found, name)
 }
 
-// changed is the directory after a cd, or empty if only the shell knows it.
+// changed returns the directory after a cd, or an empty string if it is known only
+// when the line runs.
 func changed(dir string, args []string) string {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -143,7 +143,7 @@ func changed(dir string, args []string) string {
 	return path.Join(dir, args[0])
 }
 
-// commandText is what a shell is given to run on its own command line.
+// commandText returns the line after the -c of a shell, or an empty string.
 func commandText(args []string) string {
 	for i, w := range args {
 		if !strings.HasPrefix(w, "-") {

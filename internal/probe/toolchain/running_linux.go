@@ -21,12 +21,12 @@ import (
 const (
 	answerTime = 10 * time.Second
 	lookEvery  = 10 * time.Millisecond
-	looks      = 3 // that have to see the same
+	looks      = 3 // how often the same program must be seen
 	smallPipe  = 4 << 10
 )
 
-// running asks a script for its version with an output that takes nothing, so
-// that the program which answers has to wait and can be looked at.
+// running asks a script for its version with a full pipe as its output, so that the
+// program which answers has to wait, and returns that program.
 func (r *resolver) running(ctx context.Context, path string) (string, error) {
 	reader, writer, id, err := fullPipe()
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *resolver) running(ctx context.Context, path string) (string, error) {
 		ended <- errors.Join(err, writer.Close())
 	}()
 	exe := waitForWriter(id, ended)
-	// What waits may go on, and Run returns.
+	// Reading lets the program end, and Run return.
 	if _, err := io.Copy(io.Discard, reader); err != nil {
 		return "", fmt.Errorf("read what %s says: %w", path, err)
 	}
@@ -52,8 +52,8 @@ func (r *resolver) running(ctx context.Context, path string) (string, error) {
 	return exe, <-ended
 }
 
-// waitForWriter looks for the program that waits to write into the pipe, until
-// it is seen or all has ended. What it takes from ended it puts back.
+// waitForWriter looks for the program that waits to write into the pipe until it sees
+// one or the command has ended. It puts back what it takes from ended.
 func waitForWriter(id string, ended chan error) string {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -75,8 +75,8 @@ func waitForWriter(id string, ended chan error) string {
 	}
 }
 
-// fullPipe is a pipe into which nothing can be written before something is
-// read, and what the kernel calls it.
+// fullPipe makes a pipe that takes nothing before something is read, and returns the
+// kernel's name of it.
 func fullPipe() (reader, writer *os.File, id string, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -97,8 +97,8 @@ func fullPipe() (reader, writer *os.File, id string, err error) {
 	return reader, writer, fmt.Sprintf("pipe:[%d]", stat.Ino), nil
 }
 
-// writerOf is the program that has the pipe as its output and waits until it
-// can write; the youngest if there are several.
+// writerOf returns the program that has the pipe as its output and waits to write,
+// the youngest if there are several.
 func writerOf(id string) string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -122,9 +122,9 @@ func writerOf(id string) string {
 	return exe
 }
 
-// writes reports whether a process waits for a pipe that is full. Where the
-// kernel does not tell, one that sleeps does, unless it is a shell: those also
-// sleep until their programs end.
+// writes reports whether a process waits for a full pipe. If the kernel does not say
+// so, a process that sleeps does, unless it is a shell, which also sleeps until its
+// programs end.
 func writes(dir, exe string) bool {
 	if text, err := os.ReadFile(filepath.Join(dir, "wchan")); err == nil && len(text) > 1 {
 		return bytes.Contains(text, []byte("pipe_write"))
@@ -132,13 +132,12 @@ func writes(dir, exe string) bool {
 	return sleeps(dir) && !slices.Contains(shells, filepath.Base(exe))
 }
 
-// sleeps reports whether a process does.
 func sleeps(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return false
 	}
-	// The name in parentheses may hold anything, also more of them.
+	// The name in parentheses may contain parentheses.
 	_, rest, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
 	return strings.HasPrefix(rest, "S")
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
-// Setup prepares what a clean copy of a repository lacks. The zero Setup is
-// none.
+// Setup prepares what a clean copy of a repository lacks. The zero Setup prepares
+// nothing.
 type Setup struct {
 	Command   string        // for the shell, at the root of the repository
-	Lockfiles []string      // relative to the root, sorted: what is prepared depends on their contents
-	Hosts     []string      // that it has to reach, sorted
-	PathDirs  []string      // relative to the root: for PATH of what runs afterwards, before all others
-	Stacks    []probe.Stack // that it prepares
+	Lockfiles []string      // relative to the root, sorted; the result depends on their contents
+	Hosts     []string      // the hosts that it has to reach, sorted
+	PathDirs  []string      // relative to the root; they come first in PATH afterwards
+	Stacks    []probe.Stack // the stacks that it prepares
 }
 
 // preparation is how the stacks of a manager are prepared.
 type preparation struct {
 	hosts []string
-	locks []string // beside the lockfile, what decides about what is installed
-	loose bool     // prepared without a lockfile, too
+	locks []string // files beside the lockfile on which the installation depends
+	loose bool     // it is prepared without a lockfile, too
 
-	line func(install string) string // what is run in place of what package probe proposes
-	path string                      // in the directory of the stack
+	before string // written before the command that package probe proposes
+	path   string // in the directory of the stack
 }
 
-// GoModules is the host that Go gets modules from if nothing else is said.
+// GoModules is the host from which Go gets modules by default.
 const GoModules = "proxy.golang.org"
 
 var (
@@ -45,7 +45,9 @@ var (
 )
 
 // preparations, by the names of stacks. Hosts are those of the public registries
-// alone: what a file of the project names is for a person to allow.
+// only: a person has to allow what a file of the project names. Python and Ruby
+// packages are installed into the tree, because an installation of the host is
+// read-only.
 var preparations = map[string]preparation{
 	"npm":  {hosts: npmHosts, locks: []string{"package.json", ".npmrc"}},
 	"pnpm": {hosts: npmHosts, locks: []string{"package.json", ".npmrc", "pnpm-workspace.yaml"}},
@@ -55,11 +57,11 @@ var preparations = map[string]preparation{
 
 	"python-uv": {hosts: pythonHosts, locks: []string{"pyproject.toml", ".python-version"}},
 	"pdm":       {hosts: pythonHosts, locks: []string{"pyproject.toml", ".python-version"}},
-	"poetry":    {hosts: pythonHosts, locks: []string{"pyproject.toml", ".python-version"}, line: poetryLine},
-	"pipenv":    {hosts: pythonHosts, locks: []string{"Pipfile", ".python-version"}, line: pipenvLine},
+	"poetry":    {hosts: pythonHosts, locks: []string{"pyproject.toml", ".python-version"}, before: "POETRY_VIRTUALENVS_IN_PROJECT=true "},
+	"pipenv":    {hosts: pythonHosts, locks: []string{"Pipfile", ".python-version"}, before: "PIPENV_VENV_IN_PROJECT=1 "},
 	"pip": {
 		hosts: pythonHosts, locks: []string{"pyproject.toml", "setup.py", "setup.cfg", ".python-version"}, loose: true,
-		line: pipLine, path: ".venv/bin",
+		before: "python3 -m venv .venv && .venv/bin/", path: ".venv/bin",
 	},
 
 	"go":    {hosts: []string{GoModules, "sum.golang.org"}, locks: []string{"go.mod", "go.work"}},
@@ -69,14 +71,17 @@ var preparations = map[string]preparation{
 	"gradle": {hosts: gradleHosts, locks: gradleLocks, loose: true},
 	"dotnet": {hosts: []string{"api.nuget.org"}, loose: true},
 
-	"bundler":  {hosts: []string{"index.rubygems.org", "rubygems.org"}, locks: []string{"Gemfile", ".ruby-version"}, line: bundleLine},
+	"bundler": {
+		hosts: []string{"index.rubygems.org", "rubygems.org"}, locks: []string{"Gemfile", ".ruby-version"},
+		before: "bundle config set --local path vendor/bundle && BUNDLE_FROZEN=true ",
+	},
 	"composer": {hosts: []string{"api.github.com", "codeload.github.com", "packagist.org", "repo.packagist.org"}, locks: []string{"composer.json"}},
 	"mix":      {hosts: []string{"builds.hex.pm", "repo.hex.pm"}, locks: []string{"mix.exs"}},
 }
 
-// SetupFor finds what prepares the repository at root, from its lockfiles. It
-// reads what package probe reads, and reports false if there is nothing to
-// prepare.
+// SetupFor finds the commands that prepare the repository at root, from its
+// lockfiles. It reads what package probe reads. It reports false if there is nothing
+// to prepare.
 func SetupFor(root fs.FS) (Setup, bool) {
 	var s Setup
 	var lines []string
@@ -85,7 +90,13 @@ func SetupFor(root fs.FS) (Setup, bool) {
 		if !ok || stack.Setup == nil || !p.loose && stack.Lockfile == "" {
 			continue
 		}
-		lines = append(lines, p.command(stack))
+		line := stack.Setup.Line
+		if enter := "(cd " + probe.Quoted(stack.Dir) + " && "; p.before != "" && stack.Dir != "." {
+			line = enter + p.before + strings.TrimPrefix(line, enter)
+		} else {
+			line = p.before + line
+		}
+		lines = append(lines, line)
 		s.Hosts = append(s.Hosts, p.hosts...)
 		s.Lockfiles = append(s.Lockfiles, p.decisive(stack, root)...)
 		s.Stacks = append(s.Stacks, stack)
@@ -98,20 +109,7 @@ func SetupFor(root fs.FS) (Setup, bool) {
 	return s, len(lines) > 0
 }
 
-// command is the line that prepares a stack, at the root.
-func (p preparation) command(s probe.Stack) string {
-	line := s.Setup.Line
-	switch {
-	case p.line == nil:
-		return line
-	case s.Dir == ".":
-		return p.line(line)
-	}
-	enter := "(cd " + probe.Quoted(s.Dir) + " && "
-	return enter + p.line(strings.TrimSuffix(strings.TrimPrefix(line, enter), ")")) + ")"
-}
-
-// decisive are the files of a stack that decide about what is installed.
+// decisive lists the files of a stack on which the installation depends.
 func (p preparation) decisive(stack probe.Stack, root fs.FS) []string {
 	all := []string{stack.Lockfile}
 	if stack.Lockfile == "" {
@@ -126,7 +124,7 @@ func (p preparation) decisive(stack probe.Stack, root fs.FS) []string {
 	return all
 }
 
-// requirementFiles are those that the set-up of a stack names.
+// requirementFiles lists the requirement files that the set-up of a stack names.
 func requirementFiles(stack probe.Stack) []string {
 	if stack.Name != "pip" {
 		return nil
@@ -139,23 +137,6 @@ func requirementFiles(stack probe.Stack) []string {
 		}
 	}
 	return all
-}
-
-// pipLine makes an environment in the tree: the installation of Python is not
-// to be written to.
-func pipLine(install string) string {
-	return "python3 -m venv .venv && .venv/bin/" + install
-}
-
-// poetryLine and pipenvLine put their environment into the tree, where both
-// look for one without being told.
-func poetryLine(install string) string { return "POETRY_VIRTUALENVS_IN_PROJECT=true " + install }
-
-func pipenvLine(install string) string { return "PIPENV_VENV_IN_PROJECT=1 " + install }
-
-// bundleLine keeps the gems in the tree, and records that for what runs later.
-func bundleLine(install string) string {
-	return "bundle config set --local path vendor/bundle && BUNDLE_FROZEN=true " + install
 }
 
 func sortedSet(list []string) []string {

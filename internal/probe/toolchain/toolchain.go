@@ -79,12 +79,12 @@ type resolver struct {
 
 	out   Toolchain
 	binds []string
-	files []string        // that run, for the digest
-	seen  map[string]bool // words and files that were followed
+	files []string        // the files that run, for the digest
+	seen  map[string]bool // the words and files that were followed
 }
 
-// program resolves a word and what it implies. The first word is the one that
-// the toolchain is about.
+// program resolves a word and the programs that it implies. The first word is the
+// program of the toolchain.
 func (r *resolver) program(ctx context.Context, word string) error {
 	if r.seen["word:"+word] {
 		return nil
@@ -101,7 +101,7 @@ func (r *resolver) program(ctx context.Context, word string) error {
 	if err != nil {
 		return err
 	}
-	// Before what it is followed to: its directory is the first in PATH.
+	// This comes before follow, so that this directory is the first in PATH.
 	real := resolved(entry)
 	if !r.ofProject(word) {
 		r.pathDir(entry, real)
@@ -123,8 +123,8 @@ func (r *resolver) ofProject(word string) bool {
 	return strings.ContainsRune(word, '/') && !filepath.IsAbs(word) && filepath.IsLocal(filepath.FromSlash(word))
 }
 
-// done is what was collected. What must not be shown is an error, whatever led
-// to it.
+// done returns what was collected. It is an error if that would show a home or a
+// credential.
 func (r *resolver) done() (Toolchain, error) {
 	out := r.out
 	out.Bind = outermost(r.binds)
@@ -137,24 +137,7 @@ func (r *resolver) done() (Toolchain, error) {
 	out.PathDirs = unique(out.PathDirs)
 	slices.Sort(out.Env)
 	out.Env = slices.Compact(out.Env)
-	out.Digest = r.digest(out)
-	return out, nil
-}
-
-// version is what the program says, if it may be asked and is not the system's,
-// or what its installation says.
-func (r *resolver) version(ctx context.Context, word, entry, real string) string {
-	if goWord(word) {
-		return strings.TrimPrefix(goVersion(rootOf(real)), "go")
-	}
-	if r.area.visible(real) || r.area.visible(entry) {
-		return ""
-	}
-	return r.prober.AskVersion(ctx, word, entry)
-}
-
-// digest tells two installations apart without reading them.
-func (r *resolver) digest(out Toolchain) string {
+	// The digest tells two installations apart without reading them.
 	h := sha256.New()
 	for _, path := range unique(r.files) {
 		info, err := os.Stat(path)
@@ -165,13 +148,26 @@ func (r *resolver) digest(out Toolchain) string {
 		fmt.Fprintf(h, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
 	}
 	fmt.Fprintf(h, "%q %q %q %q\n", out.Version, out.Bind, out.PathDirs, out.Env)
-	return hex.EncodeToString(h.Sum(nil))
+	out.Digest = hex.EncodeToString(h.Sum(nil))
+	return out, nil
 }
 
-// pathDir adds the directory in which the program is found. Beside a program in
-// an environment of its own lie others that nobody asked for; there the place of
-// the link counts. A toolchain finds itself by the directory that it lies in;
-// there the place of the file does.
+// version returns the version that Go's installation names, or that the program
+// prints. A program of the system is not asked.
+func (r *resolver) version(ctx context.Context, word, entry, real string) string {
+	if goWord(word) {
+		return strings.TrimPrefix(goVersion(rootOf(real)), "go")
+	}
+	if r.area.visible(real) || r.area.visible(entry) {
+		return ""
+	}
+	return r.prober.AskVersion(ctx, word, entry)
+}
+
+// pathDir adds the directory of the program to PATH. For a toolchain, which finds
+// its parts by its own directory, that is the directory of the file. For others it is
+// that of the link, because the file may have programs beside it that nobody asked
+// for, as in an environment of its own.
 func (r *resolver) pathDir(entry, real string) {
 	dir := filepath.Dir(entry)
 	if filepath.Base(entry) == filepath.Base(real) && !r.area.visible(real) && environmentOf(real) == "" && isToolchain(rootOf(real)) {
@@ -191,7 +187,7 @@ func (r *resolver) setenv(name, value string) {
 	r.out.Env = append(r.out.Env, name+"="+value)
 }
 
-// fault is the answer for what cannot be resolved.
+// fault returns the error for a word that cannot be resolved.
 func (r *resolver) fault(word, why, fix string) error {
 	what := "resolve " + word
 	if word != r.out.Program {
@@ -200,7 +196,7 @@ func (r *resolver) fault(word, why, fix string) error {
 	return &loop.Fault{Exit: loop.ExitMissing, What: what, Why: why, Fix: fix}
 }
 
-// unique keeps the first of equal elements.
+// unique returns list without repeated elements.
 func unique(list []string) []string {
 	var all []string
 	for _, e := range list {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
-// chosen is the file that really answers where no manager could be asked for
-// it: that of a snap, of the toolchain that go.mod asks for, and what a script
-// of the user's own hands over to.
+// chosen returns the file that answers where there is no manager to ask: the program
+// of a snap, the toolchain that go.mod asks for, or the program that the user's own
+// script starts.
 func (r *resolver) chosen(ctx context.Context, prog probe.Program) (string, error) {
 	path := prog.Path
 	switch {
@@ -43,8 +43,8 @@ func resolved(path string) string {
 	return path
 }
 
-// snap is the file of a snap's program that runs without the daemon, where
-// there is one.
+// snap returns the file of a snap's program that runs without the daemon, or path if
+// there is none.
 func (r *resolver) snap(path string) string {
 	dir, name := filepath.Split(path)
 	if filepath.Base(resolved(path)) != "snap" || filepath.Base(dir) != "bin" {
@@ -61,8 +61,8 @@ func (r *resolver) snap(path string) string {
 
 var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"}
 
-// isWrapper reports whether a program is a script for the shell that stands
-// alone, of a name that is known to answer the question for its version.
+// isWrapper reports whether a program is a single shell script that may be asked for
+// its version.
 func (r *resolver) isWrapper(prog probe.Program) bool {
 	real := resolved(prog.Path)
 	if r.area.visible(real) || prog.Shim != "" || !probe.AnswersVersion(prog.Word) || environmentOf(real) != "" || r.installation(real).rest != "" {
