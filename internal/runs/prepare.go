@@ -187,7 +187,7 @@ func (s *Service) checkToolset(ctx context.Context, d loop.Definition, actor tur
 	if err != nil {
 		return err
 	}
-	if file := toolchain.Hidden(actor.Command, proc.Variable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
+	if file := toolchain.HiddenFile(actor.Command, proc.Variable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
 		return &loop.Fault{
 			Exit: loop.ExitNotReady, What: "agent_command: the sandbox hides " + file,
 			Why: "the file is outside of the repository, and sandbox: full shows only the repository, the system's programs and toolchains",

@@ -33,7 +33,7 @@ func bothNames(path string) []string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		names = append(names, real)
 	}
-	return unique(names)
+	return withoutRepeats(names)
 }
 
 // ofProject reports whether a path lies in the project.
@@ -41,8 +41,8 @@ func (a area) ofProject(path string) bool {
 	return slices.ContainsFunc(a.project, func(dir string) bool { return isBelow(dir, path) })
 }
 
-// visible reports whether a path can be seen without a bind.
-func (a area) visible(path string) bool {
+// isVisible reports whether a path can be seen without a bind.
+func (a area) isVisible(path string) bool {
 	return isSystem(path) || a.ofProject(path)
 }
 
@@ -63,17 +63,17 @@ func (a area) tooWide(dir string) bool {
 	return slices.ContainsFunc(a.homes, func(home string) bool { return isBelow(dir, home) })
 }
 
-// shared are directories of a home in which many programs keep files, besides
+// sharedDirs are directories of a home in which many programs keep files, besides
 // hidden ones.
-var shared = []string{"go", "bin", "lib", "src", "snap", "Library", "Documents", "Desktop", "Downloads"}
+var sharedDirs = []string{"go", "bin", "lib", "src", "snap", "Library", "Documents", "Desktop", "Downloads"}
 
-// personal reports whether many programs keep private files in a directory: it is a
+// isPersonal reports whether many programs keep private files in a directory: it is a
 // shared one of a home, or a hidden one anywhere.
-func (a area) personal(dir string) bool {
+func (a area) isPersonal(dir string) bool {
 	base, up := filepath.Base(dir), filepath.Dir(dir)
 	return a.tooWide(dir) || strings.HasPrefix(base, ".") ||
 		strings.HasPrefix(filepath.Base(up), ".") && slices.Contains([]string{"share", "state", "lib", "config"}, base) ||
-		slices.Contains(a.homes, up) && slices.Contains(shared, base)
+		slices.Contains(a.homes, up) && slices.Contains(sharedDirs, base)
 }
 
 // isBelow reports whether path is dir or is in it, by their names.
@@ -82,8 +82,8 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// outermost sorts paths and leaves out each that is below another.
-func outermost(paths []string) []string {
+// withoutNested sorts paths and leaves out each that is below another.
+func withoutNested(paths []string) []string {
 	sorted := slices.Clone(paths)
 	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
 	var all []string

@@ -39,7 +39,7 @@ func Caches(env, programs []string, stacks []probe.Stack) []Cache {
 	homes := area{homes: bothNames(proc.Variable(env, "HOME"))}
 	var all []Cache
 	for _, tool := range slices.Sorted(maps.Keys(used)) {
-		for _, c := range placed[tool](env) {
+		for _, c := range cachePlaces[tool](env) {
 			reveals := slices.ContainsFunc(bothNames(c.Path), func(name string) bool {
 				return homes.tooWide(name) || isSecret(name) || holdsSecret(name)
 			})
@@ -63,45 +63,45 @@ var cachesOf = map[string]string{
 	"mix": "hex",
 }
 
-// placed says where each tool keeps its caches.
-var placed = map[string]func(env []string) []Cache{
+// cachePlaces says where each tool keeps its caches.
+var cachePlaces = map[string]func(env []string) []Cache{
 	"go": goCaches, "npm": npmCaches, "yarn": yarnCaches, "pnpm": pnpmCaches, "maven": mavenCaches, "composer": composerCaches,
 	"cargo": func(env []string) []Cache {
-		registry := moved(env, "cargo-registry", "CARGO_HOME", homed(env, ".cargo"), "registry")
-		return append(registry, moved(env, "cargo-git", "CARGO_HOME", homed(env, ".cargo"), "git")...)
+		registry := cachesBelow(env, "cargo-registry", "CARGO_HOME", belowHome(env, ".cargo"), "registry")
+		return append(registry, cachesBelow(env, "cargo-git", "CARGO_HOME", belowHome(env, ".cargo"), "git")...)
 	},
 	"gradle": func(env []string) []Cache {
-		return moved(env, "gradle", "GRADLE_USER_HOME", homed(env, ".gradle"), "caches", "wrapper/dists")
+		return cachesBelow(env, "gradle", "GRADLE_USER_HOME", belowHome(env, ".gradle"), "caches", "wrapper/dists")
 	},
 	"poetry": func(env []string) []Cache {
-		return moved(env, "poetry", "POETRY_CACHE_DIR", below(cacheHome(env), "pypoetry"), "cache", "artifacts")
+		return cachesBelow(env, "poetry", "POETRY_CACHE_DIR", joinBelow(cacheHome(env), "pypoetry"), "cache", "artifacts")
 	},
 	"deno": func(env []string) []Cache {
-		return moved(env, "deno", "DENO_DIR", below(cacheHome(env), "deno"), "deps", "npm", "remote", "gen")
+		return cachesBelow(env, "deno", "DENO_DIR", joinBelow(cacheHome(env), "deno"), "deps", "npm", "remote", "gen")
 	},
 	"pip": func(env []string) []Cache {
-		return moved(env, "pip", "PIP_CACHE_DIR", below(cacheHome(env), "pip"), ".")
+		return cachesBelow(env, "pip", "PIP_CACHE_DIR", joinBelow(cacheHome(env), "pip"), ".")
 	},
 	"uv": func(env []string) []Cache {
-		return moved(env, "uv", "UV_CACHE_DIR", below(plainCacheHome(env), "uv"), ".")
+		return cachesBelow(env, "uv", "UV_CACHE_DIR", joinBelow(plainCacheHome(env), "uv"), ".")
 	},
 	"bundler": func(env []string) []Cache {
-		return moved(env, "bundler", "BUNDLE_USER_CACHE", homed(env, ".bundle/cache"), ".")
+		return cachesBelow(env, "bundler", "BUNDLE_USER_CACHE", belowHome(env, ".bundle/cache"), ".")
 	},
 	"nuget": func(env []string) []Cache {
-		return moved(env, "nuget", "NUGET_PACKAGES", homed(env, ".nuget/packages"), ".")
+		return cachesBelow(env, "nuget", "NUGET_PACKAGES", belowHome(env, ".nuget/packages"), ".")
 	},
 	"bun": func(env []string) []Cache {
-		return moved(env, "bun", "BUN_INSTALL_CACHE_DIR", homed(env, ".bun/install/cache"), ".")
+		return cachesBelow(env, "bun", "BUN_INSTALL_CACHE_DIR", belowHome(env, ".bun/install/cache"), ".")
 	},
 	"hex": func(env []string) []Cache {
-		return moved(env, "hex", "HEX_HOME", homed(env, ".hex"), "packages")
+		return cachesBelow(env, "hex", "HEX_HOME", belowHome(env, ".hex"), "packages")
 	},
 }
 
-// moved lists the parts of a directory that hold only packages. The variable name
+// cachesBelow lists the parts of a directory that hold only packages. The variable name
 // moves the directory.
-func moved(env []string, kind, name, usual string, parts ...string) []Cache {
+func cachesBelow(env []string, kind, name, usual string, parts ...string) []Cache {
 	dir := usual
 	if value := proc.Variable(env, name); filepath.IsAbs(value) {
 		dir = filepath.Clean(value)
@@ -116,12 +116,12 @@ func moved(env []string, kind, name, usual string, parts ...string) []Cache {
 	return all
 }
 
-func homed(env []string, path string) string { return below(proc.Variable(env, "HOME"), path) }
+func belowHome(env []string, path string) string { return joinBelow(proc.Variable(env, "HOME"), path) }
 
 func goCaches(env []string) []Cache {
 	build := goSetting(env, "GOCACHE")
 	if !filepath.IsAbs(build) {
-		build = below(cacheHome(env), "go-build")
+		build = joinBelow(cacheHome(env), "go-build")
 	}
 	modules := goModCache(env)
 	return []Cache{
@@ -131,17 +131,17 @@ func goCaches(env []string) []Cache {
 }
 
 func npmCaches(env []string) []Cache {
-	usual := npmSetting(env, "cache", homed(env, ".npm"))
+	usual := npmSetting(env, "cache", belowHome(env, ".npm"))
 	if upper := proc.Variable(env, "NPM_CONFIG_CACHE"); filepath.IsAbs(upper) {
 		usual = upper
 	}
-	return moved(env, "npm", "npm_config_cache", usual, "_cacache")
+	return cachesBelow(env, "npm", "npm_config_cache", usual, "_cacache")
 }
 
 // npmSetting returns one setting of the user's .npmrc. It reads no other line: some
 // hold tokens.
 func npmSetting(env []string, name, usual string) string {
-	text, err := boundedFile(homed(env, ".npmrc"))
+	text, err := boundedFile(belowHome(env, ".npmrc"))
 	if err != nil {
 		return usual
 	}
@@ -155,16 +155,16 @@ func npmSetting(env []string, name, usual string) string {
 }
 
 func yarnCaches(env []string) []Cache {
-	classic := moved(env, "yarn", "YARN_CACHE_FOLDER", below(cacheHome(env), "yarn"), ".")
-	return append(classic, moved(env, "yarn", "YARN_GLOBAL_FOLDER", homed(env, ".yarn/berry"), "cache")...)
+	classic := cachesBelow(env, "yarn", "YARN_CACHE_FOLDER", joinBelow(cacheHome(env), "yarn"), ".")
+	return append(classic, cachesBelow(env, "yarn", "YARN_GLOBAL_FOLDER", belowHome(env, ".yarn/berry"), "cache")...)
 }
 
 func pnpmCaches(env []string) []Cache {
-	store := below(dataHome(env), "pnpm/store")
+	store := joinBelow(dataHome(env), "pnpm/store")
 	if dir := proc.Variable(env, "PNPM_HOME"); filepath.IsAbs(dir) {
 		store = filepath.Join(dir, "store")
 	}
-	return moved(env, "pnpm", "npm_config_store_dir", npmSetting(env, "store-dir", store), ".")
+	return cachesBelow(env, "pnpm", "npm_config_store_dir", npmSetting(env, "store-dir", store), ".")
 }
 
 var localRepository = regexp.MustCompile(`<localRepository>\s*([^<$]+?)\s*</localRepository>`)
@@ -173,24 +173,24 @@ var localRepository = regexp.MustCompile(`<localRepository>\s*([^<$]+?)\s*</loca
 // From the settings, which may hold passwords, it takes only the place of the
 // packages.
 func mavenCaches(env []string) []Cache {
-	packages := homed(env, ".m2/repository")
-	if text, err := boundedFile(homed(env, ".m2/settings.xml")); err == nil {
+	packages := belowHome(env, ".m2/repository")
+	if text, err := boundedFile(belowHome(env, ".m2/settings.xml")); err == nil {
 		if m := localRepository.FindSubmatch(text); m != nil && filepath.IsAbs(string(m[1])) {
 			packages = filepath.Clean(string(m[1]))
 		}
 	}
 	return append([]Cache{{Kind: "maven", Path: packages, Downloads: true}},
-		moved(env, "maven", "MAVEN_USER_HOME", homed(env, ".m2"), "wrapper/dists")...)
+		cachesBelow(env, "maven", "MAVEN_USER_HOME", belowHome(env, ".m2"), "wrapper/dists")...)
 }
 
 // composerCaches uses the older one of Composer's two homes if it exists.
 func composerCaches(env []string) []Cache {
-	usual := below(plainCacheHome(env), "composer")
-	if old := homed(env, ".composer"); old != "" && isDir(old) {
+	usual := joinBelow(plainCacheHome(env), "composer")
+	if old := belowHome(env, ".composer"); old != "" && isDir(old) {
 		usual = filepath.Join(old, "cache")
 	}
 	if home := proc.Variable(env, "COMPOSER_HOME"); filepath.IsAbs(home) {
 		usual = filepath.Join(home, "cache")
 	}
-	return moved(env, "composer", "COMPOSER_CACHE_DIR", usual, "files", "repo", "vcs")
+	return cachesBelow(env, "composer", "COMPOSER_CACHE_DIR", usual, "files", "repo", "vcs")
 }

@@ -18,12 +18,12 @@ const (
 	maxHead  = 4 << 10
 )
 
-// stages returns a path, then that path after each of its links is replaced. The
+// linkStages returns a path, then that path after each of its links is replaced. The
 // last has no links.
-func stages(path string) ([]string, error) {
+func linkStages(path string) ([]string, error) {
 	all := []string{filepath.Clean(path)}
 	for range maxLinks {
-		next, err := expanded(all[len(all)-1])
+		next, err := replaceFirstLink(all[len(all)-1])
 		if err != nil {
 			return nil, err
 		}
@@ -35,9 +35,9 @@ func stages(path string) ([]string, error) {
 	return nil, fmt.Errorf("follow %s: too many links", path)
 }
 
-// expanded returns path with its first link replaced, or an empty string if it has
+// replaceFirstLink returns path with its first link replaced, or an empty string if it has
 // none.
-func expanded(path string) (string, error) {
+func replaceFirstLink(path string) (string, error) {
 	volume := filepath.VolumeName(path)
 	at := volume + string(filepath.Separator)
 	parts := strings.Split(strings.Trim(path[len(volume):], string(filepath.Separator)), string(filepath.Separator))
@@ -64,13 +64,13 @@ func expanded(path string) (string, error) {
 	return "", nil
 }
 
-// follow shows all that a file needs to run: the file under every name on the way to
+// followFile shows all that a file needs to run: the file under every name on the way to
 // it, its installation, its interpreter and its libraries. It returns the file's
 // path without links.
-func (r *resolver) follow(ctx context.Context, path string) (string, error) {
-	names, err := stages(path)
+func (r *resolver) followFile(ctx context.Context, path string) (string, error) {
+	names, err := linkStages(path)
 	if err != nil {
-		return "", r.fault(filepath.Base(path), "following "+path+": "+reason(err), "reinstall "+filepath.Base(path)+", or take the broken link out of PATH")
+		return "", r.newFault(filepath.Base(path), "following "+path+": "+withoutPath(err), "reinstall "+filepath.Base(path)+", or take the broken link out of PATH")
 	}
 	real := names[len(names)-1]
 	if r.seen[path] {
@@ -79,32 +79,32 @@ func (r *resolver) follow(ctx context.Context, path string) (string, error) {
 	r.seen[path] = true
 	// Anybody may have written the project: its links must not choose what of the
 	// home is shown.
-	if r.area.ofProject(path) && !r.area.visible(real) && !isInstalled(real) {
-		return "", r.untrusted(path, real)
+	if r.area.ofProject(path) && !r.area.isVisible(real) && !isInstalled(real) {
+		return "", r.untrustedLink(path, real)
 	}
 	r.files = append(r.files, real)
-	home := r.installation(real)
+	home := r.installationOf(real)
 	for _, name := range names {
-		r.show(name, home)
+		r.showName(name, home)
 	}
-	if err := r.python(ctx, names); err != nil {
+	if err := r.addPython(ctx, names); err != nil {
 		return "", err
 	}
 	head, err := headOf(real)
 	if err != nil {
-		return "", r.fault(filepath.Base(path), "reading "+real+": "+reason(err), "make "+real+" readable for this user")
+		return "", r.newFault(filepath.Base(path), "reading "+real+": "+withoutPath(err), "make "+real+" readable for this user")
 	}
 	switch {
 	case strings.HasPrefix(head, "#!"):
-		return real, r.interpreter(ctx, real, head)
+		return real, r.followInterpreter(ctx, real, head)
 	case !r.area.ofProject(real):
-		r.libraries(real, 0) // A binary of the project does not choose what is shown.
+		r.showLibraries(real, 0) // A binary of the project does not choose what is shown.
 	}
 	return real, nil
 }
 
-func (r *resolver) untrusted(path, named string) error {
-	return r.fault(filepath.Base(path), path+" belongs to the project and names "+named+", which is not an installation of a program",
+func (r *resolver) untrustedLink(path, named string) error {
+	return r.newFault(filepath.Base(path), path+" belongs to the project and names "+named+", which is not an installation of a program",
 		"name a program that is installed, or find it by PATH: #!/usr/bin/env NAME")
 }
 
@@ -118,10 +118,10 @@ func isInstalled(real string) bool {
 	return root != "" || environmentOf(real) != "" || isToolchain(rootOf(real))
 }
 
-// show binds one name of a file: the installation, if the name leads into it as the
+// showName binds one name of a file: the installation, if the name leads into it as the
 // real path does; otherwise only the file.
-func (r *resolver) show(name string, in installation) {
-	if r.area.visible(name) {
+func (r *resolver) showName(name string, in installation) {
+	if r.area.isVisible(name) {
 		return
 	}
 	if own := environmentOf(name); own != "" && !r.area.tooWide(own) {
@@ -148,23 +148,23 @@ func (r *resolver) show(name string, in installation) {
 // showTree binds a directory under every name on the way to it, except one that is
 // too wide.
 func (r *resolver) showTree(dir string) {
-	names, err := stages(dir)
+	names, err := linkStages(dir)
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		if !r.area.visible(name) && !r.area.tooWide(name) {
+		if !r.area.isVisible(name) && !r.area.tooWide(name) {
 			r.binds = append(r.binds, name)
 		}
 	}
 }
 
-// interpreter follows the first line of a script.
-func (r *resolver) interpreter(ctx context.Context, script, head string) error {
+// followInterpreter follows the first line of a script.
+func (r *resolver) followInterpreter(ctx context.Context, script, head string) error {
 	program, word := interpreterOf(head)
 	if word != "" {
 		// A word is looked up as env does when the script runs.
-		if err := r.program(ctx, word); err != nil {
+		if err := r.resolveWord(ctx, word); err != nil {
 			return err
 		}
 	}
@@ -172,15 +172,15 @@ func (r *resolver) interpreter(ctx context.Context, script, head string) error {
 		return nil
 	}
 	if !isThere(program) {
-		return r.fault(filepath.Base(script), script+" names the interpreter "+program+", which is not there",
+		return r.newFault(filepath.Base(script), script+" names the interpreter "+program+", which is not there",
 			"reinstall "+filepath.Base(script)+": what it was installed with is gone")
 	}
 	if r.area.ofProject(script) {
-		if real, err := filepath.EvalSymlinks(program); err == nil && !r.area.visible(real) && !isInstalled(real) {
-			return r.untrusted(script, program)
+		if real, err := filepath.EvalSymlinks(program); err == nil && !r.area.isVisible(real) && !isInstalled(real) {
+			return r.untrustedLink(script, program)
 		}
 	}
-	_, err := r.follow(ctx, program)
+	_, err := r.followFile(ctx, program)
 	return err
 }
 
@@ -230,8 +230,8 @@ func headOf(path string) (string, error) {
 	return string(head), err
 }
 
-// reason returns the text of err without the path, which the message names.
-func reason(err error) string {
+// withoutPath returns the text of err without the path, which the message names.
+func withoutPath(err error) string {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		err = e.Err
 	}

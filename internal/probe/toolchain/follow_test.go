@@ -18,7 +18,7 @@ var pathMade = rapid.Custom(func(t *rapid.T) string {
 func TestOutermostCoversEveryPathAndNoneTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		paths := rapid.SliceOf(pathMade).Draw(t, "paths")
-		got := outermost(paths)
+		got := withoutNested(paths)
 		for _, p := range paths {
 			if !slices.ContainsFunc(got, func(dir string) bool { return isBelow(dir, p) }) {
 				t.Errorf("%s is not covered by %v", p, got)
@@ -74,7 +74,7 @@ func TestStagesEndWhereTheSystemEnds(t *testing.T) {
 		dir, names := linked(t, top)
 		path := filepath.Join(dir, rapid.SampledFrom(names).Draw(t, "name"))
 		want, failed := filepath.EvalSymlinks(path)
-		got, err := stages(path)
+		got, err := linkStages(path)
 		if (err == nil) != (failed == nil) {
 			t.Fatalf("stages of %s: %v, the system says %v", path, err, failed)
 		}
@@ -172,7 +172,7 @@ func TestTheNewestVersionThatAModuleNamesCounts(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file, got := goWanted(below)
+		file, got := wantedGoVersion(below)
 		if got != want || file != filepath.Join(dir, "go.mod") {
 			t.Errorf("%q asks for %q in %s, want %q", text, got, file, want)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-func goWord(word string) bool { return word == "go" || word == "gofmt" }
+func isGoWord(word string) bool { return word == "go" || word == "gofmt" }
 
 // goVersion returns the version of the installation, like go1.26.8, or an empty
 // string.
@@ -27,11 +27,11 @@ func goVersion(root string) string {
 	return strings.TrimSpace(first)
 }
 
-// golang passes on the variables that move the installation and the modules.
-func (r *resolver) golang(p needed) {
+// addGo passes on the variables that move the installation and the modules.
+func (r *resolver) addGo(p needed) {
 	if root := proc.Variable(r.env, "GOROOT"); filepath.IsAbs(root) {
 		r.showTree(root)
-		r.setenv("GOROOT", root)
+		r.addVariable("GOROOT", root)
 	}
 	if p.shim != "goenv" || proc.Variable(r.env, "GOENV_DISABLE_GOPATH") == "1" {
 		return
@@ -42,35 +42,35 @@ func (r *resolver) golang(p needed) {
 		prefix = filepath.Join(r.prober.Home, "go")
 	}
 	if number := strings.TrimPrefix(goVersion(rootOf(p.real)), "go"); filepath.IsAbs(prefix) && number != "" {
-		r.setenv("GOPATH", filepath.Join(prefix, number))
+		r.addVariable("GOPATH", filepath.Join(prefix, number))
 	}
 }
 
-// goAsked returns the file of the go command that runs in the directory: go itself
+// chooseGoFile returns the file of the go command that runs in the directory: go itself
 // hands over to the toolchain that go.mod asks for.
-func (r *resolver) goAsked(path string) (string, error) {
+func (r *resolver) chooseGoFile(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return path, nil //nolint:nilerr // following the same path says what is wrong with it
 	}
 	have := goVersion(rootOf(real))
-	file, want := goWanted(r.dir)
+	file, want := wantedGoVersion(r.dir)
 	if have == "" || want == "" || version.Compare(want, have) <= 0 {
 		return path, nil
 	}
 	choice := goSetting(r.env, "GOTOOLCHAIN")
 	dir := filepath.Join(goModCache(r.env), "golang.org", "toolchain@v0.0.1-"+want+"."+runtime.GOOS+"-"+runtime.GOARCH)
 	if choice == "local" || !isThere(filepath.Join(dir, "bin", "go")) {
-		return "", r.fault("go", file+" asks for "+want+", and only "+have+" is installed", "GOTOOLCHAIN=auto go version, in "+r.dir+": it fetches "+want)
+		return "", r.newFault("go", file+" asks for "+want+", and only "+have+" is installed", "GOTOOLCHAIN=auto go version, in "+r.dir+": it fetches "+want)
 	}
 	return filepath.Join(dir, "bin", filepath.Base(path)), nil
 }
 
 var goLine = regexp.MustCompile(`(?m)^(?:go\s+(\d[0-9a-z.]*)|toolchain\s+(go\d[0-9a-z.]*))\s*(?://.*)?$`)
 
-// goWanted returns the newest version that go.work or go.mod names, in dir or above
+// wantedGoVersion returns the newest version that go.work or go.mod names, in dir or above
 // it, and that file.
-func goWanted(dir string) (file, want string) {
+func wantedGoVersion(dir string) (file, want string) {
 	for {
 		for _, name := range []string{"go.work", "go.mod"} {
 			file = filepath.Join(dir, name)

@@ -10,19 +10,19 @@ import (
 	"github.com/pawl-run/pawl/internal/shell"
 )
 
-// interpreter runs the file that its first argument names.
-var interpreter = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|ash|node|bun|ruby|perl|php|python[0-9.]*)$`)
+// interpreterName runs the file that its first argument names.
+var interpreterName = regexp.MustCompile(`^(sh|bash|dash|ksh|zsh|ash|node|bun|ruby|perl|php|python[0-9.]*)$`)
 
-// Hidden is a file of the host that a line for the shell runs and that is not
+// HiddenFile is a file of the host that a line for the shell runs and that is not
 // visible beside the toolchains: below ~, which is another folder there, or a
 // script outside of the project in dir. It is empty if no script is hidden.
-func Hidden(line, home, dir string, shown []Toolchain) string {
+func HiddenFile(line, home, dir string, shown []Toolchain) string {
 	a := newArea(home, dir)
 	for _, words := range shell.Commands(line) {
 		for behind, ok := shell.Behind(words); ok; behind, ok = shell.Behind(words) {
 			words = behind
 		}
-		if len(words) > 1 && interpreter.MatchString(filepath.Base(words[0])) {
+		if len(words) > 1 && interpreterName.MatchString(filepath.Base(words[0])) {
 			words = words[1:]
 		} else if len(words) == 0 || !strings.HasPrefix(words[0], "~/") {
 			continue // A program that is named by its path is a toolchain.
@@ -36,7 +36,7 @@ func Hidden(line, home, dir string, shown []Toolchain) string {
 		bound := slices.ContainsFunc(shown, func(t Toolchain) bool {
 			return slices.ContainsFunc(t.Bind, func(b string) bool { return isBelow(b, file) })
 		})
-		if err == nil && info.Mode().IsRegular() && filepath.IsAbs(file) && (ofHome || !a.visible(file) && !bound) {
+		if err == nil && info.Mode().IsRegular() && filepath.IsAbs(file) && (ofHome || !a.isVisible(file) && !bound) {
 			return words[0]
 		}
 	}

@@ -31,7 +31,7 @@ func TestAScriptOutsideOfTheProjectIsHidden(t *testing.T) {
 		"test -e " + home + "/agent.sh && ./a.sh": "",
 		"sh /etc/passwd":                          "",
 	} {
-		if got := Hidden(line, home, project, []Toolchain{{Bind: []string{tool}}}); got != want {
+		if got := HiddenFile(line, home, project, []Toolchain{{Bind: []string{tool}}}); got != want {
 			t.Errorf("Hidden(%s) = %q, want %q", line, got, want)
 		}
 	}

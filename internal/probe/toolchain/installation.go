@@ -74,13 +74,13 @@ func holdsSecret(dir string) bool {
 	return slices.ContainsFunc(secrets, func(name string) bool { return isThere(filepath.Join(dir, name)) })
 }
 
-// installation finds the installation of a file.
-func (r *resolver) installation(real string) installation {
-	if r.area.visible(real) {
+// installationOf finds the installation of a file.
+func (r *resolver) installationOf(real string) installation {
+	if r.area.isVisible(real) {
 		return installation{}
 	}
 	if root, subs := storeOf(real); root != "" {
-		return installation{root: root, subs: existing(root, subs), rest: strings.TrimPrefix(real, root)}
+		return installation{root: root, subs: existingParts(root, subs), rest: strings.TrimPrefix(real, root)}
 	}
 	root := rootOf(real)
 	parts := usualParts
@@ -89,7 +89,7 @@ func (r *resolver) installation(real string) installation {
 		root, parts = filepath.Dir(real), dotnetPart
 	case r.area.tooWide(root):
 		return installation{}
-	case r.area.personal(root) && environmentOf(real) == "":
+	case r.area.isPersonal(root) && environmentOf(real) == "":
 		if parts = amongParts; !isToolchain(root) {
 			return installation{}
 		}
@@ -98,7 +98,7 @@ func (r *resolver) installation(real string) installation {
 	case !isToolchain(root) && !isProgramDir(real):
 		return installation{}
 	}
-	subs := existing(root, parts)
+	subs := existingParts(root, parts)
 	if parts != nil && subs == nil {
 		return installation{}
 	}
@@ -136,8 +136,8 @@ func isProgramDir(real string) bool {
 	})
 }
 
-// existing returns the names that exist below root.
-func existing(root string, names []string) []string {
+// existingParts returns the names that exist below root.
+func existingParts(root string, names []string) []string {
 	var all []string
 	for _, name := range names {
 		if isThere(filepath.Join(root, name)) {

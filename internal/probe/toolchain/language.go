@@ -21,40 +21,40 @@ type needed struct {
 	shim  string
 }
 
-// implied adds what a program needs beside itself, and the variables by which it
+// addImplied adds what a program needs beside itself, and the variables by which it
 // finds that.
-func (r *resolver) implied(ctx context.Context, p needed) error {
+func (r *resolver) addImplied(ctx context.Context, p needed) error {
 	switch {
 	case p.shim == "corepack":
-		return r.corepack(p.word)
-	case goWord(p.word):
-		r.golang(p)
+		return r.addCorepack(p.word)
+	case isGoWord(p.word):
+		r.addGo(p)
 	case p.word == "cargo":
-		r.cargo(p)
-		return r.program(ctx, "rustc")
+		r.addCargo(p)
+		return r.resolveWord(ctx, "rustc")
 	case slices.Contains([]string{"mvn", "gradle", "ant", "sbt", "scala", "kotlinc"}, p.word):
-		return r.java(ctx)
+		return r.addJava(ctx)
 	case p.word == "java" || p.word == "javac":
 		root := rootOf(p.real)
 		if filepath.Base(root) == "jre" {
 			root = filepath.Dir(root) // The JDK has a part that only runs programs.
 		}
-		if !r.area.visible(root) {
-			r.setenv("JAVA_HOME", root)
+		if !r.area.isVisible(root) {
+			r.addVariable("JAVA_HOME", root)
 		}
-	case p.word == "dotnet" && !r.area.visible(p.real):
-		r.setenv("DOTNET_ROOT", filepath.Dir(p.real))
+	case p.word == "dotnet" && !r.area.isVisible(p.real):
+		r.addVariable("DOTNET_ROOT", filepath.Dir(p.real))
 	case p.word == "ruby":
-		r.passed("GEM_HOME")
-		r.passed("GEM_PATH")
+		r.passOn("GEM_HOME")
+		r.passOn("GEM_PATH")
 	case p.word == "uv" || p.word == "uvx":
-		return r.uvPython(ctx, p.entry)
+		return r.addUVPython(ctx, p.entry)
 	}
 	return nil
 }
 
-// passed passes on a variable that lists directories, and shows them.
-func (r *resolver) passed(name string) {
+// passOn passes on a variable that lists directories, and shows them.
+func (r *resolver) passOn(name string) {
 	value := proc.Variable(r.env, name)
 	if value == "" {
 		return
@@ -64,16 +64,16 @@ func (r *resolver) passed(name string) {
 			r.showTree(dir)
 		}
 	}
-	r.setenv(name, value)
+	r.addVariable(name, value)
 }
 
-// cargo adds the subcommands that were installed beside its shim, and sets the
+// addCargo adds the subcommands that were installed beside its shim, and sets the
 // toolchain for build scripts that ask rustup.
-func (r *resolver) cargo(p needed) {
+func (r *resolver) addCargo(p needed) {
 	if p.shim != "rustup" {
 		return
 	}
-	r.setenv("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
+	r.addVariable("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
 	home := proc.Variable(r.env, "CARGO_HOME")
 	if !filepath.IsAbs(home) {
 		home = filepath.Join(r.prober.Home, ".cargo")
@@ -95,22 +95,22 @@ func (r *resolver) cargo(p needed) {
 	}
 }
 
-// java adds the Java that JAVA_HOME names, as build tools do, or that in PATH.
-func (r *resolver) java(ctx context.Context) error {
+// addJava adds the Java that JAVA_HOME names, as build tools do, or that in PATH.
+func (r *resolver) addJava(ctx context.Context) error {
 	home := proc.Variable(r.env, "JAVA_HOME")
 	if home == "" {
-		return r.program(ctx, "java")
+		return r.resolveWord(ctx, "java")
 	}
 	path := filepath.Join(home, "bin", "java")
 	if !filepath.IsAbs(home) || !isThere(path) {
-		return r.fault("java", "JAVA_HOME is "+home+", and there is no bin/java", "set JAVA_HOME to the directory of a JDK, or unset it")
+		return r.newFault("java", "JAVA_HOME is "+home+", and there is no bin/java", "set JAVA_HOME to the directory of a JDK, or unset it")
 	}
-	real, err := r.follow(ctx, path)
+	real, err := r.followFile(ctx, path)
 	if err != nil {
 		return err
 	}
-	r.setenv("JAVA_HOME", home)
-	r.pathDir(path, real)
+	r.addVariable("JAVA_HOME", home)
+	r.addPathDir(path, real)
 	return nil
 }
 
@@ -120,47 +120,47 @@ var (
 	madeWith   = regexp.MustCompile(`(?m)^(home|executable)\s*=\s*(.+?)\s*$`)
 )
 
-// python adds what a Python interpreter needs outside of its prefix: in an
+// addPython adds what a Python interpreter needs outside of its prefix: in an
 // environment, the interpreter with which that was made; else the packages that the
 // user installed for it.
-func (r *resolver) python(ctx context.Context, names []string) error {
+func (r *resolver) addPython(ctx context.Context, names []string) error {
 	real := names[len(names)-1]
 	inEnvironment := false
 	for _, name := range names {
 		if root := environmentOf(name); root != "" {
 			inEnvironment = true
-			if err := r.environment(ctx, root, filepath.Base(real)); err != nil {
+			if err := r.followEnvironment(ctx, root, filepath.Base(real)); err != nil {
 				return err
 			}
 		}
 	}
 	if m := pythonFull.FindStringSubmatch(filepath.Base(real)); m != nil && !inEnvironment {
-		r.userSite(m[1])
+		r.showUserSite(m[1])
 	}
 	return nil
 }
 
-// environment follows the interpreter with which an environment was made.
-func (r *resolver) environment(ctx context.Context, root, name string) error {
+// followEnvironment follows the interpreter with which an environment was made.
+func (r *resolver) followEnvironment(ctx context.Context, root, name string) error {
 	if r.seen["env:"+root] {
 		return nil
 	}
 	r.seen["env:"+root] = true
 	if filepath.Clean(proc.Variable(r.env, "VIRTUAL_ENV")) == root {
-		r.setenv("VIRTUAL_ENV", root)
+		r.addVariable("VIRTUAL_ENV", root)
 	}
 	text, err := headOf(filepath.Join(root, "pyvenv.cfg"))
 	if err != nil {
-		return r.fault(name, "reading "+root+"/pyvenv.cfg: "+reason(err), "make the environment again: python3 -m venv --clear "+root)
+		return r.newFault(name, "reading "+root+"/pyvenv.cfg: "+withoutPath(err), "make the environment again: python3 -m venv --clear "+root)
 	}
 	base := basePython(text, name)
 	if base == "" {
-		return r.fault(name, root+" was made with an interpreter that is not there any more", "make the environment again: python3 -m venv --clear "+root)
+		return r.newFault(name, root+" was made with an interpreter that is not there any more", "make the environment again: python3 -m venv --clear "+root)
 	}
-	if real, err := filepath.EvalSymlinks(base); r.area.ofProject(root) && err == nil && !r.area.visible(real) && !isInstalled(real) {
-		return r.untrusted(filepath.Join(root, "pyvenv.cfg"), base)
+	if real, err := filepath.EvalSymlinks(base); r.area.ofProject(root) && err == nil && !r.area.isVisible(real) && !isInstalled(real) {
+		return r.untrustedLink(filepath.Join(root, "pyvenv.cfg"), base)
 	}
-	_, err = r.follow(ctx, base)
+	_, err = r.followFile(ctx, base)
 	return err
 }
 
@@ -186,11 +186,11 @@ func basePython(text, name string) string {
 	return ""
 }
 
-// userSite shows the packages that pip installed for this user only.
-func (r *resolver) userSite(version string) {
+// showUserSite shows the packages that pip installed for this user only.
+func (r *resolver) showUserSite(version string) {
 	base := proc.Variable(r.env, "PYTHONUSERBASE")
 	if filepath.IsAbs(base) {
-		r.setenv("PYTHONUSERBASE", base)
+		r.addVariable("PYTHONUSERBASE", base)
 	} else if base = filepath.Join(r.prober.Home, ".local"); r.prober.Home == "" {
 		return
 	}
@@ -199,11 +199,11 @@ func (r *resolver) userSite(version string) {
 	}
 }
 
-// uvPython adds the interpreter that uv would choose in the directory. An
+// addUVPython adds the interpreter that uv would choose in the directory. An
 // environment there does not count: it is the project's and is not run.
-func (r *resolver) uvPython(ctx context.Context, uv string) error {
+func (r *resolver) addUVPython(ctx context.Context, uv string) error {
 	if dir := proc.Variable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
-		r.setenv("UV_PYTHON_INSTALL_DIR", dir)
+		r.addVariable("UV_PYTHON_INSTALL_DIR", dir)
 	}
 	said, why := r.prober.AnswerOf(ctx, r.dir, uv, "python", "find", "--system")
 	path := ""
@@ -213,19 +213,19 @@ func (r *resolver) uvPython(ctx context.Context, uv string) error {
 		}
 	}
 	if why != "" || path == "" {
-		return r.fault("python", "uv finds no interpreter: "+why, "uv python install")
+		return r.newFault("python", "uv finds no interpreter: "+why, "uv python install")
 	}
-	real, err := r.follow(ctx, path)
+	real, err := r.followFile(ctx, path)
 	if err != nil {
 		return err
 	}
-	r.pathDir(path, real)
+	r.addPathDir(path, real)
 	return nil
 }
 
-// corepack shows the package managers that corepack fetched. The one that the
+// addCorepack shows the package managers that corepack fetched. The one that the
 // project asks for must be among them, because nothing is fetched during a run.
-func (r *resolver) corepack(word string) error {
+func (r *resolver) addCorepack(word string) error {
 	name := map[string]string{"pnpx": "pnpm", "yarnpkg": "yarn"}[word]
 	if name == "" {
 		name = word
@@ -234,21 +234,21 @@ func (r *resolver) corepack(word string) error {
 	if !filepath.IsAbs(home) {
 		home = filepath.Join(cacheHome(r.env), "node", "corepack")
 	}
-	version := packageManager(r.dir, name)
+	version := wantedManagerVersion(r.dir, name)
 	if !isDir(filepath.Join(home, name, version)) && !isDir(filepath.Join(home, "v1", name, version)) {
-		return r.fault(word, "corepack has not fetched "+strings.TrimSuffix(name+"@"+version, "@"), "corepack install, in "+r.dir)
+		return r.newFault(word, "corepack has not fetched "+strings.TrimSuffix(name+"@"+version, "@"), "corepack install, in "+r.dir)
 	}
 	r.showTree(home)
-	r.setenv("COREPACK_HOME", home)
-	r.setenv("COREPACK_ENABLE_NETWORK", "0")
+	r.addVariable("COREPACK_HOME", home)
+	r.addVariable("COREPACK_ENABLE_NETWORK", "0")
 	return nil
 }
 
 var plainVersion = regexp.MustCompile(`^[0-9][0-9A-Za-z.-]*$`)
 
-// packageManager returns the version of the package manager that the project asks
+// wantedManagerVersion returns the version of the package manager that the project asks
 // for, or an empty string.
-func packageManager(dir, name string) string {
+func wantedManagerVersion(dir, name string) string {
 	text, err := boundedFile(filepath.Join(dir, "package.json"))
 	if err != nil {
 		return ""

@@ -16,9 +16,9 @@ const (
 	maxLoader       = 4 << 10
 )
 
-// libraries shows the libraries of a binary that are outside of the system and of its
+// showLibraries shows the libraries of a binary that are outside of the system and of its
 // own installation. A file that is not an ELF binary has none.
-func (r *resolver) libraries(path string, depth int) {
+func (r *resolver) showLibraries(path string, depth int) {
 	if depth > maxLibraryDepth || r.seen["elf:"+path] {
 		return
 	}
@@ -29,28 +29,28 @@ func (r *resolver) libraries(path string, depth int) {
 	}
 	defer file.Close()
 	if loader := loaderOf(file); loader != "" && isThere(loader) {
-		r.library(loader, depth)
+		r.showLibrary(loader, depth)
 	}
 	needs, err := file.ImportedLibraries()
 	if err != nil {
 		return
 	}
-	dirs := r.searched(file, path)
+	dirs := r.librarySearchDirs(file, path)
 	for _, name := range needs {
-		found := foundIn(dirs, name)
+		found := findLibrary(dirs, name)
 		if found == "" {
 			continue
 		}
-		r.library(found, depth)
+		r.showLibrary(found, depth)
 		if list := proc.Variable(r.env, "LD_LIBRARY_PATH"); slices.Contains(filepath.SplitList(list), filepath.Dir(found)) {
-			r.setenv("LD_LIBRARY_PATH", list)
+			r.addVariable("LD_LIBRARY_PATH", list)
 		}
 	}
 }
 
-// library shows one library, with its own libraries.
-func (r *resolver) library(path string, depth int) {
-	names, err := stages(path)
+// showLibrary shows one library, with its own libraries.
+func (r *resolver) showLibrary(path string, depth int) {
+	names, err := linkStages(path)
 	if err != nil {
 		return
 	}
@@ -58,11 +58,11 @@ func (r *resolver) library(path string, depth int) {
 	if r.area.ofProject(real) {
 		return
 	}
-	in := r.installation(real)
+	in := r.installationOf(real)
 	for _, name := range names {
-		r.show(name, in)
+		r.showName(name, in)
 	}
-	r.libraries(real, depth+1)
+	r.showLibraries(real, depth+1)
 }
 
 // loaderOf returns the program that the kernel starts for a binary, or an empty
@@ -79,18 +79,18 @@ func loaderOf(file *elf.File) string {
 	return ""
 }
 
-// searched lists the directories that the loader searches, in its order.
-func (r *resolver) searched(file *elf.File, path string) []string {
-	old := paths(file, elf.DT_RPATH, path)
-	now := paths(file, elf.DT_RUNPATH, path)
+// librarySearchDirs lists the directories that the loader searches, in its order.
+func (r *resolver) librarySearchDirs(file *elf.File, path string) []string {
+	old := libraryPaths(file, elf.DT_RPATH, path)
+	now := libraryPaths(file, elf.DT_RUNPATH, path)
 	if len(now) > 0 {
 		old = nil // The loader ignores it then.
 	}
 	given := proc.PathDirs(proc.Variable(r.env, "LD_LIBRARY_PATH"))
-	return slices.Concat(old, given, now, configured())
+	return slices.Concat(old, given, now, configuredDirs())
 }
 
-func paths(file *elf.File, tag elf.DynTag, path string) []string {
+func libraryPaths(file *elf.File, tag elf.DynTag, path string) []string {
 	values, err := file.DynString(tag)
 	if err != nil {
 		return nil
@@ -107,9 +107,9 @@ func paths(file *elf.File, tag elf.DynTag, path string) []string {
 	return all
 }
 
-// configured lists the directories outside of the system in which the loader is
+// configuredDirs lists the directories outside of the system in which the loader is
 // configured to search.
-func configured() []string {
+func configuredDirs() []string {
 	files, err := filepath.Glob("/etc/ld.so.conf.d/*.conf")
 	if err != nil {
 		return nil
@@ -129,7 +129,7 @@ func configured() []string {
 	return all
 }
 
-func foundIn(dirs []string, name string) string {
+func findLibrary(dirs []string, name string) string {
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

@@ -14,9 +14,9 @@ func cacheHome(env []string) string {
 		return dir
 	}
 	if runtime.GOOS == "darwin" {
-		return below(proc.Variable(env, "HOME"), "Library/Caches")
+		return joinBelow(proc.Variable(env, "HOME"), "Library/Caches")
 	}
-	return below(proc.Variable(env, "HOME"), ".cache")
+	return joinBelow(proc.Variable(env, "HOME"), ".cache")
 }
 
 // plainCacheHome is cacheHome for programs that use the directory of Linux everywhere.
@@ -24,7 +24,7 @@ func plainCacheHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}
-	return below(proc.Variable(env, "HOME"), ".cache")
+	return joinBelow(proc.Variable(env, "HOME"), ".cache")
 }
 
 // configHome is the directory for programs' settings, or empty.
@@ -33,9 +33,9 @@ func configHome(env []string) string {
 		return dir
 	}
 	if runtime.GOOS == "darwin" {
-		return below(proc.Variable(env, "HOME"), "Library/Application Support")
+		return joinBelow(proc.Variable(env, "HOME"), "Library/Application Support")
 	}
-	return below(proc.Variable(env, "HOME"), ".config")
+	return joinBelow(proc.Variable(env, "HOME"), ".config")
 }
 
 // dataHome is the directory for programs' data, or empty.
@@ -43,11 +43,11 @@ func dataHome(env []string) string {
 	if dir := proc.Variable(env, "XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}
-	return below(proc.Variable(env, "HOME"), ".local/share")
+	return joinBelow(proc.Variable(env, "HOME"), ".local/share")
 }
 
-// below joins path to dir, or returns an empty string if dir is empty.
-func below(dir, path string) string {
+// joinBelow joins path to dir, or returns an empty string if dir is empty.
+func joinBelow(dir, path string) string {
 	if dir == "" {
 		return ""
 	}
@@ -61,7 +61,7 @@ func goModCache(env []string) string {
 	}
 	path, _, _ := strings.Cut(goSetting(env, "GOPATH"), string(filepath.ListSeparator))
 	if path == "" {
-		path = below(proc.Variable(env, "HOME"), "go")
+		path = joinBelow(proc.Variable(env, "HOME"), "go")
 	}
-	return below(path, "pkg/mod")
+	return joinBelow(path, "pkg/mod")
 }

@@ -32,8 +32,8 @@ var lineShells = []string{"sh", "bash", "dash", "ksh", "zsh", "ash"}
 // Use it to find what to show, never to decide that a line is safe.
 func Programs(line string) []string {
 	p := &programs{functions: map[string]bool{}}
-	p.line(line, ".", 0)
-	return unique(slices.DeleteFunc(p.found, func(word string) bool { return p.functions[word] }))
+	p.addLine(line, ".", 0)
+	return withoutRepeats(slices.DeleteFunc(p.found, func(word string) bool { return p.functions[word] }))
 }
 
 type programs struct {
@@ -41,23 +41,23 @@ type programs struct {
 	functions map[string]bool // the functions that the line declares
 }
 
-// line adds the programs of a line that starts in dir. If dir is empty, it is known
+// addLine adds the programs of a line that starts in dir. If dir is empty, it is known
 // only when the line runs.
-func (p *programs) line(text, dir string, depth int) {
+func (p *programs) addLine(text, dir string, depth int) {
 	if len(text) > maxLine || depth > maxNested {
 		return
 	}
 	for _, variant := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
 		file, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
 		if err == nil {
-			p.walk(file, dir, depth)
+			p.addNode(file, dir, depth)
 			return
 		}
 	}
 }
 
-// walk visits a part of a line that one shell runs.
-func (p *programs) walk(top syntax.Node, dir string, depth int) {
+// addNode visits a part of a line that one shell runs.
+func (p *programs) addNode(top syntax.Node, dir string, depth int) {
 	syntax.Walk(top, func(node syntax.Node) bool {
 		switch n := node.(type) {
 		case *syntax.FuncDecl:
@@ -67,7 +67,7 @@ func (p *programs) walk(top syntax.Node, dir string, depth int) {
 		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
 			// A cd inside does not change the directory outside.
 			if n != top {
-				p.walk(n, dir, depth)
+				p.addNode(n, dir, depth)
 				return false
 			}
 		case *syntax.CallExpr:
@@ -75,17 +75,17 @@ func (p *programs) walk(top syntax.Node, dir string, depth int) {
 			for i, w := range n.Args {
 				words[i] = shell.Literal(w)
 			}
-			dir = p.call(words, dir, depth)
+			dir = p.addCall(words, dir, depth)
 		}
 		return true
 	})
 }
 
-// call adds the programs of a simple command, and returns the directory in
+// addCall adds the programs of a simple command, and returns the directory in
 // which the next one runs.
-func (p *programs) call(words []string, dir string, depth int) string {
+func (p *programs) addCall(words []string, dir string, depth int) string {
 	for behind, ok := shell.Behind(words); ok; behind, ok = shell.Behind(words) {
-		p.add(words[0], dir)
+		p.addName(words[0], dir)
 		words = behind
 	}
 	if len(words) == 0 {
@@ -93,22 +93,22 @@ func (p *programs) call(words []string, dir string, depth int) string {
 	}
 	switch name := words[0]; {
 	case name == "cd" || name == "pushd" || name == "popd":
-		return changed(dir, words[1:])
+		return dirAfterCD(dir, words[1:])
 	case name == "eval":
-		p.line(strings.Join(words[1:], " "), dir, depth+1)
+		p.addLine(strings.Join(words[1:], " "), dir, depth+1)
 	case slices.Contains(lineShells, path.Base(name)):
-		p.add(name, dir)
+		p.addName(name, dir)
 		if text := commandText(words[1:]); text != "" {
-			p.line(text, dir, depth+1)
+			p.addLine(text, dir, depth+1)
 		}
 	default:
-		p.add(name, dir)
+		p.addName(name, dir)
 	}
 	return dir
 }
 
-// add adds a name if it can be looked up.
-func (p *programs) add(name, dir string) {
+// addName adds a name if it can be looked up.
+func (p *programs) addName(name, dir string) {
 	switch {
 	case name == "" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "~") || slices.Contains(builtins, name):
 		return
@@ -125,9 +125,9 @@ func (p *programs) add(name, dir string) {
 	p.found = append(p.found, name)
 }
 
-// changed returns the directory after a cd, or an empty string if it is known only
+// dirAfterCD returns the directory after a cd, or an empty string if it is known only
 // when the line runs.
-func changed(dir string, args []string) string {
+func dirAfterCD(dir string, args []string) string {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}

@@ -25,9 +25,9 @@ const (
 	smallPipe  = 4 << 10
 )
 
-// running asks a script for its version with a full pipe as its output, so that the
+// answeringProgram asks a script for its version with a full pipe as its output, so that the
 // program which answers has to wait, and returns that program.
-func (r *resolver) running(ctx context.Context, path string) (string, error) {
+func (r *resolver) answeringProgram(ctx context.Context, path string) (string, error) {
 	reader, writer, id, err := fullPipe()
 	if err != nil {
 		return "", err
@@ -115,24 +115,24 @@ func writerOf(id string) string {
 			continue
 		}
 		path, err := os.Readlink(filepath.Join(dir, "exe"))
-		if err == nil && writes(dir, path) && isThere(path) {
+		if err == nil && waitsForPipe(dir, path) && isThere(path) {
 			youngest, exe = pid, path
 		}
 	}
 	return exe
 }
 
-// writes reports whether a process waits for a full pipe. If the kernel does not say
+// waitsForPipe reports whether a process waits for a full pipe. If the kernel does not say
 // so, a process that sleeps does, unless it is a shell, which also sleeps until its
 // programs end.
-func writes(dir, exe string) bool {
+func waitsForPipe(dir, exe string) bool {
 	if text, err := os.ReadFile(filepath.Join(dir, "wchan")); err == nil && len(text) > 1 {
 		return bytes.Contains(text, []byte("pipe_write"))
 	}
-	return sleeps(dir) && !slices.Contains(shells, filepath.Base(exe))
+	return isSleeping(dir) && !slices.Contains(shells, filepath.Base(exe))
 }
 
-func sleeps(dir string) bool {
+func isSleeping(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return false

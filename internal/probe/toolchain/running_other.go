@@ -7,6 +7,6 @@ import (
 	"errors"
 )
 
-func (r *resolver) running(context.Context, string) (string, error) {
+func (r *resolver) answeringProgram(context.Context, string) (string, error) {
 	return "", errors.New("this system cannot say what a process runs")
 }

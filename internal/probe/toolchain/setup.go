@@ -98,19 +98,19 @@ func SetupFor(root fs.FS) (Setup, bool) {
 		}
 		lines = append(lines, line)
 		s.Hosts = append(s.Hosts, p.hosts...)
-		s.Lockfiles = append(s.Lockfiles, p.decisive(stack, root)...)
+		s.Lockfiles = append(s.Lockfiles, p.decisiveFiles(stack, root)...)
 		s.Stacks = append(s.Stacks, stack)
 		if p.path != "" {
 			s.PathDirs = append(s.PathDirs, path.Join(stack.Dir, p.path))
 		}
 	}
-	s.Command = strings.Join(unique(lines), " && ")
+	s.Command = strings.Join(withoutRepeats(lines), " && ")
 	s.Hosts, s.Lockfiles = sortedSet(s.Hosts), sortedSet(s.Lockfiles)
 	return s, len(lines) > 0
 }
 
-// decisive lists the files of a stack on which the installation depends.
-func (p preparation) decisive(stack probe.Stack, root fs.FS) []string {
+// decisiveFiles lists the files of a stack on which the installation depends.
+func (p preparation) decisiveFiles(stack probe.Stack, root fs.FS) []string {
 	all := []string{stack.Lockfile}
 	if stack.Lockfile == "" {
 		all[0] = stack.Manifest

@@ -64,10 +64,10 @@ func Resolve(ctx context.Context, exec proc.Runner, env []string, dir, program s
 		env:    env, dir: abs, area: newArea(home, abs), seen: map[string]bool{},
 		out: Toolchain{Program: program},
 	}
-	if err := r.program(ctx, program); err != nil {
+	if err := r.resolveWord(ctx, program); err != nil {
 		return Toolchain{}, err
 	}
-	return r.done()
+	return r.finish()
 }
 
 // resolver collects what one program needs.
@@ -83,9 +83,9 @@ type resolver struct {
 	seen  map[string]bool // the words and files that were followed
 }
 
-// program resolves a word and the programs that it implies. The first word is the
+// resolveWord resolves a word and the programs that it implies. The first word is the
 // program of the toolchain.
-func (r *resolver) program(ctx context.Context, word string) error {
+func (r *resolver) resolveWord(ctx context.Context, word string) error {
 	if r.seen["word:"+word] {
 		return nil
 	}
@@ -95,27 +95,27 @@ func (r *resolver) program(ctx context.Context, word string) error {
 	}
 	prog := r.prober.RealProgram(ctx, r.dir, word)
 	if !prog.OK {
-		return r.fault(word, prog.Problem, prog.Fix)
+		return r.newFault(word, prog.Problem, prog.Fix)
 	}
-	entry, err := r.chosen(ctx, prog)
+	entry, err := r.chooseFile(ctx, prog)
 	if err != nil {
 		return err
 	}
 	// This comes before follow, so that this directory is the first in PATH.
-	real := resolved(entry)
+	real := withoutLinks(entry)
 	if !r.ofProject(word) {
-		r.pathDir(entry, real)
+		r.addPathDir(entry, real)
 	}
 	if word == r.out.Program {
 		r.out.Path, r.out.Shim = real, prog.Shim
 	}
-	if _, err = r.follow(ctx, entry); err != nil {
+	if _, err = r.followFile(ctx, entry); err != nil {
 		return err
 	}
 	if word == r.out.Program {
-		r.out.Version = r.version(ctx, word, entry, real)
+		r.out.Version = r.versionOf(ctx, word, entry, real)
 	}
-	return r.implied(ctx, needed{word: word, entry: entry, real: real, shim: prog.Shim})
+	return r.addImplied(ctx, needed{word: word, entry: entry, real: real, shim: prog.Shim})
 }
 
 // ofProject reports whether a word is a path below the project.
@@ -123,23 +123,23 @@ func (r *resolver) ofProject(word string) bool {
 	return strings.ContainsRune(word, '/') && !filepath.IsAbs(word) && filepath.IsLocal(filepath.FromSlash(word))
 }
 
-// done returns what was collected. It is an error if that would show a home or a
+// finish returns what was collected. It is an error if that would show a home or a
 // credential.
-func (r *resolver) done() (Toolchain, error) {
+func (r *resolver) finish() (Toolchain, error) {
 	out := r.out
-	out.Bind = outermost(r.binds)
+	out.Bind = withoutNested(r.binds)
 	for _, path := range out.Bind {
 		if r.area.tooWide(path) || isSecret(path) {
-			return Toolchain{}, r.fault(out.Program, "it needs "+path+", which is too much to show to a confined program",
+			return Toolchain{}, r.newFault(out.Program, "it needs "+path+", which is too much to show to a confined program",
 				"install "+out.Program+" in a directory of its own, or for the whole system")
 		}
 	}
-	out.PathDirs = unique(out.PathDirs)
+	out.PathDirs = withoutRepeats(out.PathDirs)
 	slices.Sort(out.Env)
 	out.Env = slices.Compact(out.Env)
 	// The digest tells two installations apart without reading them.
 	h := sha256.New()
-	for _, path := range unique(r.files) {
+	for _, path := range withoutRepeats(r.files) {
 		info, err := os.Stat(path)
 		if err != nil {
 			fmt.Fprintf(h, "%q gone\n", path)
@@ -152,25 +152,25 @@ func (r *resolver) done() (Toolchain, error) {
 	return out, nil
 }
 
-// version returns the version that Go's installation names, or that the program
+// versionOf returns the version that Go's installation names, or that the program
 // prints. A program of the system is not asked.
-func (r *resolver) version(ctx context.Context, word, entry, real string) string {
-	if goWord(word) {
+func (r *resolver) versionOf(ctx context.Context, word, entry, real string) string {
+	if isGoWord(word) {
 		return strings.TrimPrefix(goVersion(rootOf(real)), "go")
 	}
-	if r.area.visible(real) || r.area.visible(entry) {
+	if r.area.isVisible(real) || r.area.isVisible(entry) {
 		return ""
 	}
 	return r.prober.AskVersion(ctx, word, entry)
 }
 
-// pathDir adds the directory of the program to PATH. For a toolchain, which finds
+// addPathDir adds the directory of the program to PATH. For a toolchain, which finds
 // its parts by its own directory, that is the directory of the file. For others it is
 // that of the link, because the file may have programs beside it that nobody asked
 // for, as in an environment of its own.
-func (r *resolver) pathDir(entry, real string) {
+func (r *resolver) addPathDir(entry, real string) {
 	dir := filepath.Dir(entry)
-	if filepath.Base(entry) == filepath.Base(real) && !r.area.visible(real) && environmentOf(real) == "" && isToolchain(rootOf(real)) {
+	if filepath.Base(entry) == filepath.Base(real) && !r.area.isVisible(real) && environmentOf(real) == "" && isToolchain(rootOf(real)) {
 		dir = filepath.Dir(real)
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
@@ -178,17 +178,17 @@ func (r *resolver) pathDir(entry, real string) {
 	}
 	r.out.PathDirs = append(r.out.PathDirs, dir)
 	// The file itself is there under the real name of its directory, too.
-	if at := filepath.Join(dir, filepath.Base(entry)); !r.area.visible(at) {
+	if at := filepath.Join(dir, filepath.Base(entry)); !r.area.isVisible(at) {
 		r.binds = append(r.binds, at)
 	}
 }
 
-func (r *resolver) setenv(name, value string) {
+func (r *resolver) addVariable(name, value string) {
 	r.out.Env = append(r.out.Env, name+"="+value)
 }
 
-// fault returns the error for a word that cannot be resolved.
-func (r *resolver) fault(word, why, fix string) error {
+// newFault returns the error for a word that cannot be resolved.
+func (r *resolver) newFault(word, why, fix string) error {
 	what := "resolve " + word
 	if word != r.out.Program {
 		what += ", which " + r.out.Program + " needs"
@@ -196,8 +196,8 @@ func (r *resolver) fault(word, why, fix string) error {
 	return &loop.Fault{Exit: loop.ExitMissing, What: what, Why: why, Fix: fix}
 }
 
-// unique returns list without repeated elements.
-func unique(list []string) []string {
+// withoutRepeats returns list without repeated elements.
+func withoutRepeats(list []string) []string {
 	var all []string
 	for _, e := range list {
 		if !slices.Contains(all, e) {

@@ -9,45 +9,45 @@ import (
 	"github.com/pawl-run/pawl/internal/probe"
 )
 
-// chosen returns the file that answers where there is no manager to ask: the program
+// chooseFile returns the file that answers where there is no manager to ask: the program
 // of a snap, the toolchain that go.mod asks for, or the program that the user's own
 // script starts.
-func (r *resolver) chosen(ctx context.Context, prog probe.Program) (string, error) {
+func (r *resolver) chooseFile(ctx context.Context, prog probe.Program) (string, error) {
 	path := prog.Path
 	switch {
 	case r.ofProject(prog.Word):
 		return path, nil
-	case goWord(prog.Word):
-		return r.goAsked(r.snap(path))
-	case filepath.Base(resolved(path)) == "snap" && filepath.Base(path) != "snap":
-		if found := r.snap(path); found != path {
+	case isGoWord(prog.Word):
+		return r.chooseGoFile(r.fileOfSnap(path))
+	case filepath.Base(withoutLinks(path)) == "snap" && filepath.Base(path) != "snap":
+		if found := r.fileOfSnap(path); found != path {
 			return found, nil
 		}
-		return "", r.fault(prog.Word, path+" is a snap, which only the daemon of snaps can start", "install "+prog.Word+" in another way, and put it before "+filepath.Dir(path)+" in PATH")
+		return "", r.newFault(prog.Word, path+" is a snap, which only the daemon of snaps can start", "install "+prog.Word+" in another way, and put it before "+filepath.Dir(path)+" in PATH")
 	case r.isWrapper(prog):
-		exe, err := r.running(ctx, path)
+		exe, err := r.answeringProgram(ctx, path)
 		if err != nil {
-			return "", r.fault(prog.Word, path+" is a script that does not say which program it starts: "+err.Error(),
+			return "", r.newFault(prog.Word, path+" is a script that does not say which program it starts: "+err.Error(),
 				"put the directory of the real "+prog.Word+" before "+filepath.Dir(path)+" in PATH")
 		}
-		_, err = r.follow(ctx, exe)
+		_, err = r.followFile(ctx, exe)
 		return path, err
 	}
 	return path, nil
 }
 
-func resolved(path string) string {
+func withoutLinks(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
 	return path
 }
 
-// snap returns the file of a snap's program that runs without the daemon, or path if
+// fileOfSnap returns the file of a snap's program that runs without the daemon, or path if
 // there is none.
-func (r *resolver) snap(path string) string {
+func (r *resolver) fileOfSnap(path string) string {
 	dir, name := filepath.Split(path)
-	if filepath.Base(resolved(path)) != "snap" || filepath.Base(dir) != "bin" {
+	if filepath.Base(withoutLinks(path)) != "snap" || filepath.Base(dir) != "bin" {
 		return path
 	}
 	top := filepath.Dir(filepath.Clean(dir))
@@ -64,8 +64,8 @@ var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"}
 // isWrapper reports whether a program is a single shell script that may be asked for
 // its version.
 func (r *resolver) isWrapper(prog probe.Program) bool {
-	real := resolved(prog.Path)
-	if r.area.visible(real) || prog.Shim != "" || !probe.AnswersVersion(prog.Word) || environmentOf(real) != "" || r.installation(real).rest != "" {
+	real := withoutLinks(prog.Path)
+	if r.area.isVisible(real) || prog.Shim != "" || !probe.AnswersVersion(prog.Word) || environmentOf(real) != "" || r.installationOf(real).rest != "" {
 		return false
 	}
 	head, err := headOf(real)
