@@ -388,13 +388,13 @@ var listedMutants = []mutant{
 		"workspace.TestWhatIsPushedIntoADirectoryIsNoChangeOfIt",
 	},
 	{
-		"what stands in place of a pointer counts as unchanged whatever it holds", "internal/workspace/filled.go",
-		[][2]string{{"same(f.from, f.pushed.tree, filepath.FromSlash(path))", "same(f.from, f.from, filepath.FromSlash(path))"}},
+		"what stands in place of a pointer counts as unchanged whatever it holds", "internal/workspace/judge.go",
+		[][2]string{{"same(j.filled.from, j.pushed.tree, filepath.FromSlash(path))", "same(j.filled.from, j.filled.from, filepath.FromSlash(path))"}},
 		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
 	},
 	{
 		"a file of a submodule counts as unchanged whatever it holds", "internal/workspace/filled.go",
-		[][2]string{{"case s.filled.pushed.holds(path, info):", "case was != nil:"}},
+		[][2]string{{"case s.pushed.holds(path, info):", "case was != nil:"}},
 		"workspace.TestOnlyWhatDiffersFromWhatATreeWasFilledWithIsAChange",
 	},
 	{

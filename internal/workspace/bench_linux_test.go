@@ -32,14 +32,14 @@ func BenchmarkFiftyThousandFiles(b *testing.B) {
 	tree, err := trees.Make(b.Context(), "act", base.Commit)
 	must(b, err)
 	for i := range 10 {
-		write(b, tree.layers.upper, map[string]string{fmt.Sprintf("d%d/f%d.go", i, i): "edited"})
+		write(b, layersOf(tree).upper, map[string]string{fmt.Sprintf("d%d/f%d.go", i, i): "edited"})
 	}
 	b.Run("make, change ten files, look, remove", func(b *testing.B) {
 		for b.Loop() {
 			tree, err := trees.Make(b.Context(), "x", base.Commit)
 			must(b, err)
 			for i := range 10 {
-				write(b, tree.layers.upper, map[string]string{fmt.Sprintf("d%d/f%d.go", i, i): "edited"})
+				write(b, layersOf(tree).upper, map[string]string{fmt.Sprintf("d%d/f%d.go", i, i): "edited"})
 			}
 			list, _, err := tree.Changes(b.Context())
 			if err != nil || len(list) != 10 {

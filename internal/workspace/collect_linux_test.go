@@ -57,7 +57,7 @@ func TestCollectKeepsWhatIsUsedOrYoung(t *testing.T) {
 		"a left tree holds its layers": {old, func(t *testing.T, trees *Trees, _, next string) {
 			tree, err := trees.Make(t.Context(), "use", next)
 			must(t, err)
-			tree.layers.release()
+			tree.form.release()
 		}, 1, 1},
 		"what an earlier start of the machine made goes": {Policy{Now: now, Age: time.Hour, Count: 10}, func(t *testing.T, trees *Trees, _, _ string) {
 			for _, name := range layerNames(t, trees) {
@@ -131,7 +131,7 @@ func TestTreesAreMadeWhileLayersAreCollected(t *testing.T) {
 	for i := range 20 {
 		tree, err := trees.Make(t.Context(), fmt.Sprint("t", i), []string{base, next}[i%2])
 		must(t, err)
-		for _, at := range tree.layers.lower {
+		for _, at := range layersOf(tree).lower {
 			if _, err := readListing(at.listing()); err != nil {
 				t.Error(err)
 			}

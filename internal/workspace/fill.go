@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,14 +29,14 @@ type job struct {
 	body  []byte
 }
 
-// filler writes the entries of one tree into a directory.
+// filler writes the files of a checkout into a directory.
 type filler struct {
-	tree  *Tree
+	*checkout
 	dir   string
 	links []job
 	jobs  chan job
 	as    style
-	kept  map[int]bool // what is there already; nil: nothing, not even folders
+	kept  map[int]bool // places of files that are there already; nil: nothing is there, not even folders
 }
 
 // style is how files are left behind. The zero style leaves them as they were
@@ -66,23 +67,32 @@ func (s style) finish(path string) error {
 	return setTime(path, s.when)
 }
 
-// fill writes directories first, then files, links last. As long as files are
+// write writes directories first, then files, links last. As long as files are
 // written there is no link in the directory, so none can lead out of it, even
-// where two names differ only for git.
-func (t *Tree) fill(ctx context.Context, dir string, as style, entries []object.Entry, blobs *object.Blobs) error {
-	f := &filler{tree: t, dir: dir, as: as}
-	return f.run(ctx, entries, blobs)
-}
-
-func (f *filler) run(ctx context.Context, entries []object.Entry, blobs *object.Blobs) error {
-	f.jobs = make(chan job, 64)
-	if err := f.folders(); err != nil {
+// where two names differ only for git. The files at the places that are kept are
+// there already; if kept is nil, the directory is empty.
+func (c *checkout) write(ctx context.Context, dir string, as style, kept map[int]bool, blobs *object.Blobs) error {
+	f := &filler{checkout: c, dir: dir, as: as, kept: kept, jobs: make(chan job, 64)}
+	if err := f.makeFolders(); err != nil {
 		return err
 	}
-	places, ids := f.order(entries)
+	var places []int
+	var ids []string
+	for i, m := range c.marks {
+		if m.mode != object.ModeGitlink && !kept[i] {
+			places, ids = append(places, i), append(ids, m.id)
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for range writers {
-		group.Go(f.work)
+		group.Go(func() error {
+			for j := range f.jobs {
+				if err := f.writeFile(j.place, bytes.NewReader(j.body)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	group.Go(func() error {
 		defer close(f.jobs)
@@ -94,51 +104,36 @@ func (f *filler) run(ctx context.Context, entries []object.Entry, blobs *object.
 		return err
 	}
 	for _, link := range f.links {
-		if err := f.link(link); err != nil {
+		if err := f.writeLink(link); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *filler) folders() error {
-	dirs := make([]string, 0, len(f.tree.folder))
-	for dir := range f.tree.folder {
-		dirs = append(dirs, dir)
-	}
-	for i, m := range f.tree.marks {
+// makeFolders makes the folders above files and those of submodules.
+func (f *filler) makeFolders() error {
+	dirs := slices.Collect(maps.Keys(f.folders))
+	for i, m := range f.marks {
 		if m.mode == object.ModeGitlink {
-			dirs = append(dirs, f.tree.paths[i])
+			dirs = append(dirs, f.paths[i])
 		}
 	}
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		if err := f.folder(f.host(dir)); err != nil {
+		host := f.host(dir)
+		err := os.Mkdir(host, 0o755)
+		if f.kept != nil && errors.Is(err, fs.ErrExist) {
+			continue // The reset has seen that it is a folder.
+		}
+		if err == nil {
+			err = f.as.owner.take(host)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// folder makes a directory. One that is there was seen to be one.
-func (f *filler) folder(host string) error {
-	if err := os.Mkdir(host, 0o755); err != nil {
-		if f.kept == nil || !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
-	}
-	return f.as.owner.take(host)
-}
-
-// order says which blobs are asked for. Submodules have none.
-func (f *filler) order(entries []object.Entry) (places []int, ids []string) {
-	for i, e := range entries {
-		if f.tree.marks[i].mode != object.ModeGitlink && !f.kept[i] {
-			places, ids = append(places, i), append(ids, e.ID)
-		}
-	}
-	return places, ids
 }
 
 func (f *filler) host(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
@@ -149,13 +144,13 @@ func (f *filler) take(ctx context.Context, place int, size int64, r io.Reader) e
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		return f.write(place, r)
+		return f.writeFile(place, r)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {
 		return err
 	}
-	if f.tree.marks[place].mode == object.ModeSymlink {
+	if f.marks[place].mode == object.ModeSymlink {
 		f.links = append(f.links, job{place, body})
 		return nil
 	}
@@ -167,22 +162,13 @@ func (f *filler) take(ctx context.Context, place int, size int64, r io.Reader) e
 	}
 }
 
-func (f *filler) work() error {
-	for j := range f.jobs {
-		if err := f.write(j.place, bytes.NewReader(j.body)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// write makes a file that must not exist, and marks how it was left.
-func (f *filler) write(place int, r io.Reader) error {
+// writeFile makes a file that must not exist, and marks how it was left.
+func (f *filler) writeFile(place int, r io.Reader) error {
 	perm := os.FileMode(0o644)
-	if f.tree.marks[place].mode == object.ModeExec {
+	if f.marks[place].mode == object.ModeExec {
 		perm = 0o755
 	}
-	path := f.host(f.tree.paths[place])
+	path := f.host(f.paths[place])
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return err
@@ -193,7 +179,7 @@ func (f *filler) write(place int, r io.Reader) error {
 	if err == nil {
 		var info os.FileInfo
 		if info, err = file.Stat(); err == nil {
-			f.tree.marks[place].note(info)
+			f.marks[place].note(info)
 		}
 	}
 	if cerr := file.Close(); err == nil {
@@ -202,17 +188,17 @@ func (f *filler) write(place int, r io.Reader) error {
 	return err
 }
 
-func (f *filler) link(j job) error {
-	path := f.host(f.tree.paths[j.place])
+func (f *filler) writeLink(j job) error {
+	path := f.host(f.paths[j.place])
 	if err := os.Symlink(filepath.FromSlash(string(j.body)), path); err != nil {
-		return fmt.Errorf("link %q: %w", f.tree.paths[j.place], err)
+		return fmt.Errorf("link %q: %w", f.paths[j.place], err)
 	}
 	if err := f.as.finish(path); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)
 	if err == nil {
-		f.tree.marks[j.place].note(info)
+		f.marks[j.place].note(info)
 	}
 	return err
 }

@@ -11,11 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/git/index"
-	"github.com/pawl-run/pawl/internal/git/object"
 )
 
 // A git tree only names some of what programs expect in a checkout: of a submodule
@@ -32,9 +30,9 @@ func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 		return err
 	}
 	defer blobs.Close()
-	tree, entries, err := t.describe(blobs, "", dir, rev)
+	files, err := readCheckout(blobs, rev)
 	if err == nil {
-		err = tree.fill(ctx, dir, style{owner: t.owner()}, entries, blobs)
+		err = files.write(ctx, dir, style{owner: t.owner()}, nil, blobs)
 	}
 	if err != nil {
 		return fmt.Errorf("write tree %s: %w", rev, err)
@@ -42,89 +40,15 @@ func (t *Trees) Write(ctx context.Context, dir, rev string) error {
 	return nil
 }
 
-// partialName is the file beside a layer that says whether what is in the layer
-// may name content that it does not hold.
-const partialName = "partial"
-
-func (l *layer) savePartial(partial bool) error {
-	return os.WriteFile(filepath.Join(l.dir, partialName), fmt.Append(nil, partial), 0o600)
-}
-
 // Partial reports whether the tree may name content that it does not hold:
 // submodules, or attributes that name git LFS. It is to be asked before a program
 // has seen the tree.
 func (t *Tree) Partial() (bool, error) {
-	if t.layers == nil {
-		return t.partial(t.Dir)
-	}
-	for _, at := range t.layers.lower {
-		text, err := os.ReadFile(filepath.Join(at.dir, partialName))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("look at tree %s: %w", t.Name, err)
-		}
-		if string(text) != "false" {
-			return true, nil // A version that did not write the file may have made the layer.
-		}
-	}
-	return false, nil
-}
-
-// partial looks at the files of the tree, which are in dir.
-func (t *Tree) partial(dir string) (bool, error) {
-	for i, p := range t.paths {
-		switch mode := t.marks[i].mode; {
-		case mode == object.ModeGitlink:
-			return true, nil
-		case mode == object.ModeSymlink || !strings.HasSuffix(p, attributesName) || path.Base(p) != attributesName:
-		default:
-			text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(p)))
-			if err != nil {
-				return false, fmt.Errorf("look at tree %s: %w", t.Name, err)
-			}
-			if NamesLFS(string(text)) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
-const attributesName = ".gitattributes"
-
-// NamesLFS reports whether lines of attributes could give a file to git LFS.
-func NamesLFS(attributes string) bool { return strings.Contains(attributes, "lfs") }
-
-// Entries lists what the tree holds, sorted by path.
-func (t *Tree) Entries() ([]object.Entry, error) {
-	if t.layers == nil {
-		return t.entries(), nil
-	}
-	s, err := t.layers.stack()
+	partial, err := t.form.mayLackContent()
 	if err != nil {
-		return nil, fmt.Errorf("list tree %s: %w", t.Name, err)
+		return false, fmt.Errorf("look at tree %s: %w", t.Name, err)
 	}
-	var list []object.Entry
-	s.below("", func(e object.Entry) bool {
-		list = append(list, e)
-		return true
-	})
-	return list, nil
-}
-
-// find returns what the tree has at a path.
-func (t *Tree) find(path string) (e object.Entry, known bool, err error) {
-	if t.layers == nil {
-		place, known := t.index[path]
-		if known {
-			e = object.Entry{Path: path, Mode: t.marks[place].mode, ID: t.marks[place].id}
-		}
-		return e, known, nil
-	}
-	s, err := t.layers.stack()
-	if err == nil {
-		e, known = s.find(path)
-	}
-	return e, known, err
+	return partial, nil
 }
 
 // Fill puts what the tree names from a directory, by its absolute path, into a tree
@@ -145,8 +69,12 @@ func (t *Tree) Fill(ctx context.Context, from string) error {
 // fillIndex tells the agent's own git how the files are that stand in place of
 // pointers, so that it takes none for changed.
 func (t *Tree) fillIndex(from string) error {
+	files, err := t.form.base()
+	if err != nil {
+		return err
+	}
 	var entries []index.Entry
-	err := filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || name == from {
 			return err
 		}
@@ -154,10 +82,8 @@ func (t *Tree) fillIndex(from string) error {
 		if err != nil {
 			return err
 		}
-		was, known, err := t.find(filepath.ToSlash(rel))
+		was, known := files.find(filepath.ToSlash(rel))
 		switch {
-		case err != nil:
-			return err
 		case e.IsDir() && known:
 			return fs.SkipDir
 		case e.IsDir() || !known:
@@ -176,13 +102,7 @@ func (t *Tree) fillIndex(from string) error {
 		return err
 	}
 	slices.SortFunc(entries, func(a, b index.Entry) int { return cmp.Compare(a.Path, b.Path) })
-	dotGit := filepath.Join(t.Dir, ".git")
-	before := filepath.Join(dotGit, "index")
-	if t.layers != nil {
-		dotGit = filepath.Join(t.layers.upper, ".git")
-		before = t.layers.lower[0].index()
-	}
-	data, err := os.ReadFile(before)
+	data, err := os.ReadFile(t.form.gitIndex())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // A plain copy, in which there is no git.
 	}
@@ -194,6 +114,7 @@ func (t *Tree) fillIndex(from string) error {
 		paths[i] = e.Path
 	}
 	g := gitDir{repo: t.trees.repo, owner: t.trees.owner()}
+	dotGit := filepath.Join(t.form.top(), ".git")
 	next := filepath.Join(dotGit, "index.filled")
 	err = g.stream(next, func(w io.Writer) error { return index.Patch(w, g.repo.Format, data, paths, entries) })
 	if err != nil {
@@ -202,50 +123,11 @@ func (t *Tree) fillIndex(from string) error {
 	return os.Rename(next, filepath.Join(dotGit, "index"))
 }
 
-// sealFilled makes the marks of what was copied into a directory sure.
-func (t *Tree) sealFilled() {
-	now, ok := present(filepath.Join(t.Dir, ".git"))
-	if !ok {
-		return // They prove nothing, and the files are read.
-	}
-	for _, m := range t.given {
-		m.seal(now)
-	}
-}
-
-// openFilled gives a judge what the tree was filled with.
-func (j *judge) openFilled(t *Tree) (err error) {
-	if t.filled == "" {
-		return nil
-	}
-	pushed := t.pushed
-	if t.layers != nil {
-		pushed = t.layers.pushed
-	}
-	if j.filled.pushed, err = openPushed(j.dir, pushed); err != nil {
-		return err
-	}
-	j.filled.from, err = os.OpenRoot(t.filled)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // It was collected, and all that came from it counts as new.
-	}
-	j.filled.given = t.given
-	return err
-}
-
 // filled compares a tree with what it was filled with. The zero filled holds
 // nothing.
 type filled struct {
-	pushed pushed
-	from   *os.Root         // what the tree was filled with; nil: nothing
-	given  map[string]*mark // how files of it were left in a directory
-}
-
-func (f filled) close() {
-	f.pushed.close()
-	if f.from != nil {
-		f.from.Close()
-	}
+	from  *os.Root         // what the tree was filled with; nil: nothing
+	marks map[string]*mark // how files of it were left in a directory
 }
 
 // at is what the tree was filled with at a path; nil: nothing.
@@ -258,14 +140,6 @@ func (f filled) at(path string) fs.FileInfo {
 		return nil
 	}
 	return info
-}
-
-// stands reports whether a file that stands in place of a pointer has the content
-// that the tree was filled with.
-func (f filled) stands(path string, info fs.FileInfo) bool {
-	was := f.at(path)
-	return was != nil && was.Mode().IsRegular() && info.Mode().IsRegular() && was.Size() == info.Size() &&
-		same(f.from, f.pushed.tree, filepath.FromSlash(path))
 }
 
 // submodule is a walk through the folder of one.
@@ -336,13 +210,13 @@ func (s submodule) unseen(path string) { s.problem(path, RuleUnread) }
 
 func (s submodule) entry(path string, info fs.FileInfo) error {
 	was := s.filled.at(path)
-	m := s.filled.given[path]
+	m := s.filled.marks[path]
 	switch {
 	case isWhiteout(info) && was == nil:
 	case info.IsDir() && (was == nil || was.IsDir()):
 		return s.folder(path, info)
 	case m != nil && m.holds(info):
-	case s.filled.pushed.holds(path, info):
+	case s.pushed.holds(path, info):
 	default:
 		s.problem(path, RuleSubmodule)
 	}

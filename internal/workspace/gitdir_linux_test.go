@@ -67,7 +67,7 @@ func TestATreeWithoutACommitHasAnUnbornBranch(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	m.close()
-	write(t, tree.layers.upper, map[string]string{"a": "2\n"})
+	write(t, layersOf(tree).upper, map[string]string{"a": "2\n"})
 	commit, err := tree.Snapshot(t.Context(), "refs/pawl/snapshots/x", "m", when)
 	must(t, err)
 	if got := plainGit(t, t, repo.Root, "show", commit+":a"); got != "2" {
@@ -79,7 +79,7 @@ func TestNobodyWorksInTreesThatRootMakes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		// Only root can give files away; others own what they make.
 		tree, _ := newLayers(t, map[string]string{"a": "1\n"})
-		info, err := os.Stat(tree.layers.upper)
+		info, err := os.Stat(layersOf(tree).upper)
 		must(t, err)
 		if s := info.Sys().(*syscall.Stat_t); int(s.Uid) != os.Geteuid() {
 			t.Errorf("upper belongs to %d", s.Uid)
@@ -97,7 +97,7 @@ func TestNobodyWorksInTreesThatRootMakes(t *testing.T) {
 	_, _, base = commitAll(t, dir)
 	tree, err := trees.Make(t.Context(), "act", base.Commit)
 	must(t, err)
-	for _, top := range []string{tree.layers.upper, tree.layers.work, tree.layers.lower[0].files(), tree.layers.lower[1].files()} {
+	for _, top := range []string{layersOf(tree).upper, layersOf(tree).work, layersOf(tree).lower[0].files(), layersOf(tree).lower[1].files()} {
 		must(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			must(t, err)
 			info, err := d.Info()

@@ -71,10 +71,31 @@ type judge struct {
 	limits   Limits
 	changes  []object.FileChange
 	problems []Problem
+	pushed   pushed
 	filled   filled
 	bytes    int64
 	met      int
 	full     bool
+}
+
+// open opens what the tree is compared with beside its base: the directories that
+// were pushed, and the one of them that it was filled with, if any.
+func (j *judge) open(dirs []string, filled string) (err error) {
+	if j.pushed, err = openPushed(j.dir, dirs); err != nil || filled == "" {
+		return err
+	}
+	j.filled.from, err = os.OpenRoot(filled)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // It was collected, and all that came from it counts as new.
+	}
+	return err
+}
+
+func (j *judge) close() {
+	j.pushed.close()
+	if j.filled.from != nil {
+		j.filled.from.Close()
+	}
 }
 
 // problem adds to the list of problems. When it is full, only what makes a
@@ -232,7 +253,7 @@ func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo
 		return
 	case change.Mode == object.ModeSymlink:
 		rule = j.link(&change, was.ID)
-	case j.filled.stands(path, info):
+	case j.isAsFilled(path, info):
 		change.ID = was.ID
 	default:
 		rule = j.file(&change, info)
@@ -251,6 +272,14 @@ func (j *judge) leaf(path string, was object.Entry, known bool, info fs.FileInfo
 		change.From = "" // The content is in the repository already.
 	}
 	j.add(change, info.Size())
+}
+
+// isAsFilled reports whether a file in place of a pointer has the content that the
+// tree was filled with.
+func (j *judge) isAsFilled(path string, info fs.FileInfo) bool {
+	was := j.filled.at(path)
+	return was != nil && was.Mode().IsRegular() && info.Mode().IsRegular() && was.Size() == info.Size() &&
+		same(j.filled.from, j.pushed.tree, filepath.FromSlash(path))
 }
 
 // modeOf is the mode that git gives a file, or 0 for what it has none for.

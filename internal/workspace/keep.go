@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -77,19 +76,14 @@ var ErrIncomplete = errors.New("the snapshot is incomplete")
 // more.
 func (t *Tree) Keep(name string) (string, error) {
 	to, err := t.trees.path(name)
-	switch {
-	case err == nil && t.layers != nil:
-		err = t.trees.writeRecord(name, t.record(t.layers.pushed))
-	case err == nil && len(t.pushed) > 0:
-		err = t.trees.writeRecord(name, t.record(t.pushed))
+	if r := t.record(t.pushed); err == nil && (!r.Whole || len(r.Pushed) > 0) {
+		err = t.trees.writeRecord(name, r)
 	}
 	if err == nil {
 		err = os.Rename(t.place(), to)
 	}
-	if err == nil && t.layers != nil {
-		t.layers.release()
-	}
 	if err == nil {
+		t.form.release()
 		err = t.trees.dropRecord(t.Name)
 	}
 	if err == nil {
@@ -150,21 +144,6 @@ func (t *Trees) SetAside(name, as string) (string, error) {
 // for the next use with whatever was written to it.
 func (t *Tree) Spoil() error { return sandbox.Discard(t.trees.hidden(t.Name, suffixUnit)) }
 
-// Named lists the regular files of the tree that the copy was made from whose
-// last path element is name.
-func (t *Tree) Named(name string) []object.Entry {
-	if t.layers != nil {
-		return t.layers.named(name)
-	}
-	var list []object.Entry
-	for i, p := range t.paths {
-		if m := t.marks[i]; path.Base(p) == name && (m.mode == object.ModeFile || m.mode == object.ModeExec) {
-			list = append(list, object.Entry{Path: p, Mode: m.mode, ID: m.id})
-		}
-	}
-	return list
-}
-
 func (t *Tree) keep(ctx context.Context, ref, commit string) (string, error) {
 	if err := beforeSnap.Hit(ctx); err != nil {
 		return "", err
@@ -210,9 +189,7 @@ func leftOut(message string, problems []Problem) string {
 // Remove deletes the directory, whatever its modes. A directory that is gone
 // is no error.
 func (t *Tree) Remove(ctx context.Context) error {
-	if t.layers != nil {
-		defer t.layers.release()
-	}
+	defer t.form.release()
 	return t.trees.Remove(ctx, t.Name)
 }
 
@@ -240,18 +217,4 @@ func (t *Trees) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("remove tree %s: %w", name, err)
 	}
 	return nil
-}
-
-// Holds reports whether the tree that the copy was made from has a file at path.
-func (t *Tree) Holds(path string) (bool, error) {
-	if t.layers == nil {
-		_, held := t.index[path]
-		return held, nil
-	}
-	s, err := t.layers.stack()
-	if err != nil {
-		return false, fmt.Errorf("look up %q in tree %s: %w", path, t.Name, err)
-	}
-	_, held := s.find(path)
-	return held, nil
 }

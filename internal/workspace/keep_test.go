@@ -60,7 +60,7 @@ func TestASnapshotWithoutALargeFileIsNeverTakenForAWholeOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree, _ := newTree(t, map[string]string{"a": "1"})
 			write(t, tree.Dir, map[string]string{"a": "work", "z": "", "pipes/x": ""})
-			must(t, os.Truncate(filepath.Join(tree.Dir, "z"), tree.trees.limits.FileBytes+1))
+			must(t, os.Truncate(filepath.Join(tree.Dir, "z"), tree.trees.options.Limits.FileBytes+1))
 			for i := range pipes {
 				must(t, syscall.Mkfifo(filepath.Join(tree.Dir, "pipes", strconv.Itoa(i)), 0o600))
 			}
@@ -88,7 +88,7 @@ func TestAFileThatCannotBeReadIsAProblemAndNeitherAChangeNorADeletion(t *testing
 		info, err := os.Lstat(host)
 		must(t, err)
 		must(t, os.Remove(host))
-		j := judge{ctx: t.Context(), repo: repo, dir: tree.Dir, limits: tree.trees.limits}
+		j := judge{ctx: t.Context(), repo: repo, dir: tree.Dir, limits: tree.trees.options.Limits}
 		j.leaf("entry", object.Entry{}, false, info)
 		if len(j.changes) > 0 || !slices.Equal(j.problems, []Problem{{"entry", RuleUnread}}) {
 			t.Errorf("%s: changes %s, problems %v, want that it is unreadable", name, short(j.changes), j.problems)

@@ -205,13 +205,13 @@ func (s *layerCache) build(ctx context.Context, blobs *object.Blobs, tree, boot 
 		return nil, err
 	}
 	if base == nil {
-		made, err := s.make(ctx, tree, boot, func(l *layer) error { return s.base(ctx, l, blobs, tree) })
+		made, err := s.make(ctx, tree, boot, func(l *layer) error { return s.writeBase(ctx, l, blobs, tree) })
 		if err != nil {
 			return nil, err
 		}
 		return []*layer{made}, nil
 	}
-	made, err := s.make(ctx, tree+"-"+base.name, boot, func(l *layer) error { return s.delta(ctx, l, blobs, base, diff) })
+	made, err := s.make(ctx, tree+"-"+base.name, boot, func(l *layer) error { return s.writeDelta(ctx, l, blobs, base, diff) })
 	if err != nil {
 		base.release()
 		return nil, err

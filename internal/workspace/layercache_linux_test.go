@@ -29,7 +29,7 @@ func TestSixteenAtOnceMakeOneBase(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if list, err := tree.layers.stack(); err != nil || len(list) != 1 || list[0].n != 2 {
+			if list, err := layersOf(tree).stack(); err != nil || len(list) != 1 || list[0].n != 2 {
 				t.Errorf("layers %v, %v", list, err)
 			}
 		})
@@ -52,7 +52,7 @@ func TestAWarmTreeStartsNoProcess(t *testing.T) {
 	before := count.n
 	tree, err := trees.Make(t.Context(), "second", base.Commit)
 	must(t, err)
-	write(t, tree.layers.upper, map[string]string{"a": "2", "new": "3"})
+	write(t, layersOf(tree).upper, map[string]string{"a": "2", "new": "3"})
 	if c, _ := changes(t, tree); short(c) != "M a, M new" {
 		t.Errorf("changes %s", short(c))
 	}
@@ -81,7 +81,7 @@ func TestLayersAreMadeAgainWhenTheyAreGone(t *testing.T) {
 			m := mount(t, t, tree, nil)
 			m.run(t, "rm -r d; echo x > a")
 			m.close()
-			tree.layers.release() // As the death of its process does it.
+			tree.form.release() // As the death of its process does it.
 			harm(t, tree.trees.layerCache())
 			trees := New(tree.trees.root, repo, tree.trees.options)
 			adopted, err := trees.Adopt(t.Context(), "act", tree.Base)
@@ -102,7 +102,7 @@ func TestLayersAreMadeAgainWhenTheyAreGone(t *testing.T) {
 
 func TestADamagedRecordLosesNoWork(t *testing.T) {
 	tree, repo := newLayers(t, map[string]string{"a": "1"})
-	write(t, tree.layers.upper, map[string]string{"a": "work"})
+	write(t, layersOf(tree).upper, map[string]string{"a": "work"})
 	must(t, os.WriteFile(tree.trees.hidden("act", suffixRecord), nil, 0o600))
 	adopted, err := New(tree.trees.root, repo, tree.trees.options).Adopt(t.Context(), "act", tree.Base)
 	must(t, err)
@@ -136,7 +136,7 @@ func TestPlainTreesAndLayersShareARoot(t *testing.T) {
 
 func TestKeptLayersCanBeTakenUp(t *testing.T) {
 	tree, repo := newLayers(t, map[string]string{"a": "1"})
-	write(t, tree.layers.upper, map[string]string{"a": "work"})
+	write(t, layersOf(tree).upper, map[string]string{"a": "work"})
 	to, err := tree.Keep("kept-1")
 	must(t, err)
 	if text, err := os.ReadFile(filepath.Join(to, "upper", "a")); err != nil || string(text) != "work" {

@@ -115,7 +115,7 @@ func TestTheMountedLayersAreTheTree(t *testing.T) {
 			must(t, err)
 			tree, err := trees.Make(t.Context(), "act", now.Commit)
 			must(t, err)
-			if n := len(tree.layers.lower); change != "" && n != 2 {
+			if n := len(layersOf(tree).lower); change != "" && n != 2 {
 				t.Errorf("%d layers, want a delta over a base", n)
 			}
 			plain, err := New(t.TempDir(), repo, Options{}).Make(t.Context(), "x", now.Commit)
@@ -302,3 +302,5 @@ func (w withoutGit) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func (w withoutGit) ReadLink(name string) (string, error)   { return fs.ReadLink(w.FS, name) }
 func (w withoutGit) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(w.FS, name) }
+
+func layersOf(tree *Tree) *layers { return tree.form.(*layers) }

@@ -145,6 +145,16 @@ func (s stack) below(folder string, each func(object.Entry) bool) {
 	}
 }
 
+// entries lists the files of the tree by path.
+func (s stack) entries() []object.Entry {
+	var list []object.Entry
+	s.below("", func(e object.Entry) bool {
+		list = append(list, e)
+		return true
+	})
+	return list
+}
+
 // next is the layer that has the first path, the topmost of those that share
 // it, or -1 if none has one below the prefix.
 func (s stack) next(at []int, prefix string) int {

@@ -44,13 +44,13 @@ func (m *mark) holds(info fs.FileInfo) bool {
 // seal makes the marks of a complete tree sure. The present time is asked from
 // the file system, by a file that is made for that, because its clock is coarser
 // than any other. That file has the one name that no tree holds.
-func (t *Tree) seal(dir string) {
+func (c *checkout) seal(dir string) {
 	now, ok := present(dir)
 	if !ok {
 		return
 	}
-	for i := range t.marks {
-		t.marks[i].seal(now)
+	for i := range c.marks {
+		c.marks[i].seal(now)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestAWriteInTheTickOfTheSealIsAChange(t *testing.T) {
 					if c, p := changes(t, tree); short(c) != "M a" || p != nil {
 						t.Fatalf("changes %s, %v, want M a", short(c), p)
 					}
-					sure = sure || tree.marks[tree.index["d/b"]].sure
+					sure = sure || markOf(tree, "d/b").sure
 					must(t, tree.Remove(t.Context()))
 				}
 			}

@@ -34,7 +34,7 @@ func TestGitInATreeFindsWhatTheMirrorHoldsAndWhatTheTreeAdds(t *testing.T) {
 		trees := mirrored(t, repo, base.Commit, false)
 		work, err := trees.Make(t.Context(), "act", base.Commit)
 		must(t, err)
-		write(t, work.layers.upper, map[string]string{"d/b": "changed\n", "n/new": "new\n"})
+		write(t, layersOf(work).upper, map[string]string{"d/b": "changed\n", "n/new": "new\n"})
 		list, _, err := work.Changes(t.Context())
 		must(t, err)
 		c, err := repo.Candidate(t.Context(), object.Draft{Base: base.Commit, Changes: list, Message: "candidate", When: when})

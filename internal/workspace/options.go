@@ -49,7 +49,7 @@ type Options struct {
 // exist.
 func New(root string, repo *git.Repo, o Options) *Trees {
 	o.Limits = o.Limits.withDefaults()
-	return &Trees{root: root, repo: repo, limits: o.Limits, options: o}
+	return &Trees{root: root, repo: repo, options: o}
 }
 
 // Stores lists the object directories that programs in the trees need.

@@ -62,55 +62,65 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 		return nil, err
 	}
 	defer blobs.Close()
-	dir := filepath.Join(t.root, name)
-	tree, entries, err := t.describe(blobs, name, dir, rev)
+	files, err := readCheckout(blobs, rev)
 	if err != nil {
 		return nil, err
 	}
-	unit := t.hidden(name, suffixUnit)
-	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.Discard(unit), sandbox.Discard(t.hidden(name, suffixNew)), t.dropRecord(name))
+	tree := t.newDirectory(name, rev, files)
+	u := unit{dir: t.hidden(name, suffixUnit), tree: tree, files: files}
+	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.Discard(u.dir), sandbox.Discard(t.hidden(name, suffixNew)), t.dropRecord(name))
 	if err == nil {
-		err = tree.prepare(ctx, unit, entries, blobs)
+		err = u.prepare(ctx, blobs)
 	}
 	if err == nil {
 		err = beforeMake.Hit(ctx)
 	}
 	if err == nil {
-		err = os.Rename(filepath.Join(unit, unitTree), dir)
+		err = os.Rename(u.copyDir(), tree.Dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, sandbox.Discard(unit))
+		return nil, errors.Join(err, sandbox.Discard(u.dir))
 	}
 	return tree, afterMake.Hit(ctx)
 }
 
+// unit is a unit whose copy becomes a tree.
+type unit struct {
+	dir   string
+	tree  *Tree
+	files *checkout // of the tree
+}
+
+func (u unit) copyDir() string { return filepath.Join(u.dir, unitTree) }
+
 // prepare leaves a complete copy in the unit. A parked one that cannot be reset
 // is thrown away.
-func (t *Tree) prepare(ctx context.Context, unit string, entries []object.Entry, blobs *object.Blobs) error {
-	if t.trees.layerCache().lease(unit) {
-		kept, err := t.reset(ctx, unit)
+func (u unit) prepare(ctx context.Context, blobs *object.Blobs) error {
+	trees := u.tree.trees
+	if trees.layerCache().lease(u.dir) {
+		kept, err := u.reset(ctx)
 		if err == nil {
-			err = t.complete(ctx, unit, kept, entries, blobs)
+			err = u.complete(ctx, kept, blobs)
 		}
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		// The reset may have broken the connection to git by giving up.
-		fresh, err := t.trees.repo.Blobs(ctx)
+		fresh, err := trees.repo.Blobs(ctx)
 		if err != nil {
 			return err
 		}
 		defer fresh.Close()
 		blobs = fresh
-		if err := sandbox.Discard(unit); err != nil {
+		if err := sandbox.Discard(u.dir); err != nil {
 			return err
 		}
 	}
-	g := gitDir{owner: t.trees.owner()}
-	if err := errors.Join(os.Mkdir(unit, 0o700), g.folder(filepath.Join(unit, unitTree))); err != nil {
+	g := gitDir{owner: trees.owner()}
+	if err := errors.Join(os.Mkdir(u.dir, 0o700), g.folder(u.copyDir())); err != nil {
 		return err
 	}
-	return t.complete(ctx, unit, nil, entries, blobs)
+	return u.complete(ctx, nil, blobs)
 }
 
 // lease takes one parked unit.
@@ -128,46 +138,45 @@ func (s *layerCache) lease(unit string) bool {
 }
 
 // complete writes what is not kept, the git directory and the marks.
-func (t *Tree) complete(ctx context.Context, unit string, kept map[int]bool, entries []object.Entry, blobs *object.Blobs) error {
-	dir := filepath.Join(unit, unitTree)
-	f := &filler{tree: t, dir: dir, as: style{owner: t.trees.owner()}, kept: kept}
-	if err := f.run(ctx, entries, blobs); err != nil {
+func (u unit) complete(ctx context.Context, kept map[int]bool, blobs *object.Blobs) error {
+	trees, dir := u.tree.trees, u.copyDir()
+	if err := u.files.write(ctx, dir, style{owner: trees.owner()}, kept, blobs); err != nil {
 		return err
 	}
-	t.seal(dir)
-	g, err := t.trees.gitDir()
+	u.files.seal(dir)
+	g, err := trees.gitDir()
 	if err != nil {
 		return err
 	}
 	dotGit := filepath.Join(dir, ".git")
-	if err := g.common(dotGit, t.indexed()); err != nil {
+	list := u.files.indexEntries()
+	if err := g.common(dotGit, list); err != nil {
 		return err
 	}
-	if err := g.own(ctx, dotGit, t); err != nil {
+	if err := g.own(ctx, dotGit, u.tree); err != nil {
 		return err
 	}
-	return t.saveMarks(filepath.Join(unit, unitMarks))
+	return u.saveMarks(list)
 }
 
 // saveMarks keeps how the files were left. A mark that proves nothing gets a
 // time that no file has.
-func (t *Tree) saveMarks(path string) error {
+func (u unit) saveMarks(list []index.Entry) error {
 	boot, err := bootID()
 	if err != nil {
 		return nil //nolint:nilerr // Without marks the copy is not used again.
 	}
-	list := t.indexed()
 	for i := range list {
-		if !t.marks[t.index[list[i].Path]].sure {
+		if !u.files.marks[u.files.index[list[i].Path]].sure {
 			list[i].Changed = time.Unix(0, 0)
 		}
 	}
 	var b bytes.Buffer
 	b.WriteString(boot + "\n")
-	if err := index.Write(&b, t.trees.repo.Format, list); err != nil {
+	if err := index.Write(&b, u.tree.trees.repo.Format, list); err != nil {
 		return err
 	}
-	return os.WriteFile(path, b.Bytes(), 0o600)
+	return os.WriteFile(filepath.Join(u.dir, unitMarks), b.Bytes(), 0o600)
 }
 
 var errParked = errors.New("the parked copy cannot be trusted")

@@ -187,7 +187,7 @@ func TestAPooledTreeRewritesOnlyWhatDiffers(t *testing.T) {
 	for made := 0; was == (stamp{}); made++ { // On a coarse clock the first marks may prove nothing.
 		tree, err := trees.Make(t.Context(), "x", base.Commit)
 		must(t, err)
-		if m := tree.marks[tree.index["d/b"]]; m.sure {
+		if m := markOf(tree, "d/b"); m.sure {
 			was = m.stamp
 		} else if made == 1000 {
 			t.Fatal("no mark is sure")

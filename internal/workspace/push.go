@@ -13,27 +13,56 @@ import (
 	"slices"
 )
 
-// copyIn copies what is in a directory into the tree, for whoever works there.
+// Push adds what is in one more directory, by its absolute path, to a tree that
+// no program has seen yet. It is not a change of the tree, as long as it stays as
+// it is in the directory, which must stay too. Below layers it is put on top of
+// the lower ones; into a directory it is copied, where the tree has nothing at
+// its path.
+func (t *Tree) Push(ctx context.Context, layer string) error {
+	if !filepath.IsAbs(layer) {
+		return fmt.Errorf("put %q below tree %s: it is not an absolute path", layer, t.Name)
+	}
+	pushed := append([]string{layer}, t.pushed...)
+	err := t.trees.writeRecord(t.Name, t.record(pushed))
+	if err == nil {
+		err = t.form.add(ctx, layer, layer == t.filled)
+	}
+	if err != nil {
+		return fmt.Errorf("put %s below tree %s: %w", layer, t.Name, err)
+	}
+	t.pushed = pushed
+	return nil
+}
+
+// add copies what is in a directory into the tree, for whoever works there.
 // What the tree has stays as it is, with all below it unless both are folders.
-// Of what is neither a file, a folder nor a link, nothing is copied. Both may
-// hold any links: none is followed out of them.
-func (t *Tree) copyIn(ctx context.Context, from string) error {
-	layer, err := os.OpenRoot(from)
+// What is neither a file, a folder nor a link is not copied. Both may hold any
+// links: none is followed out of them.
+func (d *directory) add(ctx context.Context, from string, fills bool) error {
+	source, err := os.OpenRoot(from)
 	if err != nil {
 		return err
 	}
-	defer layer.Close()
-	tree, err := os.OpenRoot(t.Dir)
+	defer source.Close()
+	tree, err := os.OpenRoot(d.dir)
 	if err != nil {
 		return err
 	}
 	defer tree.Close()
-	c := copier{from: layer, to: tree, owner: t.trees.owner()}
-	if from == t.filled {
-		c.filling, t.given = t, map[string]*mark{}
-		defer t.sealFilled()
+	c := copier{from: source, to: tree, owner: d.owner}
+	if fills {
+		c.filling, d.filled = d, map[string]*mark{}
+		defer func() {
+			now, ok := present(filepath.Join(d.dir, ".git"))
+			if !ok {
+				return // The marks prove nothing, and the files are read.
+			}
+			for _, m := range d.filled {
+				m.seal(now)
+			}
+		}()
 	}
-	return fs.WalkDir(layer.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(source.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -47,7 +76,7 @@ func (t *Tree) copyIn(ctx context.Context, from string) error {
 type copier struct {
 	from, to *os.Root
 	owner    owner
-	filling  *Tree // whose pointers the files replace; nil: they replace nothing
+	filling  *directory // whose pointers the files replace; nil: they replace nothing
 }
 
 func (c copier) entry(name string, e fs.DirEntry) error {
@@ -102,11 +131,12 @@ func (c copier) mark(name string, from fs.FileInfo) error {
 		return err
 	}
 	m := &mark{}
-	if place, known := c.filling.index[filepath.ToSlash(name)]; known {
-		m = &c.filling.marks[place]
+	files := c.filling.checkout
+	if place, known := files.index[filepath.ToSlash(name)]; known {
+		m = &files.marks[place]
 	}
 	m.note(info)
-	c.filling.given[filepath.ToSlash(name)] = m
+	c.filling.filled[filepath.ToSlash(name)] = m
 	return nil
 }
 

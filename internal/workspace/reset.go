@@ -15,23 +15,24 @@ import (
 // needs it and as pawl left it. All else in there was made by untrusted programs.
 type resetter struct {
 	ctx  context.Context //nolint:containedctx // It lives for one call of reset.
-	tree *Tree
 	dir  string
+	want *checkout
 	was  map[string]index.Entry
 	kept map[int]bool
 }
 
 // reset returns the places of the files that can stay.
-func (t *Tree) reset(ctx context.Context, unit string) (map[int]bool, error) {
-	was, err := t.trees.readMarks(filepath.Join(unit, unitMarks))
+func (u unit) reset(ctx context.Context) (map[int]bool, error) {
+	marks := filepath.Join(u.dir, unitMarks)
+	was, err := u.tree.trees.readMarks(marks)
 	if err != nil {
 		return nil, err
 	}
 	// From here on the marks describe nothing.
-	if err := os.Remove(filepath.Join(unit, unitMarks)); err != nil {
+	if err := os.Remove(marks); err != nil {
 		return nil, err
 	}
-	r := &resetter{ctx: ctx, tree: t, dir: filepath.Join(unit, unitTree), was: was, kept: map[int]bool{}}
+	r := &resetter{ctx: ctx, want: u.files, dir: u.copyDir(), was: was, kept: map[int]bool{}}
 	info, err := os.Lstat(r.dir)
 	if err != nil {
 		return nil, err
@@ -82,12 +83,12 @@ func (r *resetter) folder(rel string) error {
 // entry leaves a folder that is wanted, and a file that is wanted and untouched.
 // A link goes in any case: while files are written there must be none.
 func (r *resetter) entry(path string, info fs.FileInfo) error {
-	place, wanted := r.tree.index[path]
+	place, wanted := r.want.index[path]
 	switch {
-	case info.IsDir() && r.tree.folder[path] && r.clean(path, info):
+	case info.IsDir() && r.want.folders[path] && r.clean(path, info):
 		return r.folder(path)
 	case info.Mode().IsRegular() && wanted && r.untouched(path, place, info):
-		r.tree.marks[place].note(info)
+		r.want.marks[place].note(info)
 		r.kept[place] = true
 		return nil
 	case info.IsDir():
@@ -100,7 +101,7 @@ func (r *resetter) entry(path string, info fs.FileInfo) error {
 // it, and nothing has happened to it since.
 func (r *resetter) untouched(path string, place int, info fs.FileInfo) bool {
 	was, known := r.was[path]
-	want := &r.tree.marks[place]
+	want := &r.want.marks[place]
 	stamp, ok := stampOf(info)
 	return known && ok && was.ID == want.id && was.Mode == want.mode &&
 		uint32(was.Size) == uint32(info.Size()) && was.Modified.Equal(info.ModTime()) &&

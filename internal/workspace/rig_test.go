@@ -97,3 +97,9 @@ func short(changes []object.FileChange) string {
 	}
 	return strings.Join(list, ", ")
 }
+
+// markOf is the mark of a file of a tree that is a directory.
+func markOf(tree *Tree, path string) mark {
+	files := tree.form.(*directory).checkout
+	return files.marks[files.index[path]]
+}

@@ -71,12 +71,11 @@ func (l Limits) withDefaults() Limits {
 type Trees struct {
 	root    string
 	repo    *git.Repo
-	limits  Limits
 	options Options
 }
 
 // Tree is one git tree to work in: a directory of its own, or layers that are
-// one where they are mounted.
+// one directory where they are mounted.
 type Tree struct {
 	Name string
 	Dir  string // absolute path; empty for layers
@@ -84,15 +83,35 @@ type Tree struct {
 	From string // the tree it was made from
 
 	trees  *Trees
-	layers *layers        // nil for a directory, and then the rest describes it
-	index  map[string]int // path → place in the two slices
-	paths  []string
-	marks  []mark
-	folder map[string]bool // directories that hold files of From
-	pushed []string        // directories that were copied into it, the last one first
+	form   form
+	pushed []string // directories that were added to it, the last one first
+	filled string   // the one of them that Fill added; empty if there is none
+}
 
-	filled string           // of what was pushed, where what the tree only names came from; empty: nowhere
-	given  map[string]*mark // of what came from there into a directory
+// form is how a tree lies on disk. What is in a tree does not depend on it.
+type form interface {
+	top() string                              // the directory of the host to which programs write
+	gitIndex() string                         // the index that git in the tree starts with
+	base() (fileList, error)                  // what the git tree holds, whatever was written since
+	mayLackContent() (bool, error)            // of Tree.Partial
+	layerNames() []string                     // topmost first; none for a directory
+	overlay(pushed []string) *sandbox.Overlay // nil for a directory
+
+	// add makes what is in a directory part of the tree. If it fills the tree, its
+	// files replace those of the tree.
+	add(ctx context.Context, from string, fills bool) error
+
+	// scan gives a judge all that programs may have written. info describes top.
+	scan(j *judge, info fs.FileInfo) error
+
+	release() // the form is not used any more
+}
+
+// fileList is what a git tree holds.
+type fileList interface {
+	find(path string) (object.Entry, bool)
+	named(name string) []object.Entry // whose last path element is name
+	entries() []object.Entry          // sorted by path
 }
 
 // A tree appears under its name only when it is complete, and leaves it before
@@ -141,16 +160,16 @@ func (t *Trees) make(ctx context.Context, name, rev string) (*Tree, error) {
 		return t.makePooled(ctx, name, rev)
 	case Plain:
 	}
-	return t.makePlain(ctx, name, dir, rev)
+	return t.makePlain(ctx, name, rev)
 }
 
-func (t *Trees) makePlain(ctx context.Context, name, dir, rev string) (*Tree, error) {
+func (t *Trees) makePlain(ctx context.Context, name, rev string) (*Tree, error) {
 	blobs, err := t.repo.Blobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer blobs.Close()
-	tree, entries, err := t.describe(blobs, name, dir, rev)
+	files, err := readCheckout(blobs, rev)
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +177,35 @@ func (t *Trees) makePlain(ctx context.Context, name, dir, rev string) (*Tree, er
 	if err := errors.Join(t.dropRecord(name), t.clear(made)); err != nil {
 		return nil, err
 	}
-	err = tree.fill(ctx, made, style{owner: t.owner()}, entries, blobs)
+	err = files.write(ctx, made, style{owner: t.owner()}, nil, blobs)
 	if err == nil {
-		tree.seal(made)
+		files.seal(made)
 		err = beforeMake.Hit(ctx)
 	}
+	tree := t.newDirectory(name, rev, files)
 	if err == nil {
-		err = os.Rename(made, dir)
+		err = os.Rename(made, tree.Dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sandbox.Discard(made))
 	}
 	return tree, afterMake.Hit(ctx)
+}
+
+// newDirectory describes a tree of rev that is a directory.
+func (t *Trees) newDirectory(name, rev string, files *checkout) *Tree {
+	dir := filepath.Join(t.root, name)
+	tree := t.newTree(name, rev, files.tree, &directory{dir: dir, owner: t.owner(), checkout: files})
+	tree.Dir = dir
+	return tree
+}
+
+func (t *Trees) newTree(name, rev, from string, form form) *Tree {
+	tree := &Tree{Name: name, From: from, trees: t, form: form}
+	if rev != from {
+		tree.Base = rev
+	}
+	return tree
 }
 
 // clear makes room for a new directory.
@@ -220,90 +256,13 @@ func (t *Trees) adopt(ctx context.Context, name, rev string) (*Tree, error) {
 		return nil, err
 	}
 	defer blobs.Close()
-	tree, _, err := t.describe(blobs, name, dir, rev)
+	files, err := readCheckout(blobs, rev)
 	if err != nil {
 		return nil, err
 	}
+	tree := t.newDirectory(name, rev, files)
 	tree.pushed, tree.filled = r.Pushed, r.Filled
 	return tree, nil
-}
-
-// describe lists rev and refuses what must not be written to a file system.
-func (t *Trees) describe(blobs *object.Blobs, name, dir, rev string) (*Tree, []object.Entry, error) {
-	from, entries, err := blobs.Tree(rev)
-	if err != nil {
-		return nil, nil, err
-	}
-	tree, err := t.survey(name, dir, from, entries)
-	if err != nil {
-		return nil, nil, err
-	}
-	if rev != from {
-		tree.Base = rev
-	}
-	return tree, entries, nil
-}
-
-// survey describes files of a tree and refuses what must not be written.
-func (t *Trees) survey(name, dir, from string, entries []object.Entry) (*Tree, error) {
-	tree := &Tree{
-		Name: name, Dir: dir, From: from, trees: t,
-		index: make(map[string]int, len(entries)), folder: map[string]bool{},
-		paths: make([]string, len(entries)), marks: make([]mark, len(entries)),
-	}
-	for i, e := range entries {
-		if err := tree.admit(i, e); err != nil {
-			return nil, err
-		}
-	}
-	for _, path := range tree.paths {
-		if tree.folder[path] {
-			return nil, fmt.Errorf("path %q is a file and a directory", path)
-		}
-	}
-	return tree, nil
-}
-
-func (t *Tree) admit(i int, e object.Entry) error {
-	if err := object.CheckPath(e.Path); err != nil {
-		return err
-	}
-	if _, twice := t.index[e.Path]; twice {
-		return fmt.Errorf("path %q is there twice", e.Path)
-	}
-	mode, err := plainMode(e)
-	if err != nil {
-		return err
-	}
-	t.index[e.Path], t.paths[i] = i, e.Path
-	t.marks[i] = mark{mode: mode, id: e.ID}
-	t.admitFolders(e.Path)
-	return nil
-}
-
-// admitFolders notes the folders above a path.
-func (t *Tree) admitFolders(path string) {
-	for dir := parent(path); dir != "" && !t.folder[dir]; dir = parent(dir) {
-		t.folder[dir] = true
-	}
-}
-
-// plainMode is what git makes of a mode in a tree: old trees hold 0100664.
-func plainMode(e object.Entry) (uint32, error) {
-	switch {
-	case e.Mode == object.ModeSymlink, e.Mode == object.ModeGitlink:
-		return e.Mode, nil
-	case e.Mode&0o170000 == 0o100000 && e.Mode&0o100 != 0:
-		return object.ModeExec, nil
-	case e.Mode&0o170000 == 0o100000:
-		return object.ModeFile, nil
-	}
-	return 0, fmt.Errorf("path %q has the mode %o", e.Path, e.Mode)
-}
-
-// parent is the directory of a slash separated path, empty at the top.
-func parent(path string) string {
-	return path[:max(0, strings.LastIndexByte(path, '/'))]
 }
 
 // Left returns the names of all trees below the root, sorted, with those that

@@ -152,20 +152,3 @@ func (u *upper) folder(path string, inBase bool, info fs.FileInfo) error {
 	}
 	return u.replaced(path, hides, func() error { return u.each(path, entries, u) })
 }
-
-// stack reads the listings of the layers, once.
-func (l *layers) stack() (stack, error) {
-	if l.listed != nil {
-		return l.listed, nil
-	}
-	var s stack
-	for _, at := range l.lower {
-		list, err := readListing(at.listing())
-		if err != nil {
-			return nil, err
-		}
-		s = append(s, list)
-	}
-	l.listed = s
-	return s, nil
-}

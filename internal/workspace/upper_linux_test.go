@@ -21,10 +21,10 @@ func TestAWideOrDeepUpperDirectoryIsBounded(t *testing.T) {
 	tree, err := layeredTrees(t, repo, Limits{Files: 50}).Make(t.Context(), "x", base.Commit)
 	must(t, err)
 	for i := range 500 {
-		must(t, os.WriteFile(filepath.Join(tree.layers.upper, fmt.Sprint("f", i)), nil, 0o644))
+		must(t, os.WriteFile(filepath.Join(layersOf(tree).upper, fmt.Sprint("f", i)), nil, 0o644))
 	}
-	must(t, os.MkdirAll(filepath.Join(tree.layers.upper, strings.Repeat("d/", 200)), 0o755))
-	deep := tree.layers.upper
+	must(t, os.MkdirAll(filepath.Join(layersOf(tree).upper, strings.Repeat("d/", 200)), 0o755))
+	deep := layersOf(tree).upper
 	for range 30 { // Deeper than a path can say.
 		deep = filepath.Join(deep, strings.Repeat("x", 250))
 		fd, err := unix.Open(filepath.Dir(deep), unix.O_DIRECTORY, 0)
@@ -46,10 +46,10 @@ func TestAWideOrDeepUpperDirectoryIsBounded(t *testing.T) {
 
 func TestAttack007AHardLinkInLayersIsRefused(t *testing.T) {
 	tree, _ := newLayers(t, fixture)
-	outside := filepath.Join(filepath.Dir(tree.layers.upper), "outside")
+	outside := filepath.Join(filepath.Dir(layersOf(tree).upper), "outside")
 	must(t, os.WriteFile(outside, []byte("x"), 0o644))
-	must(t, os.Mkdir(filepath.Join(tree.layers.upper, "src"), 0o755))
-	must(t, os.Link(outside, filepath.Join(tree.layers.upper, "src/a")))
+	must(t, os.Mkdir(filepath.Join(layersOf(tree).upper, "src"), 0o755))
+	must(t, os.Link(outside, filepath.Join(layersOf(tree).upper, "src/a")))
 	if c, p := changes(t, tree); len(c) > 0 || !slices.Equal(p, []Problem{{"src/a", RuleHardLink}}) {
 		t.Errorf("changes %s, problems %v", short(c), p)
 	}
@@ -57,9 +57,9 @@ func TestAttack007AHardLinkInLayersIsRefused(t *testing.T) {
 
 func TestAttack020AttributesInLayersAreNotImported(t *testing.T) {
 	tree, repo := newLayers(t, fixture)
-	write(t, tree.layers.upper, map[string]string{"src/a": "2\n"})
+	write(t, layersOf(tree).upper, map[string]string{"src/a": "2\n"})
 	plain, _ := landed(t, repo, tree)
-	path := filepath.Join(tree.layers.upper, "src/a")
+	path := filepath.Join(layersOf(tree).upper, "src/a")
 	must(t, os.Chmod(path, 0o644|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 	attributed(t, path)
 	special, _ := landed(t, repo, tree)
@@ -70,7 +70,7 @@ func TestAttack020AttributesInLayersAreNotImported(t *testing.T) {
 
 func TestAttack023DevicesInLayersAreNamed(t *testing.T) {
 	tree, _ := newLayers(t, map[string]string{"a": "1"})
-	up := tree.layers.upper
+	up := layersOf(tree).upper
 	want := []Problem{{"f", RuleSpecial}}
 	must(t, unix.Mkfifo(filepath.Join(up, "f"), 0o644))
 	if unix.Mknod(filepath.Join(up, "null"), unix.S_IFCHR, int(unix.Mkdev(1, 3))) == nil { // Root alone can.
