@@ -121,7 +121,7 @@ func TestWhatIsNoRenewedLoginIsNotGivenBack(t *testing.T) {
 		"another organization":        {change(`11111111`, `66666666`), `its member "organizationUuid" is different`, true},
 		"an emptied token":            {change(`sk-ant-oat01-second-access`, ``), `its member "accessToken" is empty now`, true},
 		"a token of two lines":        {change(`second-access`, `second\naccess`), `its member "accessToken" holds what no token does`, true},
-		"a time that is none":         {change(`1795296000000`, `-1`), `its member "expiresAt" is not a time`, true},
+		"an invalid time":             {change(`1795296000000`, `-1`), `its member "expiresAt" is not a time`, true},
 		"a time beyond numbers":       {change(`1795296000000`, `1e999`), `its member "expiresAt" is not a time`, true},
 		"an earlier end":              {change(`1795296000000`, `1795260000000`), `before the one that was lent`, true},
 		"an end in the far future":    {change(`1795296000000`, `4000000000000`), `it claims to end at 2096-10-02`, true},

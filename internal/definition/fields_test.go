@@ -18,7 +18,7 @@ func TestEveryKeyHasAllThatIsSaidAboutKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range Fields() {
 		if seen[f.Name] || !plainKey(f.Name) {
-			t.Errorf("%q stands in the table twice, or is not a key", f.Name)
+			t.Errorf("%q is in the table twice, or is not a key", f.Name)
 		}
 		seen[f.Name] = true
 		if f.kind() == "" || f.More == "" || f.Example == "" {

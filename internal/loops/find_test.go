@@ -67,7 +67,7 @@ func TestARunIsFoundByItsIDItsNumberOrItsLoop(t *testing.T) {
 		"an id that no run has":      {"run_none", "there is no run run_none", "`pawl runs` lists them", loop.ExitNotFound},
 		"a number that no run has":   {"tidy#3", "there is no run tidy#3", "`pawl runs` lists them", loop.ExitNotFound},
 		"a number below the first":   {"tidy#-1", "there is no run tidy#-1", "`pawl runs` lists them", loop.ExitNotFound},
-		"a number that is none":      {"tidy#x", `"tidy#x" is not a run`, "write LOOP#NUMBER, for example tidy#3", loop.ExitUsage},
+		"an invalid number":          {"tidy#x", `"tidy#x" is not a run`, "write LOOP#NUMBER, for example tidy#3", loop.ExitUsage},
 		"an empty number":            {"tidy#", `"tidy#" is not a run`, "tidy#3", loop.ExitUsage},
 		"a number that is too large": {"tidy#99999999999999999999", "is not a run", "tidy#3", loop.ExitUsage},
 		"a loop without runs":        {"fresh", "loop fresh has no runs yet", "start one: pawl run fresh", loop.ExitNotFound},

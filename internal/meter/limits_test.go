@@ -442,7 +442,7 @@ func TestADenialHasTheTimeOfTheClockAndIsAnsweredInFull(t *testing.T) {
 
 func TestABodyWithBrokenChunksIsRefused(t *testing.T) {
 	for name, chunks := range map[string]string{
-		"a size that is none":     "x\r\nabc\r\n0\r\n\r\n",
+		"an invalid size":         "x\r\nabc\r\n0\r\n\r\n",
 		"a line feed alone":       "3\nabc\n0\n\n",
 		"more than the size says": "3\r\nabcdef\r\n0\r\n\r\n",
 		"a size that is too long": "fffffffffffffffff\r\nabc\r\n0\r\n\r\n",

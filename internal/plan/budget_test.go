@@ -108,7 +108,7 @@ func TestWhatIsNotKnownIsChargedAsItWasReserved(t *testing.T) {
 		"a model has no price":          {seen, true, false, loop.Amount{Tokens: 120, Output: 5, MicroUSD: 70, Wall: time.Minute, Iterations: 1}},
 		"not every token was counted":   {seen, false, true, loop.Amount{Tokens: 120, Output: 50, MicroUSD: 70, Wall: time.Minute, Iterations: 1}},
 		"no usage was reported":         {loop.Amount{Wall: 1}, false, false, loop.Amount{Tokens: 100, Output: 50, MicroUSD: 70, Wall: 1}},
-		"a count that is none":          {loop.Amount{Tokens: -1, Items: -2}, true, true, loop.Amount{Tokens: 100, Items: 1}},
+		"an invalid count":              {loop.Amount{Tokens: -1, Items: -2}, true, true, loop.Amount{Tokens: 100, Items: 1}},
 		"nothing was used, and counted": {loop.Amount{}, true, true, loop.Amount{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestToolsAnswerTheModel(t *testing.T) {
 		"lines are found in some files":          {"search", `{"pattern":"two","glob":"*.go"}`, "sub/b.go:1:two go\n"},
 		"lines are found below a folder":         {"search", `{"pattern":"two","path":"sub","glob":"**/b.*"}`, "sub/b.go:1:two go\n"},
 		"nothing is found":                       {"search", `{"pattern":"absent"}`, "nothing matches"},
-		"a pattern that is none":                 {"search", `{"pattern":"("}`, "error: read the pattern: error parsing regexp: missing closing ): `(`"},
+		"an invalid pattern":                     {"search", `{"pattern":"("}`, "error: read the pattern: error parsing regexp: missing closing ): `(`"},
 		"a search outside":                       {"search", `{"pattern":"x","path":"../"}`, "error: search ../: it is not in the tree; read files outside of it one by one"},
 		"a text is replaced":                     {"edit", `{"path":"a.txt","old":"two\n","new":""}`, "edited a.txt"},
 		"a text that is not there":               {"edit", `{"path":"a.txt","old":"four","new":"4"}`, "error: edit a.txt: the old text does not occur in it; read it again"},

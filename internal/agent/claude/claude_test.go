@@ -312,7 +312,7 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 		"an answer of the program itself":       {"", `"subtype":"success","is_error":false,"num_turns":0`, loop.FailureMalformed},
 		"an error that was overcome":            {`,"error":"rate_limit"`, `"subtype":"success","is_error":false,"num_turns":1,"result":"done"`, ""},
 		"a refusal above all":                   {`,"error":"invalid_request"`, `"subtype":"success","is_error":true,"stop_reason":"refusal","terminal_reason":"api_error"`, loop.FailureRefusal},
-		"a status that is none":                 {"", `"subtype":"success","is_error":true,"api_error_status":-7`, loop.FailureCrash},
+		"an invalid status":                     {"", `"subtype":"success","is_error":true,"api_error_status":-7`, loop.FailureCrash},
 		"fields of other types than they have":  {`,"error":{"type":"rate_limit"}`, `"subtype":"success","is_error":true,"errors":[7],"result":[]`, loop.FailureCrash},
 		"a result whose flag is none is no end": {"", `"subtype":"success","is_error":"no"`, loop.FailureMalformed},
 	} {

@@ -18,16 +18,16 @@ func TestEveryToolIsSaidInTheWordsOfPolicies(t *testing.T) {
 		tool, input string
 		want        policy.Call
 	}{
-		"a command":              {"Bash", `{"command":"go test ./...\necho x","description":"run\ntests"}`, policy.Call{Kind: policy.CallRun, Command: "go test ./...\necho x", Detail: "run tests"}},
-		"a notebook":             {"NotebookEdit", `{"notebook_path":"/tree/a.ipynb"}`, policy.Call{Kind: policy.CallEdit, Paths: []string{"/tree/a.ipynb"}}},
-		"a search":               {"Grep", `{"pattern":"x"}`, policy.Call{Kind: policy.CallRead, Paths: []string{"."}}},
-		"a fetch":                {"WebFetch", `{"url":"https://user@example.org:8443/x?y"}`, policy.Call{Kind: policy.CallFetch, Host: "example.org", Detail: "https://user@example.org:8443/x?y"}},
-		"a fetch from no place":  {"WebFetch", `{"url":"://"}`, policy.Call{Kind: policy.CallFetch, Detail: "://"}},
-		"a search in a network":  {"WebSearch", `{"query":"pawl"}`, policy.Call{Kind: policy.CallFetch, Detail: "pawl"}},
-		"a sub-agent":            {"Agent", `{"description":"look","prompt":"p"}`, policy.Call{Kind: policy.CallTalk, Detail: "look"}},
-		"a server's tool":        {"mcp__x__y", `{"command":"rm"}`, policy.Call{Kind: policy.CallOther, Detail: `{"command":"rm"}`}},
-		"an edit without input":  {"Edit", ``, policy.Call{Kind: policy.CallEdit, Paths: []string{""}}},
-		"a command that is none": {"Bash", `{"command":["rm","-rf"]}`, policy.Call{Kind: policy.CallRun}},
+		"a command":             {"Bash", `{"command":"go test ./...\necho x","description":"run\ntests"}`, policy.Call{Kind: policy.CallRun, Command: "go test ./...\necho x", Detail: "run tests"}},
+		"a notebook":            {"NotebookEdit", `{"notebook_path":"/tree/a.ipynb"}`, policy.Call{Kind: policy.CallEdit, Paths: []string{"/tree/a.ipynb"}}},
+		"a search":              {"Grep", `{"pattern":"x"}`, policy.Call{Kind: policy.CallRead, Paths: []string{"."}}},
+		"a fetch":               {"WebFetch", `{"url":"https://user@example.org:8443/x?y"}`, policy.Call{Kind: policy.CallFetch, Host: "example.org", Detail: "https://user@example.org:8443/x?y"}},
+		"a fetch from no place": {"WebFetch", `{"url":"://"}`, policy.Call{Kind: policy.CallFetch, Detail: "://"}},
+		"a search in a network": {"WebSearch", `{"query":"pawl"}`, policy.Call{Kind: policy.CallFetch, Detail: "pawl"}},
+		"a sub-agent":           {"Agent", `{"description":"look","prompt":"p"}`, policy.Call{Kind: policy.CallTalk, Detail: "look"}},
+		"a server's tool":       {"mcp__x__y", `{"command":"rm"}`, policy.Call{Kind: policy.CallOther, Detail: `{"command":"rm"}`}},
+		"an edit without input": {"Edit", ``, policy.Call{Kind: policy.CallEdit, Paths: []string{""}}},
+		"an invalid command":    {"Bash", `{"command":["rm","-rf"]}`, policy.Call{Kind: policy.CallRun}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Tool = c.tool

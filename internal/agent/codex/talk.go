@@ -129,7 +129,7 @@ func (d *decoder) Line(line []byte) ([]agent.Event, bool) {
 // answered is the program's answer to what it was asked.
 func (d *decoder) answered(m message) []agent.Event {
 	var id int
-	_ = json.Unmarshal(m.ID, &id) // An id that is none is that of no request.
+	_ = json.Unmarshal(m.ID, &id) // An invalid id belongs to no request.
 	d.heard(id)
 	if m.Error != nil {
 		return d.refused(id, m.Error.Code, string(m.Error.Message))

@@ -28,7 +28,7 @@ func TestAFailureIsReadFromTheFieldThatSaysMost(t *testing.T) {
 		"a policy":                          {`"cyberPolicy"`, "x", loop.FailureRefusal, 0, true},
 		"a status":                          {`{"responseTooManyFailedAttempts":{"httpStatusCode":429}}`, "x", loop.FailureRateLimit, 429, true},
 		"a connection without a status":     {`{"httpConnectionFailed":{"httpStatusCode":null}}`, "x", loop.FailureServer, 0, true},
-		"a status that is none":             {`{"httpConnectionFailed":{"httpStatusCode":99999}}`, "x", loop.FailureServer, 0, true},
+		"an invalid status":                 {`{"httpConnectionFailed":{"httpStatusCode":99999}}`, "x", loop.FailureServer, 0, true},
 		"a name that nobody knows":          {`"other"`, "Incomplete response returned, reason: max_output_tokens", loop.FailureMaxTokens, 0, false},
 		"nothing but words with a status":   {`null`, "unexpected status 402 Payment Required: x", loop.FailureQuota, 402, false},
 		"words that only quote a status":    {`null`, "the tool said: unexpected status 402 Payment Required", loop.FailureCrash, 0, false},

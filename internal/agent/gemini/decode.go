@@ -138,7 +138,7 @@ func (d *decoder) result(l line) []agent.Event {
 	return append(events, agent.Event{Kind: agent.EventEnd})
 }
 
-// usage is what each model was used for. Beside a number that is none the others
+// usage is what each model was used for. If a number is invalid, the others
 // are but an estimate.
 func usage(models map[string]tokens) []agent.Event {
 	var events []agent.Event

@@ -229,7 +229,7 @@ func (d *decoder) usage(l line) []agent.Event {
 		now.Input = count(l.Total)
 	}
 	if bad(l.Total) || bad(l.Input) || bad(l.Output) {
-		now.Source = loop.UsageEstimated // Beside a number that is none the others are no more.
+		now.Source = loop.UsageEstimated // If a number is invalid, the others are not believed either.
 	}
 	before := agent.SessionUsage(&d.session)
 	d.session.Totals = []loop.ModelUsage{{Model: d.request.Model, Usage: now}}

@@ -78,7 +78,7 @@ type tokens struct {
 }
 
 // usage counts each token once: the program's input is without the cache, and
-// its output without the reasoning. Beside a number that is none the others are
+// its output without the reasoning. If a number is invalid, the others are
 // but an estimate.
 func (t *tokens) usage() loop.Usage {
 	u := loop.Usage{

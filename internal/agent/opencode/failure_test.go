@@ -37,7 +37,7 @@ func TestErrorsHaveTheClassOfTheirNameAndStatus(t *testing.T) {
 		"a server that failed":                {name: "APIError", status: 529, class: loop.FailureServer, typed: true},
 		"a connection that failed":            {name: "APIError", class: loop.FailureServer, typed: true},
 		"a request that is refused":           {name: "APIError", status: 400, class: loop.FailureRequest, typed: true},
-		"a status that is none":               {name: "APIError", status: "x", class: loop.FailureServer, typed: true},
+		"an invalid status":                   {name: "APIError", status: "x", class: loop.FailureServer, typed: true},
 		"a conversation that is too long":     {name: "ContextOverflowError", class: loop.FailureOverflow, typed: true},
 		"an answer that is too long":          {name: "MessageOutputLengthError", class: loop.FailureMaxTokens, typed: true},
 		"a filter":                            {name: "ContentFilterError", class: loop.FailureRefusal, typed: true},
