@@ -93,6 +93,7 @@ func TestTheMountedLayersAreTheTree(t *testing.T) {
 		"a folder becomes a file":       "rm -r dir; echo x > dir",
 		"a folder becomes a link":       "rm -r dir; ln -s d dir",
 		"a file becomes a link":         "rm a; ln -s d a",
+		"a link that has the name":      "mkdir -p sub; ln -s ../a sub/x",
 		"a mode":                        "chmod +x a d/b",
 		"a folder emptied and refilled": "rm -r dir; mkdir dir; echo x > dir/new",
 		"a folder becomes a submodule":  "git rm -rq dir; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),dir",
@@ -136,6 +137,9 @@ func TestTheMountedLayersAreTheTree(t *testing.T) {
 			}
 			if d := cmp.Diff(plain.Named("x"), tree.Named("x")); d != "" {
 				t.Error(d)
+			}
+			if slices.ContainsFunc(tree.Named("x"), func(e object.Entry) bool { return e.Mode == object.ModeSymlink }) {
+				t.Errorf("links are listed: %+v", tree.Named("x"))
 			}
 			must(t, first.Remove(t.Context()))
 		})
