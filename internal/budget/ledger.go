@@ -38,7 +38,7 @@ type Owner struct {
 	Workspace  string                      // id
 	Agent      string                      // handle; empty: nobody acts
 	Model      string                      // that the agent will ask; empty: nobody knows
-	Untold     bool                        // neither a meter nor the agent's program says which models it asked
+	ModelsUnknown     bool                        // neither a meter nor the agent's program says which models it asked
 }
 
 // Ledger is what a run may spend. One that was not opened has reserved nothing.
@@ -46,10 +46,10 @@ type Ledger struct {
 	owner   Owner
 	account *spend.Account
 	prices  price.Table
-	own     []loop.Budget              // of the definition
-	held    loop.Amount                // reserved in the store; zero in what has no cap
+	ownBudgets     []loop.Budget              // of the definition
+	reserved    loop.Amount                // reserved in the store; zero in what has no cap
 	why     string                     // how the reservation came to be
-	short   atomic.Pointer[shortError] // why less was granted than was asked for, if it was
+	shortOf   atomic.Pointer[shortError] // why less was granted than was asked for, if it was
 }
 
 // New makes the ledger of a run.
@@ -63,15 +63,15 @@ func (p *Ledger) Open(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if p.prices, err = p.read(); err != nil {
+	if p.prices, err = p.readPrices(); err != nil {
 		return err
 	}
 	// The cap of a single run is kept by the account: nobody else spends from it.
-	p.own = slices.DeleteFunc(plan.BudgetsOf(p.owner.Definition, p.owner.Run.LoopID), func(b loop.Budget) bool { return b.Window == loop.WindowRun })
+	p.ownBudgets = slices.DeleteFunc(plan.BudgetsOf(p.owner.Definition, p.owner.Run.LoopID), func(b loop.Budget) bool { return b.Window == loop.WindowRun })
 	var standings []loop.Standing
 	var history []loop.Amount
 	err = p.owner.Store.View(ctx, func(r *store.Reader) (err error) {
-		if standings, err = r.Standings(ctx, p.scopes(), p.own, p.owner.Now()); err != nil || len(standings) == 0 {
+		if standings, err = r.Standings(ctx, p.budgetScopes(), p.ownBudgets, p.owner.Now()); err != nil || len(standings) == 0 {
 			return err
 		}
 		history, err = r.History(ctx, p.owner.Run.LoopID, plan.Past)
@@ -80,26 +80,26 @@ func (p *Ledger) Open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.held, p.why = p.want(standings, history)
-	if err := p.payable(standings); err != nil {
+	p.reserved, p.why = p.estimateNeed(standings, history)
+	if err := p.checkModelPriced(standings); err != nil {
 		return err
 	}
-	p.account = &spend.Account{Grant: p.grant(), More: p.more, Price: p.price}
+	p.account = &spend.Account{Grant: p.granted(), More: p.widen, Price: p.priceCall}
 	return nil
 }
 
-func (p *Ledger) read() (price.Table, error) {
+func (p *Ledger) readPrices() (price.Table, error) {
 	if p.owner.Prices == nil {
 		return price.BuiltIn(), nil
 	}
 	return p.owner.Prices()
 }
 
-// Held is what is reserved; zero in what has no cap.
-func (p *Ledger) Held() loop.Amount { return p.held }
+// Reserved is what is reserved; zero in what has no cap.
+func (p *Ledger) Reserved() loop.Amount { return p.reserved }
 
-// Why says how the reservation came to be.
-func (p *Ledger) Why() string { return p.why }
+// WhyReserved says how the reservation came to be.
+func (p *Ledger) WhyReserved() string { return p.why }
 
 // Account is what models are asked on; nil before the ledger is opened.
 func (p *Ledger) Account() *spend.Account { return p.account }
@@ -109,10 +109,10 @@ func (p *Ledger) Cost(used []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) {
 	return plan.Cost(used, p.prices)
 }
 
-// Exhausted says in words why nothing is left.
-func (p *Ledger) Exhausted() string {
+// WhyExhausted says in words why nothing is left.
+func (p *Ledger) WhyExhausted() string {
 	cause := p.account.Cause()
-	if short := p.short.Load(); short != nil {
+	if short := p.shortOf.Load(); short != nil {
 		return short.Error()
 	}
 	if cause != nil {
@@ -121,23 +121,23 @@ func (p *Ledger) Exhausted() string {
 	return "the budget of the run is used up"
 }
 
-// grant is what models may be used for with what is reserved.
-func (p *Ledger) grant() loop.Amount {
-	held := p.held
-	return loop.Amount{Tokens: held.Tokens, MicroUSD: held.MicroUSD, Output: lower(held.Output, p.owner.Definition.BudgetTokens)}
+// granted is what models may be used for with what is reserved.
+func (p *Ledger) granted() loop.Amount {
+	held := p.reserved
+	return loop.Amount{Tokens: held.Tokens, MicroUSD: held.MicroUSD, Output: lowerCap(held.Output, p.owner.Definition.BudgetTokens)}
 }
 
-// lower is the lower of two caps, of which zero is none.
-func lower(a, b int64) int64 {
+// lowerCap is the lower of two caps, of which zero is none.
+func lowerCap(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// price is what one call of a model costs, in millionths of a US dollar, and
+// priceCall is what one call of a model costs, in millionths of a US dollar, and
 // whether the model has a price.
-func (p *Ledger) price(id string, u loop.Usage) (microUSD int64, known bool) {
+func (p *Ledger) priceCall(id string, u loop.Usage) (microUSD int64, known bool) {
 	return plan.CallCost(id, u, p.prices)
 }
 
@@ -145,34 +145,34 @@ func (p *Ledger) price(id string, u loop.Usage) (microUSD int64, known bool) {
 // every budget that applies. What one of them does not have is an error that
 // Unpaid and Short know, and nothing is taken.
 func (p *Ledger) Reserve(ctx context.Context, rt *store.RunTx) error {
-	return p.reserve(ctx, rt, p.held)
+	return p.reserveAmount(ctx, rt, p.reserved)
 }
 
-func (p *Ledger) reserve(ctx context.Context, rt *store.RunTx, want loop.Amount) error {
+func (p *Ledger) reserveAmount(ctx context.Context, rt *store.RunTx, want loop.Amount) error {
 	if want.Zero() {
 		return nil
 	}
-	short, err := rt.Reserve(ctx, p.scopes(), p.own, want)
+	short, err := rt.Reserve(ctx, p.budgetScopes(), p.ownBudgets, want)
 	if err == nil && short != nil {
 		err = &shortError{*short, p.owner.Loop}
 	}
 	return err
 }
 
-// storeTime bounds one transaction: an agent waits for it, and it does not end
+// storeTimeout bounds one transaction: an agent waits for it, and it does not end
 // with the agent.
-const storeTime = 30 * time.Second
+const storeTimeout = 30 * time.Second
 
-var errStoreTime = errors.New("the store did not answer within " + storeTime.String())
+var errStoreTimeout = errors.New("the store did not answer within " + storeTimeout.String())
 
-// more is asked for a larger reservation while an agent acts. What a budget has
+// widen is asked for a larger reservation while an agent acts. What a budget has
 // left is given where it has less than all that is needed.
-func (p *Ledger) more(ctx context.Context, need loop.Amount) (loop.Amount, error) {
-	want := p.wider(need)
-	if want == p.held {
-		return p.grant(), nil
+func (p *Ledger) widen(ctx context.Context, need loop.Amount) (loop.Amount, error) {
+	want := p.widerReservation(need)
+	if want == p.reserved {
+		return p.granted(), nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTime, errStoreTime)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storeTimeout, errStoreTimeout)
 	defer cancel()
 	for all := true; ; all = false {
 		err := p.owner.Store.Update(ctx, func(tx *store.Tx) error {
@@ -180,23 +180,23 @@ func (p *Ledger) more(ctx context.Context, need loop.Amount) (loop.Amount, error
 			if err != nil {
 				return err
 			}
-			return p.reserve(ctx, rt, want)
+			return p.reserveAmount(ctx, rt, want)
 		})
 		if err == nil {
-			p.held = want
+			p.reserved = want
 			if all {
-				p.short.Store(nil)
+				p.shortOf.Store(nil)
 			}
-			return p.grant(), nil
+			return p.granted(), nil
 		}
 		short, ok := errors.AsType[*shortError](err)
 		if !ok {
-			return p.grant(), err
+			return p.granted(), err
 		}
-		p.short.Store(short)
-		less := without(want, short.Shortage).Max(p.held)
-		if less == want || less == p.held {
-			return p.grant(), err
+		p.shortOf.Store(short)
+		less := subtractShortage(want, short.Shortage).Max(p.reserved)
+		if less == want || less == p.reserved {
+			return p.granted(), err
 		}
 		want = less
 	}
@@ -206,7 +206,7 @@ func (p *Ledger) more(ctx context.Context, need loop.Amount) (loop.Amount, error
 type Spent struct {
 	Used   loop.Amount
 	Died   bool // its process did, and what it used last was seen by nobody
-	Blind  bool // there was a turn of which nobody counted the tokens
+	Uncounted  bool // there was a turn of which nobody counted the tokens
 	Priced bool // all that it used has a price
 }
 
@@ -221,15 +221,15 @@ func (p *Ledger) Settle(ctx context.Context, rt *store.RunTx, s Spent) error {
 	case there && s.Died:
 		s.Used = s.Used.Max(held).Max(seen)
 	case there:
-		s.Used = plan.Charge(s.Used, held, !s.Blind, s.Priced)
+		s.Used = plan.Charge(s.Used, held, !s.Uncounted, s.Priced)
 	case s.Used.Zero():
 		return nil
 	}
-	return rt.SettleBudget(ctx, p.scopes(), s.Used)
+	return rt.SettleBudget(ctx, p.budgetScopes(), s.Used)
 }
 
-// scopes are all that the run's spending counts for.
-func (p *Ledger) scopes() []loop.BudgetScope {
+// budgetScopes are all that the run's spending counts for.
+func (p *Ledger) budgetScopes() []loop.BudgetScope {
 	return []loop.BudgetScope{
 		{Kind: loop.BudgetLoop, ID: p.owner.Run.LoopID},
 		{Kind: loop.BudgetAgent, ID: p.owner.Agent},

@@ -139,7 +139,7 @@ func TestARunReservesWhatIsBoundedAndNothingElse(t *testing.T) {
 				r.budget([]loop.BudgetScope{everyone, {Kind: loop.BudgetWorkspace, ID: "ws"}}[i], most)
 			}
 			p := r.opened(c.d)
-			if diff := cmp.Diff(c.want, p.Held()); diff != "" {
+			if diff := cmp.Diff(c.want, p.Reserved()); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
 			}
 			if len(c.caps) > 0 && r.standing().Reserved != c.want {
@@ -154,8 +154,8 @@ func TestOpeningAgainIsOpeningOnce(t *testing.T) {
 	p := r.opened(loop.Definition{})
 	account := p.Account()
 	r.budget(everyone, loop.Amount{Tokens: 5})
-	if err := p.Open(t.Context()); err != nil || p.Account() != account || !p.Held().Zero() {
-		t.Errorf("opened again: %v, held %+v", err, p.Held())
+	if err := p.Open(t.Context()); err != nil || p.Account() != account || !p.Reserved().Zero() {
+		t.Errorf("opened again: %v, held %+v", err, p.Reserved())
 	}
 }
 
@@ -168,7 +168,7 @@ func TestWhatABudgetDoesNotHaveIsSaidAndNothingIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := r.held(p.Reserve)
-	if !budget.Short(err) || !budget.Unpaid(err) || !strings.Contains(err.Error(), "loop ci") {
+	if !budget.IsShort(err) || !budget.IsUnpaid(err) || !strings.Contains(err.Error(), "loop ci") {
 		t.Errorf("Reserve = %v, want the budget of loop ci", err)
 	}
 	if got := r.standing().Reserved; !got.Zero() {
@@ -194,7 +194,7 @@ func TestAModelWithoutAPriceIsRefusedWhereMoneyHasACap(t *testing.T) {
 				r.budget(everyone, c.most)
 			}
 			err := r.ledger(loop.Definition{}, c.model).Open(t.Context())
-			if budget.Unpaid(err) != c.unpaid || (err != nil) != c.unpaid || budget.Short(err) {
+			if budget.IsUnpaid(err) != c.unpaid || (err != nil) != c.unpaid || budget.IsShort(err) {
 				t.Errorf("Open = %v, want it unpaid: %v", err, c.unpaid)
 			}
 			if err != nil && !strings.Contains(err.Error(), "the budget of everything has a cap in money") {
@@ -223,10 +223,10 @@ func TestAnAgentWhoseModelNobodyTellsIsRefusedWhereMoneyHasACap(t *testing.T) {
 			r.budget(everyone, c.most)
 			p := budget.New(budget.Owner{
 				Store: r.store, Now: func() time.Time { return now }, Run: r.run, Definition: loop.Definition{}.WithDefaults(), Loop: "ci", Workspace: "ws",
-				Model: c.model, Untold: c.untold,
+				Model: c.model, ModelsUnknown: c.untold,
 			})
 			err := p.Open(t.Context())
-			if budget.Unpaid(err) != c.unpaid || (err != nil) != c.unpaid || budget.Short(err) {
+			if budget.IsUnpaid(err) != c.unpaid || (err != nil) != c.unpaid || budget.IsShort(err) {
 				t.Errorf("Open = %v, want it unpaid: %v", err, c.unpaid)
 			}
 			for _, want := range []string{"the budget of everything has a cap in money", "name one", "cap tokens instead"} {
@@ -252,7 +252,7 @@ func TestAnAgentThatNeedsMoreGetsItUpToWhatThereIs(t *testing.T) {
 	more(10, usualTokens, false)
 	more(40_000, 40_000, false)
 	more(60_000, 50_000, false)
-	if got := p.Exhausted(); !strings.Contains(got, "everything") {
+	if got := p.WhyExhausted(); !strings.Contains(got, "everything") {
 		t.Errorf("Exhausted = %q, want the budget that was short", got)
 	}
 	more(60_000, 50_000, true)
@@ -265,7 +265,7 @@ func TestWhatHasNoCapIsNotBoundedByAWiderNeed(t *testing.T) {
 	if diff := cmp.Diff(loop.Amount{Output: 700}, got); diff != "" || err != nil {
 		t.Errorf("granted (-want +got), %v:\n%s", err, diff)
 	}
-	if got := p.Exhausted(); got != "the budget of the run is used up" {
+	if got := p.WhyExhausted(); got != "the budget of the run is used up" {
 		t.Errorf("Exhausted = %q", got)
 	}
 }
@@ -277,7 +277,7 @@ func TestWhatNobodyCountedIsChargedAsItWasReserved(t *testing.T) {
 		want  int64
 	}{
 		"all is known":        {budget.Spent{Used: used, Priced: true}, 500},
-		"a turn was blind":    {budget.Spent{Used: used, Priced: true, Blind: true}, usualTokens},
+		"a turn was blind":    {budget.Spent{Used: used, Priced: true, Uncounted: true}, usualTokens},
 		"its process died":    {budget.Spent{Used: used, Priced: true, Died: true}, usualTokens},
 		"no price, but count": {budget.Spent{Used: used}, 500},
 	} {

@@ -56,7 +56,7 @@ func (c *cycle) runIteration(ctx context.Context, d plan.Decision) (*ending, err
 		return nil, c.nobody
 	}
 	brief, err := c.saveIntent(ctx, d)
-	if budget.Unpaid(err) {
+	if budget.IsUnpaid(err) {
 		return &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: err.Error()}, nil
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer callWhenClosed(a.money.ledger().Account().Exhausted(), func() {
-		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: a.money.ledger().Exhausted()}
+		end.cut = &ending{outcome: loop.OutcomeBudget, reason: loop.ReasonBudget, detail: a.money.ledger().WhyExhausted()}
 		cancel()
 	})()
 	defer callWhenClosed(turnEnv.Rejected(), cancel)()

@@ -93,7 +93,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 			}
 			return c.money.ledger().Reserve(ctx, rt)
 		})
-	if budget.Short(err) { // The iteration cannot be paid for, and nothing of it was written.
+	if budget.IsShort(err) { // The iteration cannot be paid for, and nothing of it was written.
 		had := d.Choice.Step
 		c.its, c.steps[had.Key] = c.its[:len(c.its)-1], had
 		if had.Kind != loop.StepReply {
@@ -103,10 +103,10 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	if err != nil {
 		return brief, err
 	}
-	if len(c.its) == 1 && !c.money.ledger().Held().Zero() {
-		c.said.Note("reserved %s", plan.Words(c.money.ledger().Held()))
+	if len(c.its) == 1 && !c.money.ledger().Reserved().Zero() {
+		c.said.Note("reserved %s", plan.Words(c.money.ledger().Reserved()))
 		if c.run.N == 1 {
-			c.said.Note("why: the run %s", c.money.ledger().Why())
+			c.said.Note("why: the run %s", c.money.ledger().WhyReserved())
 		}
 	}
 	return brief, c.applyPending(ctx)

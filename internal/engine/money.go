@@ -31,7 +31,7 @@ func (s *spending) ledger() *budget.Ledger {
 	if s.opened == nil {
 		s.opened = budget.New(budget.Owner{
 			Store: s.Store, Now: s.Now, Prices: func() (price.Table, error) { return s.prices, nil }, Run: s.id, Definition: s.def, Loop: s.target.Loop.Name, Workspace: s.target.Workspace.ID,
-			Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.Asked(s.login.signed.Provider), Untold: s.login.unsigned == nil && s.login.signed.Auth == "",
+			Agent: cmp.Or(s.run.Agent, s.actor.Handle), Model: s.actor.Asked(s.login.signed.Provider), ModelsUnknown: s.login.unsigned == nil && s.login.signed.Auth == "",
 		})
 	}
 	return s.opened
@@ -62,10 +62,10 @@ func callWhenClosed(c <-chan struct{}, do func()) (stop func()) {
 // rules are those of the definition, within what was reserved.
 func (s *spending) rules() plan.Rules {
 	r := plan.RulesOf(s.def)
-	if n := s.ledger().Held().Iterations; n > 0 {
+	if n := s.ledger().Reserved().Iterations; n > 0 {
 		r.MaxIterations = min(r.MaxIterations, int(n))
 	}
-	if n := s.ledger().Held().Items; n > 0 {
+	if n := s.ledger().Reserved().Items; n > 0 {
 		r.MaxItems = min(r.MaxItems, int(n))
 	}
 	return r
@@ -81,7 +81,7 @@ func (s *spending) book(t loop.Turn) {
 // turnTime is the wall-clock cap of a turn.
 func (s *spending) turnTime() time.Duration {
 	limit := s.timeWithin(s.def.MaxStepTimeout)
-	if wall := s.ledger().Held().Wall; wall > 0 {
+	if wall := s.ledger().Reserved().Wall; wall > 0 {
 		limit = min(limit, max(time.Second, wall-s.run.Spent.Agent))
 	}
 	return limit
@@ -97,7 +97,7 @@ func (s *spending) used() loop.Amount {
 
 // settle is the part of a run's end that gives back what it did not use.
 func (s *spending) settle() write {
-	spent := budget.Spent{Used: s.used(), Died: s.taken && s.unseen, Blind: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
+	spent := budget.Spent{Used: s.used(), Died: s.taken && s.unseen, Uncounted: s.blind, Priced: len(s.run.Cost.Unpriced) == 0}
 	return func(ctx context.Context, rt *store.RunTx) error { return s.ledger().Settle(ctx, rt, spent) }
 }
 

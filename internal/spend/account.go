@@ -42,7 +42,7 @@ type Account struct {
 	settled map[string]loop.ModelUsage
 	live    map[*Charge]struct{}
 	calls   int64
-	recent  map[string][]answered
+	recent  map[string][]answeredRequest
 	freed   chan struct{} // closed and made anew when a call ends
 	done    chan struct{}
 	cause   error
@@ -55,7 +55,7 @@ func (a *Account) lock() func() {
 	if !a.ready {
 		a.ready, a.grant = true, loop.Amount{Tokens: a.Grant.Tokens, Output: a.Grant.Output, MicroUSD: a.Grant.MicroUSD}
 		a.settled, a.live = map[string]loop.ModelUsage{}, map[*Charge]struct{}{}
-		a.recent = map[string][]answered{}
+		a.recent = map[string][]answeredRequest{}
 		a.freed, a.done = make(chan struct{}), make(chan struct{})
 	}
 	return a.mu.Unlock
@@ -99,7 +99,7 @@ func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
 	byModel := maps.Clone(a.settled)
 	for c := range a.live {
 		if !c.used.Zero() {
-			addTo(byModel, a.price(c.answered, c.asked, c.used))
+			addUsage(byModel, a.priceUsage(c.answered, c.asked, c.used))
 		}
 	}
 	var sum loop.Usage
@@ -111,7 +111,7 @@ func (a *Account) Total() (loop.Usage, []loop.ModelUsage) {
 	})
 }
 
-func addTo(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
+func addUsage(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
 	old, ok := byModel[m.Model]
 	if ok {
 		m.Priced = m.Priced && old.Priced
@@ -121,10 +121,10 @@ func addTo(byModel map[string]loop.ModelUsage, m loop.ModelUsage) {
 	byModel[m.Model] = m
 }
 
-// price prices the usage of a call: by the model that answered, or else
+// priceUsage prices the usage of a call: by the model that answered, or else
 // by the one that was asked, which the provider may have given a longer name. The
 // usage is booked under the name that has the price.
-func (a *Account) price(answered, asked string, u loop.Usage) loop.ModelUsage {
+func (a *Account) priceUsage(answered, asked string, u loop.Usage) loop.ModelUsage {
 	m := loop.ModelUsage{Model: answered, Usage: u}
 	if m.Model == "" {
 		m.Model = asked
@@ -144,12 +144,12 @@ func (a *Account) price(answered, asked string, u loop.Usage) loop.ModelUsage {
 	return m
 }
 
-// amount is what a usage takes from the grant; a.mu is held. Money is looked up
+// usageAmount is what a usage takes from the grant; a.mu is held. Money is looked up
 // only if it has a cap: this runs for every piece of a stream.
-func (a *Account) amount(answered, asked string, u loop.Usage) loop.Amount {
+func (a *Account) usageAmount(answered, asked string, u loop.Usage) loop.Amount {
 	sum := loop.Amount{Tokens: u.Charged(), Output: u.Output}
 	if a.grant.MicroUSD > 0 {
-		sum.MicroUSD = a.price(answered, asked, u).MicroUSD
+		sum.MicroUSD = a.priceUsage(answered, asked, u).MicroUSD
 	}
 	return sum
 }
@@ -167,7 +167,7 @@ func (a *Account) settledAmount() loop.Amount {
 func (a *Account) spent() loop.Amount {
 	sum := a.settledAmount()
 	for c := range a.live {
-		sum = sum.Add(amountOf(a.price(c.answered, c.asked, c.used)))
+		sum = sum.Add(amountOf(a.priceUsage(c.answered, c.asked, c.used)))
 	}
 	return sum
 }
@@ -176,7 +176,7 @@ func (a *Account) spent() loop.Amount {
 func (a *Account) committed() loop.Amount {
 	sum := a.settledAmount()
 	for c := range a.live {
-		sum = sum.Add(larger(c.held, a.amount(c.answered, c.asked, c.used)))
+		sum = sum.Add(maxOfEach(c.held, a.usageAmount(c.answered, c.asked, c.used)))
 	}
 	return sum
 }
@@ -185,15 +185,15 @@ func amountOf(m loop.ModelUsage) loop.Amount {
 	return loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD}
 }
 
-// larger is the larger of both in each field.
-func larger(x, y loop.Amount) loop.Amount {
+// maxOfEach is the larger of both in each field.
+func maxOfEach(x, y loop.Amount) loop.Amount {
 	return loop.Amount{
 		Tokens: max(x.Tokens, y.Tokens), Output: max(x.Output, y.Output), MicroUSD: max(x.MicroUSD, y.MicroUSD),
 	}
 }
 
-// exceeded names the first cap that need passes; empty means that it passes none.
-func exceeded(grant, need loop.Amount) string {
+// exceededCap names the first cap that need passes; empty means that it passes none.
+func exceededCap(grant, need loop.Amount) string {
 	for _, c := range []struct {
 		what      string
 		cap, need int64
@@ -271,7 +271,7 @@ func (a *Account) widen(ctx context.Context, need loop.Amount) error {
 	}
 	defer a.lock()()
 	old := a.grant
-	a.grant = larger(old, got)
+	a.grant = maxOfEach(old, got)
 	for _, f := range []struct{ now, before *int64 }{
 		{&a.grant.Tokens, &old.Tokens},
 		{&a.grant.Output, &old.Output},

@@ -45,7 +45,7 @@ func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
 				open = append(open[:i], open[i+1:]...)
 			} else {
 				q := Call{Model: "priced", Input: rapid.Int64Range(1, 300).Draw(t, "input"), Output: rapid.Int64Range(1, 900).Draw(t, "most")}
-				c, _, err := a.fund(context.Background(), q)
+				c, _, err := a.tryFund(context.Background(), q)
 				if err != nil && !errors.As(err, new(*loop.Fault)) {
 					t.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
 					open, asks[c] = append(open, c), q
 				}
 			}
-			if what := exceeded(grant, a.Used()); what != "" {
+			if what := exceededCap(grant, a.Used()); what != "" {
 				t.Fatalf("%s: used %+v of %+v", what, a.Used(), grant)
 			}
 		}
@@ -66,7 +66,7 @@ func TestALiarSpendsNoMoreThanOneAnswerBeyondTheGrant(t *testing.T) {
 		a := &Account{Grant: loop.Amount{Tokens: grant}}
 		var largest int64
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {
-			c, _, err := a.fund(context.Background(), Call{Model: "m", Input: rapid.Int64Range(1, 300).Draw(t, "input"), Output: 100})
+			c, _, err := a.tryFund(context.Background(), Call{Model: "m", Input: rapid.Int64Range(1, 300).Draw(t, "input"), Output: 100})
 			if err != nil {
 				break
 			}
@@ -259,7 +259,7 @@ func TestWhatIsToBeCachedIsHeldAtItsHigherPrice(t *testing.T) {
 		"an hour of nothing": {Call{CacheWrite1h: true}, loop.Usage{Input: 9, CacheRead: 3, Output: 7}},
 	} {
 		c.call.Input, c.call.Cached = 9, 3
-		if got := c.call.usage(7); got != c.want {
+		if got := c.call.usageWith(7); got != c.want {
 			t.Errorf("%s: held as %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -300,7 +300,7 @@ func TestACallIsPricedByTheNameThatHasAPrice(t *testing.T) {
 		"there are no more": {nil, "priced", "priced", loop.ModelUsage{Model: "priced", Usage: u}},
 	} {
 		a := &Account{Price: c.price}
-		if d := cmp.Diff(c.want, a.price(c.answered, c.asked, u)); d != "" {
+		if d := cmp.Diff(c.want, a.priceUsage(c.answered, c.asked, u)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}

@@ -29,9 +29,9 @@ func OutlineOf(body []byte) Outline {
 	return o
 }
 
-// common is how many bytes two requests have in common, before and behind what is
+// commonBytes is how many bytes two requests have in common, before and behind what is
 // new in one of them.
-func (o Outline) common(p Outline) int64 {
+func (o Outline) commonBytes(p Outline) int64 {
 	n := commonPrefix(o.front, p.front) + commonPrefix(o.back, p.back)
 	return int64(min(n, len(o.front), len(p.front))) * blockSize
 }
@@ -44,8 +44,8 @@ func commonPrefix(a, b []uint64) int {
 	return n
 }
 
-// answered is a request that was answered.
-type answered struct {
+// answeredRequest is a request that was answered.
+type answeredRequest struct {
 	Outline
 
 	at    time.Time
@@ -61,7 +61,7 @@ func (a *Account) CachedBytes(model string, o Outline, now time.Time) int64 {
 	var most int64
 	for _, r := range a.recent[model] {
 		if now.Sub(r.at) < cacheTime {
-			most = max(most, int64(float64(o.common(r.Outline))*r.share))
+			most = max(most, int64(float64(o.commonBytes(r.Outline))*r.share))
 		}
 	}
 	return most
@@ -75,7 +75,7 @@ func (a *Account) Remember(model string, o Outline, u loop.Usage, now time.Time)
 		return
 	}
 	defer a.lock()()
-	list := append(a.recent[model], answered{Outline: o, at: now, share: float64(cached) / float64(all)})
+	list := append(a.recent[model], answeredRequest{Outline: o, at: now, share: float64(cached) / float64(all)})
 	if len(list) > mostRecent {
 		list = list[1:]
 	}

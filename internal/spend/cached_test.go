@@ -21,10 +21,10 @@ func TestWhatTwoRequestsHaveInCommonIsNoMoreThanEitherHas(t *testing.T) {
 		a := append(append(append([]byte{}, head...), text("first")...), tail...)
 		b := append(append(append([]byte{}, head...), text("second")...), tail...)
 		x, y := OutlineOf(a), OutlineOf(b)
-		if got := x.common(y); got != y.common(x) || got > int64(min(len(a), len(b))) {
-			t.Fatalf("%d and %d bytes have %d and %d in common", len(a), len(b), got, y.common(x))
+		if got := x.commonBytes(y); got != y.commonBytes(x) || got > int64(min(len(a), len(b))) {
+			t.Fatalf("%d and %d bytes have %d and %d in common", len(a), len(b), got, y.commonBytes(x))
 		}
-		if got := x.common(x); got != int64(len(a)/blockSize*blockSize) {
+		if got := x.commonBytes(x); got != int64(len(a)/blockSize*blockSize) {
 			t.Fatalf("%d bytes have %d in common with themselves", len(a), got)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// patience bounds how long a call waits for others to give back what they hold.
-const patience = 2 * time.Minute
+// maxWait bounds how long a call waits for others to give back what they hold.
+const maxWait = 2 * time.Minute
 
 // Call is what a call of a model wants to spend. Tokens of input are estimated.
 type Call struct {
@@ -22,8 +22,8 @@ type Call struct {
 	CacheWrite1h bool  // for an hour
 }
 
-// usage is what the call uses if it writes so many tokens.
-func (q Call) usage(output int64) loop.Usage {
+// usageWith is what the call uses if it writes so many tokens.
+func (q Call) usageWith(output int64) loop.Usage {
 	u := loop.Usage{Input: q.Input, CacheRead: q.Cached, Output: output}
 	if q.CacheWrite {
 		u.Input, u.CacheWrite = 0, q.Input
@@ -61,10 +61,10 @@ func (e *UnpricedError) Error() string {
 // under way if only what they hold is in the way. The charge must be settled or
 // released.
 func (a *Account) Open(ctx context.Context, q Call) (*Charge, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	for {
-		c, freed, err := a.fund(ctx, q)
+		c, freed, err := a.tryFund(ctx, q)
 		if c != nil || err != nil {
 			return c, err
 		}
@@ -76,9 +76,9 @@ func (a *Account) Open(ctx context.Context, q Call) (*Charge, error) {
 	}
 }
 
-// fund returns a charge, why there is none, or a channel that is closed when it
+// tryFund returns a charge, why there is none, or a channel that is closed when it
 // is worth trying again.
-func (a *Account) fund(ctx context.Context, q Call) (*Charge, <-chan struct{}, error) {
+func (a *Account) tryFund(ctx context.Context, q Call) (*Charge, <-chan struct{}, error) {
 	if c, _, err := a.fundWhole(q); c != nil || err != nil {
 		return c, nil, err
 	}
@@ -99,12 +99,12 @@ func (a *Account) fundWhole(q Call) (*Charge, loop.Amount, error) {
 	if a.cause != nil {
 		return nil, loop.Amount{}, a.cause
 	}
-	if a.grant.MicroUSD > 0 && !a.price(q.Model, q.Model, q.usage(q.Output)).Priced {
+	if a.grant.MicroUSD > 0 && !a.priceUsage(q.Model, q.Model, q.usageWith(q.Output)).Priced {
 		return nil, loop.Amount{}, &UnpricedError{q.Model}
 	}
-	want := a.amount(q.Model, q.Model, q.usage(q.Output))
+	want := a.usageAmount(q.Model, q.Model, q.usageWith(q.Output))
 	need := a.committed().Add(want)
-	if exceeded(a.grant, need) != "" {
+	if exceededCap(a.grant, need) != "" {
 		return nil, need, nil
 	}
 	return a.addCharge(q.Model, want, q.Output), loop.Amount{}, nil
@@ -116,13 +116,13 @@ func (a *Account) fundRest(q Call, why error) (*Charge, <-chan struct{}, error) 
 	defer a.lock()()
 	base := a.committed()
 	if left := a.affordableOutput(q, base); left > 0 {
-		return a.addCharge(q.Model, a.amount(q.Model, q.Model, q.usage(left)), left), nil, nil
+		return a.addCharge(q.Model, a.usageAmount(q.Model, q.Model, q.usageWith(left)), left), nil, nil
 	}
 	if len(a.live) > 0 && a.affordableOutput(q, a.spent()) > 0 {
 		return nil, a.freed, nil
 	}
-	least := a.amount(q.Model, q.Model, q.usage(1))
-	return nil, nil, a.exhaust(exceeded(a.grant, base.Add(least)), least, why)
+	least := a.usageAmount(q.Model, q.Model, q.usageWith(1))
+	return nil, nil, a.exhaust(exceededCap(a.grant, base.Add(least)), least, why)
 }
 
 // affordableOutput is how many tokens the call can write on top of base, at most
@@ -131,7 +131,7 @@ func (a *Account) fundRest(q Call, why error) (*Charge, <-chan struct{}, error) 
 func (a *Account) affordableOutput(q Call, base loop.Amount) int64 {
 	const most = 1 << 30
 	first := sort.Search(int(min(q.Output, most)), func(n int) bool {
-		return exceeded(a.grant, base.Add(a.amount(q.Model, q.Model, q.usage(int64(n)+1)))) != ""
+		return exceededCap(a.grant, base.Add(a.usageAmount(q.Model, q.Model, q.usageWith(int64(n)+1)))) != ""
 	})
 	return int64(first)
 }
@@ -154,51 +154,51 @@ func (c *Charge) Begin(least loop.Usage) {
 // than was granted: then the answer has to be cut. It may block while more is
 // asked for.
 func (c *Charge) Progress(ctx context.Context, model string, u loop.Usage) bool {
-	return c.update(ctx, model, u, func(need loop.Amount) loop.Amount { return need })
+	return c.updateUsage(ctx, model, u, func(need loop.Amount) loop.Amount { return need })
 }
 
-// update records what was used. If that passes a cap, it asks for what request
+// updateUsage records what was used. If that passes a cap, it asks for what request
 // makes of the need, and exhausts the account if that is not granted.
-func (c *Charge) update(ctx context.Context, model string, u loop.Usage, request func(need loop.Amount) loop.Amount) bool {
+func (c *Charge) updateUsage(ctx context.Context, model string, u loop.Usage, request func(need loop.Amount) loop.Amount) bool {
 	a := c.account
-	if _, passed := c.record(model, u); passed == "" {
+	if _, passed := c.recordUsage(model, u); passed == "" {
 		return true
 	}
 	a.asking.Lock()
 	defer a.asking.Unlock()
-	need, passed := c.record(model, u)
+	need, passed := c.recordUsage(model, u)
 	if passed == "" {
 		return true
 	}
 	why := a.widen(ctx, request(need))
 	defer a.lock()()
-	if passed = exceeded(a.grant, a.committed()); passed == "" {
+	if passed = exceededCap(a.grant, a.committed()); passed == "" {
 		return true
 	}
 	_ = a.exhaust(passed, loop.Amount{}, why)
 	return false
 }
 
-// record notes what was used. If that is more than is held for the call, it
+// recordUsage notes what was used. If that is more than is held for the call, it
 // returns what the account needs and which cap that passes.
-func (c *Charge) record(model string, u loop.Usage) (loop.Amount, string) {
+func (c *Charge) recordUsage(model string, u loop.Usage) (loop.Amount, string) {
 	a := c.account
 	defer a.lock()()
 	c.answered, c.used = model, u
-	now := a.amount(c.answered, c.asked, u)
-	if larger(now, c.held) == c.held {
+	now := a.usageAmount(c.answered, c.asked, u)
+	if maxOfEach(now, c.held) == c.held {
 		return loop.Amount{}, ""
 	}
 	need := a.committed()
-	return need, exceeded(a.grant, need)
+	return need, exceededCap(a.grant, need)
 }
 
 // Settle ends the call with what it has used in the end.
 func (c *Charge) Settle(model string, u loop.Usage) {
-	c.settle(loop.ModelUsage{Model: model, Usage: u})
+	c.settleModels(loop.ModelUsage{Model: model, Usage: u})
 }
 
-func (c *Charge) settle(models ...loop.ModelUsage) {
+func (c *Charge) settleModels(models ...loop.ModelUsage) {
 	a := c.account
 	defer a.lock()()
 	if !c.remove() {
@@ -206,7 +206,7 @@ func (c *Charge) settle(models ...loop.ModelUsage) {
 	}
 	a.calls++
 	for _, m := range models {
-		addTo(a.settled, a.price(m.Model, c.asked, m.Usage))
+		addUsage(a.settled, a.priceUsage(m.Model, c.asked, m.Usage))
 	}
 }
 

@@ -24,10 +24,10 @@ func (r *Reported) Progress(ctx context.Context, u loop.Usage) bool {
 		return false
 	}
 	// An eighth more than is needed is asked for, or each word would ask again.
-	return c.update(ctx, c.asked, u, func(need loop.Amount) loop.Amount {
+	return c.updateUsage(ctx, c.asked, u, func(need loop.Amount) loop.Amount {
 		return need.Add(loop.Amount{Tokens: need.Tokens / 8, Output: need.Output / 8, MicroUSD: need.MicroUSD / 8})
 	})
 }
 
 // Finish books what was used in the end, in place of what Progress was told.
-func (r *Reported) Finish(models []loop.ModelUsage) { r.charge.settle(models...) }
+func (r *Reported) Finish(models []loop.ModelUsage) { r.charge.settleModels(models...) }

@@ -20,13 +20,13 @@ const (
 type Output struct {
 	mu    sync.Mutex
 	safe  *redact.Writer // before lines
-	lines lines
+	lines lineEvents
 }
 
 // Output makes a writer for what one program prints. Secrets that are learned later
 // are not hidden in it.
 func (t *Transcript) Output() *Output {
-	o := &Output{lines: lines{t: t, left: outputCap}}
+	o := &Output{lines: lineEvents{t: t, left: outputCap}}
 	o.safe = t.Secrets().Writer(&o.lines)
 	return o
 }
@@ -47,15 +47,15 @@ func (o *Output) End() {
 	o.lines.finish()
 }
 
-// lines turns text into events.
-type lines struct {
+// lineEvents turns text into events.
+type lineEvents struct {
 	t       *Transcript
 	left    int
 	line    []byte
 	dropped int64
 }
 
-func (o *lines) Write(p []byte) (int, error) {
+func (o *lineEvents) Write(p []byte) (int, error) {
 	n := len(p)
 	if keep := min(len(p), o.left); keep < len(p) {
 		if o.dropped == 0 {
@@ -79,7 +79,7 @@ func (o *lines) Write(p []byte) (int, error) {
 	}
 }
 
-func (o *lines) finish() {
+func (o *lineEvents) finish() {
 	if len(o.line) > 0 {
 		o.t.Emit(loop.EventOutput, string(o.line))
 		o.line = nil

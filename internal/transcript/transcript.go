@@ -28,7 +28,7 @@ type Options struct {
 // Transcript is what happens in a run. It may be used by any number of goroutines.
 type Transcript struct {
 	Options
-	learned learned
+	learned learnedSecrets
 
 	mu     sync.Mutex
 	phase  loop.Phase
@@ -101,9 +101,9 @@ func (t *Transcript) Forget() {
 	t.events = nil
 }
 
-// learned are the secrets that came up in a run: those of the login that its
+// learnedSecrets are the secrets that came up in a run: those of the login that its
 // agent was lent, and what its program made of it.
-type learned struct {
+type learnedSecrets struct {
 	mu   sync.Mutex
 	list []redact.Secret
 	all  *redact.Redactor // nil: none came up
