@@ -29,27 +29,27 @@ type Store interface {
 
 // Owner is the run that a ledger is of, and where its budgets are.
 type Owner struct {
-	Store      Store
-	Now        func() time.Time
-	Prices     func() (price.Table, error) // read when the ledger is opened; nil: the built-in ones
-	Run        loop.Run                    // id, loop and fence are enough
-	Definition loop.Definition             // with defaults
-	Loop       string                      // name
-	Workspace  string                      // id
-	Agent      string                      // handle; empty: nobody acts
-	Model      string                      // that the agent will ask; empty: nobody knows
-	ModelsUnknown     bool                        // neither a meter nor the agent's program says which models it asked
+	Store         Store
+	Now           func() time.Time
+	Prices        func() (price.Table, error) // read when the ledger is opened; nil: the built-in ones
+	Run           loop.Run                    // id, loop and fence are enough
+	Definition    loop.Definition             // with defaults
+	Loop          string                      // name
+	Workspace     string                      // id
+	Agent         string                      // handle; empty: nobody acts
+	Model         string                      // that the agent will ask; empty: nobody knows
+	ModelsUnknown bool                        // neither a meter nor the agent's program says which models it asked
 }
 
 // Ledger is what a run may spend. One that was not opened has reserved nothing.
 type Ledger struct {
-	owner   Owner
-	account *spend.Account
-	prices  price.Table
-	ownBudgets     []loop.Budget              // of the definition
-	reserved    loop.Amount                // reserved in the store; zero in what has no cap
-	why     string                     // how the reservation came to be
-	shortOf   atomic.Pointer[shortError] // why less was granted than was asked for, if it was
+	owner      Owner
+	account    *spend.Account
+	prices     price.Table
+	ownBudgets []loop.Budget              // of the definition
+	reserved   loop.Amount                // reserved in the store; zero in what has no cap
+	why        string                     // how the reservation came to be
+	shortOf    atomic.Pointer[shortError] // why less was granted than was asked for, if it was
 }
 
 // New makes the ledger of a run.
@@ -204,10 +204,10 @@ func (p *Ledger) widen(ctx context.Context, need loop.Amount) (loop.Amount, erro
 
 // Spent is what a run used, and how much of that is known.
 type Spent struct {
-	Used   loop.Amount
-	Died   bool // its process did, and what it used last was seen by nobody
-	Uncounted  bool // there was a turn of which nobody counted the tokens
-	Priced bool // all that it used has a price
+	Used      loop.Amount
+	Died      bool // its process did, and what it used last was seen by nobody
+	Uncounted bool // there was a turn of which nobody counted the tokens
+	Priced    bool // all that it used has a price
 }
 
 // Settle is the part of a run's end that gives back what it did not use. Of a run

@@ -14,7 +14,9 @@ type shortError struct {
 	loop string // name
 }
 
-func (e *shortError) Error() string { return plan.Explain(e.Shortage, scopeInWords(e.Budget.Scope, e.loop)) }
+func (e *shortError) Error() string {
+	return plan.Explain(e.Shortage, scopeInWords(e.Budget.Scope, e.loop))
+}
 
 // unpricedError means that money has a cap, and nobody knows what the run's
 // model costs. The model is empty where not even that is known.
