@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/plan"
 )
 
-// shortError means that a budget does not fund what a run needs.
+// shortError means that a budget does not have what a run needs.
 type shortError struct {
 	loop.Shortage
 	loop string // name
@@ -18,8 +18,8 @@ func (e *shortError) Error() string {
 	return plan.Explain(e.Shortage, scopeInWords(e.Budget.Scope, e.loop))
 }
 
-// unpricedError means that money has a cap, and nobody knows what the run's
-// model costs. The model is empty where not even that is known.
+// unpricedError means that money has a cap and the run's model has no known price.
+// The model is empty if it is not known either.
 type unpricedError struct{ model, whose string }
 
 func (e *unpricedError) Error() string {
@@ -29,20 +29,21 @@ func (e *unpricedError) Error() string {
 	return fmt.Sprintf("the budget of %s has a cap in money and the model %q has no price; add one, name another model (`model:`), or cap tokens instead", e.whose, e.model)
 }
 
-// IsShort reports whether err says that a budget does not have what the run was to
-// reserve.
+// IsShort reports whether err means that a budget does not have what the run wants
+// to reserve.
 func IsShort(err error) bool {
 	_, short := errors.AsType[*shortError](err)
 	return short
 }
 
-// IsUnpaid reports whether err says that no budget pays for the run.
+// IsUnpaid reports whether err means that no budget can pay for the run: one is
+// short, or the price of its model is unknown.
 func IsUnpaid(err error) bool {
 	_, unpayable := errors.AsType[*unpricedError](err)
 	return unpayable || IsShort(err)
 }
 
-// scopeInWords is a scope in words; those of loops are of the loop with that name.
+// scopeInWords names a scope for people; name is the loop's name.
 func scopeInWords(s loop.BudgetScope, name string) string {
 	switch s.Kind {
 	case loop.BudgetLoop:

@@ -16,7 +16,7 @@ func TestAnEighthMoreThanIsNeededIsAskedFor(t *testing.T) {
 		return need, nil
 	}}
 	use := loop.Usage{Input: 1600, Output: 800, Source: loop.UsageEstimated}
-	need := a.amount("priced", "priced", use)
+	need := a.usageAmount("priced", "priced", use)
 	if !a.OpenReported("priced").Progress(t.Context(), use) {
 		t.Fatal("it is cut though it was given what it asked for")
 	}

@@ -14,17 +14,17 @@ const (
 	outputCap = 1 << 20 // how much of an output becomes events; the rest is counted
 )
 
-// Output turns what a program prints into events of whole lines, with no
-// secret in them. Past a cap it only counts. Standard output and standard
-// error write at the same time.
+// Output turns what a program prints into events of whole lines, without secrets.
+// Beyond a cap it only counts bytes. Its methods may be called at the same time,
+// since standard output and standard error share one Output.
 type Output struct {
 	mu    sync.Mutex
-	safe  *redact.Writer // before lines
+	safe  *redact.Writer // writes to lines
 	lines lineEvents
 }
 
-// Output makes a writer for what one program prints. Secrets that are learned later
-// are not hidden in it.
+// Output returns a writer for what one program prints. It does not hide secrets
+// that are learned later.
 func (t *Transcript) Output() *Output {
 	o := &Output{lines: lineEvents{t: t, left: outputCap}}
 	o.safe = t.Secrets().Writer(&o.lines)
@@ -32,27 +32,26 @@ func (t *Transcript) Output() *Output {
 }
 
 // Write implements io.Writer. It never fails.
-
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.safe.Write(p)
 }
 
-// End emits the last line and says how much was left out.
+// End emits the last line, and a note if output was left out.
 func (o *Output) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_ = o.safe.Close() // Lines never fail.
+	_ = o.safe.Close() // Writing to lines never fails.
 	o.lines.finish()
 }
 
-// lineEvents turns text into events.
+// lineEvents is a writer that turns text into events.
 type lineEvents struct {
 	t       *Transcript
-	left    int
-	line    []byte
-	dropped int64
+	left    int    // bytes until the cap
+	line    []byte // not emitted yet
+	dropped int64  // bytes beyond the cap
 }
 
 func (o *lineEvents) Write(p []byte) (int, error) {

@@ -1,9 +1,8 @@
-// Package transcript is what happens in one run, as events in one order, with no
-// secret in what comes from programs.
+// Package transcript records what happens in one run, as a sequence of events, and
+// hides secrets in what programs print.
 //
-// It writes to no store: whoever saves events takes them from it, and they are
-// forgotten once they are saved. What is not secret it never leaves out, but for
-// output beyond a cap, and that is counted.
+// It never writes to a store: its caller saves the events, which are then dropped.
+// It leaves nothing else out, except output beyond a cap, which it counts.
 package transcript
 
 import (
@@ -16,16 +15,16 @@ import (
 	"github.com/pawl-run/pawl/internal/redact"
 )
 
-// Options are what a transcript is made of. All but Live is required.
+// Options configure a transcript. All fields except Live are required.
 type Options struct {
-	Run     string // id
+	Run     string // ID
 	Now     func() time.Time
-	Environ []string                // of this process, in which secrets are
-	Known   func() *redact.Redactor // of Environ; asked when there is something to hide
-	Live    func(loop.Event)        // sees every event as it happens; may be nil
+	Environ []string                // the environment of this process, which contains secrets
+	Known   func() *redact.Redactor // for the secrets in Environ; called when there is text to hide
+	Live    func(loop.Event)        // called with every event as it happens; may be nil
 }
 
-// Transcript is what happens in a run. It may be used by any number of goroutines.
+// Transcript records what happens in a run. It is safe for concurrent use.
 type Transcript struct {
 	Options
 	learned learnedSecrets
@@ -36,25 +35,25 @@ type Transcript struct {
 	events []loop.Event // not yet saved
 }
 
-// New makes the transcript of a run that begins.
+// New returns the transcript of a new run.
 func New(o Options) *Transcript { return &Transcript{Options: o} }
 
-// Resume goes on with the transcript of a run that another process began: in a
-// phase, behind the event with a number.
+// Resume continues the transcript of a run that another process began. The next
+// event is in phase and has the number seq+1.
 func (t *Transcript) Resume(phase loop.Phase, seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.phase, t.seq = phase, seq
 }
 
-// Phase is where the run stands.
+// Phase returns the current phase of the run.
 func (t *Transcript) Phase() loop.Phase {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase
 }
 
-// Enter begins a phase.
+// Enter begins a phase and records that.
 func (t *Transcript) Enter(phase loop.Phase) {
 	t.mu.Lock()
 	t.phase = phase
@@ -62,28 +61,29 @@ func (t *Transcript) Enter(phase loop.Phase) {
 	t.Emit(loop.EventPhase, string(phase))
 }
 
-// Emit records an event. What a program said is to be hidden first.
+// Emit records an event. It hides nothing: the caller passes text of programs
+// through Hide first.
 func (t *Transcript) Emit(kind, text string) {
 	t.mu.Lock()
 	t.seq++
 	ev := loop.Event{RunID: t.Run, Seq: t.seq, At: t.Now(), Phase: t.phase, Kind: kind, Text: text}
 	t.events = append(t.events, ev)
 	t.mu.Unlock()
-	// Whoever watches may be slow or stuck; the lease and the kill switch must
-	// not wait for that.
+	// Live may be slow or block; the lease and the kill switch must not wait for
+	// it, so the lock is not held.
 	if t.Live != nil {
 		t.Live(ev)
 	}
 }
 
-// Note records what a person should know.
+// Note records a message for people.
 func (t *Transcript) Note(format string, args ...any) {
 	t.Emit(loop.EventNote, fmt.Sprintf(format, args...))
 }
 
-// Save has events saved: all that were not yet, which the function may change.
-// They are forgotten if it returns no error. No event happens meanwhile: emitting
-// one from within would wait for ever.
+// Save calls save with all unsaved events, which save may change, and drops them
+// if it returns no error. Events cannot be recorded meanwhile: save must not emit
+// one, or it deadlocks.
 func (t *Transcript) Save(save func(phase loop.Phase, events []loop.Event) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,22 +94,22 @@ func (t *Transcript) Save(save func(phase loop.Phase, events []loop.Event) error
 	return nil
 }
 
-// Forget drops the events that are not saved.
+// Forget drops the unsaved events.
 func (t *Transcript) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.events = nil
 }
 
-// learnedSecrets are the secrets that came up in a run: those of the login that its
-// agent was lent, and what its program made of it.
+// learnedSecrets are the secrets that became known during a run: those of the login
+// that its agent was lent, also as the agent's program renewed them.
 type learnedSecrets struct {
 	mu   sync.Mutex
 	list []redact.Secret
-	all  *redact.Redactor // nil: none came up
+	all  *redact.Redactor // nil if list is empty
 }
 
-// Learn takes secrets to be hidden from now on, and reports whether any is new.
+// Learn adds secrets to hide from now on, and reports whether any of them is new.
 func (t *Transcript) Learn(secrets []redact.Secret) bool {
 	l := &t.learned
 	l.mu.Lock()
@@ -127,7 +127,7 @@ func (t *Transcript) Learn(secrets []redact.Secret) bool {
 	return true
 }
 
-// Secrets finds what must not be written, as far as it is known by now.
+// Secrets returns the redactor for all secrets that are known so far.
 func (t *Transcript) Secrets() *redact.Redactor {
 	t.learned.mu.Lock()
 	defer t.learned.mu.Unlock()
@@ -137,8 +137,8 @@ func (t *Transcript) Secrets() *redact.Redactor {
 	return t.Known()
 }
 
-// Hide takes known secrets and what is shaped like one out of a text that will
-// be stored or shown.
+// Hide removes known secrets, and text that looks like a secret, from a text that
+// will be stored or shown.
 func (t *Transcript) Hide(text string) string {
 	if text == "" {
 		return text
@@ -146,7 +146,7 @@ func (t *Transcript) Hide(text string) string {
 	return t.Secrets().String(text)
 }
 
-// HideAll is Hide for each text of a list.
+// HideAll returns a copy of list with Hide applied to each text.
 func (t *Transcript) HideAll(list []string) []string {
 	shown := slices.Clone(list)
 	for i, text := range shown {
