@@ -108,17 +108,17 @@ func (s *Service) nothingAskedFault(ctx context.Context, ref string, run loop.Ru
 	}
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("run %s#%d asked for no approval", v.Loop, v.N), Err: loop.ErrNotFound,
-		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.Pawl("approvals")},
+		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.PawlCommand("approvals")},
 	}
 	if !strings.Contains(ref, "#") && !strings.HasPrefix(ref, "run_") {
 		f.What = "nothing of " + v.Loop + " waits for an answer; " + f.What
 	}
 	if v.Outcome == loop.OutcomeReported {
 		f.Why = "a loop at tier L1 reports and proposes nothing"
-		f = f.Advised(loop.Advise("set tier: L2 and its gates, so that it proposes branches: {1}", loop.Pawl("config edit", v.Loop)))
+		f = f.WithAdvice(loop.Advise("set tier: L2 and its gates, so that it proposes branches: {1}", loop.PawlCommand("config edit", v.Loop)))
 	}
 	if v.Outcome == loop.OutcomeProposed {
-		f = f.Advised(runs.Next(v))
+		f = f.WithAdvice(runs.Next(v))
 	}
 	return f
 }
@@ -148,7 +148,7 @@ func (s *Service) approvalByID(ctx context.Context, id string) (View, error) {
 func noApprovalFault(ref string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no approval %q", ref), Err: loop.ErrNotFound,
-		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.Pawl("approvals")},
+		Fix: "{1} lists those that are open", Actions: []loop.Command{loop.PawlCommand("approvals")},
 	}
 }
 
@@ -243,7 +243,7 @@ func (v View) checkOpen() error {
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "approval " + v.ID + " is not open", Why: answered.Error(), Err: errors.Join(loop.ErrAnswered, answered),
-		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.Pawl("show", v.Run)},
+		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.PawlCommand("show", v.Run)},
 	}
 }
 

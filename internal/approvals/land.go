@@ -58,10 +58,10 @@ func (s *Service) startAgain(ctx context.Context, p runs.Prepared, v View) (runs
 	f := &loop.Fault{
 		Exit: loop.ExitWaiting, What: "approve " + v.ID + ": nothing has landed",
 		Why: fmt.Sprintf("%s moved after the gates of %s ran; %s makes the same change on top of it and passes the gates", v.Action.Base, v.Run, run),
-		Fix: "{1}", Actions: []loop.Command{loop.Pawl("approve", run)},
+		Fix: "{1}", Actions: []loop.Command{loop.PawlCommand("approve", run)},
 	}
 	if view.Answer != loop.ApprovalOpen {
-		f = f.Advised(runs.Next(view))
+		f = f.WithAdvice(runs.Next(view))
 	}
 	return view, f
 }
@@ -90,7 +90,7 @@ func (s *Service) prepareAnswer(ctx context.Context, v View) (runs.Prepared, err
 	}
 	if sw := s.ws.PausedBy(l); sw != "" {
 		f := &loop.Fault{Exit: loop.ExitPaused, What: "approve " + v.ID + ": nothing has landed", Why: "the kill switch is set: " + sw}
-		return p, f.Advised(engine.ClearedBy(v.Loop, sw).Then(", then ", loop.Advise("approve again")))
+		return p, f.WithAdvice(engine.ClearedBy(v.Loop, sw).Then(", then ", loop.Advise("approve again")))
 	}
 	if l.Last != nil && s.ws.Liveness(*l.Last) == "running" {
 		return p, s.engine.Held(l.Name, *l.Last)
@@ -130,7 +130,7 @@ func (s *Service) voidWithFault(ctx context.Context, v View, why string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitRefused, What: "approve " + v.ID + ": nothing has landed", Why: why + "; the approval is void",
-		Fix: "look at what there is now ({1}), and run the loop again for a new proposal", Actions: []loop.Command{loop.Pawl("diff", v.Run)},
+		Fix: "look at what there is now ({1}), and run the loop again for a new proposal", Actions: []loop.Command{loop.PawlCommand("diff", v.Run)},
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *Service) landedFault(ctx context.Context, run loop.Run, exit int, why s
 	name := fmt.Sprintf("%s#%d", view.Loop, view.N)
 	return &loop.Fault{
 		Exit: exit, What: "land " + name, Why: why,
-		Fix: "nothing is left to land; {1} says what it was about, {2} makes a new proposal", Actions: []loop.Command{loop.Pawl("show", name), loop.Pawl("run", view.Loop)},
+		Fix: "nothing is left to land; {1} says what it was about, {2} makes a new proposal", Actions: []loop.Command{loop.PawlCommand("show", name), loop.PawlCommand("run", view.Loop)},
 	}
 }
 
@@ -320,7 +320,7 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 	if run.Branch == "" || run.Commit == "" || run.Outcome != loop.OutcomeProposed {
 		return loop.Approval{}, &loop.Fault{
 			Exit: loop.ExitRefused, What: fmt.Sprintf("land run %s", run.ID), Why: fmt.Sprintf("it ended %s and proposed nothing that could land", run.Outcome),
-			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.Pawl("runs")},
+			Fix: "{1} shows which runs ended proposed", Actions: []loop.Command{loop.PawlCommand("runs")},
 		}
 	}
 	v := View{RunRow: run}
@@ -369,7 +369,7 @@ func (s *Service) newLanding(ctx context.Context, run loop.Run, r LandRequest) (
 		},
 		Created: now, Expires: now.Add(engine.ApprovalTime),
 	}
-	a.Hash = a.Binding()
+	a.Hash = a.BindingHash()
 	return a, nil
 }
 

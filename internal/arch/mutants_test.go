@@ -284,7 +284,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a budget funds whatever is asked for", "internal/store/reservations.go",
-		[][2]string{{"loop.Fund(standing, v.amount, want); !ok {", "loop.Fund(nil, v.amount, want); !ok {"}},
+		[][2]string{{"loop.CheckFunds(standing, v.amount, want); !ok {", "loop.CheckFunds(nil, v.amount, want); !ok {"}},
 		"store.TestFiftyRunsShareABudgetForTen",
 	},
 	{
@@ -369,7 +369,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a limit of an account is counted as a failure of the step", "internal/plan/settle.go",
-		[][2]string{{"\tcase a.Reason.Outside():\n\t\ts.outside()\n", ""}},
+		[][2]string{{"\tcase a.Reason.IsExternal():\n\t\ts.outside()\n", ""}},
 		"plan.TestWhatBecomesOfAStepAfterOneAttempt",
 	},
 	{

@@ -134,6 +134,6 @@ func readLine(in *bufio.Reader, n int, into any) error {
 func copyFault(line int, why string) error {
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: fmt.Sprintf("line %d is not a line of an exported audit", line), Why: why,
-		Fix: "name a file that {1} wrote", Actions: []loop.Command{loop.Pawl("audit export")},
+		Fix: "name a file that {1} wrote", Actions: []loop.Command{loop.PawlCommand("audit export")},
 	}
 }

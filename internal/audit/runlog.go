@@ -78,7 +78,7 @@ func (s *Service) logged(ctx context.Context, name string) (c Chain, err error) 
 	if len(chains) == 0 || len(chains[0].Entries) == 0 && len(chains[0].Breaks) == 0 {
 		return c, &loop.Fault{
 			Exit: loop.ExitNotFound, What: name + " has no audit chain yet", Err: loop.ErrNotFound,
-			Fix: "its first run begins one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
+			Fix: "its first run begins one: {1}", Actions: []loop.Command{loop.PawlCommand("run", name)},
 		}
 	}
 	c = chains[0]
@@ -91,7 +91,7 @@ func (s *Service) logged(ctx context.Context, name string) (c Chain, err error) 
 	case len(c.Breaks) > 0:
 		return c, &loop.Fault{
 			Exit: loop.ExitError, What: "make the run log of " + name, Why: c.Breaks[0].String() + ": a log that is made from it would prove nothing",
-			Fix: "restore the store from a backup; {1} says more", Actions: []loop.Command{loop.Pawl("audit verify", name)},
+			Fix: "restore the store from a backup; {1} says more", Actions: []loop.Command{loop.PawlCommand("audit verify", name)},
 		}
 	}
 	return c, nil

@@ -56,7 +56,7 @@ func (l *Ledger) usualNeed() loop.Amount {
 	agents := max(1, usual.Tokens.Subagents)
 	u := loop.Usage{Input: usual.Tokens.Input * agents, Output: usual.Tokens.Output * agents}
 	cost, _ := l.priceCall(l.owner.Model, u)
-	return loop.Amount{Tokens: u.Charged(), Output: u.Output, MicroUSD: cost}
+	return loop.Amount{Tokens: u.ChargedTokens(), Output: u.Output, MicroUSD: cost}
 }
 
 // checkModelPriced refuses a model without a price if money has a cap. A model that

@@ -77,7 +77,7 @@ func (p Pricing) List(names ...string) (PriceList, error) {
 			return PriceList{}, &loop.Fault{
 				Exit: loop.ExitNotFound, What: "price of " + name, Why: "no table has it", Err: loop.ErrNotFound,
 				Fix:     `write {"models": {` + name + `: {"input_per_mtok": N, "output_per_mtok": N}}} into a file F, then: {1}`,
-				Actions: []loop.Command{loop.Pawl("prices update").With("file", "F").Blank("F")},
+				Actions: []loop.Command{loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F")},
 			}
 		}
 		list.Data = append(list.Data, m)

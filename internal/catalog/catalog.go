@@ -119,7 +119,7 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop %q in %s", name, c.ws.Root), Err: loop.ErrNotFound,
 		Fix:     "make it: {1}; or try {2}, which needs no file",
-		Actions: []loop.Command{loop.Pawl("new", name), loop.Pawl("run").With("until", "go test ./...").Blank("go test ./...")},
+		Actions: []loop.Command{loop.PawlCommand("new", name), loop.PawlCommand("run").WithFlag("until", "go test ./...").WithBlanks("go test ./...")},
 	}
 	there, err := c.List(ctx, Page{Bare: true})
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Catalog) noLoop(ctx context.Context, name string) error {
 		names = append(names, e.Name)
 	}
 	if len(names) > 0 {
-		f = f.Advised(loop.Advise(readiness.Suggest(name, slices.Compact(names))))
+		f = f.WithAdvice(loop.Advise(readiness.Suggest(name, slices.Compact(names))))
 	}
 	return f
 }
@@ -267,7 +267,7 @@ func (c *Catalog) Load(ctx context.Context, list []Entry) error {
 			e.Problem = &loop.Fault{
 				Exit: loop.ExitNotFound, What: "loop " + e.Name + " has no definition that can be read", Err: loop.ErrNotFound,
 				Why: "it has no file, and the store has no readable one",
-				Fix: "forget the loop: {1}", Actions: []loop.Command{loop.Pawl("rm", e.Name)},
+				Fix: "forget the loop: {1}", Actions: []loop.Command{loop.PawlCommand("rm", e.Name)},
 			}
 		}
 	}
@@ -279,7 +279,7 @@ func missing(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("loop %s has no definition any more", name), Err: loop.ErrNotFound,
 		Why: File(name) + " is missing; the store still has its runs",
-		Fix: "put the file back, or forget the loop: {1}", Actions: []loop.Command{loop.Pawl("rm", name)},
+		Fix: "put the file back, or forget the loop: {1}", Actions: []loop.Command{loop.PawlCommand("rm", name)},
 	}
 }
 

@@ -75,7 +75,7 @@ func TestCommandsThatAreHandedOutExist(t *testing.T) {
 				return true
 			}
 			if used[name] = true; spelledOut[name] == "" {
-				t.Errorf("%s: %s: hand out loop.Pawl, or say in spelledOut why not", s.files.Position(lit.Pos()), lit.Value)
+				t.Errorf("%s: %s: hand out loop.PawlCommand, or say in spelledOut why not", s.files.Position(lit.Pos()), lit.Value)
 			}
 			return true
 		})
@@ -131,9 +131,9 @@ func (s *handedOut) verb(e ast.Expr) string {
 	switch {
 	case !ok:
 		return ""
-	case isNamed(fun, "loop", "Pawl"):
+	case isNamed(fun, "loop", "PawlCommand"):
 		return literal(call.Args[0])
-	case fun.Sel.Name == "With" || fun.Sel.Name == "Blank":
+	case fun.Sel.Name == "WithFlag" || fun.Sel.Name == "WithBlanks":
 		return s.verb(fun.X)
 	}
 	return ""
@@ -156,7 +156,7 @@ func (s *handedOut) check(n ast.Node) bool {
 	switch {
 	case isNamed(fun, "loop", "Advise") && !call.Ellipsis.IsValid():
 		s.checkPlaces(call.Args[0], len(call.Args)-1)
-	case isNamed(fun, "loop", "Pawl"):
+	case isNamed(fun, "loop", "PawlCommand"):
 		s.seen++
 		cmd := s.command(literal(call.Args[0]))
 		if cmd == nil {
@@ -167,7 +167,7 @@ func (s *handedOut) check(n ast.Node) bool {
 		if args := make([]string, len(call.Args)-1); len(args) > 0 && !call.Ellipsis.IsValid() && cmd.ValidateArgs(args) != nil {
 			s.t.Errorf("%s: %s does not take %d arguments", at, cmd.CommandPath(), len(args))
 		}
-	case fun.Sel.Name == "With" && s.verb(fun.X) != "":
+	case fun.Sel.Name == "WithFlag" && s.verb(fun.X) != "":
 		cmd := s.command(s.verb(fun.X))
 		name := literal(call.Args[0])
 		flag := cmd.Flag(name)

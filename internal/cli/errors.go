@@ -74,8 +74,8 @@ func printError(w io.Writer, err error, status int) {
 func explainError(err error) loop.Fault {
 	if e, ok := errors.AsType[*endedError](err); ok {
 		v := e.view
-		f := loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Because(v.Detail), failedGateOutput(v))}
-		return *f.Advised(runs.Next(v))
+		f := loop.Fault{What: e.Error(), Why: joinNonEmpty("\n", v.Reason.Explain(v.Detail), failedGateOutput(v))}
+		return *f.WithAdvice(runs.Next(v))
 	}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
 		return *f

@@ -77,7 +77,7 @@ func describeDecision(body string) string {
 		if c.Chosen {
 			mark = "→"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), excerpt(c.Reason.Because(c.Detail), 100)))
+		lines = append(lines, fmt.Sprintf("%s %s (%s)", mark, excerpt(c.Step, 100), excerpt(c.Reason.Explain(c.Detail), 100)))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -20,7 +20,7 @@ func describeTokens(t runs.Tokens) string {
 	if t.Source == "" {
 		return "0"
 	}
-	text := fmt.Sprintf("%s (%s: %s in, %s out", formatNumber(loop.Usage(t).Charged()), t.Source, formatNumber(t.Input+t.CacheWrite), formatNumber(t.Output))
+	text := fmt.Sprintf("%s (%s: %s in, %s out", formatNumber(loop.Usage(t).ChargedTokens()), t.Source, formatNumber(t.Input+t.CacheWrite), formatNumber(t.Output))
 	if t.CacheRead > 0 {
 		text += ", " + formatNumber(t.CacheRead) + " read from cache"
 	}
@@ -48,7 +48,7 @@ func styleOutcome(s output.Style, o loop.Outcome) string {
 		return ""
 	case o == loop.OutcomeQuiet:
 		return "– " + string(o)
-	case o.Success():
+	case o.IsSuccess():
 		return s.Green("✓ " + string(o))
 	case o.Meaning().Exit == loop.ExitWaiting, o == loop.OutcomePaused:
 		return s.Yellow("! " + string(o))

@@ -227,7 +227,7 @@ func printAccount(p *output.Printer, v runs.View) error {
 	switch {
 	case p.Err() != nil:
 		return p.Err()
-	case v.Outcome.Success():
+	case v.Outcome.IsSuccess():
 		return nil
 	}
 	return &endedError{v}
@@ -239,7 +239,7 @@ func printEnd(p *output.Printer, v runs.View) {
 	name := runName(v)
 	p.Line("")
 	p.Line("%s  %s", styleResult(p.Style, v.Outcome, v.Reason, v.State), p.Style.Bold(name))
-	if v.Outcome.Success() {
+	if v.Outcome.IsSuccess() {
 		printDetail(p, "why", v.Reason, v.Detail)
 	}
 	p.QuotedField("  ", "it says", v.Summary)

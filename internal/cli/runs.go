@@ -52,7 +52,7 @@ func printRuns(p *output.Printer, views []runs.View) error {
 			}
 			return []string{
 				runName(v), outcome, p.Ago(v.Started), formatMillis(v.MS.Total),
-				formatNumber(loop.Usage(v.Tokens).Charged()), excerpt(cmp.Or(v.Branch, v.Summary, v.Reason.Because(v.Detail)), 60),
+				formatNumber(loop.Usage(v.Tokens).ChargedTokens()), excerpt(cmp.Or(v.Branch, v.Summary, v.Reason.Explain(v.Detail)), 60),
 			}
 		},
 	}.Print(p, views)

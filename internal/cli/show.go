@@ -81,9 +81,9 @@ func describeRest(r *loops.Rest) string {
 	case r == nil:
 		return ""
 	case r.Until == nil:
-		return "until somebody resumes it: " + r.Reason.Because(r.Detail)
+		return "until somebody resumes it: " + r.Reason.Explain(r.Detail)
 	}
-	return "until " + formatMinute(*r.Until) + ": " + r.Reason.Because(r.Detail)
+	return "until " + formatMinute(*r.Until) + ": " + r.Reason.Explain(r.Detail)
 }
 
 // describeProgress says how often a step was tried, and what it waits for.

@@ -57,7 +57,7 @@ func printWhy(p *output.Printer, w runs.Why, codes bool) error {
 			if c.Chosen {
 				mark = "  →"
 			}
-			p.Line("%s %s: %s%s", mark, output.CleanLine(c.Step), c.Reason.Because(output.CleanLine(c.Detail)), code(c.Reason))
+			p.Line("%s %s: %s%s", mark, output.CleanLine(c.Step), c.Reason.Explain(output.CleanLine(c.Detail)), code(c.Reason))
 		}
 	}
 	for _, t := range w.Attempts {

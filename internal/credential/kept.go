@@ -117,7 +117,7 @@ func (l Lender) find(name string) (keptFile, error) {
 	}
 	return keptFile{}, &loop.Fault{
 		Exit: loop.ExitNotFound, What: "login " + name, Why: "no login of this name is kept", Err: loop.ErrNotFound,
-		Fix: "{1} shows those that are", Actions: []loop.Command{loop.Pawl("agent login list")},
+		Fix: "{1} shows those that are", Actions: []loop.Command{loop.PawlCommand("agent login list")},
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *converter) convertIdentity(dirName string) {
 		c.reportWarning("name", "%s is not in kebab case; write lower-case words, digits and single hyphens", readiness.Quote(c.def.Name))
 	}
 	c.def.Pattern = filledText(c.config.Pattern)
-	if tier := loop.Tier(c.config.Tier.Text); tier.Known() {
+	if tier := loop.Tier(c.config.Tier.Text); tier.IsKnown() {
 		c.def.Tier = tier
 	}
 	c.def.Protocol = c.oneOf("protocol", protocols)

@@ -116,7 +116,7 @@ func (c *converter) modelTools() []loop.ModelTool {
 	for _, item := range c.list("model_tools") {
 		switch tool := loop.ModelTool(item.Text); {
 		case item.Text == "none":
-		case !tool.Known():
+		case !tool.IsKnown():
 			problem := readiness.Quote(item.Text) + " is unknown; "
 			if near := readiness.Nearest(item.Text, known); near != "" {
 				problem += "did you mean " + near + "? "

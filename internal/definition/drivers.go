@@ -103,7 +103,7 @@ func (c *converter) mcpServers() []string {
 	seen := map[string]bool{}
 	for _, item := range c.list("mcp") {
 		s, err := loop.ParseServer(item.Text)
-		host, port := s.Host()
+		host, port := s.HostPort()
 		switch {
 		case item.Text == "none":
 			continue

@@ -40,7 +40,7 @@ func unknownKey(key string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: "explain " + readiness.Quote(key), Why: "there is no such key", Err: loop.ErrNotFound,
-		Fix: fix, Actions: []loop.Command{loop.Pawl("explain")},
+		Fix: fix, Actions: []loop.Command{loop.PawlCommand("explain")},
 	}
 }
 

@@ -19,7 +19,7 @@ func Load(path string) (*Document, []byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &loop.Fault{
 			Exit: 3, What: "the definition " + path + " cannot be read", Why: "there is no such file",
-			Fix: "make one: {1}", Actions: []loop.Command{loop.Pawl("new", "NAME").Blank("NAME")}, Err: errors.Join(loop.ErrNotFound, err),
+			Fix: "make one: {1}", Actions: []loop.Command{loop.PawlCommand("new", "NAME").WithBlanks("NAME")}, Err: errors.Join(loop.ErrNotFound, err),
 		}
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ func Make(ctx context.Context, dir string, environ []string) (Place, error) {
 		if _, err := os.Lstat(taken); err == nil {
 			return p, &loop.Fault{
 				Exit: loop.ExitMissing, What: "make the demo in " + dir, Why: taken + " exists already",
-				Fix: "name another folder: {1}", Actions: []loop.Command{loop.Pawl("demo").With("dir", "DIR").Blank("DIR")},
+				Fix: "name another folder: {1}", Actions: []loop.Command{loop.PawlCommand("demo").WithFlag("dir", "DIR").WithBlanks("DIR")},
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func needs(ctx context.Context, environ []string) error {
 		}
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "the demo needs the program " + name, Why: err.Error(), Err: err,
-			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: {1}", Actions: []loop.Command{loop.Pawl("run").With("until", "go test ./...").Blank("go test ./...")},
+			Fix: "install " + name + " and put it on PATH; or run a loop on a repository of yours: {1}", Actions: []loop.Command{loop.PawlCommand("run").WithFlag("until", "go test ./...").WithBlanks("go test ./...")},
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func destination(name string) string {
 func writeFault(dir string, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "make the demo in " + dir, Why: err.Error(), Err: err,
-		Fix: "name a folder that can be written: {1}", Actions: []loop.Command{loop.Pawl("demo").With("dir", "DIR").Blank("DIR")},
+		Fix: "name a folder that can be written: {1}", Actions: []loop.Command{loop.PawlCommand("demo").WithFlag("dir", "DIR").WithBlanks("DIR")},
 	}
 }
 

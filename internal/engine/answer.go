@@ -32,7 +32,7 @@ func (s *sensing) senseAnswer(ctx context.Context) (*ending, error) {
 		o.Text = fmt.Sprintf("%s said no to %q: %s", a.By, strings.Join(a.Action.Argv, " "), cmp.Or(a.Note, "no reason given"))
 	case a.State != loop.ApprovalApproved:
 		return nil, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
-	case a.LoopID != s.run.LoopID || a.Hash != a.Binding() || a.Definition != s.run.Definition:
+	case a.LoopID != s.run.LoopID || a.Hash != a.BindingHash() || a.Definition != s.run.Definition:
 		return &ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
 			detail: "approval " + a.ID + " was given for another definition of this loop; ask again",

@@ -300,7 +300,7 @@ func (f flow) meetsTroubles(t *testing.T) {
 				hits.Do(tr.at, tr.hit, func(context.Context) error { return tr.begin(r) })
 			}
 			run, err := f.do(fault.With(t.Context(), hits), r, target, firing)
-			told := err != nil || !run.Outcome.Success() && strings.Contains(run.Detail, ": ")
+			told := err != nil || !run.Outcome.IsSuccess() && strings.Contains(run.Detail, ": ")
 			if !told && (run.Outcome != f.want || tr.passes && !tr.tidying) {
 				t.Errorf("%s %s %q; want %s, or what has failed", run.Outcome, run.Reason, run.Detail, f.want)
 			}
@@ -353,8 +353,8 @@ func (r *rig) comesToAGoodEnd(target engine.Target, worked bool) {
 		for _, row := range r.turnRows(run.ID) {
 			used = used.Add(row.Usage)
 		}
-		if used.Charged() != run.Usage.Charged() {
-			t.Errorf("#%d is charged %d tokens, and its turns have used %d", run.N, run.Usage.Charged(), used.Charged())
+		if used.ChargedTokens() != run.Usage.ChargedTokens() {
+			t.Errorf("#%d is charged %d tokens, and its turns have used %d", run.N, run.Usage.ChargedTokens(), used.ChargedTokens())
 		}
 		if lines := strings.Count(log, fmt.Sprintf("#%d %s\n", run.N, run.Outcome)); run.State != loop.RunEnded || lines > 1 || lines == 0 && run.N == next.N {
 			t.Errorf("run %d is %s, %s %q, and the log says\n%s", run.N, run.State, run.Outcome, run.Detail, log)

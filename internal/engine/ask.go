@@ -36,7 +36,7 @@ func (c *cycle) askHuman(ctx context.Context, step loop.Step, w work, ask agent.
 		ID: c.NewID("ap"), LoopID: c.run.LoopID, RunID: c.run.ID, StepID: step.ID, Action: loop.Action{Kind: loop.ActionCommand, Argv: ask.Argv, Why: ask.Why},
 		Tree: it.Tree, Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
-	a.Hash = a.Binding()
+	a.Hash = a.BindingHash()
 	step.State, step.WaitsFor, step.Snapshot, step.RunID = loop.StepWaiting, a.ID, cmp.Or(c.run.Snapshot, step.Snapshot), ""
 	step.Attempts++
 	step.Feedback = fmt.Sprintf("approval %s was asked for: %s", a.ID, strings.Join(ask.Argv, " "))

@@ -37,13 +37,13 @@ func TestAttack095InARunOneTokenIsReportedForAHundredThousand(t *testing.T) {
 		if run.Outcome != loop.OutcomeBudget || run.Usage.Source != loop.UsageEstimated {
 			t.Errorf("run = %s %s %q, %+v, want it cut and its tokens estimated", run.Outcome, run.Reason, run.Detail, run.Usage)
 		}
-		if n := run.Usage.Charged(); n < most/2 || n > most+100_000 {
+		if n := run.Usage.ChargedTokens(); n < most/2 || n > most+100_000 {
 			t.Errorf("charged %d tokens, want those that were streamed, up to the budget and one answer", n)
 		}
 		if n := len(p.model.Log()); n != 1 {
 			t.Errorf("%d calls reached the model, want 1", n)
 		}
-		if st := p.standing(all); st.Used.Tokens < run.Usage.Charged() || !st.Reserved.Zero() {
+		if st := p.standing(all); st.Used.Tokens < run.Usage.ChargedTokens() || !st.Reserved.Zero() {
 			t.Errorf("standing = %+v", st)
 		}
 	})
@@ -63,11 +63,11 @@ func TestAttack097InARunNumbersThatAreNoneAreChargedPessimistically(t *testing.T
 				return ended(nil)
 			}
 			run := p.run(p.calls("w", nil), engine.Firing{})
-			if n := run.Usage.Charged(); n < 100 || n > 3000 || run.Usage.Source != loop.UsageEstimated {
+			if n := run.Usage.ChargedTokens(); n < 100 || n > 3000 || run.Usage.Source != loop.UsageEstimated {
 				t.Errorf("charged %+v, want an estimate of what was written or more", run.Usage)
 			}
-			if st := p.standing(all); st.Used.Tokens != run.Usage.Charged() {
-				t.Errorf("standing = %+v, want %d", st, run.Usage.Charged())
+			if st := p.standing(all); st.Used.Tokens != run.Usage.ChargedTokens() {
+				t.Errorf("standing = %+v, want %d", st, run.Usage.ChargedTokens())
 			}
 			if told := p.told(run.ID); !lie.Missing && !strings.Contains(told, "bad_usage") {
 				t.Errorf("nobody is told: %s", told)

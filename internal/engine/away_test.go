@@ -33,8 +33,8 @@ func worksOnce(t *testing.T, before func()) func(context.Context, agent.Request)
 // proposedOnce checks that a run is what it would have been without an outage.
 func (r *rig) proposedOnce(run loop.Run) {
 	r.t.Helper()
-	if run.Outcome != loop.OutcomeProposed || run.State != loop.RunEnded || run.Usage.Charged() != 110 {
-		r.t.Fatalf("run = %s %s %q with %d tokens", run.State, run.Outcome, run.Detail, run.Usage.Charged())
+	if run.Outcome != loop.OutcomeProposed || run.State != loop.RunEnded || run.Usage.ChargedTokens() != 110 {
+		r.t.Fatalf("run = %s %s %q with %d tokens", run.State, run.Outcome, run.Detail, run.Usage.ChargedTokens())
 	}
 	if got := runGit(r.t, r.root, "show", run.Branch+":src/a.txt"); got != "two" {
 		r.t.Errorf("proposed a.txt = %q", got)
@@ -225,9 +225,9 @@ func (p *meteredRig) wantUsed(run loop.Run, want int64) {
 	var turns int64
 	rows := p.turnRows(run.ID)
 	for _, row := range rows {
-		turns += row.Usage.Charged()
+		turns += row.Usage.ChargedTokens()
 	}
-	if run.Usage.Charged() != want || turns != want || run.Usage.Source != loop.UsageMetered || run.Cost.MicroUSD == 0 {
+	if run.Usage.ChargedTokens() != want || turns != want || run.Usage.Source != loop.UsageMetered || run.Cost.MicroUSD == 0 {
 		p.t.Errorf("the run used %+v (%d micro USD), its turns %d, want %d metered", run.Usage, run.Cost.MicroUSD, turns, want)
 	}
 	if st := p.standing(all); st.Used.Tokens != want || !st.Reserved.Zero() {
@@ -249,7 +249,7 @@ func TestWhatAnAgentUsedIsNotLostWithAnErrorOfItsTurn(t *testing.T) {
 		return agent.Result{}, errors.New("the sandbox broke")
 	}
 	run := p.run(p.calls("w", nil), engine.Firing{})
-	if rows := p.turnRows(run.ID); run.Outcome != loop.OutcomeFailed || run.Usage.Charged() != 1010 || len(rows) != 1 {
-		t.Errorf("run = %s %q used %d tokens in %d turns, want 1010", run.Outcome, run.Detail, run.Usage.Charged(), len(rows))
+	if rows := p.turnRows(run.ID); run.Outcome != loop.OutcomeFailed || run.Usage.ChargedTokens() != 1010 || len(rows) != 1 {
+		t.Errorf("run = %s %q used %d tokens in %d turns, want 1010", run.Outcome, run.Detail, run.Usage.ChargedTokens(), len(rows))
 	}
 }

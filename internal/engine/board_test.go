@@ -99,7 +99,7 @@ func TestABoardAnswersFirstThenClaimsAsksAndTakesTheStepUpAgain(t *testing.T) {
 			t.Errorf("a waiting step holds %v", left)
 		}
 		quiet := r.run(target, engine.Firing{})
-		if quiet.Outcome != loop.OutcomeQuiet || quiet.Usage.Charged() != 0 {
+		if quiet.Outcome != loop.OutcomeQuiet || quiet.Usage.ChargedTokens() != 0 {
 			t.Errorf("while the human thinks the run is %s, want quiet", quiet.Outcome)
 		}
 

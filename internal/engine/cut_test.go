@@ -46,22 +46,22 @@ func TestARunThatIsCutInMidActKeepsWhatPassesAndTheNextOneWaitsForTheWindow(t *t
 		if got := runGit(t, p.root, "show", run.Branch+":src/a.txt"); got != "good" {
 			t.Errorf("proposed a.txt = %q", got)
 		}
-		if total := p.model.Total(); run.Usage.Charged() != total.Input+total.Output || run.Usage.Charged() > usualTokens {
-			t.Errorf("charged %d, the model said %+v", run.Usage.Charged(), total)
+		if total := p.model.Total(); run.Usage.ChargedTokens() != total.Input+total.Output || run.Usage.ChargedTokens() > usualTokens {
+			t.Errorf("charged %d, the model said %+v", run.Usage.ChargedTokens(), total)
 		}
-		if st := p.standing(all); st.Used.Tokens != run.Usage.Charged() || !st.Reserved.Zero() {
+		if st := p.standing(all); st.Used.Tokens != run.Usage.ChargedTokens() || !st.Reserved.Zero() {
 			t.Errorf("standing = %+v", st)
 		}
 		turns := p.turns.Load()
 		again := p.run(target, engine.Firing{})
-		if again.Outcome != loop.OutcomeBudget || !strings.Contains(again.Detail, "the next window opens at ") || again.Usage.Charged() != 0 || p.turns.Load() != turns {
-			t.Errorf("the next run = %s %q, %d tokens, want budget and no turn", again.Outcome, again.Detail, again.Usage.Charged())
+		if again.Outcome != loop.OutcomeBudget || !strings.Contains(again.Detail, "the next window opens at ") || again.Usage.ChargedTokens() != 0 || p.turns.Load() != turns {
+			t.Errorf("the next run = %s %q, %d tokens, want budget and no turn", again.Outcome, again.Detail, again.Usage.ChargedTokens())
 		}
 		if its := p.iterations(again.ID); len(its) != 0 {
 			t.Errorf("a refused run has iterations: %+v", its)
 		}
 		p.later(25 * time.Hour)
-		if tomorrow := p.run(target, engine.Firing{}); p.turns.Load() != turns+1 || tomorrow.Usage.Charged() == 0 {
+		if tomorrow := p.run(target, engine.Firing{}); p.turns.Load() != turns+1 || tomorrow.Usage.ChargedTokens() == 0 {
 			t.Errorf("the next day's run = %s %q", tomorrow.Outcome, tomorrow.Detail)
 		}
 	})
@@ -124,7 +124,7 @@ func TestCapsThatAreReservedAreObeyed(t *testing.T) {
 		fits   func(loop.Run) bool
 		turns  int64
 	}{
-		"tokens of one run":    {loop.WindowRun, loop.Amount{Tokens: 5000}, func(r loop.Run) bool { return r.Usage.Charged() > 3000 && r.Usage.Charged() <= 5000 }, 1},
+		"tokens of one run":    {loop.WindowRun, loop.Amount{Tokens: 5000}, func(r loop.Run) bool { return r.Usage.ChargedTokens() > 3000 && r.Usage.ChargedTokens() <= 5000 }, 1},
 		"output tokens of day": {loop.WindowDay, loop.Amount{Output: 9000}, func(r loop.Run) bool { return r.Usage.Output > 7000 && r.Usage.Output <= 9000 }, 1},
 		"output tokens of run": {loop.WindowRun, loop.Amount{Output: 3000}, func(r loop.Run) bool { return r.Usage.Output > 1000 && r.Usage.Output <= 3000 }, 1},
 		"money of one run":     {loop.WindowRun, loop.Amount{MicroUSD: 20_000}, func(r loop.Run) bool { return r.Cost.MicroUSD > 14_000 && r.Cost.MicroUSD <= 20_000 }, 1},

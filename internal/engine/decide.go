@@ -74,7 +74,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 	c.its = append(c.its, loop.Iteration{
 		RunID: c.run.ID, N: len(c.its) + 1, StepID: step.ID, Step: step.Title, Sensed: sensedText(c.sensed.Observations), Verdict: loop.VerdictIntended,
 		Decided: fmt.Sprintf("%s: %s", step.Title, d.Choice.Detail), Considered: d.Considered, Gates: []loop.GateResult{}, Started: c.Now(),
-		Inputs: c.inputs[step.Key].Apart().Digest(),
+		Inputs: c.inputs[step.Key].PerStep().Digest(),
 	})
 	if step.Kind == loop.StepWork {
 		c.worked++

@@ -166,7 +166,7 @@ func TestARunWhoseProcessIsKilledIsChargedWhatWasSeenOrWhatItHad(t *testing.T) {
 				if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeInterrupted {
 					t.Fatalf("recover = %+v, %v", rec, err)
 				}
-				if got := rec.Run.Usage; d.Seen && got.Charged() != seen || got.Charged() > p.model.Total().Input+p.model.Total().Output && d.Seen {
+				if got := rec.Run.Usage; d.Seen && got.ChargedTokens() != seen || got.ChargedTokens() > p.model.Total().Input+p.model.Total().Output && d.Seen {
 					t.Errorf("usage = %+v, want %d tokens", got, seen)
 				}
 				if rows := p.turnRows(rec.Run.ID); rec.Run.Usage.Source != loop.UsageEstimated || len(rows) != 1 || rows[0].Usage != rec.Run.Usage {
@@ -204,7 +204,7 @@ func TestATurnWhoseProcessDiesBeforeItsEndIsSavedIsChargedWhatWasCounted(t *test
 				t.Fatalf("recover = %+v, %v", rec, err)
 			}
 			rows := p.turnRows(rec.Run.ID)
-			if got := rec.Run.Usage; got.Charged() != 1010 || got.Source != loop.UsageMetered || len(rows) != 1 || rows[0].Usage != got {
+			if got := rec.Run.Usage; got.ChargedTokens() != 1010 || got.Source != loop.UsageMetered || len(rows) != 1 || rows[0].Usage != got {
 				t.Errorf("usage = %+v, turns %+v, want one turn of 1010 tokens: its end was seen", got, rows)
 			}
 		})
@@ -228,7 +228,7 @@ func TestARunThatDiesAfterItsEndIsChargedWhatItUsed(t *testing.T) {
 		if err != nil || rec == nil || rec.Run.Outcome != loop.OutcomeProposed {
 			t.Fatalf("recover = %+v, %v", rec, err)
 		}
-		if st := p.standing(all); st.Used.Tokens != 3*1010 || rec.Run.Usage.Charged() != 3*1010 || !st.Reserved.Zero() {
+		if st := p.standing(all); st.Used.Tokens != 3*1010 || rec.Run.Usage.ChargedTokens() != 3*1010 || !st.Reserved.Zero() {
 			t.Errorf("standing = %+v, usage %+v, want 3030 tokens", st, rec.Run.Usage)
 		}
 	})

@@ -245,7 +245,7 @@ func TestAFinishedProposalAsksWhoeverLands(t *testing.T) {
 				Action: loop.Action{Kind: c.kind, Why: "because", Branch: c.branch, Commit: "commit of " + c.branch, Base: "main", Onto: "parent", Remote: remote},
 				State:  loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 			}
-			want.Hash = want.Binding()
+			want.Hash = want.BindingHash()
 			if diff := cmp.Diff(want, a); diff != "" {
 				t.Errorf("it asks (-want +got):\n%s", diff)
 			}

@@ -209,7 +209,7 @@ func (j *journal) enterQuietly(phase loop.Phase) {
 func auditOf(r loop.Run) map[string]any {
 	body := map[string]any{
 		"n": r.N, "outcome": r.Outcome, "reason": r.Reason, "definition": r.Definition, "base": r.BaseCommit, "branch": r.Branch,
-		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.Charged(), "subject": r.Subject,
+		"commit": r.Commit, "snapshot": r.Snapshot, "tokens": r.Usage.ChargedTokens(), "subject": r.Subject,
 	}
 	if r.By != (loop.Actor{}) {
 		body["actor"] = r.By

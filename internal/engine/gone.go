@@ -17,7 +17,7 @@ func (wt *workTree) leaveGone(ctx context.Context, err error) error {
 	}
 	gone := &loop.Fault{Exit: loop.ExitError, What: fmt.Sprintf("run %s#%d", wt.target.Loop.Name, wt.run.N), Why: err.Error(), Err: err}
 	if f, ok := errors.AsType[*loop.Fault](err); ok {
-		gone = gone.Advised(f.Advice())
+		gone = gone.WithAdvice(f.Advice())
 	}
 	if wt.run.Commit == "" && wt.run.Snapshot == "" && wt.copy != nil {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), keepTime, errKeepTime)

@@ -251,7 +251,7 @@ func TestALimitThatLastsLongerThanATurnParksTheAccount(t *testing.T) {
 			p.agent = p.once
 			run := p.run(p.calls("a", func(d *loop.Definition) { d.MaxStepTimeout = 5 * time.Second }), engine.Firing{})
 			holds := slices.DeleteFunc(p.holds(), func(h loop.Hold) bool { return h.Until.IsZero() })
-			if n := p.turns.Load(); len(holds) != c.holds || run.Outcome.Success() || c.holds > 0 && n != 1 {
+			if n := p.turns.Load(); len(holds) != c.holds || run.Outcome.IsSuccess() || c.holds > 0 && n != 1 {
 				t.Errorf("run = %s %s %q after %d turns, holds %+v", run.Outcome, run.Reason, run.Detail, n, p.holds())
 			}
 		})

@@ -39,7 +39,7 @@ func (c *cycle) landApproved(ctx context.Context) (ending, bool, error) {
 	if a.State != loop.ApprovalApproved {
 		return ending{}, true, fmt.Errorf("approval %s is %s: %w", a.ID, a.State, loop.ErrAnswered)
 	}
-	if a.LoopID != c.run.LoopID || a.Hash != a.Binding() || a.Definition != c.run.Definition {
+	if a.LoopID != c.run.LoopID || a.Hash != a.BindingHash() || a.Definition != c.run.Definition {
 		return ending{
 			outcome: loop.OutcomeRefused, reason: loop.ReasonApproval,
 			detail: "approval " + a.ID + " was given for another action or another definition of this loop; ask again",
@@ -86,7 +86,7 @@ func (c *cycle) approvalFor(effects []loop.Effect) *loop.Approval {
 		},
 		Tree: e.Args[effect.ArgTree], Definition: c.run.Definition, State: loop.ApprovalOpen, Created: now, Expires: now.Add(ApprovalTime),
 	}
-	a.Hash = a.Binding()
+	a.Hash = a.BindingHash()
 	return a
 }
 

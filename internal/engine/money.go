@@ -90,7 +90,7 @@ func (s *spending) turnTime() time.Duration {
 // used is what the run has used of everything.
 func (s *spending) used() loop.Amount {
 	return loop.Amount{
-		Tokens: s.run.Usage.Charged(), Output: s.run.Usage.Output, MicroUSD: s.run.Cost.MicroUSD, Wall: s.run.Spent.Agent,
+		Tokens: s.run.Usage.ChargedTokens(), Output: s.run.Usage.Output, MicroUSD: s.run.Cost.MicroUSD, Wall: s.run.Spent.Agent,
 		Iterations: int64(s.worked), Items: int64(s.items),
 	}
 }

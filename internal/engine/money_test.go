@@ -41,7 +41,7 @@ func TestFiftyConcurrentRunsOnABudgetForTenSpendNoMoreThanIt(t *testing.T) {
 				var sum loop.Amount
 				refused := 0
 				for _, run := range runs {
-					sum = sum.Add(loop.Amount{Tokens: run.Usage.Charged(), MicroUSD: run.Cost.MicroUSD})
+					sum = sum.Add(loop.Amount{Tokens: run.Usage.ChargedTokens(), MicroUSD: run.Cost.MicroUSD})
 					if run.Usage.Source == loop.UsageEstimated {
 						t.Errorf("run %s: usage = %+v, want it metered", run.ID, run.Usage)
 					}

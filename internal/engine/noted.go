@@ -86,7 +86,7 @@ func (c *cycle) withNoted(turns []loop.Turn) []loop.Turn {
 		case row.RunID != c.run.ID || row.N < 1:
 		case i < 0:
 			turns = append(turns, row)
-		case turns[i].Ended == "" && (row.Ended != "" || row.Usage.Charged() > turns[i].Usage.Charged()):
+		case turns[i].Ended == "" && (row.Ended != "" || row.Usage.ChargedTokens() > turns[i].Usage.ChargedTokens()):
 			turns[i] = row
 		}
 	}

@@ -143,7 +143,7 @@ func reasonWord(r loop.Run) string {
 
 // outcomeText is how the run ended, in words.
 func outcomeText(r loop.Run) string {
-	if why := r.Reason.Because(r.Detail); why != "" {
+	if why := r.Reason.Explain(r.Detail); why != "" {
 		return string(r.Outcome) + ": " + why
 	}
 	return string(r.Outcome)

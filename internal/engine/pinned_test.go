@@ -79,7 +79,7 @@ func TestAFailingGateReachesTheNextIterationAndThenABranchIsProposed(t *testing.
 		if len(turns) != 2 || turns[1].Iteration != 2 || turns[1].Purpose != "act" || turns[1].Usage.Output != 10 {
 			t.Errorf("turns = %+v, want two", turns)
 		}
-		if run.Usage.Charged() != 220 || run.Usage.Source != loop.UsageReported {
+		if run.Usage.ChargedTokens() != 220 || run.Usage.Source != loop.UsageReported {
 			t.Errorf("usage = %+v", run.Usage)
 		}
 	})
@@ -92,7 +92,7 @@ func TestAGoalThatIsMetAlreadyStartsNoAgent(t *testing.T) {
 			return agent.Result{}, nil
 		}
 		run := r.run(r.target("u", pinned{}, until("true", "u", []string{"src/**"})), engine.Firing{})
-		if run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonSensedNothing || run.Usage.Charged() != 0 {
+		if run.Outcome != loop.OutcomeQuiet || run.Reason != loop.ReasonSensedNothing || run.Usage.ChargedTokens() != 0 {
 			t.Errorf("run = %s %s %+v, want quiet without a token", run.Outcome, run.Reason, run.Usage)
 		}
 	})

@@ -144,7 +144,7 @@ func passedSteps(its []loop.Iteration) []string {
 // have it now.
 func Stale(ctx context.Context, repo *git.Repo, a loop.Approval, def loop.Definition) (string, error) {
 	act := a.Action
-	if a.Hash != a.Binding() {
+	if a.Hash != a.BindingHash() {
 		return "its hash is not that of what it shows", nil
 	}
 	tip, ok, err := repo.Ref(ctx, "refs/heads/"+act.Branch)

@@ -90,7 +90,7 @@ func RecoverFault(name string, err error) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "recover " + name, Why: err.Error(), Err: err,
-		Fix: "remove the cause and run {1} again; the work is kept", Actions: []loop.Command{loop.Pawl("recover")},
+		Fix: "remove the cause and run {1} again; the work is kept", Actions: []loop.Command{loop.PawlCommand("recover")},
 	}
 }
 
@@ -288,12 +288,12 @@ func (c *cycle) landAgain(ctx context.Context) (loop.Advice, error) {
 // LandAgain is the command that does what an approval of that run allowed and
 // what did not come about.
 func LandAgain(a loop.Approval, run string) loop.Command {
-	land := loop.Pawl("land", run)
+	land := loop.PawlCommand("land", run)
 	switch {
 	case a.Action.Kind == loop.ActionPullRequest:
-		return land.With("pr")
+		return land.WithFlag("pr")
 	case a.Action.Merge:
-		return land.With("merge")
+		return land.WithFlag("merge")
 	}
 	return land
 }

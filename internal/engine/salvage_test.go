@@ -287,7 +287,7 @@ func TestATurnThatNobodySawIsChargedOrItsRunIsNotConcluded(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec, err := r.engine.Recover(t.Context(), target)
-	if err != nil || rec == nil || rec.Run.Usage.Charged() == 0 || len(r.turnRows(rec.Run.ID)) != 1 {
+	if err != nil || rec == nil || rec.Run.Usage.ChargedTokens() == 0 || len(r.turnRows(rec.Run.ID)) != 1 {
 		t.Fatalf("recover = %+v, %v, with %d turns", rec, err, len(r.turnRows(rec.Run.ID)))
 	}
 	r.comesToAGoodEnd(target, true)

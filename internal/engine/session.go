@@ -49,7 +49,7 @@ func (a *agentSide) resumeSession(s loop.Session) {
 	a.talk = nil
 	var tokens int64
 	for _, m := range s.Totals {
-		tokens += m.Charged()
+		tokens += m.ChargedTokens()
 	}
 	if s.Turns >= longestTurns || tokens >= longestTokens {
 		a.said.Note("resume: the conversation is long (%d turns, %d tokens); a fresh one begins", s.Turns, tokens)

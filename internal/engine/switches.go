@@ -77,14 +77,14 @@ func (h *heldRun) anySwitchEnding(ctx context.Context, view viewing) (*ending, e
 // starting.
 func PausedFault(name, sw string) error {
 	f := &loop.Fault{Exit: loop.ExitPaused, What: name + " is paused", Why: setWords + sw}
-	one, all := loop.Pawl("resume", name), loop.Pawl("resume").With("all")
+	one, all := loop.PawlCommand("resume", name), loop.PawlCommand("resume").WithFlag("all")
 	switch clears := ClearedBy(name, sw); {
 	case StopsAll(sw):
-		return f.Advised(loop.Advise("{1} clears it; {2} does not", all, one))
+		return f.WithAdvice(loop.Advise("{1} clears it; {2} does not", all, one))
 	case clears.String() != one.String():
-		return f.Advised(clears.Then("; ", loop.Advise("{1} lists what stops the loop", loop.Pawl("check", name))))
+		return f.WithAdvice(clears.Then("; ", loop.Advise("{1} lists what stops the loop", loop.PawlCommand("check", name))))
 	}
-	return f.Advised(loop.Advise("{1} (or {2}) clears it", one, all))
+	return f.WithAdvice(loop.Advise("{1} (or {2}) clears it", one, all))
 }
 
 // setWords stand before a switch that kept an effect from being applied.
@@ -99,17 +99,17 @@ func ClearedBy(name, sw string) loop.Advice {
 	file, _, _ := strings.Cut(sw, " (cannot be read: ")
 	switch {
 	case StopsAll(sw):
-		return loop.Advise("{1}", loop.Pawl("resume").With("all"))
+		return loop.Advise("{1}", loop.PawlCommand("resume").WithFlag("all"))
 	case strings.HasPrefix(sw, labelWords+" is on "):
 		return loop.Advise("remove the label from " + strings.TrimPrefix(sw, labelWords+" is on "))
 	case strings.HasPrefix(sw, labelWords):
-		return loop.Advise("{1}", loop.Host("gh", "auth", "status"))
+		return loop.Advise("{1}", loop.HostCommand("gh", "auth", "status"))
 	case filepath.Base(file) == PausedFile && filepath.Dir(filepath.Dir(file)) == ".loops":
-		return loop.Advise("{1}", loop.Pawl("resume", filepath.Base(filepath.Dir(file))))
+		return loop.Advise("{1}", loop.PawlCommand("resume", filepath.Base(filepath.Dir(file))))
 	case strings.Contains(file, "/") && !strings.ContainsAny(file, " `"):
 		return loop.Advise("remove " + file + ", or take it out of kill_switch")
 	}
-	return loop.Advise("{1}", loop.Pawl("resume", name))
+	return loop.Advise("{1}", loop.PawlCommand("resume", name))
 }
 
 // StopsAll reports whether a switch, as Switch returns it, is the one of all

@@ -70,12 +70,12 @@ func (h *heldRun) lostRunFault(ctx context.Context, err error) error {
 	name := fmt.Sprintf("%s#%d", h.target.Loop.Name, h.run.N)
 	f := &loop.Fault{
 		Exit: loop.ExitHeld, What: fmt.Sprintf("run %s: this process lost its lease and does nothing more", name), Err: err,
-		Fix: "see what became of it: {1}", Actions: []loop.Command{loop.Pawl("show", name)},
+		Fix: "see what became of it: {1}", Actions: []loop.Command{loop.PawlCommand("show", name)},
 	}
 	if away, ok := errors.AsType[*awayError](err); ok {
 		end := away.ending()
 		f.What, f.Why = "run "+name+" could not be concluded", end.detail
-		return f.Advised(loop.Advise("once the store answers again, {1} concludes the run and keeps its work", loop.Pawl("recover")))
+		return f.WithAdvice(loop.Advise("once the store answers again, {1} concludes the run and keeps its work", loop.PawlCommand("recover")))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
@@ -88,7 +88,7 @@ func (h *heldRun) lostRunFault(ctx context.Context, err error) error {
 	case lookErr != nil:
 		f.Why = "another process took the run over; which one could not be read: " + lookErr.Error()
 	case now.State == loop.RunEnded:
-		f.Why = fmt.Sprintf("another process concluded it as %s: %s", now.Outcome, now.Reason.Because(now.Detail))
+		f.Why = fmt.Sprintf("another process concluded it as %s: %s", now.Outcome, now.Reason.Explain(now.Detail))
 	case now.Fence == h.run.Fence:
 		f.Why = "its lease lapsed, or its effects are applied by another process at this moment"
 	default:

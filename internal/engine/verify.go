@@ -98,7 +98,7 @@ func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
 		a.Reason, a.Words = loop.ReasonAgentEscalated, cmp.Or(said, "the agent handed it over without a reason")
 	case claim == report.Quiet && len(w.changed) == 0:
 		a.Reason, a.Words = loop.ReasonAgentQuiet, cmp.Or(said, "the agent found nothing to do")
-	case failed != nil && (failed.Class.Outside() || len(w.changed) == 0 || j.def.Tier == loop.TierReport):
+	case failed != nil && (failed.Class.IsExternal() || len(w.changed) == 0 || j.def.Tier == loop.TierReport):
 		a.Reason, a.Words = failed.Class, holdWords(*failed, w.turn.hold)
 	case failed != nil:
 		return a, false // What it left may be good.

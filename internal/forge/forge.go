@@ -61,7 +61,7 @@ func missing(err error) bool {
 func noLogin(host string, err error) error {
 	return &loop.Fault{
 		Exit: loop.ExitMissing, What: "gh has no login for " + host, Why: err.Error(),
-		Fix: "{1}", Actions: []loop.Command{loop.Host("gh", "auth", "login", "--hostname", host)}, Err: err,
+		Fix: "{1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login", "--hostname", host)}, Err: err,
 	}
 }
 
@@ -81,7 +81,7 @@ func (g GH) ask(ctx context.Context, into any, args ...string) error {
 	if err != nil {
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "the answer of gh " + args[0] + " is not understood", Why: err.Error(),
-			Fix: "install a current gh: {1} should say 2.40 or newer", Actions: []loop.Command{loop.Host("gh", "--version")}, Err: err,
+			Fix: "install a current gh: {1} should say 2.40 or newer", Actions: []loop.Command{loop.HostCommand("gh", "--version")}, Err: err,
 		}
 	}
 	return nil
@@ -105,20 +105,20 @@ func (g GH) run(ctx context.Context, stdin io.Reader, args ...string) ([]byte, e
 	case err != nil:
 		return nil, &loop.Fault{
 			Exit: loop.ExitMissing, What: program + " cannot be started", Why: err.Error(),
-			Fix: "install gh, then {1}", Actions: []loop.Command{loop.Host("gh", "auth", "login")}, Err: err,
+			Fix: "install gh, then {1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login")}, Err: err,
 		}
 	case res.Ended != proc.Exited:
 		return nil, fmt.Errorf("gh %s: it did not end by itself (%s)", args[0], res.Ended)
 	case res.Exit == exitLogin:
 		return nil, &loop.Fault{
 			Exit: loop.ExitMissing, What: "gh has no login", Why: said(stderr),
-			Fix: "{1}", Actions: []loop.Command{loop.Host("gh", "auth", "login")},
+			Fix: "{1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "login")},
 		}
 	case res.Exit != 0:
 		return nil, &loop.Fault{
 			Exit: loop.ExitError, What: fmt.Sprintf("gh %s ended with status %d", strings.Join(args[:min(2, len(args))], " "), res.Exit),
 			Why: said(stderr), Fix: "see that {1} is content; if it is not, {2}",
-			Actions: []loop.Command{loop.Host("gh", "auth", "status"), loop.Host("gh", "auth", "login")},
+			Actions: []loop.Command{loop.HostCommand("gh", "auth", "status"), loop.HostCommand("gh", "auth", "login")},
 		}
 	case out.Cut:
 		return nil, fmt.Errorf("gh %s printed more than %d bytes", args[0], maxOutput)

@@ -88,7 +88,7 @@ func (l labelled) answer() (Label, string, error) {
 	if len(l.Errors) > 0 || r == nil || r.Topics == nil || r.Issues == nil || r.Pulls == nil {
 		return LabelUnknown, "", &loop.Fault{
 			Exit: loop.ExitError, What: "the code host gave half an answer",
-			Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.Host("gh", "auth", "status")},
+			Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "status")},
 		}
 	}
 	for _, n := range r.Topics.Nodes {

@@ -55,6 +55,6 @@ func notOne(r Repository) error {
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: fmt.Sprintf("the remote address names no repository that gh knows (host %.100q)", r.Host),
 		Fix: "give the remote an address like https://HOST/OWNER/NAME: {1}", Err: loop.ErrNotFound,
-		Actions: []loop.Command{loop.Host("git", "remote", "set-url", "--push", "NAME", "URL").Blank("NAME", "URL")},
+		Actions: []loop.Command{loop.HostCommand("git", "remote", "set-url", "--push", "NAME", "URL").WithBlanks("NAME", "URL")},
 	}
 }

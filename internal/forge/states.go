@@ -39,7 +39,7 @@ func (g GH) States(ctx context.Context, repo Repository, addresses []string) (ma
 		if pr == nil || pr.State != Open && pr.State != Closed && pr.State != Merged {
 			return nil, &loop.Fault{
 				Exit: loop.ExitError, What: "the code host does not say what became of " + address,
-				Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.Host("gh", "auth", "status")},
+				Fix: "see that the login of gh may read the repository: {1}", Actions: []loop.Command{loop.HostCommand("gh", "auth", "status")},
 			}
 		}
 		states[address] = pr.State

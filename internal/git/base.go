@@ -128,7 +128,7 @@ func (r *Repo) unknownBranch(ctx context.Context, branch string, cause error) er
 		return &loop.Fault{
 			Exit: loop.ExitNotFound, What: r.Root + " has no commits",
 			Fix: "make the first commit: {1} && {2}", Err: loop.ErrNotFound,
-			Actions: []loop.Command{loop.Host("git", "add", "-A"), loop.Host("git", "commit")},
+			Actions: []loop.Command{loop.HostCommand("git", "add", "-A"), loop.HostCommand("git", "commit")},
 		}
 	}
 	names := make([]string, 0, len(refs))

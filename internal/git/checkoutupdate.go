@@ -66,7 +66,7 @@ func (t *checkoutUpdate) refusal(what, why string) error {
 	return &loop.Fault{
 		Exit: loop.ExitRefused, What: what, Why: why,
 		Fix:     "commit or stash what is there and land again, or land it by hand with {1}",
-		Actions: []loop.Command{loop.Host("git", "merge", "--ff-only", from)},
+		Actions: []loop.Command{loop.HostCommand("git", "merge", "--ff-only", from)},
 	}
 }
 

@@ -40,7 +40,7 @@ func (a Advance) checkWorktrees(here gitdir.Dirs) error {
 			Exit: loop.ExitRefused, What: fmt.Sprintf("%s is checked out in another worktree, %s", a.Branch, checkoutOf(dir, here.CommonDir)),
 			Why:     "its files would no longer match its branch",
 			Fix:     "switch that worktree to another branch, or {1} if it is gone; then land again",
-			Actions: []loop.Command{loop.Host("git", "worktree", "prune")},
+			Actions: []loop.Command{loop.HostCommand("git", "worktree", "prune")},
 		}
 	}
 	for name, what := range unfinishedWork {

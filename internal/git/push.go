@@ -157,7 +157,7 @@ func remoteFault(to Remote, err error, out string) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "the remote " + SafeURL(to.URL) + " refused, or cannot be reached",
 		Why: firstLines(why), Fix: "see that {1} works without a prompt, and that you may push there",
-		Actions: []loop.Command{loop.Host("git", "ls-remote", "URL").Blank("URL")},
+		Actions: []loop.Command{loop.HostCommand("git", "ls-remote", "URL").WithBlanks("URL")},
 	}
 }
 

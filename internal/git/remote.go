@@ -52,7 +52,7 @@ func (r *Repo) RemoteURL(name string) (string, error) {
 	if push == "" {
 		return "", &loop.Fault{
 			Exit: loop.ExitNotFound, What: fmt.Sprintf("the repository has no remote %q", name),
-			Fix: "{1}", Actions: []loop.Command{loop.Host("git", "remote", "add", name, "URL").Blank("URL")}, Err: loop.ErrNotFound,
+			Fix: "{1}", Actions: []loop.Command{loop.HostCommand("git", "remote", "add", name, "URL").WithBlanks("URL")}, Err: loop.ErrNotFound,
 		}
 	}
 	return push, nil
@@ -81,7 +81,7 @@ func (to Remote) transports() (string, error) {
 		Exit: loop.ExitRefused, What: "the remote address " + SafeURL(to.URL) + " is not used",
 		Why:     "only https://, ssh:// and user@host:path are",
 		Fix:     "give the remote such an address: {1}",
-		Actions: []loop.Command{loop.Host("git", "remote", "set-url", "--push", "NAME", "URL").Blank("NAME", "URL")},
+		Actions: []loop.Command{loop.HostCommand("git", "remote", "set-url", "--push", "NAME", "URL").WithBlanks("NAME", "URL")},
 	}
 }
 

@@ -20,7 +20,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 			return err
 		})
 		if Absent(err) {
-			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "{1} lists them", Actions: []loop.Command{loop.Pawl("runs")}, Err: err}
+			return &loop.Fault{Exit: loop.ExitNotFound, What: "there is no run " + ref, Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("runs")}, Err: err}
 		}
 		return err
 	}
@@ -52,7 +52,7 @@ func (w *Workspace) Run(ctx context.Context, ref string) (loop.Run, error) {
 	if len(newest) == 0 {
 		return run, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "loop " + name + " has no runs yet", Err: loop.ErrNotFound,
-			Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
+			Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("run", name)},
 		}
 	}
 	return newest[0], nil

@@ -21,20 +21,22 @@ type Flag struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Pawl is a command of pawl with its arguments.
-func Pawl(verb string, args ...string) Command { return Command{Verb: verb, Args: args} }
+// PawlCommand is a command of pawl with its arguments.
+func PawlCommand(verb string, args ...string) Command { return Command{Verb: verb, Args: args} }
 
-// Host is a command of another program.
-func Host(program string, args ...string) Command { return Command{Program: program, Args: args} }
+// HostCommand is a command of another program.
+func HostCommand(program string, args ...string) Command {
+	return Command{Program: program, Args: args}
+}
 
-// With adds a flag, with at most one value.
-func (c Command) With(flag string, value ...string) Command {
+// WithFlag adds a flag, with at most one value.
+func (c Command) WithFlag(flag string, value ...string) Command {
 	c.Flags = append(c.Flags[:len(c.Flags):len(c.Flags)], Flag{flag, strings.Join(value, " ")})
 	return c
 }
 
-// Blank says which arguments and values are only names of what the person fills in.
-func (c Command) Blank(names ...string) Command {
+// WithBlanks says which arguments and values are only names of what the person fills in.
+func (c Command) WithBlanks(names ...string) Command {
 	c.Blanks = append(c.Blanks[:len(c.Blanks):len(c.Blanks)], names...)
 	return c
 }
@@ -43,7 +45,7 @@ func (c Command) Blank(names ...string) Command {
 func (c Command) String() string {
 	words := []string{"pawl"}
 	if c.Program != "" {
-		words = []string{c.word(c.Program)}
+		words = []string{c.quote(c.Program)}
 	}
 	if c.Verb != "" {
 		words = append(words, c.Verb)
@@ -54,14 +56,14 @@ func (c Command) String() string {
 		case f.Value == "":
 			flags = append(flags, "--"+f.Name)
 		case strings.HasPrefix(f.Value, "-"):
-			flags = append(flags, "--"+f.Name+"="+c.word(f.Value))
+			flags = append(flags, "--"+f.Name+"="+c.quote(f.Value))
 		default:
-			flags = append(flags, "--"+f.Name, c.word(f.Value))
+			flags = append(flags, "--"+f.Name, c.quote(f.Value))
 		}
 	}
 	dashed := false
 	for _, arg := range c.Args {
-		args = append(args, c.word(arg))
+		args = append(args, c.quote(arg))
 		dashed = dashed || strings.HasPrefix(arg, "-")
 	}
 	if dashed && c.Program == "" { // What follows a lone -- is not taken for a flag.
@@ -71,9 +73,9 @@ func (c Command) String() string {
 	return strings.Join(append(append(words, args...), flags...), " ")
 }
 
-// word quotes a text for the shell. What the person replaces by words of their own
+// quote quotes a text for the shell. What the person replaces by words of their own
 // is in double quotes.
-func (c Command) word(text string) string {
+func (c Command) quote(text string) string {
 	for _, blank := range c.Blanks {
 		if text == blank && strings.Contains(text, " ") {
 			return `"` + text + `"`

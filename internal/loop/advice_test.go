@@ -14,20 +14,20 @@ import (
 func TestACommandIsWrittenForTheShell(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]Command{
-		"pawl ls":                                    Pawl("ls"),
-		"pawl recover restore run_1 --branch b":      Pawl("recover restore", "run_1").With("branch", "b"),
-		"pawl show deps#3":                           Pawl("show", "deps#3"),
-		"pawl rm 'two words'":                        Pawl("rm", "two words"),
-		`pawl rm 'it'\''s'`:                          Pawl("rm", "it's"),
-		"pawl rm ''":                                 Pawl("rm", ""),
-		"pawl rm '#3'":                               Pawl("rm", "#3"),
-		"pawl rm '$HOME'":                            Pawl("rm", "$HOME"),
-		"pawl rm --yes -- -v":                        Pawl("rm", "-v").With("yes"),
-		"pawl run deps --request=-v":                 Pawl("run", "deps").With("request", "-v"),
-		`pawl run deps --request "what you decided"`: Pawl("run", "deps").With("request", "what you decided").Blank("what you decided"),
-		"pawl prices update --file F":                Pawl("prices update").With("file", "F").Blank("F"),
-		"git checkout -b rescue refs/pawl/1":         Host("git", "checkout", "-b", "rescue", "refs/pawl/1"),
-		"git commit -m 'a b'":                        Host("git", "commit", "-m", "a b"),
+		"pawl ls":                                    PawlCommand("ls"),
+		"pawl recover restore run_1 --branch b":      PawlCommand("recover restore", "run_1").WithFlag("branch", "b"),
+		"pawl show deps#3":                           PawlCommand("show", "deps#3"),
+		"pawl rm 'two words'":                        PawlCommand("rm", "two words"),
+		`pawl rm 'it'\''s'`:                          PawlCommand("rm", "it's"),
+		"pawl rm ''":                                 PawlCommand("rm", ""),
+		"pawl rm '#3'":                               PawlCommand("rm", "#3"),
+		"pawl rm '$HOME'":                            PawlCommand("rm", "$HOME"),
+		"pawl rm --yes -- -v":                        PawlCommand("rm", "-v").WithFlag("yes"),
+		"pawl run deps --request=-v":                 PawlCommand("run", "deps").WithFlag("request", "-v"),
+		`pawl run deps --request "what you decided"`: PawlCommand("run", "deps").WithFlag("request", "what you decided").WithBlanks("what you decided"),
+		"pawl prices update --file F":                PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"),
+		"git checkout -b rescue refs/pawl/1":         HostCommand("git", "checkout", "-b", "rescue", "refs/pawl/1"),
+		"git commit -m 'a b'":                        HostCommand("git", "commit", "-m", "a b"),
 	} {
 		if got := c.String(); got != want {
 			t.Errorf("%#v is written %q, want %q", c, got, want)
@@ -39,16 +39,16 @@ func TestTheShellReadsEveryArgumentAsItIs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("aZ0 -'\"\\$`#~*?[]{}();&|<>!=%\n\té"))).Draw(t, "text")
-		got, err := exec.Command("/bin/sh", "-c", Host("printf", "%s.", "--", text).String()).Output()
+		got, err := exec.Command("/bin/sh", "-c", HostCommand("printf", "%s.", "--", text).String()).Output()
 		if err != nil || !strings.HasSuffix(string(got), text+".") {
-			t.Fatalf("%s: %q, %v; want %q", Host("printf", "%s.", "--", text), got, err, text)
+			t.Fatalf("%s: %q, %v; want %q", HostCommand("printf", "%s.", "--", text), got, err, text)
 		}
 	})
 }
 
 func TestAnAdvicePutsItsCommandsIntoTheirPlaces(t *testing.T) {
 	t.Parallel()
-	show, rm := Pawl("show", "deps#3"), Pawl("rm", "deps")
+	show, rm := PawlCommand("show", "deps#3"), PawlCommand("rm", "deps")
 	for want, a := range map[string]Advice{
 		"":                       {},
 		"find . -exec cat {1} +": Advise("find . -exec cat {1} +"), // No command: the text stays as it is.
@@ -68,9 +68,9 @@ func TestAnAdvicePutsItsCommandsIntoTheirPlaces(t *testing.T) {
 
 func TestAdvicesFollowEachOther(t *testing.T) {
 	t.Parallel()
-	a, b := Advise("first {1}", Pawl("ls")), Advise("then {2} or {1}", Pawl("runs"), Pawl("show", "x"))
+	a, b := Advise("first {1}", PawlCommand("ls")), Advise("then {2} or {1}", PawlCommand("runs"), PawlCommand("show", "x"))
 	got := a.Then("; ", b)
-	want := Advice{"first {1}; then {3} or {2}", []Command{Pawl("ls"), Pawl("runs"), Pawl("show", "x")}}
+	want := Advice{"first {1}; then {3} or {2}", []Command{PawlCommand("ls"), PawlCommand("runs"), PawlCommand("show", "x")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -81,7 +81,7 @@ func TestAdvicesFollowEachOther(t *testing.T) {
 
 func TestASurfaceShowsCommandsInItsOwnWay(t *testing.T) {
 	t.Parallel()
-	a := Advise("{1} says why; answer it: {2}", Pawl("why", "x"), Pawl("approve", "x"))
+	a := Advise("{1} says why; answer it: {2}", PawlCommand("why", "x"), PawlCommand("approve", "x"))
 	var alone []bool
 	got := a.Render(func(c Command, by bool) string {
 		alone = append(alone, by)
@@ -90,7 +90,7 @@ func TestASurfaceShowsCommandsInItsOwnWay(t *testing.T) {
 	if got != "[why] says why; answer it: [approve]" || !slices.Equal(alone, []bool{false, true}) {
 		t.Errorf("%q, alone %v", got, alone)
 	}
-	body, err := json.Marshal(Pawl("prices update").With("file", "F").Blank("F"))
+	body, err := json.Marshal(PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"))
 	if want := `{"verb":"prices update","flags":[{"name":"file","value":"F"}],"blanks":["F"]}`; err != nil || string(body) != want {
 		t.Errorf("%s, %v; want %s", body, err, want)
 	}

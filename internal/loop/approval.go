@@ -50,9 +50,9 @@ type Approval struct {
 	Answered   time.Time     `json:"answered,omitzero"`
 }
 
-// Binding is the hash that an approval is bound to. A byte more in the tree
+// BindingHash is the hash that an approval is bound to. A byte more in the tree
 // or the definition gives another one.
-func (a Approval) Binding() string {
+func (a Approval) BindingHash() string {
 	body, err := json.Marshal([]any{a.LoopID, a.RunID, a.StepID, a.Action, a.Tree, a.Definition})
 	if err != nil {
 		panic("loop: approval does not marshal: " + err.Error())

@@ -19,9 +19,9 @@ type Amount struct {
 // Add returns the sum of both amounts; what does not fit is the largest number.
 func (a Amount) Add(b Amount) Amount {
 	return Amount{
-		Tokens: plus(a.Tokens, b.Tokens), Output: plus(a.Output, b.Output), MicroUSD: plus(a.MicroUSD, b.MicroUSD),
-		Wall:       time.Duration(plus(int64(a.Wall), int64(b.Wall))),
-		Iterations: plus(a.Iterations, b.Iterations), Items: plus(a.Items, b.Items),
+		Tokens: addCounts(a.Tokens, b.Tokens), Output: addCounts(a.Output, b.Output), MicroUSD: addCounts(a.MicroUSD, b.MicroUSD),
+		Wall:       time.Duration(addCounts(int64(a.Wall), int64(b.Wall))),
+		Iterations: addCounts(a.Iterations, b.Iterations), Items: addCounts(a.Items, b.Items),
 	}
 }
 
@@ -117,7 +117,7 @@ type Cost struct {
 
 // Add returns the sum of both costs, with all prices that were used.
 func (c Cost) Add(d Cost) Cost {
-	sum := Cost{MicroUSD: plus(c.MicroUSD, d.MicroUSD), Unpriced: slices.Clone(c.Unpriced), Prices: slices.Clone(c.Prices), AsOf: c.AsOf}
+	sum := Cost{MicroUSD: addCounts(c.MicroUSD, d.MicroUSD), Unpriced: slices.Clone(c.Unpriced), Prices: slices.Clone(c.Prices), AsOf: c.AsOf}
 	if d.AsOf != "" {
 		sum.AsOf = d.AsOf
 	}

@@ -78,8 +78,8 @@ type Fault struct {
 // Advice is the fix with its actions.
 func (f *Fault) Advice() Advice { return Advice{f.Fix, f.Actions} }
 
-// Advised sets the fix and its actions, and returns the fault.
-func (f *Fault) Advised(fix Advice) *Fault {
+// WithAdvice sets the fix and its actions, and returns the fault.
+func (f *Fault) WithAdvice(fix Advice) *Fault {
 	f.Fix, f.Actions = fix.Text, fix.Actions
 	return f
 }

@@ -56,10 +56,10 @@ type Failure struct {
 	Typed  bool         `json:"typed,omitempty"`  // read from a field that has this meaning, not from a text
 }
 
-// Outside reports whether r says something about an account, a vendor or a
+// IsExternal reports whether r says something about an account, a vendor or a
 // budget, and nothing about the work: a step that ends so is not counted as
 // failed, and is open again.
-func (r Reason) Outside() bool {
+func (r Reason) IsExternal() bool {
 	outside := []Reason{FailureRateLimit, FailureQuota, FailureAuth, FailureHeld, FailureServer, FailureRequest, ReasonBudget}
 	return slices.Contains(outside, r)
 }

@@ -52,9 +52,9 @@ type AmountError struct {
 
 func (e *AmountError) Error() string { return fmt.Sprintf("%s: %d %s", e.What, e.N, e.Why) }
 
-// Valid returns an *AmountError for the first number that is negative, and nil
+// Validate returns an *AmountError for the first number that is negative, and nil
 // if none is.
-func (a Amount) Valid() error {
+func (a Amount) Validate() error {
 	for i, n := range a.Parts() {
 		if n < 0 {
 			return &AmountError{What: Dimensions[i], N: n, Why: "is negative"}
@@ -63,9 +63,9 @@ func (a Amount) Valid() error {
 	return nil
 }
 
-// Room returns an *AmountError if b cannot be added to a because the sum fits no
+// CheckRoom returns an *AmountError if b cannot be added to a because the sum fits no
 // number.
-func (a Amount) Room(b Amount) error {
+func (a Amount) CheckRoom(b Amount) error {
 	p, q := a.Parts(), b.Parts()
 	for i := range p {
 		if p[i] > math.MaxInt64-q[i] {
@@ -75,17 +75,17 @@ func (a Amount) Room(b Amount) error {
 	return nil
 }
 
-// Fund says whether a reservation may grow from held to want. Reserved of each
+// CheckFunds says whether a reservation may grow from held to want. Reserved of each
 // standing contains held. If it may not, the Shortage is of the cap of which
 // the smallest part is left, and the first such in the order of standing.
 // What does not grow is funded, however little is left.
-func Fund(standing []Standing, held, want Amount) (Shortage, bool) {
+func CheckFunds(standing []Standing, held, want Amount) (Shortage, bool) {
 	var worst Shortage
 	tightest := 2.0
 	for _, s := range standing {
 		for i, limit := range s.Budget.Cap.Parts() {
 			need := want.Parts()[i] - held.Parts()[i]
-			taken := plus(s.Used.Parts()[i], s.Reserved.Parts()[i])
+			taken := addCounts(s.Used.Parts()[i], s.Reserved.Parts()[i])
 			left := max(0, limit-taken)
 			if limit <= 0 || need <= 0 || need <= left {
 				continue

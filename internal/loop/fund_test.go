@@ -41,7 +41,7 @@ func TestFund(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			short, ok := loop.Fund(c.standing, c.held, c.want)
+			short, ok := loop.CheckFunds(c.standing, c.held, c.want)
 			if d := cmp.Diff(c.short, short); d != "" || ok != (c.short == loop.Shortage{}) {
 				t.Errorf("funded = %v: %s", ok, d)
 			}
@@ -65,7 +65,7 @@ func TestWhatIsFundedFitsAndWhatIsNotDoesNot(t *testing.T) {
 				fits = false
 			}
 		}
-		short, ok := loop.Fund(standing, held, want)
+		short, ok := loop.CheckFunds(standing, held, want)
 		if ok != fits {
 			t.Fatalf("funded = %v, want %v", ok, fits)
 		}
@@ -86,17 +86,17 @@ func TestAmountsAddUpAndComeApart(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := amount.Draw(t, "a"), amount.Draw(t, "b")
-		if got := a.Add(b).Sub(b); got != a || a.Room(b) != nil || a.Valid() != nil {
-			t.Fatalf("a + b - b = %+v, room %v, valid %v", got, a.Room(b), a.Valid())
+		if got := a.Add(b).Sub(b); got != a || a.CheckRoom(b) != nil || a.Validate() != nil {
+			t.Fatalf("a + b - b = %+v, room %v, valid %v", got, a.CheckRoom(b), a.Validate())
 		}
 		if m := a.Max(b); m.Max(a) != m || m.Max(b) != m || !a.Sub(m).Zero() {
 			t.Fatalf("max = %+v", m)
 		}
 	})
-	if err := (loop.Amount{Wall: -1}).Valid(); err == nil || err.Error() != "wall: -1 is negative" {
+	if err := (loop.Amount{Wall: -1}).Validate(); err == nil || err.Error() != "wall: -1 is negative" {
 		t.Errorf("Valid = %v", err)
 	}
-	if err := (loop.Amount{Items: 2}).Room(loop.Amount{Items: math.MaxInt64 - 1}); err == nil {
+	if err := (loop.Amount{Items: 2}).CheckRoom(loop.Amount{Items: math.MaxInt64 - 1}); err == nil {
 		t.Error("a sum that fits no number has room")
 	}
 }

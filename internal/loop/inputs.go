@@ -15,8 +15,8 @@ type Inputs struct {
 	Sensed     string
 }
 
-// Apart are the inputs without those that a run has once for all of its steps.
-func (i Inputs) Apart() Inputs { return Inputs{Memory: i.Memory, Sensed: i.Sensed} }
+// PerStep are the inputs without those that a run has once for all of its steps.
+func (i Inputs) PerStep() Inputs { return Inputs{Memory: i.Memory, Sensed: i.Sensed} }
 
 // Digest is the SHA-256 of the inputs, in hex.
 func (i Inputs) Digest() string {

@@ -47,7 +47,7 @@ const (
 	TierUnattended Tier = "L3" // lands what its definition allows
 )
 
-// Known reports whether t is one of the three rungs.
-func (t Tier) Known() bool {
+// IsKnown reports whether t is one of the three rungs.
+func (t Tier) IsKnown() bool {
 	return t == TierReport || t == TierAssisted || t == TierUnattended
 }

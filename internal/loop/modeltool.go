@@ -39,7 +39,7 @@ var typedTool = regexp.MustCompile(`^type:[A-Za-z0-9$][\w$.:-]{0,63}$`)
 // TypedTool names a tool that has no name here by the vendor's own word for it.
 func TypedTool(word string) ModelTool { return ModelTool("type:" + word) }
 
-// Known reports whether t is one of the names, or names a vendor's word.
-func (t ModelTool) Known() bool {
+// IsKnown reports whether t is one of the names, or names a vendor's word.
+func (t ModelTool) IsKnown() bool {
 	return slices.Contains(modelTools, t) || typedTool.MatchString(string(t))
 }

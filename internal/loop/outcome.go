@@ -77,5 +77,5 @@ func (o Outcome) Meaning() Meaning {
 	return Meaning{Outcome: o, Exit: ExitNoSuccess, Action: "none", Log: string(o)}
 }
 
-// Success reports whether o is one of the outcomes that exit with 0.
-func (o Outcome) Success() bool { return o.Meaning().Exit == ExitOK }
+// IsSuccess reports whether o is one of the outcomes that exit with 0.
+func (o Outcome) IsSuccess() bool { return o.Meaning().Exit == ExitOK }

@@ -52,15 +52,15 @@ func TestEveryDeclaredOutcomeStandsInTheTableOnce(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNeverSuccess(t *testing.T) {
 	for _, outcome := range []loop.Outcome{"", "Landed", "ok", "success"} {
-		if m := outcome.Meaning(); outcome.Success() || m.Exit != loop.ExitNoSuccess {
-			t.Errorf("%q: success %v with exit %d, want no success with %d", outcome, outcome.Success(), m.Exit, loop.ExitNoSuccess)
+		if m := outcome.Meaning(); outcome.IsSuccess() || m.Exit != loop.ExitNoSuccess {
+			t.Errorf("%q: success %v with exit %d, want no success with %d", outcome, outcome.IsSuccess(), m.Exit, loop.ExitNoSuccess)
 		}
 	}
 }
 
 func TestSuccessIsExactlyExitZero(t *testing.T) {
 	for _, m := range loop.Meanings {
-		if got, want := m.Outcome.Success(), m.Exit == 0; got != want {
+		if got, want := m.Outcome.IsSuccess(), m.Exit == 0; got != want {
 			t.Errorf("%s: Success() = %v with exit %d", m.Outcome, got, m.Exit)
 		}
 	}

@@ -164,9 +164,9 @@ func (r Reason) OfAgent() bool {
 	return r == ReasonAgentQuiet || r == ReasonAgentBlocked || r == ReasonAgentFailed || r == ReasonAgentEscalated
 }
 
-// Because says why in words: the detail, which says more than the reason, unless it
+// Explain says why in words: the detail, which says more than the reason, unless it
 // is missing or the agent's own.
-func (r Reason) Because(detail string) string {
+func (r Reason) Explain(detail string) string {
 	switch {
 	case detail == "":
 		return r.Sentence()

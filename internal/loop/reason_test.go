@@ -53,7 +53,7 @@ func TestAReasonSaysWhatItsDetailDoesNot(t *testing.T) {
 		{ReasonAgentBlocked, "no token", "the agent is blocked: no token"},
 		{"", "", ""},
 	} {
-		if got := c.r.Because(c.detail); got != c.want {
+		if got := c.r.Explain(c.detail); got != c.want {
 			t.Errorf("%q.Because(%q) = %q, want %q", c.r, c.detail, got, c.want)
 		}
 	}

@@ -39,8 +39,8 @@ func ParseServer(text string) (Server, error) {
 	return s, nil
 }
 
-// Host is the host and port of URL; empty if there is none.
-func (s Server) Host() (host, port string) {
+// HostPort is the host and port of URL; empty if there is none.
+func (s Server) HostPort() (host, port string) {
 	at, err := url.Parse(s.URL)
 	if err != nil || s.URL == "" {
 		return "", ""

@@ -103,16 +103,16 @@ var Transitions = []Transition{
 	{"approval", "open", "expired", "nobody answered in time"},
 }
 
-// May reports whether the state table lists the change of thing ("run",
+// MayChange reports whether the state table lists the change of thing ("run",
 // "step", "effect", "approval") from one state to another.
-func May[S ~string](thing string, from, to S) bool {
+func MayChange[S ~string](thing string, from, to S) bool {
 	return slices.ContainsFunc(Transitions, func(t Transition) bool {
 		return t.Thing == thing && t.From == string(from) && t.To == string(to)
 	})
 }
 
-// Sources lists the states from which thing may change to the given one.
-func Sources[S ~string](thing string, to S) []S {
+// SourceStates lists the states from which thing may change to the given one.
+func SourceStates[S ~string](thing string, to S) []S {
 	var from []S
 	for _, t := range Transitions {
 		if t.Thing == thing && t.To == string(to) && t.From != "" {

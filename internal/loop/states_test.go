@@ -156,10 +156,10 @@ func TestMayAndSourcesSayWhatTheTableSays(t *testing.T) {
 		from := rapid.SampledFrom(words).Draw(t, "from")
 		to := rapid.SampledFrom(words).Draw(t, "to")
 		want := listed[[3]string{thing, from, to}]
-		if got := loop.May(thing, from, to); got != want {
+		if got := loop.MayChange(thing, from, to); got != want {
 			t.Fatalf("May(%q, %q, %q) = %v, the table says %v", thing, from, to, got, want)
 		}
-		if got := slices.Contains(loop.Sources(thing, to), from); got != (want && from != "") {
+		if got := slices.Contains(loop.SourceStates(thing, to), from); got != (want && from != "") {
 			t.Fatalf("Sources(%q, %q) has %q: %v, the table says %v", thing, to, from, got, want)
 		}
 	})

@@ -41,9 +41,9 @@ type Step struct {
 	Updated time.Time `json:"updated"`
 }
 
-// Afresh is the step as if it were seen for the first time. Of an escalated one
+// AsNew is the step as if it were seen for the first time. Of an escalated one
 // the feedback stays: what had failed is still worth reading.
-func (s Step) Afresh() Step {
+func (s Step) AsNew() Step {
 	fresh := Step{ID: s.ID, LoopID: s.LoopID, Key: s.Key, Kind: s.Kind, Title: s.Title, State: StepOpen}
 	if s.State == StepEscalated {
 		fresh.Feedback = s.Feedback

@@ -41,9 +41,9 @@ const (
 
 var exactness = map[UsageSource]int{"": 0, UsageMetered: 1, UsageReported: 2, UsageEstimated: 3}
 
-// Charged is what counts against token budgets: cache reads are priced apart
+// ChargedTokens is what counts against token budgets: cache reads are priced apart
 // and never trip a cap.
-func (u Usage) Charged() int64 { return plus(plus(u.Input, u.CacheWrite), u.Output) }
+func (u Usage) ChargedTokens() int64 { return addCounts(addCounts(u.Input, u.CacheWrite), u.Output) }
 
 // Zero reports whether no token and no search was counted, whatever the source.
 func (u Usage) Zero() bool {
@@ -55,9 +55,9 @@ func (u Usage) Zero() bool {
 // does not fit is the largest number.
 func (u Usage) Add(v Usage) Usage {
 	sum := Usage{
-		Input: plus(u.Input, v.Input), Output: plus(u.Output, v.Output), CacheRead: plus(u.CacheRead, v.CacheRead),
-		CacheWrite: plus(u.CacheWrite, v.CacheWrite), CacheWrite1h: plus(u.CacheWrite1h, v.CacheWrite1h),
-		Reasoning: plus(u.Reasoning, v.Reasoning), WebSearches: plus(u.WebSearches, v.WebSearches), FileSearches: plus(u.FileSearches, v.FileSearches),
+		Input: addCounts(u.Input, v.Input), Output: addCounts(u.Output, v.Output), CacheRead: addCounts(u.CacheRead, v.CacheRead),
+		CacheWrite: addCounts(u.CacheWrite, v.CacheWrite), CacheWrite1h: addCounts(u.CacheWrite1h, v.CacheWrite1h),
+		Reasoning: addCounts(u.Reasoning, v.Reasoning), WebSearches: addCounts(u.WebSearches, v.WebSearches), FileSearches: addCounts(u.FileSearches, v.FileSearches),
 		Source: u.Source,
 	}
 	if exactness[v.Source] > exactness[u.Source] {
@@ -70,23 +70,23 @@ func (u Usage) Add(v Usage) Usage {
 // counters. A counter that went back began anew: then all of it counts.
 func (u Usage) Since(v Usage) Usage {
 	return Usage{
-		Input: since(u.Input, v.Input), Output: since(u.Output, v.Output), CacheRead: since(u.CacheRead, v.CacheRead),
-		CacheWrite: since(u.CacheWrite, v.CacheWrite), CacheWrite1h: since(u.CacheWrite1h, v.CacheWrite1h),
-		Reasoning: since(u.Reasoning, v.Reasoning), WebSearches: since(u.WebSearches, v.WebSearches), FileSearches: since(u.FileSearches, v.FileSearches),
+		Input: countSince(u.Input, v.Input), Output: countSince(u.Output, v.Output), CacheRead: countSince(u.CacheRead, v.CacheRead),
+		CacheWrite: countSince(u.CacheWrite, v.CacheWrite), CacheWrite1h: countSince(u.CacheWrite1h, v.CacheWrite1h),
+		Reasoning: countSince(u.Reasoning, v.Reasoning), WebSearches: countSince(u.WebSearches, v.WebSearches), FileSearches: countSince(u.FileSearches, v.FileSearches),
 		Source: u.Source,
 	}
 }
 
-func since(now, before int64) int64 {
+func countSince(now, before int64) int64 {
 	if now < before {
 		return now
 	}
 	return now - before
 }
 
-// plus adds two counts. A count is never negative, and never grows beyond what
+// addCounts adds two counts. A count is never negative, and never grows beyond what
 // an int64 holds.
-func plus(a, b int64) int64 {
+func addCounts(a, b int64) int64 {
 	a, b = max(a, 0), max(b, 0)
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -35,7 +35,7 @@ func TestUsageAddsUpInAnyOrder(t *testing.T) {
 		if got := a.Add(loop.Usage{}); got != a {
 			t.Fatalf("a+0 = %+v, want %+v", got, a)
 		}
-		if got, want := a.Add(b).Charged(), a.Charged()+b.Charged(); got != want {
+		if got, want := a.Add(b).ChargedTokens(), a.ChargedTokens()+b.ChargedTokens(); got != want {
 			t.Fatalf("charged for a+b = %d, want %d", got, want)
 		}
 	})
@@ -55,7 +55,7 @@ func TestASumIsAsExactAsItsLeastExactPart(t *testing.T) {
 
 func TestReadingTheCacheIsNotCharged(t *testing.T) {
 	u := loop.Usage{Input: 1, Output: 10, CacheWrite: 100, CacheRead: 1000}
-	if got := u.Charged(); got != 111 {
+	if got := u.ChargedTokens(); got != 111 {
 		t.Errorf("charged %d tokens, want 111", got)
 	}
 }
@@ -93,13 +93,13 @@ func TestAnApprovalIsBoundToEverythingThatItAllows(t *testing.T) {
 	for name, change := range other {
 		changed := asked
 		change(&changed)
-		if changed.Binding() == asked.Binding() {
+		if changed.BindingHash() == asked.BindingHash() {
 			t.Errorf("another %s has the same binding", name)
 		}
 	}
 	answered := asked
 	answered.State, answered.By = loop.ApprovalApproved, "ada"
-	if answered.Binding() != asked.Binding() {
+	if answered.BindingHash() != asked.BindingHash() {
 		t.Error("the answer changes what it is bound to")
 	}
 }

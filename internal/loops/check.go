@@ -115,7 +115,7 @@ func (c Checked) Ready(least int, strict bool) bool {
 var UnpricedFix = loop.Advise("{1} adds a price (0 is one, for a model of your own); model: NAME asks another model; budget_tokens_day caps tokens instead", AddPrice)
 
 // AddPrice is the command that gives models a price.
-var AddPrice = loop.Pawl("prices update").With("file", "F").Blank("F")
+var AddPrice = loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F")
 
 // Unpriced says that a model with a cap in money has no price.
 func Unpriced(capped, model string) string {

@@ -91,7 +91,7 @@ func everyDefinition(dir, root string) ([]Found, error) {
 			Exit: loop.ExitNotFound, What: "there is no loop in " + root, Err: loop.ErrNotFound,
 			Why:     "no folder of .loops holds a " + spine.ConfigFile,
 			Fix:     "make one: {1}, or {2}",
-			Actions: []loop.Command{loop.Pawl("init"), loop.Pawl("new", "NAME").With("pattern", "ci-watch").Blank("NAME")},
+			Actions: []loop.Command{loop.PawlCommand("init"), loop.PawlCommand("new", "NAME").WithFlag("pattern", "ci-watch").WithBlanks("NAME")},
 		}
 	}
 	return all, nil
@@ -118,7 +118,7 @@ func noDefinitionFault(dir, root, arg string) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotFound, What: fmt.Sprintf("there is no loop and no file %q", arg), Err: loop.ErrNotFound,
 		Why: fmt.Sprintf("neither %s nor %s is there", arg, filepath.Join(".loops", arg, spine.ConfigFile)),
-		Fix: "make it: {1}", Actions: []loop.Command{loop.Pawl("new", filepath.Base(arg))},
+		Fix: "make it: {1}", Actions: []loop.Command{loop.PawlCommand("new", filepath.Base(arg))},
 	}
 	if filepath.Base(arg) != arg {
 		f.Why = "there is nothing at this path"
@@ -127,7 +127,7 @@ func noDefinitionFault(dir, root, arg string) error {
 		f.Why = "the folder holds no " + spine.ConfigFile
 	}
 	if names, err := catalog.Names(root); err == nil && len(names) > 0 {
-		f = f.Advised(loop.Advise(readiness.Suggest(arg, names)))
+		f = f.WithAdvice(loop.Advise(readiness.Suggest(arg, names)))
 	}
 	return f
 }

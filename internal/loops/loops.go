@@ -99,7 +99,7 @@ func (s *Service) rowOf(l lookup.Loop) Row {
 	}
 	if run := l.Last; run != nil {
 		row.State, row.LastRun = s.ws.Liveness(*run), shape.Time(run.Started)
-		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.Charged()
+		row.Outcome, row.Reason, row.Branch, row.Tokens = run.Outcome, run.Reason, run.Branch, run.Usage.ChargedTokens()
 		if run.Holder != (loop.Holder{}) {
 			row.Held = &run.Holder
 		}

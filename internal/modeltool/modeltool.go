@@ -50,7 +50,7 @@ type DeniedError struct{ wish }
 
 // Error is for the agent, and says what a person can do.
 func (e *DeniedError) Error() string {
-	if !e.tool.Known() {
+	if !e.tool.IsKnown() {
 		return fmt.Sprintf("the request has %s, which pawl does not know and the model's vendor may act on: it is not forwarded", e.how)
 	}
 	return fmt.Sprintf(

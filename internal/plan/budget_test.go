@@ -120,7 +120,7 @@ func TestWhatIsNotKnownIsChargedAsItWasReserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		used, held := anyAmount.Draw(t, "used"), anyAmount.Draw(t, "reserved")
 		got := plan.Charge(used, held, rapid.Bool().Draw(t, "tokens"), rapid.Bool().Draw(t, "money"))
-		if got.Max(used) != got || used.Max(held).Max(got) != used.Max(held) || got.Valid() != nil {
+		if got.Max(used) != got || used.Max(held).Max(got) != used.Max(held) || got.Validate() != nil {
 			t.Fatalf("Charge = %+v", got)
 		}
 	})

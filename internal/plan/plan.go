@@ -91,7 +91,7 @@ func Next(s Snapshot, now time.Time) Decision {
 	var rests []loop.Considered // steps whose state keeps them from being worked on
 	for _, c := range order {
 		if c.changed() {
-			c.Step = c.Step.Afresh()
+			c.Step = c.Step.AsNew()
 		}
 		reason, detail := s.eligible(c)
 		switch {

@@ -44,7 +44,7 @@ func Settle(step loop.Step, a Attempt, run int64, r Rules) Settlement {
 	case a.Verdict == loop.VerdictPass:
 		s.Step.State, s.Step.Streak, s.Step.StreakGate, s.Step.StreakTree, s.Step.Snapshot = loop.StepDone, 0, "", "", ""
 		s.Step.Feedback = "" // Nothing that a later attempt should do differently.
-	case a.Reason.Outside():
+	case a.Reason.IsExternal():
 		s.outside()
 	case a.Reason == loop.ReasonAgentQuiet:
 		s.Step.State, s.Step.Feedback, s.Outcome = loop.StepOpen, "", loop.OutcomeQuiet

@@ -74,7 +74,7 @@ func TestWhatBecomesOfAStepAfterOneAttempt(t *testing.T) {
 				t.Errorf("settlement (-want +got):\n%s", diff)
 			}
 			attempts := 1
-			if c.attempt.Reason.Outside() {
+			if c.attempt.Reason.IsExternal() {
 				attempts = 0
 			}
 			if s.Step.Attempts != attempts || s.Step.WaitsFor != "" {

@@ -37,7 +37,7 @@ func (m Memory) lock(ctx context.Context) (*written, error) {
 		Why: fmt.Sprintf("another process has had %s locked for %s", path, lockWait),
 		Fix: "find it with {1}; if it is stopped, continue it with {2} or end it with {3}, then repeat",
 		Actions: []loop.Command{
-			loop.Host("fuser", path), loop.Host("kill", "-CONT", "PID").Blank("PID"), loop.Host("kill", "-9", "PID").Blank("PID"),
+			loop.HostCommand("fuser", path), loop.HostCommand("kill", "-CONT", "PID").WithBlanks("PID"), loop.HostCommand("kill", "-9", "PID").WithBlanks("PID"),
 		},
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, held)

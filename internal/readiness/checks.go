@@ -35,7 +35,7 @@ var checks = []check{
 	{8, SeverityWarning, always, findBudget},
 	{9, SeverityError, always, findScope},
 	{10, SeverityError, always, findMode},
-	{11, SeverityWarning, loop.Tier.Known, findMisfit},
+	{11, SeverityWarning, loop.Tier.IsKnown, findMisfit},
 	{12, SeverityError, changes, filled("verify", func(c *Config) Value { return c.Verify },
 		"no gate command; write the command that judges the work, like go test ./...")},
 	{13, SeverityError, changes, filled("guard", func(c *Config) Value { return c.Guard },
@@ -82,7 +82,7 @@ func findPattern(c *Config) Finding {
 }
 
 func findTier(c *Config) Finding {
-	if loop.Tier(c.Tier.Text).Known() {
+	if loop.Tier(c.Tier.Text).IsKnown() {
 		return Finding{}
 	}
 	return about("tier", c.Tier, "must be L1, L2 or L3"+butIs(c.Tier.Text)+didYouMean(c.Tier.Text,

@@ -90,7 +90,7 @@ func unknownModel(t price.Table, id string) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: "--model: " + Quote(id) + " has no price", Fix: suggestion + "add one with {1}; {2} lists those that are known",
-		Actions: []loop.Command{loop.Pawl("prices update").With("file", "F").Blank("F"), loop.Pawl("prices")},
+		Actions: []loop.Command{loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"), loop.PawlCommand("prices")},
 	}
 }
 

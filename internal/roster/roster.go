@@ -191,7 +191,7 @@ func (r Roster) checkHandle(text string) (string, error) {
 func ownFault(name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitUsage, What: "agent @" + name, Why: "a driver has this name, and is an agent by itself",
-		Fix: "choose another handle: {1}", Actions: []loop.Command{loop.Pawl("agent create", "@my-"+name).With("driver", name)},
+		Fix: "choose another handle: {1}", Actions: []loop.Command{loop.PawlCommand("agent create", "@my-"+name).WithFlag("driver", name)},
 	}
 }
 
@@ -255,6 +255,6 @@ func (r Roster) unknownFault(ctx context.Context, name string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: "agent @" + name, Why: "neither the roster nor a driver has this name",
 		Fix: "write one of " + strings.Join(handles, ", ") + ", or make it: {1}", Err: loop.ErrNotFound,
-		Actions: []loop.Command{loop.Pawl("agent create", "@"+cmp.Or(name, "NAME")).With("driver", "D").Blank("@NAME", "D")},
+		Actions: []loop.Command{loop.PawlCommand("agent create", "@"+cmp.Or(name, "NAME")).WithFlag("driver", "D").WithBlanks("@NAME", "D")},
 	}
 }

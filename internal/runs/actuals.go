@@ -58,7 +58,7 @@ func (s *Service) Actuals(ctx context.Context, name string, limit int) (Actuals,
 		runs, err := r.Ended(ctx, e.LoopID(), max(0, limit))
 		for _, run := range slices.Backward(runs) {
 			a.Runs = append(a.Runs, Actual{
-				N: run.N, Started: shape.Time(run.Started), Tokens: run.Usage.Charged(), Output: run.Usage.Output,
+				N: run.N, Started: shape.Time(run.Started), Tokens: run.Usage.ChargedTokens(), Output: run.Usage.Output,
 				Source: run.Usage.Source, Outcome: run.Outcome,
 			})
 		}
@@ -70,7 +70,7 @@ func (s *Service) Actuals(ctx context.Context, name string, limit int) (Actuals,
 	case len(a.Runs) == 0:
 		return a, &loop.Fault{
 			Exit: loop.ExitNotFound, What: "no run of loop " + name + " has ended yet", Err: loop.ErrNotFound,
-			Fix: "start one: {1}", Actions: []loop.Command{loop.Pawl("run", name)},
+			Fix: "start one: {1}", Actions: []loop.Command{loop.PawlCommand("run", name)},
 		}
 	}
 	return a, nil

@@ -83,7 +83,7 @@ func TestActualsOfARunAreWhatTheRunSays(t *testing.T) {
 	if err != nil || len(a.Runs) != 1 {
 		t.Fatalf("actuals = %+v, %v", a, err)
 	}
-	want := runs.Actual{v.N, v.Started, loop.Usage(v.Tokens).Charged(), v.Tokens.Output, v.Tokens.Source, v.Outcome}
+	want := runs.Actual{v.N, v.Started, loop.Usage(v.Tokens).ChargedTokens(), v.Tokens.Output, v.Tokens.Source, v.Outcome}
 	if diff := cmp.Diff(want, a.Runs[0]); diff != "" || want.Tokens == 0 {
 		t.Errorf("(-run +actual):\n%s", diff)
 	}

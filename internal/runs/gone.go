@@ -137,9 +137,9 @@ func (g *GoneRepository) addRuns(ctx context.Context, r *store.Reader, workspace
 // nextStep says what a person can do about a checkout that is gone.
 func (g *GoneRepository) nextStep() loop.Advice {
 	if len(g.Runs) == 0 {
-		return loop.Advise("nothing of it is open; {1} removes its packed histories", loop.Pawl("recover prune"))
+		return loop.Advise("nothing of it is open; {1} removes its packed histories", loop.PawlCommand("recover prune"))
 	}
-	back := loop.Advise("if it was moved, move it back to "+g.Root+" and run {1} in it: that concludes these runs and keeps their work on refs", loop.Pawl("recover"))
+	back := loop.Advise("if it was moved, move it back to "+g.Root+" and run {1} in it: that concludes these runs and keeps their work on refs", loop.PawlCommand("recover"))
 	var kept []string
 	for _, run := range g.Runs {
 		for _, k := range run.Kept {

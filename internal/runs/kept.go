@@ -50,11 +50,11 @@ func keptFault(verb string, row Snapshot, err error) error {
 	f := &loop.Fault{
 		Exit: loop.ExitNotReady, What: verb + " " + run, Why: "no snapshot of its work could be made; its files are in " + row.Dir, Err: err,
 		Fix:     "copy them from there; {1} tries again to put them on a branch",
-		Actions: []loop.Command{loop.Pawl("recover restore", run).With("branch", "NAME").Blank("NAME")},
+		Actions: []loop.Command{loop.PawlCommand("recover restore", run).WithFlag("branch", "NAME").WithBlanks("NAME")},
 	}
 	if err != nil {
 		f.Why += " (" + err.Error() + ")"
-		f = f.Advised(loop.Advise("copy them from there by hand"))
+		f = f.WithAdvice(loop.Advise("copy them from there by hand"))
 	}
 	return f
 }

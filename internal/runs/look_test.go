@@ -222,8 +222,8 @@ func TestWhyOfARunThatDecidedNothingHasEmptyLists(t *testing.T) {
 
 func TestNextIsWhatAPersonCanDo(t *testing.T) {
 	const base = "0123456789abcdef0123"
-	land := loop.Pawl("land", "tidy#2")
-	pull := land.With("pr")
+	land := loop.PawlCommand("land", "tidy#2")
+	pull := land.WithFlag("pr")
 	for name, c := range map[string]struct {
 		view runs.View
 		want string

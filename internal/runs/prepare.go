@@ -107,7 +107,7 @@ func (s *Service) checkNewName(ctx context.Context, name string) error {
 	if slices.ContainsFunc(there, func(e catalog.Entry) bool { return e.Protocol != loop.ProtocolSpec }) {
 		return &loop.Fault{
 			Exit: loop.ExitMissing, What: "there is a loop " + name + " already", Why: "it has a definition of its own",
-			Fix: "run it: {1}; or choose another --name", Actions: []loop.Command{loop.Pawl("run", name)},
+			Fix: "run it: {1}; or choose another --name", Actions: []loop.Command{loop.PawlCommand("run", name)},
 		}
 	}
 	return nil
@@ -241,7 +241,7 @@ func (s *Service) checkPrograms(ctx context.Context, d loop.Definition, actor tu
 	for i, w := range words {
 		if w != "" && slices.Contains(missing, w) {
 			f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("%s: program %q is not found", keys[i], w), Why: "it is not on PATH"}
-			return f.Advised(installFix(i, actor, keys[i]))
+			return f.WithAdvice(installFix(i, actor, keys[i]))
 		}
 	}
 	return nil
@@ -256,13 +256,13 @@ func (s *Service) addMissingProgram(ctx context.Context, actor turn.Actor, cause
 		return cause
 	}
 	both := &loop.Fault{Exit: loop.ExitMissing, What: missing.What, Why: joinedBy("; ", missing.Why, f.Why), Err: cause}
-	return both.Advised(missing.Advice().Then("\n", f.Advice()))
+	return both.WithAdvice(missing.Advice().Then("\n", f.Advice()))
 }
 
 // installFix says how to get a program: a driver knows how its own is installed.
 func installFix(i int, actor turn.Actor, key string) loop.Advice {
 	if i == 0 && actor.Command == "" && actor.Profile.Install != "" {
-		return loop.Advise(actor.Profile.Install+"   ({1} shows what is there)", loop.Pawl("agent drivers"))
+		return loop.Advise(actor.Profile.Install+"   ({1} shows what is there)", loop.PawlCommand("agent drivers"))
 	}
 	return loop.Advise("install it, or correct " + key)
 }

@@ -212,7 +212,7 @@ func (s *Snapshots) Find(ctx context.Context, name string) (Snapshot, error) {
 			return row, nil
 		}
 	}
-	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "{1} lists them", Actions: []loop.Command{loop.Pawl("recover")}, Err: loop.ErrNotFound}
+	none := &loop.Fault{Exit: loop.ExitNotFound, What: "there is no snapshot " + name, Fix: "{1} lists them", Actions: []loop.Command{loop.PawlCommand("recover")}, Err: loop.ErrNotFound}
 	run, err := s.ws.Run(ctx, name)
 	if lookup.Absent(err) {
 		return Snapshot{}, none

@@ -83,21 +83,21 @@ func (s *Service) stillRunsFault(ctx context.Context, run loop.Run) error {
 	defer cancel()
 	name, who := s.ws.RunName(ctx, run), run.Holder
 	held := &loop.HeldError{What: "run " + name, Holder: who}
-	recovers, shows := loop.Pawl("recover"), loop.Pawl("show", name)
+	recovers, shows := loop.PawlCommand("recover"), loop.PawlCommand("show", name)
 	f := &loop.Fault{Exit: loop.ExitHeld, What: fmt.Sprintf("run %s did not stop within %s", name, cmp.Or(s.StopWait, stopWait)), Err: held}
 	if who == (loop.Holder{}) {
 		f.Why = fmt.Sprintf("it is %s in phase %s, and no process holds it", run.State, run.Phase)
-		return f.Advised(loop.Advise("run {1}, which concludes what nobody holds, and look at {2}", recovers, shows))
+		return f.WithAdvice(loop.Advise("run {1}, which concludes what nobody holds, and look at {2}", recovers, shows))
 	}
 	f.Why = fmt.Sprintf("%s holds it in phase %s and was asked to end it", who, run.Phase)
 	end := fmt.Sprintf("kill -KILL %d on %s", who.PID, who.Node)
 	if s.ws.HolderState(who) == loop.HolderElsewhere {
 		f.Why += "; that is another host, or this host before it was started again, so that nothing more is known here"
-		return f.Advised(loop.Advise(fmt.Sprintf("wait for it, or end it there (%s), and then run {1}; a run whose holder is gone is free at %s at the latest",
+		return f.WithAdvice(loop.Advise(fmt.Sprintf("wait for it, or end it there (%s), and then run {1}; a run whose holder is gone is free at %s at the latest",
 			end, run.LeaseUntil.UTC().Format(time.RFC3339)), recovers))
 	}
 	f.Why += "; the process still runs"
-	return f.Advised(loop.Advise("wait for it ({1}), or end the process ("+end+") and then run {2}, which concludes the run and keeps its work", shows, recovers))
+	return f.WithAdvice(loop.Advise("wait for it ({1}), or end the process ("+end+") and then run {2}, which concludes the run and keeps its work", shows, recovers))
 }
 
 // readOrConclude reads a run, and concludes it if its holder will never do so.

@@ -265,7 +265,7 @@ func approvalOf(ctx context.Context, r *store.Reader, run loop.Run, name string)
 func iterationOf(it loop.Iteration) Iteration {
 	v := Iteration{
 		N: it.N, Step: it.Step, Sensed: it.Sensed, Decided: it.Decided, Acted: it.Acted, Feedback: it.Feedback, Verdict: it.Verdict,
-		Reason: it.Reason, Tokens: it.Usage.Charged(), Tree: it.Tree, Changed: shape.List(it.Changed), Considered: shape.List(it.Considered), Gates: []Gate{},
+		Reason: it.Reason, Tokens: it.Usage.ChargedTokens(), Tree: it.Tree, Changed: shape.List(it.Changed), Considered: shape.List(it.Considered), Gates: []Gate{},
 	}
 	if !it.Ended.IsZero() {
 		v.MS = shape.Millis(it.Ended.Sub(it.Started))

@@ -101,20 +101,20 @@ func (s *Service) addDecisions(ctx context.Context, runID string, w *Why) error 
 // Next is what a person can do after a run; empty if there is nothing to do.
 func Next(v View) loop.Advice {
 	id := fmt.Sprintf("%s#%d", v.Loop, v.N)
-	again := loop.Pawl("run", v.Loop)
-	decided := func(text string) loop.Command { return again.With("request", text).Blank(text) }
-	diff, logs, edit := loop.Pawl("diff", id), loop.Pawl("logs", id), loop.Pawl("config edit", v.Loop)
+	again := loop.PawlCommand("run", v.Loop)
+	decided := func(text string) loop.Command { return again.WithFlag("request", text).WithBlanks(text) }
+	diff, logs, edit := loop.PawlCommand("diff", id), loop.PawlCommand("logs", id), loop.PawlCommand("config edit", v.Loop)
 	switch {
 	case v.State == "dead":
-		return loop.Advise("{1} concludes it and keeps its work, as every command does that writes", loop.Pawl("recover"))
+		return loop.Advise("{1} concludes it and keeps its work, as every command does that writes", loop.PawlCommand("recover"))
 	case v.PullRequest() != "":
 		return loop.Advise("judge the pull request: " + v.PullRequest())
 	case v.Outcome == loop.OutcomeProposed && v.Answer == loop.ApprovalOpen:
-		return loop.Advise("look at it: {1}; land it: {2}", diff, loop.Pawl("approve", id))
+		return loop.Advise("look at it: {1}; land it: {2}", diff, loop.PawlCommand("approve", id))
 	case v.Outcome == loop.OutcomeProposed && v.Answer != "":
-		return loop.Advise("its question is "+string(v.Answer)+": {1}", loop.Pawl("approvals", v.Approval))
+		return loop.Advise("its question is "+string(v.Answer)+": {1}", loop.PawlCommand("approvals", v.Approval))
 	case v.Outcome == loop.OutcomeProposed:
-		return loop.Advise("look at it: {1}; take it: {2}", loop.Host("git", "diff", short(v.Base), v.Branch), loop.Host("git", "merge", v.Branch))
+		return loop.Advise("look at it: {1}; take it: {2}", loop.HostCommand("git", "diff", short(v.Base), v.Branch), loop.HostCommand("git", "merge", v.Branch))
 	case v.Outcome == loop.OutcomePaused:
 		clear := engine.ClearedBy(v.Loop, v.Detail)
 		if v.Again == nil {
@@ -122,7 +122,7 @@ func Next(v View) loop.Advice {
 		}
 		return clear.Then("; then ", loop.Advise("{1}", *v.Again))
 	case v.Outcome == loop.OutcomeWaiting && v.Answer == loop.ApprovalOpen:
-		return loop.Advise("{1} shows what is asked; {2}, or {3}", loop.Pawl("approvals", id), loop.Pawl("approve", id), loop.Pawl("reject", id))
+		return loop.Advise("{1} shows what is asked; {2}, or {3}", loop.PawlCommand("approvals", id), loop.PawlCommand("approve", id), loop.PawlCommand("reject", id))
 	case v.Again != nil && v.Outcome != loop.OutcomeLanded && v.Outcome != loop.OutcomeDone && v.Outcome != loop.OutcomeEscalated:
 		return loop.Advise("nothing has landed; once the cause is gone: {1}", *v.Again)
 	case v.Reason == loop.ReasonDisk:
@@ -133,13 +133,13 @@ func Next(v View) loop.Advice {
 		return small.Then("; ", loop.Advise("what fits into a snapshot is kept: {1}", diff))
 	case v.Outcome == loop.OutcomeBudget && v.Reason == loop.ReasonBudget:
 		if strings.Contains(v.Detail, "has no price") {
-			return loop.Advise("{1} lists the models that have one; {2} adds one", loop.Pawl("prices"), loop.Pawl("prices update").With("file", "F").Blank("F"))
+			return loop.Advise("{1} lists the models that have one; {2} adds one", loop.PawlCommand("prices"), loop.PawlCommand("prices update").WithFlag("file", "F").WithBlanks("F"))
 		}
-		return loop.Advise("{1} says what is left; {2} changes it", loop.Pawl("budget show", v.Loop), loop.Pawl("budget set", v.Loop))
+		return loop.Advise("{1} says what is left; {2} changes it", loop.PawlCommand("budget show", v.Loop), loop.PawlCommand("budget set", v.Loop))
 	case v.Reason == loop.FailureAuth, v.Reason == loop.FailureQuota:
-		return loop.Advise("{1} says how each agent signs in; {2} once that is right", loop.Pawl("agent drivers"), loop.Pawl("resume", v.Loop))
+		return loop.Advise("{1} says how each agent signs in; {2} once that is right", loop.PawlCommand("agent drivers"), loop.PawlCommand("resume", v.Loop))
 	case v.Reason == loop.FailureRateLimit, v.Reason == loop.ReasonCoolOff:
-		return loop.Advise("it rests; {1} says until when, {2} lets it try at once", loop.Pawl("show", v.Loop), loop.Pawl("resume", v.Loop))
+		return loop.Advise("it rests; {1} says until when, {2} lets it try at once", loop.PawlCommand("show", v.Loop), loop.PawlCommand("resume", v.Loop))
 	case v.Reason == loop.ReasonAgentEscalated && v.Snapshot == "", v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepEscalated:
 		return loop.Advise("decide what the reason asks; then {1}", decided("what you decided"))
 	case v.Reason == loop.ReasonUnfilled:
@@ -149,7 +149,7 @@ func Next(v View) loop.Advice {
 		return loop.Advise("merge the branch by hand, or make a new proposal: {1}", again)
 	case v.Reason == loop.ReasonGitConfig:
 		if engine.AcceptsGitConfig(v.Detail) {
-			return loop.Advise("if you made this change: {1}; if not, undo it", loop.Pawl("init").With("accept-git-config"))
+			return loop.Advise("if you made this change: {1}; if not, undo it", loop.PawlCommand("init").WithFlag("accept-git-config"))
 		}
 		return loop.Advise("take it out of git's configuration; then {1}", again)
 	case v.Reason == loop.ReasonSenseFailed:
@@ -163,21 +163,21 @@ func Next(v View) loop.Advice {
 	case v.Reason == loop.ReasonScope && v.Snapshot != "":
 		return loop.Advise("its work is kept: {1}; to allow such files, name them in scope: {2}", diff, edit)
 	case v.Reason == loop.ReasonSetupFailed:
-		return loop.Advise("{1} tries it again; setup in the definition names another command, network more hosts", loop.Pawl("doctor", v.Loop).With("live"))
+		return loop.Advise("{1} tries it again; setup in the definition names another command, network more hosts", loop.PawlCommand("doctor", v.Loop).WithFlag("live"))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonStepWaiting:
-		return loop.Advise("{1}, or {2}", loop.Pawl("approve", v.Loop), loop.Pawl("reject", v.Loop))
+		return loop.Advise("{1}, or {2}", loop.PawlCommand("approve", v.Loop), loop.PawlCommand("reject", v.Loop))
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonPullRequest:
 		return loop.Advise("merge the pull request, or close it; the next run of " + v.Loop + " asks gh what became of it")
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonMerged:
-		return loop.Advise("{1}; then {2}", loop.Host("git", "pull"), again)
+		return loop.Advise("{1}; then {2}", loop.HostCommand("git", "pull"), again)
 	case v.Outcome == loop.OutcomeQuiet && v.Reason == loop.ReasonRejected:
 		return loop.Advise("say what should be different: {1}", decided("what you want"))
 	case v.Snapshot != "":
-		return loop.Advise("its work is kept: {1}; bring it back: {2}", diff, loop.Host("git", "checkout", "-b", "rescue", v.Snapshot))
+		return loop.Advise("its work is kept: {1}; bring it back: {2}", diff, loop.HostCommand("git", "checkout", "-b", "rescue", v.Snapshot))
 	case v.Outcome == loop.OutcomeQuiet, v.Outcome == loop.OutcomeReported, v.Outcome == loop.OutcomeDone, v.Outcome == loop.OutcomeLanded:
 		return loop.Advice{}
 	}
-	return loop.Advise("{1}", loop.Pawl("trace", id))
+	return loop.Advise("{1}", loop.PawlCommand("trace", id))
 }
 
 func joinedBy(by, first, second string) string {

@@ -33,13 +33,13 @@ type machine struct {
 // cause is read off the machine; err only says where to look.
 func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q is not available on this host", tier), Err: err}
-	tried := loop.Pawl("doctor").With("sandbox")
+	tried := loop.PawlCommand("doctor").WithFlag("sandbox")
 	for _, cause := range []func(Tier, error, []Row) (why, fix string){
 		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer,
 	} {
 		if f.Why, f.Fix = cause(tier, err, failed); f.Why != "" {
 			if f.Fix == reportLeak {
-				f.Actions = []loop.Command{tried.With("json")}
+				f.Actions = []loop.Command{tried.WithFlag("json")}
 			}
 			return f
 		}
@@ -48,7 +48,7 @@ func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	if err != nil {
 		f.Why = err.Error()
 	}
-	return f.Advised(loop.Advise("see what is denied: {1}; where pawl already runs in a container or a virtual machine that confines it enough, write sandbox: external", tried))
+	return f.WithAdvice(loop.Advise("see what is denied: {1}; where pawl already runs in a container or a virtual machine that confines it enough, write sandbox: external", tried))
 }
 
 func (m machine) otherSystem(tier Tier, _ error, _ []Row) (why, fix string) {

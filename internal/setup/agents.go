@@ -168,7 +168,7 @@ func (d Doctor) acts(ctx context.Context, def loop.Definition, add adder) {
 		if d.Service != nil {
 			state = readiness.StateBad
 		}
-		add(state, "agent", "the definition names no program that acts", `write agent: NAME ({1} lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`, loop.Pawl("agent drivers"))
+		add(state, "agent", "the definition names no program that acts", `write agent: NAME ({1} lists them), or agent_command: "PROGRAM …"; or run it with --agent or --agent-command`, loop.PawlCommand("agent drivers"))
 	}
 }
 

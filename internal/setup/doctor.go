@@ -229,7 +229,7 @@ func (d Doctor) gates(ctx context.Context, c loops.Checked, add adder) {
 		f, ok := errors.AsType[*loop.Fault](err)
 		switch {
 		case ok && f.Exit == loop.ExitNotReady:
-			fix = loop.Advise("{1} says what has to be corrected first", loop.Pawl("check", c.Name))
+			fix = loop.Advise("{1} says what has to be corrected first", loop.PawlCommand("check", c.Name))
 		case ok && f.Exit == loop.ExitNoSuccess:
 			fix = f.Advice()
 		}

@@ -181,7 +181,7 @@ func (s *Service) AddAgentsSection() (bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, &loop.Fault{
 			Exit: loop.ExitError, What: "add a section to " + filepath.Join(s.ws.Root, agentsFile), Why: err.Error(), Err: err,
-			Fix: "put a regular file there, or add the section by hand; {1} without --agents-md prints it", Actions: []loop.Command{loop.Pawl("init")},
+			Fix: "put a regular file there, or add the section by hand; {1} without --agents-md prints it", Actions: []loop.Command{loop.PawlCommand("init")},
 		}
 	}
 	if strings.Contains("\n"+string(text), "\n## pawl\n") {

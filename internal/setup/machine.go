@@ -27,7 +27,7 @@ func (d Doctor) Machine(ctx context.Context) []DoctorRow {
 	d.clock(ctx, add)
 	d.disk(add)
 	d.mirrors(add)
-	add(readiness.StateOK, "notify", "no notifier in this version", "{1} shows what waits for you", loop.Pawl("ls"))
+	add(readiness.StateOK, "notify", "no notifier in this version", "{1} shows what waits for you", loop.PawlCommand("ls"))
 	return rows
 }
 
@@ -141,7 +141,7 @@ func (d Doctor) mirrors(add adder) {
 		if key != "" {
 			detail += fmt.Sprintf(", %.1f MiB of this repository", float64(u.Own)/mib)
 		}
-		add(readiness.StateOK, "history", detail, "{1} removes what is not used", loop.Pawl("recover prune"))
+		add(readiness.StateOK, "history", detail, "{1} removes what is not used", loop.PawlCommand("recover prune"))
 	}
 }
 

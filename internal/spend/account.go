@@ -147,7 +147,7 @@ func (a *Account) priceUsage(answered, asked string, u loop.Usage) loop.ModelUsa
 // usageAmount is what a usage takes from the grant; a.mu is held. Money is looked up
 // only if it has a cap: this runs for every piece of a stream.
 func (a *Account) usageAmount(answered, asked string, u loop.Usage) loop.Amount {
-	sum := loop.Amount{Tokens: u.Charged(), Output: u.Output}
+	sum := loop.Amount{Tokens: u.ChargedTokens(), Output: u.Output}
 	if a.grant.MicroUSD > 0 {
 		sum.MicroUSD = a.priceUsage(answered, asked, u).MicroUSD
 	}
@@ -182,7 +182,7 @@ func (a *Account) committed() loop.Amount {
 }
 
 func amountOf(m loop.ModelUsage) loop.Amount {
-	return loop.Amount{Tokens: m.Charged(), Output: m.Output, MicroUSD: m.MicroUSD}
+	return loop.Amount{Tokens: m.ChargedTokens(), Output: m.Output, MicroUSD: m.MicroUSD}
 }
 
 // maxOfEach is the larger of both in each field.

@@ -18,7 +18,7 @@ import (
 
 // dollar prices every token of one model at a cent.
 func dollar(model string, u loop.Usage) (int64, bool) {
-	return 10_000 * (u.Charged() + u.CacheRead), model == "priced"
+	return 10_000 * (u.ChargedTokens() + u.CacheRead), model == "priced"
 }
 
 func TestAnAccountIsNeverSpentBeyondItsGrantByHonestAnswers(t *testing.T) {
@@ -71,7 +71,7 @@ func TestALiarSpendsNoMoreThanOneAnswerBeyondTheGrant(t *testing.T) {
 				break
 			}
 			u := loop.Usage{Input: rapid.Int64Range(0, 9000).Draw(t, "read"), Output: rapid.Int64Range(0, 9000).Draw(t, "written")}
-			largest = max(largest, u.Charged())
+			largest = max(largest, u.ChargedTokens())
 			c.Settle("m", u)
 		}
 		if used := a.Used().Tokens; used > grant+largest {

@@ -115,7 +115,7 @@ func (t *Tx) AnswerApproval(ctx context.Context, id string, answer loop.Answer) 
 	answered := &loop.AnsweredError{Approval: a}
 	return &loop.Fault{
 		Exit: loop.ExitHeld, What: "approval " + id + " is not open", Why: answered.Error(), Err: answered,
-		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.Pawl("show", a.RunID)},
+		Fix: "nothing is left to answer; {1} says what it was about", Actions: []loop.Command{loop.PawlCommand("show", a.RunID)},
 	}
 }
 

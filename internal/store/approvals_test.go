@@ -27,7 +27,7 @@ func askFor(t *testing.T, s *store.Store, run loop.Run, step, id, kind string, l
 	a := loop.Approval{
 		ID: id, LoopID: run.LoopID, RunID: run.ID, StepID: step, Action: loop.Action{Kind: kind}, State: loop.ApprovalOpen, Expires: time.Now().Add(left),
 	}
-	a.Hash = a.Binding()
+	a.Hash = a.BindingHash()
 	if err := held(t.Context(), s, run, func(rt *store.RunTx) error { return rt.AskApproval(t.Context(), a) }); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func validBudget(b loop.Budget) error {
 	case !slices.Contains(windowOrder, b.Window):
 		return fmt.Errorf("%q is not a window", b.Window)
 	}
-	return b.Cap.Valid()
+	return b.Cap.Validate()
 }
 
 func scopeName(s loop.BudgetScope) string { return strings.TrimSpace(s.Kind + " " + s.ID) }

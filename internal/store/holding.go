@@ -159,7 +159,7 @@ func (h *Holding) leaseOverFault(t *attempts, err error) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitError, What: "use the " + h.store.sql.name, Why: why, Err: err,
-		Fix: "when the database answers again, {1} concludes the run with what was recorded of it", Actions: []loop.Command{loop.Pawl("recover")},
+		Fix: "when the database answers again, {1} concludes the run with what was recorded of it", Actions: []loop.Command{loop.PawlCommand("recover")},
 	}
 }
 

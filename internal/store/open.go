@@ -194,7 +194,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	case o.ReadOnly:
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "read the " + s.sql.name, Why: fmt.Sprintf("its tables are version %d, not %d", v, schemaVersion),
-			Fix: "run any command that writes ({1}, {2}): it brings them up to date", Actions: []loop.Command{loop.Pawl("run"), loop.Pawl("pause")},
+			Fix: "run any command that writes ({1}, {2}): it brings them up to date", Actions: []loop.Command{loop.PawlCommand("run"), loop.PawlCommand("pause")},
 		}
 	}
 	return s.migrate(ctx)

@@ -96,7 +96,7 @@ const moveEffect = `UPDATE effects SET state = $1, result = $2, error = $3 WHERE
 // begins to be applied while the loop's switch in the store is set: that is
 // loop.ErrPaused, and nothing is written.
 func (t *RunTx) SaveEffect(ctx context.Context, from loop.EffectState, e loop.Effect) error {
-	if !slices.Contains(loop.Sources("effect", e.State), from) {
+	if !slices.Contains(loop.SourceStates("effect", e.State), from) {
 		return fmt.Errorf("effect %s: %s may not become %s", e.Key, from, e.State)
 	}
 	if e.State == loop.EffectApplying {

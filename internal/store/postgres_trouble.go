@@ -56,7 +56,7 @@ func postgresTrouble(place string, err error) *loop.Fault {
 	}
 	f := &loop.Fault{Exit: loop.ExitError, What: "use the PostgreSQL store at " + place, Why: why, Fix: fix, Err: err}
 	if strings.HasSuffix(fix, concluded) {
-		f.Actions = []loop.Command{loop.Pawl("recover")}
+		f.Actions = []loop.Command{loop.PawlCommand("recover")}
 	}
 	return f
 }

@@ -64,7 +64,7 @@ func (t *RunTx) Reserve(ctx context.Context, scopes []loop.BudgetScope, own []lo
 }
 
 func (t *RunTx) reserve(ctx context.Context, scopes []loop.BudgetScope, own []loop.Budget, want loop.Amount) (*loop.Shortage, error) {
-	if err := want.Valid(); err != nil {
+	if err := want.Validate(); err != nil {
 		return nil, err
 	}
 	v, _, err := t.reservation(ctx, t.run.ID)
@@ -95,12 +95,12 @@ func (t *RunTx) reserve(ctx context.Context, scopes []loop.BudgetScope, own []lo
 			standing[i].Reserved = v.amount
 		}
 	}
-	if short, ok := loop.Fund(standing, v.amount, want); !ok {
+	if short, ok := loop.CheckFunds(standing, v.amount, want); !ok {
 		return &short, nil
 	}
 	for i := range rows {
 		rest := rows[i].held.Sub(v.amount)
-		if err := rest.Add(rows[i].used).Room(want); err != nil {
+		if err := rest.Add(rows[i].used).CheckRoom(want); err != nil {
 			return nil, err
 		}
 		rows[i].held = rest.Add(want)
@@ -119,7 +119,7 @@ func (v reservation) addHeldTo(rows []spending) ([]spending, error) {
 		if had[s.spendingKey] {
 			continue
 		}
-		if err := s.held.Room(v.amount); err != nil {
+		if err := s.held.CheckRoom(v.amount); err != nil {
 			return nil, err
 		}
 		rows[i].held = s.held.Add(v.amount)
@@ -132,7 +132,7 @@ const useReservation = `UPDATE reservations SET used = $1 WHERE run_id = $2 AND 
 // Use records what the run has used so far, for recovery. A run that has reserved
 // nothing, or is settled, is loop.ErrNotFound.
 func (t *RunTx) Use(ctx context.Context, used loop.Amount) error {
-	err := used.Valid()
+	err := used.Validate()
 	if err == nil {
 		var n int64
 		if n, err = t.exec(ctx, useReservation, encode(used), t.run.ID); err == nil && n == 0 {
@@ -165,7 +165,7 @@ func (t *RunTx) SettleBudget(ctx context.Context, scopes []loop.BudgetScope, use
 }
 
 func (t *RunTx) settle(ctx context.Context, scopes []loop.BudgetScope, used loop.Amount) error {
-	if err := used.Valid(); err != nil {
+	if err := used.Validate(); err != nil {
 		return err
 	}
 	v, ok, err := t.reservation(ctx, t.run.ID)
@@ -216,5 +216,5 @@ func scanCharged(row interface{ Scan(...any) error }) (a loop.Amount, err error)
 	}
 	var u loop.Usage
 	err = decode("usage", usage, &u)
-	return loop.Amount{Tokens: u.Charged(), Output: u.Output, Wall: fromMicros(agent)}, err
+	return loop.Amount{Tokens: u.ChargedTokens(), Output: u.Output, Wall: fromMicros(agent)}, err
 }

@@ -302,7 +302,7 @@ func (t *Tx) End(ctx context.Context, r loop.Run, phase loop.Phase) (*RunTx, err
 }
 
 func (t *Tx) save(ctx context.Context, r loop.Run, phase loop.Phase, from, to loop.RunState) (*RunTx, error) {
-	if from != to && !slices.Contains(loop.Sources("run", to), from) {
+	if from != to && !slices.Contains(loop.SourceStates("run", to), from) {
 		return nil, fmt.Errorf("run %s: %s may not become %s", r.ID, from, to)
 	}
 	var ended int64

@@ -68,10 +68,10 @@ func (t *RunTx) SaveStep(ctx context.Context, s loop.Step) error {
 // reachable allows a step that is seen for the first time to be claimed in the
 // same transaction, and one that returns to the memory likewise.
 func reachable(from, to loop.StepState) bool {
-	if loop.May("step", from, to) {
+	if loop.MayChange("step", from, to) {
 		return true
 	}
-	return to != loop.StepOpen && loop.May("step", from, loop.StepOpen) && loop.May("step", loop.StepOpen, to)
+	return to != loop.StepOpen && loop.MayChange("step", from, loop.StepOpen) && loop.MayChange("step", loop.StepOpen, to)
 }
 
 const saveIteration = `

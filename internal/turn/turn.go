@@ -54,7 +54,7 @@ func Resolve(ctx context.Context, d loop.Definition, drivers map[string]Driver, 
 		return Actor{}, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: "no agent is named",
 			Fix:     "set agent to one of " + strings.Join(names(drivers), ", ") + " ({1} shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
-			Actions: []loop.Command{loop.Pawl("agent drivers")},
+			Actions: []loop.Command{loop.PawlCommand("agent drivers")},
 		}
 	case name == "":
 		entry = loop.Agent{Handle: Command, Driver: Command}
@@ -79,7 +79,7 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 		return a, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q has driver %q, which this version does not have", entry.Handle, entry.Driver),
 			Fix:     "use one of " + strings.Join(names(drivers), ", ") + ": {1}",
-			Actions: []loop.Command{loop.Pawl("agent set", "@"+entry.Handle).With("driver", "D").Blank("D")},
+			Actions: []loop.Command{loop.PawlCommand("agent set", "@"+entry.Handle).WithFlag("driver", "D").WithBlanks("D")},
 		}
 	}
 	a.Profile = a.Driver.Profile()
@@ -126,7 +126,7 @@ func unknown(d loop.Definition, name string, drivers map[string]Driver, err erro
 	return &loop.Fault{
 		Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q is neither a driver nor in the roster", name),
 		Fix: near + "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: {1}", Err: err,
-		Actions: []loop.Command{loop.Pawl("agent create", "@"+name).With("driver", "D").Blank("D")},
+		Actions: []loop.Command{loop.PawlCommand("agent create", "@"+name).WithFlag("driver", "D").WithBlanks("D")},
 	}
 }
 

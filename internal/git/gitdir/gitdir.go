@@ -53,7 +53,7 @@ func Find(dir string) (Dirs, error) {
 			return Dirs{}, &loop.Fault{
 				Exit: loop.ExitNotFound, What: abs + " is not in a git repository",
 				Fix: "run pawl in a git repository, or make one here: {1}", Err: loop.ErrNotFound,
-				Actions: []loop.Command{loop.Host("git", "init")},
+				Actions: []loop.Command{loop.HostCommand("git", "init")},
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func Bare(dir string) error {
 	return &loop.Fault{
 		Exit: loop.ExitError, What: dir + " has no checkout",
 		Why: "it is a bare repository, or the inside of a .git directory",
-		Fix: "run it in a checkout: a clone, or one made by {1}", Actions: []loop.Command{loop.Host("git", "worktree", "add")},
+		Fix: "run it in a checkout: a clone, or one made by {1}", Actions: []loop.Command{loop.HostCommand("git", "worktree", "add")},
 	}
 }
 
@@ -152,7 +152,7 @@ func Unreadable(dir string, err error) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitUnreadable, What: "the git repository at " + dir + " cannot be read",
-		Why: Reason(err), Fix: "see what {1} says there", Actions: []loop.Command{loop.Host("git", "status")}, Err: err,
+		Why: Reason(err), Fix: "see what {1} says there", Actions: []loop.Command{loop.HostCommand("git", "status")}, Err: err,
 	}
 }
 

@@ -295,7 +295,7 @@ func (p *folder) checkFetched(ctx context.Context, base string) error {
 	return &loop.Fault{
 		Exit: loop.ExitNotReady, What: fmt.Sprintf("%d files of commit %.12s are not in this partial clone", absent, base),
 		Why: "pawl fetches nothing", Fix: "check that commit out once, which fetches them: {1}",
-		Actions: []loop.Command{loop.Host("git", "checkout", "--detach", base)},
+		Actions: []loop.Command{loop.HostCommand("git", "checkout", "--detach", base)},
 	}
 }
 

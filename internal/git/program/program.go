@@ -174,7 +174,7 @@ func (g Git) unlessGone(err error) error {
 	}
 	return &loop.Fault{
 		Exit: loop.ExitNotFound, What: what, Why: "it was deleted or moved, or its disk is not mounted now", Err: err,
-		Fix: "put it back where it was and run {1} in it; {1} in any repository says what is kept of its runs", Actions: []loop.Command{loop.Pawl("recover")},
+		Fix: "put it back where it was and run {1} in it; {1} in any repository says what is kept of its runs", Actions: []loop.Command{loop.PawlCommand("recover")},
 	}
 }
 

@@ -44,7 +44,7 @@ func TestAttack081NoneOfTheVendorsOwnToolsIsAskedForByTheModelEndpoint(t *testin
 					t.Fatalf("it arrived: %s", seen.body)
 				}
 				if got.status != http.StatusForbidden && got.status != http.StatusBadRequest || !strings.Contains(got.body, "pawl: ") ||
-					!strings.Contains(got.body, "model_tools") && tool.Known() && !strings.HasPrefix(string(tool), "type:") {
+					!strings.Contains(got.body, "model_tools") && tool.IsKnown() && !strings.HasPrefix(string(tool), "type:") {
 					t.Errorf("answer %d %s", got.status, got.body)
 				}
 				if got.header.Get("X-Should-Retry") != "false" || !json.Valid([]byte(got.body)) || !strings.Contains(got.body, `"error"`) {

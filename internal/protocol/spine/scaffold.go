@@ -159,7 +159,7 @@ func (b Blank) check() error {
 	case !kebabCase.MatchString(b.Pattern):
 		return unusable("pattern", b.Pattern, "a pattern is lower-case words joined by single hyphens",
 			"use one of: "+strings.Join(pattern.Names(), ", "))
-	case !b.Tier.Known():
+	case !b.Tier.IsKnown():
 		return unusable("tier", string(b.Tier), "it is not one of L1, L2 and L3", "use L1, L2 or L3; every loop starts at L1")
 	case !cadences.MatchString(b.Cadence):
 		return unusable("cadence", b.Cadence, "it is neither an interval nor five cron fields of digits, spaces and * / , -",

@@ -264,7 +264,7 @@ func (s *session) step(key, title string) loop.Step {
 	row.Title = title
 	switch row.State {
 	case loop.StepDone, loop.StepDropped, loop.StepEscalated:
-		return row.Afresh()
+		return row.AsNew()
 	case loop.StepOpen, loop.StepClaimed, loop.StepBlocked, loop.StepFailed, loop.StepWaiting:
 	}
 	return row
@@ -302,7 +302,7 @@ func (s *session) Begin(ch plan.Choice) ([]loop.Change, engine.Brief, error) {
 		Goal: d.Goal, Role: s.role, Rules: []string{"Hand over instead of doing: " + d.Escalation}, Task: ch.Step.Title,
 		Memory: []engine.Block{{Label: StateFile, Text: s.before}, {Label: "the end of " + LogFile, Text: s.log}},
 	}
-	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.Success() {
+	if len(s.v.Recent) > 0 && !s.v.Recent[0].Outcome.IsSuccess() {
 		last := s.v.Recent[0]
 		text := fmt.Sprintf("run #%d ended %s: %s", last.N, last.Outcome, last.Detail)
 		if last.Snapshot != "" {
@@ -386,7 +386,7 @@ func (s *session) moveItems(sum engine.Summary) {
 		case it.Verdict == loop.VerdictPass && !first:
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome == loop.OutcomeDone:
 			s.state.Move(key, SectionNoise)
-		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.Success() || proposed(sum, it)):
+		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.IsSuccess() || proposed(sum, it)):
 			s.state.Move(key, SectionWatch) // A human looks at the branch or the report next.
 		case over || s.escalated(row):
 			if first {
@@ -439,7 +439,7 @@ func (s *session) gone(sum engine.Summary) []loop.Change {
 	}
 	var changes []loop.Change
 	for _, row := range s.v.Steps {
-		if !kept[row.Key] && loop.May("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
+		if !kept[row.Key] && loop.MayChange("step", row.State, loop.StepDropped) && !strings.HasPrefix(row.Key, requestKey) {
 			row.State = loop.StepDropped
 			changes = append(changes, loop.Change{Kind: loop.ChangeStep, Step: &row})
 		}

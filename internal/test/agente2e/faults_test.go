@@ -193,7 +193,7 @@ func (v *fixture) judge(s subject, w trouble, got met) {
 	if run.Reason != want {
 		v.t.Errorf("the reason is %s, want %s\n%s\n%s", run.Reason, want, v.logs(), v.said())
 	}
-	if run.Outcome.Success() || run.Branch != "" {
+	if run.Outcome.IsSuccess() || run.Branch != "" {
 		v.t.Errorf("the run ended %s with branch %q, and no gate has passed", run.Outcome, run.Branch)
 	}
 	if w.end != byKill && got.exit != run.Outcome.Meaning().Exit {
