@@ -499,12 +499,12 @@ var listedMutants = []mutant{
 	},
 	{
 		"a file of a loop's memory gets its name before its content is on the disk", "internal/projection/apply.go",
-		[][2]string{{"err = beforeSync.Hit(ctx)\n\t}\n\tif err == nil {\n\t\terr = durable.File(file)", "err = beforeSync.Hit(ctx)"}},
+		[][2]string{{"err = beforeSync.Hit(ctx)\n\t}\n\tif err == nil {\n\t\terr = durable.SyncFile(file)", "err = beforeSync.Hit(ctx)"}},
 		"projection.TestEveryChangeIsOnTheDiskBeforeItCountsAsWritten",
 	},
 	{
 		"a rename in a loop's memory may be lost", "internal/projection/apply.go",
-		[][2]string{{"return durable.FolderIn(root, dir)", "return nil"}},
+		[][2]string{{"return durable.SyncFolderIn(root, dir)", "return nil"}},
 		"projection.TestEveryChangeIsOnTheDiskBeforeItCountsAsWritten",
 	},
 	{
@@ -519,7 +519,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a run log that is written anew may be lost", "internal/audit/runlog.go",
-		[][2]string{{"return durable.FolderIn(root, path.Dir(l.Path))", "return nil"}},
+		[][2]string{{"return durable.SyncFolderIn(root, path.Dir(l.Path))", "return nil"}},
 		"audit.TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName",
 	},
 	{

@@ -185,7 +185,7 @@ func (s *Service) writeLog(l RunLog) error {
 	if err := root.Rename(filepath.FromSlash(fresh), filepath.FromSlash(l.Path)); err != nil {
 		return err
 	}
-	return durable.FolderIn(root, path.Dir(l.Path))
+	return durable.SyncFolderIn(root, path.Dir(l.Path))
 }
 
 // writeNew writes and syncs a file that must not exist, so that nothing is
@@ -196,5 +196,5 @@ func writeNew(root *os.Root, name, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text)
-	return errors.Join(err, durable.File(file), file.Close())
+	return errors.Join(err, durable.SyncFile(file), file.Close())
 }

@@ -22,7 +22,7 @@ func TestALogThatIsWrittenAnewIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	dir := filepath.Join(r.Root, ".loops/tidy")
 	verbtest.Write(t, r.Root, ".loops/tidy/run-log.md", "something else\n")
 	var got []string
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		if !strings.HasPrefix(f.Name(), dir) {
 			return nil
 		}

@@ -369,7 +369,7 @@ func TestAFileThatCannotBeReplacedStaysAsItIs(t *testing.T) {
 	if err := replace(filepath.Join(nowhere, "file"), []byte("new"), nil); err == nil {
 		t.Error("a file was made in a folder that is a link to nothing")
 	}
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		if f.Name() == filepath.Join(dir, ".file.pawl") {
 			return syscall.EIO
 		}

@@ -40,7 +40,7 @@ func replace(path string, content []byte, ready func() error) error {
 		_ = os.Remove(temp)
 		return err
 	}
-	return durable.Folder(filepath.Clean(dir))
+	return durable.SyncFolder(filepath.Clean(dir))
 }
 
 // fill makes a file of the mode and the owner of another.
@@ -57,7 +57,7 @@ func fill(path string, content []byte, like fs.FileInfo) error {
 		err = own(f, like)
 	}
 	if err == nil {
-		err = durable.File(f)
+		err = durable.SyncFile(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -21,7 +21,7 @@ func TestALoginIsOnTheDiskBeforeAndAfterItHasItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		if f.Name() != dir && filepath.Dir(f.Name()) != dir {
 			return nil
 		}

@@ -1,8 +1,8 @@
-// Package durable makes what was written, and the names that it has, survive a
-// power cut. A file is safe when both are: its content, and then, after a rename
-// or for a new file, the folder that holds its name.
+// Package durable makes files and their names survive a power cut. A file is safe
+// once its content is synced and then, if it is new or was renamed, the folder
+// that holds its name.
 //
-// It writes no content and renames nothing: its callers know the order.
+// It never writes content and never renames: its callers know the order.
 package durable
 
 import (
@@ -15,40 +15,40 @@ import (
 	"syscall"
 )
 
-// File returns once the content of an open file is on the disk.
-func File(f *os.File) error { return flush(f) }
+// SyncFile returns once the content of an open file is on the disk.
+func SyncFile(f *os.File) error { return callSync(f) }
 
-// Folder returns once the names in a folder are on the disk, where the system and
-// the file system can do that. Elsewhere it does nothing.
-func Folder(dir string) error {
+// SyncFolder returns once the names in a folder are on the disk. It does nothing
+// where the system or the file system cannot do that.
+func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return folder(d)
+	return syncAndClose(d)
 }
 
-// FolderIn is Folder for a folder in root, by its path with slashes.
-func FolderIn(root *os.Root, dir string) error {
+// SyncFolderIn is SyncFolder for a folder in root. The path has slashes.
+func SyncFolderIn(root *os.Root, dir string) error {
 	d, err := root.Open(filepath.FromSlash(dir))
 	if err != nil {
 		return err
 	}
-	return folder(d)
+	return syncAndClose(d)
 }
 
-// folder syncs and closes. Windows opens a folder for reading only, and some
-// network disks have no such call.
-func folder(d *os.File) error {
-	err := flush(d)
+// syncAndClose ignores that a folder cannot be synced: Windows opens folders for
+// reading only, and some network disks do not offer the call.
+func syncAndClose(d *os.File) error {
+	err := callSync(d)
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
 		err = nil
 	}
 	return errors.Join(err, d.Close())
 }
 
-// MkdirAll makes a folder in root with its parents, by a path with slashes, so
-// that the names of those that were missing survive.
+// MkdirAll makes a folder in root with its parents, and syncs the names of those
+// that were missing. The path has slashes.
 func MkdirAll(root *os.Root, dir string, perm fs.FileMode) error {
 	name := filepath.FromSlash(dir)
 	if info, err := root.Stat(name); err == nil && info.IsDir() {
@@ -59,41 +59,41 @@ func MkdirAll(root *os.Root, dir string, perm fs.FileMode) error {
 	}
 	for name = filepath.Clean(name); name != "."; {
 		name = filepath.Dir(name)
-		if err := FolderIn(root, filepath.ToSlash(name)); err != nil {
+		if err := SyncFolderIn(root, filepath.ToSlash(name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var watchers struct {
+var syncWatchers struct {
 	sync.RWMutex
 	last int
 	see  map[int]func(*os.File) error
 }
 
-// Watch is for tests: see is called before a file or a folder is synced, until
-// stop is called. Its error is what the sync comes to.
-func Watch(see func(*os.File) error) (stop func()) {
-	watchers.Lock()
-	defer watchers.Unlock()
-	if watchers.see == nil {
-		watchers.see = map[int]func(*os.File) error{}
+// WatchSyncs is for tests: until stop is called, see is called before each sync of
+// a file or a folder. If it returns an error, the sync fails with it.
+func WatchSyncs(see func(*os.File) error) (stop func()) {
+	syncWatchers.Lock()
+	defer syncWatchers.Unlock()
+	if syncWatchers.see == nil {
+		syncWatchers.see = map[int]func(*os.File) error{}
 	}
-	watchers.last++
-	id := watchers.last
-	watchers.see[id] = see
+	syncWatchers.last++
+	id := syncWatchers.last
+	syncWatchers.see[id] = see
 	return func() {
-		watchers.Lock()
-		defer watchers.Unlock()
-		delete(watchers.see, id)
+		syncWatchers.Lock()
+		defer syncWatchers.Unlock()
+		delete(syncWatchers.see, id)
 	}
 }
 
-func flush(f *os.File) error {
-	watchers.RLock()
-	defer watchers.RUnlock()
-	for _, see := range watchers.see {
+func callSync(f *os.File) error {
+	syncWatchers.RLock()
+	defer syncWatchers.RUnlock()
+	for _, see := range syncWatchers.see {
 		if err := see(f); err != nil {
 			return fmt.Errorf("sync %s: %w", f.Name(), err)
 		}

@@ -17,7 +17,7 @@ import (
 func watch(t *testing.T, dir string) *[]string {
 	t.Helper()
 	seen := &[]string{}
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		if name, err := filepath.Rel(dir, f.Name()); err == nil && !strings.HasPrefix(name, "..") {
 			*seen = append(*seen, filepath.ToSlash(name))
 		}
@@ -34,13 +34,13 @@ func TestASyncAsksTheSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	if err := durable.File(w); !errors.Is(err, syscall.EINVAL) {
+	if err := durable.SyncFile(w); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("sync of a pipe = %v, want EINVAL", err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := durable.File(w); !errors.Is(err, os.ErrClosed) {
+	if err := durable.SyncFile(w); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("sync of a closed file = %v", err)
 	}
 }
@@ -48,7 +48,7 @@ func TestASyncAsksTheSystem(t *testing.T) {
 func TestAFolderIsSyncedWhereThatIsPossible(t *testing.T) {
 	dir := t.TempDir()
 	var answer error
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		if f.Name() == dir {
 			return answer
 		}
@@ -59,11 +59,11 @@ func TestAFolderIsSyncedWhereThatIsPossible(t *testing.T) {
 		nil: nil, syscall.EIO: syscall.EIO, syscall.ENOSPC: syscall.ENOSPC, syscall.EINVAL: nil, errors.ErrUnsupported: nil, os.ErrPermission: nil,
 	} {
 		answer = err
-		if got := durable.Folder(dir); !errors.Is(got, want) {
+		if got := durable.SyncFolder(dir); !errors.Is(got, want) {
 			t.Errorf("where a sync is %v, Folder = %v, want %v", err, got, want)
 		}
 	}
-	if err := durable.Folder(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if err := durable.SyncFolder(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there = %v", err)
 	}
 }
@@ -95,10 +95,10 @@ func TestAllBelowAFolderIsSynced(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "d"), 0o755), os.WriteFile(filepath.Join(dir, "d/f"), []byte("x"), 0o600), os.Symlink("none", filepath.Join(dir, "l"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := durable.Below(dir); err != nil {
+	if err := durable.SyncTree(dir); err != nil {
 		t.Error(err)
 	}
-	if err := durable.Below(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if err := durable.SyncTree(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Below a folder that is not there: %v", err)
 	}
 }

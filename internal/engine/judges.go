@@ -49,7 +49,7 @@ func (j *judge) collectFlags(ctx context.Context, w work) (flags []string, onlyJ
 func hiddenIn(changes []policy.Change) (flags []string) {
 	const most = 10
 	for _, ch := range changes {
-		for _, f := range unprintable.Added(ch.Path, ch.Old.Text, ch.New.Text) {
+		for _, f := range unprintable.FindAdded(ch.Path, ch.Old.Text, ch.New.Text) {
 			if len(flags) == most {
 				return append(flags, "and more lines like these")
 			}

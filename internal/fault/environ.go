@@ -28,7 +28,7 @@ func fromEnvironment(getenv func(string) string) (*Plan, error) {
 		}
 	}
 	if where := getenv("PAWL_CRASH_AT"); where != "" {
-		if err := plan.add(where, kill); err != nil {
+		if err := plan.addRule(where, killSelf); err != nil {
 			return nil, fmt.Errorf("PAWL_CRASH_AT: %w", err)
 		}
 	}

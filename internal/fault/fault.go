@@ -20,14 +20,13 @@
 //	PAWL_FAIL_AT=name=EIO   any plan that Parse understands
 //	PAWL_FAULT_TRACE=file   append the name of every hit to the file
 //
-// Points are compiled into every build. A build tag would make the binary that
-// is tested another one than the binary that is shipped, and it would save
-// about 5 ns a hit: an unarmed Hit is two atomic loads. A plan that
-// cannot mean anything (a point that nobody declares, a misspelled errno) is a
-// panic and not an error: a sweep that tests nothing must not pass.
+// Points are compiled into every build. With a build tag, the tested binary would
+// not be the shipped one, and the gain would be about 5 ns a hit: a Hit without a
+// plan is two atomic loads. An invalid plan (an undeclared point, a misspelled
+// errno) is a panic and not an error: a sweep that tests nothing must not pass.
 //
-// The package never fails anything by itself, and knows nothing about what
-// surrounds a point.
+// The package never fails anything by itself, and knows nothing about the code
+// around a point.
 package fault
 
 import (
@@ -53,7 +52,7 @@ var registry struct {
 func New(name string) *Point {
 	registry.Lock()
 	defer registry.Unlock()
-	if !nameOK(name) {
+	if !validName(name) {
 		panic("fault: point name " + name + " is not lower-case words joined by dots")
 	}
 	if slices.Contains(registry.names, name) {
@@ -63,8 +62,8 @@ func New(name string) *Point {
 	return &Point{name}
 }
 
-// nameOK keeps names free of what the grammar of plans uses.
-func nameOK(name string) bool {
+// validName reports whether name has no character that the grammar of plans uses.
+func validName(name string) bool {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-' {
 			return false
@@ -85,12 +84,12 @@ func Names() []string {
 // Name returns the name that the point was declared with.
 func (p *Point) Name() string { return p.name }
 
-// carried is set for good by the first With; until then no context is searched.
+// carried is set by the first With and never reset. Until then Hit searches no context.
 var carried atomic.Bool
 
-// Hit passes the point. It returns nil unless a plan says otherwise: the plan
-// that ctx carries, else the plan of the environment. An error from a plan
-// names the point and wraps the errno.
+// Hit records that the point was reached, and does what the plan says for this hit.
+// The plan is that of ctx, or else that of the environment; without one Hit returns
+// nil. An error from a plan names the point and wraps the errno.
 func (p *Point) Hit(ctx context.Context) error {
 	process := environment()
 	if process == nil && !carried.Load() {

@@ -28,13 +28,13 @@ type Plan struct {
 }
 
 type rule struct {
-	name    string
-	k       int  // the hit that it applies to, from 1
-	andLate bool // and to all later ones
-	do      Action
+	name  string
+	k     int  // the hit that it applies to, from 1
+	later bool // it also applies to all later hits
+	do    Action
 }
 
-// Action is what happens at a hit. What it returns, Hit returns.
+// Action is called at a hit, which returns its error.
 type Action func(context.Context) error
 
 // Parse reads a plan: rules "name[:k]=action" joined by commas. The rule
@@ -54,7 +54,7 @@ func Parse(spec string) (*Plan, error) {
 		if !ok {
 			return nil, fmt.Errorf("fault plan %q: no action %q", text, action)
 		}
-		if err := plan.add(where, do); err != nil {
+		if err := plan.addRule(where, do); err != nil {
 			return nil, fmt.Errorf("fault plan %q: %w", text, err)
 		}
 	}
@@ -65,7 +65,7 @@ func Parse(spec string) (*Plan, error) {
 // panics if the point is not declared or k is not positive, and returns the
 // plan.
 func (p *Plan) Do(name string, k int, do Action) *Plan {
-	if err := p.add(name+":"+strconv.Itoa(k), do); err != nil {
+	if err := p.addRule(name+":"+strconv.Itoa(k), do); err != nil {
 		panic("fault: " + err.Error())
 	}
 	return p
@@ -78,11 +78,11 @@ func (p *Plan) Hits() []string {
 	return slices.Clone(p.hits)
 }
 
-func (p *Plan) add(where string, do Action) error {
+func (p *Plan) addRule(where string, do Action) error {
 	name, text, given := strings.Cut(where, ":")
 	r := rule{name: name, k: 1, do: do}
 	if given {
-		text, r.andLate = strings.CutSuffix(text, "+")
+		text, r.later = strings.CutSuffix(text, "+")
 		k, err := strconv.Atoi(text)
 		if err != nil || k < 1 {
 			return fmt.Errorf("hit %q of point %s is not a number from 1", text, name)
@@ -99,7 +99,7 @@ func (p *Plan) add(where string, do Action) error {
 }
 
 func (p *Plan) hit(ctx context.Context, name string) error {
-	do, err := p.record(name)
+	do, err := p.recordHit(name)
 	if err == nil && do != nil {
 		// Outside the lock: an action may stall, or hit points itself.
 		err = do(ctx)
@@ -110,9 +110,9 @@ func (p *Plan) hit(ctx context.Context, name string) error {
 	return nil
 }
 
-// record counts a hit and finds the first rule that applies to it. The trace
-// is written before the action: a killed process has to leave its last name.
-func (p *Plan) record(name string) (Action, error) {
+// recordHit counts a hit and finds the first rule that applies to it. The trace
+// is written before the action, so that it also names the hit that kills.
+func (p *Plan) recordHit(name string) (Action, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.count == nil {
@@ -126,7 +126,7 @@ func (p *Plan) record(name string) (Action, error) {
 		}
 	}
 	for _, r := range p.rules {
-		if n := p.count[name]; r.name == name && (n == r.k || r.andLate && n > r.k) {
+		if n := p.count[name]; r.name == name && (n == r.k || r.later && n > r.k) {
 			return r.do, nil
 		}
 	}
@@ -134,20 +134,20 @@ func (p *Plan) record(name string) (Action, error) {
 }
 
 var actions = map[string]Action{
-	"EIO":    fails(syscall.EIO),
-	"ENOSPC": fails(syscall.ENOSPC),
-	"EROFS":  fails(syscall.EROFS),
-	"EDQUOT": fails(syscall.EDQUOT),
-	"EMFILE": fails(syscall.EMFILE),
-	"ENOMEM": fails(syscall.ENOMEM),
-	"EACCES": fails(syscall.EACCES),
+	"EIO":    failWith(syscall.EIO),
+	"ENOSPC": failWith(syscall.ENOSPC),
+	"EROFS":  failWith(syscall.EROFS),
+	"EDQUOT": failWith(syscall.EDQUOT),
+	"EMFILE": failWith(syscall.EMFILE),
+	"ENOMEM": failWith(syscall.ENOMEM),
+	"EACCES": failWith(syscall.EACCES),
 	"stall":  stall,
 	"panic":  func(context.Context) error { panic("fault: planned panic") },
-	"kill":   kill,
-	"stop":   stop,
+	"kill":   killSelf,
+	"stop":   stopSelf,
 }
 
-func fails(errno syscall.Errno) Action {
+func failWith(errno syscall.Errno) Action {
 	return func(context.Context) error { return errno }
 }
 
@@ -162,9 +162,9 @@ func stall(ctx context.Context) error {
 	}
 }
 
-// kill ends the process as a power cut would: no deferred call runs, nothing
+// killSelf ends the process as a power cut would: no deferred call runs, nothing
 // is flushed.
-func kill(context.Context) error {
+func killSelf(context.Context) error {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		return fmt.Errorf("find this process: %w", err)

@@ -7,5 +7,5 @@ import (
 	"errors"
 )
 
-// stop needs a signal that this system does not have.
-func stop(context.Context) error { return errors.ErrUnsupported }
+// stopSelf fails: this system has no signal that suspends a process.
+func stopSelf(context.Context) error { return errors.ErrUnsupported }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// stopped is how long the signal may take to reach the calling thread.
-const stopped = 50 * time.Millisecond
+// stopDelay is how long the signal may take to reach the calling thread.
+const stopDelay = 50 * time.Millisecond
 
-// stop suspends the process as a closed lid or a Ctrl-Z would. It returns when
+// stopSelf suspends the process as a closed lid or a Ctrl-Z would. It returns when
 // somebody continues the process.
-func stop(context.Context) error {
+func stopSelf(context.Context) error {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop this process: %w", err)
 	}
 	// The signal may reach another thread first. Nothing may run meanwhile.
-	time.Sleep(stopped)
+	time.Sleep(stopDelay)
 	return nil
 }

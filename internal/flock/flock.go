@@ -1,9 +1,9 @@
-// Package flock claims names of this machine by locked files. A claim ends when
-// its file is closed, or with its process, however that ends.
+// Package flock claims names on this machine by locking files. A claim ends when
+// its file is closed or its process ends, in whatever way.
 //
-// It never breaks a claim of somebody else, never looks into a file, and never
-// removes one: whoever holds a claim alone may remove its file before closing
-// it. Where the system has no such locks, every claim is errors.ErrUnsupported.
+// It never breaks a claim, never reads a claimed file and never removes one: the
+// only holder of a claim may remove its file before closing it. On a system without
+// such locks every claim fails with errors.ErrUnsupported.
 package flock
 
 import (
@@ -19,27 +19,28 @@ import (
 // ErrHeld means that somebody else holds the claim.
 var ErrHeld = errors.New("it is in use")
 
-// How long a claim that is held is left alone before it is tried again: ever
-// longer, because what holds it after a while is long work.
+// How long to wait before a held claim is tried again. The waits become longer,
+// because a claim that is held for a while is probably held for long work.
 const (
 	firstWait = 3 * time.Millisecond
 	lastWait  = 50 * time.Millisecond
 )
 
 // Try claims the file at path for its caller alone, or fails with ErrHeld. It
-// makes the file and its folder where they are missing.
-func Try(path string) (*os.File, error) { return try(path, false) }
+// creates the file and its folder if they are missing. Closing the file ends the
+// claim.
+func Try(path string) (*os.File, error) { return tryLock(path, false) }
 
 // Wait is Try, but waits until nobody holds the claim, or ctx ends.
-func Wait(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, false) }
+func Wait(ctx context.Context, path string) (*os.File, error) { return waitLock(ctx, path, false) }
 
 // WaitShared is Wait for a claim that others may share.
-func WaitShared(ctx context.Context, path string) (*os.File, error) { return wait(ctx, path, true) }
+func WaitShared(ctx context.Context, path string) (*os.File, error) { return waitLock(ctx, path, true) }
 
-func wait(ctx context.Context, path string, shared bool) (*os.File, error) {
+func waitLock(ctx context.Context, path string, shared bool) (*os.File, error) {
 	defer waiting.For(ctx, "the lock "+path, func() string { return Holder(path) })()
 	for pause := firstWait; ; pause = min(2*pause, lastWait) {
-		f, err := try(path, shared)
+		f, err := tryLock(path, shared)
 		if err == nil || !errors.Is(err, ErrHeld) {
 			return f, err
 		}
@@ -51,7 +52,7 @@ func wait(ctx context.Context, path string, shared bool) (*os.File, error) {
 	}
 }
 
-func try(path string, shared bool) (*os.File, error) {
+func tryLock(path string, shared bool) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -59,8 +60,8 @@ func try(path string, shared bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = lock(f, shared)
-	if err == nil && !stands(f, path) {
+	err = lockFile(f, shared)
+	if err == nil && !isFileAt(f, path) {
 		err = ErrHeld
 	}
 	if err != nil {
@@ -70,9 +71,9 @@ func try(path string, shared bool) (*os.File, error) {
 	return f, nil
 }
 
-// stands reports whether the path still means the open file: whoever held the
-// claim before has removed it otherwise.
-func stands(f *os.File, path string) bool {
+// isFileAt reports whether f is still the file at path. It is not if the previous
+// holder of the claim removed it.
+func isFileAt(f *os.File, path string) bool {
 	open, err := f.Stat()
 	if err != nil {
 		return false

@@ -10,6 +10,6 @@ import (
 
 const openFlags = 0
 
-func lock(f *os.File, _ bool) error {
+func lockFile(f *os.File, _ bool) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), errors.ErrUnsupported)
 }

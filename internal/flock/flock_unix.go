@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keep a claim from following a last link, and from waiting for ever
-// on a pipe that lies where its file should be.
+// openFlags keep the open from following a symbolic link at the path, and from
+// waiting for ever if there is a FIFO.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-func lock(f *os.File, shared bool) error {
+func lockFile(f *os.File, shared bool) error {
 	how := unix.LOCK_EX
 	if shared {
 		how = unix.LOCK_SH

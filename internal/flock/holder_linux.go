@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Holder names a process that keeps others from locking the file at path, by this
-// package or by a lock on bytes for writing; empty if there is none, or none that
-// this process may see.
+// Holder names another process that has locked the file at path, by this package
+// or by a write lock on bytes. It is empty if there is none, or if this process may
+// not see it.
 func Holder(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {

@@ -2,5 +2,5 @@
 
 package flock
 
-// Holder is empty: this system does not say who has locked a file.
+// Holder returns nothing: this system does not tell who has locked a file.
 func Holder(string) string { return "" }

@@ -283,5 +283,5 @@ func writeNew(root *os.Root, name, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text)
-	return errors.Join(err, durable.File(file), file.Close())
+	return errors.Join(err, durable.SyncFile(file), file.Close())
 }

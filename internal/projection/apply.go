@@ -61,7 +61,7 @@ func (m Memory) edit(ctx context.Context, root *os.Root, name string, ch loop.Ch
 	}
 	if now.Exists && now.Content == content {
 		// Whoever wrote it may have died before its name was durable.
-		return durable.FolderIn(root, path.Dir(ch.Path))
+		return durable.SyncFolderIn(root, path.Dir(ch.Path))
 	}
 	return replace(ctx, root, name, content)
 }
@@ -99,7 +99,7 @@ func replace(ctx context.Context, root *os.Root, name, content string) error {
 	if err := afterRename.Hit(ctx); err != nil {
 		return err
 	}
-	return durable.FolderIn(root, dir)
+	return durable.SyncFolderIn(root, dir)
 }
 
 func writeSynced(ctx context.Context, root *os.Root, name, content string) error {
@@ -112,7 +112,7 @@ func writeSynced(ctx context.Context, root *os.Root, name, content string) error
 		err = beforeSync.Hit(ctx)
 	}
 	if err == nil {
-		err = durable.File(file)
+		err = durable.SyncFile(file)
 	}
 	return errors.Join(err, file.Close())
 }
@@ -146,10 +146,10 @@ func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change)
 		err = appendTo(file, ch)
 	}
 	if err == nil {
-		err = durable.File(file)
+		err = durable.SyncFile(file)
 	}
 	if err == nil && fresh {
-		err = durable.FolderIn(root, dir)
+		err = durable.SyncFolderIn(root, dir)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
@@ -199,5 +199,5 @@ func aside(root *os.Root, name string, ch loop.Change) error {
 	if err != nil {
 		return err
 	}
-	return durable.FolderIn(root, path.Dir(filepath.ToSlash(name)))
+	return durable.SyncFolderIn(root, path.Dir(filepath.ToSlash(name)))
 }

@@ -302,7 +302,7 @@ func TestAFileThatCannotTakeItsPlaceIsAnErrorAndLeavesNothingBehind(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := folder(t, c.there)
-			stop := durable.Watch(func(f *os.File) error {
+			stop := durable.WatchSyncs(func(f *os.File) error {
 				if c.during != nil && (strings.HasSuffix(f.Name(), ".pawl-tmp") || c.there == nil && filepath.Clean(f.Name()) == root) {
 					return c.during(root)
 				}

@@ -24,7 +24,7 @@ import (
 func synced(t *testing.T, root string, do func() error) []string {
 	t.Helper()
 	var list []string
-	stop := durable.Watch(func(f *os.File) error {
+	stop := durable.WatchSyncs(func(f *os.File) error {
 		name, below := strings.CutPrefix(f.Name(), root)
 		if !below {
 			return nil
@@ -112,7 +112,7 @@ func TestAChangeThatCannotBeSyncedStaysPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := folder(t, map[string]string{statePath: "old"})
-			stop := durable.Watch(func(f *os.File) error {
+			stop := durable.WatchSyncs(func(f *os.File) error {
 				if strings.HasPrefix(f.Name(), root) && filepath.Base(f.Name()) == c.at {
 					return syscall.EIO
 				}

@@ -28,7 +28,7 @@ func (p Patch) Readable() string { return unprintable.Show(p.Patch) }
 func newPatch(ref string, patch []byte) Patch {
 	const most = 20
 	p := Patch{Schema: "pawl.diff/v1", Run: ref, Patch: string(patch)}
-	found := unprintable.InPatch(p.Patch)
+	found := unprintable.FindInPatch(p.Patch)
 	for i, f := range found {
 		if i == most {
 			p.Careful = append(p.Careful, fmt.Sprintf("and %d lines more", len(found)-most))

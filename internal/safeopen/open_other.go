@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Open opens a regular file. Between the look and the opening the file
-// can be swapped here, so no agent runs on these platforms.
+// Open opens a regular file. On these platforms the file can be replaced between
+// the check and the opening, so no agent runs here.
 func Open(path string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package unprintable finds the characters of a text that nobody sees, and writes
-// them so that everybody does: controls, marks that turn the direction of
-// writing around, characters without a width, tags.
+// Package unprintable finds the characters of a text that nobody sees, and makes
+// them visible: control characters, marks that change the direction of writing,
+// characters without a width, tags.
 //
-// It changes nothing that can be seen, judges no text, and takes none away.
+// It never changes visible characters, never removes text and never judges it.
 package unprintable
 
 import (
@@ -12,15 +12,15 @@ import (
 	"unicode"
 )
 
-// The characters by which a sequence of pictures becomes one picture.
+// The characters that join several emoji into one picture.
 const (
 	joiner  = '\u200d'
 	asText  = '\ufe0e'
 	asEmoji = '\ufe0f'
 )
 
-// Is reports whether r is drawn as nothing, or changes how others are drawn.
-// Line feeds, tabs and spaces are not hidden.
+// Is reports whether r is invisible or changes how other characters are drawn.
+// Line feeds, tabs and spaces do not count.
 func Is(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r >= ' ' && r <= '~':
@@ -32,14 +32,13 @@ func Is(r rune) bool {
 	return r == blankBraille || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// Turns reports whether r changes the direction in which others are written, so
-// that a text is not in the order in which it is read.
-func Turns(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
+// TurnsDirection reports whether r changes the direction of writing, so that a
+// text is not stored in the order in which it is read.
+func TurnsDirection(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
-// Show writes every hidden character as an escape, such as \u202e. What makes one
-// picture of several stays where it does that. Lines that end with a carriage
-// return and a line feed end with a line feed. What is not UTF-8 becomes
-// replacement characters.
+// Show writes every hidden character as an escape, such as \u202e. Characters that
+// join several emoji into one stay. A carriage return before a line feed is
+// dropped. Bytes that are not UTF-8 become replacement characters.
 func Show(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return Is(r) || r == unicode.ReplacementChar }) {
 		return s
@@ -48,8 +47,8 @@ func Show(s string) string {
 	var b strings.Builder
 	before := rune(0)
 	for _, r := range s {
-		if Is(r) && !pictures(before, r) {
-			b.WriteString(escape(r))
+		if Is(r) && !joinsPicture(before, r) {
+			b.WriteString(escapeRune(r))
 			before = 0
 			continue
 		}
@@ -59,12 +58,11 @@ func Show(s string) string {
 	return b.String()
 }
 
-// escape is a character as an escape of four or eight hexadecimal digits, or as
-// one of the short ones.
-func escape(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
+// escapeRune returns r as an escape like \u202e, \U000e0041 or \a.
+func escapeRune(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
-// pictures reports whether r belongs to the picture before it.
-func pictures(before, r rune) bool {
+// joinsPicture reports whether r is part of the emoji before it.
+func joinsPicture(before, r rune) bool {
 	drawn := unicode.Is(unicode.So, before) || unicode.Is(unicode.Sk, before)
 	switch r {
 	case asText, asEmoji:
@@ -82,12 +80,12 @@ type Found struct {
 	Runes []rune // each once, in the order in which they come first
 }
 
-// Turns reports whether one of them changes the direction of writing.
-func (f Found) Turns() bool {
-	return slices.ContainsFunc(f.Runes, Turns)
+// TurnsDirection reports whether one of them changes the direction of writing.
+func (f Found) TurnsDirection() bool {
+	return slices.ContainsFunc(f.Runes, TurnsDirection)
 }
 
-// String is what a person is told of it.
+// String describes the line and its hidden characters for a person.
 func (f Found) String() string {
 	names := make([]string, len(f.Runes))
 	for i, r := range f.Runes {
@@ -95,7 +93,7 @@ func (f Found) String() string {
 		names[i] = "U+" + strings.Repeat("0", max(0, 4-len(names[i]))) + names[i]
 	}
 	what := "holds characters that nobody sees"
-	if f.Turns() {
+	if f.TurnsDirection() {
 		what = "turns the direction of writing around"
 	}
 	const shown = 5
@@ -105,9 +103,9 @@ func (f Found) String() string {
 	return Show(f.Path) + " line " + strconv.Itoa(f.Line) + " " + what + " (" + strings.Join(names, ", ") + ")"
 }
 
-// line returns the hidden characters of a line; a return at its end is none, nor
-// is the mark that a file may begin with.
-func line(text string, first bool) []rune {
+// hiddenRunes returns the hidden characters of a line, each once. A carriage return
+// at its end does not count, nor does a byte order mark in the first line.
+func hiddenRunes(text string, first bool) []rune {
 	text = strings.TrimRight(text, "\r\n")
 	if first {
 		text = strings.TrimPrefix(text, "\ufeff")
@@ -115,7 +113,7 @@ func line(text string, first bool) []rune {
 	var found []rune
 	before := rune(0)
 	for _, r := range text {
-		if !Is(r) || pictures(before, r) {
+		if !Is(r) || joinsPicture(before, r) {
 			before = r
 			continue
 		}
@@ -127,9 +125,9 @@ func line(text string, first bool) []rune {
 	return found
 }
 
-// Added are the lines of a text with hidden characters which the text before it
-// did not have. Texts with NULs are no texts, and have none.
-func Added(path, before, text string) []Found {
+// FindAdded returns the lines of text that have hidden characters and are not in
+// before. A text with NULs counts as binary and has none.
+func FindAdded(path, before, text string) []Found {
 	if strings.Contains(text, "\x00") {
 		return nil
 	}
@@ -143,7 +141,7 @@ func Added(path, before, text string) []Found {
 		if n++; had[l] {
 			continue
 		}
-		if runes := line(l, n == 1); runes != nil {
+		if runes := hiddenRunes(l, n == 1); runes != nil {
 			found = append(found, Found{path, n, runes})
 		}
 	}

@@ -50,7 +50,7 @@ func TestShownTextHidesNothingAndIsNotShownTwice(t *testing.T) {
 			t.Fatalf("Show(%q) = %q", in, got)
 		}
 		for _, r := range got {
-			if unprintable.Turns(r) || unprintable.Is(r) && r != '\u200d' && r != '\ufe0f' && r != '\ufe0e' {
+			if unprintable.TurnsDirection(r) || unprintable.Is(r) && r != '\u200d' && r != '\ufe0f' && r != '\ufe0e' {
 				t.Fatalf("Show(%q) = %q with %U", in, got, r)
 			}
 		}
@@ -66,13 +66,13 @@ func TestAddedLinesWithHiddenCharactersAreNamed(t *testing.T) {
 		"a.go line 4 holds characters that nobody sees (U+200B)",
 		"a.go line 5 holds characters that nobody sees (U+FEFF)",
 	}
-	if diff := cmp.Diff(want, words(unprintable.Added("a.go", before, text))); diff != "" {
+	if diff := cmp.Diff(want, words(unprintable.FindAdded("a.go", before, text))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if found := unprintable.Added("a.bin", "", text+"\x00"); found != nil {
+	if found := unprintable.FindAdded("a.bin", "", text+"\x00"); found != nil {
 		t.Errorf("found %v in what is not text", found)
 	}
-	if got := unprintable.Added("a\u202eb", "", "\U000e0041")[0].String(); got != `a\u202eb line 1 holds characters that nobody sees (U+E0041)` {
+	if got := unprintable.FindAdded("a\u202eb", "", "\U000e0041")[0].String(); got != `a\u202eb line 1 holds characters that nobody sees (U+E0041)` {
 		t.Errorf("it says %q", got)
 	}
 }
@@ -109,14 +109,14 @@ diff --git "a/\303\244.go" "b/\303\244.go"
 func TestThePlacesOfAPatchAreThoseOfTheNewFiles(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, f := range unprintable.InPatch(strings.ReplaceAll(patch, "~", "\u202e")) {
+	for _, f := range unprintable.FindInPatch(strings.ReplaceAll(patch, "~", "\u202e")) {
 		got = append(got, strings.Split(f.String(), " turns ")[0])
 	}
 	want := []string{"src/a.go line 3", "src/a.go line 4", "src/a.go line 21", "ä.go line 1", "ä.go line 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if found := unprintable.InPatch(strings.ReplaceAll(patch, "~", "")); found != nil {
+	if found := unprintable.FindInPatch(strings.ReplaceAll(patch, "~", "")); found != nil {
 		t.Errorf("found %v where nothing is", found)
 	}
 }
@@ -147,7 +147,7 @@ func FuzzInPatch(f *testing.F) {
 	f.Add(strings.ReplaceAll(patch, "~", "\u202e"))
 	f.Add("@@ -1 +9223372036854775807,99999999999999999999 @@\n+\u202e\n")
 	f.Fuzz(func(t *testing.T, patch string) {
-		for _, found := range unprintable.InPatch(patch) {
+		for _, found := range unprintable.FindInPatch(patch) {
 			if len(found.Runes) == 0 || !slices.ContainsFunc([]rune(patch), func(r rune) bool { return r == found.Runes[0] }) {
 				t.Errorf("found %+v in %q", found, patch)
 			}

@@ -418,7 +418,7 @@ func (p *folder) writeNote(dir string, n note) error {
 		return err
 	}
 	for _, d := range []string{filepath.Join(dir, "objects", "pack"), filepath.Join(dir, "objects")} {
-		if err := durable.Folder(d); err != nil {
+		if err := durable.SyncFolder(d); err != nil {
 			return err
 		}
 	}
@@ -427,7 +427,7 @@ func (p *folder) writeNote(dir string, n note) error {
 		return err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, durable.File(f), f.Close(), durable.Folder(dir))
+	return errors.Join(err, durable.SyncFile(f), f.Close(), durable.SyncFolder(dir))
 }
 
 // moveIntoPlace gives a complete mirror its name, and holds it.
@@ -448,7 +448,7 @@ func (p *folder) moveIntoPlace(ctx context.Context, dir string, n note) (*Mirror
 	}
 	m, err := p.newMirror(name, n, claim)
 	if err == nil {
-		err = errors.Join(durable.Folder(p.dir), afterPlace.Hit(ctx))
+		err = errors.Join(durable.SyncFolder(p.dir), afterPlace.Hit(ctx))
 	}
 	if err != nil {
 		m.Release()

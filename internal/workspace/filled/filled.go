@@ -96,11 +96,11 @@ func (s Cache) layer(ctx context.Context, l *look) (string, error) {
 		err = s.write(ctx, filepath.Join(made, treeName), l)
 	}
 	if err == nil {
-		err = durable.Below(made)
+		err = durable.SyncTree(made)
 	}
 	dir := filepath.Join(s.Dir, key)
 	if err == nil {
-		err = errors.Join(os.Rename(made, dir), durable.Folder(s.Dir))
+		err = errors.Join(os.Rename(made, dir), durable.SyncFolder(s.Dir))
 	}
 	if err != nil {
 		return "", fmt.Errorf("fill from the clone: %w", errors.Join(err, os.RemoveAll(made)))

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below returns once everything in a folder and below it is on the disk, whoever
+// SyncTree returns once everything in and below a folder is on the disk, whoever
 // wrote it. It is for many files at once.
-func Below(dir string) error {
+func SyncTree(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	if err = unix.Syncfs(int(d.Fd())); err != nil {
-		err = fmt.Errorf("sync what is below %s: %w", dir, err)
+		err = fmt.Errorf("sync %s and everything below it: %w", dir, err)
 	}
 	return errors.Join(err, d.Close())
 }

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Below returns once everything in a folder and below it is on the disk, whoever
+// SyncTree returns once everything in and below a folder is on the disk, whoever
 // wrote it. It is for many files at once.
-func Below(dir string) error {
+func SyncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case e.IsDir():
-			return Folder(path)
+			return SyncFolder(path)
 		case !e.Type().IsRegular():
 			return nil
 		}
@@ -25,6 +25,6 @@ func Below(dir string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(File(f), f.Close())
+		return errors.Join(SyncFile(f), f.Close())
 	})
 }
