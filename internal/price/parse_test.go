@@ -247,3 +247,14 @@ func TestTheListOfGenaiPricesIsRead(t *testing.T) {
 		}
 	}
 }
+
+// The built-in file is read without the checks that a file of a person needs.
+func TestTheBuiltInFileReadsTheSameWithAllChecks(t *testing.T) {
+	checked, err := parse(builtInFile, Table{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(checked, BuiltIn()); diff != "" {
+		t.Errorf("with all checks it is different (-checked +built in):\n%s", diff)
+	}
+}
