@@ -31,7 +31,7 @@ func cagedIn(t *testing.T, environ []string, script string, files map[string]str
 	maps.Copy(all, files)
 	v := attackedIn(t, environ, "", all, append([]string{"sandbox", "full", "agent_command", "sh agent.sh"}, keys...)...)
 	// The kernel leaves folders there that nobody may read, not even their owner.
-	t.Cleanup(func() { must(t, sandbox.Discard(filepath.Join(v.home, "caches"))) })
+	t.Cleanup(func() { must(t, sandbox.RemoveTree(filepath.Join(v.home, "caches"))) })
 	return v
 }
 

@@ -56,7 +56,7 @@ func LoadOptions(home string, environ []string) (Options, error) {
 
 // Prober looks at this machine with the environment of a process.
 func Prober(environ []string, now time.Time) probe.Prober {
-	return probe.Prober{Exec: proc.Plain{}, Environ: environ, Home: proc.Variable(environ, "HOME"), Now: now}
+	return probe.Prober{Exec: proc.Plain{}, Environ: environ, Home: proc.LookupVariable(environ, "HOME"), Now: now}
 }
 
 // CheckRepository returns the *loop.Fault that a verb would, if dir is not in a

@@ -191,7 +191,7 @@ var hostTested = sync.OnceValue(func() []byte {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = sandbox.Discard(dir) }()
+	defer func() { _ = sandbox.RemoveTree(dir) }()
 	if sandbox.Check(context.Background(), dir, sandbox.Full) != nil {
 		return nil // Each home says for itself what is wrong.
 	}

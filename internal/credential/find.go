@@ -106,7 +106,7 @@ func (w Want) key(base *url.URL) (Credential, error) {
 		}
 		for _, k := range v.variables(w.Provider, base, gateway) {
 			names = append(names, k.name)
-			text := strings.TrimSpace(proc.Variable(w.Environ, k.name))
+			text := strings.TrimSpace(proc.LookupVariable(w.Environ, k.name))
 			if text == "" {
 				continue
 			}

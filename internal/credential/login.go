@@ -40,7 +40,7 @@ func (w Want) login(base *url.URL) (Credential, error) {
 		return Credential{}, err
 	}
 	for _, name := range w.Profile.Login.Variables {
-		text := strings.TrimSpace(proc.Variable(w.Environ, name))
+		text := strings.TrimSpace(proc.LookupVariable(w.Environ, name))
 		switch {
 		case text == "":
 		case !sendable(text):
@@ -140,7 +140,7 @@ func (w Want) dead(data []byte) string {
 func (w Want) path(name string) string {
 	for _, e := range elsewhere {
 		below, ok := strings.CutPrefix(name, e.folder)
-		if dir := proc.Variable(w.Environ, e.variable); ok && filepath.IsAbs(dir) {
+		if dir := proc.LookupVariable(w.Environ, e.variable); ok && filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(below))
 		}
 	}

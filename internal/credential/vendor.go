@@ -83,7 +83,7 @@ type place struct {
 // names nothing, or the vendor itself. The error is a *loop.Fault.
 func (v vendor) gateway(environ []string) (place, error) {
 	for _, name := range v.bases {
-		text := strings.TrimSpace(proc.Variable(environ, name))
+		text := strings.TrimSpace(proc.LookupVariable(environ, name))
 		if text == "" {
 			continue
 		}

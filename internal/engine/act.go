@@ -312,7 +312,7 @@ func (c *cycle) cleanUp(ctx context.Context) {
 	}
 	err := unlocked
 	if c.tree.copied {
-		err = errors.Join(err, c.tree.dropAll(ctx), sandbox.Discard(c.runDir(c.run.ID)))
+		err = errors.Join(err, c.tree.dropAll(ctx), sandbox.RemoveTree(c.runDir(c.run.ID)))
 	}
 	err = errors.Join(err, c.dropMarks())
 	if err != nil {

@@ -43,7 +43,7 @@ func filledRuns(t *testing.T) {
 	t.Helper()
 	r := newRig(t, databases["sqlite"](t))
 	r.confine()
-	if layerless := sandbox.Layerless(r.home) != nil; layerless != (os.Getenv(noLayersEnv) != "") {
+	if layerless := sandbox.WhyNoLayers(r.home) != nil; layerless != (os.Getenv(noLayersEnv) != "") {
 		t.Fatalf("copies without layers: %v", layerless)
 	}
 	r.partial()

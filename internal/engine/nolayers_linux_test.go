@@ -73,7 +73,7 @@ func TestFullWorksInCopiesWhereTheKernelTakesNoLayers(t *testing.T) {
 	}
 	r := newRig(t, databases["sqlite"](t))
 	r.confine()
-	if sandbox.Layerless(r.home) == nil {
+	if sandbox.WhyNoLayers(r.home) == nil {
 		t.Fatalf("layers can be mounted over %s, so nothing is shown here", r.home)
 	}
 	uid, _ := sandbox.Full.Owner()

@@ -349,7 +349,7 @@ func (e *Engine) sweepRuns(ctx context.Context, repo *git.Repo) error {
 	}
 	for _, d := range dirs {
 		id, _, _ := strings.Cut(d.Name(), ".")
-		if err := e.ifEnded(ctx, id, func(loop.Run) error { return sandbox.Discard(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
+		if err := e.ifEnded(ctx, id, func(loop.Run) error { return sandbox.RemoveTree(filepath.Join(e.Home, "runs", d.Name())) }); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (a *agentSide) openTurnEnv(ctx context.Context) (*turn.Env, error) {
 // findCredential finds what the agent identifies itself with. What it lacks is said when it
 // would act, because a run that finds nothing to do needs nothing.
 func (l *login) findCredential() {
-	l.signed, l.unsigned = l.actor.Credential(l.Environ, proc.Variable(l.Environ, "HOME"), l.Now())
+	l.signed, l.unsigned = l.actor.Credential(l.Environ, proc.LookupVariable(l.Environ, "HOME"), l.Now())
 }
 
 // turnEnvDir is the folder in which the agent's home is. That of a conversation that

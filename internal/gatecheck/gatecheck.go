@@ -141,7 +141,7 @@ func (t Checker) removeOrLog(ctx context.Context, repo *git.Repo, c claim) {
 // removeTry lets go of the lock last, so that nobody else clears up meanwhile.
 func (t Checker) removeTry(ctx context.Context, repo *git.Repo, c claim) error {
 	return errors.Join(
-		t.Drop(ctx, repo, sandbox.None, c.id), sandbox.Discard(t.RunDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
+		t.Drop(ctx, repo, sandbox.None, c.id), sandbox.RemoveTree(t.RunDir(c.id)), os.Remove(c.lock.Name()), c.lock.Close(),
 	)
 }
 

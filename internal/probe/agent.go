@@ -148,7 +148,7 @@ func (a *Agent) addProblem(problem, fix string) {
 // home below the user's. It returns an empty string if the user has no home.
 func (p Prober) pathBelow(env, home, name string) string {
 	if env != "" {
-		if dir := proc.Variable(p.Environ, env); filepath.IsAbs(dir) {
+		if dir := proc.LookupVariable(p.Environ, env); filepath.IsAbs(dir) {
 			return filepath.Join(dir, filepath.FromSlash(name))
 		}
 	}

@@ -35,7 +35,7 @@ const (
 // then in files. The text says where they are, or why there are none.
 func (p Prober) findLogin(k agentKind) (Login, string) {
 	for _, name := range k.keys {
-		if proc.Variable(p.Environ, name) != "" {
+		if proc.LookupVariable(p.Environ, name) != "" {
 			return LoginYes, name
 		}
 	}

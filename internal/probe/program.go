@@ -139,7 +139,7 @@ func (p Prober) locateWord(dir, word string) Program {
 }
 
 func (p Prober) findInPath(word string) string {
-	for _, dir := range proc.PathDirs(proc.Variable(p.Environ, "PATH")) {
+	for _, dir := range proc.PathDirs(proc.LookupVariable(p.Environ, "PATH")) {
 		if path := filepath.Join(dir, word); word != "" && checkExecutable(path) == nil {
 			return path
 		}

@@ -92,7 +92,7 @@ func (s *shim) isOwnProgram(path, link string) bool {
 func (s *shim) rootDirs(p Prober) []string {
 	var all []string
 	if s.env != "" {
-		if root := proc.Variable(p.Environ, s.env); filepath.IsAbs(root) {
+		if root := proc.LookupVariable(p.Environ, s.env); filepath.IsAbs(root) {
 			all = append(all, root)
 		}
 	}
@@ -130,7 +130,7 @@ func (p Prober) managerQuestion(prog *Program, dir string, s *shim) (question, b
 		verb = "bin"
 	}
 	q := question{dir: dir, argv: []string{manager, verb, filepath.Base(prog.Word)}, limit: askTools, shim: s}
-	if shims := filepath.Dir(prog.Path); s.env != "" && proc.Variable(p.Environ, s.env) == "" && filepath.Base(shims) == s.sub {
+	if shims := filepath.Dir(prog.Path); s.env != "" && proc.LookupVariable(p.Environ, s.env) == "" && filepath.Base(shims) == s.sub {
 		q.env = []string{s.env + "=" + filepath.Dir(shims)} // The home may be another user's, as in a cron job or in CI.
 	}
 	return q, true

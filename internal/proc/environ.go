@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Variable returns the value of the first NAME=VALUE entry for name, which is
-// the one that C programs see, or empty. Case counts.
-func Variable(env []string, name string) string {
+// LookupVariable returns the value of the first NAME=VALUE entry for name, which
+// is the one that C programs see, or "" if there is none. Names are compared with
+// their case.
+func LookupVariable(env []string, name string) string {
 	for _, entry := range env {
 		if n, value, ok := strings.Cut(entry, "="); ok && n == name {
 			return value
@@ -17,8 +18,8 @@ func Variable(env []string, name string) string {
 	return ""
 }
 
-// WithVariables returns env with NAME=VALUE entries set over those of the same
-// names, later ones over earlier ones. Neither list is changed.
+// WithVariables returns env with the NAME=VALUE entries of set in place of those
+// with the same names; of two in set the later one counts. Neither list is changed.
 func WithVariables(env []string, set ...string) []string {
 	env = slices.Clone(env)
 	for _, entry := range set {
@@ -29,8 +30,8 @@ func WithVariables(env []string, set ...string) []string {
 	return env
 }
 
-// PathDirs are the directories of a list like PATH, in its order. Those that
-// are not absolute mean another one in another place, and are left out.
+// PathDirs returns the directories of a list like PATH, in its order. Relative
+// ones are left out, because they mean another directory in another place.
 func PathDirs(list string) []string {
 	return slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool { return !filepath.IsAbs(dir) })
 }

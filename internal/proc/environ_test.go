@@ -21,8 +21,8 @@ func TestTheFirstEntryOfAVariableIsItsValue(t *testing.T) {
 		"a longer name, another case, junk": {env: []string{"AB=1", "a=2", "A"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Variable(c.env, "A"); got != c.want {
-				t.Errorf("Variable(%q) = %q, want %q", c.env, got, c.want)
+			if got := LookupVariable(c.env, "A"); got != c.want {
+				t.Errorf("LookupVariable(%q) = %q, want %q", c.env, got, c.want)
 			}
 		})
 	}

@@ -181,9 +181,9 @@ func purge(ctx context.Context, g *cgroup.Group) {
 	}, func() bool { return ctx.Err() != nil })
 }
 
-// Enforces names the limits of Spec that Run keeps here, each with what keeps
-// it, for a report on this host.
-func (t Tree) Enforces() []string {
+// EnforcedLimits names the limits of Spec that Run enforces on this host, each
+// with what enforces it, for a report to a person.
+func (t Tree) EnforcedLimits() []string {
 	kept := []string{string(TimeLimit), string(OutputLimit)}
 	if t.Method() == Group {
 		return kept

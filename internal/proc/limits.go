@@ -4,7 +4,7 @@ import "sync"
 
 // Limits bound what a tree of processes may use up. A zero field means no limit.
 //
-// Only [Tree] keeps all of them, where Tree.Enforces says so; Plain and [Group]
+// Only [Tree] keeps all of them, where Tree.EnforcedLimits says so; Plain and [Group]
 // keep Output alone. A tree that passes a limit of which the kernel only refuses
 // more goes on, and Result.Limit names the limit if the program then fails.
 type Limits struct {

@@ -255,14 +255,14 @@ func TestALimitThatIsNegativeIsRefused(t *testing.T) {
 }
 
 func TestATreeSaysWhatItEnforces(t *testing.T) {
-	got := Tree{}.Enforces()
+	got := Tree{}.EnforcedLimits()
 	t.Logf("%q", got)
 	for _, limit := range []Limit{TimeLimit, OutputLimit, FileSizeLimit, ProcessesLimit, MemoryLimit} {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, string(limit)) }) {
 			t.Errorf("%q does not name %s", got, limit)
 		}
 	}
-	if got := (Tree{Want: Group}).Enforces(); !slices.Equal(got, []string{"time", "output"}) {
+	if got := (Tree{Want: Group}).EnforcedLimits(); !slices.Equal(got, []string{"time", "output"}) {
 		t.Errorf("a group enforces %q", got)
 	}
 }

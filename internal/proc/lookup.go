@@ -78,7 +78,7 @@ func enterable(dir string) error {
 func locate(s Spec) (string, error) {
 	name := s.Argv[0]
 	if !hasSeparator(name) {
-		return search(name, Variable(s.Env, "PATH"))
+		return search(name, LookupVariable(s.Env, "PATH"))
 	}
 	seen := name
 	if !filepath.IsAbs(name) {

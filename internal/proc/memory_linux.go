@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is how many bytes of memory the machine has, 0 where that is not known.
-var Memory = sync.OnceValue(func() int64 {
+// MachineMemory returns how many bytes of memory the machine has, 0 if unknown.
+var MachineMemory = sync.OnceValue(func() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0

@@ -2,5 +2,5 @@
 
 package proc
 
-// Memory is how many bytes of memory the machine has, 0 where that is not known.
-func Memory() int64 { return 0 }
+// MachineMemory returns how many bytes of memory the machine has, 0 if unknown.
+func MachineMemory() int64 { return 0 }

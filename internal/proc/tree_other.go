@@ -11,8 +11,8 @@ import (
 // Method returns Group: no other method exists on this platform.
 func (Tree) Method() Method { return Group }
 
-// Enforces names the limits of Spec that Run keeps here.
-func (Tree) Enforces() []string { return []string{string(TimeLimit), string(OutputLimit)} }
+// EnforcedLimits names the limits of Spec that Run enforces here.
+func (Tree) EnforcedLimits() []string { return []string{string(TimeLimit), string(OutputLimit)} }
 
 // Run is Plain.Run here: a descendant that leaves the process group (on Windows:
 // any descendant) survives, and nothing dies with pawl.

@@ -113,7 +113,7 @@ func (k *Copy) Remove(ctx context.Context) error {
 	if k.disk != nil && k.disk.full.Load() {
 		err = k.Spoil()
 	}
-	return errors.Join(err, k.Leave(), k.Tree.Remove(ctx), sandbox.Discard(k.scratch))
+	return errors.Join(err, k.Leave(), k.Tree.Remove(ctx), sandbox.RemoveTree(k.scratch))
 }
 
 // treesFor are the trees of one run for one purpose. The tree is known to the
@@ -141,9 +141,9 @@ func (h Host) Trees(repo *git.Repo, tier sandbox.Tier) *workspace.Trees {
 
 func (h Host) newTrees(repo *git.Repo, tier sandbox.Tier, limits workspace.Limits, seen *mirror.Mirror) *workspace.Trees {
 	o := workspace.Options{Kind: workspace.Pooled, Limits: limits, Cache: filepath.Join(h.Home, "layers"), Mirror: seen}
-	if tier.Mounts() {
+	if tier.HasOwnRoot() {
 		o.Objects = objectsSeen
-		if sandbox.Layerless(h.Home) == nil {
+		if sandbox.WhyNoLayers(h.Home) == nil {
 			o.Kind = workspace.Layered
 		}
 		if uid, gid := tier.Owner(); uid != os.Geteuid() {
@@ -275,7 +275,7 @@ func (s Env) Copy(ctx context.Context, purpose Purpose, commit string) (*Copy, e
 	if err != nil {
 		return nil, err
 	}
-	if none := sandbox.Layerless(s.Home); purpose == ForAct && s.Tier().Mounts() && none != nil {
+	if none := sandbox.WhyNoLayers(s.Home); purpose == ForAct && s.Tier().HasOwnRoot() && none != nil {
 		s.Say("copy: a complete one instead of layers, because " + none.Why)
 	}
 	err = s.prepareCopy(ctx, k)

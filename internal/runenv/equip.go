@@ -155,7 +155,7 @@ func (s Env) openEgress(u Use) (sandbox.Port, error) {
 // connection, as always to this machine's own addresses.
 func (h Host) Upstream() func(*url.URL) (*url.URL, error) {
 	variable := func(name string) string {
-		return cmp.Or(proc.Variable(h.Environ, name), proc.Variable(h.Environ, strings.ToLower(name)))
+		return cmp.Or(proc.LookupVariable(h.Environ, name), proc.LookupVariable(h.Environ, strings.ToLower(name)))
 	}
 	c := httpproxy.Config{HTTPSProxy: variable("HTTPS_PROXY"), HTTPProxy: variable("HTTP_PROXY"), NoProxy: variable("NO_PROXY")}
 	return c.ProxyFunc()
@@ -187,7 +187,7 @@ func (e *SetupError) Error() string {
 // prepareCopy puts the result of the set-up below a copy. The set-up runs first, unless
 // it ran before for the same lockfiles.
 func (s Env) prepareCopy(ctx context.Context, k *Copy) error {
-	if s.Definition.Setup == toolset.None || s.Definition.Setup == "" && !s.Tier().Mounts() {
+	if s.Definition.Setup == toolset.None || s.Definition.Setup == "" && !s.Tier().HasOwnRoot() {
 		return nil
 	}
 	setup, err := s.findSetup(ctx, k)

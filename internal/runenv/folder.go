@@ -43,7 +43,7 @@ func (s Env) OpenTurn(n int) (string, error) {
 // FreshTurn makes the folder of a turn anew: what an earlier try or a gate left
 // there is no report of this one, and may be links.
 func (s Env) FreshTurn(n int) (string, error) {
-	if err := sandbox.Discard(s.TurnDir(s.ID, n)); err != nil {
+	if err := sandbox.RemoveTree(s.TurnDir(s.ID, n)); err != nil {
 		return "", err
 	}
 	return s.OpenTurn(n)

@@ -101,7 +101,7 @@ func gatePurpose(i int) Purpose { return [2]Purpose{ForGate, forGuard}[i%2] }
 
 // usesLayers reports whether copies are layers, which no folder of the host shows as a
 // whole.
-func (s Env) usesLayers() bool { return s.Tier().Mounts() && sandbox.Layerless(s.Home) == nil }
+func (s Env) usesLayers() bool { return s.Tier().HasOwnRoot() && sandbox.WhyNoLayers(s.Home) == nil }
 
 // copyAhead starts to make a copy, and returns a function that waits for it. The caller
 // must call it.

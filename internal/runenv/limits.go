@@ -20,7 +20,7 @@ type limited struct{ proc.Runner }
 
 // Run starts s.
 func (l limited) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
-	s.Limits = proc.Limits{Processes: mostProcesses, Memory: proc.Memory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
+	s.Limits = proc.Limits{Processes: mostProcesses, Memory: proc.MachineMemory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
 	return l.Runner.Run(ctx, s)
 }
 
@@ -30,7 +30,7 @@ func LimitText(l proc.Limit, took time.Duration) string {
 	case proc.ProcessesLimit:
 		return fmt.Sprintf("it ran into the limit of %d processes", mostProcesses)
 	case proc.MemoryLimit:
-		return fmt.Sprintf("it ran into the limit of %d MiB of memory", proc.Memory()/4*3>>20)
+		return fmt.Sprintf("it ran into the limit of %d MiB of memory", proc.MachineMemory()/4*3>>20)
 	case proc.OutputLimit:
 		return fmt.Sprintf("it ran into the limit of %d MiB of output", mostOutput>>20)
 	case proc.FileSizeLimit:

@@ -88,7 +88,7 @@ func (s Env) Place(ctx context.Context, k *Copy, u Use) (Place, error) {
 	}
 	p := Place{Dir: s.seenDir(k), files: k.Where(), Done: func() {}, tree: k.From}
 	env := append(tools.Env(tier), "PATH="+tools.Path(k.path...))
-	if tier.Mounts() {
+	if tier.HasOwnRoot() {
 		layered := k.Overlay() != nil
 		if u.setup {
 			binds, more := tools.Sources(s.toolCache(), layered)
@@ -117,14 +117,14 @@ func around(box *sandbox.Box, u Use, tier sandbox.Tier) {
 		return
 	}
 	box.Scratch = filepath.Dir(u.Home)
-	if tier.Mounts() {
+	if tier.HasOwnRoot() {
 		box.Binds = append(box.Binds, sandbox.Bind{From: u.Home, To: box.Home, Write: true})
 	}
 }
 
 // seenDir is where programs see a copy.
 func (s Env) seenDir(k *Copy) string {
-	if s.Tier().Mounts() {
+	if s.Tier().HasOwnRoot() {
 		return s.Root
 	}
 	return k.Dir

@@ -176,7 +176,7 @@ func TestNoProgramIsWithoutLimitsOrWithoutItsDependencies(t *testing.T) {
 	}
 	defer at.Done()
 	_, _ = at.Run(t.Context(), proc.Spec{Env: []string{"A=b", "PATH=/usr/bin"}})
-	want := proc.Limits{Processes: mostProcesses, Memory: proc.Memory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
+	want := proc.Limits{Processes: mostProcesses, Memory: proc.MachineMemory() / 4 * 3, Output: mostOutput, FileBytes: mostFile}
 	if diff := cmp.Diff(want, last.spec.Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}

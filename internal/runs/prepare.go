@@ -159,7 +159,7 @@ func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 	if err != nil {
 		return err
 	}
-	if _, err := actor.Credential(s.Environ, proc.Variable(s.Environ, "HOME"), s.ws.Now()); err != nil {
+	if _, err := actor.Credential(s.Environ, proc.LookupVariable(s.Environ, "HOME"), s.ws.Now()); err != nil {
 		return s.addMissingProgram(ctx, actor, err)
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {
@@ -168,7 +168,7 @@ func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 	if err := s.checkNetwork(d); err != nil {
 		return err
 	}
-	if s.Engine == nil || !sandbox.Tier(d.Sandbox).Mounts() {
+	if s.Engine == nil || !sandbox.Tier(d.Sandbox).HasOwnRoot() {
 		if err := s.checkPrograms(ctx, d, actor); err != nil || s.Engine == nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *Service) checkToolset(ctx context.Context, d loop.Definition, actor tur
 	if err != nil {
 		return err
 	}
-	if file := toolchain.HiddenFile(actor.Command, proc.Variable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
+	if file := toolchain.HiddenFile(actor.Command, proc.LookupVariable(s.Environ, "HOME"), s.ws.Root, tools.Toolchains); file != "" {
 		return &loop.Fault{
 			Exit: loop.ExitNotReady, What: "agent_command: the sandbox hides " + file,
 			Why: "the file is outside of the repository, and sandbox: full shows only the repository, the system's programs and toolchains",

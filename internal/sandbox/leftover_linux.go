@@ -48,7 +48,7 @@ func sweep(dir string) {
 
 // release removes what has the name and, when that is gone, the claim.
 func release(dir, name string, claim *os.File) error {
-	err := Discard(filepath.Join(dir, selftestPrefix+name))
+	err := RemoveTree(filepath.Join(dir, selftestPrefix+name))
 	if info, there := os.Lstat(socketPrefix + name); there == nil && ours(info) {
 		err = errors.Join(err, os.RemoveAll(socketPrefix+name))
 	}

@@ -17,9 +17,9 @@ type NoLayers struct {
 	Fix string `json:"fix"`
 }
 
-// Layerless returns nil if trees and caches below home can be layers, as far as
+// WhyNoLayers returns nil if trees and caches below home can be layered, as far as
 // Check has found out for this host, user and binary.
-func Layerless(home string) *NoLayers {
+func WhyNoLayers(home string) *NoLayers {
 	if found, ok := layerless.Load(home); ok {
 		return found.(*NoLayers) //nolint:forcetypeassert // Nothing else is stored.
 	}

@@ -54,15 +54,15 @@ exec "$2" -test.v -test.run "$3"`, "sh", dir, exe, "^"+t.Name()+"$")
 	for _, row := range r.Failed() {
 		t.Errorf("%s: %s, want %s (%s)", row.Action, row.Got, row.Want, row.Detail)
 	}
-	if Layerless(home) != nil {
+	if WhyNoLayers(home) != nil {
 		t.Error("a host is without layers that nobody has checked")
 	}
 	layerless.Clear()
-	if err := Check(t.Context(), home, Full); err != nil || Layerless(home) == nil {
-		t.Errorf("Check = %v, then Layerless = %v", err, Layerless(home))
+	if err := Check(t.Context(), home, Full); err != nil || WhyNoLayers(home) == nil {
+		t.Errorf("Check = %v, then WhyNoLayers = %v", err, WhyNoLayers(home))
 	}
 	layerless.Clear() // As in the next process.
-	if Layerless(home) == nil {
+	if WhyNoLayers(home) == nil {
 		t.Error("a later process takes layers to be possible")
 	}
 }
@@ -71,11 +71,11 @@ func TestAHostWithLayersIsFoundToHaveThem(t *testing.T) {
 	home := t.TempDir()
 	open755(t, home)
 	RefuseLayers(home)
-	if Layerless(home) == nil {
+	if WhyNoLayers(home) == nil {
 		t.Error("layers were refused and are not")
 	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(home, "sandbox.json")), Check(t.Context(), home, Full)); err != nil || Layerless(home) != nil {
-		t.Errorf("Check = %v, then Layerless = %+v", err, Layerless(home))
+	if err := errors.Join(os.RemoveAll(filepath.Join(home, "sandbox.json")), Check(t.Context(), home, Full)); err != nil || WhyNoLayers(home) != nil {
+		t.Errorf("Check = %v, then WhyNoLayers = %+v", err, WhyNoLayers(home))
 	}
 }
 

@@ -14,10 +14,11 @@ type Overlay struct {
 	Work  string   // a directory on the file system of Upper for the kernel alone; made anew for each use
 }
 
-// Discard removes a directory with all that is in it; one that is not there is
-// no error. Directories that keep their owner out are opened on the way, and
-// only if that is needed: programs make some, and the kernel leaves them in Work.
-func Discard(dir string) error {
+// RemoveTree removes a directory with everything in it. It is no error if the
+// directory does not exist. If the removal fails, it makes all directories
+// accessible to their owner and tries again: programs make some that are not, and
+// the kernel leaves such in Work.
+func RemoveTree(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ const nobody = 65534
 // program is to write must be theirs. Where programs see the host's root, they
 // stay who pawl is: another user would find no way to what pawl keeps at home.
 func (t Tier) Owner() (uid, gid int) {
-	if uid, gid = os.Geteuid(), os.Getegid(); uid == 0 && t.Mounts() && hasNobody() {
+	if uid, gid = os.Geteuid(), os.Getegid(); uid == 0 && t.HasOwnRoot() && hasNobody() {
 		return nobody, nobody
 	}
 	return uid, gid

@@ -81,7 +81,7 @@ func (b Box) clearWork() error {
 		if o.Upper == "" {
 			continue
 		}
-		err := Discard(o.Work)
+		err := RemoveTree(o.Work)
 		if err == nil {
 			err = os.Mkdir(o.Work, 0o700)
 		}

@@ -29,7 +29,7 @@ func layers(tb testing.TB) *Overlay {
 	for _, path := range []string{o.Lower[0], o.Upper, filepath.Join(o.Lower[0], "base.txt")} {
 		own(tb, path)
 	}
-	tb.Cleanup(func() { _ = Discard(o.Work) })
+	tb.Cleanup(func() { _ = RemoveTree(o.Work) })
 	return o
 }
 
@@ -60,7 +60,7 @@ func sh(tb testing.TB, b Box, script string, env ...string) (string, proc.Result
 	tb.Helper()
 	var out bytes.Buffer
 	dir := b.Tree
-	if !b.Tier.Mounts() {
+	if !b.Tier.HasOwnRoot() {
 		dir = b.Dir
 	}
 	res, err := b.Run(tb.Context(), proc.Spec{
@@ -99,7 +99,7 @@ func TestACacheThatOnlyItsOwnerMayReadIsShown(t *testing.T) {
 		}
 		own(t, v.Upper)
 		b.Views = []View{v}
-		t.Cleanup(func() { _ = Discard(v.Work) })
+		t.Cleanup(func() { _ = RemoveTree(v.Work) })
 		out, _ := sh(t, b, `cd /home/somebody/.cache/npm/sub && cat * && echo more >>a && cat a && rm a && echo gone`)
 		want := strings.Repeat("cached\n", lower) + "cached\nmore\ngone"
 		if out != want {

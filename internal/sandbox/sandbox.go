@@ -38,10 +38,10 @@ const (
 	None     Tier = "none"
 )
 
-// Mounts reports whether programs in the tier see a root of their own, in which
-// binds, views and layers appear where they belong. In all others they see the
-// directories of the host at their places there.
-func (t Tier) Mounts() bool { return t == Full }
+// HasOwnRoot reports whether programs in the tier have a root of their own, in
+// which binds, views and layers are mounted at their paths. In all other tiers
+// they see the directories of the host at the host's paths.
+func (t Tier) HasOwnRoot() bool { return t == Full }
 
 // Box says what one program may see and write. The zero Box confines nothing.
 // It may be used for one program after the other; two at a time must not have
@@ -75,7 +75,7 @@ type Bind struct {
 
 // At is where a program in the tier sees it.
 func (b Bind) At(t Tier) string {
-	if t.Mounts() && b.To != "" {
+	if t.HasOwnRoot() && b.To != "" {
 		return b.To
 	}
 	return b.From

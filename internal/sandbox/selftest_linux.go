@@ -29,7 +29,7 @@ import (
 // Rows that are not as they must be are no error: an error, often a
 // *SetupError, says that the test could not be made.
 func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
-	r, err := try(ctx, tier, dir, tier.Mounts())
+	r, err := try(ctx, tier, dir, tier.HasOwnRoot())
 	if none := look(dir).noLayers(err); none != nil {
 		r, err = try(ctx, tier, dir, false)
 		r.NoLayers = none

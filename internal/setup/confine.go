@@ -78,7 +78,7 @@ func (d Doctor) anyHome() (dir string, done func(), err error) {
 	if dir, err = os.MkdirTemp(filepath.Dir(d.Home), ".pawl-home-"); err != nil {
 		dir, err = os.MkdirTemp("", "pawl-home-")
 	}
-	return dir, func() { _ = sandbox.Discard(dir) }, err
+	return dir, func() { _ = sandbox.RemoveTree(dir) }, err
 }
 
 // sandbox says what confines a run of the definition, and whether it can.
@@ -109,7 +109,7 @@ func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
 	err = sandbox.Check(ctx, home, tier)
 	if err == nil {
 		add(readiness.StateOK, "sandbox", string(tier)+": its self-test passed on this machine", "")
-		if none := sandbox.Layerless(home); tier.Mounts() && none != nil {
+		if none := sandbox.WhyNoLayers(home); tier.HasOwnRoot() && none != nil {
 			row := copiesRow(none)
 			add(row.State, row.Check, row.Detail, row.Fix)
 		}
@@ -126,7 +126,7 @@ func (d Doctor) confines(ctx context.Context, tier sandbox.Tier, add adder) {
 // not the system's, and which set-up prepares its dependencies.
 func (d Doctor) toolchains(ctx context.Context, def loop.Definition, add adder) {
 	def = def.WithDefaults()
-	if d.Service == nil || d.Service.engine == nil || !sandbox.Tier(def.Sandbox).Mounts() {
+	if d.Service == nil || d.Service.engine == nil || !sandbox.Tier(def.Sandbox).HasOwnRoot() {
 		return
 	}
 	if def.Agent == "" && def.AgentCommand == "" {

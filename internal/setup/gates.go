@@ -67,7 +67,7 @@ func unmade(home string) func() {
 			return
 		}
 		for _, cache := range own[2:] {
-			_ = sandbox.Discard(filepath.Join(home, cache)) // For runs that there are none of.
+			_ = sandbox.RemoveTree(filepath.Join(home, cache)) // For runs that there are none of.
 		}
 		for _, name := range own {
 			_ = os.Remove(filepath.Join(home, name)) // Stays if somebody else has put something into it.

@@ -130,7 +130,7 @@ func (s *Env) openHome() (err error) {
 	}
 	s.HomeDir = filepath.Join(s.need.Dir, "home")
 	seen := s.HomeDir
-	if s.need.Tier.Mounts() {
+	if s.need.Tier.HasOwnRoot() {
 		seen = s.need.SeenHome
 	}
 	if s.Home, err = OpenHome(s.HomeDir, seen, s.need.UID, s.need.GID); err != nil {

@@ -148,7 +148,7 @@ func (c *collector) parked(ctx context.Context, dir string) error {
 		if err := os.Rename(filepath.Join(dir, e.Name()), gone); err != nil {
 			continue // Somebody took it.
 		}
-		if err := sandbox.Discard(gone); err != nil {
+		if err := sandbox.RemoveTree(gone); err != nil {
 			return err
 		}
 		c.removed++
@@ -167,7 +167,7 @@ func (c *collector) leftovers(s *layerCache) error {
 		}
 		name = strings.TrimSuffix(strings.TrimSuffix(name, suffixNew), suffixGone)
 		tree, _, _ := strings.Cut(name, "-")
-		if err := alone(s.lock(tree+suffixMake), func() error { return sandbox.Discard(filepath.Join(s.layers(), e.Name())) }); err != nil {
+		if err := alone(s.lock(tree+suffixMake), func() error { return sandbox.RemoveTree(filepath.Join(s.layers(), e.Name())) }); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,7 @@ func (t *Tree) Keep(name string) (string, error) {
 		err = t.trees.dropRecord(t.Name)
 	}
 	if err == nil {
-		err = sandbox.Discard(t.trees.hidden(t.Name, suffixUnit))
+		err = sandbox.RemoveTree(t.trees.hidden(t.Name, suffixUnit))
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep tree %s: %w", t.Name, err)
@@ -142,7 +142,7 @@ func (t *Trees) SetAside(name, as string) (string, error) {
 
 // Spoil makes Remove take the directory away as a whole, where it would be parked
 // for the next use with whatever was written to it.
-func (t *Tree) Spoil() error { return sandbox.Discard(t.trees.hidden(t.Name, suffixUnit)) }
+func (t *Tree) Spoil() error { return sandbox.RemoveTree(t.trees.hidden(t.Name, suffixUnit)) }
 
 func (t *Tree) keep(ctx context.Context, ref, commit string) (string, error) {
 	if err := beforeSnap.Hit(ctx); err != nil {
@@ -201,7 +201,7 @@ func (t *Trees) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("remove tree: %w", err)
 	}
 	gone := t.hidden(name, suffixGone)
-	err = errors.Join(beforeRemove.Hit(ctx), sandbox.Discard(gone), sandbox.Discard(t.hidden(name, suffixNew)))
+	err = errors.Join(beforeRemove.Hit(ctx), sandbox.RemoveTree(gone), sandbox.RemoveTree(t.hidden(name, suffixNew)))
 	if err == nil {
 		err = t.park(ctx, name, dir)
 	}
@@ -211,7 +211,7 @@ func (t *Trees) Remove(ctx context.Context, name string) error {
 		}
 	}
 	if err == nil {
-		err = errors.Join(sandbox.Discard(gone), t.dropRecord(name))
+		err = errors.Join(sandbox.RemoveTree(gone), t.dropRecord(name))
 	}
 	if err != nil {
 		return fmt.Errorf("remove tree %s: %w", name, err)

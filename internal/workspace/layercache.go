@@ -223,7 +223,7 @@ func (s *layerCache) build(ctx context.Context, blobs *object.Blobs, tree, boot 
 // caller has the lock for making it.
 func (s *layerCache) make(ctx context.Context, name, boot string, fill func(*layer) error) (*layer, error) {
 	made := &layer{name: name, dir: s.making(name)}
-	if err := errors.Join(sandbox.Discard(made.dir), os.MkdirAll(made.dir, 0o700)); err != nil {
+	if err := errors.Join(sandbox.RemoveTree(made.dir), os.MkdirAll(made.dir, 0o700)); err != nil {
 		return nil, err
 	}
 	err := gitDir{owner: s.trees.owner()}.folder(made.files())
@@ -240,7 +240,7 @@ func (s *layerCache) make(ctx context.Context, name, boot string, fill func(*lay
 		err = s.place(ctx, made)
 	}
 	if err != nil {
-		return nil, errors.Join(err, sandbox.Discard(made.dir))
+		return nil, errors.Join(err, sandbox.RemoveTree(made.dir))
 	}
 	if err := afterLayer.Hit(ctx); err != nil {
 		made.release()
@@ -284,13 +284,13 @@ func (s *layerCache) drop(ctx context.Context, name string) error {
 // discard takes the name from a layer and removes it. The caller holds it alone.
 func (s *layerCache) discard(name string) error {
 	gone := filepath.Join(s.layers(), "."+name+suffixGone)
-	if err := sandbox.Discard(gone); err != nil {
+	if err := sandbox.RemoveTree(gone); err != nil {
 		return err
 	}
 	if err := os.Rename(s.layerDir(name), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return sandbox.Discard(gone)
+	return sandbox.RemoveTree(gone)
 }
 
 // How near a base has to be for a delta over it, and how many are looked at.

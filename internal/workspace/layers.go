@@ -123,7 +123,7 @@ func (t *Trees) makeLayered(ctx context.Context, name, rev string) (*Tree, error
 	}
 	if err != nil {
 		defer l.release()
-		return nil, errors.Join(err, sandbox.Discard(made), t.dropRecord(name))
+		return nil, errors.Join(err, sandbox.RemoveTree(made), t.dropRecord(name))
 	}
 	return tree, afterMake.Hit(ctx)
 }

@@ -274,7 +274,7 @@ func sameAfterEdits(t *testing.T, rt *rapid.T, repo *git.Repo, tree, copied *Tre
 	for range rapid.IntRange(1, 10).Draw(rt, "after") {
 		edit(rt, m.dir)
 	}
-	must(rt, sandbox.Discard(copied.Dir))
+	must(rt, sandbox.RemoveTree(copied.Dir))
 	must(rt, os.CopyFS(copied.Dir, withoutGit{os.DirFS(m.dir)}))
 	for path, is := range listFiles(rt, m.dir) {
 		if strings.HasPrefix(is, "755") {

@@ -102,7 +102,7 @@ func mountAs(tb testing.TB, f failer, tree *Tree, bind map[string]string, user i
 	at := tb.TempDir()
 	must(f, os.Chmod(filepath.Dir(at), 0o755)) // Others work here too.
 	o := tree.Overlay()
-	must(f, sandbox.Discard(o.Work))
+	must(f, sandbox.RemoveTree(o.Work))
 	must(f, os.Mkdir(o.Work, 0o755))
 	if user != 0 {
 		must(f, os.Chown(o.Work, user, user))
@@ -136,7 +136,7 @@ func mountAs(tb testing.TB, f failer, tree *Tree, bind map[string]string, user i
 			open = false
 			in.Close()
 			_ = cmd.Wait()
-			_ = sandbox.Discard(o.Work) // The kernel locks up what it leaves there.
+			_ = sandbox.RemoveTree(o.Work) // The kernel locks up what it leaves there.
 		}
 	}
 	tb.Cleanup(m.close)

@@ -68,7 +68,7 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 	}
 	tree := t.newDirectory(name, rev, files)
 	u := unit{dir: t.hidden(name, suffixUnit), tree: tree, files: files}
-	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.Discard(u.dir), sandbox.Discard(t.hidden(name, suffixNew)), t.dropRecord(name))
+	err = errors.Join(os.MkdirAll(t.root, 0o700), sandbox.RemoveTree(u.dir), sandbox.RemoveTree(t.hidden(name, suffixNew)), t.dropRecord(name))
 	if err == nil {
 		err = u.prepare(ctx, blobs)
 	}
@@ -79,7 +79,7 @@ func (t *Trees) makePooled(ctx context.Context, name, rev string) (*Tree, error)
 		err = os.Rename(u.copyDir(), tree.Dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, sandbox.Discard(u.dir))
+		return nil, errors.Join(err, sandbox.RemoveTree(u.dir))
 	}
 	return tree, afterMake.Hit(ctx)
 }
@@ -112,7 +112,7 @@ func (u unit) prepare(ctx context.Context, blobs *object.Blobs) error {
 		}
 		defer fresh.Close()
 		blobs = fresh
-		if err := sandbox.Discard(u.dir); err != nil {
+		if err := sandbox.RemoveTree(u.dir); err != nil {
 			return err
 		}
 	}
@@ -211,18 +211,18 @@ func (t *Trees) readMarks(path string) (map[string]index.Entry, error) {
 func (t *Trees) park(ctx context.Context, name, dir string) error {
 	unit := t.hidden(name, suffixUnit)
 	if _, err := os.Lstat(filepath.Join(unit, unitMarks)); err != nil || t.options.Kind != Pooled {
-		return sandbox.Discard(unit)
+		return sandbox.RemoveTree(unit)
 	}
 	s := t.layerCache()
 	there, err := os.ReadDir(s.parked())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(there) >= maxParked {
-		return sandbox.Discard(unit)
+		return sandbox.RemoveTree(unit)
 	}
-	if err := errors.Join(beforePark.Hit(ctx), os.MkdirAll(s.parked(), 0o700), sandbox.Discard(filepath.Join(unit, unitTree))); err != nil {
+	if err := errors.Join(beforePark.Hit(ctx), os.MkdirAll(s.parked(), 0o700), sandbox.RemoveTree(filepath.Join(unit, unitTree))); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, filepath.Join(unit, unitTree)); err != nil {
-		return sandbox.Discard(unit)
+		return sandbox.RemoveTree(unit)
 	}
 	if err := os.Rename(unit, filepath.Join(s.parked(), rand.Text())); err != nil {
 		return err

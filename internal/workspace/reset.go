@@ -92,7 +92,7 @@ func (r *resetter) entry(path string, info fs.FileInfo) error {
 		r.kept[place] = true
 		return nil
 	case info.IsDir():
-		return sandbox.Discard(r.host(path))
+		return sandbox.RemoveTree(r.host(path))
 	}
 	return os.Remove(r.host(path))
 }

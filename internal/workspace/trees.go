@@ -187,7 +187,7 @@ func (t *Trees) makePlain(ctx context.Context, name, rev string) (*Tree, error) 
 		err = os.Rename(made, tree.Dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, sandbox.Discard(made))
+		return nil, errors.Join(err, sandbox.RemoveTree(made))
 	}
 	return tree, afterMake.Hit(ctx)
 }
@@ -213,7 +213,7 @@ func (t *Trees) clear(dir string) error {
 	if err := os.MkdirAll(t.root, 0o700); err != nil {
 		return err
 	}
-	if err := sandbox.Discard(dir); err != nil {
+	if err := sandbox.RemoveTree(dir); err != nil {
 		return err
 	}
 	return os.Mkdir(dir, 0o755)

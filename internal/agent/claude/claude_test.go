@@ -244,7 +244,7 @@ func TestTheProgramIsStartedSoThatItAsks(t *testing.T) {
 		"ANTHROPIC_BASE_URL": "http://127.0.0.1:3129", "ANTHROPIC_API_KEY": "pawl", "HOME": r.Home.Path(),
 		"DISABLE_TELEMETRY": "1", "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 	} {
-		if got := proc.Variable(spec.Env, name); got != want {
+		if got := proc.LookupVariable(spec.Env, name); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}

@@ -76,7 +76,7 @@ func TestATurnIsBegunSoThatItAsks(t *testing.T) {
 		t.Errorf("argv = %q", argv)
 	}
 	for name, want := range map[string]string{"HOME": r.Home.Path(), "CODEX_HOME": r.Home.Path() + "/.codex", "PAWL_MODEL_KEY": "pawl"} {
-		if got := proc.Variable(p.Spec().Env, name); got != want {
+		if got := proc.LookupVariable(p.Spec().Env, name); got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}
@@ -291,7 +291,7 @@ func TestTheConfigurationIsPawlsOwn(t *testing.T) {
 					t.Errorf("%s is in\n%s", not, text)
 				}
 			}
-			if key := proc.Variable(p.Spec().Env, "PAWL_MODEL_KEY"); key != c.models.Key {
+			if key := proc.LookupVariable(p.Spec().Env, "PAWL_MODEL_KEY"); key != c.models.Key {
 				t.Errorf("the key is %q", key)
 			}
 		})

@@ -36,7 +36,7 @@ func Caches(env, programs []string, stacks []probe.Stack) []Cache {
 			used[tool] = true
 		}
 	}
-	homes := area{homes: bothNames(proc.Variable(env, "HOME"))}
+	homes := area{homes: bothNames(proc.LookupVariable(env, "HOME"))}
 	var all []Cache
 	for _, tool := range slices.Sorted(maps.Keys(used)) {
 		for _, c := range cachePlaces[tool](env) {
@@ -103,7 +103,7 @@ var cachePlaces = map[string]func(env []string) []Cache{
 // moves the directory.
 func cachesBelow(env []string, kind, name, usual string, parts ...string) []Cache {
 	dir := usual
-	if value := proc.Variable(env, name); filepath.IsAbs(value) {
+	if value := proc.LookupVariable(env, name); filepath.IsAbs(value) {
 		dir = filepath.Clean(value)
 	}
 	if dir == "" {
@@ -116,7 +116,9 @@ func cachesBelow(env []string, kind, name, usual string, parts ...string) []Cach
 	return all
 }
 
-func belowHome(env []string, path string) string { return joinBelow(proc.Variable(env, "HOME"), path) }
+func belowHome(env []string, path string) string {
+	return joinBelow(proc.LookupVariable(env, "HOME"), path)
+}
 
 func goCaches(env []string) []Cache {
 	build := goSetting(env, "GOCACHE")
@@ -132,7 +134,7 @@ func goCaches(env []string) []Cache {
 
 func npmCaches(env []string) []Cache {
 	usual := npmSetting(env, "cache", belowHome(env, ".npm"))
-	if upper := proc.Variable(env, "NPM_CONFIG_CACHE"); filepath.IsAbs(upper) {
+	if upper := proc.LookupVariable(env, "NPM_CONFIG_CACHE"); filepath.IsAbs(upper) {
 		usual = upper
 	}
 	return cachesBelow(env, "npm", "npm_config_cache", usual, "_cacache")
@@ -161,7 +163,7 @@ func yarnCaches(env []string) []Cache {
 
 func pnpmCaches(env []string) []Cache {
 	store := joinBelow(dataHome(env), "pnpm/store")
-	if dir := proc.Variable(env, "PNPM_HOME"); filepath.IsAbs(dir) {
+	if dir := proc.LookupVariable(env, "PNPM_HOME"); filepath.IsAbs(dir) {
 		store = filepath.Join(dir, "store")
 	}
 	return cachesBelow(env, "pnpm", "npm_config_store_dir", npmSetting(env, "store-dir", store), ".")
@@ -189,7 +191,7 @@ func composerCaches(env []string) []Cache {
 	if old := belowHome(env, ".composer"); old != "" && isDir(old) {
 		usual = filepath.Join(old, "cache")
 	}
-	if home := proc.Variable(env, "COMPOSER_HOME"); filepath.IsAbs(home) {
+	if home := proc.LookupVariable(env, "COMPOSER_HOME"); filepath.IsAbs(home) {
 		usual = filepath.Join(home, "cache")
 	}
 	return cachesBelow(env, "composer", "COMPOSER_CACHE_DIR", usual, "files", "repo", "vcs")

@@ -29,15 +29,15 @@ func goVersion(root string) string {
 
 // addGo passes on the variables that move the installation and the modules.
 func (r *resolver) addGo(p needed) {
-	if root := proc.Variable(r.env, "GOROOT"); filepath.IsAbs(root) {
+	if root := proc.LookupVariable(r.env, "GOROOT"); filepath.IsAbs(root) {
 		r.showTree(root)
 		r.addVariable("GOROOT", root)
 	}
-	if p.shim != "goenv" || proc.Variable(r.env, "GOENV_DISABLE_GOPATH") == "1" {
+	if p.shim != "goenv" || proc.LookupVariable(r.env, "GOENV_DISABLE_GOPATH") == "1" {
 		return
 	}
 	// goenv gives each version its own directory of modules.
-	prefix := proc.Variable(r.env, "GOENV_GOPATH_PREFIX")
+	prefix := proc.LookupVariable(r.env, "GOENV_GOPATH_PREFIX")
 	if prefix == "" && r.prober.Home != "" {
 		prefix = filepath.Join(r.prober.Home, "go")
 	}
@@ -96,10 +96,10 @@ func wantedGoVersion(dir string) (file, want string) {
 // goSetting returns a variable of the go command, from the environment or from the
 // file that go env -w writes.
 func goSetting(env []string, name string) string {
-	if value := proc.Variable(env, name); value != "" {
+	if value := proc.LookupVariable(env, name); value != "" {
 		return value
 	}
-	file := proc.Variable(env, "GOENV")
+	file := proc.LookupVariable(env, "GOENV")
 	if file == "" {
 		file = filepath.Join(configHome(env), "go", "env")
 	}
@@ -110,7 +110,7 @@ func goSetting(env []string, name string) string {
 	if err != nil {
 		return ""
 	}
-	return proc.Variable(strings.Split(string(text), "\n"), name)
+	return proc.LookupVariable(strings.Split(string(text), "\n"), name)
 }
 
 const maxBytes = 1 << 20

@@ -55,7 +55,7 @@ func (r *resolver) addImplied(ctx context.Context, p needed) error {
 
 // passOn passes on a variable that lists directories, and shows them.
 func (r *resolver) passOn(name string) {
-	value := proc.Variable(r.env, name)
+	value := proc.LookupVariable(r.env, name)
 	if value == "" {
 		return
 	}
@@ -74,7 +74,7 @@ func (r *resolver) addCargo(p needed) {
 		return
 	}
 	r.addVariable("RUSTUP_TOOLCHAIN", filepath.Base(rootOf(p.real)))
-	home := proc.Variable(r.env, "CARGO_HOME")
+	home := proc.LookupVariable(r.env, "CARGO_HOME")
 	if !filepath.IsAbs(home) {
 		home = filepath.Join(r.prober.Home, ".cargo")
 	}
@@ -97,7 +97,7 @@ func (r *resolver) addCargo(p needed) {
 
 // addJava adds the Java that JAVA_HOME names, as build tools do, or that in PATH.
 func (r *resolver) addJava(ctx context.Context) error {
-	home := proc.Variable(r.env, "JAVA_HOME")
+	home := proc.LookupVariable(r.env, "JAVA_HOME")
 	if home == "" {
 		return r.resolveWord(ctx, "java")
 	}
@@ -146,7 +146,7 @@ func (r *resolver) followEnvironment(ctx context.Context, root, name string) err
 		return nil
 	}
 	r.seen["env:"+root] = true
-	if filepath.Clean(proc.Variable(r.env, "VIRTUAL_ENV")) == root {
+	if filepath.Clean(proc.LookupVariable(r.env, "VIRTUAL_ENV")) == root {
 		r.addVariable("VIRTUAL_ENV", root)
 	}
 	text, err := headOf(filepath.Join(root, "pyvenv.cfg"))
@@ -188,7 +188,7 @@ func basePython(text, name string) string {
 
 // showUserSite shows the packages that pip installed for this user only.
 func (r *resolver) showUserSite(version string) {
-	base := proc.Variable(r.env, "PYTHONUSERBASE")
+	base := proc.LookupVariable(r.env, "PYTHONUSERBASE")
 	if filepath.IsAbs(base) {
 		r.addVariable("PYTHONUSERBASE", base)
 	} else if base = filepath.Join(r.prober.Home, ".local"); r.prober.Home == "" {
@@ -202,7 +202,7 @@ func (r *resolver) showUserSite(version string) {
 // addUVPython adds the interpreter that uv would choose in the directory. An
 // environment there does not count: it is the project's and is not run.
 func (r *resolver) addUVPython(ctx context.Context, uv string) error {
-	if dir := proc.Variable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
+	if dir := proc.LookupVariable(r.env, "UV_PYTHON_INSTALL_DIR"); dir != "" {
 		r.addVariable("UV_PYTHON_INSTALL_DIR", dir)
 	}
 	said, why := r.prober.AnswerOf(ctx, r.dir, uv, "python", "find", "--system")
@@ -230,7 +230,7 @@ func (r *resolver) addCorepack(word string) error {
 	if name == "" {
 		name = word
 	}
-	home := proc.Variable(r.env, "COREPACK_HOME")
+	home := proc.LookupVariable(r.env, "COREPACK_HOME")
 	if !filepath.IsAbs(home) {
 		home = filepath.Join(cacheHome(r.env), "node", "corepack")
 	}

@@ -42,7 +42,7 @@ func (r *resolver) showLibraries(path string, depth int) {
 			continue
 		}
 		r.showLibrary(found, depth)
-		if list := proc.Variable(r.env, "LD_LIBRARY_PATH"); slices.Contains(filepath.SplitList(list), filepath.Dir(found)) {
+		if list := proc.LookupVariable(r.env, "LD_LIBRARY_PATH"); slices.Contains(filepath.SplitList(list), filepath.Dir(found)) {
 			r.addVariable("LD_LIBRARY_PATH", list)
 		}
 	}
@@ -86,7 +86,7 @@ func (r *resolver) librarySearchDirs(file *elf.File, path string) []string {
 	if len(now) > 0 {
 		old = nil // The loader ignores it then.
 	}
-	given := proc.PathDirs(proc.Variable(r.env, "LD_LIBRARY_PATH"))
+	given := proc.PathDirs(proc.LookupVariable(r.env, "LD_LIBRARY_PATH"))
 	return slices.Concat(old, given, now, configuredDirs())
 }
 

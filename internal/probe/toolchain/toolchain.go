@@ -54,7 +54,7 @@ type Toolchain struct {
 //
 // The error is a *loop.Fault with the fix.
 func Resolve(ctx context.Context, exec proc.Runner, env []string, dir, program string) (Toolchain, error) {
-	home := proc.Variable(env, "HOME")
+	home := proc.LookupVariable(env, "HOME")
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return Toolchain{}, fmt.Errorf("resolve %s in %s: %w", program, dir, err)

@@ -282,8 +282,8 @@ func (s Cache) stores(repo *git.Repo) ([]string, error) {
 
 // storage is what lfs.storage says, in the repository or for the user.
 func (s Cache) storage(repo *git.Repo) (dir string) {
-	home := proc.Variable(s.Environ, "HOME")
-	config := proc.Variable(s.Environ, "XDG_CONFIG_HOME")
+	home := proc.LookupVariable(s.Environ, "HOME")
+	config := proc.LookupVariable(s.Environ, "XDG_CONFIG_HOME")
 	if config == "" {
 		config = filepath.Join(home, ".config")
 	}

@@ -80,7 +80,7 @@ func assemble(ctx context.Context, exec proc.Runner, n Needs) (Set, error) {
 // inPath reports whether a program is somewhere in the user's PATH. One that is
 // not may be among what a set-up prepares.
 func inPath(program string, environ []string) bool {
-	return slices.ContainsFunc(proc.PathDirs(proc.Variable(environ, "PATH")), func(dir string) bool {
+	return slices.ContainsFunc(proc.PathDirs(proc.LookupVariable(environ, "PATH")), func(dir string) bool {
 		_, err := os.Stat(filepath.Join(dir, program))
 		return err == nil
 	})
@@ -112,7 +112,7 @@ var programsOf = map[string][]string{
 // visible are the directories of the user's PATH that every sandbox shows.
 func visible(environ []string) []string {
 	var dirs []string
-	for _, dir := range proc.PathDirs(proc.Variable(environ, "PATH")) {
+	for _, dir := range proc.PathDirs(proc.LookupVariable(environ, "PATH")) {
 		if strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || slices.Contains(systemPath, dir) {
 			dirs = append(dirs, filepath.Clean(dir))
 		}
@@ -157,7 +157,7 @@ func (k Set) Env(t sandbox.Tier) []string {
 // shown are the caches that programs in a tier see. Without mounts they cannot
 // add to any, and so see only those to which no program but a set-up adds.
 func (k Set) shown(t sandbox.Tier) []toolchain.Cache {
-	return slices.DeleteFunc(slices.Clone(k.Caches), func(c toolchain.Cache) bool { return !t.Mounts() && !c.Downloads })
+	return slices.DeleteFunc(slices.Clone(k.Caches), func(c toolchain.Cache) bool { return !t.HasOwnRoot() && !c.Downloads })
 }
 
 // Binds are the files and directories of the toolchains, and of the caches that
@@ -174,7 +174,7 @@ func (k Set) Binds(t sandbox.Tier) []sandbox.Bind {
 			add(path)
 		}
 	}
-	if t.Mounts() {
+	if t.HasOwnRoot() {
 		return binds
 	}
 	for _, c := range k.shown(t) {
@@ -186,7 +186,7 @@ func (k Set) Binds(t sandbox.Tier) []sandbox.Bind {
 // Digest stands for the versions of all programs of the toolset, and for where the
 // others are looked for.
 func (k Set) Digest(environ []string) string {
-	all := []string{proc.Variable(environ, "PATH")}
+	all := []string{proc.LookupVariable(environ, "PATH")}
 	for _, t := range k.Toolchains {
 		all = append(all, t.Program, t.Digest)
 	}
