@@ -374,7 +374,7 @@ var listedMutants = []mutant{
 	},
 	{
 		"a bound on processes that cannot be set is let pass", "internal/proc/stage/bounds_linux.go",
-		[][2]string{{"refuse(StepProcesses, err)", "_ = err"}},
+		[][2]string{{"refuseAndExit(StepProcesses, err)", "_ = err"}},
 		"sandbox.TestABoundThatCannotBeSetRefusesTheStart",
 	},
 	{

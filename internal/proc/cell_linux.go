@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cell asks for all namespaces of a cell. Root keeps the ids of the host, so
+// setCellNamespaces asks for all namespaces of a cell. Root keeps the ids of the host, so
 // that its program can read what belongs to anybody until it becomes somebody
 // else; any other user knows only itself.
-func cell(sys *syscall.SysProcAttr) {
+func setCellNamespaces(sys *syscall.SysProcAttr) {
 	sys.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	} else {
-		sys.UidMappings, sys.GidMappings = known("uid"), known("gid")
+		sys.UidMappings, sys.GidMappings = knownIDs("uid"), knownIDs("gid")
 		sys.GidMappingsEnableSetgroups = true
 	}
 	// Exec by a user other than 0 drops all but ambient capabilities.
@@ -29,9 +29,9 @@ func cell(sys *syscall.SysProcAttr) {
 	}
 }
 
-// known maps every id that this process knows to itself: all, or in a
+// knownIDs maps every id that this process knows to itself: all, or in a
 // container those that it was given.
-func known(what string) []syscall.SysProcIDMap {
+func knownIDs(what string) []syscall.SysProcIDMap {
 	text, err := os.ReadFile("/proc/self/" + what + "_map")
 	if err != nil {
 		return []syscall.SysProcIDMap{{Size: 1}}

@@ -211,7 +211,7 @@ func TestAProgramWithoutATagDiesWithItsSupervisorToo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program, _ := stage.Look(n)
+			program, _ := stage.ReadProcess(n)
 			if err := syscall.Kill(program.Parent, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}

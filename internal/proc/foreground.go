@@ -10,5 +10,5 @@ type Foreground struct{}
 // Run is Plain.Run without a group of its own: only the program itself is
 // killed, and what it started stays.
 func (Foreground) Run(ctx context.Context, s Spec) (Result, error) {
-	return run(ctx, s, resolve, startForeground)
+	return runProgram(ctx, s, resolveProgram, startForeground)
 }

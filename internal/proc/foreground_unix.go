@@ -8,22 +8,22 @@ import (
 	"syscall"
 )
 
-// alone is a program in pawl's own group.
-type alone struct {
-	*waited
+// foregroundChild is a program in pawl's own group.
+type foregroundChild struct {
+	*waitedProcess
 }
 
 func startForeground(_ context.Context, p program, stdio [3]*os.File) (child, error) {
-	seal()
-	w, err := spawn(p.path, p.argv, stdio[:], &syscall.ProcAttr{Dir: p.dir, Env: p.env})
+	sealInherited()
+	w, err := spawnProcess(p.path, p.argv, stdio[:], &syscall.ProcAttr{Dir: p.dir, Env: p.env})
 	if err != nil {
-		return nil, explain(p, err)
+		return nil, execError(p, err)
 	}
-	return alone{w}, nil
+	return foregroundChild{w}, nil
 }
 
-func (a alone) term() { _ = syscall.Kill(a.pid, syscall.SIGTERM) }
+func (a foregroundChild) term() { _ = syscall.Kill(a.pid, syscall.SIGTERM) }
 
-func (a alone) kill() { _ = syscall.Kill(a.pid, syscall.SIGKILL) }
+func (a foregroundChild) kill() { _ = syscall.Kill(a.pid, syscall.SIGKILL) }
 
-func (a alone) reap() status { return decode(a.collect()) }
+func (a foregroundChild) reap() status { return exitStatus(a.reapStatus()) }

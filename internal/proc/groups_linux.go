@@ -27,24 +27,24 @@ var cgroups struct {
 	home  cgroup.Home
 }
 
-// home returns where this pawl makes control groups. The first call removes what
+// groupHome returns where this pawl makes control groups. The first call removes what
 // a dead one left there, and makes sure that programs start in version 2. Like
 // strongest it remembers only an answer that will not change.
-func home() cgroup.Home {
+func groupHome() cgroup.Home {
 	cgroups.mu.Lock()
 	defer cgroups.mu.Unlock()
 	if cgroups.known {
 		return cgroups.home
 	}
-	h := cgroup.Find()
+	h := cgroup.FindHome()
 	sweepGroups(h)
 	var err error
-	if h.Kills() {
+	if h.CanKill() {
 		if err = tryGroup(h); err != nil {
 			h = h.WithoutUnified()
 		}
 	}
-	cgroups.home, cgroups.known = h, !passing(err)
+	cgroups.home, cgroups.known = h, !isTemporary(err)
 	return h
 }
 
@@ -53,25 +53,25 @@ func home() cgroup.Home {
 func tryGroup(h cgroup.Home) error {
 	// A stage without an order does nothing and ends.
 	p := program{path: "/proc/self/exe", argv: []string{"pawl", stage.Arg}, env: []string{}}
-	p.group = h.Make(newGroupName(), cgroup.Limits{Kill: true})
+	p.group = h.MakeGroup(newGroupName(), cgroup.Limits{Kill: true})
 	if p.group == nil {
 		return errGroup
 	}
-	if err := try(stage.KindSubreaper, p); err != nil {
+	if err := tryStage(stage.KindSubreaper, p); err != nil {
 		_ = p.group.Remove()
 		return err
 	}
 	return nil
 }
 
-// start starts p with the group that its limits or the method ask for, and
+// startInGroup starts p with the group that its limits or the method ask for, and
 // without one where the host refuses that after all and the method allows it.
-func (w way) start(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
+func (w treeMethod) startInGroup(ctx context.Context, p program, stdio [3]*os.File) (child, error) {
 	p.stage, p.cell = w.stage, w.kind == stage.KindCell
-	p.group = w.group(p.limits) //nolint:contextcheck // What the host offers is asked once, for every later run.
+	p.group = w.makeGroup(p.limits) //nolint:contextcheck // What the host offers is asked once, for every later run.
 	c, err := startStage(ctx, w.kind, p, stdio)
 	if err == nil {
-		p.group.Started()
+		p.group.TightenAfterStart()
 		return c, nil
 	}
 	_ = p.group.Remove()
@@ -82,23 +82,23 @@ func (w way) start(ctx context.Context, p program, stdio [3]*os.File) (child, er
 	return nil, err
 }
 
-func (w way) group(l Limits) *cgroup.Group {
+func (w treeMethod) makeGroup(l Limits) *cgroup.Group {
 	if w.method != CGroup && l.Processes == 0 && l.Memory == 0 {
 		return nil
 	}
-	h := home()
+	h := groupHome()
 	if w.stage != "" {
 		// A stage that confines itself cannot ask for version 2 any more.
 		h = h.WithoutUnified()
 	}
-	return h.Make(newGroupName(), cgroup.Limits{
+	return h.MakeGroup(newGroupName(), cgroup.Limits{
 		Processes: l.Processes, Memory: l.Memory, Kill: w.method == CGroup,
 	})
 }
 
-// bounds are what the stage has to do about limits.
-func bounds(p program) stage.Bounds {
-	b := stage.Bounds{FileBytes: uint64(p.limits.FileBytes), Group: p.group.Unified(), Tasks: p.group.Tasks()}
+// stageBounds are what the stage has to do about limits.
+func stageBounds(p program) stage.Bounds {
+	b := stage.Bounds{FileBytes: uint64(p.limits.FileBytes), Group: p.group.UnifiedDir(), Tasks: p.group.TaskDirs()}
 	if p.cell {
 		b.User = p.limits.Processes
 	}
@@ -107,7 +107,7 @@ func bounds(p program) stage.Bounds {
 
 // leaveGroup notes what the group met, and removes it.
 func (c *staged) leaveGroup() {
-	processes, memory := c.group.Hit()
+	processes, memory := c.group.LimitsHit()
 	switch {
 	case memory:
 		c.ran = MemoryLimit
@@ -135,9 +135,9 @@ func bootMark() string {
 	return strconv.FormatUint(h.Sum64(), 36)
 }
 
-// orphaned reports whether a group of this name belonged to a pawl that is dead.
+// isOrphaned reports whether a group of this name belonged to a pawl that is dead.
 // One of another PID namespace cannot be judged from here.
-func orphaned(name string) bool {
+func isOrphaned(name string) bool {
 	parts := strings.Split(strings.TrimPrefix(name, groupPrefix), "-")
 	if len(parts) != 4 || parts[2] != bootMark() {
 		return false
@@ -156,24 +156,24 @@ func orphaned(name string) bool {
 func sweepGroups(h cgroup.Home) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	for _, name := range h.Names(groupPrefix) {
-		if orphaned(name) {
-			g := h.Open(name)
-			purge(ctx, g)
+	for _, name := range h.GroupNames(groupPrefix) {
+		if isOrphaned(name) {
+			g := h.OpenGroup(name)
+			killMembers(ctx, g)
 			_ = g.Remove()
 		}
 	}
 }
 
-// purge kills the members of g until none is left or ctx ends.
-func purge(ctx context.Context, g *cgroup.Group) {
+// killMembers kills the members of g until none is left or ctx ends.
+func killMembers(ctx context.Context, g *cgroup.Group) {
 	if g == nil || g.Kill() {
 		return
 	}
-	stage.Hunt(func() []stage.Process {
+	stage.KillAll(func() []stage.Process {
 		var alive []stage.Process
 		for _, pid := range g.Members() {
-			if p, ok := stage.Look(pid); ok && !p.Dead {
+			if p, ok := stage.ReadProcess(pid); ok && !p.Dead {
 				alive = append(alive, p)
 			}
 		}
@@ -195,5 +195,5 @@ func (t Tree) EnforcedLimits() []string {
 		return string(limit) + " by " + kernel
 	}
 	return append(kept, by(FileSizeLimit, "rlimit"),
-		by(ProcessesLimit, home().Processes()), by(MemoryLimit, home().Memory()))
+		by(ProcessesLimit, groupHome().ProcessLimiter()), by(MemoryLimit, groupHome().MemoryLimiter()))
 }

@@ -17,7 +17,7 @@ import (
 
 // ownGroups are the control groups that this process has made.
 func ownGroups() []string {
-	return home().Names(groupPrefix + strconv.Itoa(os.Getpid()) + "-")
+	return groupHome().GroupNames(groupPrefix + strconv.Itoa(os.Getpid()) + "-")
 }
 
 // lent reports whether this host lends control groups, and says so if not.
@@ -65,7 +65,7 @@ func TestAGroupFindsWhatNoTagTellsOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if c.limits.Processes > 0 && home().Processes() == "" {
+			if c.limits.Processes > 0 && groupHome().ProcessLimiter() == "" {
 				t.Log("no control group that bounds processes is lent here: not tried")
 				return
 			}
@@ -93,25 +93,25 @@ func TestTheGroupsOfADeadPawlAreRemovedByTheNext(t *testing.T) {
 		t.Fatalf("only %q started", living(t, mark))
 	}
 	prefix := groupPrefix + strconv.Itoa(cmd.Process.Pid) + "-"
-	if names := home().Names(prefix); len(names) != 1 || orphaned(names[0]) {
+	if names := groupHome().GroupNames(prefix); len(names) != 1 || isOrphaned(names[0]) {
 		t.Fatalf("groups %q, want one of a living pawl", names)
 	}
 	end(cmd)
 	if !within(long, func() bool { return len(living(t, mark)) == 0 }) {
 		t.Fatalf("left: %q", living(t, mark))
 	}
-	names := home().Names(prefix)
+	names := groupHome().GroupNames(prefix)
 	if len(names) == 0 {
 		t.Log("another pawl of this host was the next, and removed it")
 		return
 	}
-	if len(names) != 1 || !orphaned(names[0]) {
+	if len(names) != 1 || !isOrphaned(names[0]) {
 		t.Fatalf("groups %q, want one of a dead pawl", names)
 	}
 	if err := asHelper(CGroup, "T=1", "exit 0").Run(); err != nil {
 		t.Fatal(err)
 	}
-	if names := home().Names(prefix); len(names) > 0 {
+	if names := groupHome().GroupNames(prefix); len(names) > 0 {
 		t.Errorf("the next pawl left %q", names)
 	}
 }
@@ -133,7 +133,7 @@ func TestOnlyADeadPawlOfThisHostLeavesGroups(t *testing.T) {
 		"no numbers":                         {groupPrefix + "a-b-" + bootMark() + "-1", false},
 	}
 	for what, c := range cases {
-		if got := orphaned(c.name); got != c.want {
+		if got := isOrphaned(c.name); got != c.want {
 			t.Errorf("%s, %s: got %v, want %v", what, c.name, got, c.want)
 		}
 	}
@@ -149,7 +149,7 @@ func TestAProgramThatCannotEnterItsGroupIsNotStarted(t *testing.T) {
 	}
 	defer null.Close()
 	p := program{path: "/bin/true", argv: []string{"true"}, env: []string{}}
-	p.group = home().Make(newGroupName(), cgroup.Limits{Kill: true})
+	p.group = groupHome().MakeGroup(newGroupName(), cgroup.Limits{Kill: true})
 	if err := p.group.Remove(); err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +215,6 @@ func BenchmarkTreeWithLimits(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	l := Limits{Processes: 4096, Memory: 1 << 40}
 	for b.Loop() {
-		l.weigh(os.Getpid())
+		l.measureUse(os.Getpid())
 	}
 }

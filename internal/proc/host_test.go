@@ -25,8 +25,8 @@ func TestAFloodOfOutputCostsBoundedMemory(t *testing.T) {
 			got := mustRun(t, r, s)
 			runtime.ReadMemStats(&after)
 			allocated := after.TotalAlloc - before.TotalAlloc
-			if ring.Total() != flood || ring.dropped() != flood-64<<10 || allocated > 4<<20 {
-				t.Errorf("%d bytes passed, %d dropped, %d allocated", ring.Total(), ring.dropped(), allocated)
+			if ring.Total() != flood || ring.droppedBytes() != flood-64<<10 || allocated > 4<<20 {
+				t.Errorf("%d bytes passed, %d dropped, %d allocated", ring.Total(), ring.droppedBytes(), allocated)
 			}
 			t.Logf("1 GiB in %v, %d KiB allocated", got.Took, allocated>>10)
 		})

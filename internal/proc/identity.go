@@ -16,7 +16,7 @@ type Identity struct {
 }
 
 var self = sync.OnceValue(func() Identity {
-	id := Identity{PID: os.Getpid(), Boot: boot()}
+	id := Identity{PID: os.Getpid(), Boot: bootID()}
 	id.Start, _ = startOf(id.PID)
 	id.Node, _ = os.Hostname()
 	return id

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// boot adds the PID namespace to the kernel's boot id, because two containers
+// bootID adds the PID namespace to the kernel's boot id, because two containers
 // of one kernel share the latter but not their pids.
-func boot() string {
+func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
@@ -24,6 +24,6 @@ func boot() string {
 
 // startOf returns the start of a living process in clock ticks after boot.
 func startOf(pid int) (int64, bool) {
-	p, ok := stage.Look(pid)
+	p, ok := stage.ReadProcess(pid)
 	return p.Start, ok && !p.Dead
 }

@@ -132,7 +132,7 @@ func TestKillTaggedNeverKillsItself(t *testing.T) {
 			if killed, err := KillTagged(ctx, entry); killed != 0 || !errors.Is(err, context.Canceled) {
 				t.Errorf("killed %d, %v", killed, err)
 			}
-			for _, p := range tagged(entry) {
+			for _, p := range findTagged(entry) {
 				if p.PID == os.Getpid() || p.PID == os.Getppid() {
 					t.Errorf("%q would kill pid %d", entry, p.PID)
 				}

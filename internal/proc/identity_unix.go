@@ -4,7 +4,7 @@ package proc
 
 import "syscall"
 
-func boot() string { return "" }
+func bootID() string { return "" }
 
 // startOf only knows whether some process has the pid, a zombie included.
 func startOf(pid int) (int64, bool) {

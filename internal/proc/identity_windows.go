@@ -2,7 +2,7 @@ package proc
 
 import "os"
 
-func boot() string { return "" }
+func bootID() string { return "" }
 
 // startOf only knows whether a process with the pid can be opened.
 func startOf(pid int) (int64, bool) {

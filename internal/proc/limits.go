@@ -48,23 +48,23 @@ func (e exceeded) Error() string { return "limit of " + string(e.limit) + " pass
 
 // limited is a child on which limits other than time and output are kept.
 type limited interface {
-	watch(exceed func(Limit)) // looks at what the tree uses until done, and calls exceed at most once
-	hit(end status) Limit     // which limit it ran into without being killed; after reap
+	watchLimits(exceed func(Limit)) // looks at what the tree uses until done, and calls exceed at most once
+	limitHit(end status) Limit      // which limit it ran into without being killed; after reap
 }
 
-// watch starts to look at c, if there is anything to look at. The caller waits
+// startWatching starts to look at c, if there is anything to look at. The caller waits
 // for the group after c is done.
-func watch(c child, exceed func(Limit)) *sync.WaitGroup {
+func startWatching(c child, exceed func(Limit)) *sync.WaitGroup {
 	var looking sync.WaitGroup
 	if l, ok := c.(limited); ok {
-		looking.Go(func() { l.watch(exceed) })
+		looking.Go(func() { l.watchLimits(exceed) })
 	}
 	return &looking
 }
 
-// settle decides how a program ended, from what Run did and what the program
+// setEnd decides how a program ended, from what Run did and what the program
 // itself did.
-func (r *Result) settle(c child, end status, cut bool) {
+func (r *Result) setEnd(c child, end status, cut bool) {
 	r.Exit = end.exit
 	switch {
 	case r.Ended != Exited:
@@ -77,6 +77,6 @@ func (r *Result) settle(c child, end status, cut bool) {
 		r.Ended = Signaled
 	}
 	if l, ok := c.(limited); ok && r.Exit != 0 {
-		r.Limit = l.hit(end)
+		r.Limit = l.limitHit(end)
 	}
 }

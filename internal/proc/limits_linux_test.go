@@ -63,7 +63,7 @@ func TestAMeterPassesOnAsMuchAsItsLimit(t *testing.T) {
 		var asked, got int64
 		for _, n := range rapid.SliceOf(rapid.IntRange(0, 300)).Draw(t, "reads") {
 			asked += int64(n)
-			fits := m.take(n)
+			fits := m.takeBytes(n)
 			if fits < 0 || fits > n {
 				t.Fatalf("%d of %d fit", fits, n)
 			}
@@ -73,8 +73,8 @@ func TestAMeterPassesOnAsMuchAsItsLimit(t *testing.T) {
 		if limit > 0 {
 			want = min(asked, limit)
 		}
-		if got != want || m.passed() != (got < asked) {
-			t.Errorf("%d of %d passed on with limit %d, passed %v", got, asked, limit, m.passed())
+		if got != want || m.isPassed() != (got < asked) {
+			t.Errorf("%d of %d passed on with limit %d, passed %v", got, asked, limit, m.isPassed())
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestAFileDoesNotGrowBeyondItsLimit(t *testing.T) {
 // keepBy makes h the one that keeps limits until the test ends.
 func keepBy(t *testing.T, h cgroup.Home) {
 	t.Helper()
-	before := home()
+	before := groupHome()
 	set := func(h cgroup.Home) {
 		cgroups.mu.Lock()
 		defer cgroups.mu.Unlock()
@@ -151,7 +151,7 @@ var swarms = map[string]string{
 }
 
 func TestAForkBombEnds(t *testing.T) {
-	if home().Processes() == "" {
+	if groupHome().ProcessLimiter() == "" {
 		t.Log("no control group that bounds processes is lent to this user here: bombs were not tried, swarms are")
 		return
 	}
@@ -202,7 +202,7 @@ func multiply(t *testing.T, m Method, script string, timeout time.Duration) Resu
 }
 
 func TestAFailureAtTheLimitOfProcessesIsNamed(t *testing.T) {
-	if home().Processes() == "" {
+	if groupHome().ProcessLimiter() == "" {
 		t.Log("no control group is lent to this user here: what the kernel refuses was not tried")
 		return
 	}

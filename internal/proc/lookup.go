@@ -28,8 +28,8 @@ type program struct {
 	group  *cgroup.Group // where the kernel keeps limits or kills; nil: nowhere
 }
 
-// take leaves names to the stage that starts the program.
-func take(s Spec) (program, error) {
+// takeUnresolved leaves names to the stage that starts the program.
+func takeUnresolved(s Spec) (program, error) {
 	if err := s.check(); err != nil {
 		return program{}, err
 	}
@@ -42,26 +42,26 @@ func newProgram(s Spec, path string) program {
 	}
 }
 
-// resolve finds the program of s. Its errors match exec.ErrNotFound for a name
+// resolveProgram finds the program of s. Its errors match exec.ErrNotFound for a name
 // that is in no directory of PATH, and otherwise fs.ErrNotExist or
 // fs.ErrPermission.
-func resolve(s Spec) (program, error) {
+func resolveProgram(s Spec) (program, error) {
 	if err := s.check(); err != nil {
 		return program{}, err
 	}
-	if err := enterable(s.Dir); err != nil {
+	if err := checkDir(s.Dir); err != nil {
 		return program{}, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
-	path, err := locate(s)
+	path, err := findProgram(s)
 	if err != nil {
 		return program{}, fmt.Errorf("start %s: %w", s.Argv[0], err)
 	}
 	return newProgram(s, path), nil
 }
 
-// enterable tells a missing working directory from a missing program, which
+// checkDir tells a missing working directory from a missing program, which
 // exec itself reports alike.
-func enterable(dir string) error {
+func checkDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
@@ -75,24 +75,24 @@ func enterable(dir string) error {
 	return nil
 }
 
-func locate(s Spec) (string, error) {
+func findProgram(s Spec) (string, error) {
 	name := s.Argv[0]
 	if !hasSeparator(name) {
-		return search(name, LookupVariable(s.Env, "PATH"))
+		return searchPath(name, LookupVariable(s.Env, "PATH"))
 	}
 	seen := name
 	if !filepath.IsAbs(name) {
 		seen = filepath.Join(s.Dir, name)
 	}
-	return name, executable(seen)
+	return name, checkExecutable(seen)
 }
 
-// search looks for name in the absolute directories of path.
-func search(name, path string) (string, error) {
+// searchPath looks for name in the absolute directories of path.
+func searchPath(name, path string) (string, error) {
 	missing := exec.ErrNotFound
 	for _, dir := range PathDirs(path) {
 		found := filepath.Join(dir, name)
-		err := executable(found)
+		err := checkExecutable(found)
 		if err == nil {
 			return found, nil
 		}
@@ -103,9 +103,9 @@ func search(name, path string) (string, error) {
 	return "", &exec.Error{Name: name, Err: missing}
 }
 
-// explain puts err, which exec returned for p, into words. The file was there a
+// execError puts err, which exec returned for p, into words. The file was there a
 // moment ago, so ENOENT is about the interpreter that its first line names.
-func explain(p program, err error) error {
+func execError(p program, err error) error {
 	failed := &fs.PathError{Op: "exec", Path: p.path, Err: err}
 	if errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("start %s: the interpreter of the program is missing: %w", p.argv[0], failed)

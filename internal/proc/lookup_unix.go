@@ -12,8 +12,8 @@ import (
 
 func hasSeparator(name string) bool { return strings.Contains(name, "/") }
 
-// executable says why path cannot be executed by this user, nil if it can.
-func executable(path string) error {
+// checkExecutable says why path cannot be executed by this user, nil if it can.
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 
 func hasSeparator(name string) bool { return strings.ContainsAny(name, `/\:`) }
 
-// executable says why path is not a program. Unlike the shell it adds no extension.
-func executable(path string) error {
+// checkExecutable says why path is not a program. Unlike the shell it adds no extension.
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

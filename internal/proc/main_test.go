@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	status := m.Run()
 	// Helpers that were killed have left their groups to the next pawl.
-	sweepGroups(cgroup.Find())
+	sweepGroups(cgroup.FindHome())
 	os.Exit(status)
 }
 
@@ -78,7 +78,7 @@ func runnerFor(m Method) runner {
 // treeMethods are the methods of this host that keep the promise of Tree.
 func treeMethods() []Method {
 	methods := []Method{Subreaper}
-	if home().Kills() {
+	if groupHome().CanKill() {
 		methods = append(methods, CGroup)
 	}
 	if (Tree{}).Method() == PIDNamespace {

@@ -73,12 +73,12 @@ func TestATreeThatHoldsTooMuchMemoryEnds(t *testing.T) {
 	}
 	for _, m := range treeMethods() {
 		t.Run(string(m), func(t *testing.T) {
-			keepBy(t, home().WithoutUnified())
-			if home().Memory() != "" {
+			keepBy(t, groupHome().WithoutUnified())
+			if groupHome().MemoryLimiter() != "" {
 				keepBy(t, cgroup.Home{})
 			}
 			if m == CGroup {
-				keepBy(t, cgroup.Find())
+				keepBy(t, cgroup.FindHome())
 			}
 			for name, c := range cases {
 				t.Run(name, func(t *testing.T) { holdMemory(t, m, c.megabytes, c.sharers, c.limit, c.ends) })
@@ -130,7 +130,7 @@ func (h *holders) Write(p []byte) (int, error) {
 }
 
 func TestTheKernelsEndOfTooMuchMemoryIsNamed(t *testing.T) {
-	if home().Memory() == "" {
+	if groupHome().MemoryLimiter() == "" {
 		t.Log("no control group that bounds memory is lent to this user here: not tried")
 		return
 	}

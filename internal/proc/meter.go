@@ -18,9 +18,9 @@ func newMeter(limit int64, exceed func(Limit)) *meter {
 	return m
 }
 
-// take returns how many of the next n bytes may be passed on. All that follow
+// takeBytes returns how many of the next n bytes may be passed on. All that follow
 // are none once it was fewer than n.
-func (m *meter) take(n int) int {
+func (m *meter) takeBytes(n int) int {
 	if m == nil || n == 0 {
 		return n
 	}
@@ -28,5 +28,5 @@ func (m *meter) take(n int) int {
 	return max(0, n+int(min(left, 0)))
 }
 
-// passed reports whether anything was not passed on.
-func (m *meter) passed() bool { return m != nil && m.left.Load() < 0 }
+// isPassed reports whether anything was not passed on.
+func (m *meter) isPassed() bool { return m != nil && m.left.Load() < 0 }

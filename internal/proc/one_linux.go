@@ -11,7 +11,7 @@ import (
 // IdentityOf returns the identity of a process of this host, or the zero
 // Identity if there is none with the pid.
 func IdentityOf(pid int) Identity {
-	p, ok := stage.Look(pid)
+	p, ok := stage.ReadProcess(pid)
 	if !ok || p.Dead {
 		return Identity{}
 	}
@@ -23,7 +23,7 @@ func IdentityOf(pid int) Identity {
 // Stopped reports whether that very process lives on this host and was stopped
 // by a signal or a debugger, so that it does nothing until it is continued.
 func Stopped(id Identity) bool {
-	p, ok := lookUp(id)
+	p, ok := readLiving(id)
 	return ok && p.Stopped
 }
 
@@ -31,12 +31,12 @@ func Stopped(id Identity) bool {
 // process of another host, or one that is dead already, is left alone.
 func Kill(ctx context.Context, id Identity) error {
 	find := func() []stage.Process {
-		if p, ok := lookUp(id); ok {
+		if p, ok := readLiving(id); ok {
 			return []stage.Process{p}
 		}
 		return nil
 	}
-	if _, clean := stage.Hunt(find, func() bool { return ctx.Err() != nil }); !clean {
+	if _, clean := stage.KillAll(find, func() bool { return ctx.Err() != nil }); !clean {
 		return fmt.Errorf("kill process %d: %w", id.PID, context.Cause(ctx))
 	}
 	if Alive(id) {
@@ -45,7 +45,7 @@ func Kill(ctx context.Context, id Identity) error {
 	// Its first thread may be gone before the others have closed its files, which
 	// is when its locks end.
 	for {
-		p, ok := stage.Look(id.PID)
+		p, ok := stage.ReadProcess(id.PID)
 		if !ok || p.Start != id.Start || p.Threads <= 1 {
 			return nil
 		}
@@ -57,8 +57,8 @@ func Kill(ctx context.Context, id Identity) error {
 	}
 }
 
-// lookUp reads that very process if it lives on this host.
-func lookUp(id Identity) (stage.Process, bool) {
-	p, ok := stage.Look(id.PID)
+// readLiving reads that very process if it lives on this host.
+func readLiving(id Identity) (stage.Process, bool) {
+	p, ok := stage.ReadProcess(id.PID)
 	return p, ok && !p.Dead && p.Start == id.Start && SameHost(id)
 }

@@ -16,5 +16,5 @@ type Plain struct{}
 // reason. A program in an uninterruptible system call delays the return until
 // the kernel lets go of it.
 func (Plain) Run(ctx context.Context, s Spec) (Result, error) {
-	return run(ctx, s, resolve, startPlain)
+	return runProgram(ctx, s, resolveProgram, startPlain)
 }

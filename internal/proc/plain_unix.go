@@ -8,38 +8,38 @@ import (
 	"syscall"
 )
 
-// group is a program that leads a session, and so a process group.
-type group struct {
-	*waited
+// groupChild is a program that leads a session, and so a process group.
+type groupChild struct {
+	*waitedProcess
 }
 
 func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) {
-	seal()
-	w, err := spawn(p.path, p.argv, stdio[:], &syscall.ProcAttr{
-		Dir: p.dir, Env: p.env, Sys: leader(),
+	sealInherited()
+	w, err := spawnProcess(p.path, p.argv, stdio[:], &syscall.ProcAttr{
+		Dir: p.dir, Env: p.env, Sys: sessionLeader(),
 	})
 	if err != nil {
-		return nil, explain(p, err)
+		return nil, execError(p, err)
 	}
-	return group{w}, nil
+	return groupChild{w}, nil
 }
 
 // term also wakes a stopped program, which would not act on the signal. What
 // cannot be signalled any more is gone, here as in kill.
-func (g group) term() {
+func (g groupChild) term() {
 	_ = syscall.Kill(-g.pid, syscall.SIGTERM)
 	_ = syscall.Kill(-g.pid, syscall.SIGCONT)
 }
 
-func (g group) kill() { _ = syscall.Kill(-g.pid, syscall.SIGKILL) }
+func (g groupChild) kill() { _ = syscall.Kill(-g.pid, syscall.SIGKILL) }
 
-func (g group) reap() status {
+func (g groupChild) reap() status {
 	g.kill()
-	return decode(g.collect())
+	return exitStatus(g.reapStatus())
 }
 
-// decode turns the kernel's status into ours.
-func decode(ws syscall.WaitStatus) status {
+// exitStatus turns the kernel's status into ours.
+func exitStatus(ws syscall.WaitStatus) status {
 	if ws.Signaled() {
 		return status{exit: 128 + int(ws.Signal()), signaled: true}
 	}

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// single is a program alone: Windows has no group to kill.
-type single struct {
+// singleChild is a program alone: Windows has no group to kill.
+type singleChild struct {
 	process *os.Process
 	dead    chan struct{}
 	state   *os.ProcessState
@@ -15,9 +15,9 @@ type single struct {
 func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) {
 	process, err := os.StartProcess(p.path, p.argv, &os.ProcAttr{Dir: p.dir, Env: p.env, Files: stdio[:]})
 	if err != nil {
-		return nil, explain(p, err)
+		return nil, execError(p, err)
 	}
-	c := &single{process: process, dead: make(chan struct{})}
+	c := &singleChild{process: process, dead: make(chan struct{})}
 	go func() {
 		defer close(c.dead)
 		c.state, _ = process.Wait()
@@ -25,14 +25,14 @@ func startPlain(_ context.Context, p program, stdio [3]*os.File) (child, error) 
 	return c, nil
 }
 
-func (c *single) done() <-chan struct{} { return c.dead }
+func (c *singleChild) done() <-chan struct{} { return c.dead }
 
 // term kills: there is no signal that asks.
-func (c *single) term() { c.kill() }
+func (c *singleChild) term() { c.kill() }
 
-func (c *single) kill() { _ = c.process.Kill() }
+func (c *singleChild) kill() { _ = c.process.Kill() }
 
-func (c *single) reap() status {
+func (c *singleChild) reap() status {
 	if c.state == nil {
 		return status{exit: -1}
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// host remembers the strongest kind of stage that worked here.
-var host struct {
+// hostStage remembers the strongest kind of stage that worked here.
+var hostStage struct {
 	mu   sync.Mutex
 	kind stage.Kind
 }
 
-// strongest tries the kinds in order until one works. Only an answer that will
+// strongestKind tries the kinds in order until one works. Only an answer that will
 // not change is remembered: a host that was short of memory or descriptors for
 // a moment must not lose its namespaces for the life of the daemon.
-func strongest() (stage.Kind, error) {
-	host.mu.Lock()
-	defer host.mu.Unlock()
-	if host.kind != 0 {
-		return host.kind, nil
+func strongestKind() (stage.Kind, error) {
+	hostStage.mu.Lock()
+	defer hostStage.mu.Unlock()
+	if hostStage.kind != 0 {
+		return hostStage.kind, nil
 	}
 	kinds := []stage.Kind{stage.KindUser, stage.KindSubreaper}
 	if os.Geteuid() == 0 {
@@ -37,8 +37,8 @@ func strongest() (stage.Kind, error) {
 			refused = errors.Join(refused, err)
 			continue
 		}
-		if !passing(refused) {
-			host.kind = kind
+		if !isTemporary(refused) {
+			hostStage.kind = kind
 		}
 		return kind, nil
 	}
@@ -46,10 +46,10 @@ func strongest() (stage.Kind, error) {
 }
 
 // probe starts a stage that sets itself up and exits.
-func probe(kind stage.Kind) error { return try(kind, program{argv: []string{"a probe"}}) }
+func probe(kind stage.Kind) error { return tryStage(kind, program{argv: []string{"a probe"}}) }
 
-// try starts a stage with a program that ends by itself, and waits for it.
-func try(kind stage.Kind, p program) error {
+// tryStage starts a stage with a program that ends by itself, and waits for it.
+func tryStage(kind stage.Kind, p program) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func try(kind stage.Kind, p program) error {
 	return nil
 }
 
-// passing reports whether err says something about this moment, not the host.
-func passing(err error) bool {
+// isTemporary reports whether err says something about this moment, not the host.
+func isTemporary(err error) bool {
 	for _, e := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, context.DeadlineExceeded} {
 		if errors.Is(err, e) {
 			return true

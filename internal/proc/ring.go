@@ -36,12 +36,12 @@ func (r *Ring) Write(p []byte) (int, error) {
 		r.head = append(r.head, p[:taken]...)
 		p = p[taken:]
 	}
-	r.keep(p)
+	r.keepTail(p)
 	return n, nil
 }
 
-// keep puts p at the end of the tail.
-func (r *Ring) keep(p []byte) {
+// keepTail puts p at the end of the tail.
+func (r *Ring) keepTail(p []byte) {
 	if extra := len(p) - r.last; extra > 0 {
 		p = p[extra:]
 	}
@@ -64,15 +64,15 @@ func (r *Ring) Total() int64 {
 	return r.total
 }
 
-// dropped is how many bytes were written but not kept.
-func (r *Ring) dropped() int64 { return r.total - int64(len(r.head)) - int64(len(r.tail)) }
+// droppedBytes is how many bytes were written but not kept.
+func (r *Ring) droppedBytes() int64 { return r.total - int64(len(r.head)) - int64(len(r.tail)) }
 
 // Bytes returns a copy of what was kept, without a mark where bytes were
 // dropped.
 func (r *Ring) Bytes() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	head, tail := r.parts()
+	head, tail := r.headAndTail()
 	return []byte(head + tail)
 }
 
@@ -81,15 +81,15 @@ func (r *Ring) Bytes() []byte {
 func (r *Ring) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	head, tail := r.parts()
-	if dropped := r.dropped(); dropped > 0 {
-		return valid(head) + fmt.Sprintf("\n[%d bytes dropped]\n", dropped) + valid(tail)
+	head, tail := r.headAndTail()
+	if dropped := r.droppedBytes(); dropped > 0 {
+		return validUTF8(head) + fmt.Sprintf("\n[%d bytes dropped]\n", dropped) + validUTF8(tail)
 	}
-	return valid(head + tail)
+	return validUTF8(head + tail)
 }
 
-func (r *Ring) parts() (head, tail string) {
+func (r *Ring) headAndTail() (head, tail string) {
 	return string(r.head), string(r.tail[r.next:]) + string(r.tail[:r.next])
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

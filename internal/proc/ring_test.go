@@ -30,8 +30,8 @@ func TestARingKeepsTheFirstAndTheLastBytesOfWhateverIsWritten(t *testing.T) {
 		if got := r.Bytes(); !bytes.Equal(got, want) {
 			t.Errorf("kept %q, want %q", got, want)
 		}
-		if r.Total() != int64(len(all)) || r.dropped() != int64(len(all)-len(want)) {
-			t.Errorf("total %d, dropped %d of %d", r.Total(), r.dropped(), len(all))
+		if r.Total() != int64(len(all)) || r.droppedBytes() != int64(len(all)-len(want)) {
+			t.Errorf("total %d, dropped %d of %d", r.Total(), r.droppedBytes(), len(all))
 		}
 		if s := r.String(); !utf8.ValidString(s) {
 			t.Errorf("String = %q", s)
@@ -66,8 +66,8 @@ func TestARingPrintsValidText(t *testing.T) {
 func TestTheZeroRingKeepsNothing(t *testing.T) {
 	var r Ring
 	fmt.Fprint(&r, "abc")
-	if r.Total() != 3 || r.dropped() != 3 || len(r.Bytes()) != 0 {
-		t.Errorf("total %d, dropped %d, kept %q", r.Total(), r.dropped(), r.Bytes())
+	if r.Total() != 3 || r.droppedBytes() != 3 || len(r.Bytes()) != 0 {
+		t.Errorf("total %d, dropped %d, kept %q", r.Total(), r.droppedBytes(), r.Bytes())
 	}
 }
 
@@ -83,7 +83,7 @@ func TestARingMayBeSharedByWritersAndReaders(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if r.Total() != 16000 || r.dropped() != 15800 {
-		t.Errorf("total %d, dropped %d", r.Total(), r.dropped())
+	if r.Total() != 16000 || r.droppedBytes() != 15800 {
+		t.Errorf("total %d, dropped %d", r.Total(), r.droppedBytes())
 	}
 }

@@ -31,14 +31,14 @@ type status struct {
 // program runs, it cleans up and returns the cause.
 type starter func(ctx context.Context, p program, stdio [3]*os.File) (child, error)
 
-// run carries s from start to end with whatever start provides.
-func run(ctx context.Context, s Spec, find func(Spec) (program, error), start starter) (Result, error) {
+// runProgram carries s from start to end with whatever start provides.
+func runProgram(ctx context.Context, s Spec, find func(Spec) (program, error), start starter) (Result, error) {
 	notStarted := Result{Exit: -1, Ended: NotStarted}
 	p, err := find(s)
 	if err != nil {
 		return notStarted, err
 	}
-	ctx, cancel := bound(ctx, s.Timeout)
+	ctx, cancel := boundContext(ctx, s.Timeout)
 	defer cancel(nil)
 	exceed := func(l Limit) { cancel(exceeded{l}) }
 	std, err := openStreams(s, exceed)
@@ -52,19 +52,19 @@ func run(ctx context.Context, s Spec, find func(Spec) (program, error), start st
 		return notStarted, err
 	}
 	began := time.Now()
-	std.pump()
-	looking := watch(c, exceed)
-	res := supervise(ctx, c, s.Grace)
+	std.startCopying()
+	looking := startWatching(c, exceed)
+	res := superviseChild(ctx, c, s.Grace)
 	looking.Wait()
 	end := c.reap()
-	std.settle()
-	res.settle(c, end, std.meter.passed())
+	std.waitForCopying()
+	res.setEnd(c, end, std.meter.isPassed())
 	res.Took = time.Since(began)
 	return res, nil
 }
 
-// bound adds the bounds that Run itself keeps. What ends the context is the cause.
-func bound(ctx context.Context, timeout time.Duration) (context.Context, context.CancelCauseFunc) {
+// boundContext adds the bounds that Run itself keeps. What ends the context is the cause.
+func boundContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if timeout <= 0 {
 		return ctx, cancel
@@ -103,8 +103,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// supervise waits until c is done, and makes it so when ctx ends.
-func supervise(ctx context.Context, c child, grace time.Duration) Result {
+// superviseChild waits until c is done, and makes it so when ctx ends.
+func superviseChild(ctx context.Context, c child, grace time.Duration) Result {
 	select {
 	case <-c.done():
 		return Result{Ended: Exited}
@@ -113,7 +113,7 @@ func supervise(ctx context.Context, c child, grace time.Duration) Result {
 	if isClosed(c.done()) {
 		return Result{Ended: Exited}
 	}
-	res := cut(ctx)
+	res := endedBy(ctx)
 	if grace > 0 && res.Ended != Limited {
 		c.term()
 		timer := time.NewTimer(grace)
@@ -138,8 +138,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// cut says which bound ended ctx.
-func cut(ctx context.Context) Result {
+// endedBy says which bound ended ctx.
+func endedBy(ctx context.Context) Result {
 	e, ok := errors.AsType[exceeded](context.Cause(ctx))
 	switch {
 	case !ok:

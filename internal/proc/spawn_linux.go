@@ -11,33 +11,33 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// seal keeps descriptors that pawl inherited out of the programs it starts. Its
+// sealInherited keeps descriptors that pawl inherited out of the programs it starts. Its
 // own are closed by exec anyway.
-var seal = sync.OnceFunc(stage.Seal)
+var sealInherited = sync.OnceFunc(stage.SealDescriptors)
 
-// leader makes a program the leader of a session that dies with pawl.
-func leader() *syscall.SysProcAttr {
+// sessionLeader makes a program the leader of a session that dies with pawl.
+func sessionLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// waited is a process that a goroutine of its own started and waits for.
-type waited struct {
+// waitedProcess is a process that a goroutine of its own started and waits for.
+type waitedProcess struct {
 	pid  int
 	dead chan struct{}
 }
 
-// spawn starts a process and waits for its end.
-func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
-	return spawnAnd(awaitZombie, path, argv, files, attr)
+// spawnProcess starts a process and waits for its end.
+func spawnProcess(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waitedProcess, error) {
+	return spawnAndAwait(awaitZombie, path, argv, files, attr)
 }
 
-// spawnAnd starts a process and calls wait on the thread that forked it, because
+// spawnAndAwait starts a process and calls wait on the thread that forked it, because
 // the parent-death signal is that thread's, not the process's.
-func spawnAnd(wait func(pid int), path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
+func spawnAndAwait(wait func(pid int), path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waitedProcess, error) {
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	w := &waited{dead: make(chan struct{})}
+	w := &waitedProcess{dead: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -88,10 +88,10 @@ func awaitZombieAndRevive(pid int) {
 	}
 }
 
-func (w *waited) done() <-chan struct{} { return w.dead }
+func (w *waitedProcess) done() <-chan struct{} { return w.dead }
 
-// collect reaps the process, after done.
-func (w *waited) collect() syscall.WaitStatus {
+// reapStatus reaps the process, after done.
+func (w *waitedProcess) reapStatus() syscall.WaitStatus {
 	var ws syscall.WaitStatus
 	for {
 		_, err := syscall.Wait4(w.pid, &ws, 0, nil)

@@ -8,22 +8,22 @@ import (
 	"syscall"
 )
 
-// seal does nothing: only Linux can mark all inherited descriptors at once.
-func seal() {}
+// sealInherited does nothing: only Linux can mark all inherited descriptors at once.
+func sealInherited() {}
 
-// leader makes a program the leader of a session. It does not die with pawl.
-func leader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// sessionLeader makes a program the leader of a session. It does not die with pawl.
+func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waited is a process that a goroutine waits for. It is reaped before done is
+// waitedProcess is a process that a goroutine waits for. It is reaped before done is
 // closed, so in theory a signal to its group can meet a stranger when the
 // system hands out every pid within that moment.
-type waited struct {
+type waitedProcess struct {
 	pid    int
 	dead   chan struct{}
 	status syscall.WaitStatus
 }
 
-func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waited, error) {
+func spawnProcess(path string, argv []string, files []*os.File, attr *syscall.ProcAttr) (*waitedProcess, error) {
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -32,7 +32,7 @@ func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr)
 	if err != nil {
 		return nil, err
 	}
-	w := &waited{pid: pid, dead: make(chan struct{})}
+	w := &waitedProcess{pid: pid, dead: make(chan struct{})}
 	go func() {
 		defer close(w.dead)
 		for {
@@ -44,6 +44,6 @@ func spawn(path string, argv []string, files []*os.File, attr *syscall.ProcAttr)
 	return w, nil
 }
 
-func (w *waited) done() <-chan struct{} { return w.dead }
+func (w *waitedProcess) done() <-chan struct{} { return w.dead }
 
-func (w *waited) collect() syscall.WaitStatus { return w.status }
+func (w *waitedProcess) reapStatus() syscall.WaitStatus { return w.status }

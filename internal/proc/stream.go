@@ -49,7 +49,7 @@ type inlet struct {
 func openStreams(s Spec, exceed func(Limit)) (*streams, error) {
 	std := &streams{meter: newMeter(s.Limits.Output, exceed)}
 	err := errors.Join(std.openInput(s.Stdin), std.openOutput(1, s.Stdout))
-	if s.Stderr != nil && same(s.Stdout, s.Stderr) {
+	if s.Stderr != nil && sameWriter(s.Stdout, s.Stderr) {
 		std.child[2] = std.child[1]
 	} else {
 		err = errors.Join(err, std.openOutput(2, s.Stderr))
@@ -62,15 +62,15 @@ func openStreams(s Spec, exceed func(Limit)) (*streams, error) {
 	return std, nil
 }
 
-// same compares two writers, which may be of a type that cannot be compared.
-func same(a, b io.Writer) bool {
+// sameWriter compares two writers, which may be of a type that cannot be compared.
+func sameWriter(a, b io.Writer) bool {
 	t := reflect.TypeOf(a)
 	return t == reflect.TypeOf(b) && t != nil && t.Comparable() && a == b
 }
 
 func (s *streams) openInput(from io.Reader) error {
 	if f, ok := from.(*os.File); ok || from == nil {
-		return s.hand(0, f, os.O_RDONLY)
+		return s.useFile(0, f, os.O_RDONLY)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *streams) openInput(from io.Reader) error {
 
 func (s *streams) openOutput(fd int, to io.Writer) error {
 	if f, ok := to.(*os.File); ok || to == nil {
-		return s.hand(fd, f, os.O_WRONLY)
+		return s.useFile(fd, f, os.O_WRONLY)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *streams) openOutput(fd int, to io.Writer) error {
 	return nil
 }
 
-// hand gives the program f itself, or the null device.
-func (s *streams) hand(fd int, f *os.File, flag int) error {
+// useFile gives the program f itself, or the null device.
+func (s *streams) useFile(fd int, f *os.File, flag int) error {
 	if f == nil {
 		null, err := os.OpenFile(os.DevNull, flag, 0)
 		if err != nil {
@@ -124,19 +124,19 @@ func (s *streams) closeOwn() {
 	}
 }
 
-// pump starts the copying, which ends when the other side has closed, or soon
+// startCopying starts the copying, which ends when the other side has closed, or soon
 // after settle was called.
-func (s *streams) pump() {
+func (s *streams) startCopying() {
 	for _, o := range s.outlets {
-		s.pumps.Go(o.drain)
+		s.pumps.Go(o.copyOutput)
 	}
 	if s.inlet != nil {
-		go s.inlet.feed()
+		go s.inlet.copyInput()
 	}
 }
 
-// settle returns when nothing more is written to the caller's writers.
-func (s *streams) settle() {
+// waitForCopying returns when nothing more is written to the caller's writers.
+func (s *streams) waitForCopying() {
 	for _, o := range s.outlets {
 		if err := o.from.SetReadDeadline(time.Now().Add(linger)); errors.Is(err, os.ErrNoDeadline) {
 			timer := time.AfterFunc(linger, func() { o.from.Close() })
@@ -145,22 +145,22 @@ func (s *streams) settle() {
 	}
 	s.pumps.Wait()
 	if s.inlet != nil {
-		s.inlet.stop()
+		s.inlet.stopCopying()
 	}
 }
 
 // buffers are reused, because most programs are short and write little.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// drain copies until the program's side has closed or the deadline has passed.
-func (o outlet) drain() {
+// copyOutput copies until the program's side has closed or the deadline has passed.
+func (o outlet) copyOutput() {
 	defer o.from.Close()
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	var broken bool
 	pass := func() (int, error) {
 		n, err := o.from.Read(*buf)
-		fits := o.meter.take(n)
+		fits := o.meter.takeBytes(n)
 		if fits > 0 && !broken {
 			_, failed := o.to.Write((*buf)[:fits])
 			broken = failed != nil
@@ -191,17 +191,17 @@ func (o outlet) drain() {
 	}
 }
 
-// feed copies until the reader ends or the program no longer reads, which is its
+// copyInput copies until the reader ends or the program no longer reads, which is its
 // own business.
-func (i *inlet) feed() {
+func (i *inlet) copyInput() {
 	defer close(i.ended)
 	defer i.to.Close()
 	_, _ = io.Copy(i.to, i.from)
 }
 
-// stop ends the copying of a program that has ended. A Read that does not
+// stopCopying ends the copying of a program that has ended. A Read that does not
 // return keeps its goroutine until it does.
-func (i *inlet) stop() {
+func (i *inlet) stopCopying() {
 	_ = i.to.SetWriteDeadline(time.Now())
 	timer := time.NewTimer(lateInput)
 	defer timer.Stop()

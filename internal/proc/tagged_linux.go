@@ -22,8 +22,8 @@ func KillTagged(ctx context.Context, tag string) (killed int, err error) {
 	if !isTag(tag) {
 		return 0, fmt.Errorf("kill tagged processes: tag %q is not NAME=VALUE", tag)
 	}
-	killed, clean := stage.Hunt(
-		func() []stage.Process { return tagged(tag) },
+	killed, clean := stage.KillAll(
+		func() []stage.Process { return findTagged(tag) },
 		func() bool { return ctx.Err() != nil },
 	)
 	if !clean {
@@ -32,19 +32,19 @@ func KillTagged(ctx context.Context, tag string) (killed int, err error) {
 	return killed, nil
 }
 
-// tagged lists the living processes with tag and those below them.
-func tagged(tag string) []stage.Process {
-	all := stage.List()
-	ours := lineage(all)
+// findTagged lists the living processes with tag and those below them.
+func findTagged(tag string) []stage.Process {
+	all := stage.ListProcesses()
+	ours := selfAndAncestors(all)
 	has := map[int]bool{}
 	var found []stage.Process
 	for _, p := range all {
-		if !p.Dead && !ours[p.PID] && holds(p.PID, tag) {
+		if !p.Dead && !ours[p.PID] && environHas(p.PID, tag) {
 			has[p.PID] = true
 			found = append(found, p)
 		}
 	}
-	for _, p := range stage.Below(all, func(p stage.Process) bool { return has[p.PID] }) {
+	for _, p := range stage.FindDescendants(all, func(p stage.Process) bool { return has[p.PID] }) {
 		if !ours[p.PID] {
 			found = append(found, p)
 		}
@@ -52,8 +52,8 @@ func tagged(tag string) []stage.Process {
 	return found
 }
 
-// lineage is this process and its ancestors.
-func lineage(all []stage.Process) map[int]bool {
+// selfAndAncestors is this process and its ancestors.
+func selfAndAncestors(all []stage.Process) map[int]bool {
 	parents := map[int]int{}
 	for _, p := range all {
 		parents[p.PID] = p.Parent
@@ -65,8 +65,8 @@ func lineage(all []stage.Process) map[int]bool {
 	return ours
 }
 
-// holds reports whether the environment that pid was started with has tag.
-func holds(pid int, tag string) bool {
+// environHas reports whether the environment that pid was started with has tag.
+func environHas(pid int, tag string) bool {
 	block, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false

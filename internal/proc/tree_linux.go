@@ -24,7 +24,7 @@ func (t Tree) Method() Method {
 	if t.Want != "" {
 		return t.Want
 	}
-	way, err := t.way()
+	way, err := t.chooseMethod()
 	if err != nil {
 		return Group
 	}
@@ -48,7 +48,7 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 		return Plain{}.Run(ctx, s)
 	}
 	tried := waiting.For(ctx, "a first process that shows how this host keeps processes apart", nil)
-	way, err := t.way() //nolint:contextcheck // What the host offers is asked once, for every later run.
+	way, err := t.chooseMethod() //nolint:contextcheck // What the host offers is asked once, for every later run.
 	tried()
 	if err != nil && t.Want == "" && t.Stage == "" {
 		return Plain{}.Run(ctx, s)
@@ -56,53 +56,53 @@ func (t Tree) Run(ctx context.Context, s Spec) (Result, error) {
 	if err != nil {
 		return Result{Exit: -1, Ended: NotStarted}, err
 	}
-	find := resolve
+	find := resolveProgram
 	if t.Stage != "" {
-		find = take
+		find = takeUnresolved
 	}
-	return run(ctx, s, find, way.start)
+	return runProgram(ctx, s, find, way.startInGroup)
 }
 
-// way is a method and the stage that it takes.
-type way struct {
+// treeMethod is a method and the stage that it takes.
+type treeMethod struct {
 	method Method
 	kind   stage.Kind
 	stage  string // Tree.Stage
 }
 
-func (t Tree) way() (way, error) {
-	w, err := t.offered()
+func (t Tree) chooseMethod() (treeMethod, error) {
+	w, err := t.offeredMethod()
 	w.stage = t.Stage
 	return w, err
 }
 
-func (t Tree) offered() (way, error) {
+func (t Tree) offeredMethod() (treeMethod, error) {
 	if t.Cell {
-		return way{method: PIDNamespace, kind: stage.KindCell}, nil
+		return treeMethod{method: PIDNamespace, kind: stage.KindCell}, nil
 	}
 	if t.Want == Subreaper {
-		return way{method: Subreaper, kind: stage.KindSubreaper}, nil
+		return treeMethod{method: Subreaper, kind: stage.KindSubreaper}, nil
 	}
-	if t.Want == CGroup && home().Kills() {
-		return way{method: CGroup, kind: stage.KindSubreaper}, nil
+	if t.Want == CGroup && groupHome().CanKill() {
+		return treeMethod{method: CGroup, kind: stage.KindSubreaper}, nil
 	}
-	kind, err := strongest()
-	offered := way{method: PIDNamespace, kind: kind}
+	kind, err := strongestKind()
+	offered := treeMethod{method: PIDNamespace, kind: kind}
 	if kind == stage.KindSubreaper {
 		offered.method = Subreaper
-		if home().Kills() {
+		if groupHome().CanKill() {
 			offered.method = CGroup
 		}
 	}
 	if err == nil && t.Want != "" && t.Want != offered.method {
-		return way{}, fmt.Errorf("start a process tree by %s: %w: the host offers %s", t.Want, errors.ErrUnsupported, offered.method)
+		return treeMethod{}, fmt.Errorf("start a process tree by %s: %w: the host offers %s", t.Want, errors.ErrUnsupported, offered.method)
 	}
 	return offered, err
 }
 
 // staged is a program below a stage. The stage's pid is the root of the tree.
 type staged struct {
-	*waited
+	*waitedProcess
 	kind stage.Kind
 	tag  string
 	link *os.File
@@ -115,15 +115,15 @@ type staged struct {
 // startStage starts the stage, hands it the order and waits until the program's
 // exec has succeeded.
 func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.File) (child, error) {
-	c, err := launch(kind, p, stdio)
+	c, err := launchStage(kind, p, stdio)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.link.SetReadDeadline(time.Now()) })
 	defer stop()
-	last, err := c.next()
+	last, err := c.readReport()
 	if err == nil && last.Event == stage.Starting {
-		if last, err = c.next(); err != nil {
+		if last, err = c.readReport(); err != nil {
 			// The program may be running: its end is for the caller to see.
 			return c, nil
 		}
@@ -132,21 +132,21 @@ func startStage(ctx context.Context, kind stage.Kind, p program, stdio [3]*os.Fi
 	case err == nil && last.Event == stage.Started:
 		return c, nil
 	case err == nil:
-		c.discard()
-		return nil, refusal(p, last)
+		c.closeAndReap()
+		return nil, refusalError(p, last)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
 	c.kill()
 	<-c.done()
-	c.discard()
+	c.closeAndReap()
 	return nil, fmt.Errorf("start %s: set up its process tree: %w", p.argv[0], err)
 }
 
-// launch forks the stage. Its environment holds nothing but the tag, so that no
+// launchStage forks the stage. Its environment holds nothing but the tag, so that no
 // variable meant for the program changes how the stage itself behaves.
-func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
-	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env, Bounds: bounds(p)})
+func launchStage(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
+	order, err := orderFile(stage.Order{Kind: kind, Dir: p.dir, Path: p.path, Argv: p.argv, Env: p.env, Bounds: stageBounds(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 		return nil, err
 	}
 	defer far.Close()
-	attr := &syscall.ProcAttr{Env: []string{}, Sys: attributes(kind)}
+	attr := &syscall.ProcAttr{Env: []string{}, Sys: stageAttributes(kind)}
 	if p.tag != "" {
 		attr.Env = []string{p.tag}
 	}
@@ -165,12 +165,12 @@ func launch(kind stage.Kind, p program, stdio [3]*os.File) (*staged, error) {
 	if kind == stage.KindSubreaper {
 		wait = awaitZombieAndRevive
 	}
-	w, err := spawnAnd(wait, "/proc/self/exe", []string{"pawl", p.stageArg()}, files, attr)
+	w, err := spawnAndAwait(wait, "/proc/self/exe", []string{"pawl", p.stageArg()}, files, attr)
 	if err != nil {
 		link.Close()
 		return nil, err
 	}
-	return &staged{waited: w, kind: kind, tag: p.tag, link: link, limits: p.limits, group: p.group}, nil
+	return &staged{waitedProcess: w, kind: kind, tag: p.tag, link: link, limits: p.limits, group: p.group}, nil
 }
 
 func (p program) stageArg() string {
@@ -180,9 +180,9 @@ func (p program) stageArg() string {
 	return stage.Arg
 }
 
-// attributes are what the fork needs. A subreaper outlives pawl for a moment to
+// stageAttributes are what the fork needs. A subreaper outlives pawl for a moment to
 // sweep; the end of the link tells it.
-func attributes(kind stage.Kind) *syscall.SysProcAttr {
+func stageAttributes(kind stage.Kind) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if kind == stage.KindSubreaper {
 		// Its tree may have stopped it just then.
@@ -192,7 +192,7 @@ func attributes(kind stage.Kind) *syscall.SysProcAttr {
 	sys.Pdeathsig = syscall.SIGKILL
 	sys.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS
 	if kind == stage.KindCell {
-		cell(sys)
+		setCellNamespaces(sys)
 	}
 	if kind == stage.KindUser {
 		uid, gid := os.Geteuid(), os.Getegid()
@@ -234,10 +234,10 @@ func linkPair() (ours, far *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pawl-link"), os.NewFile(uintptr(fds[1]), "pawl-link-far"), nil
 }
 
-// refusal puts what the stage could not do into words.
-func refusal(p program, r stage.Report) error {
+// refusalError puts what the stage could not do into words.
+func refusalError(p program, r stage.Report) error {
 	if r.Step == stage.StepExec {
-		return explain(p, r.Errno)
+		return execError(p, r.Errno)
 	}
 	if r.Step == stage.StepDir {
 		return fmt.Errorf("start %s: enter the working directory: %w", p.argv[0],
@@ -249,9 +249,9 @@ func refusal(p program, r stage.Report) error {
 	return fmt.Errorf("start %s: set up its process tree: %s: %w", p.argv[0], r.Step, r.Errno)
 }
 
-// next reads one report. The end of the link without one is io.ErrUnexpectedEOF:
+// readReport reads one report. The end of the link without one is io.ErrUnexpectedEOF:
 // the stage was killed.
-func (c *staged) next() (stage.Report, error) {
+func (c *staged) readReport() (stage.Report, error) {
 	var b [stage.ReportSize]byte
 	if _, err := io.ReadFull(c.link, b[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -262,11 +262,11 @@ func (c *staged) next() (stage.Report, error) {
 	return stage.ParseReport(b), nil
 }
 
-// discard collects a stage that has nothing below it.
-func (c *staged) discard() {
+// closeAndReap collects a stage that has nothing below it.
+func (c *staged) closeAndReap() {
 	<-c.done()
 	c.link.Close()
-	c.collect()
+	c.reapStatus()
 }
 
 // term is lost on a stage that is gone, and so is its tree.
@@ -283,7 +283,7 @@ func (c *staged) kill() {
 			return
 		}
 		runtime.LockOSThread()
-		stage.Sweep(c.pid)
+		stage.KillDescendants(c.pid)
 		runtime.UnlockOSThread()
 		if c.endsWithin(late) {
 			return
@@ -307,28 +307,28 @@ func (c *staged) endsWithin(d time.Duration) bool {
 // program that exited with 137 from one that was killed.
 func (c *staged) reap() status {
 	_ = c.link.SetReadDeadline(time.Now().Add(time.Second))
-	last, err := c.next()
+	last, err := c.readReport()
 	for err == nil && last.Event != stage.Ended {
-		last, err = c.next()
+		last, err = c.readReport()
 	}
-	c.discard()
+	c.closeAndReap()
 	defer c.leaveGroup()
 	if err == nil {
-		return decode(last.Status)
+		return exitStatus(last.Status)
 	}
 	if c.kind == stage.KindSubreaper {
-		c.chase()
+		c.killOrphans()
 	}
 	// Without a stage to tell, all that is known is that the tree was killed.
 	return status{exit: 128 + int(syscall.SIGKILL), signaled: true}
 }
 
-// chase kills what was orphaned when something killed the stage that had
+// killOrphans kills what was orphaned when something killed the stage that had
 // adopted it, as far as the group or the tag tells.
-func (c *staged) chase() {
+func (c *staged) killOrphans() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	purge(ctx, c.group)
+	killMembers(ctx, c.group)
 	if c.tag != "" {
 		_, _ = KillTagged(ctx, c.tag)
 	}

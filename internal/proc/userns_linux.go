@@ -19,7 +19,7 @@ func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 	defer null.Close()
 	// A stage without an order does nothing and ends. Its namespace lives for as
 	// long as it is not reaped.
-	w, err := spawn("/proc/self/exe", []string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
+	w, err := spawnProcess("/proc/self/exe", []string{"pawl", stage.Arg}, []*os.File{null, null, null}, &syscall.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids, Setsid: true, Pdeathsig: syscall.SIGKILL,
 		},
@@ -27,7 +27,7 @@ func UserNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
-	defer w.collect()
+	defer w.reapStatus()
 	<-w.done()
 	return os.Open("/proc/" + strconv.Itoa(w.pid) + "/ns/user")
 }

@@ -15,8 +15,8 @@ const (
 	lookSoon  = 25 * time.Millisecond
 )
 
-// watch looks at what the tree uses of the limits that no control group keeps.
-func (c *staged) watch(exceed func(Limit)) {
+// watchLimits looks at what the tree uses of the limits that no control group keeps.
+func (c *staged) watchLimits(exceed func(Limit)) {
 	left := c.limits
 	if c.group.BoundsProcesses() {
 		left.Processes = 0
@@ -29,7 +29,7 @@ func (c *staged) watch(exceed func(Limit)) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer stage.Hurry()()
+	defer stage.RaisePriority()()
 	ticker := time.NewTicker(lookSoon)
 	defer ticker.Stop()
 	var next time.Time
@@ -39,16 +39,16 @@ func (c *staged) watch(exceed func(Limit)) {
 		case <-c.done():
 			return
 		case now := <-ticker.C:
-			grown := left.Processes > 0 && stage.Crowd()-crowd > left.Processes/2
+			grown := left.Processes > 0 && stage.CountThreads()-crowd > left.Processes/2
 			if now.Before(next) && !grown {
 				continue
 			}
-			used := left.weigh(c.pid)
+			used := left.measureUse(c.pid)
 			if passed := left.passedBy(used); passed != "" {
 				exceed(passed)
 				return
 			}
-			next, crowd = now.Add(left.pace(used)), stage.Crowd()
+			next, crowd = now.Add(left.lookInterval(used)), stage.CountThreads()
 		}
 	}
 }
@@ -59,10 +59,10 @@ type use struct {
 	memory    int64
 }
 
-// weigh adds up what is below root, of what l limits.
-func (l Limits) weigh(root int) use {
+// measureUse adds up what is below root, of what l limits.
+func (l Limits) measureUse(root int) use {
 	var sum use
-	all := stage.Descendants(root)
+	all := stage.ReadDescendants(root)
 	for _, p := range all {
 		sum.processes += p.Threads
 	}
@@ -70,7 +70,7 @@ func (l Limits) weigh(root int) use {
 		return sum
 	}
 	for _, p := range all {
-		sum.memory += stage.Resident(p.PID)
+		sum.memory += stage.ResidentMemory(p.PID)
 	}
 	if sum.memory <= l.Memory {
 		return sum
@@ -79,7 +79,7 @@ func (l Limits) weigh(root int) use {
 	// takes the kernel longer, so it is asked for only now.
 	sum.memory = 0
 	for _, p := range all {
-		sum.memory += stage.Proportional(p.PID)
+		sum.memory += stage.ProportionalMemory(p.PID)
 	}
 	return sum
 }
@@ -96,17 +96,17 @@ func (l Limits) passedBy(u use) Limit {
 	}
 }
 
-// pace returns how long to wait for the next look.
-func (l Limits) pace(u use) time.Duration {
+// lookInterval returns how long to wait for the next look.
+func (l Limits) lookInterval(u use) time.Duration {
 	if l.Processes > 0 && u.processes > l.Processes/2 || l.Memory > 0 && u.memory > l.Memory/2 {
 		return lookSoon
 	}
 	return lookEvery
 }
 
-// hit tells by the status what the kernel does to a program at a limit, also
+// limitHit tells by the status what the kernel does to a program at a limit, also
 // when a shell passed on the status of the one that it was done to.
-func (c *staged) hit(end status) Limit {
+func (c *staged) limitHit(end status) Limit {
 	if c.limits.FileBytes > 0 && end.exit == 128+int(syscall.SIGXFSZ) {
 		return FileSizeLimit
 	}

@@ -29,15 +29,15 @@ type controllerDir struct {
 	unified bool   // of version 2, and then dir is Home.unified
 }
 
-// Kills reports whether the groups made here can be killed by one write.
-func (h Home) Kills() bool { return h.unified != "" }
+// CanKill reports whether the groups made here can be killed by one write.
+func (h Home) CanKill() bool { return h.unified != "" }
 
-// Processes names what bounds the number of processes here, empty if nothing
+// ProcessLimiter names what bounds the number of processes here, empty if nothing
 // does.
-func (h Home) Processes() string { return h.processes.String() }
+func (h Home) ProcessLimiter() string { return h.processes.String() }
 
-// Memory names what bounds memory here, empty if nothing does.
-func (h Home) Memory() string { return h.memory.String() }
+// MemoryLimiter names what bounds memory here, empty if nothing does.
+func (h Home) MemoryLimiter() string { return h.memory.String() }
 
 // WithoutUnified returns h without version 2, for a host that shows it and then
 // refuses to start a program in it.
@@ -65,23 +65,23 @@ func (s controllerDir) String() string {
 // Group is one control group, which may stand in several hierarchies. The nil
 // Group has no members, bounds nothing and is removed already.
 type Group struct {
-	unified   string   // its directory in version 2, if any
-	tasks     []string // its directories in version 1
-	processes string   // the directory that bounds them; empty: not bounded
-	memory    string
-	after     int // how many processes it may have once it is Started; 0: as before
+	unified             string   // its directory in version 2, if any
+	tasks               []string // its directories in version 1
+	processes           string   // the directory that bounds them; empty: not bounded
+	memory              string
+	processesAfterStart int // how many processes it may have once it is Started; 0: as before
 }
 
-// Unified returns its directory in version 2, empty if there is none.
-func (g *Group) Unified() string {
+// UnifiedDir returns its directory in version 2, empty if there is none.
+func (g *Group) UnifiedDir() string {
 	if g == nil {
 		return ""
 	}
 	return g.unified
 }
 
-// Tasks returns its directories in version 1.
-func (g *Group) Tasks() []string {
+// TaskDirs returns its directories in version 1.
+func (g *Group) TaskDirs() []string {
 	if g == nil {
 		return nil
 	}

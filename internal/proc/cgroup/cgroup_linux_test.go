@@ -24,7 +24,7 @@ func TestTheOwnGroupIsFoundWhereItIsMounted(t *testing.T) {
 		unified = "30 1 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 		docker  = "30 1 0:26 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n"
 	)
-	type spots = map[string]spot
+	type spots = map[string]ownGroup
 	cases := map[string]struct {
 		own, mounts string
 		want        spots
@@ -47,7 +47,7 @@ func TestTheOwnGroupIsFoundWhereItIsMounted(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, locate(c.own, c.mounts), cmp.AllowUnexported(spot{})); diff != "" {
+			if diff := cmp.Diff(c.want, locateOwnGroups(c.own, c.mounts), cmp.AllowUnexported(ownGroup{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -59,7 +59,7 @@ func FuzzLocate(f *testing.F) {
 	f.Add("8:pids:/docker/abc/../x\n", "30 1 0:26 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n")
 	f.Add(":::::\n", " - \n")
 	f.Fuzz(func(t *testing.T, own, mounts string) {
-		for name, s := range locate(own, mounts) {
+		for name, s := range locateOwnGroups(own, mounts) {
 			if s.dir != path.Clean(s.dir) {
 				t.Errorf("%q is at %q, which is not clean", name, s.dir)
 			}
@@ -72,32 +72,32 @@ func TestNoGroupIsFoundOutsideItsMount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := "/" + strings.Join(rapid.SliceOfN(segment, 0, 3).Draw(t, "root"), "/")
 		own := "/" + strings.Join(rapid.SliceOfN(segment, 0, 5).Draw(t, "own"), "/")
-		at, ok := below(root, own)
+		at, ok := pathInMount(root, own)
 		if joined := path.Join("/mount", at); ok && joined != "/mount" && !strings.HasPrefix(joined, "/mount/") {
 			t.Errorf("%q below %q is at %q", own, root, joined)
 		}
 	})
 }
 
-// lent returns where this host lends groups, and says so if it does not.
-func lent(t *testing.T) Home {
+// findHome returns where this host lends groups, and says so if it does not.
+func findHome(t *testing.T) Home {
 	t.Helper()
-	h := Find()
-	t.Logf("kill %v, processes by %q, memory by %q", h.Kills(), h.Processes(), h.Memory())
+	h := FindHome()
+	t.Logf("kill %v, processes by %q, memory by %q", h.CanKill(), h.ProcessLimiter(), h.MemoryLimiter())
 	return h
 }
 
-func name(t *testing.T) string {
+func groupName(t *testing.T) string {
 	t.Helper()
 	return "pawltest-" + strconv.Itoa(os.Getpid()) + "-" + t.Name()
 }
 
 func TestAGroupOfVersion2KillsItsMembers(t *testing.T) {
-	h := lent(t)
-	if !h.Kills() {
+	h := findHome(t)
+	if !h.CanKill() {
 		return
 	}
-	g := h.Make(name(t), Limits{Kill: true})
+	g := h.MakeGroup(groupName(t), Limits{Kill: true})
 	defer func() { _ = g.Remove() }()
 	var dead []*exec.Cmd
 	for range 3 {
@@ -106,7 +106,7 @@ func TestAGroupOfVersion2KillsItsMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = cmd.Process.Kill() }()
-		if err := put(g.Unified(), "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
+		if err := writeControl(g.UnifiedDir(), "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(g.Members(), cmd.Process.Pid) {
@@ -114,8 +114,8 @@ func TestAGroupOfVersion2KillsItsMembers(t *testing.T) {
 		}
 		dead = append(dead, cmd)
 	}
-	if got := h.Open(name(t)); got.Unified() != g.Unified() {
-		t.Errorf("opened %q, want %q", got.Unified(), g.Unified())
+	if got := h.OpenGroup(groupName(t)); got.UnifiedDir() != g.UnifiedDir() {
+		t.Errorf("opened %q, want %q", got.UnifiedDir(), g.UnifiedDir())
 	}
 	if !g.Kill() {
 		t.Error("the group does not kill")
@@ -125,24 +125,24 @@ func TestAGroupOfVersion2KillsItsMembers(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 	}
-	if err := g.Remove(); err != nil || slices.Contains(h.Names("pawltest-"), name(t)) {
-		t.Errorf("%v, groups %q", err, h.Names("pawltest-"))
+	if err := g.Remove(); err != nil || slices.Contains(h.GroupNames("pawltest-"), groupName(t)) {
+		t.Errorf("%v, groups %q", err, h.GroupNames("pawltest-"))
 	}
 }
 
 func TestAGroupTellsThatItRefusedToFork(t *testing.T) {
-	h := lent(t)
-	if h.Processes() == "" {
+	h := findHome(t)
+	if h.ProcessLimiter() == "" {
 		return
 	}
-	g := h.Make(name(t), Limits{Processes: 3})
+	g := h.MakeGroup(groupName(t), Limits{Processes: 3})
 	defer func() { _ = g.Remove() }()
 	if !g.BoundsProcesses() || g.BoundsMemory() {
 		t.Fatalf("it bounds processes %v and memory %v", g.BoundsProcesses(), g.BoundsMemory())
 	}
-	g.Started()
+	g.TightenAfterStart()
 	dir := g.processes
-	if processes, memory := g.Hit(); processes || memory {
+	if processes, memory := g.LimitsHit(); processes || memory {
 		t.Error("a new group was hit")
 	}
 	const script = `echo $$ > "$0/cgroup.procs"; for i in 1 2 3 4; do sleep 0.01 & done; wait`
@@ -150,22 +150,22 @@ func TestAGroupTellsThatItRefusedToFork(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "fork") {
 		t.Errorf("%v, %q; want it refused to fork", err, out)
 	}
-	if processes, memory := g.Hit(); !processes || memory {
+	if processes, memory := g.LimitsHit(); !processes || memory {
 		t.Errorf("hit processes %v, memory %v", processes, memory)
 	}
 }
 
 func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
-	h := lent(t)
-	if !h.Kills() {
+	h := findHome(t)
+	if !h.CanKill() {
 		return
 	}
-	g := h.Make(name(t), Limits{Kill: true})
+	g := h.MakeGroup(groupName(t), Limits{Kill: true})
 	cmd := exec.Command("sleep", "300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(g.Unified(), "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
+	if err := writeControl(g.UnifiedDir(), "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
 		t.Error(err)
 	}
 	began := time.Now()
@@ -184,11 +184,11 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 
 func TestNothingIsMadeWithoutAHome(t *testing.T) {
 	var h Home
-	if g := h.Make(name(t), Limits{Kill: true, Processes: 1, Memory: 1}); g != nil {
+	if g := h.MakeGroup(groupName(t), Limits{Kill: true, Processes: 1, Memory: 1}); g != nil {
 		t.Errorf("made %+v", g)
 	}
 	var g *Group
-	processes, memory := g.Hit()
+	processes, memory := g.LimitsHit()
 	if g.Kill() || len(g.Members()) > 0 || processes || memory || g.Remove() != nil || g.BoundsMemory() || g.BoundsProcesses() {
 		t.Error("the group that is none does something")
 	}
@@ -206,11 +206,11 @@ func TestCountsAreReadByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{"max": 12, "oom_kill": 4, "none": 0, "bad": 0, "low": 0} {
-		if got := count(dir, "memory.events", name); got != want {
+		if got := readCount(dir, "memory.events", name); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	if got := count(dir, "no such file", "max"); got != 0 {
+	if got := readCount(dir, "no such file", "max"); got != 0 {
 		t.Errorf("a file that is not there: %d", got)
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Make makes the group name with as many of the limits as this home offers; what
+// MakeGroup makes the group name with as many of the limits as this home offers; what
 // the group then bounds, it says itself. It returns nil when there would be
 // nothing to it.
-func (h Home) Make(name string, l Limits) *Group {
+func (h Home) MakeGroup(name string, l Limits) *Group {
 	g := &Group{}
 	if l.Kill && h.unified != "" {
-		g.enter(controllerDir{dir: h.unified, unified: true}, name)
+		g.makeDir(controllerDir{dir: h.unified, unified: true}, name)
 	}
 	if l.Processes > 0 {
 		first := l.Processes
 		if !h.processes.unified {
 			// The thread that forks the program does so from within the group.
-			g.after = l.Processes
+			g.processesAfterStart = l.Processes
 			first++
 		}
-		if dir := g.enter(h.processes, name); dir != "" && boundProcesses(dir, first) {
+		if dir := g.makeDir(h.processes, name); dir != "" && limitProcesses(dir, first) {
 			g.processes = dir
 		}
 	}
 	if l.Memory > 0 {
-		if dir := g.enter(h.memory, name); dir != "" && boundMemory(dir, h.memory, l.Memory) {
+		if dir := g.makeDir(h.memory, name); dir != "" && limitMemory(dir, h.memory, l.Memory) {
 			g.memory = dir
 		}
 	}
@@ -43,9 +43,9 @@ func (h Home) Make(name string, l Limits) *Group {
 	return g
 }
 
-// enter makes the directory of the group at s, unless it was made before, and
+// makeDir makes the directory of the group at s, unless it was made before, and
 // returns it; empty if that cannot be.
-func (g *Group) enter(s controllerDir, name string) string {
+func (g *Group) makeDir(s controllerDir, name string) string {
 	if s.dir == "" {
 		return ""
 	}
@@ -64,40 +64,40 @@ func (g *Group) enter(s controllerDir, name string) string {
 	return dir
 }
 
-// Started tells that the program is a member, and whoever started it no more.
-func (g *Group) Started() {
-	if g.BoundsProcesses() && g.after > 0 {
-		boundProcesses(g.processes, g.after)
+// TightenAfterStart tells that the program is a member, and whoever started it no more.
+func (g *Group) TightenAfterStart() {
+	if g.BoundsProcesses() && g.processesAfterStart > 0 {
+		limitProcesses(g.processes, g.processesAfterStart)
 	}
 }
 
-func boundProcesses(dir string, n int) bool {
-	return put(dir, "pids.max", strconv.Itoa(n)) == nil
+func limitProcesses(dir string, n int) bool {
+	return writeControl(dir, "pids.max", strconv.Itoa(n)) == nil
 }
 
-func boundMemory(dir string, s controllerDir, n int64) bool {
+func limitMemory(dir string, s controllerDir, n int64) bool {
 	limit := strconv.FormatInt(n, 10)
 	// Swap is bounded where the kernel counts it, and in version 1 only together
 	// with memory, which must come first.
 	if s.unified {
-		_ = put(dir, "memory.swap.max", "0")
-		return put(dir, "memory.max", limit) == nil
+		_ = writeControl(dir, "memory.swap.max", "0")
+		return writeControl(dir, "memory.max", limit) == nil
 	}
-	ok := put(dir, "memory.limit_in_bytes", limit) == nil
-	_ = put(dir, "memory.memsw.limit_in_bytes", limit)
+	ok := writeControl(dir, "memory.limit_in_bytes", limit) == nil
+	_ = writeControl(dir, "memory.memsw.limit_in_bytes", limit)
 	return ok
 }
 
 // Kill kills every member at once, also those that are being forked, and reports
 // whether it can: version 1 cannot. The kernel may take a moment to be done.
 func (g *Group) Kill() bool {
-	return g.Unified() != "" && put(g.unified, "cgroup.kill", "1") == nil
+	return g.UnifiedDir() != "" && writeControl(g.unified, "cgroup.kill", "1") == nil
 }
 
 // Members returns the pids of its members, as this process sees them.
 func (g *Group) Members() []int {
 	var pids []int
-	for _, dir := range g.dirs() {
+	for _, dir := range g.allDirs() {
 		b, _ := os.ReadFile(path.Join(dir, "cgroup.procs"))
 		for field := range strings.FieldsSeq(string(b)) {
 			// A member of another PID namespace shows as 0.
@@ -109,18 +109,18 @@ func (g *Group) Members() []int {
 	return pids
 }
 
-// Hit reports whether the group ever met its limit of processes, which made a
+// LimitsHit reports whether the group ever met its limit of processes, which made a
 // fork fail, and of memory, which made the kernel kill a member.
-func (g *Group) Hit() (processes, memory bool) {
+func (g *Group) LimitsHit() (processes, memory bool) {
 	if g.BoundsProcesses() {
-		processes = count(g.processes, "pids.events", "max") > 0
+		processes = readCount(g.processes, "pids.events", "max") > 0
 	}
 	if g.BoundsMemory() {
 		file := "memory.oom_control"
 		if g.memory == g.unified {
 			file = "memory.events"
 		}
-		memory = count(g.memory, file, "oom_kill") > 0
+		memory = readCount(g.memory, file, "oom_kill") > 0
 	}
 	return processes, memory
 }
@@ -129,19 +129,19 @@ func (g *Group) Hit() (processes, memory bool) {
 // two seconds for them.
 func (g *Group) Remove() error {
 	var failed error
-	for _, dir := range g.dirs() {
+	for _, dir := range g.allDirs() {
 		const patience = 2 * time.Second
-		err := rmdir(dir)
+		err := removeDir(dir)
 		for end := time.Now().Add(patience); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {
 			time.Sleep(200 * time.Microsecond)
-			err = rmdir(dir)
+			err = removeDir(dir)
 		}
 		failed = errors.Join(failed, err)
 	}
 	return failed
 }
 
-func rmdir(dir string) error {
+func removeDir(dir string) error {
 	err := unix.Rmdir(dir)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
@@ -149,17 +149,17 @@ func rmdir(dir string) error {
 	return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
 }
 
-func (g *Group) dirs() []string {
-	if g.Unified() == "" {
-		return g.Tasks()
+func (g *Group) allDirs() []string {
+	if g.UnifiedDir() == "" {
+		return g.TaskDirs()
 	}
 	return append([]string{g.unified}, g.tasks...)
 }
 
-// Names returns the names of the groups here that begin with prefix.
-func (h Home) Names(prefix string) []string {
+// GroupNames returns the names of the groups here that begin with prefix.
+func (h Home) GroupNames(prefix string) []string {
 	var names []string
-	for _, dir := range h.dirs() {
+	for _, dir := range h.parentDirs() {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if e.IsDir() && strings.HasPrefix(e.Name(), prefix) && !slices.Contains(names, e.Name()) {
@@ -170,11 +170,11 @@ func (h Home) Names(prefix string) []string {
 	return names
 }
 
-// Open returns a group that an earlier process made here. It bounds nothing that
+// OpenGroup returns a group that an earlier process made here. It bounds nothing that
 // Hit could tell of.
-func (h Home) Open(name string) *Group {
+func (h Home) OpenGroup(name string) *Group {
 	g := &Group{}
-	for _, dir := range h.dirs() {
+	for _, dir := range h.parentDirs() {
 		at := path.Join(dir, name)
 		if _, err := os.Stat(at); err != nil {
 			continue
@@ -188,8 +188,8 @@ func (h Home) Open(name string) *Group {
 	return g
 }
 
-// dirs are the directories below which groups are made.
-func (h Home) dirs() []string {
+// parentDirs are the directories below which groups are made.
+func (h Home) parentDirs() []string {
 	var dirs []string
 	for _, dir := range []string{h.unified, h.processes.dir, h.memory.dir} {
 		if dir != "" && !slices.Contains(dirs, dir) {
@@ -199,9 +199,9 @@ func (h Home) dirs() []string {
 	return dirs
 }
 
-// put writes a value to a control file. It makes none: a kernel without the file
+// writeControl writes a value to a control file. It makes none: a kernel without the file
 // has no such control.
-func put(dir, file, value string) error {
+func writeControl(dir, file, value string) error {
 	f, err := os.OpenFile(path.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -210,8 +210,8 @@ func put(dir, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// count reads the number behind name in a control file, 0 if there is none.
-func count(dir, file, name string) int {
+// readCount reads the number behind name in a control file, 0 if there is none.
+func readCount(dir, file, name string) int {
 	b, _ := os.ReadFile(path.Join(dir, file))
 	for line := range strings.Lines(string(b)) {
 		if word, value, _ := strings.Cut(strings.TrimSpace(line), " "); word == name {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find looks where this process may make groups. It asks the kernel each time;
+// FindHome looks where this process may make groups. It asks the kernel each time;
 // what it finds may still refuse to take a program.
-func Find() Home {
+func FindHome() Home {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return Home{}
@@ -20,12 +20,12 @@ func Find() Home {
 	if err != nil {
 		return Home{}
 	}
-	visible := locate(string(own), string(mounts))
+	visible := locateOwnGroups(string(own), string(mounts))
 	h := Home{}
-	h.settle(visible[unifiedName])
+	h.useUnified(visible[unifiedName])
 	if os.Geteuid() == 0 {
-		h.processes.take(visible["pids"])
-		h.memory.take(visible["memory"])
+		h.processes.useVersion1(visible["pids"])
+		h.memory.useVersion1(visible["memory"])
 	}
 	return h
 }
@@ -33,15 +33,15 @@ func Find() Home {
 // unifiedName is how /proc/self/cgroup calls the hierarchy of version 2.
 const unifiedName = ""
 
-// spot is this process's own group in one hierarchy.
-type spot struct {
+// ownGroup is this process's own group in one hierarchy.
+type ownGroup struct {
 	dir string // empty: it cannot be seen
 	top bool   // nothing above it can be seen
 }
 
-// locate returns the own group in each hierarchy, by controller. It reads
+// locateOwnGroups returns the own group in each hierarchy, by controller. It reads
 // /proc/self/cgroup and /proc/self/mountinfo.
-func locate(own, mounts string) map[string]spot {
+func locateOwnGroups(own, mounts string) map[string]ownGroup {
 	paths := map[string]string{}
 	for line := range strings.Lines(own) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -52,13 +52,13 @@ func locate(own, mounts string) map[string]spot {
 			paths[name] = fields[2]
 		}
 	}
-	found := map[string]spot{}
+	found := map[string]ownGroup{}
 	for line := range strings.Lines(mounts) {
 		root, point, names := parseMount(line)
 		for _, name := range names {
-			at, ok := below(root, paths[name])
+			at, ok := pathInMount(root, paths[name])
 			if ok && found[name].dir == "" {
-				found[name] = spot{dir: path.Join(point, at), top: at == "/"}
+				found[name] = ownGroup{dir: path.Join(point, at), top: at == "/"}
 			}
 		}
 	}
@@ -83,10 +83,10 @@ func parseMount(line string) (root, point string, names []string) {
 	return where[3], where[4], names
 }
 
-// below returns where own is seen below a mount of root. The kernel writes what is
+// pathInMount returns where own is seen below a mount of root. The kernel writes what is
 // above the cgroup namespace with "..", and that cannot be reached.
-func below(root, own string) (at string, ok bool) {
-	if own == "" || climbs(root) || climbs(own) {
+func pathInMount(root, own string) (at string, ok bool) {
+	if own == "" || leavesRoot(root) || leavesRoot(own) {
 		return "", false
 	}
 	if root == "/" {
@@ -99,42 +99,42 @@ func below(root, own string) (at string, ok bool) {
 	return path.Join("/", rest), true
 }
 
-func climbs(p string) bool { return slices.Contains(strings.Split(p, "/"), "..") }
+func leavesRoot(p string) bool { return slices.Contains(strings.Split(p, "/"), "..") }
 
-// take makes a group of version 1 the place of a controller that has none.
-func (s *controllerDir) take(at spot) {
-	if s.dir == "" && at.dir != "" && ours(at) {
+// useVersion1 makes a group of version 1 the place of a controller that has none.
+func (s *controllerDir) useVersion1(at ownGroup) {
+	if s.dir == "" && at.dir != "" && mayMakeGroupsIn(at) {
 		s.dir = at.dir
 	}
 }
 
-// settle makes a group of version 2 the home. A group that holds processes
+// useUnified makes a group of version 2 the home. A group that holds processes
 // cannot hand controllers to its children, so the one above it comes first when
 // that was delegated.
-func (h *Home) settle(own spot) {
+func (h *Home) useUnified(own ownGroup) {
 	if own.dir == "" {
 		return
 	}
-	above := spot{dir: path.Dir(own.dir)}
-	for _, at := range []spot{above, own} {
-		if !delegated(at.dir) && (at == above || !ours(at)) {
+	above := ownGroup{dir: path.Dir(own.dir)}
+	for _, at := range []ownGroup{above, own} {
+		if !isDelegated(at.dir) && (at == above || !mayMakeGroupsIn(at)) {
 			continue
 		}
 		h.unified = at.dir
-		if handsOut(at.dir, "pids") {
+		if ensureController(at.dir, "pids") {
 			h.processes = controllerDir{dir: at.dir, unified: true}
 		}
-		if handsOut(at.dir, "memory") {
+		if ensureController(at.dir, "memory") {
 			h.memory = controllerDir{dir: at.dir, unified: true}
 		}
 		return
 	}
 }
 
-// ours reports whether groups may be made below at. That root may write
+// mayMakeGroupsIn reports whether groups may be made below at. That root may write
 // everywhere says nothing: the group may be a manager's, who counts on what is
 // in it.
-func ours(at spot) bool {
+func mayMakeGroupsIn(at ownGroup) bool {
 	var st unix.Stat_t
 	if at.top {
 		return unix.Access(at.dir, unix.W_OK) == nil
@@ -142,12 +142,12 @@ func ours(at spot) bool {
 	if unix.Stat(at.dir, &st) == nil && st.Uid != 0 && int(st.Uid) == os.Geteuid() {
 		return true
 	}
-	return delegated(at.dir)
+	return isDelegated(at.dir)
 }
 
-// delegated reports whether the host's manager left dir to whoever runs in it,
+// isDelegated reports whether the host's manager left dir to whoever runs in it,
 // which systemd says by an attribute.
-func delegated(dir string) bool {
+func isDelegated(dir string) bool {
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
 		var value [8]byte
 		n, err := unix.Getxattr(dir, name, value[:])
@@ -158,19 +158,19 @@ func delegated(dir string) bool {
 	return false
 }
 
-// handsOut reports whether groups below dir have the controller, and makes it so
+// ensureController reports whether groups below dir have the controller, and makes it so
 // where the kernel agrees.
-func handsOut(dir, controller string) bool {
-	if !has(dir, "cgroup.controllers", controller) {
+func ensureController(dir, controller string) bool {
+	if !hasWord(dir, "cgroup.controllers", controller) {
 		return false
 	}
-	if has(dir, "cgroup.subtree_control", controller) {
+	if hasWord(dir, "cgroup.subtree_control", controller) {
 		return true
 	}
-	return put(dir, "cgroup.subtree_control", "+"+controller) == nil
+	return writeControl(dir, "cgroup.subtree_control", "+"+controller) == nil
 }
 
-func has(dir, file, word string) bool {
+func hasWord(dir, file, word string) bool {
 	b, _ := os.ReadFile(path.Join(dir, file))
 	return slices.Contains(strings.Fields(string(b)), word)
 }

@@ -16,30 +16,30 @@ type Bounds struct {
 	Tasks     []string // directories of control groups of version 1
 }
 
-// append adds the encoded form to b.
-func (l Bounds) append(b []byte) []byte {
-	b = AppendNumber(appendWide(b, l.FileBytes), l.User)
+// appendTo adds the encoded form to b.
+func (l Bounds) appendTo(b []byte) []byte {
+	b = AppendNumber(appendUint64(b, l.FileBytes), l.User)
 	return AppendList(AppendTexts(b, l.Group), l.Tasks)
 }
 
-// bounds is the inverse of Bounds.append.
-func (r *Reader) bounds() Bounds {
-	return Bounds{FileBytes: r.wide(), User: r.Number(), Group: r.Text(), Tasks: r.List()}
+// readBounds is the inverse of Bounds.append.
+func (r *Reader) readBounds() Bounds {
+	return Bounds{FileBytes: r.readUint64(), User: r.Number(), Group: r.Text(), Tasks: r.List()}
 }
 
-// none stands for a descriptor that is not open.
-const none = -1
+// noFD stands for a descriptor that is not open.
+const noFD = -1
 
-// groups are the control groups of one program. They are opened before this
+// groupFDs are the control groups of one program. They are opened before this
 // process changes what its paths mean.
-type groups struct {
+type groupFDs struct {
 	into        int   // the directory of version 2
 	kill        int   // what kills everything in there
 	join, leave []int // task lists of version 1, and of the groups above them
 }
 
-func openGroups(l Bounds) *groups {
-	g := &groups{into: none, kill: none}
+func openGroups(l Bounds) *groupFDs {
+	g := &groupFDs{into: noFD, kill: noFD}
 	if l.Group != "" {
 		g.into = openGroup(l.Group, unix.O_PATH|unix.O_DIRECTORY)
 		g.kill = openGroup(l.Group+"/cgroup.kill", unix.O_WRONLY)
@@ -56,73 +56,73 @@ func openGroups(l Bounds) *groups {
 func openGroup(path string, how int) int {
 	if tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
 		defer unix.Close(tree)
-		path = "/proc/self/fd/" + decimal(tree)
+		path = "/proc/self/fd/" + formatNumber(tree)
 	}
 	fd, err := unix.Open(path, how|unix.O_CLOEXEC, 0)
 	if err != nil {
-		refuse(StepGroup, err)
+		refuseAndExit(StepGroup, err)
 	}
 	return fd
 }
 
-// fork runs start as a member of the groups of version 1, which it inherits
+// forkAsMember runs start as a member of the groups of version 1, which it inherits
 // from this thread alone. This process itself is not a member: it must not be
 // counted, and must live to collect the others.
-func (g *groups) fork(start func() (int, error)) (int, error) {
+func (g *groupFDs) forkAsMember(start func() (int, error)) (int, error) {
 	for _, fd := range g.join {
-		if err := enlist(fd); err != nil {
-			refuse(StepGroup, err)
+		if err := joinTaskList(fd); err != nil {
+			refuseAndExit(StepGroup, err)
 		}
 	}
 	pid, err := start()
 	for _, fd := range g.leave {
-		_ = enlist(fd)
+		_ = joinTaskList(fd)
 	}
 	return pid, err
 }
 
-// enlist puts this thread on a task list.
-func enlist(fd int) error {
+// joinTaskList puts this thread on a task list.
+func joinTaskList(fd int) error {
 	_, err := unix.Write(fd, []byte("0"))
 	return err
 }
 
-// enter makes sys start a process in the group of version 2.
-func (g *groups) enter(sys *syscall.SysProcAttr) {
-	if g.into != none {
+// startInGroup makes sys start a process in the group of version 2.
+func (g *groupFDs) startInGroup(sys *syscall.SysProcAttr) {
+	if g.into != noFD {
 		sys.UseCgroupFD, sys.CgroupFD = true, g.into
 	}
 }
 
-// clear kills every member and reports whether that is possible.
-func (g *groups) clear() bool {
-	if g.kill == none {
+// killMembers kills every member and reports whether that is possible.
+func (g *groupFDs) killMembers() bool {
+	if g.kill == noFD {
 		return false
 	}
 	_, err := unix.Write(g.kill, []byte("1"))
 	return err == nil
 }
 
-// limit bounds what this process starts by limits that every process inherits. The
+// applyLimits bounds what this process starts by limits that every process inherits. The
 // program has them before its first instruction, so that nothing it starts is
 // without them. They bind this process too, which writes no files.
-func limit(l Bounds) {
+func applyLimits(l Bounds) {
 	if l.FileBytes > 0 {
-		if err := lower(unix.RLIMIT_FSIZE, l.FileBytes); err != nil {
-			refuse(StepLimit, err)
+		if err := lowerLimit(unix.RLIMIT_FSIZE, l.FileBytes); err != nil {
+			refuseAndExit(StepLimit, err)
 		}
 	}
 	if l.User > 0 {
 		readyThreads()
-		if err := lower(unix.RLIMIT_NPROC, uint64(l.User)); err != nil {
-			refuse(StepProcesses, err)
+		if err := lowerLimit(unix.RLIMIT_NPROC, uint64(l.User)); err != nil {
+			refuseAndExit(StepProcesses, err)
 		}
 	}
 }
 
-// lower sets a limit of this process, unless it is lower already, and reads it
+// lowerLimit sets a limit of this process, unless it is lower already, and reads it
 // back.
-func lower(resource int, most uint64) error {
+func lowerLimit(resource int, most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
 		return err

@@ -7,9 +7,9 @@ import "golang.org/x/sys/unix"
 // one behind those of others.
 
 // AppendNumber adds a number to what a Reader reads.
-func AppendNumber(b []byte, n int) []byte { return appendWide(b, uint64(n)) }
+func AppendNumber(b []byte, n int) []byte { return appendUint64(b, uint64(n)) }
 
-func appendWide(b []byte, n uint64) []byte {
+func appendUint64(b []byte, n uint64) []byte {
 	for shift := 0; shift < 64; shift += 8 {
 		b = append(b, byte(n>>shift))
 	}
@@ -39,8 +39,8 @@ type Reader struct {
 // NewReader reads b, which it does not change.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// Whole reports whether there was a value for every question, and nothing else.
-func (r *Reader) Whole() bool { return !r.short && len(r.rest) == 0 }
+// AllRead reports whether there was a value for every question, and nothing else.
+func (r *Reader) AllRead() bool { return !r.short && len(r.rest) == 0 }
 
 // Bytes reads n bytes, which share memory with what is read, or none.
 func (r *Reader) Bytes(n int) []byte {
@@ -63,9 +63,9 @@ func (r *Reader) Byte() byte {
 }
 
 // Number reads what AppendNumber wrote.
-func (r *Reader) Number() int { return int(r.wide()) }
+func (r *Reader) Number() int { return int(r.readUint64()) }
 
-func (r *Reader) wide() (n uint64) {
+func (r *Reader) readUint64() (n uint64) {
 	for i, c := range r.Bytes(8) {
 		n |= uint64(c) << (8 * i)
 	}

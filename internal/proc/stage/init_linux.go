@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lost is the exit status of a stage that ended without its program's status.
-const lost = 128 + int(unix.SIGKILL)
+// exitLost is the exit status of a stage that ended without its program's status.
+const exitLost = 128 + int(unix.SIGKILL)
 
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == Arg {
@@ -27,27 +27,27 @@ func init() {
 // signals that follow threads and capabilities, which are per thread, hold for
 // the child that is forked here.
 func Serve(prepare func(Order) Order) {
-	seal(OrderFD)
+	sealFrom(OrderFD)
 	order, ok := readOrder()
 	if !ok {
-		refuse(StepOrder, unix.EBADMSG)
+		refuseAndExit(StepOrder, unix.EBADMSG)
 	}
 	g := openGroups(order.Bounds)
-	own(order.Kind, prepare != nil)
+	becomeTreeRoot(order.Kind, prepare != nil)
 	if order.Path == "" {
-		report(Report{Event: Started})
+		sendReport(Report{Event: Started})
 		syscall.Exit(0)
 	}
 	null, _ := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	limit(order.Bounds)
+	applyLimits(order.Bounds)
 	if prepare != nil {
 		order = prepare(order)
 	}
-	main := start(order, g)
-	report(Report{Event: Started})
-	letGo(order.Kind, null)
-	go obey(order.Kind, g, main)
-	finish(order.Kind, g, reap(main))
+	main := startProgram(order, g)
+	sendReport(Report{Event: Started})
+	releaseStreams(order.Kind, null)
+	go obeyLink(order.Kind, g, main)
+	endWithStatus(order.Kind, g, reapUntilExit(main))
 }
 
 func readOrder() (Order, bool) {
@@ -55,61 +55,61 @@ func readOrder() (Order, bool) {
 	if !ok {
 		return Order{}, false
 	}
-	return decode(b)
+	return decodeOrder(b)
 }
 
-// own makes this process the one whose end is the end of the tree. What is
+// becomeTreeRoot makes this process the one whose end is the end of the tree. What is
 // prepared may need the capabilities of a namespace, and gives them up itself.
-func own(kind Kind, prepared bool) {
+func becomeTreeRoot(kind Kind, prepared bool) {
 	switch kind {
 	case KindPID:
-		isolate()
+		mountOwnProc()
 	case KindUser:
-		isolate()
+		mountOwnProc()
 		if !prepared {
-			drop()
+			dropCapabilities()
 		}
 	case KindCell:
 		// Another stage mounts.
 	case KindSubreaper:
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			refuse(StepSubreaper, err)
+			refuseAndExit(StepSubreaper, err)
 		}
 	default:
-		refuse(StepOrder, unix.EINVAL)
+		refuseAndExit(StepOrder, unix.EINVAL)
 	}
 }
 
-// isolate gives the mount namespace a /proc of its own PID namespace. Mounts of
+// mountOwnProc gives the mount namespace a /proc of its own PID namespace. Mounts of
 // the host still arrive and go, so that a long run pins no file system, but
 // nothing propagates back.
-func isolate() {
+func mountOwnProc() {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		refuse(StepPrivate, err)
+		refuseAndExit(StepPrivate, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		refuse(StepProc, err)
+		refuseAndExit(StepProc, err)
 	}
 }
 
-// drop gives up what was needed to mount, inheritable set included, because an
+// dropCapabilities gives up what was needed to mount, inheritable set included, because an
 // exec as uid 0 would take that back.
-func drop() {
+func dropCapabilities() {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		refuse(StepDrop, err)
+		refuseAndExit(StepDrop, err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&header, &none[0]); err != nil {
-		refuse(StepDrop, err)
+		refuseAndExit(StepDrop, err)
 	}
 }
 
-// start executes the program in a session of its own and returns its pid.
-func start(o Order, g *groups) int {
+// startProgram executes the program in a session of its own and returns its pid.
+func startProgram(o Order, g *groupFDs) int {
 	if o.Dir != "" {
 		if err := unix.Chdir(o.Dir); err != nil {
-			refuse(StepDir, err)
+			refuseAndExit(StepDir, err)
 		}
 	}
 	defaultSignals()
@@ -117,28 +117,28 @@ func start(o Order, g *groups) int {
 	if o.Kind == KindSubreaper {
 		sys.Pdeathsig = unix.SIGKILL
 	}
-	g.enter(sys)
-	report(Report{Event: Starting})
-	pid, err := g.fork(func() (int, error) {
+	g.startInGroup(sys)
+	sendReport(Report{Event: Starting})
+	pid, err := g.forkAsMember(func() (int, error) {
 		return syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
 			Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: sys,
 		})
 	})
 	if err != nil {
-		refuse(StepExec, err)
+		refuseAndExit(StepExec, err)
 	}
 	// Whoever stops pawl may signal everything that it started. The link decides
 	// when this process ends: the program has a grace period, and a subreaper
 	// that is gone leaves orphans behind.
-	ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	ignoreSignals(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	return pid
 }
 
-// letGo replaces standard input and output, so that the program's own closing
+// releaseStreams replaces standard input and output, so that the program's own closing
 // of them is seen at the other end. Standard error stays for a crash report.
 // The program of a cell, which may run as the same user, is not to read or
 // trace this.
-func letGo(kind Kind, null int) {
+func releaseStreams(kind Kind, null int) {
 	if kind == KindCell {
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
@@ -150,16 +150,16 @@ func letGo(kind Kind, null int) {
 	unix.Close(null)
 }
 
-// obey follows the link until it ends, which is how the death of pawl shows
+// obeyLink follows the link until it ends, which is how the death of pawl shows
 // even where the parent-death signal does not reach.
-func obey(kind Kind, g *groups, main int) {
+func obeyLink(kind Kind, g *groupFDs, main int) {
 	var command [1]byte
 	for {
 		n, err := unix.Read(LinkFD, command[:])
 		switch {
 		case err == unix.EINTR:
 		case n != 1:
-			end(kind, g, lost)
+			killTree(kind, g, exitLost)
 		case command[0] == Term:
 			// A stopped process acts on TERM only after CONT.
 			_ = unix.Kill(-main, unix.SIGTERM)
@@ -168,8 +168,8 @@ func obey(kind Kind, g *groups, main int) {
 	}
 }
 
-// reap collects every child until the program itself has ended.
-func reap(main int) syscall.WaitStatus {
+// reapUntilExit collects every child until the program itself has ended.
+func reapUntilExit(main int) syscall.WaitStatus {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WALL, nil)
@@ -182,12 +182,12 @@ func reap(main int) syscall.WaitStatus {
 	}
 }
 
-// finish ends the tree and reports the program's status.
-func finish(kind Kind, g *groups, status syscall.WaitStatus) {
-	if kind == KindSubreaper && !childless() && !cleared(g) {
-		Sweep(os.Getpid())
+// endWithStatus ends the tree and reports the program's status.
+func endWithStatus(kind Kind, g *groupFDs, status syscall.WaitStatus) {
+	if kind == KindSubreaper && !noChildLeft() && !killGroup(g) {
+		KillDescendants(os.Getpid())
 	}
-	report(Report{Event: Ended, Status: status})
+	sendReport(Report{Event: Ended, Status: status})
 	code := status.ExitStatus()
 	if status.Signaled() {
 		code = 128 + int(status.Signal())
@@ -195,9 +195,9 @@ func finish(kind Kind, g *groups, status syscall.WaitStatus) {
 	syscall.Exit(code)
 }
 
-// childless reaps the dead and reports whether nothing is left below a
+// noChildLeft reaps the dead and reports whether nothing is left below a
 // subreaper: a descendant without a living parent is its child by then.
-func childless() bool {
+func noChildLeft() bool {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG|syscall.WALL, nil)
 		if err == syscall.ECHILD {
@@ -209,44 +209,44 @@ func childless() bool {
 	}
 }
 
-// cleared kills what is left through the group, and reports whether that was
+// killGroup kills what is left through the group, and reports whether that was
 // all: a privileged program can have left its group.
-func cleared(g *groups) bool {
+func killGroup(g *groupFDs) bool {
 	const rounds = 500 // of a millisecond
 	for range rounds {
-		if !g.clear() {
+		if !g.killMembers() {
 			return false
 		}
-		nap()
-		if childless() {
+		sleepMillisecond()
+		if noChildLeft() {
 			return true
 		}
 	}
 	return false
 }
 
-// end ends the tree without a status. In a PID namespace the kernel kills all
+// killTree ends the tree without a status. In a PID namespace the kernel kills all
 // that is left when PID 1 exits.
-func end(kind Kind, g *groups, code int) {
+func killTree(kind Kind, g *groupFDs, code int) {
 	if kind == KindSubreaper {
-		g.clear()
-		Sweep(os.Getpid())
+		g.killMembers()
+		KillDescendants(os.Getpid())
 	}
 	syscall.Exit(code)
 }
 
-// report writes r to the link. Nobody is left to be told when that fails, and
+// sendReport writes r to the link. Nobody is left to be told when that fails, and
 // the reader of the link notices its end.
-func report(r Report) {
+func sendReport(r Report) {
 	_, _ = unix.Write(LinkFD, r.encode())
 }
 
-// refuse reports why the program did not run, and exits.
-func refuse(step Step, err error) {
+// refuseAndExit reports why the program did not run, and exits.
+func refuseAndExit(step Step, err error) {
 	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
 	if !ok {
 		errno = unix.EINVAL
 	}
-	report(Report{Event: Refused, Step: step, Errno: errno})
-	syscall.Exit(lost)
+	sendReport(Report{Event: Refused, Step: step, Errno: errno})
+	syscall.Exit(exitLost)
 }

@@ -13,9 +13,9 @@ const sigIgn = 1
 // action is the kernel's struct sigaction, handler first, with room to spare.
 type action [8]uintptr
 
-// sigaction is raw because only os/signal offers it, and that package would
+// setSigaction is raw because only os/signal offers it, and that package would
 // move this one behind the expensive ones.
-func sigaction(sig syscall.Signal, set, old *action) {
+func setSigaction(sig syscall.Signal, set, old *action) {
 	const maskSize = 8
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), maskSize, 0, 0)
@@ -27,24 +27,24 @@ func defaultSignals() {
 	const last = 64
 	for sig := syscall.Signal(1); sig <= last; sig++ {
 		var old action
-		sigaction(sig, nil, &old)
+		setSigaction(sig, nil, &old)
 		if old[0] == sigIgn {
-			sigaction(sig, &action{}, nil)
+			setSigaction(sig, &action{}, nil)
 		}
 	}
 	var none unix.Sigset_t
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
 }
 
-func ignore(signals ...syscall.Signal) {
+func ignoreSignals(signals ...syscall.Signal) {
 	for _, sig := range signals {
-		sigaction(sig, &action{sigIgn}, nil)
+		setSigaction(sig, &action{sigIgn}, nil)
 	}
 }
 
-// seal marks every descriptor from first on close-on-exec. Go does so with its
+// sealFrom marks every descriptor from first on close-on-exec. Go does so with its
 // own, but not with those that the process inherited.
-func seal(first int) {
+func sealFrom(first int) {
 	const highest = 1<<31 - 1
 	if unix.CloseRange(uint(first), highest, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -59,6 +59,6 @@ func seal(first int) {
 	}
 }
 
-// Seal is for the process that starts programs without a stage: it marks every
+// SealDescriptors is for the process that starts programs without a stage: it marks every
 // descriptor beyond standard error close-on-exec.
-func Seal() { seal(OrderFD) }
+func SealDescriptors() { sealFrom(OrderFD) }

@@ -34,7 +34,7 @@ func TestAnOrderArrivesAsItWasSent(t *testing.T) {
 			},
 		}
 		encoded := want.Encode()
-		got, ok := decode(encoded)
+		got, ok := decodeOrder(encoded)
 		if !ok || got.Kind != want.Kind || got.Dir != want.Dir || got.Path != want.Path ||
 			!slices.Equal(got.Argv, want.Argv) || !slices.Equal(got.Env, want.Env) ||
 			got.Bounds.FileBytes != want.Bounds.FileBytes || got.Bounds.Group != want.Bounds.Group ||
@@ -42,10 +42,10 @@ func TestAnOrderArrivesAsItWasSent(t *testing.T) {
 			t.Fatalf("got %+v, %v; want %+v", got, ok, want)
 		}
 		cut := rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")
-		if _, ok := decode(encoded[:cut]); ok {
+		if _, ok := decodeOrder(encoded[:cut]); ok {
 			t.Errorf("%d of %d bytes were taken for an order", cut, len(encoded))
 		}
-		if _, ok := decode(append(encoded, 0)); ok {
+		if _, ok := decodeOrder(append(encoded, 0)); ok {
 			t.Error("an order with something behind it was taken")
 		}
 	})
@@ -58,7 +58,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Order{Kind: KindPID, Dir: "/", Path: "/bin/sh", Argv: []string{"sh", ""}, Env: []string{"A=1"}}.Encode())
 	f.Add(Order{Kind: KindSubreaper, Path: "/bin/sh", Bounds: Bounds{FileBytes: 1 << 40, Group: "/g", Tasks: []string{"/t"}}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if o, ok := decode(b); ok && string(o.Encode()) != string(b) {
+		if o, ok := decodeOrder(b); ok && string(o.Encode()) != string(b) {
 			t.Errorf("%q reads as %+v, which is %q", b, o, o.Encode())
 		}
 	})
@@ -118,8 +118,8 @@ func TestAStageThatIsStartedByHandEndsAtOnce(t *testing.T) {
 		cmd.ExtraFiles = extra
 		err := cmd.Run()
 		exit, ok := errors.AsType[*exec.ExitError](err)
-		if !ok || exit.ExitCode() != lost {
-			t.Errorf("%s: %v, want exit status %d", name, err, lost)
+		if !ok || exit.ExitCode() != exitLost {
+			t.Errorf("%s: %v, want exit status %d", name, err, exitLost)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestAnyNameOfAProgramIsReadCorrectly(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		got, ok := Look(cmd.Process.Pid)
+		got, ok := ReadProcess(cmd.Process.Pid)
 		if !ok || got.Parent != os.Getpid() || got.Dead || got.Start == 0 {
 			t.Errorf("%q: %+v, %v", name, got, ok)
 		}
@@ -174,7 +174,7 @@ func TestBelowFindsLivingDescendantsOnly(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			for _, p := range Below(all, func(p Process) bool { return p.PID == c.root }) {
+			for _, p := range FindDescendants(all, func(p Process) bool { return p.PID == c.root }) {
 				got = append(got, p.PID)
 			}
 			slices.Sort(got)
@@ -194,7 +194,7 @@ func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
 	stat := "/proc/" + strconv.Itoa(cmd.Process.Pid) + "/stat"
 	looks := 0
 	find := func() []Process {
-		p, ok := Look(cmd.Process.Pid)
+		p, ok := ReadProcess(cmd.Process.Pid)
 		if !ok || p.Dead {
 			return nil
 		}
@@ -208,7 +208,7 @@ func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
 		}
 		return []Process{p}
 	}
-	if killed, clean := Hunt(find, func() bool { return false }); killed != 1 || !clean {
+	if killed, clean := KillAll(find, func() bool { return false }); killed != 1 || !clean {
 		t.Errorf("killed %d, clean %v", killed, clean)
 	}
 }
@@ -216,10 +216,10 @@ func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
 func TestAHuntGoesOnUntilTwoRoundsFoundNothing(t *testing.T) {
 	rounds := 0
 	none := func() []Process { rounds++; return nil }
-	if killed, clean := Hunt(none, func() bool { return false }); killed != 0 || !clean || rounds != 2 {
+	if killed, clean := KillAll(none, func() bool { return false }); killed != 0 || !clean || rounds != 2 {
 		t.Errorf("killed %d, clean %v after %d rounds", killed, clean, rounds)
 	}
-	if _, clean := Hunt(none, func() bool { return true }); clean {
+	if _, clean := KillAll(none, func() bool { return true }); clean {
 		t.Error("a hunt that was stopped says that nothing is left")
 	}
 }

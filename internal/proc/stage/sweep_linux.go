@@ -24,10 +24,10 @@ type Process struct {
 	Stopped bool // by a signal or a debugger, until it is continued
 }
 
-// Look reads one process. It reports false when there is none.
-func Look(pid int) (Process, bool) {
+// ReadProcess reads one process. It reports false when there is none.
+func ReadProcess(pid int) (Process, bool) {
 	var b [1024]byte
-	stat := slurp("/proc/"+decimal(pid)+"/stat", b[:])
+	stat := readInto("/proc/"+formatNumber(pid)+"/stat", b[:])
 	// The name stands in parentheses and may hold any byte, so fields are
 	// counted from its end.
 	after := len(stat) - 1
@@ -41,40 +41,40 @@ func Look(pid int) (Process, bool) {
 	p := Process{ID: ID{PID: pid}}
 	whole := false
 	for i, fields := 0, stat[after+1:]; i <= start && len(fields) > 0; i++ {
-		word := cut(&fields)
+		word := cutWord(&fields)
 		switch i {
 		case state:
 			p.Dead = len(word) == 1 && (word[0] == 'Z' || word[0] == 'X')
 			p.Stopped = len(word) == 1 && (word[0] == 'T' || word[0] == 't')
 		case parent:
-			p.Parent = int(number(word))
+			p.Parent = int(parseNumber(word))
 		case group:
-			p.Group = int(number(word))
+			p.Group = int(parseNumber(word))
 		case threads:
-			p.Threads = int(number(word))
+			p.Threads = int(parseNumber(word))
 		case start:
-			p.Start, whole = number(word), true
+			p.Start, whole = parseNumber(word), true
 		}
 	}
 	return p, whole
 }
 
-// List reads every process that /proc shows.
-func List() []Process {
+// ListProcesses reads every process that /proc shows.
+func ListProcesses() []Process {
 	var all []Process
-	for _, name := range names("/proc") {
+	for _, name := range readDirNames("/proc") {
 		if name[0] < '1' || name[0] > '9' {
 			continue
 		}
-		if p, ok := Look(int(number([]byte(name)))); ok {
+		if p, ok := ReadProcess(int(parseNumber([]byte(name)))); ok {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// names lists a directory of /proc.
-func names(path string) []string {
+// readDirNames lists a directory of /proc.
+func readDirNames(path string) []string {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -84,9 +84,9 @@ func names(path string) []string {
 	return all
 }
 
-// Below returns the living processes of all that descend from one for which
+// FindDescendants returns the living processes of all that descend from one for which
 // isRoot holds, without the roots.
-func Below(all []Process, isRoot func(Process) bool) []Process {
+func FindDescendants(all []Process, isRoot func(Process) bool) []Process {
 	children := map[int][]Process{}
 	var queue, found []Process
 	for _, p := range all {
@@ -113,26 +113,26 @@ func Below(all []Process, isRoot func(Process) bool) []Process {
 	return found
 }
 
-// Sweep kills everything below root, which leads a session of its own, and
+// KillDescendants kills everything below root, which leads a session of its own, and
 // returns when two passes in a row found nothing alive. It gives up after some
 // seconds on what cannot be killed, and then reports false. The caller locks its
 // goroutine to its thread, as for Hurry.
-func Sweep(root int) bool {
-	defer Hurry()()
+func KillDescendants(root int) bool {
+	defer RaisePriority()()
 	find := func() []Process {
-		return Below(List(), func(p Process) bool { return p.PID == root })
+		return FindDescendants(ListProcesses(), func(p Process) bool { return p.PID == root })
 	}
 	const patience = 4000 // rounds of at least a millisecond
 	rounds := 0
-	h := hunt{find: find, spare: []int{0, root, unix.Getpgrp()}}
-	_, clean := h.run(func() bool { rounds++; return rounds > patience })
+	h := killer{find: find, spareGroups: []int{0, root, unix.Getpgrp()}}
+	_, clean := h.killUntilEmpty(func() bool { rounds++; return rounds > patience })
 	return clean
 }
 
-// Hurry lets this thread run before what it watches or hunts, where it may, until
+// RaisePriority lets this thread run before what it watches or hunts, where it may, until
 // the result is called: it is one against as many as there are. The caller locks
 // its goroutine to the thread for that time.
-func Hurry() (done func()) {
+func RaisePriority() (done func()) {
 	const highest = -20
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err == nil {
@@ -146,64 +146,64 @@ func Hurry() (done func()) {
 	}
 }
 
-// Hunt kills what find returns until two calls in a row returned nothing that
+// KillAll kills what find returns until two calls in a row returned nothing that
 // this process may signal. It asks stop before every round, and reports how many
 // processes it killed and whether the last rounds were empty. Everything is
 // stopped before anything is killed: a fork bomb outruns a walk, but not when
 // what the walk has seen no longer forks.
-func Hunt(find func() []Process, stop func() bool) (killed int, clean bool) {
-	h := hunt{find: find}
-	return h.run(stop)
+func KillAll(find func() []Process, stop func() bool) (killed int, clean bool) {
+	h := killer{find: find}
+	return h.killUntilEmpty(stop)
 }
 
-// hunt is one Hunt.
-type hunt struct {
-	find func() []Process
-	done map[ID]bool // true: SIGKILL was accepted
+// killer is one Hunt.
+type killer struct {
+	find  func() []Process
+	tried map[ID]bool // true: SIGKILL was accepted
 
 	// spare, if not nil, are the process groups that hold others than the hunted.
 	// The other groups are signalled as a whole, which no fork escapes.
-	spare []int
+	spareGroups []int
 }
 
-func (h *hunt) run(stop func() bool) (killed int, clean bool) {
-	h.done = map[ID]bool{}
+func (h *killer) killUntilEmpty(stop func() bool) (killed int, clean bool) {
+	h.tried = map[ID]bool{}
 	for empty := 0; empty < 2; {
 		if stop() {
 			return killed, false
 		}
-		prey := h.freeze()
-		if len(prey) == 0 && !h.dying() {
+		prey := h.stopAll()
+		if len(prey) == 0 && !h.anyDying() {
 			empty++
 			continue
 		}
 		empty = 0
 		for _, p := range prey {
 			_, denied := p.Signal(unix.SIGKILL)
-			if !denied && !h.done[p.ID] {
+			if !denied && !h.tried[p.ID] {
 				killed++
 			}
-			h.done[p.ID] = !denied
+			h.tried[p.ID] = !denied
 		}
-		nap()
+		sleepMillisecond()
 	}
 	return killed, true
 }
 
-// dying reports whether something that was killed is not yet dead. An orphan may
+// anyDying reports whether something that was killed is not yet dead. An orphan may
 // no longer be found by then.
-func (h *hunt) dying() bool {
-	for id, accepted := range h.done {
-		if now, ok := Look(id.PID); accepted && ok && !now.Dead && now.Start == id.Start {
+func (h *killer) anyDying() bool {
+	for id, accepted := range h.tried {
+		if now, ok := ReadProcess(id.PID); accepted && ok && !now.Dead && now.Start == id.Start {
 			return true
 		}
 	}
 	return false
 }
 
-// freeze stops what find returns, until it returns nothing new, and returns it
+// stopAll stops what find returns, until it returns nothing new, and returns it
 // all. What refused to be killed before does not count.
-func (h *hunt) freeze() []Process {
+func (h *killer) stopAll() []Process {
 	const passes = 64
 	var frozen []Process
 	seen := map[ID]bool{}
@@ -212,7 +212,7 @@ func (h *hunt) freeze() []Process {
 		h.stopGroups(found)
 		grew := false
 		for _, p := range found {
-			if accepted, tried := h.done[p.ID]; seen[p.ID] || tried && !accepted {
+			if accepted, tried := h.tried[p.ID]; seen[p.ID] || tried && !accepted {
 				continue
 			}
 			seen[p.ID], grew = true, true
@@ -228,12 +228,12 @@ func (h *hunt) freeze() []Process {
 
 // stopGroups stops whole process groups. Nobody joins a group of another
 // session, so below the leader of one every group holds the hunted alone.
-func (h *hunt) stopGroups(found []Process) {
-	if h.spare == nil {
+func (h *killer) stopGroups(found []Process) {
+	if h.spareGroups == nil {
 		return
 	}
 	stopped := map[int]bool{}
-	for _, group := range h.spare {
+	for _, group := range h.spareGroups {
 		stopped[group] = true
 	}
 	for _, p := range found {
@@ -255,7 +255,7 @@ func (id ID) Signal(sig syscall.Signal) (sent, denied bool) {
 	if stable {
 		defer unix.Close(fd)
 	}
-	if now, ok := Look(id.PID); !ok || now.Start != id.Start {
+	if now, ok := ReadProcess(id.PID); !ok || now.Start != id.Start {
 		return false, false
 	}
 	if stable {
@@ -268,14 +268,14 @@ func (id ID) Signal(sig syscall.Signal) (sent, denied bool) {
 	return err == nil, err == unix.EPERM
 }
 
-// nap gives killed processes a moment to go.
-func nap() {
+// sleepMillisecond gives killed processes a moment to go.
+func sleepMillisecond() {
 	const millisecond = 1e6
 	_ = unix.Nanosleep(&unix.Timespec{Nsec: millisecond}, nil)
 }
 
-// slurp reads as much of a file of /proc as fits into b.
-func slurp(path string, b []byte) []byte {
+// readInto reads as much of a file of /proc as fits into b.
+func readInto(path string, b []byte) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
@@ -288,8 +288,8 @@ func slurp(path string, b []byte) []byte {
 	return b[:n]
 }
 
-// cut takes the text before the next space off the front of b.
-func cut(b *[]byte) []byte {
+// cutWord takes the text before the next space off the front of b.
+func cutWord(b *[]byte) []byte {
 	for i, c := range *b {
 		if c == ' ' {
 			word := (*b)[:i]
@@ -302,8 +302,8 @@ func cut(b *[]byte) []byte {
 	return word
 }
 
-// number reads decimal digits; anything else counts as no number, zero.
-func number(b []byte) int64 {
+// parseNumber reads decimal digits; anything else counts as no number, zero.
+func parseNumber(b []byte) int64 {
 	var n int64
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -314,7 +314,7 @@ func number(b []byte) int64 {
 	return n
 }
 
-func decimal(n int) string {
+func formatNumber(n int) string {
 	var b [20]byte
 	i := len(b)
 	for ; n > 0 || i == len(b); n /= 10 {

@@ -11,7 +11,7 @@ import (
 
 func TestTheMemoryOfAProcessIsSeen(t *testing.T) {
 	const size = 64 << 20
-	before := Resident(os.Getpid())
+	before := ResidentMemory(os.Getpid())
 	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
@@ -20,12 +20,12 @@ func TestTheMemoryOfAProcessIsSeen(t *testing.T) {
 	for i := 0; i < size; i += 4096 {
 		b[i] = 1
 	}
-	for name, weigh := range map[string]func(int) int64{"resident": Resident, "proportional": Proportional} {
+	for name, weigh := range map[string]func(int) int64{"resident": ResidentMemory, "proportional": ProportionalMemory} {
 		if got := weigh(os.Getpid()); got < size || got > before+2*size {
 			t.Errorf("%s: %d bytes, want %d and a little", name, got, size)
 		}
 	}
-	if got := Proportional(1 << 30); got != 0 {
+	if got := ProportionalMemory(1 << 30); got != 0 {
 		t.Errorf("a process that is not there has %d bytes", got)
 	}
 }
@@ -35,17 +35,17 @@ func TestKilobytesAreReadByName(t *testing.T) {
 	for name, want := range map[string]int64{
 		"RssAnon:": 12 << 10, "RssShmem:": 0, "Pss:": 7 << 10, "Pss_Anon:": 5 << 10, "Cut:": 4 << 10, "No:": 0,
 	} {
-		if got := kilobytes([]byte(text), name); got != want {
+		if got := findKilobytes([]byte(text), name); got != want {
 			t.Errorf("%s got %d, want %d", name, got, want)
 		}
 	}
 }
 
 func TestNumbersAreRead(t *testing.T) {
-	if got, want := numbers([]byte("1 22 333 ")), []int{1, 22, 333}; !slices.Equal(got, want) {
+	if got, want := parseNumbers([]byte("1 22 333 ")), []int{1, 22, 333}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := numbers(nil); len(got) > 0 {
+	if got := parseNumbers(nil); len(got) > 0 {
 		t.Errorf("nothing reads as %v", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestDescendantsAreFoundBelowTheirRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		for _, p := range Descendants(cmd.Process.Pid) {
+		for _, p := range ReadDescendants(cmd.Process.Pid) {
 			_, _ = p.Signal(unix.SIGKILL)
 		}
 		_, _ = cmd.Process.Kill(), cmd.Wait()
@@ -71,13 +71,13 @@ func TestDescendantsAreFoundBelowTheirRoot(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if got := Descendants(cmd.Process.Pid); len(got) != 4 {
+	if got := ReadDescendants(cmd.Process.Pid); len(got) != 4 {
 		t.Errorf("got %+v, want three sleeps and a shell", got)
 	}
-	if got := Descendants(os.Getpid()); len(got) < 5 {
+	if got := ReadDescendants(os.Getpid()); len(got) < 5 {
 		t.Errorf("%d below this process, want more", len(got))
 	}
-	if got := Crowd(); got < 6 {
+	if got := CountThreads(); got < 6 {
 		t.Errorf("%d processes on the host", got)
 	}
 }

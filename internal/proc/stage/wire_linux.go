@@ -44,14 +44,14 @@ func (o Order) Encode() []byte {
 	b = AppendTexts(b, o.Dir, o.Path)
 	b = AppendList(b, o.Argv)
 	b = AppendList(b, o.Env)
-	return o.Bounds.append(b)
+	return o.Bounds.appendTo(b)
 }
 
-// decode is the inverse of Encode. It reports false for anything else.
-func decode(b []byte) (o Order, ok bool) {
+// decodeOrder is the inverse of Encode. It reports false for anything else.
+func decodeOrder(b []byte) (o Order, ok bool) {
 	r := NewReader(b)
-	o = Order{Kind: Kind(r.Byte()), Dir: r.Text(), Path: r.Text(), Argv: r.List(), Env: r.List(), Bounds: r.bounds()}
-	return o, r.Whole()
+	o = Order{Kind: Kind(r.Byte()), Dir: r.Text(), Path: r.Text(), Argv: r.List(), Env: r.List(), Bounds: r.readBounds()}
+	return o, r.AllRead()
 }
 
 // Event says what a Report is about.

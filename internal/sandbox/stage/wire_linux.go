@@ -116,7 +116,7 @@ func decode(b []byte) (o Order, ok bool) {
 	o.User, o.Group = r.Number(), r.Number()
 	o.Rules.List, o.Rules.Read, o.Rules.Write = r.List(), r.List(), r.List()
 	o.Rules.Connect = r.numbers()
-	return o, r.Whole()
+	return o, r.AllRead()
 }
 
 // encode returns the form that ParseMessage reads.
@@ -128,5 +128,5 @@ func (m Message) encode() []byte {
 func ParseMessage(b []byte) (Message, bool) {
 	r := reader{stage.NewReader(b)}
 	m := Message{Port: r.Number(), Errno: syscall.Errno(r.Number()), Step: r.Text()}
-	return m, r.Whole()
+	return m, r.AllRead()
 }
