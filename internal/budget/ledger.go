@@ -67,14 +67,14 @@ func (l *Ledger) Open(ctx context.Context) error {
 		return err
 	}
 	// The account keeps the cap of a single run: no other run spends from it.
-	l.ownBudgets = slices.DeleteFunc(plan.BudgetsOf(l.owner.Definition, l.owner.Run.LoopID), func(b loop.Budget) bool { return b.Window == loop.WindowRun })
+	l.ownBudgets = slices.DeleteFunc(plan.DefinitionBudgets(l.owner.Definition, l.owner.Run.LoopID), func(b loop.Budget) bool { return b.Window == loop.WindowRun })
 	var standings []loop.Standing
 	var history []loop.Amount
 	err = l.owner.Store.View(ctx, func(r *store.Reader) (err error) {
 		if standings, err = r.Standings(ctx, l.budgetScopes(), l.ownBudgets, l.owner.Now()); err != nil || len(standings) == 0 {
 			return err
 		}
-		history, err = r.History(ctx, l.owner.Run.LoopID, plan.Past)
+		history, err = r.History(ctx, l.owner.Run.LoopID, plan.MaxHistory)
 		return err
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Ledger) Account() *spend.Account { return l.account }
 
 // Cost prices the usage of models with the prices of this run.
 func (l *Ledger) Cost(used []loop.ModelUsage) ([]loop.ModelUsage, loop.Cost) {
-	return plan.Cost(used, l.prices)
+	return plan.PriceModels(used, l.prices)
 }
 
 // WhyExhausted says in words why the run can spend no more.

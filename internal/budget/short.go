@@ -15,7 +15,7 @@ type shortError struct {
 }
 
 func (e *shortError) Error() string {
-	return plan.Explain(e.Shortage, scopeInWords(e.Budget.Scope, e.loop))
+	return plan.ExplainShortage(e.Shortage, scopeInWords(e.Budget.Scope, e.loop))
 }
 
 // unpricedError means that money has a cap and the run's model has no known price.

@@ -61,7 +61,7 @@ func (s *Service) Show(ctx context.Context, t Target) ([]Row, error) {
 	}
 	var own []loop.Budget
 	for _, l := range loops {
-		own = append(own, plan.BudgetsOf(l.Usable(), l.LoopID())...)
+		own = append(own, plan.DefinitionBudgets(l.Usable(), l.LoopID())...)
 	}
 	scopes, err := s.scopesWith(ctx, t)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Service) OfLoop(ctx context.Context, l lookup.Loop) ([]Row, error) {
 	if name := actsIn(l); name != "" {
 		scopes = append(scopes, agentScope(name))
 	}
-	standing, err := s.standings(ctx, scopes, plan.BudgetsOf(l.Usable(), id))
+	standing, err := s.standings(ctx, scopes, plan.DefinitionBudgets(l.Usable(), id))
 	return s.budgetRows(standing, []lookup.Loop{l}), err
 }
 

@@ -33,7 +33,7 @@ const (
 func Load(flags Settings, environ []string) (Settings, error) {
 	s := flags
 	if s.Home == "" {
-		s.Home = lookup(environ, EnvHome)
+		s.Home = lookupEnv(environ, EnvHome)
 	}
 	if s.Home == "" {
 		s.Home = filepath.Join(stateHome(environ), "pawl")
@@ -44,7 +44,7 @@ func Load(flags Settings, environ []string) (Settings, error) {
 	}
 	s.Home = home
 	if s.Database == "" {
-		s.Database = lookup(environ, EnvDatabase)
+		s.Database = lookupEnv(environ, EnvDatabase)
 	}
 	if s.Database == "" {
 		s.Database = filepath.Join(s.Home, "pawl.db")
@@ -55,16 +55,16 @@ func Load(flags Settings, environ []string) (Settings, error) {
 // stateHome prefers the environment that was passed in over the process's own,
 // which the library reads once at start.
 func stateHome(environ []string) string {
-	if dir := lookup(environ, "XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := lookupEnv(environ, "XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}
-	if home := lookup(environ, "HOME"); home != "" && os.PathSeparator == '/' && xdg.Home != home {
+	if home := lookupEnv(environ, "HOME"); home != "" && os.PathSeparator == '/' && xdg.Home != home {
 		return filepath.Join(home, ".local", "state")
 	}
 	return xdg.StateHome
 }
 
-func lookup(environ []string, name string) string {
+func lookupEnv(environ []string, name string) string {
 	for _, kv := range environ {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v

@@ -102,7 +102,7 @@ func TestAClaimIsBelievedWhereNoGateHasToLook(t *testing.T) {
 			if a.Verdict != c.verdict || a.Reason != c.reason || !strings.HasPrefix(a.Words, c.words) || c.words == "" || a.Tree != "tree" {
 				t.Errorf("attempt = %+v, want %s %s %q", a, c.verdict, c.reason, c.words)
 			}
-			gate := plan.Agent
+			gate := plan.AgentGate
 			switch {
 			case a.Verdict == loop.VerdictPass:
 				gate = ""
@@ -120,17 +120,17 @@ func TestAnAttemptThatWasCutIsNoFaultOfTheStep(t *testing.T) {
 	fail := func(reason loop.Reason, gate, words string) plan.Attempt {
 		return plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: gate, Words: words}
 	}
-	spent := fail(loop.ReasonBudget, plan.Agent, "nothing is left")
+	spent := fail(loop.ReasonBudget, plan.AgentGate, "nothing is left")
 	pass := plan.Attempt{Verdict: loop.VerdictPass, Reason: loop.ReasonGatesPass}
 	for name, c := range map[string]struct{ a, want plan.Attempt }{
-		"a gate fails":                   {fail(loop.ReasonGateFailed, "verify", "red"), fail(loop.ReasonBudget, plan.Agent, "nothing is left; what it left does not pass: red")},
+		"a gate fails":                   {fail(loop.ReasonGateFailed, "verify", "red"), fail(loop.ReasonBudget, plan.AgentGate, "nothing is left; what it left does not pass: red")},
 		"a gate fails and says nothing":  {fail(loop.ReasonGateFailed, "verify", ""), spent},
-		"the agent fails":                {fail(loop.ReasonAgentExit, plan.Agent, "exit 1"), spent},
+		"the agent fails":                {fail(loop.ReasonAgentExit, plan.AgentGate, "exit 1"), spent},
 		"the gates pass":                 {pass, pass},
-		"the agent said that it blocks":  {fail(loop.ReasonAgentBlocked, plan.Agent, "no key"), fail(loop.ReasonAgentBlocked, plan.Agent, "no key")},
-		"the agent hands it over":        {fail(loop.ReasonAgentEscalated, plan.Agent, "look"), fail(loop.ReasonAgentEscalated, plan.Agent, "look")},
-		"the agent found nothing to do":  {fail(loop.ReasonAgentQuiet, plan.Agent, "quiet"), fail(loop.ReasonAgentQuiet, plan.Agent, "quiet")},
-		"nothing changed in what it did": {fail(loop.ReasonNoChanges, "changes", "none"), fail(loop.ReasonBudget, plan.Agent, "nothing is left; what it left does not pass: none")},
+		"the agent said that it blocks":  {fail(loop.ReasonAgentBlocked, plan.AgentGate, "no key"), fail(loop.ReasonAgentBlocked, plan.AgentGate, "no key")},
+		"the agent hands it over":        {fail(loop.ReasonAgentEscalated, plan.AgentGate, "look"), fail(loop.ReasonAgentEscalated, plan.AgentGate, "look")},
+		"the agent found nothing to do":  {fail(loop.ReasonAgentQuiet, plan.AgentGate, "quiet"), fail(loop.ReasonAgentQuiet, plan.AgentGate, "quiet")},
+		"nothing changed in what it did": {fail(loop.ReasonNoChanges, "changes", "none"), fail(loop.ReasonBudget, plan.AgentGate, "nothing is left; what it left does not pass: none")},
 	} {
 		var turn turnResult
 		if got := turn.explainCut(c.a); got != c.a {
@@ -162,15 +162,15 @@ func TestAFailureSaysUntilWhenNobodyActs(t *testing.T) {
 		}
 	}
 	late := loop.Failure{Text: "slow down", Reset: until}
-	if got, want := holdText(late, plan.Retrial{}), "slow down; the reset that was stated, 2026-05-01T11:00:00Z, is not waited for"; got != want {
+	if got, want := holdText(late, plan.RetryDecision{}), "slow down; the reset that was stated, 2026-05-01T11:00:00Z, is not waited for"; got != want {
 		t.Errorf("a reset that is not waited for: %q, want %q", got, want)
 	}
-	for _, r := range []plan.Retrial{{At: until}, {At: until, Hold: true}} {
+	for _, r := range []plan.RetryDecision{{At: until}, {At: until, Hold: true}} {
 		if got, want := holdText(late, r), "slow down (until 2026-05-01T11:00:00Z)"; got != want {
 			t.Errorf("a reset that is waited for: %q, want %q", got, want)
 		}
 	}
-	if got := holdText(loop.Failure{Text: "no"}, plan.Retrial{}); got != "no" {
+	if got := holdText(loop.Failure{Text: "no"}, plan.RetryDecision{}); got != "no" {
 		t.Errorf("without a reset: %q", got)
 	}
 }

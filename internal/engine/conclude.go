@@ -26,7 +26,7 @@ func (c *cycle) conclude(ctx context.Context, step loop.Step, w work, a judgemen
 	s := plan.Settle(step, a.Attempt, c.run.N, rules)
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, feedbackOf(a.Attempt), c.endOf(it)
-	if a.Verdict != loop.VerdictPass && (a.Gate == plan.Agent || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
+	if a.Verdict != loop.VerdictPass && (a.Gate == plan.AgentGate || a.Reason == loop.ReasonNoChanges) { // Those who watch have seen what a gate said.
 		c.said.Note("iteration %d: %s", it.N, a.Reason.Explain(strings.Join(printables([]string{firstLine(a.Words)}), "")))
 	}
 	c.run.Summary = cmp.Or(w.report.Summary, c.run.Summary)
@@ -145,7 +145,7 @@ func (c *cycle) refuseChanges(ctx context.Context, step loop.Step, w work) (*end
 	c.enterPhase(loop.PhaseConclude)
 	words, reason := w.whyRefused()
 	a := judgement{Attempt: plan.Attempt{Verdict: loop.VerdictFail, Reason: reason, Gate: "scope", Tree: w.candidate.Tree, Words: words}}
-	s := plan.Settle(step, a.Attempt, c.run.N, plan.RulesOf(c.def))
+	s := plan.Settle(step, a.Attempt, c.run.N, plan.DefinitionRules(c.def))
 	it := c.current()
 	it.Verdict, it.Reason, it.Feedback, it.Ended = a.Verdict, a.Reason, words, c.endOf(it)
 	c.settled[step.Key] = true

@@ -17,7 +17,7 @@ func (c *cycle) decide(ctx context.Context) (plan.Decision, error) {
 	now := c.Now()
 	s := plan.Snapshot{
 		Rules: c.money.rules(), Run: c.run.N, RunID: c.run.ID, Settled: c.settled, Iterations: c.worked, Items: c.items,
-		Started: c.started, Output: c.run.Usage.Output, Hold: c.agent.hold, Nothing: c.sensed.Nothing, Because: c.sensed.Because,
+		Started: c.started, Output: c.run.Usage.Output, Hold: c.agent.hold, Nothing: c.sensed.Nothing, NothingDetail: c.sensed.Because,
 	}
 	for _, cand := range c.memory.session.Candidates(c.sensed.Sensed, now) {
 		// What this run has learned of a step is newer than what the session
@@ -104,7 +104,7 @@ func (c *cycle) saveIntent(ctx context.Context, d plan.Decision) (Brief, error) 
 		return brief, err
 	}
 	if len(c.its) == 1 && !c.money.ledger().Reserved().Zero() {
-		c.said.Note("reserved %s", plan.Words(c.money.ledger().Reserved()))
+		c.said.Note("reserved %s", plan.AmountWords(c.money.ledger().Reserved()))
 		if c.run.N == 1 {
 			c.said.Note("why: the run %s", c.money.ledger().WhyReserved())
 		}

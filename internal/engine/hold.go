@@ -45,7 +45,7 @@ func (a *agentSide) readHolds(ctx context.Context, r *store.Reader) error {
 		default:
 			a.limits = h.Errors
 		}
-		if plan.Holds(h, a.Now()) {
+		if plan.HoldActive(h, a.Now()) {
 			a.hold = &h
 		}
 	}
@@ -59,7 +59,7 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 		return false // The run was stopped, which says nothing about the agent.
 	}
 	if res.Failure == nil || res.cut != nil || ctx.Err() != nil {
-		a.settleHolds(res, plan.Retrial{})
+		a.settleHolds(res, plan.RetryDecision{})
 		return false
 	}
 	attempt := try
@@ -68,13 +68,13 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 	}
 	r := plan.Retry(res.Failure.Class, attempt, res.Failure.Reset, a.Now(), a.retrySeed(try))
 	wait := r.At.Sub(a.Now())
-	if !r.Again || wait > a.money.turnTime() {
-		r.Hold = r.Hold || r.Again && res.Failure.Class == loop.FailureRateLimit
+	if !r.TryAgain || wait > a.money.turnTime() {
+		r.Hold = r.Hold || r.TryAgain && res.Failure.Class == loop.FailureRateLimit
 		a.settleHolds(res, r)
 		return false
 	}
 	a.said.Note("the agent failed: %s: %s; it is started again in %s (%s)", res.Failure.Class, turn.FailureText(*res.Failure), max(0, wait).Round(100*time.Millisecond), r.Why)
-	if r.Fresh {
+	if r.NewSession {
 		a.talk = nil
 	}
 	return a.Sleep(ctx, wait) == nil
@@ -83,7 +83,7 @@ func (a *agentSide) tryAgain(ctx context.Context, try int, res turnResult) bool 
 // settleHolds stages what the end of a turn means for later runs: an account that
 // may not call is left alone until it may, a program that fails again and again
 // cools off, and one that worked starts anew.
-func (a *agentSide) settleHolds(res turnResult, r plan.Retrial) {
+func (a *agentSide) settleHolds(res turnResult, r plan.RetryDecision) {
 	f := res.Failure
 	switch {
 	case res.cut != nil, f != nil && (f.Class == loop.FailureHeld || f.Class == loop.FailureDenied || f.Class == loop.ReasonBudget):
@@ -115,7 +115,7 @@ func (a *agentSide) settleHolds(res turnResult, r plan.Retrial) {
 
 // holdText is what a failure says that keeps runs from starting. A reset that is
 // not waited for is no end of that.
-func holdText(f loop.Failure, r plan.Retrial) string {
+func holdText(f loop.Failure, r plan.RetryDecision) string {
 	if f.Reset.IsZero() || !r.At.IsZero() {
 		return turn.FailureText(f)
 	}

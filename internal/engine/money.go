@@ -61,7 +61,7 @@ func callWhenClosed(c <-chan struct{}, do func()) (stop func()) {
 
 // rules are those of the definition, within what was reserved.
 func (s *spending) rules() plan.Rules {
-	r := plan.RulesOf(s.def)
+	r := plan.DefinitionRules(s.def)
 	if n := s.ledger().Reserved().Iterations; n > 0 {
 		r.MaxIterations = min(r.MaxIterations, int(n))
 	}
@@ -108,14 +108,14 @@ func (s *spending) sayDrift(ctx context.Context) {
 	}
 	var past []loop.Amount
 	err := s.Store.View(ctx, func(r *store.Reader) (err error) {
-		past, err = r.History(ctx, s.run.LoopID, plan.Past)
+		past, err = r.History(ctx, s.run.LoopID, plan.MaxHistory)
 		return err
 	})
 	if err != nil {
 		s.Log.WarnContext(ctx, "past of the loop is not known", slog.String("run", s.run.ID), slog.String("error", err.Error()))
 		return
 	}
-	if alarm, words := plan.Drift(past, s.used()); alarm {
+	if alarm, words := plan.DetectDrift(past, s.used()); alarm {
 		s.said.Note("drift: %s", words)
 	}
 }

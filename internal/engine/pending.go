@@ -17,7 +17,7 @@ func (e *Engine) loopFiles(t Target) projection.Memory {
 // applyPending writes recorded file changes into the workspace.
 func (h *heldRun) applyPending(ctx context.Context) error {
 	m := h.loopFiles(h.target)
-	m.Left = func(path string, lines []string) {
+	m.NotMerged = func(path string, lines []string) {
 		h.said.Note("%s was edited by hand meanwhile, and keeps that: not changed are %s", path, strings.Join(lines, " | "))
 	}
 	done, err := m.Write(ctx, h.run, h.pending)

@@ -69,18 +69,18 @@ func (res turnResult) explainCut(a plan.Attempt) plan.Attempt {
 	if res.cut == nil || a.Verdict == loop.VerdictPass || slices.Contains(said, a.Reason) {
 		return a
 	}
-	if a.Gate != plan.Agent && a.Words != "" {
+	if a.Gate != plan.AgentGate && a.Words != "" {
 		a.Words = "; what it left does not pass: " + a.Words
 	} else {
 		a.Words = ""
 	}
-	a.Reason, a.Gate, a.Words = res.cut.reason, plan.Agent, res.cut.detail+a.Words
+	a.Reason, a.Gate, a.Words = res.cut.reason, plan.AgentGate, res.cut.detail+a.Words
 	return a
 }
 
 // judgeClaim settles attempts that no gate has to look at.
 func (j *judge) judgeClaim(w work) (plan.Attempt, bool) {
-	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.Agent, Tree: w.candidate.Tree}
+	a := plan.Attempt{Verdict: loop.VerdictFail, Gate: plan.AgentGate, Tree: w.candidate.Tree}
 	said := cmp.Or(w.report.Reason, w.report.Summary)
 	timedOut := w.turn.Ended == proc.TimedOut || w.turn.cut != nil
 	failed := w.turn.Failure

@@ -75,7 +75,7 @@ func (w *Workspace) Definition(ctx context.Context, name string) (def loop.Defin
 		return loop.Definition{}, nil, err
 	}
 	if err = e.Problem; err == nil && e.File != "" {
-		err = spine.Unmerged(projection.Memory{Root: w.Root}, e.Name)
+		err = spine.CheckMerged(projection.Memory{Root: w.Root}, e.Name)
 	}
 	if err != nil {
 		if sw := engine.Switch(w.Root, e.Name, e.Definition.SwitchPaths()...); sw != "" {

@@ -69,9 +69,9 @@ func (s *Service) Show(ctx context.Context, name string) (Row, error) {
 		if row.Steps, err = r.Steps(ctx, l.LoopID()); err != nil {
 			return err
 		}
-		history, err := r.History(ctx, l.LoopID(), plan.Past+1)
+		history, err := r.History(ctx, l.LoopID(), plan.MaxHistory+1)
 		if err == nil && len(history) > 0 {
-			_, row.Drift = plan.Drift(history[1:], history[0])
+			_, row.Drift = plan.DetectDrift(history[1:], history[0])
 		}
 		return err
 	})

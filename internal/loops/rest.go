@@ -46,7 +46,7 @@ func (s *Service) addRests(ctx context.Context, list []lookup.Loop, rows []Row) 
 	err := s.ws.View(ctx, func(r *store.Reader) error {
 		holds, err := r.Holds(ctx)
 		for _, h := range holds {
-			if plan.Holds(h, s.ws.Now()) {
+			if plan.HoldActive(h, s.ws.Now()) {
 				resting[h.Subject] = h
 			}
 		}

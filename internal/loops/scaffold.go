@@ -21,7 +21,7 @@ import (
 
 // ScaffoldRequest says which loop to make, and where.
 type ScaffoldRequest struct {
-	spine.Blank
+	spine.LoopRequest
 	Work   string // working directory; empty: the process's
 	Dir    string // folder of loops, relative to Work; empty: .loops
 	Force  bool   // write over the four files in a folder that is not empty, and keep what they were beside them
@@ -56,7 +56,7 @@ func (s Scaffolded) Config() string { return s.Files[len(s.Files)-1].Text }
 // loop, 5 for a folder that is taken or a link in the way, 1 for a failed
 // write.
 func Scaffold(ctx context.Context, r ScaffoldRequest) (Scaffolded, error) {
-	files, err := spine.Scaffold(r.Blank)
+	files, err := spine.Scaffold(r.LoopRequest)
 	if err != nil {
 		return Scaffolded{}, err
 	}

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 // tidy asks for a loop that is ready at once.
 func tidy(work string) loops.ScaffoldRequest {
 	return loops.ScaffoldRequest{
-		Blank: spine.Blank{Name: "tidy", Pattern: "ci-watch", Now: time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)}, Work: work,
+		LoopRequest: spine.LoopRequest{Name: "tidy", Pattern: "ci-watch", Now: time.Date(2026, 9, 3, 12, 0, 0, 0, time.UTC)}, Work: work,
 	}
 }
 

@@ -75,12 +75,12 @@ func TestDriftBeginsRightAboveItsBounds(t *testing.T) {
 		"what can just be counted four times":       {slices.Repeat([]loop.Amount{{Tokens: math.MaxInt64 / 4}}, 5), loop.Amount{Tokens: math.MaxInt64}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if alarm, words := plan.Drift(c.past, c.last); alarm != c.alarm {
+			if alarm, words := plan.DetectDrift(c.past, c.last); alarm != c.alarm {
 				t.Errorf("Drift = %v, %q, want %v", alarm, words, c.alarm)
 			}
 		})
 	}
-	_, words := plan.Drift(slices.Repeat([]loop.Amount{{Tokens: 1000, MicroUSD: 10_000}}, 5), loop.Amount{Tokens: 9000, MicroUSD: 90_000})
+	_, words := plan.DetectDrift(slices.Repeat([]loop.Amount{{Tokens: 1000, MicroUSD: 10_000}}, 5), loop.Amount{Tokens: 9000, MicroUSD: 90_000})
 	if both := strings.Split(words, "; "); len(both) != 2 || !strings.Contains(both[1], "USD") {
 		t.Errorf("Drift in tokens and in money says %q, want a sentence of each", words)
 	}
@@ -94,7 +94,7 @@ func TestAmountsAtTheEdgesOfTheirUnits(t *testing.T) {
 		"60ms":      {Wall: 60*time.Millisecond + 500*time.Microsecond},
 		"59.5ms":    {Wall: 59*time.Millisecond + 500*time.Microsecond},
 	} {
-		if got := plan.Words(a); got != want {
+		if got := plan.AmountWords(a); got != want {
 			t.Errorf("Words(%+v) = %q, want %q", a, got, want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAmountsAtTheEdgesOfTheirUnits(t *testing.T) {
 
 func TestTheBudgetOfARunComesBeforeThatOfADay(t *testing.T) {
 	for range 100 { // the order of a map is another each time
-		got := plan.BudgetsOf(loop.Definition{BudgetTokens: 5, BudgetTokensDay: 6}, "lp_1")
+		got := plan.DefinitionBudgets(loop.Definition{BudgetTokens: 5, BudgetTokensDay: 6}, "lp_1")
 		if len(got) != 2 || got[0].Window != loop.WindowRun {
 			t.Fatalf("BudgetsOf = %+v, want the run first", got)
 		}
@@ -121,7 +121,7 @@ func TestACallCostsWhatItsModelCostsAndNothingIsKnownOfOthers(t *testing.T) {
 func TestAModelThatOnlyTheMeterKnowsIsNamedAmongThePrices(t *testing.T) {
 	metered := used("resold", loop.Usage{Input: 5})
 	metered.MicroUSD, metered.Priced = 7, true
-	_, cost := plan.Cost([]loop.ModelUsage{metered}, dated)
+	_, cost := plan.PriceModels([]loop.ModelUsage{metered}, dated)
 	if diff := cmp.Diff([]loop.ModelPrice{{Model: "resold"}}, cost.Prices); diff != "" {
 		t.Error(diff)
 	}
@@ -129,7 +129,7 @@ func TestAModelThatOnlyTheMeterKnowsIsNamedAmongThePrices(t *testing.T) {
 
 func TestTheFeeOfAFileSearchIsAmongThePrices(t *testing.T) {
 	table := price.Table{Models: []price.Model{{ID: "finder", FileSearch: new(2.5)}}}
-	_, cost := plan.Cost([]loop.ModelUsage{used("finder", loop.Usage{FileSearches: 1})}, table)
+	_, cost := plan.PriceModels([]loop.ModelUsage{used("finder", loop.Usage{FileSearches: 1})}, table)
 	if len(cost.Prices) != 1 || cost.Prices[0].FileSearch != 2.5 {
 		t.Errorf("prices %+v, want the fee of 2.5", cost.Prices)
 	}
@@ -147,7 +147,7 @@ func TestAHoldKeepsUntilItsTimeAndSaysSo(t *testing.T) {
 		"its time has come":   {loop.Hold{Reason: loop.ReasonBudget, Until: noon, Detail: "x"}, false, "until 2026-09-03T12:00:00Z: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Holds(c.hold, noon); got != c.holds {
+			if got := plan.HoldActive(c.hold, noon); got != c.holds {
 				t.Errorf("Holds = %v, want %v", got, c.holds)
 			}
 			if got := plan.HoldWords(c.hold); got != c.words {
@@ -215,13 +215,13 @@ func TestWhyAStepWasNotChosenInWords(t *testing.T) {
 }
 
 func TestWhatALimitWaitsForHasBounds(t *testing.T) {
-	limited := func(attempt int, reset time.Duration) plan.Retrial {
+	limited := func(attempt int, reset time.Duration) plan.RetryDecision {
 		return plan.Retry(loop.FailureRateLimit, attempt, noon.Add(reset), noon, 7)
 	}
-	if got := limited(2, 30*time.Second); !got.Again {
+	if got := limited(2, 30*time.Second); !got.TryAgain {
 		t.Errorf("the second limit that is lifted in 30s: %+v, want another try", got)
 	}
-	if got := limited(1, 30*time.Second+1); got.Again || !got.Hold {
+	if got := limited(1, 30*time.Second+1); got.TryAgain || !got.Hold {
 		t.Errorf("a limit that is lifted later: %+v, want a hold", got)
 	}
 	if got := limited(1, 32*24*time.Hour); got.At.IsZero() {
@@ -230,10 +230,10 @@ func TestWhatALimitWaitsForHasBounds(t *testing.T) {
 	if got := limited(1, 32*24*time.Hour+1); !got.At.IsZero() {
 		t.Errorf("a limit of more: %+v, want none", got)
 	}
-	if got := limited(1, -time.Minute+1); !got.Again {
+	if got := limited(1, -time.Minute+1); !got.TryAgain {
 		t.Errorf("a limit that was lifted just now: %+v, want another try", got)
 	}
-	if got := limited(1, -time.Minute); got.Again {
+	if got := limited(1, -time.Minute); got.TryAgain {
 		t.Errorf("a limit that was lifted a minute ago: %+v, want a hold", got)
 	}
 }

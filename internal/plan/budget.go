@@ -10,24 +10,24 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// Known is how many settled runs a loop needs before its own past counts for
+// MinHistory is how many settled runs a loop needs before its own past counts for
 // more than what its pattern usually needs.
-const Known = 5
+const MinHistory = 5
 
-// Past is how many settled runs of a loop are looked at, the newest.
-const Past = 50
+// MaxHistory is how many settled runs of a loop are looked at, the newest.
+const MaxHistory = 50
 
 // Reserve is what a run reserves before it acts, and why in words. History is
-// what the loop's settled runs used, newest first. From Known runs on it is, in
+// what the loop's settled runs used, newest first. From MinHistory runs on the amount is, in
 // each dimension, their p95; before that it is byDefault. It is at most the caps of
-// the run and always more than zero, so that an empty budget funds no run.
+// the run and always more than zero, so that an empty budget does not fund a run.
 func Reserve(history []loop.Amount, byDefault, caps loop.Amount) (amount loop.Amount, why string) {
-	history = history[:min(len(history), Past)]
-	if len(history) < Known {
+	history = history[:min(len(history), MaxHistory)]
+	if len(history) < MinHistory {
 		amount = byDefault
-		why = fmt.Sprintf("what such a loop usually needs; from %d settled runs on it is what they needed, and there are %d", Known, len(history))
+		why = fmt.Sprintf("what such a loop usually needs; from %d settled runs on it is what they needed, and there are %d", MinHistory, len(history))
 	} else {
-		amount = percentile(history, 95)
+		amount = amountPercentile(history, 95)
 		why = fmt.Sprintf("p95 of the last %d runs", len(history))
 	}
 	p, cut := amount.Parts(), false
@@ -40,15 +40,15 @@ func Reserve(history []loop.Amount, byDefault, caps loop.Amount) (amount loop.Am
 	if cut {
 		why += "; cut to what one run may use"
 	}
-	return p.Amount(), "reserves " + Words(p.Amount()) + ": " + why
+	return p.Amount(), "reserves " + AmountWords(p.Amount()) + ": " + why
 }
 
-// least is what is reserved at least, in the order of loop.Dimensions.
+// least is the smallest reservation, in the order of loop.Dimensions.
 var least = loop.Amount{Tokens: 1, Output: 1, MicroUSD: 1, Wall: time.Second, Iterations: 1, Items: 1}.Parts()
 
-// percentile is the smallest amount of the list that n of 100 do not exceed, in
-// each dimension.
-func percentile(list []loop.Amount, n int) loop.Amount {
+// amountPercentile is the percentile n of the list in each dimension, by the
+// nearest rank.
+func amountPercentile(list []loop.Amount, n int) loop.Amount {
 	var p loop.AmountParts
 	for i := range p {
 		var values []int64
@@ -61,11 +61,10 @@ func percentile(list []loop.Amount, n int) loop.Amount {
 	return p.Amount()
 }
 
-// Charge is what a run is charged that has used and had reserved as much. What
-// nobody counted is charged as it was reserved, if more was not seen: tokens
-// says whether every token was counted, money whether all of them have a price.
-// A negative number was not counted either. Nothing is ever charged as zero
-// because it is not known.
+// Charge returns what a run is charged. Tokens says whether every token was
+// counted, and money whether every token has a price. A number that was not counted,
+// or is negative, is charged as reserved, or as used if that is more. An unknown
+// number is never charged as zero.
 func Charge(used, reserved loop.Amount, tokens, money bool) loop.Amount {
 	counted := [...]bool{tokens, tokens, tokens && money, true, true, true} // In the order of loop.Dimensions.
 	p, held := used.Parts(), reserved.Parts()
@@ -77,8 +76,8 @@ func Charge(used, reserved loop.Amount, tokens, money bool) loop.Amount {
 	return p.Amount()
 }
 
-// RunCaps is what one run may use at most by the budgets: the lowest cap of a
-// run in each dimension, and zero where there is none.
+// RunCaps returns what the budgets allow one run at most: in each dimension the
+// lowest cap of the window "run", and zero if there is none.
 func RunCaps(budgets []loop.Budget) loop.Amount {
 	var p loop.AmountParts
 	for _, b := range budgets {
@@ -103,23 +102,23 @@ const (
 	driftTail   = 2
 )
 
-// driftFloor is below what no median counts, so that a loop that used next to
-// nothing may use little.
+// driftFloor is the least median that runs are compared with. Without it, a loop
+// that used next to nothing would alarm as soon as it used a little.
 var driftFloor = loop.Amount{Tokens: 1000, MicroUSD: 10_000}.Parts()
 
-// Drift says whether the last run left the past of its loop, newest first and
-// without that run, in tokens or in money, and in words how far. Fewer than
-// Known runs are no past.
-func Drift(past []loop.Amount, last loop.Amount) (alarm bool, words string) {
-	past = past[:min(len(past), Past)]
-	if len(past) < Known {
+// DetectDrift reports whether the last run used far more tokens or money than the
+// runs before it, and says how much more. Past has the newest run first and does not
+// contain the last one. With fewer than MinHistory runs there is no alarm.
+func DetectDrift(past []loop.Amount, last loop.Amount) (alarm bool, words string) {
+	past = past[:min(len(past), MaxHistory)]
+	if len(past) < MinHistory {
 		return false, ""
 	}
-	middle, tail := percentile(past, 50).Parts(), percentile(past, 95).Parts()
+	middle, tail := amountPercentile(past, 50).Parts(), amountPercentile(past, 95).Parts()
 	var all []string
 	for i, floor := range driftFloor {
 		used, usual := last.Parts()[i], max(middle[i], floor)
-		if floor == 0 || used <= times(driftMedian, usual) || used <= times(driftTail, tail[i]) {
+		if floor == 0 || used <= multiplyCapped(driftMedian, usual) || used <= multiplyCapped(driftTail, tail[i]) {
 			continue
 		}
 		what := loop.Dimensions[i]
@@ -129,16 +128,16 @@ func Drift(past []loop.Amount, last loop.Amount) (alarm bool, words string) {
 	return len(all) > 0, strings.Join(all, "; ")
 }
 
-func times(k, n int64) int64 {
+func multiplyCapped(k, n int64) int64 {
 	if n > math.MaxInt64/k {
 		return math.MaxInt64
 	}
 	return k * n
 }
 
-// Explain says which window of whose budget does not fund a run, how much of it
-// is left and when it opens. Whose is the scope for people: "loop ci-watch".
-func Explain(s loop.Shortage, whose string) string {
+// ExplainShortage says which budget does not fund a run, how much of it is left and
+// when its next window opens. Whose is its scope for people: "loop ci-watch".
+func ExplainShortage(s loop.Shortage, whose string) string {
 	text := fmt.Sprintf("the %s budget of %s has %s left of %s, and %s more are needed",
 		s.Budget.Window, whose, loop.FormatAmount(s.What, s.Left), loop.FormatAmount(s.What, s.Cap), loop.FormatAmount(s.What, s.Need))
 	if s.Opens.IsZero() {
@@ -147,8 +146,8 @@ func Explain(s loop.Shortage, whose string) string {
 	return text + "; the next window opens at " + s.Opens.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// Words lists what is not zero in a, and says "nothing" of the zero Amount.
-func Words(a loop.Amount) string {
+// AmountWords lists the numbers of a that are not zero. The zero Amount is "nothing".
+func AmountWords(a loop.Amount) string {
 	var all []string
 	for i, n := range a.Parts() {
 		if n != 0 {
@@ -161,8 +160,8 @@ func Words(a loop.Amount) string {
 	return strings.Join(all, ", ")
 }
 
-// BudgetsOf are the budgets that a definition sets for its own loop.
-func BudgetsOf(d loop.Definition, loopID string) []loop.Budget {
+// DefinitionBudgets returns the budgets that a definition sets for its own loop.
+func DefinitionBudgets(d loop.Definition, loopID string) []loop.Budget {
 	var own []loop.Budget
 	for w, most := range map[loop.BudgetWindow]loop.Amount{
 		loop.WindowRun: {Output: d.BudgetTokens}, loop.WindowDay: {Tokens: d.BudgetTokensDay, MicroUSD: d.BudgetUSDDay},

@@ -163,7 +163,7 @@ func TestDrift(t *testing.T) {
 		"time is not a cost":                      {five, loop.Amount{Wall: 1000 * time.Hour, Iterations: 1e6, Items: 1e6}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alarm, words := plan.Drift(c.past, c.last)
+			alarm, words := plan.DetectDrift(c.past, c.last)
 			if alarm != (c.words != "") || !strings.HasPrefix(words, c.words) || !alarm && words != "" {
 				t.Errorf("Drift = %v, %q, want %q", alarm, words, c.words)
 			}
@@ -175,11 +175,11 @@ func TestNoiseIsNoDriftAndAJumpIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usual := rapid.Int64Range(1000, 1e15).Draw(t, "usual")
 		around := rapid.Int64Range(usual, 2*usual)
-		list := past(rapid.SliceOfN(around, plan.Known, 80).Draw(t, "past")...)
-		if alarm, words := plan.Drift(list, loop.Amount{Tokens: rapid.Int64Range(0, 4*usual).Draw(t, "noise")}); alarm {
+		list := past(rapid.SliceOfN(around, plan.MinHistory, 80).Draw(t, "past")...)
+		if alarm, words := plan.DetectDrift(list, loop.Amount{Tokens: rapid.Int64Range(0, 4*usual).Draw(t, "noise")}); alarm {
 			t.Fatal(words)
 		}
-		if alarm, _ := plan.Drift(list, loop.Amount{Tokens: rapid.Int64Range(8*usual+1, math.MaxInt64).Draw(t, "jump")}); !alarm {
+		if alarm, _ := plan.DetectDrift(list, loop.Amount{Tokens: rapid.Int64Range(8*usual+1, math.MaxInt64).Draw(t, "jump")}); !alarm {
 			t.Fatal("no alarm")
 		}
 	})
@@ -205,7 +205,7 @@ func TestARefusalInWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Explain(c.short, "loop ci"); got != c.want {
+			if got := plan.ExplainShortage(c.short, "loop ci"); got != c.want {
 				t.Errorf("Explain = %q\nwant      %q", got, c.want)
 			}
 		})
@@ -226,7 +226,7 @@ func TestAmountsInWords(t *testing.T) {
 		"1.946s":                         {Wall: 1946*time.Millisecond + 549*time.Microsecond},
 		"549ns":                          {Wall: 549 * time.Nanosecond},
 	} {
-		if got := plan.Words(a); got != want {
+		if got := plan.AmountWords(a); got != want {
 			t.Errorf("Words(%+v) = %q, want %q", a, got, want)
 		}
 	}
@@ -248,7 +248,7 @@ func TestADefinitionSetsBudgetsOfItsOwn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, plan.BudgetsOf(c.def, "lp_1")); d != "" {
+			if d := cmp.Diff(c.want, plan.DefinitionBudgets(c.def, "lp_1")); d != "" {
 				t.Error(d)
 			}
 		})

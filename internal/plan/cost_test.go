@@ -94,7 +94,7 @@ func TestCost(t *testing.T) {
 		"nothing": {nil, nil, loop.Cost{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			models, cost := plan.Cost(c.models, dated)
+			models, cost := plan.PriceModels(c.models, dated)
 			if d := cmp.Diff(c.want, cost); d != "" {
 				t.Error(d)
 			}
@@ -115,7 +115,7 @@ func TestWhatWasPricedCallByCallIsNotPricedAgain(t *testing.T) {
 	metered.MicroUSD, metered.Priced = 7, true
 	half := used("nobody-sells-it", loop.Usage{Input: 5})
 	half.MicroUSD = 4 // of those of its calls that had a price
-	models, cost := plan.Cost([]loop.ModelUsage{metered, half}, dated)
+	models, cost := plan.PriceModels([]loop.ModelUsage{metered, half}, dated)
 	want := loop.Cost{MicroUSD: 11, Unpriced: []string{"nobody-sells-it"}, Prices: []loop.ModelPrice{gpt}, AsOf: "2026-10"}
 	if diff := cmp.Diff(want, cost); diff != "" || models[0].MicroUSD != 7 {
 		t.Errorf("%+v (-want +got):\n%s", models, diff)
@@ -131,7 +131,7 @@ func TestTheWholeCostsWhatItsPartsCost(t *testing.T) {
 		})
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		models, cost := plan.Cost(rapid.SliceOf(usage).Draw(t, "models"), dated)
+		models, cost := plan.PriceModels(rapid.SliceOf(usage).Draw(t, "models"), dated)
 		var sum int64
 		for _, m := range models {
 			sum += m.MicroUSD

@@ -341,7 +341,7 @@ func TestABlockedStepIsEligibleFirstWhenItsRunsHavePassed(t *testing.T) {
 }
 
 func TestRulesAreThoseOfTheDefinition(t *testing.T) {
-	got := plan.RulesOf(loop.Definition{
+	got := plan.DefinitionRules(loop.Definition{
 		MaxIterations: 1, MaxItems: 2, MaxWallClock: 3, BudgetTokens: 4, GiveUpAfter: 5, RetryBlockedAfter: 6, OnBlocked: "b", OnFailure: "f",
 	})
 	want := plan.Rules{

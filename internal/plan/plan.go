@@ -23,10 +23,10 @@ type Candidate struct {
 	Drop     loop.Reason // a rule of the protocol or the engine that excludes it; empty: it may be chosen
 	Detail   string      // that rule in words
 	Answered bool        // the approval that the step waits for has an answer
-	Proposed string      // which proposal without an answer, of the step or of one that it depends on, keeps it from being worked on, in words
-	Depends  bool        // on every proposal of the loop: what its result builds on may be on a branch that waits for an answer
-	Memory   string      // what of the protocol's memory the result of the step depends on
-	Inputs   string      // digest of all that the result depends on, as it is now
+	Proposed string      // the open proposal that the step has to wait for, in words; empty: none
+	Depends  bool        // on every proposal of the loop: its result may build on a branch that waits for an answer
+	Memory   string      // the part of the protocol's memory that the result depends on
+	Inputs   string      // digest of everything that the result depends on, as it is now
 }
 
 // Rules are the parts of a definition that planning obeys.
@@ -41,8 +41,8 @@ type Rules struct {
 	OnFailure         string
 }
 
-// RulesOf takes the rules out of a definition whose defaults are filled in.
-func RulesOf(d loop.Definition) Rules {
+// DefinitionRules returns the rules of a definition with its defaults filled in.
+func DefinitionRules(d loop.Definition) Rules {
 	return Rules{
 		MaxIterations: d.MaxIterations, MaxItems: d.MaxItems, MaxWallClock: d.MaxWallClock, BudgetTokens: d.BudgetTokens,
 		GiveUpAfter: d.GiveUpAfter, RetryBlockedAfter: int64(d.RetryBlockedAfter), OnBlocked: d.OnBlocked, OnFailure: d.OnFailure,
@@ -51,18 +51,18 @@ func RulesOf(d loop.Definition) Rules {
 
 // Snapshot is everything that a decision depends on.
 type Snapshot struct {
-	Candidates []Candidate // in the protocol's order of preference
-	Rules      Rules
-	Run        int64           // number of this run
-	RunID      string          //
-	Settled    map[string]bool // keys of steps that this run is through with
-	Iterations int             // made by this run so far
-	Items      int             // steps that this run finished
-	Started    time.Time
-	Output     int64       // output tokens used by this run
-	Hold       *loop.Hold  // what keeps the loop or its account from acting; nil: nothing
-	Nothing    loop.Reason // why sensing found nothing to do, empty if it found something
-	Because    string      // Nothing in words
+	Candidates    []Candidate // in the protocol's order of preference
+	Rules         Rules
+	Run           int64           // number of this run
+	RunID         string          //
+	Settled       map[string]bool // keys of steps that this run has finished with
+	Iterations    int             // made by this run so far
+	Items         int             // steps that this run finished
+	Started       time.Time
+	Output        int64       // output tokens used by this run
+	Hold          *loop.Hold  // what keeps the loop or its account from acting; nil: nothing
+	Nothing       loop.Reason // why sensing found nothing to do; empty: it found something
+	NothingDetail string      // Nothing in words
 }
 
 // Choice is the step that was chosen.
@@ -84,16 +84,16 @@ type Decision struct {
 // Next picks at most one step. Replies go before work, open steps before
 // failed ones, and otherwise the protocol's order counts.
 func Next(s Snapshot, now time.Time) Decision {
-	limit, why := s.limit(now)
+	limit, why := s.usedUpLimit(now)
 	order := slices.Clone(s.Candidates)
-	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(rank(a.Step), rank(b.Step)) })
+	slices.SortStableFunc(order, func(a, b Candidate) int { return cmp.Compare(stepRank(a.Step), stepRank(b.Step)) })
 	d := Decision{Reason: loop.ReasonNoCandidates}
 	var rests []loop.Considered // steps whose state keeps them from being worked on
 	for _, c := range order {
-		if c.changed() {
+		if c.inputsChanged() {
 			c.Step = c.Step.AsNew()
 		}
-		reason, detail := s.eligible(c)
+		reason, detail := s.exclusion(c)
 		switch {
 		case reason != "":
 		case limit != "":
@@ -115,7 +115,7 @@ func Next(s Snapshot, now time.Time) Decision {
 	case d.Choice != nil:
 		d.Reason, d.Detail = loop.ReasonChosen, d.Choice.Detail
 	case s.Nothing != "":
-		d.Reason, d.Detail = s.Nothing, s.Because
+		d.Reason, d.Detail = s.Nothing, s.NothingDetail
 	case limit != "":
 		d.Reason, d.Detail = limit, why
 	case len(rests) == 1:
@@ -128,36 +128,31 @@ func Next(s Snapshot, now time.Time) Decision {
 			others = "1 other step waits for its own"
 		}
 		d.Reason, d.Detail = loop.ReasonPullRequest, rests[0].Detail+"; "+others
-	case len(order) > 0:
-		d.Reason, d.Detail = loop.ReasonAllDropped, noneOf(len(order))
+	case len(order) == 1:
+		d.Reason, d.Detail = loop.ReasonAllDropped, "the only step cannot be worked on now"
+	case len(order) > 1:
+		d.Reason, d.Detail = loop.ReasonAllDropped, fmt.Sprintf("none of %d steps can be worked on now", len(order))
 	}
 	return d
 }
 
-// allWait reports whether there are steps, and one reason keeps all of them from being
+// allWait reports whether there are steps and why keeps each of them from being
 // worked on.
 func allWait(rests []loop.Considered, why loop.Reason) bool {
 	return len(rests) > 0 && !slices.ContainsFunc(rests, func(c loop.Considered) bool { return c.Reason != why })
 }
 
-// changed reports whether a step was settled with other inputs than it has now.
-func (c Candidate) changed() bool {
+// inputsChanged reports whether a step was settled with other inputs than it has now.
+func (c Candidate) inputsChanged() bool {
 	settled := c.Step.State == loop.StepDone || c.Step.State == loop.StepEscalated
 	return settled && c.Step.Inputs != "" && c.Step.Inputs != c.Inputs
 }
 
-func noneOf(steps int) string {
-	if steps == 1 {
-		return "the only step cannot be worked on now"
-	}
-	return fmt.Sprintf("none of %d steps can be worked on now", steps)
-}
-
-// limit says which limit of the run is used up, if any.
-func (s Snapshot) limit(now time.Time) (loop.Reason, string) {
+// usedUpLimit returns the limit of the run that is used up; empty if none is.
+func (s Snapshot) usedUpLimit(now time.Time) (loop.Reason, string) {
 	r := s.Rules
 	switch {
-	case s.Hold != nil && Holds(*s.Hold, now):
+	case s.Hold != nil && HoldActive(*s.Hold, now):
 		return s.Hold.Reason, HoldWords(*s.Hold)
 	case s.Items >= r.MaxItems:
 		return loop.ReasonMaxItems, fmt.Sprintf("%d of %d items are finished", s.Items, r.MaxItems)
@@ -171,8 +166,8 @@ func (s Snapshot) limit(now time.Time) (loop.Reason, string) {
 	return "", ""
 }
 
-// Holds reports whether a hold keeps its subject from acting now.
-func Holds(h loop.Hold, now time.Time) bool {
+// HoldActive reports whether a hold keeps its subject from acting now.
+func HoldActive(h loop.Hold, now time.Time) bool {
 	return h.Reason != "" && (h.Until.IsZero() || now.Before(h.Until))
 }
 
@@ -184,11 +179,11 @@ func HoldWords(h loop.Hold) string {
 	return fmt.Sprintf("until %s: %s", h.Until.UTC().Format(time.RFC3339), h.Detail)
 }
 
-// eligible returns the rule that keeps c from being chosen, if any.
-func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
+// exclusion returns the reason why c cannot be chosen; empty if it can.
+func (s Snapshot) exclusion(c Candidate) (loop.Reason, string) {
 	switch {
 	case s.Nothing != "":
-		return s.Nothing, s.Because
+		return s.Nothing, s.NothingDetail
 	case c.Drop != "":
 		return c.Drop, c.Detail
 	case s.Settled[c.Step.Key]:
@@ -230,8 +225,8 @@ func (s Snapshot) eligible(c Candidate) (loop.Reason, string) {
 	return loop.ReasonNotEligible, "unknown state " + string(c.Step.State)
 }
 
-// rank puts what goes first at the lowest number.
-func rank(s loop.Step) int {
+// stepRank is lower for a step that goes earlier.
+func stepRank(s loop.Step) int {
 	n := 0
 	if s.Kind != loop.StepReply {
 		n += 2

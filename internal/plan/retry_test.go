@@ -61,7 +61,7 @@ func TestWhatFollowsAFailedTurn(t *testing.T) {
 			}
 			for seed := range uint64(200) {
 				got := plan.Retry(c.class, c.attempt, reset, noon, seed)
-				if got.Again != c.again || got.Fresh != c.fresh || got.Hold != c.hold || got.Why == "" {
+				if got.TryAgain != c.again || got.NewSession != c.fresh || got.Hold != c.hold || got.Why == "" {
 					t.Fatalf("Retry = %+v", got)
 				}
 				if c.at == nobody {
@@ -152,11 +152,11 @@ func TestAFailureNeverMakesARunWaitLong(t *testing.T) {
 		reset := noon.Add(time.Duration(rapid.Int64().Draw(t, "reset")))
 		got := plan.Retry(rapid.SampledFrom(classes).Draw(t, "class"), attempt, reset, noon, rapid.Uint64().Draw(t, "seed"))
 		switch {
-		case got.Again && got.Hold:
+		case got.TryAgain && got.Hold:
 			t.Fatal("both tried again and held")
-		case got.Again && (got.At.Before(noon) || got.At.After(noon.Add(time.Minute))):
+		case got.TryAgain && (got.At.Before(noon) || got.At.After(noon.Add(time.Minute))):
 			t.Fatalf("the run waits until %v", got.At)
-		case got.Again && attempt > 2:
+		case got.TryAgain && attempt > 2:
 			t.Fatalf("try %d is followed by another", attempt)
 		case !got.At.IsZero() && (got.At.Before(noon) || got.At.After(noon.AddDate(0, 0, 33))):
 			t.Fatalf("held until %v", got.At)

@@ -25,27 +25,27 @@ var (
 	afterAppend  = fault.New("projection.append.after")
 )
 
-// apply writes one change. Every change can be applied again after a crash:
-// what is there already is left alone.
-func (m Memory) apply(ctx context.Context, root *os.Root, ch loop.Change) error {
+// applyChange writes one change. A change can be applied again after a crash: what
+// is there already is left alone.
+func (m Memory) applyChange(ctx context.Context, root *os.Root, ch loop.Change) error {
 	name := filepath.FromSlash(ch.Path)
 	switch ch.Kind {
 	case loop.ChangeEdit:
-		return m.edit(ctx, root, name, ch)
+		return m.applyEdit(ctx, root, name, ch)
 	case loop.ChangeAppend:
 		return appendLine(ctx, root, name, ch)
 	case loop.ChangeAside:
-		return aside(root, name, ch)
+		return moveAside(root, name, ch)
 	case loop.ChangeStep, loop.ChangeRow, loop.ChangeDeliver, loop.ChangeCommit, loop.ChangePush:
 		return fmt.Errorf("change %q is not one of a file: %w", ch.Kind, errors.ErrUnsupported)
 	}
 	return fmt.Errorf("change %q: %w", ch.Kind, errors.ErrUnsupported)
 }
 
-// edit replaces a file by way of a temporary one, three-way: what a person
-// wrote meanwhile stays.
-func (m Memory) edit(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
-	now, err := readRoot(root, name)
+// applyEdit merges an edit into a file, so that what a person wrote meanwhile stays,
+// and replaces the file.
+func (m Memory) applyEdit(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
+	now, err := readInRoot(root, name)
 	if err != nil {
 		return err
 	}
@@ -55,25 +55,25 @@ func (m Memory) edit(ctx context.Context, root *os.Root, name string, ch loop.Ch
 	content := ch.Content
 	if now.Exists && now.Content != ch.Before {
 		var left []string
-		if content, left = merge(ch.Before, ch.Content, now.Content); len(left) > 0 && m.Left != nil {
-			m.Left(ch.Path, left)
+		if content, left = mergeLines(ch.Before, ch.Content, now.Content); len(left) > 0 && m.NotMerged != nil {
+			m.NotMerged(ch.Path, left)
 		}
 	}
 	if now.Exists && now.Content == content {
 		// Whoever wrote it may have died before its name was durable.
 		return durable.SyncFolderIn(root, path.Dir(ch.Path))
 	}
-	return replace(ctx, root, name, content)
+	return replaceFile(ctx, root, name, content)
 }
 
-func readRoot(root *os.Root, name string) (File, error) {
+func readInRoot(root *os.Root, name string) (File, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|openFlags, 0)
-	return bounded(file, err, MaxFile)
+	return readBounded(file, err, MaxFile)
 }
 
-// replace writes a file so that its name always means a complete old or a
+// replaceFile writes a file so that its name always means a complete old or a
 // complete new version, also after a power cut.
-func replace(ctx context.Context, root *os.Root, name, content string) error {
+func replaceFile(ctx context.Context, root *os.Root, name, content string) error {
 	dir := path.Dir(filepath.ToSlash(name))
 	if err := durable.MkdirAll(root, dir, 0o755); err != nil {
 		return err
@@ -81,8 +81,8 @@ func replace(ctx context.Context, root *os.Root, name, content string) error {
 	if err := beforeWrite.Hit(ctx); err != nil {
 		return err
 	}
-	// The name is always the same, so that a left-over of a crash is not added
-	// to. It goes first: a link of that name would be written through.
+	// The name is always the same, so that crashes leave at most one such file. It is
+	// removed first, because a link of that name would be written through.
 	tmp := filepath.Join(filepath.FromSlash(dir), "."+filepath.Base(name)+".pawl-tmp")
 	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -121,8 +121,8 @@ func writeSynced(ctx context.Context, root *os.Root, name, content string) error
 // process may have appended already.
 const tailSize = 64 << 10
 
-// appendLine adds one line at the end, once: a line that is there is not added
-// again, and half a line of a power cut is completed.
+// appendLine adds a line at the end, once: a line that is there already is not added
+// again, and half a line that a power cut left is completed.
 func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change) error {
 	dir := path.Dir(filepath.ToSlash(name))
 	if err := durable.MkdirAll(root, dir, 0o755); err != nil {
@@ -141,7 +141,7 @@ func appendLine(ctx context.Context, root *os.Root, name string, ch loop.Change)
 	if err != nil {
 		return err
 	}
-	err = lock(file)
+	err = lockFile(file)
 	if err == nil {
 		err = appendTo(file, ch)
 	}
@@ -183,14 +183,14 @@ func appendTo(file *os.File, ch loop.Change) error {
 	return err
 }
 
-// aside moves a file that cannot be used out of the way, once.
-func aside(root *os.Root, name string, ch loop.Change) error {
+// moveAside renames a file that cannot be used, once.
+func moveAside(root *os.Root, name string, ch loop.Change) error {
 	to := filepath.Join(filepath.Dir(name), filepath.FromSlash(ch.Content))
 	if _, err := root.Lstat(to); err == nil {
 		return nil // Moved by the process that died.
 	}
-	if now, err := readRoot(root, name); err == nil && !now.TooBig && ch.Before != "" && now.Content != ch.Before {
-		return nil // Somebody has mended it since.
+	if now, err := readInRoot(root, name); err == nil && !now.TooBig && ch.Before != "" && now.Content != ch.Before {
+		return nil // Somebody has repaired it since.
 	}
 	err := root.Rename(name, to)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -47,11 +47,11 @@ func TestWhatTwoDeadRunsRecordedIsWrittenWholeInOrderAndOnce(t *testing.T) {
 			root := folder(t, c.there)
 			m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1"}
 			if c.note != "" {
-				w, err := m.lock(t.Context())
+				w, err := m.lockFiles(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := w.wrote(c.note); err != nil {
+				if err := w.recordRun(c.note); err != nil {
 					t.Fatal(err)
 				}
 				if err := w.file.Close(); err != nil {
@@ -105,7 +105,7 @@ func TestOnlyARunThatHasEndedIsNotedAsWritten(t *testing.T) {
 	m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1"}
 	noted := func() string {
 		t.Helper()
-		w, err := m.lock(t.Context())
+		w, err := m.lockFiles(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

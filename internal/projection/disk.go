@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// DiskFault gives errors of the disk the fix that a person can apply: it is a
-// *loop.Fault then, and err as it was otherwise.
+// DiskFault turns a full or read-only disk into a *loop.Fault with the fix that a
+// person can apply. Any other error is returned as it is.
 func DiskFault(err error) error {
 	f := &loop.Fault{Exit: loop.ExitError, What: "write", Why: err.Error(), Err: err}
 	switch {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keep a read from following a last link and from waiting for ever
-// on a pipe that lies where a file should be.
+// openFlags keep a read from following a link at the end of the path, and from
+// waiting for ever on a pipe in place of a file.
 const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// lock holds an exclusive lock on an open file until the file is closed.
-func lock(f *os.File) error {
+// lockFile holds an exclusive lock on an open file until the file is closed.
+func lockFile(f *os.File) error {
 	return os.NewSyscallError("flock", unix.Flock(int(f.Fd()), unix.LOCK_EX))
 }
 

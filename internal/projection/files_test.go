@@ -134,7 +134,7 @@ func TestAnEditLeavesTheNewTextOrAMergeOfIt(t *testing.T) {
 			root := folder(t, files)
 			var told []string
 			left := func(path string, lines []string) { told = append(append(told, path), lines...) }
-			m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1", Left: left}
+			m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1", NotMerged: left}
 			for range 2 { // Once more, as after a crash.
 				told = nil
 				if _, err := m.Write(t.Context(), loop.Run{}, []loop.PendingChange{{RunID: "run_1", Seq: 1, Change: edits(c.before, c.after)}}); err != nil {
@@ -354,7 +354,7 @@ func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	read := func(f *os.File) error { _, err := bounded(f, nil, MaxFile); return err }
+	read := func(f *os.File) error { _, err := readBounded(f, nil, MaxFile); return err }
 	for what, c := range map[string]struct {
 		err  error
 		want error
@@ -364,10 +364,10 @@ func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
 		"a log that is not read":   {appendTo(opened(os.O_WRONLY), appends("line 1")), syscall.EBADF},
 		"a file that is closed":    {read(closed), os.ErrClosed},
 		"a file that is not read":  {read(opened(os.O_WRONLY)), syscall.EBADF},
-		"a lock that is closed":    {lock(closed), syscall.EBADF},
+		"a lock that is closed":    {lockFile(closed), syscall.EBADF},
 		"a new file that is there": {writeSynced(t.Context(), root, filepath.Base(name), "text"), syscall.EEXIST},
-		"a note that is closed":    {(&written{file: closed}).wrote("run_1"), os.ErrClosed},
-		"a note that is only read": {(&written{file: opened(os.O_RDONLY)}).wrote("run_1"), syscall.EINVAL},
+		"a note that is closed":    {(&writeLock{file: closed}).recordRun("run_1"), os.ErrClosed},
+		"a note that is only read": {(&writeLock{file: opened(os.O_RDONLY)}).recordRun("run_1"), syscall.EINVAL},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", what, c.err, c.want)
@@ -378,7 +378,7 @@ func TestWhatCannotBeReadOrWrittenIsAnError(t *testing.T) {
 func TestAnotherWriterOfTheLoopsFilesIsWaitedForTenSecondsAndNamed(t *testing.T) {
 	root := folder(t, map[string]string{statePath: "one\n"})
 	m := Memory{Home: t.TempDir(), Root: root, Loop: "lp_1"}
-	other, err := m.lock(t.Context())
+	other, err := m.lockFiles(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,30 +8,30 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// merge brings ours into theirs, both made from base, line by line. Where both
-// changed the same lines, theirs stays: a person's hand wins over the loop's. A
-// line that moves does so whole or not at all; left are the lines of ours that were
-// not brought in, or not taken out. What theirs holds of ours already is not brought
-// in again, so a merge can be repeated after a crash.
-func merge(base, ours, theirs string) (merged string, left []string) {
+// mergeLines merges ours into theirs, both made from base, line by line. Where both
+// changed the same lines, theirs stays: a person wins over the loop. A line is moved
+// completely or not at all. Left are the lines of ours that were not added, or not
+// removed. Changes that theirs has already are not made twice, so a merge can be
+// repeated after a crash.
+func mergeLines(base, ours, theirs string) (merged string, left []string) {
 	switch {
 	case base == theirs:
 		return ours, nil
 	case ours == theirs, base == ours, base == "":
 		return theirs, nil
 	}
-	// Theirs without ours, and ours brought in again: if that is theirs, it was
+	// If taking ours out of theirs and merging it again gives theirs, then theirs was
 	// made from ours.
-	without, _ := combine(ours, base, theirs)
-	if again, left := combine(base, ours, without); again == theirs {
+	without, _ := combineEdits(ours, base, theirs)
+	if again, left := combineEdits(base, ours, without); again == theirs {
 		return theirs, left
 	}
-	return combine(base, ours, theirs)
+	return combineEdits(base, ours, theirs)
 }
 
-func combine(base, ours, theirs string) (merged string, left []string) {
+func combineEdits(base, ours, theirs string) (merged string, left []string) {
 	all := udiff.Lines(base, theirs)
-	kept, dropped := fitting(base, udiff.Lines(base, ours), all)
+	kept, dropped := fittingEdits(base, udiff.Lines(base, ours), all)
 	for _, e := range dropped {
 		for line := range strings.Lines(cmp.Or(e.New, base[e.Start:e.End])) {
 			if line = strings.TrimSpace(line); line != "" && !slices.Contains(left, line) {
@@ -52,16 +52,17 @@ func combine(base, ours, theirs string) (merged string, left []string) {
 	return out.String(), left
 }
 
-// fitting parts our edits into those that can be brought in and the others, which
-// change lines that theirs changed, or are the other end of a line's move.
-func fitting(base string, mine, theirs []udiff.Edit) (kept, dropped []udiff.Edit) {
+// fittingEdits splits our edits into those that can be made and those that cannot,
+// because they change lines that theirs changed, or are the other end of a line's
+// move.
+func fittingEdits(base string, mine, theirs []udiff.Edit) (kept, dropped []udiff.Edit) {
 	var put strings.Builder
 	for _, o := range theirs {
 		put.WriteString(o.New)
 	}
 	for _, e := range mine {
 		if slices.ContainsFunc(theirs, func(o udiff.Edit) bool {
-			return touches(e, o, share(o.New, base) || share(base[o.Start:o.End], put.String()))
+			return editsTouch(e, o, shareLine(o.New, base) || shareLine(base[o.Start:o.End], put.String()))
 		}) {
 			dropped = append(dropped, e)
 			continue
@@ -71,7 +72,7 @@ func fitting(base string, mine, theirs []udiff.Edit) (kept, dropped []udiff.Edit
 	for i := 0; i < len(dropped); i++ {
 		other := dropped[i]
 		kept = slices.DeleteFunc(kept, func(e udiff.Edit) bool {
-			moves := share(other.New, base[e.Start:e.End]) || share(e.New, base[other.Start:other.End])
+			moves := shareLine(other.New, base[e.Start:e.End]) || shareLine(e.New, base[other.Start:other.End])
 			if moves {
 				dropped = append(dropped, e)
 			}
@@ -81,10 +82,10 @@ func fitting(base string, mine, theirs []udiff.Edit) (kept, dropped []udiff.Edit
 	return kept, dropped
 }
 
-// touches reports whether an edit of ours changes the same lines of a text as one of
-// theirs. What is beside a line that they moved counts as the same: a merge of the
-// merge would see it otherwise.
-func touches(ours, theirs udiff.Edit, moves bool) bool {
+// editsTouch reports whether an edit of ours changes the same lines of a text as one of
+// theirs. If theirs moved a line, the lines beside it count too: merging the result
+// again would otherwise end differently.
+func editsTouch(ours, theirs udiff.Edit, moves bool) bool {
 	switch {
 	case ours.Start < theirs.End && theirs.Start < ours.End:
 		return true
@@ -95,11 +96,11 @@ func touches(ours, theirs udiff.Edit, moves bool) bool {
 	case theirs.Start < theirs.End:
 		return true
 	}
-	return moves || ours.New == theirs.New || share(ours.New, theirs.New) || !strings.HasSuffix(ours.New, "\n") || !strings.HasSuffix(theirs.New, "\n")
+	return moves || ours.New == theirs.New || shareLine(ours.New, theirs.New) || !strings.HasSuffix(ours.New, "\n") || !strings.HasSuffix(theirs.New, "\n")
 }
 
-// share reports whether two texts have a line in common that is not blank.
-func share(a, b string) bool {
+// shareLine reports whether two texts have a common line that is not blank.
+func shareLine(a, b string) bool {
 	for line := range strings.Lines(a) {
 		if strings.TrimSpace(line) != "" && strings.Contains("\n"+b, "\n"+line) {
 			return true

@@ -20,13 +20,13 @@ var drawText = rapid.Custom(func(t *rapid.T) string {
 func TestAMergeWithOneChangeIsThatChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, x := drawText.Draw(t, "base"), drawText.Draw(t, "x")
-		if got, _ := merge(b, b, x); got != x {
+		if got, _ := mergeLines(b, b, x); got != x {
 			t.Fatalf("merge(b, b, x) = %q, want %q", got, x)
 		}
-		if got, _ := merge(b, x, b); got != x {
+		if got, _ := mergeLines(b, x, b); got != x {
 			t.Fatalf("merge(b, x, b) = %q, want %q", got, x)
 		}
-		if got, _ := merge(b, x, x); got != x {
+		if got, _ := mergeLines(b, x, x); got != x {
 			t.Fatalf("merge(b, x, x) = %q, want %q", got, x)
 		}
 	})
@@ -47,8 +47,8 @@ var drawLines = rapid.Custom(func(t *rapid.T) string {
 func TestMergingAgainChangesNothingWhereNoLineStandsTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, o, th := drawLines.Draw(t, "base"), drawLines.Draw(t, "ours"), drawLines.Draw(t, "theirs")
-		once, _ := merge(b, o, th)
-		if twice, _ := merge(b, o, once); twice != once {
+		once, _ := mergeLines(b, o, th)
+		if twice, _ := mergeLines(b, o, once); twice != once {
 			t.Fatalf("merge(%q, %q, %q) = %q, and merged again %q", b, o, th, once, twice)
 		}
 	})
@@ -101,7 +101,7 @@ func TestChangesThatDoNotTouchAreBothKept(t *testing.T) {
 		ours, theirs := drawHunks(t, len(base))
 		both := append(slices.Clone(ours), theirs...)
 		slices.SortFunc(both, func(a, b hunk) int { return a.at - b.at })
-		got, _ := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		got, _ := mergeLines(changed(base, nil), changed(base, ours), changed(base, theirs))
 		if diff := cmp.Diff(changed(base, both), got); diff != "" {
 			t.Fatalf("merged (-want +got):\n%s", diff)
 		}
@@ -118,7 +118,7 @@ func TestNoLineThatAPersonWroteIsEverLost(t *testing.T) {
 		theirs, more := drawHunks(t, len(base)) // At the same places as often as not.
 		theirs = append(theirs, more...)
 		slices.SortFunc(theirs, func(a, b hunk) int { return a.at - b.at })
-		got, _ := merge(changed(base, nil), changed(base, ours), changed(base, theirs))
+		got, _ := mergeLines(changed(base, nil), changed(base, ours), changed(base, theirs))
 		at := 0
 		for _, h := range theirs {
 			for _, line := range h.lines {
@@ -168,7 +168,7 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := merge(base, c.ours, c.theirs)
+			got, _ := mergeLines(base, c.ours, c.theirs)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
@@ -180,7 +180,7 @@ func TestWhereBothChangedALineThePersonsHandWins(t *testing.T) {
 // line that ours added would be added to what was made from ours.
 func TestWhatWasMadeFromOursIsNotMergedAgain(t *testing.T) {
 	const base, ours, theirs = "f\nf\ne\na\n", "c\nf\nf\n", "f\n"
-	if got, _ := merge(base, ours, theirs); got != theirs {
+	if got, _ := mergeLines(base, ours, theirs); got != theirs {
 		t.Errorf("merged = %q, want %q", got, theirs)
 	}
 }
@@ -189,7 +189,7 @@ func TestAMovedLineStaysWhereItWasWhenItsNewPlaceIsTaken(t *testing.T) {
 	const base = "## Priority\n- one\n- two\n\n## Watch\n- (none yet)\n"
 	const ours = "## Priority\n- two\n\n## Watch\n- one\n"
 	const theirs = "## Priority\n- one\n- two\n\n## Watch\n- by hand\n"
-	if got, _ := merge(base, ours, theirs); got != theirs {
+	if got, _ := mergeLines(base, ours, theirs); got != theirs {
 		t.Errorf("merged = %q, want the person's text with both items", got)
 	}
 }
@@ -216,11 +216,11 @@ func TestALineMovesWholeOrNotAtAll(t *testing.T) {
 		"a new list in its place":   {edit("- three", "- by hand").Replace(base), edit("- three", "- by hand").Replace(base), []string{"- one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			merged, left := merge(base, ours, c.theirs)
+			merged, left := mergeLines(base, ours, c.theirs)
 			if diff := cmp.Diff(c.want, merged) + cmp.Diff(c.left, left); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
-			if again, _ := merge(base, ours, merged); again != merged {
+			if again, _ := mergeLines(base, ours, merged); again != merged {
 				t.Errorf("merged again = %q, want %q", again, merged)
 			}
 		})
@@ -235,7 +235,7 @@ func TestWhatIsBesideALineThatAPersonMovedStaysAsItIs(t *testing.T) {
 		"a line that comes beside its new place":   {"a\nb\n", "c\na\nb\n", "b\na\n"},
 		"an edit of the line beside its old place": {"a\nb\nc\n", "a\nb\nc, soon\n", "b\na\nc\n"},
 	} {
-		if got, left := merge(c.base, c.ours, c.theirs); got != c.theirs || len(left) != 1 {
+		if got, left := mergeLines(c.base, c.ours, c.theirs); got != c.theirs || len(left) != 1 {
 			t.Errorf("%s: merged = %q, left out are %q, want the person's text and one line", name, got, left)
 		}
 	}

@@ -23,21 +23,21 @@ const MaxFile = 4 << 20
 type File struct {
 	Exists  bool
 	Content string
-	TooBig  bool // Content is empty then: over the limit, which is MaxFile for a memory
+	TooBig  bool // over the limit, which is MaxFile for a memory; Content is empty then
 }
 
 // Memory is the files in which a loop keeps what it knows. Its methods may be
 // called by several processes at once.
 type Memory struct {
-	Home string // pawl's, where it stands which run was written last
+	Home string // pawl's home, which records whose changes were written last
 	Root string // of the workspace
 	Loop string // id
-	// Left is told which lines of an edit stay as they are in the file, because a
-	// person changed them meanwhile; it may be nil.
-	Left func(path string, lines []string)
+	// NotMerged is called with the lines of an edit that were not merged into the
+	// file, because a person changed the same place meanwhile. It may be nil.
+	NotMerged func(path string, lines []string)
 }
 
-// Read reads a file of the workspace, by its path with slashes. Names never leave
+// Read reads a file of the workspace, by its slash-separated path. It never leaves
 // the workspace, not even by a link.
 func (m Memory) Read(name string) (File, error) {
 	root, err := os.OpenRoot(m.Root)
@@ -45,16 +45,16 @@ func (m Memory) Read(name string) (File, error) {
 		return File{}, err
 	}
 	defer func() { _ = root.Close() }()
-	return readRoot(root, filepath.FromSlash(name))
+	return readInRoot(root, filepath.FromSlash(name))
 }
 
 // ReadFile reads a file outside of any workspace, if it has at most limit bytes.
 func ReadFile(name string, limit int64) (File, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
-	return bounded(file, err, limit)
+	return readBounded(file, err, limit)
 }
 
-func bounded(file *os.File, err error, limit int64) (File, error) {
+func readBounded(file *os.File, err error, limit int64) (File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return File{}, nil
 	}

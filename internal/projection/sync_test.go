@@ -157,7 +157,7 @@ func TestALineIsAppendedUnderTheLockOfItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if err := lock(f); err != nil {
+	if err := lockFile(f); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

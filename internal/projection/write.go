@@ -13,24 +13,24 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// The rows of file changes outlive the writing of the files until the loop's
-// next transaction, so that a quiet run is two transactions. Which run's changes
-// were written last stands in a file of the loop, which is also the lock under
-// which files are written: two processes never write one loop's files at once,
-// and what was written is not merged again into what a person wrote since. A
-// power cut may lose the file; then the changes are merged again, which leaves
-// alone what is there.
+// The rows of file changes stay until the loop's next transaction, also after the
+// files are written, so that a quiet run needs only two transactions. A file of the
+// loop names the run whose changes were written last. It is also the lock for
+// writing: two processes never write one loop's files at once, and changes that were
+// written are not merged again into what a person wrote since. If a power cut loses
+// the file, the changes are merged again, which leaves alone what is there.
 
-type written struct {
+// writeLock is that file, locked.
+type writeLock struct {
 	file *os.File
 	run  string // id of the run whose changes were written last
 }
 
-// lockWait is how long another writer of the loop's files is waited for.
+// lockWait is how long lockFiles waits for another writer.
 const lockWait = 10 * time.Second
 
-// lock waits for other writers of the loop's files.
-func (m Memory) lock(ctx context.Context) (*written, error) {
+// lockFiles locks the loop's files for writing.
+func (m Memory) lockFiles(ctx context.Context) (*writeLock, error) {
 	path := filepath.Join(m.Home, "written", m.Loop)
 	held := &loop.Fault{
 		Exit: loop.ExitHeld, What: "write the files of loop " + m.Loop,
@@ -46,12 +46,12 @@ func (m Memory) lock(ctx context.Context) (*written, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, 256)) // What cannot be read names no run.
-	return &written{file: f, run: string(text)}, nil
+	text, _ := io.ReadAll(io.LimitReader(f, 256)) // If it cannot be read, no run is named.
+	return &writeLock{file: f, run: string(text)}, nil
 }
 
-// wrote notes that all changes of the run so far are written.
-func (w *written) wrote(runID string) error {
+// recordRun records that all changes of a run are written.
+func (w *writeLock) recordRun(runID string) error {
 	err := w.file.Truncate(0)
 	if err == nil {
 		_, err = w.file.WriteAt([]byte(runID), 0)
@@ -59,14 +59,14 @@ func (w *written) wrote(runID string) error {
 	return err
 }
 
-// Write writes recorded changes into the workspace, in their order up to the one
-// that fails, and says how many of them are there now. All changes of a run that
-// has ended are there once it returns without an error.
+// Write writes recorded changes into the workspace, in their order, up to the first
+// that fails, and returns how many of them are there now. If run has ended and there
+// is no error, all of its changes are there.
 func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingChange) (done int, err error) {
 	if len(changes) == 0 {
 		return 0, nil
 	}
-	w, err := m.lock(ctx)
+	w, err := m.lockFiles(ctx)
 	if err != nil {
 		return 0, DiskFault(err)
 	}
@@ -77,10 +77,10 @@ func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingC
 	}
 	defer func() { _ = root.Close() }()
 	for i, p := range changes {
-		// A run's own changes come in several batches; those of another run that
-		// the file names were all written, by a process that ended it.
+		// A run writes its own changes in several batches. Those of another run that
+		// the file names were all written, by the process that ended that run.
 		if p.RunID != w.run || p.RunID == run.ID {
-			if err := m.apply(ctx, root, p.Change); err != nil {
+			if err := m.applyChange(ctx, root, p.Change); err != nil {
 				return i, fmt.Errorf("write %s: %w", p.Path, DiskFault(err))
 			}
 		}
@@ -88,5 +88,5 @@ func (m Memory) Write(ctx context.Context, run loop.Run, changes []loop.PendingC
 	if run.State != loop.RunEnded {
 		return len(changes), nil
 	}
-	return len(changes), w.wrote(run.ID)
+	return len(changes), w.recordRun(run.ID)
 }

@@ -41,11 +41,11 @@ func parseCron(text, key string) (cron, error) {
 	}
 	var c cron
 	for i, f := range fields {
-		if err := f.parse(&c, texts[i], key); err != nil {
+		if err := f.parseInto(&c, texts[i], key); err != nil {
 			return cron{}, fmt.Errorf("cron %q: %s: %w", text, f.name, err)
 		}
 	}
-	c.wildcard = minuteField.wild(texts[0], c.minute) || hourField.wild(texts[1], c.hour)
+	c.wildcard = minuteField.isWildcard(texts[0], c.minute) || hourField.isWildcard(texts[1], c.hour)
 	c.dateStar = strings.HasPrefix(texts[2], "*")
 	c.weekdayStar = strings.HasPrefix(texts[4], "*")
 	if !c.everFires() {
@@ -71,7 +71,7 @@ func expandMacro(text string) (string, error) {
 // everFires looks through one whole cycle of the calendar: the same dates fall
 // on the same weekdays again every 400 years.
 func (c *cron) everFires() bool {
-	_, ok := c.next(firstOfCycle)
+	_, ok := c.nextWall(firstOfCycle)
 	return ok
 }
 
@@ -84,7 +84,7 @@ func parseSpecial(c *cron, f *field, item string) (bool, error) {
 		return true, nil
 	case f == weekdayField && strings.Contains(item, "#"):
 		name, nth, _ := strings.Cut(item, "#")
-		weekday, err := f.value(name)
+		weekday, err := f.parseValue(name)
 		if err != nil {
 			return true, err
 		}
@@ -97,7 +97,7 @@ func parseSpecial(c *cron, f *field, item string) (bool, error) {
 	case f == weekdayField && item == "L":
 		return true, errors.New("name the weekday of L, like 5L for the last Friday")
 	case f == weekdayField && strings.HasSuffix(item, "L"):
-		weekday, err := f.value(strings.TrimSuffix(item, "L"))
+		weekday, err := f.parseValue(strings.TrimSuffix(item, "L"))
 		if err != nil {
 			return true, err
 		}

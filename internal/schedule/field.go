@@ -37,8 +37,8 @@ var (
 	fields = []*field{minuteField, hourField, dateField, monthField, weekdayField}
 )
 
-// parse reads one field, a comma-separated list of items, into c.
-func (f *field) parse(c *cron, text, key string) error {
+// parseInto reads one field, a comma-separated list of items, into c.
+func (f *field) parseInto(c *cron, text, key string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		special, err := parseSpecial(c, f, item)
 		if err != nil {
@@ -47,7 +47,7 @@ func (f *field) parse(c *cron, text, key string) error {
 		if special {
 			continue
 		}
-		values, err := f.item(item, key)
+		values, err := f.parseItem(item, key)
 		if err != nil {
 			return err
 		}
@@ -59,46 +59,46 @@ func (f *field) parse(c *cron, text, key string) error {
 	return nil
 }
 
-// item reads *, a, a-b, H or H(a-b), each with an optional /step, as bits.
-func (f *field) item(item, key string) (uint64, error) {
+// parseItem reads *, a, a-b, H or H(a-b), each with an optional /step, as bits.
+func (f *field) parseItem(item, key string) (uint64, error) {
 	base, stepText, stepped := strings.Cut(item, "/")
 	step := 1
 	if stepped {
 		var err error
-		if step, err = f.step(stepText); err != nil {
+		if step, err = f.parseStep(stepText); err != nil {
 			return 0, err
 		}
 	}
 	if strings.HasPrefix(base, "H") {
-		return f.hashed(base, step, stepped, key)
+		return f.parseHashed(base, step, stepped, key)
 	}
-	lo, hi, err := f.bounds(base, stepped)
+	lo, hi, err := f.parseRange(base, stepped)
 	if err != nil {
 		return 0, err
 	}
-	return series(lo, hi, step), nil
+	return stepBits(lo, hi, step), nil
 }
 
-func (f *field) step(text string) (int, error) {
+func (f *field) parseStep(text string) (int, error) {
 	n, ok := parseNumber(text)
 	size := f.top - f.min + 1
 	switch {
 	case !ok || n == 0:
-		return 0, fmt.Errorf("step /%s: write a whole number from 1 to %d", clip(text), size)
+		return 0, fmt.Errorf("step /%s: write a whole number from 1 to %d", clipText(text), size)
 	case n > size:
 		return 0, fmt.Errorf("step /%d: the field has only %d values; for a longer time write an interval like 90m", n, size)
 	}
 	return n, nil
 }
 
-// bounds gives the first and the last value of *, a or a-b. A single value
+// parseRange gives the first and the last value of *, a or a-b. A single value
 // with a step counts up to the end of the field.
-func (f *field) bounds(base string, stepped bool) (lo, hi int, err error) {
+func (f *field) parseRange(base string, stepped bool) (lo, hi int, err error) {
 	if base == "*" {
 		return f.min, f.top, nil
 	}
 	first, last, ranged := strings.Cut(base, "-")
-	if lo, err = f.value(first); err != nil {
+	if lo, err = f.parseValue(first); err != nil {
 		return 0, 0, err
 	}
 	switch {
@@ -107,7 +107,7 @@ func (f *field) bounds(base string, stepped bool) (lo, hi int, err error) {
 	case !ranged:
 		return lo, max(lo, f.top), nil
 	}
-	if hi, err = f.value(last); err != nil {
+	if hi, err = f.parseValue(last); err != nil {
 		return 0, 0, err
 	}
 	if f == weekdayField && last == "SUN" && lo > 0 {
@@ -119,34 +119,34 @@ func (f *field) bounds(base string, stepped bool) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-func (f *field) value(text string) (int, error) {
+func (f *field) parseValue(text string) (int, error) {
 	if i := slices.Index(f.names, text); i >= 0 {
 		return i + f.min, nil
 	}
 	n, ok := parseNumber(text)
 	switch {
 	case !ok && f.names != nil:
-		return 0, fmt.Errorf("%q is neither a number from %d to %d nor a name like %s", clip(text), f.min, f.max, f.names[1])
+		return 0, fmt.Errorf("%q is neither a number from %d to %d nor a name like %s", clipText(text), f.min, f.max, f.names[1])
 	case !ok:
-		return 0, fmt.Errorf("%q is not a number from %d to %d", clip(text), f.min, f.max)
+		return 0, fmt.Errorf("%q is not a number from %d to %d", clipText(text), f.min, f.max)
 	case n < f.min || n > f.max:
 		return 0, fmt.Errorf("%d is not from %d to %d", n, f.min, f.max)
 	}
 	return n, nil
 }
 
-// hashed reads H and H(a-b): one value, or with a step the first one, chosen by
+// parseHashed reads H and H(a-b): one value, or with a step the first one, chosen by
 // the key.
-func (f *field) hashed(base string, step int, stepped bool, key string) (uint64, error) {
+func (f *field) parseHashed(base string, step int, stepped bool, key string) (uint64, error) {
 	lo, hi := f.min, f.spread
 	if base != "H" {
 		inner, opened := strings.CutPrefix(base, "H(")
 		inner, closed := strings.CutSuffix(inner, ")")
 		if !opened || !closed || !strings.Contains(inner, "-") {
-			return 0, fmt.Errorf("%q: write H, H/15 or H(0-29)", clip(base))
+			return 0, fmt.Errorf("%q: write H, H/15 or H(0-29)", clipText(base))
 		}
 		var err error
-		if lo, hi, err = f.bounds(inner, false); err != nil {
+		if lo, hi, err = f.parseRange(inner, false); err != nil {
 			return 0, err
 		}
 	}
@@ -155,18 +155,18 @@ func (f *field) hashed(base string, step int, stepped bool, key string) (uint64,
 	span := hi - lo + 1
 	if !stepped {
 		at := lo + int(h.Sum64()%uint64(span))
-		return series(at, at, 1), nil
+		return stepBits(at, at, 1), nil
 	}
-	return series(lo+int(h.Sum64()%uint64(min(step, span))), hi, step), nil
+	return stepBits(lo+int(h.Sum64()%uint64(min(step, span))), hi, step), nil
 }
 
-// wild reports whether a field follows elapsed time: it begins with * or is H
+// isWildcard reports whether a field follows elapsed time: it begins with * or is H
 // with a step, or it names every value anyway.
-func (f *field) wild(text string, set uint64) bool {
-	return strings.HasPrefix(text, "*") || strings.HasPrefix(text, "H/") || set == series(f.min, f.top, 1)
+func (f *field) isWildcard(text string, set uint64) bool {
+	return strings.HasPrefix(text, "*") || strings.HasPrefix(text, "H/") || set == stepBits(f.min, f.top, 1)
 }
 
-func series(lo, hi, step int) uint64 {
+func stepBits(lo, hi, step int) uint64 {
 	var set uint64
 	for v := lo; v <= hi; v += step {
 		set |= 1 << v
@@ -174,7 +174,7 @@ func series(lo, hi, step int) uint64 {
 	return set
 }
 
-func clip(text string) string {
+func clipText(text string) string {
 	if len(text) > 20 {
 		return text[:20] + "…"
 	}

@@ -16,19 +16,19 @@ var firstOfCycle = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 // Wall times are time.Time values in UTC whose fields are what a clock in the
 // zone shows. They are not instants.
 
-// next is the first matching wall minute at or after wall, which must be a
+// nextWall is the first matching wall minute at or after wall, which must be a
 // whole minute. It reports false if there is none in 400 years.
-func (c *cron) next(wall time.Time) (time.Time, bool) {
+func (c *cron) nextWall(wall time.Time) (time.Time, bool) {
 	year, month, date := wall.Date()
 	if c.matchDate(year, month, date) {
-		if h, m, ok := c.clock(wall.Hour(), wall.Minute()); ok {
+		if h, m, ok := c.nextClock(wall.Hour(), wall.Minute()); ok {
 			return time.Date(year, month, date, h, m, 0, 0, time.UTC), true
 		}
 	}
 	from := date + 1
 	for range cycleMonths + 1 {
 		if d, ok := c.dateFrom(year, month, from); ok {
-			h, m, _ := c.clock(0, 0)
+			h, m, _ := c.nextClock(0, 0)
 			return time.Date(year, month, d, h, m, 0, 0, time.UTC), true
 		}
 		from = 1
@@ -70,8 +70,8 @@ func (c *cron) matchDate(year int, month time.Month, date int) bool {
 	return byDate || byWeekday
 }
 
-// clock is the first matching time of a day at or after hour:minute.
-func (c *cron) clock(hour, minute int) (h, m int, ok bool) {
+// nextClock is the first matching time of a day at or after hour:minute.
+func (c *cron) nextClock(hour, minute int) (h, m int, ok bool) {
 	if c.hour&(1<<hour) != 0 {
 		if rest := c.minute >> minute; rest != 0 {
 			return hour, minute + bits.TrailingZeros64(rest), true
@@ -97,7 +97,7 @@ func (c *cron) nextFixed(after time.Time, loc *time.Location) time.Time {
 	_, offset := after.In(loc).Zone()
 	wall := wallMinute(after.Unix() + int64(offset)).Add(time.Minute)
 	for {
-		match, ok := c.next(wall)
+		match, ok := c.nextWall(wall)
 		if !ok || match.Year() > maxYear {
 			return time.Time{}
 		}
@@ -136,7 +136,7 @@ func (c *cron) nextElapsed(after time.Time, loc *time.Location) time.Time {
 		_, offset := at.Zone()
 		ends := stretchEnd(at)
 		wall := wallMinute(at.Unix() + int64(offset) + 59)
-		match, ok := c.next(wall)
+		match, ok := c.nextWall(wall)
 		if !ok || match.Year() > maxYear {
 			return time.Time{}
 		}

@@ -127,7 +127,7 @@ func TestAnAnswerIsBilledToTheMicroDollar(t *testing.T) {
 			}
 			r.stop()
 			_, models := r.Account.Total()
-			_, cost := plan.Cost(models, price.BuiltIn())
+			_, cost := plan.PriceModels(models, price.BuiltIn())
 			if cost.MicroUSD != c.want || len(cost.Unpriced) != 0 {
 				t.Errorf("billed are %d millionths of a dollar, want %d: %+v", cost.MicroUSD, c.want, models)
 			}
@@ -148,7 +148,7 @@ func TestLongInputIsPricedByTheCall(t *testing.T) {
 	r.stop()
 	_, models := r.Account.Total()
 	// 2·(200,000·2 + 100·10)
-	if _, cost := plan.Cost(models, price.BuiltIn()); cost.MicroUSD != 802_000 {
+	if _, cost := plan.PriceModels(models, price.BuiltIn()); cost.MicroUSD != 802_000 {
 		t.Errorf("billed are %d, want 802,000", cost.MicroUSD)
 	}
 }

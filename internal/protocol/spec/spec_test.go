@@ -86,7 +86,7 @@ func TestTheGoalIsTheOneCandidateWhateverBecameOfItBefore(t *testing.T) {
 			if state != "" && (step.ID != "st_1" || step.Attempts != 4) {
 				t.Errorf("step = %+v, want the row that exists", step)
 			}
-			d := plan.Next(plan.Snapshot{Candidates: got, Rules: plan.RulesOf(spec.Until("x", "u", nil).WithDefaults()), Run: 2, RunID: "run_2", Started: noon}, noon)
+			d := plan.Next(plan.Snapshot{Candidates: got, Rules: plan.DefinitionRules(spec.Until("x", "u", nil).WithDefaults()), Run: 2, RunID: "run_2", Started: noon}, noon)
 			if d.Choice == nil {
 				t.Errorf("decision = %+v, want the goal", d)
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/pawl-run/pawl/internal/report"
 )
 
-// adopt brings what an agent reported into the lists. Lists that the report
+// adoptReport brings what an agent reported into the lists. Lists that the report
 // does not name stay as they are; findings without lists go to Watch.
-func (s *session) adopt(it loop.Iteration) {
+func (s *session) adoptReport(it loop.Iteration) {
 	if it.Words != "" {
 		s.keepWords(it.Words)
 		return
@@ -30,14 +30,14 @@ func (s *session) adopt(it loop.Iteration) {
 			continue
 		}
 		for _, item := range s.state.Items(section) {
-			lists[i] = append(lists[i], listed(item))
+			lists[i] = append(lists[i], listEntry(item))
 		}
 	}
-	s.state.Replace(lists[0], lists[1], lists[2])
+	s.state.ReplaceLists(lists[0], lists[1], lists[2])
 }
 
-// listed is an item with its priority in front, as a list entry has it.
-func listed(it Item) string {
+// listEntry is an item with its priority in front, as a list entry has it.
+func listEntry(it Item) string {
 	if it.Priority == 0 {
 		return it.Text
 	}

@@ -190,7 +190,7 @@ func TestARunThatWorkedOnNothingAndEscalatesSaysWhy(t *testing.T) {
 
 // worked takes a session through an iteration as a run does.
 func worked(s *session, title string, left loop.StepState) {
-	step := loop.Step{Key: Key(title), Title: title, State: loop.StepClaimed}
+	step := loop.Step{Key: ItemKey(title), Title: title, State: loop.StepClaimed}
 	_, _, _ = s.Begin(plan.Choice{Step: step})
 	if left == "" {
 		return // It died before it had a verdict.
@@ -335,7 +335,7 @@ func TestASessionThatSawNothingOfTheRunGivesTheSameAccount(t *testing.T) {
 			verdict := rapid.SampledFrom([]loop.Verdict{loop.VerdictPass, loop.VerdictFail, loop.VerdictPending, loop.VerdictIntended}).Draw(t, "verdict")
 			left := rapid.SampledFrom(ends[verdict]).Draw(t, "left")
 			worked(saw, title, left)
-			row := loop.Step{ID: "st_" + title, Key: Key(title), Title: title, State: left}
+			row := loop.Step{ID: "st_" + title, Key: ItemKey(title), Title: title, State: left}
 			if left == "" {
 				row.State = loop.StepClaimed // The run holds it still.
 			}

@@ -28,13 +28,13 @@ type anchor struct {
 	margin string
 }
 
-func (s *State) begin() *edit {
+func (s *State) beginEdit() *edit {
 	size := len(s.bom)
 	for _, line := range s.lines {
 		size += len(line)
 	}
 	return &edit{
-		s: s, room: MaxState - spare - size, anchors: s.anchors(),
+		s: s, room: MaxState - spare - size, anchors: s.findAnchors(),
 		drop: make(map[int]bool), set: make(map[int]string),
 		add: make(map[Section][]string), touched: make(map[Section]bool),
 	}
@@ -46,35 +46,35 @@ func (s *State) begin() *edit {
 // exists in any section, or when the file would become too big.
 func (s *State) Add(section Section, priority int, text string) bool {
 	it := newItem(section, priority, text)
-	if s.has(it.Key) {
+	if s.hasItem(it.Key) {
 		return false
 	}
-	e := s.begin()
-	return e.create(it) && e.apply()
+	e := s.beginEdit()
+	return e.createItem(it) && e.applyEdit()
 }
 
 // Move takes an item, with the lines that belong to it, to the end of another
 // section's list. It returns false when there is nothing to move.
 func (s *State) Move(key string, to Section) bool {
-	e := s.begin()
+	e := s.beginEdit()
 	for _, p := range s.parts {
-		if p.is(key) && p.Section != to && to.Known() {
-			e.remove(p)
-			e.insert(to, e.carried(p, to)...)
+		if p.hasKey(key) && p.Section != to && to.IsKnown() {
+			e.removePart(p)
+			e.insertLines(to, e.carriedLines(p, to)...)
 		}
 	}
-	return e.apply()
+	return e.applyEdit()
 }
 
 // noteStart begins the line below an item that says why it was handed to a human.
 const noteStart = "- escalated in run #"
 
-// Note puts a line below an item that says in which run it was handed to a human,
+// SetNote puts a line below an item that says in which run it was handed to a human,
 // and why. It takes the place of the line of an earlier run; without a run that line
 // only goes. Note changes nothing if there is no item with this key, or if the file
 // would become too big.
-func (s *State) Note(key string, run int64, why string) {
-	i := slices.IndexFunc(s.parts, func(p part) bool { return p.is(key) })
+func (s *State) SetNote(key string, run int64, why string) {
+	i := slices.IndexFunc(s.parts, func(p part) bool { return p.hasKey(key) })
 	if i < 0 {
 		return
 	}
@@ -87,15 +87,15 @@ func (s *State) Note(key string, run int64, why string) {
 		if why = oneLine(why); why != "" {
 			note += ": " + why
 		}
-		note = margin(s.lines[p.start]) + "  " + note + s.eol
-		if len(note) > s.begin().room {
+		note = lineMargin(s.lines[p.start]) + "  " + note + s.eol
+		if len(note) > s.beginEdit().room {
 			return
 		}
 		last := len(lines)
 		for last > 1 && strings.TrimSpace(lines[last-1]) == "" {
 			last--
 		}
-		lines[last-1] = withEnd(lines[last-1], s.eol)
+		lines[last-1] = withLineEnd(lines[last-1], s.eol)
 		lines = slices.Insert(lines, last, note)
 	}
 	s.lines = slices.Concat(s.lines[:p.start], lines, s.lines[p.end:])
@@ -105,49 +105,49 @@ func (s *State) Note(key string, run int64, why string) {
 // Remove deletes an item and the lines that belong to it. It returns false
 // when there is none with this key.
 func (s *State) Remove(key string) bool {
-	e := s.begin()
+	e := s.beginEdit()
 	for _, p := range s.parts {
-		if p.is(key) {
-			e.remove(p)
+		if p.hasKey(key) {
+			e.removePart(p)
 		}
 	}
-	return e.apply()
+	return e.applyEdit()
 }
 
-// Replace makes the lists those of an agent's report, whose entries may carry
+// ReplaceLists makes the lists those of an agent's report, whose entries may carry
 // tags. Items that the report names again keep their place, their wording and
 // the lines below them, and take the report's tag if it has one; those named
 // in another section move there; the others go. An entry that is named twice
 // counts where it is named first. Replace returns how many entries it left out
 // because the file would have become too big.
-func (s *State) Replace(priority, watch, noise []string) (left int) {
-	e := s.begin()
+func (s *State) ReplaceLists(priority, watch, noise []string) (left int) {
+	e := s.beginEdit()
 	for _, section := range sections {
 		e.touched[section] = true
 	}
-	wanted := wanted(priority, watch, noise)
-	home := e.sort(wanted)
+	wanted := wantedItems(priority, watch, noise)
+	home := e.keepWanted(wanted)
 	for _, it := range wanted {
 		p, exists := home[it.Key]
 		switch {
 		case !exists:
-			if !e.create(it) {
+			if !e.createItem(it) {
 				left++
 			}
 		case p.Section == it.Section:
-			e.mark(p, it.Priority)
+			e.setPriority(p, it.Priority)
 		default:
-			lines := e.carried(p, it.Section)
-			lines[0] = retag(lines[0], it.Priority)
-			e.insert(it.Section, lines...)
+			lines := e.carriedLines(p, it.Section)
+			lines[0] = setTag(lines[0], it.Priority)
+			e.insertLines(it.Section, lines...)
 		}
 	}
-	e.apply()
+	e.applyEdit()
 	return left
 }
 
-// wanted lists a report's entries, each key once.
-func wanted(priority, watch, noise []string) []Item {
+// wantedItems lists a report's entries, each key once.
+func wantedItems(priority, watch, noise []string) []Item {
 	var items []Item
 	seen := map[string]bool{"": true}
 	for i, texts := range [][]string{priority, watch, noise} {
@@ -161,9 +161,9 @@ func wanted(priority, watch, noise []string) []Item {
 	return items
 }
 
-// sort finds the part that each wanted item already has, in its own section if
+// keepWanted finds the part that each wanted item already has, in its own section if
 // possible, and removes every part that stands where nobody wants it.
-func (e *edit) sort(wanted []Item) map[string]part {
+func (e *edit) keepWanted(wanted []Item) map[string]part {
 	section := make(map[string]Section, len(wanted))
 	for _, it := range wanted {
 		section[it.Key] = it.Section
@@ -176,7 +176,7 @@ func (e *edit) sort(wanted []Item) map[string]part {
 		first, seen := home[p.Key]
 		stays := section[p.Key] == p.Section
 		if !stays {
-			e.remove(p)
+			e.removePart(p)
 		}
 		if section[p.Key] != "" && (!seen || stays && first.Section != p.Section) {
 			home[p.Key] = p
@@ -186,21 +186,21 @@ func (e *edit) sort(wanted []Item) map[string]part {
 }
 
 func newItem(section Section, priority int, text string) Item {
-	tag, text := clean(text)
+	tag, text := cleanItem(text)
 	if priority < 1 || priority > 9 {
 		priority = tag
 	}
-	return Item{Section: section, Priority: priority, Text: text, Key: key(text)}
+	return Item{Section: section, Priority: priority, Text: text, Key: cleanKey(text)}
 }
 
-func (s *State) has(key string) bool {
-	return slices.ContainsFunc(s.parts, func(p part) bool { return p.is(key) })
+func (s *State) hasItem(key string) bool {
+	return slices.ContainsFunc(s.parts, func(p part) bool { return p.hasKey(key) })
 }
 
-func (p part) is(key string) bool { return !p.empty && p.Key == key }
+func (p part) hasKey(key string) bool { return !p.empty && p.Key == key }
 
-func (e *edit) create(it Item) bool {
-	if it.Key == "" || !it.Section.Known() {
+func (e *edit) createItem(it Item) bool {
+	if it.Key == "" || !it.Section.IsKnown() {
 		return false
 	}
 	line := itemLine(e.anchors[it.Section].margin, it.Priority, it.Text) + e.s.eol
@@ -208,25 +208,25 @@ func (e *edit) create(it Item) bool {
 		return false
 	}
 	e.room -= len(line)
-	e.insert(it.Section, line)
+	e.insertLines(it.Section, line)
 	return true
 }
 
-func (e *edit) insert(section Section, lines ...string) {
+func (e *edit) insertLines(section Section, lines ...string) {
 	e.add[section] = append(e.add[section], lines...)
 	e.touched[section] = true
 }
 
-func (e *edit) remove(p part) {
+func (e *edit) removePart(p part) {
 	for i := p.start; i < p.end; i++ {
 		e.drop[i] = true
 	}
 	e.touched[p.Section] = true
 }
 
-// mark gives a part that stays the report's tag.
-func (e *edit) mark(p part, priority int) {
-	line := retag(e.s.lines[p.start], priority)
+// setPriority gives a part that stays the report's tag.
+func (e *edit) setPriority(p part, priority int) {
+	line := setTag(e.s.lines[p.start], priority)
 	if priority == p.Priority || len(line)-len(e.s.lines[p.start]) > e.room {
 		return
 	}
@@ -234,51 +234,51 @@ func (e *edit) mark(p part, priority int) {
 	e.set[p.start] = line
 }
 
-// carried is a part's lines as they stand in another section. They change only
+// carriedLines is a part's lines as they stand in another section. They change only
 // where they would mean something else there.
-func (e *edit) carried(p part, to Section) []string {
+func (e *edit) carriedLines(p part, to Section) []string {
 	margin := e.anchors[to].margin
 	var lines []string
 	for i, line := range e.s.lines[p.start:p.end] {
-		line = withEnd(line, e.s.eol)
+		line = withLineEnd(line, e.s.eol)
 		switch {
 		case e.s.loose && i == 0:
 			line = itemLine(margin, p.Priority, p.Text) + e.s.eol
 		case e.s.loose:
-			line = deepen(literal(line), p.indent, margin)
-		case i == 0 && p.indent != indent(margin):
+			line = deepenLine(escapeMarkdown(line), p.indent, margin)
+		case i == 0 && p.indent != indentColumns(margin):
 			line = margin + strings.TrimLeft(line, " \t")
 		default:
-			line = reindent(line, p.indent, margin)
+			line = reindentLine(line, p.indent, margin)
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// reindent shifts a line below a bullet from one margin to another. It stays
+// reindentLine shifts a line below a bullet from one margin to another. It stays
 // deeper than the bullet if it was.
-func reindent(line string, from int, margin string) string {
-	if from == indent(margin) || level(indent(line)) <= level(from) {
+func reindentLine(line string, from int, margin string) string {
+	if from == indentColumns(margin) || indentLevel(indentColumns(line)) <= indentLevel(from) {
 		return line
 	}
-	return deepen(line, from, margin)
+	return deepenLine(line, from, margin)
 }
 
-func deepen(line string, from int, margin string) string {
+func deepenLine(line string, from int, margin string) string {
 	text := strings.TrimLeft(line, " \t")
 	if strings.TrimSpace(text) == "" {
 		return line
 	}
-	return margin + strings.Repeat(" ", max(2, indent(line)-from)) + text
+	return margin + strings.Repeat(" ", max(2, indentColumns(line)-from)) + text
 }
 
-// literal escapes what opens or closes a comment or a code fence, and what
+// escapeMarkdown escapes what opens or closes a comment or a code fence, and what
 // shows when a fence is gone. In a file with one that is never closed, a line
 // that moves could become its other end.
-func literal(line string) string {
+func escapeMarkdown(line string) string {
 	line = strings.ReplaceAll(line, "-->", `--\>`)
-	space := margin(line)
+	space := lineMargin(line)
 	for _, open := range []string{"<!--", "```", "~~~", "#"} {
 		if text := line[len(space):]; strings.HasPrefix(text, open) {
 			return space + `\` + text
@@ -287,10 +287,10 @@ func literal(line string) string {
 	return line
 }
 
-// anchors finds where the lists end. Behind the last bullet, with the same
+// findAnchors finds where the lists end. Behind the last bullet, with the same
 // indentation, nothing that follows can be taken for a part of a new item; in
 // a list without one, neither can what follows its last line.
-func (s *State) anchors() map[Section]anchor {
+func (s *State) findAnchors() map[Section]anchor {
 	at := make(map[Section]anchor)
 	list := make(map[Section]int)
 	for i, b := range s.bodies {
@@ -300,22 +300,22 @@ func (s *State) anchors() map[Section]anchor {
 	}
 	for _, p := range s.parts {
 		if p.body == list[p.Section] {
-			at[p.Section] = anchor{line: p.end - 1, margin: margin(s.lines[p.start])}
+			at[p.Section] = anchor{line: p.end - 1, margin: lineMargin(s.lines[p.start])}
 		}
 	}
 	return at
 }
 
-func margin(line string) string {
+func lineMargin(line string) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// apply carries the edit out and reports whether there was anything to do.
-func (e *edit) apply() bool {
+// applyEdit carries the edit out and reports whether there was anything to do.
+func (e *edit) applyEdit() bool {
 	comes := make(map[int][]string)
 	for _, section := range sections {
 		if e.touched[section] {
-			e.settle(section)
+			e.settlePlaceholder(section)
 		}
 		comes[e.anchors[section].line] = e.add[section]
 	}
@@ -329,7 +329,7 @@ func (e *edit) apply() bool {
 		}
 		if more := comes[i]; len(more) > 0 {
 			if n := len(out); n > 0 {
-				out[n-1] = withEnd(out[n-1], e.s.eol)
+				out[n-1] = withLineEnd(out[n-1], e.s.eol)
 			}
 			out = append(out, more...)
 		}
@@ -342,9 +342,9 @@ func (e *edit) apply() bool {
 	return true
 }
 
-// settle lets the placeholder come to an empty list and leave a filled one. A
+// settlePlaceholder lets the placeholder come to an empty list and leave a filled one. A
 // placeholder with text below it is hand-written and stays.
-func (e *edit) settle(section Section) {
+func (e *edit) settlePlaceholder(section Section) {
 	shown, filled := false, len(e.add[section]) > 0
 	for _, p := range e.s.parts {
 		switch {

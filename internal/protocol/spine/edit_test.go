@@ -66,38 +66,40 @@ func TestEditsKeepEveryOtherByte(t *testing.T) {
 		},
 		"a report names all again": {
 			func(s *State) bool {
-				return s.Replace([]string{"pr #31", "[P1] FLAKY  test", "- flaky test"}, nil, []string{"draft"}) == 0
+				return s.ReplaceLists([]string{"pr #31", "[P1] FLAKY  test", "- flaky test"}, nil, []string{"draft"}) == 0
 			},
 			[]string{"*  [p2]  Flaky", "*  [P1] Flaky"},
 		},
 		"a report without tags leaves tags": {
-			func(s *State) bool { return s.Replace([]string{"Flaky test", "PR #31"}, nil, []string{"draft"}) == 0 },
+			func(s *State) bool {
+				return s.ReplaceLists([]string{"Flaky test", "PR #31"}, nil, []string{"draft"}) == 0
+			},
 			nil,
 		},
 		"a report changes the lists": {
 			func(s *State) bool {
-				return s.Replace([]string{"[P3] draft", "New"}, []string{"Flaky test", "draft"}, nil) == 0
+				return s.ReplaceLists([]string{"[P3] draft", "New"}, []string{"Flaky test", "draft"}, nil) == 0
 			},
 			[]string{flaky, "", "- PR #31\r\n", "- [P3] draft\r\n- New\r\n", "- (none yet)\r\n", flaky, "## Noise\r\n- draft", "## Noise\r\n- (none yet)\r\n"},
 		},
 		"a note comes below what belongs to an item, in one line": {
-			func(s *State) bool { s.Note("flaky test", 58, "no\n# key"); return true },
+			func(s *State) bool { s.SetNote("flaky test", 58, "no\n# key"); return true },
 			[]string{"   - ask Ann\r\n", "   - ask Ann\r\n  - escalated in run #58: no # key\r\n"},
 		},
 		"a note comes below a line without an end": {
-			func(s *State) bool { s.Note("draft", 58, ""); return true },
+			func(s *State) bool { s.SetNote("draft", 58, ""); return true },
 			[]string{"- draft", "- draft\r\n  - escalated in run #58\r\n"},
 		},
 		"a newer note takes the place of an older one and moves along": {
 			func(s *State) bool {
-				s.Note("pr #31", 57, "old")
-				s.Note("pr #31", 58, "new")
+				s.SetNote("pr #31", 57, "old")
+				s.SetNote("pr #31", 58, "new")
 				return s.Move("pr #31", SectionWatch)
 			},
 			[]string{"- PR #31\r\n", "", "- (none yet)\r\n", "- PR #31\r\n  - escalated in run #58: new\r\n"},
 		},
-		"a note goes":               {func(s *State) bool { s.Note("flaky test", 57, "old"); s.Note("flaky test", 0, ""); return true }, nil},
-		"nobody's note":             {func(s *State) bool { s.Note("nobody", 58, "why"); return true }, nil},
+		"a note goes":               {func(s *State) bool { s.SetNote("flaky test", 57, "old"); s.SetNote("flaky test", 0, ""); return true }, nil},
+		"nobody's note":             {func(s *State) bool { s.SetNote("nobody", 58, "why"); return true }, nil},
 		"nothing is there to move":  {func(s *State) bool { return !s.Move("nobody", SectionNoise) }, nil},
 		"an item stays where it is": {func(s *State) bool { return !s.Move("draft", SectionNoise) }, nil},
 		"no such section":           {func(s *State) bool { return !s.Move("draft", "Plan") && !s.Add("Plan", 0, "x") }, nil},
@@ -181,7 +183,7 @@ func TestNoEditMakesAFileThatIsTooBig(t *testing.T) {
 	for i := range long {
 		long[i] = strings.Repeat("é", 490) + string(rune('a'+i%26)) + strings.Repeat("x", i/26%9) + strings.Repeat("y", i/234)
 	}
-	left := s.Replace(long, nil, nil)
+	left := s.ReplaceLists(long, nil, nil)
 	if left == 0 || s.Add(SectionWatch, 0, strings.Repeat("z", 500)) && len(s.String()) > MaxState {
 		t.Errorf("%d entries left out of a file of %d bytes", left, len(s.String()))
 	}
@@ -208,7 +210,7 @@ func drawState(t *rapid.T) string {
 	some := func() string {
 		return strings.Join(rapid.SliceOfN(free, 0, 8).Draw(t, "lines"), "")
 	}
-	text := some() + "# x — STATE\n" + rapid.SampledFrom([]string{"", header(time.Unix(0, 0), 5, 50) + "\n"}).Draw(t, "header")
+	text := some() + "# x — STATE\n" + rapid.SampledFrom([]string{"", headerText(time.Unix(0, 0), 5, 50) + "\n"}).Draw(t, "header")
 	for _, section := range rapid.Permutation(sections).Draw(t, "order") {
 		text += some() + "## " + string(section) + "\n" + some()
 	}
@@ -293,19 +295,19 @@ func TestEditingNeverLosesAHandWrittenLine(t *testing.T) {
 			dup := len(wanted) < len(slices.DeleteFunc(slices.Clone(s.parts), func(p part) bool { return p.empty }))
 			switch rapid.IntRange(0, 4).Draw(t, "edit") {
 			case 4:
-				s.Note(key, rapid.Int64Range(0, 2).Draw(t, "run"), rapid.String().Draw(t, "why"))
+				s.SetNote(key, rapid.Int64Range(0, 2).Draw(t, "run"), rapid.String().Draw(t, "why"))
 				maps.DeleteFunc(before, func(line string, _ int) bool { return strings.HasPrefix("- "+line, noteStart) })
 			case 0:
 				text := rapid.String().Draw(t, "text")
 				if s.Add(section, rapid.IntRange(0, 9).Draw(t, "priority"), text) {
-					wanted[Key(text)] = section
+					wanted[ItemKey(text)] = section
 				}
 			case 1:
 				if s.Move(key, section); wanted[key] != "" {
 					wanted[key] = section
 				}
 			case 2:
-				before = ownLines(s, func(p part) bool { return p.is(key) })
+				before = ownLines(s, func(p part) bool { return p.hasKey(key) })
 				s.Remove(key)
 				delete(wanted, key)
 			case 3:
@@ -344,18 +346,18 @@ func TestReplaceMakesTheListsOfTheReport(t *testing.T) {
 			report[i] = rapid.SliceOfN(entry, 0, 5).Draw(t, "list")
 		}
 		listed := make(map[string]bool)
-		for _, it := range wanted(report[0], report[1], report[2]) {
+		for _, it := range wantedItems(report[0], report[1], report[2]) {
 			listed[it.Key] = true
 		}
 		before := ownLines(s, func(p part) bool { return !p.empty })
-		if left := s.Replace(report[0], report[1], report[2]); left != 0 {
+		if left := s.ReplaceLists(report[0], report[1], report[2]); left != 0 {
 			t.Fatalf("%d entries left out of a small file", left)
 		}
 		seen := make(map[string]bool)
 		for i, section := range sections {
 			var want []string
 			for _, text := range report[i] {
-				if key := Key(text); key != "" && !seen[key] {
+				if key := ItemKey(text); key != "" && !seen[key] {
 					seen[key] = true
 					want = append(want, key)
 				}
@@ -381,7 +383,7 @@ func TestReplaceMakesTheListsOfTheReport(t *testing.T) {
 			}
 		}
 		once := s.String()
-		s.Replace(report[0], report[1], report[2])
+		s.ReplaceLists(report[0], report[1], report[2])
 		if s.String() != once {
 			t.Fatalf("the same report changes the file again:\n%s", cmp.Diff(once, s.String()))
 		}
@@ -393,11 +395,11 @@ func TestItemTextIsCleanOnceAndForAll(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(nasty), func(parts []string) string { return strings.Join(parts, "") }))
 	rapid.Check(t, func(t *rapid.T) {
 		in := text.Draw(t, "text") + strings.Repeat(text.Draw(t, "again"), rapid.IntRange(0, 100).Draw(t, "n"))
-		priority, out := clean(in)
-		if tag, again := clean(out); again != out || tag != 0 {
+		priority, out := cleanItem(in)
+		if tag, again := cleanItem(out); again != out || tag != 0 {
 			t.Fatalf("clean(%q) = %q, then %q", in, out, again)
 		}
-		if tag, again := clean(strings.TrimPrefix(itemLine("", priority, out), "-")); again != out || tag != priority {
+		if tag, again := cleanItem(strings.TrimPrefix(itemLine("", priority, out), "-")); again != out || tag != priority {
 			t.Fatalf("%d %q is written as %q and read as %d %q", priority, out, itemLine("", priority, out), tag, again)
 		}
 		hidden := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u202e' }

@@ -69,8 +69,8 @@ func (s *session) logLine(run loop.Run, at time.Time) loop.Change {
 	if run.Outcome == loop.OutcomeProposed && run.Trigger == "approval" && strings.HasPrefix(run.Subject, "pr=") {
 		m.Log = "pr-opened"
 	}
-	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: subject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})
+	line := LogLine(Entry{At: at, Run: run.N, Action: m.Action, Subject: runSubject(run), Outcome: m.Log, Tokens: run.Usage.ChargedTokens()})
 	return loop.Change{
-		Kind: loop.ChangeAppend, Path: s.path(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
+		Kind: loop.ChangeAppend, Path: s.filePath(LogFile), Before: LogHeader(s.v.Loop.Name), Content: strings.TrimSuffix(line, "\n"),
 	}
 }

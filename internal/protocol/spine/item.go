@@ -23,14 +23,14 @@ var (
 	arrow  = strings.NewReplacer("-->", "→")
 )
 
-// Key is the identity of an item with this text, which may carry bullet, tag
+// ItemKey is the identity of an item with this text, which may carry bullet, tag
 // and comments. It is empty for a text that cannot be an item.
-func Key(text string) string {
-	_, text = clean(text)
-	return key(text)
+func ItemKey(text string) string {
+	_, text = cleanItem(text)
+	return cleanKey(text)
 }
 
-func key(clean string) string {
+func cleanKey(clean string) string {
 	if isPlaceholder(clean) {
 		return ""
 	}
@@ -42,14 +42,14 @@ func isPlaceholder(clean string) bool {
 	return strings.EqualFold(bare, placeholder) || strings.EqualFold(bare, "(none)")
 }
 
-// clean takes an item's text apart: the number of its first tag, and the text
+// cleanItem takes an item's text apart: the number of its first tag, and the text
 // in the one form that a line of STATE.md gives back when it is read.
-func clean(text string) (priority int, line string) {
-	line = folded(text)
+func cleanItem(text string) (priority int, line string) {
+	line = foldText(text)
 	for {
 		m := leading.FindStringSubmatch(line)
 		if m == nil {
-			return priority, bounded(line)
+			return priority, boundText(line)
 		}
 		if m[1] != "" && priority == 0 {
 			priority = int(m[1][0] - '0')
@@ -58,25 +58,25 @@ func clean(text string) (priority int, line string) {
 	}
 }
 
-func oneLine(text string) string { return bounded(folded(text)) }
+func oneLine(text string) string { return boundText(foldText(text)) }
 
-// folded makes any text one line that is harmless on a terminal and inside
+// foldText makes any text one line that is harmless on a terminal and inside
 // Markdown: no escapes, control characters, direction marks, comments.
-func folded(text string) string {
+func foldText(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		text = escapes.ReplaceAllString(text, "")
 	}
-	text = strings.Map(visible, text)
+	text = strings.Map(foldRune, text)
 	if strings.Contains(text, "--") {
 		text = arrow.Replace(unpair.Replace(comments.ReplaceAllString(text, "")))
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// visible folds what is not shown to a space or, where it hides between
+// foldRune folds what is not shown to a space or, where it hides between
 // letters, to nothing. The two joiners are part of ordinary words and emoji.
-func visible(r rune) rune {
+func foldRune(r rune) rune {
 	switch {
 	case r == '\u200c' || r == '\u200d':
 		return r
@@ -88,7 +88,7 @@ func visible(r rune) rune {
 	return r
 }
 
-func bounded(text string) string {
+func boundText(text string) string {
 	if len(text) <= maxText || utf8.RuneCountInString(text) <= maxText {
 		return text
 	}
@@ -103,12 +103,12 @@ func bounded(text string) string {
 
 // itemLine is the line of a new item, without its line end.
 func itemLine(indent string, priority int, text string) string {
-	return retag(indent+"- "+text, priority)
+	return setTag(indent+"- "+text, priority)
 }
 
-// retag gives an item's line the tag of a priority of 1 to 9. What else the
+// setTag gives an item's line the tag of a priority of 1 to 9. What else the
 // line holds, hand-written spacing included, stays.
-func retag(line string, priority int) string {
+func setTag(line string, priority int) string {
 	m := tagged.FindStringSubmatch(line)
 	if m == nil || priority < 1 || priority > 9 {
 		return line

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mend adds what a STATE.md lacks, a title and sections, and reads bytes that are
+// repairState adds what a STATE.md lacks, a title and sections, and reads bytes that are
 // not UTF-8 as Latin-1. It changes nothing else. It says what it did and which
 // sections were missing; the state is nil if the text is nothing of that kind.
-func mend(name, text string) (s *State, did []string, lacked []Section) {
+func repairState(name, text string) (s *State, did []string, lacked []Section) {
 	if len(text) > MaxState {
 		return nil, nil, nil
 	}
@@ -22,8 +22,8 @@ func mend(name, text string) (s *State, did []string, lacked []Section) {
 		did = append(did, fmt.Sprintf("text that was not UTF-8 (bytes: %d) was read as Latin-1", bytes))
 	}
 	lines, eol := slices.Collect(strings.Lines(text)), usualEnd(text)
-	found := walk(lines)
-	lacked = found.lacks()
+	found := findLayout(lines)
+	lacked = found.missingSections()
 	if len(lacked) == len(sections) {
 		return nil, nil, nil
 	}
@@ -31,7 +31,7 @@ func mend(name, text string) (s *State, did []string, lacked []Section) {
 	for _, b := range found.bodies {
 		last = max(last, b.last)
 	}
-	lines[last] = withEnd(lines[last], eol)
+	lines[last] = withLineEnd(lines[last], eol)
 	for _, section := range slices.Backward(lacked) {
 		lines = slices.Insert(lines, last+1, eol, headings[section]+eol, "- "+placeholder+eol)
 		did = append(did, fmt.Sprintf("the section %s was missing", section))
@@ -53,7 +53,7 @@ func fromLatin1(text string) (string, int) {
 	var b strings.Builder
 	bytes := 0
 	for at, r := range text {
-		if invalid(r, text[at:]) {
+		if isInvalidUTF8(r, text[at:]) {
 			bytes++
 			r = rune(text[at])
 		}

@@ -38,7 +38,7 @@ func LogHeader(name string) string {
 // field ("outcome=…") or as none ("-", "pr=-").
 func LogLine(e Entry) string {
 	return fmt.Sprintf("%s  run#%d  action=%s  %s  outcome=%s  tokens=%d\n",
-		e.At.UTC().Format(stamp), max(e.Run, 0), encode(e.Action), encodeSubject(e.Subject), encode(e.Outcome), max(e.Tokens, 0))
+		e.At.UTC().Format(stamp), max(e.Run, 0), encodeValue(e.Action), encodeSubject(e.Subject), encodeValue(e.Outcome), max(e.Tokens, 0))
 }
 
 // maxBad bounds the list of bad lines: a file of noise has millions.
@@ -56,20 +56,20 @@ func encodeSubject(subject string) string {
 		return encodeDash(subject)
 	}
 	if slices.Contains(fields, name) {
-		return hex(name[0]) + name[1:] + "=" + encodeDash(value)
+		return hexEscape(name[0]) + name[1:] + "=" + encodeDash(value)
 	}
-	return encode(name) + "=" + encodeDash(value)
+	return encodeValue(name) + "=" + encodeDash(value)
 }
 
 // encodeDash keeps a dash that is meant from reading as "nothing".
 func encodeDash(value string) string {
 	if value == "-" {
-		return hex('-')
+		return hexEscape('-')
 	}
-	return encode(value)
+	return encodeValue(value)
 }
 
-func encode(value string) string {
+func encodeValue(value string) string {
 	var b strings.Builder
 	for at, r := range value {
 		size := utf8.RuneLen(r)
@@ -77,28 +77,28 @@ func encode(value string) string {
 		if invalid {
 			size = 1
 		}
-		if !invalid && plain(r) {
+		if !invalid && isPlain(r) {
 			b.WriteRune(r)
 			continue
 		}
 		for _, c := range []byte(value[at : at+size]) {
-			b.WriteString(hex(c))
+			b.WriteString(hexEscape(c))
 		}
 	}
 	return b.String()
 }
 
-// plain reports whether r can stand in a value as it is. The signs are those
+// isPlain reports whether r can stand in a value as it is. The signs are those
 // that part key from value, begin a comment or a run number, or part columns.
-func plain(r rune) bool {
+func isPlain(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.IsSpace(r) && !strings.ContainsRune("%=#|", r)
 }
 
-func hex(c byte) string { return fmt.Sprintf("%%%02X", c) }
+func hexEscape(c byte) string { return fmt.Sprintf("%%%02X", c) }
 
-// decode undoes encode. A percent sign without two hexadecimal digits, which
+// decodeValue undoes encode. A percent sign without two hexadecimal digits, which
 // only other programs write, stands for itself.
-func decode(value string) string {
+func decodeValue(value string) string {
 	if !strings.Contains(value, "%") {
 		return value
 	}
@@ -154,7 +154,7 @@ func parseLine(line string) (e Entry, ok bool) {
 		return Entry{}, false
 	}
 	var timed, counted bool
-	e.Run, counted = count(digits)
+	e.Run, counted = parseCount(digits)
 	e.At, timed = parseTime(at)
 	if !timed || !counted {
 		return Entry{}, false
@@ -190,11 +190,11 @@ func (e *Entry) readFields(rest string) bool {
 		seen[name] = true
 		switch name {
 		case "action":
-			e.Action = decode(value)
+			e.Action = decodeValue(value)
 		case "outcome":
-			e.Outcome = decode(value)
+			e.Outcome = decodeValue(value)
 		case "tokens":
-			e.Tokens, valid = count(value)
+			e.Tokens, valid = parseCount(value)
 		}
 	}
 	return valid && seen["action"] && seen["outcome"] && seen["tokens"]
@@ -207,13 +207,13 @@ func decodeSubject(field string) string {
 	case field == "-" || pair && value == "-":
 		return ""
 	case !pair:
-		return decode(field)
+		return decodeValue(field)
 	}
-	return decode(name) + "=" + decode(value)
+	return decodeValue(name) + "=" + decodeValue(value)
 }
 
-// count reads a number that is not negative.
-func count(digits string) (int64, bool) {
+// parseCount reads a number that is not negative.
+func parseCount(digits string) (int64, bool) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, err == nil && n >= 0
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/pawl-run/pawl/internal/schedule"
 )
 
-// Blank says what a new loop is. Only Name is required. What is empty comes
+// LoopRequest says what a new loop is. Only Name is required. What is empty comes
 // from the pattern of the catalogue; a pattern that is not there, like custom,
 // leaves placeholders, with which no loop runs.
-type Blank struct {
+type LoopRequest struct {
 	Name    string    // lower-case words and digits, joined by single hyphens
 	Pattern string    // empty: custom
 	Tier    loop.Tier // empty: L1
@@ -53,19 +53,19 @@ type File struct {
 // loop. The same Blank gives the same bytes. Every refusal is a *loop.Fault
 // with exit status 2; one of them is that a value could not be written so that
 // readers give exactly it back.
-func Scaffold(b Blank) ([]File, error) {
-	s, err := newSheet(b)
+func Scaffold(b LoopRequest) ([]File, error) {
+	s, err := newTemplateData(b)
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.render("loop.config.yaml.tmpl")
+	config, err := s.renderTemplate("loop.config.yaml.tmpl")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prove(config); err != nil {
+	if err := s.checkReadBack(config); err != nil {
 		return nil, err
 	}
-	prompt, err := s.render("run.md.tmpl")
+	prompt, err := s.renderTemplate("run.md.tmpl")
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +79,9 @@ func Scaffold(b Blank) ([]File, error) {
 	}, nil
 }
 
-// sheet is what the templates are filled from.
-type sheet struct {
-	Blank
+// templateData is what the templates are filled from.
+type templateData struct {
+	LoopRequest
 	Folder     string
 	Mode       string // permission mode
 	Budget     int64  // output tokens of a run
@@ -90,7 +90,7 @@ type sheet struct {
 	Tried      bool // verify and guard are written: they judge, or are what is sensed
 	Alone      bool // L3
 
-	said map[string][]string // what was written as the value of each key
+	written map[string][]string // what was written as the value of each key
 }
 
 // What a human has yet to write.
@@ -102,17 +102,17 @@ const (
 	blankGuard      = "<fill: the command that must always pass, like go vet ./...>"
 )
 
-// alone is what every loop without people around it has to hand over.
-const alone = ", anything that cannot be done inside its isolated sandbox"
+// sandboxEscalation is what every loop without people around it has to hand over.
+const sandboxEscalation = ", anything that cannot be done inside its isolated sandbox"
 
-func newSheet(b Blank) (*sheet, error) {
+func newTemplateData(b LoopRequest) (*templateData, error) {
 	b.Pattern, b.Tier, b.Cadence = cmp.Or(b.Pattern, pattern.Custom), cmp.Or(b.Tier, loop.TierReport), cmp.Or(b.Cadence, "1h")
-	if err := b.check(); err != nil {
+	if err := b.validate(); err != nil {
 		return nil, err
 	}
-	s := &sheet{
-		Blank: b, Folder: Dir(b.Name), Mode: "dontAsk", KillSwitch: Dir(b.Name) + "/PAUSED exists, OR the loop-pause label is set",
-		Gated: b.Tier != loop.TierReport, Alone: b.Tier == loop.TierUnattended, said: map[string][]string{},
+	s := &templateData{
+		LoopRequest: b, Folder: Dir(b.Name), Mode: "dontAsk", KillSwitch: Dir(b.Name) + "/PAUSED exists, OR the loop-pause label is set",
+		Gated: b.Tier != loop.TierReport, Alone: b.Tier == loop.TierUnattended, written: map[string][]string{},
 	}
 	if s.Alone {
 		s.Mode = "bypassPermissions"
@@ -121,14 +121,14 @@ func newSheet(b Blank) (*sheet, error) {
 	if !known {
 		p, _ = pattern.Find(pattern.Custom)
 	}
-	s.seed(p)
+	s.fillFromPattern(p)
 	return s, nil
 }
 
-// seed fills what the request leaves open with the words of a pattern.
-func (s *sheet) seed(p pattern.Pattern) {
+// fillFromPattern fills what the request leaves open with the words of a pattern.
+func (s *templateData) fillFromPattern(p pattern.Pattern) {
 	if s.Alone && p.Escalation != "" {
-		p.Escalation += alone
+		p.Escalation += sandboxEscalation
 	}
 	s.Goal = cmp.Or(s.Goal, p.Goal, blankGoal)
 	s.Escalation = cmp.Or(s.Escalation, p.Escalation, blankEscalation)
@@ -150,41 +150,41 @@ var (
 	cadences  = regexp.MustCompile(`^([0-9]+[mhd]|[0-9 */,-]+)$`)
 )
 
-// check refuses what cannot be a new loop, and what looks different from what
+// validate refuses what cannot be a new loop, and what looks different from what
 // it is.
-func (b Blank) check() error {
+func (b LoopRequest) validate() error {
 	switch {
 	case !kebabCase.MatchString(b.Name):
-		return unusable("name", b.Name, "a name is lower-case words and digits joined by single hyphens", "write it like ci-watch")
+		return unusableValue("name", b.Name, "a name is lower-case words and digits joined by single hyphens", "write it like ci-watch")
 	case !kebabCase.MatchString(b.Pattern):
-		return unusable("pattern", b.Pattern, "a pattern is lower-case words joined by single hyphens",
+		return unusableValue("pattern", b.Pattern, "a pattern is lower-case words joined by single hyphens",
 			"use one of: "+strings.Join(pattern.Names(), ", "))
 	case !b.Tier.IsKnown():
-		return unusable("tier", string(b.Tier), "it is not one of L1, L2 and L3", "use L1, L2 or L3; every loop starts at L1")
+		return unusableValue("tier", string(b.Tier), "it is not one of L1, L2 and L3", "use L1, L2 or L3; every loop starts at L1")
 	case !cadences.MatchString(b.Cadence):
-		return unusable("cadence", b.Cadence, "it is neither an interval nor five cron fields of digits, spaces and * / , -",
+		return unusableValue("cadence", b.Cadence, "it is neither an interval nor five cron fields of digits, spaces and * / , -",
 			"write it like 10m, 6h, 1d or 0 9 * * 1-5")
 	}
 	if _, err := schedule.ParseFor(b.Cadence, b.Name); err != nil {
-		return unusable("cadence", b.Cadence, err.Error(), "write it like 10m, 6h, 1d or 0 9 * * 1-5")
+		return unusableValue("cadence", b.Cadence, err.Error(), "write it like 10m, 6h, 1d or 0 9 * * 1-5")
 	}
-	for _, v := range b.texts() {
-		if r, ok := unwritable(v.text); ok {
-			return unusable(v.key, v.text, fmt.Sprintf("it holds %s, which readers drop or hide", r), "write it without")
+	for _, v := range b.freeTexts() {
+		if r, ok := findUnwritable(v.text); ok {
+			return unusableValue(v.key, v.text, fmt.Sprintf("it holds %s, which readers drop or hide", r), "write it without")
 		}
 	}
 	return nil
 }
 
-func unusable(key, value, why, fix string) error {
+func unusableValue(key, value, why, fix string) error {
 	return &loop.Fault{Exit: loop.ExitUsage, What: fmt.Sprintf("%s %s cannot be used", key, readiness.Quote(value)), Why: why, Fix: fix}
 }
 
-type keyed struct{ key, text string }
+type keyedText struct{ key, text string }
 
-// texts lists the free text of the request.
-func (b Blank) texts() []keyed {
-	list := []keyed{
+// freeTexts lists the free text of the request.
+func (b LoopRequest) freeTexts() []keyedText {
+	list := []keyedText{
 		{"goal", b.Goal},
 		{"escalation", b.Escalation},
 		{"verify", b.Verify},
@@ -197,17 +197,17 @@ func (b Blank) texts() []keyed {
 		{"agent_command", b.AgentCommand},
 	}
 	for _, glob := range b.Scope {
-		list = append(list, keyed{"scope", glob})
+		list = append(list, keyedText{"scope", glob})
 	}
 	for _, name := range b.Env {
-		list = append(list, keyed{"env", name})
+		list = append(list, keyedText{"env", name})
 	}
 	return list
 }
 
-// unwritable finds what some readers take for the end of a line, drop, or show
+// findUnwritable finds what some readers take for the end of a line, drop, or show
 // in another order. Emoji are joined by characters that are not seen either.
-func unwritable(text string) (string, bool) {
+func findUnwritable(text string) (string, bool) {
 	for at, r := range text {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[at:], "\uFFFD"):
@@ -223,9 +223,9 @@ func unwritable(text string) (string, bool) {
 //go:embed templates/*.tmpl
 var templates embed.FS
 
-func (s *sheet) render(name string) ([]byte, error) {
+func (s *templateData) renderTemplate(name string) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{
-		"entry": s.entry, "bare": s.bare, "list": s.list, "later": later,
+		"entry": s.writeEntry, "bare": s.writeBare, "list": s.writeList, "later": commentedEntry,
 	}).ParseFS(templates, "templates/"+name)
 	if err != nil {
 		return nil, err
@@ -235,29 +235,29 @@ func (s *sheet) render(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (s *sheet) entry(key, value string) string {
-	s.said[key] = []string{value}
+func (s *templateData) writeEntry(key, value string) string {
+	s.written[key] = []string{value}
 	return key + ": " + yamlText(value)
 }
 
-// bare is an entry whose value is a word of YAML and not a text.
-func (s *sheet) bare(key string, value any) string {
+// writeBare is an entry whose value is a word of YAML and not a text.
+func (s *templateData) writeBare(key string, value any) string {
 	text := fmt.Sprint(value)
-	s.said[key] = []string{text}
+	s.written[key] = []string{text}
 	return key + ": " + text
 }
 
-// list writes one item a line. Items that only YAML can quote are written into
+// writeList writes one item a line. Items that only YAML can quote are written into
 // one line, which readers of lines give to a reader of YAML.
-func (s *sheet) list(key string, items []string) string {
-	s.said[key] = items
+func (s *templateData) writeList(key string, items []string) string {
+	s.written[key] = items
 	lines, flow := key+":", make([]string, len(items))
 	inLine := false
 	for i, item := range items {
 		text, ok := lineText(item)
 		inLine = inLine || !ok
 		lines += "\n  - " + text
-		flow[i] = escaped(item)
+		flow[i] = quoteFlow(item)
 	}
 	if inLine {
 		return key + ": [" + strings.Join(flow, ", ") + "]"
@@ -265,8 +265,8 @@ func (s *sheet) list(key string, items []string) string {
 	return lines
 }
 
-// later is an entry that waits behind comment marks, on each of its lines.
-func later(key, value string) string {
+// commentedEntry is an entry that waits behind comment marks, on each of its lines.
+func commentedEntry(key, value string) string {
 	return "# " + strings.ReplaceAll(key+": "+yamlText(value), "\n", "\n# ")
 }
 
@@ -282,8 +282,8 @@ func yamlText(value string) string {
 // bareText is what no reader takes for anything but text.
 var bareText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./*-]*$|^[0-9]+[A-Za-z][A-Za-z0-9_.-]*$`)
 
-// typed are the words that readers of YAML take for something else than text.
-var typed = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}
+// yamlWords are the words that readers of YAML take for something else than text.
+var yamlWords = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".", "..", "...", ".inf", ".nan"}
 
 // lineText is a value without quotes or in those that need no escapes, which
 // readers of lines do not know. It reports false for one that has both kinds.
@@ -293,7 +293,7 @@ func lineText(value string) (string, bool) {
 	switch {
 	case strings.Contains(value, "\n"):
 		return "", false
-	case bareText.MatchString(value) && notFloat != nil && notInt != nil && !slices.Contains(typed, strings.ToLower(value)):
+	case bareText.MatchString(value) && notFloat != nil && notInt != nil && !slices.Contains(yamlWords, strings.ToLower(value)):
 		return value, true
 	case !strings.ContainsAny(value, `"\`):
 		return `"` + value + `"`, true
@@ -305,11 +305,11 @@ func lineText(value string) (string, bool) {
 
 var flowEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func escaped(value string) string { return `"` + flowEscapes.Replace(value) + `"` }
+func quoteFlow(value string) string { return `"` + flowEscapes.Replace(value) + `"` }
 
-// prove reads the definition back. One that says anything else than what was
+// checkReadBack reads the definition back. One that says anything else than what was
 // asked for must not be written.
-func (s *sheet) prove(config []byte) error {
+func (s *templateData) checkReadBack(config []byte) error {
 	doc, err := definition.Parse(ConfigFile, config)
 	refused := &loop.Fault{Exit: loop.ExitUsage, What: "write the definition of " + s.Name, Err: err, Fix: "use shorter and simpler values"}
 	switch {
@@ -325,11 +325,11 @@ func (s *sheet) prove(config []byte) error {
 		for _, v := range doc.List(key.Name) {
 			got = append(got, v.Text)
 		}
-		if want := s.said[key.Name]; !slices.Equal(got, want) {
-			return unusable(key.Name, strings.Join(want, " "), "readers would not give back exactly this text", "write it in one line, with one kind of quotes")
+		if want := s.written[key.Name]; !slices.Equal(got, want) {
+			return unusableValue(key.Name, strings.Join(want, " "), "readers would not give back exactly this text", "write it in one line, with one kind of quotes")
 		}
 	}
-	if got, want := len(doc.Keys()), len(s.said); got != want {
+	if got, want := len(doc.Keys()), len(s.written); got != want {
 		return fmt.Errorf("write the definition of %s: %d keys instead of %d", s.Name, got, want)
 	}
 	return nil

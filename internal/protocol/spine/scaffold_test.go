@@ -19,7 +19,7 @@ import (
 var tiers = []loop.Tier{loop.TierReport, loop.TierAssisted, loop.TierUnattended}
 
 // made is the files of a new loop by name.
-func made(t rapid.TB, b Blank) map[string]string {
+func made(t rapid.TB, b LoopRequest) map[string]string {
 	t.Helper()
 	files, err := Scaffold(b)
 	if err != nil {
@@ -34,15 +34,15 @@ func made(t rapid.TB, b Blank) map[string]string {
 
 func TestOnlyALoopWhoseGoalAreItsGatesSensesThem(t *testing.T) {
 	for name, c := range map[string]struct {
-		blank Blank
+		blank LoopRequest
 		has   []string
 		not   []string
 	}{
-		"ci-watch proposes": {Blank{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
+		"ci-watch proposes": {LoopRequest{Pattern: "ci-watch", Tier: loop.TierAssisted}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n"}, nil},
 		// Its gates wait behind comment marks, so there is nothing to try.
-		"ci-watch reports":    {Blank{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
-		"asked for at L1":     {Blank{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
-		"works on green ones": {Blank{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
+		"ci-watch reports":    {LoopRequest{Pattern: "ci-watch"}, []string{"\n# verify: \"npm test\"\n"}, []string{"sense:"}},
+		"asked for at L1":     {LoopRequest{Pattern: "ci-watch", Sense: "gates"}, []string{"\nsense: gates\n", "\nverify: \"npm test\"\n", "these two:\n# worktree"}, []string{"# verify"}},
+		"works on green ones": {LoopRequest{Pattern: "dep-bump", Tier: loop.TierAssisted}, []string{"\nverify: \"npm test\"\n"}, []string{"sense:"}},
 	} {
 		c.blank.Name = "x"
 		text := made(t, c.blank)[ConfigFile]
@@ -73,7 +73,7 @@ func TestEveryPatternAndTierGivesFourFilesThatReadBack(t *testing.T) {
 	for _, name := range append(pattern.Names(), "house-keeping") {
 		for _, tier := range tiers {
 			t.Run(fmt.Sprintf("%s at %s", name, tier), func(t *testing.T) {
-				b := Blank{Name: "x-1", Pattern: name, Tier: tier, Cadence: "0 9 * * 1-5", Now: noon}
+				b := LoopRequest{Name: "x-1", Pattern: name, Tier: tier, Cadence: "0 9 * * 1-5", Now: noon}
 				files := made(t, b)
 				doc := read(t, files[ConfigFile])
 				mode := map[loop.Tier]string{loop.TierReport: "dontAsk", loop.TierAssisted: "dontAsk", loop.TierUnattended: "bypassPermissions"}[tier]
@@ -145,7 +145,7 @@ func TestANewLoopIsAsReadyAsItsPatternAllows(t *testing.T) {
 	for _, p := range pattern.All() {
 		for _, tier := range tiers {
 			t.Run(fmt.Sprintf("%s at %s", p.Name, tier), func(t *testing.T) {
-				doc := read(t, made(t, Blank{Name: "x", Pattern: p.Name, Tier: tier})[ConfigFile])
+				doc := read(t, made(t, LoopRequest{Name: "x", Pattern: p.Name, Tier: tier})[ConfigFile])
 				_, findings := doc.Definition("x")
 				var got, want []string
 				for _, f := range findings {
@@ -178,12 +178,12 @@ func TestTheDefinitionIsWrittenToTheLetter(t *testing.T) {
 # This file is yours: pawl reads it and never rewrites it.
 `
 	for name, c := range map[string]struct {
-		blank Blank
+		blank LoopRequest
 		want  string
 		rest  string // the marks behind the last key
 	}{
 		"a known pattern at L1": {
-			Blank{Name: "fix-ci", Pattern: "ci-watch", Cadence: "10m"},
+			LoopRequest{Name: "fix-ci", Pattern: "ci-watch", Cadence: "10m"},
 			`name: fix-ci
 pattern: ci-watch
 tier: L1
@@ -204,7 +204,7 @@ kill_switch: ".loops/fix-ci/PAUSED exists, OR the loop-pause label is set"
 `,
 		},
 		"a pattern without a gate at L2": {
-			Blank{Name: "news", Pattern: "digest", Tier: loop.TierAssisted, Cadence: "0 7 * * *"},
+			LoopRequest{Name: "news", Pattern: "digest", Tier: loop.TierAssisted, Cadence: "0 7 * * *"},
 			`name: news
 pattern: digest
 tier: L2
@@ -223,7 +223,7 @@ land_via: human
 `, "",
 		},
 		"words of the user's own": {
-			Blank{
+			LoopRequest{
 				Name: "keep-green", Tier: loop.TierAssisted, Goal: `Keep "green" green; don't touch #7`, Escalation: "what isn't clear", Scope: []string{"src/**", "*.go"},
 				Verify: "go test ./...", Guard: `sh -c 'go vet "./..."'`, LandVia: "human", Sense: "git diff --quiet", Agent: "command",
 				AgentCommand: "./agent.sh", Env: []string{"GOCACHE"}, SetupFound: "npm ci\nnpm rebuild",
@@ -258,7 +258,7 @@ env:
 `,
 		},
 		"the pattern that costs more": {
-			Blank{Name: "faster", Pattern: "metric-chase"},
+			LoopRequest{Name: "faster", Pattern: "metric-chase"},
 			`name: faster
 pattern: metric-chase
 tier: L1
@@ -306,7 +306,7 @@ func uncommented(text string) string {
 }
 
 func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
-	config := made(t, Blank{Name: "x", Pattern: "ci-watch"})[ConfigFile]
+	config := made(t, LoopRequest{Name: "x", Pattern: "ci-watch"})[ConfigFile]
 	head, gate, found := strings.Cut(config, "# To graduate to L2")
 	if !found {
 		t.Fatal(config)
@@ -320,7 +320,7 @@ func TestTakingAwayTheMarksMakesAnL2Definition(t *testing.T) {
 }
 
 func TestTheSameRequestGivesTheSameBytes(t *testing.T) {
-	b := Blank{Name: "x", Pattern: "backfill", Now: noon}
+	b := LoopRequest{Name: "x", Pattern: "backfill", Now: noon}
 	if diff := cmp.Diff(made(t, b), made(t, b)); diff != "" {
 		t.Error(diff)
 	}
@@ -335,7 +335,7 @@ func TestTheSameRequestGivesTheSameBytes(t *testing.T) {
 }
 
 func TestTheDefinitionIsTheLastFile(t *testing.T) {
-	files, err := Scaffold(Blank{Name: "x"})
+	files, err := Scaffold(LoopRequest{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,34 +349,34 @@ func TestTheDefinitionIsTheLastFile(t *testing.T) {
 }
 
 func TestWhatCannotBeANewLoopIsRefused(t *testing.T) {
-	ok := Blank{Name: "x"}
+	ok := LoopRequest{Name: "x"}
 	for name, c := range map[string]struct {
-		change   func(*Blank)
+		change   func(*LoopRequest)
 		what, to string
 	}{
-		"no name":                                    {func(b *Blank) { b.Name = "" }, "name ''", "hyphens"},
-		"a name with a capital":                      {func(b *Blank) { b.Name = "Fix" }, "name 'Fix'", "lower-case"},
-		"a name that is a path":                      {func(b *Blank) { b.Name = "../x" }, "name '../x'", "hyphens"},
-		"a name with two hyphens":                    {func(b *Blank) { b.Name = "a--b" }, "name 'a--b'", "single hyphens"},
-		"a name with a line end":                     {func(b *Blank) { b.Name = "x\n" }, "name", "hyphens"},
-		"a pattern with a space":                     {func(b *Blank) { b.Pattern = "ci watch" }, "pattern 'ci watch'", "hyphens"},
-		"an unknown tier":                            {func(b *Blank) { b.Tier = "l1" }, "tier 'l1'", "not one of L1, L2 and L3"},
-		"a cadence in seconds":                       {func(b *Blank) { b.Cadence = "30s" }, "cadence '30s'", "neither"},
-		"a cadence in words":                         {func(b *Blank) { b.Cadence = "@daily" }, "cadence '@daily'", "neither"},
-		"a cadence of no time":                       {func(b *Blank) { b.Cadence = "0m" }, "cadence '0m'", "shortest"},
-		"a cadence without a unit":                   {func(b *Blank) { b.Cadence = "12" }, "cadence '12'", "whole numbers"},
-		"a cadence that never fires":                 {func(b *Blank) { b.Cadence = "0 0 31 2 *" }, "cadence '0 0 31 2 *'", "never fires"},
-		"a cadence of six fields":                    {func(b *Blank) { b.Cadence = "0 0 * * * *" }, "cadence", "6 fields"},
-		"a goal with a carriage":                     {func(b *Blank) { b.Goal = "a\rverify: true" }, "goal", "U+000D"},
-		"setup with a line of Unicode":               {func(b *Blank) { b.Setup = "a\u2028verify: true" }, "setup", "U+2028"},
-		"a goal with a tab":                          {func(b *Blank) { b.Goal = "a\t#b" }, "goal", "U+0009"},
-		"a scope with a bell":                        {func(b *Blank) { b.Scope = []string{"src/\a"} }, "scope", "U+0007"},
-		"a gate that is turned round":                {func(b *Blank) { b.Verify = "a\u202eb" }, "verify", "U+202E"},
-		"a sense that is not text":                   {func(b *Blank) { b.Sense = "\xff" }, "sense", "UTF-8"},
-		"a goal that ends in a line":                 {func(b *Blank) { b.Goal = "a\n" }, "goal", "exactly this text"},
-		"a gate with both quotes and a space behind": {func(b *Blank) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
-		"a goal that nests":                          {func(b *Blank) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},
-		"a goal like a book":                         {func(b *Blank) { b.Goal = strings.Repeat("a ", 5000) }, "write the definition of x", "8192 bytes"},
+		"no name":                                    {func(b *LoopRequest) { b.Name = "" }, "name ''", "hyphens"},
+		"a name with a capital":                      {func(b *LoopRequest) { b.Name = "Fix" }, "name 'Fix'", "lower-case"},
+		"a name that is a path":                      {func(b *LoopRequest) { b.Name = "../x" }, "name '../x'", "hyphens"},
+		"a name with two hyphens":                    {func(b *LoopRequest) { b.Name = "a--b" }, "name 'a--b'", "single hyphens"},
+		"a name with a line end":                     {func(b *LoopRequest) { b.Name = "x\n" }, "name", "hyphens"},
+		"a pattern with a space":                     {func(b *LoopRequest) { b.Pattern = "ci watch" }, "pattern 'ci watch'", "hyphens"},
+		"an unknown tier":                            {func(b *LoopRequest) { b.Tier = "l1" }, "tier 'l1'", "not one of L1, L2 and L3"},
+		"a cadence in seconds":                       {func(b *LoopRequest) { b.Cadence = "30s" }, "cadence '30s'", "neither"},
+		"a cadence in words":                         {func(b *LoopRequest) { b.Cadence = "@daily" }, "cadence '@daily'", "neither"},
+		"a cadence of no time":                       {func(b *LoopRequest) { b.Cadence = "0m" }, "cadence '0m'", "shortest"},
+		"a cadence without a unit":                   {func(b *LoopRequest) { b.Cadence = "12" }, "cadence '12'", "whole numbers"},
+		"a cadence that never fires":                 {func(b *LoopRequest) { b.Cadence = "0 0 31 2 *" }, "cadence '0 0 31 2 *'", "never fires"},
+		"a cadence of six fields":                    {func(b *LoopRequest) { b.Cadence = "0 0 * * * *" }, "cadence", "6 fields"},
+		"a goal with a carriage":                     {func(b *LoopRequest) { b.Goal = "a\rverify: true" }, "goal", "U+000D"},
+		"setup with a line of Unicode":               {func(b *LoopRequest) { b.Setup = "a\u2028verify: true" }, "setup", "U+2028"},
+		"a goal with a tab":                          {func(b *LoopRequest) { b.Goal = "a\t#b" }, "goal", "U+0009"},
+		"a scope with a bell":                        {func(b *LoopRequest) { b.Scope = []string{"src/\a"} }, "scope", "U+0007"},
+		"a gate that is turned round":                {func(b *LoopRequest) { b.Verify = "a\u202eb" }, "verify", "U+202E"},
+		"a sense that is not text":                   {func(b *LoopRequest) { b.Sense = "\xff" }, "sense", "UTF-8"},
+		"a goal that ends in a line":                 {func(b *LoopRequest) { b.Goal = "a\n" }, "goal", "exactly this text"},
+		"a gate with both quotes and a space behind": {func(b *LoopRequest) { b.Verify, b.Tier = `'" `, loop.TierAssisted }, "verify", "exactly this text"},
+		"a goal that nests":                          {func(b *LoopRequest) { b.Goal = strings.Repeat("[", 1100) }, "write the definition of x", "nested"},
+		"a goal like a book":                         {func(b *LoopRequest) { b.Goal = strings.Repeat("a ", 5000) }, "write the definition of x", "8192 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := ok
@@ -414,7 +414,7 @@ func drawHard(lines bool) *rapid.Generator[string] {
 }
 
 // checkExact compares what both readers of definitions give with the request.
-func checkExact(t rapid.TB, b Blank, config string) {
+func checkExact(t rapid.TB, b LoopRequest, config string) {
 	t.Helper()
 	// An escape that YAML does not know sends the whole file to the reader of lines.
 	lenient, err := definition.Parse(ConfigFile, []byte(config+"stray: \"C:\\path\"\n"))
@@ -443,8 +443,8 @@ func written(values []readiness.Value) []string {
 	return list
 }
 
-func drawBlank(t *rapid.T, text *rapid.Generator[string]) Blank {
-	b := Blank{
+func drawBlank(t *rapid.T, text *rapid.Generator[string]) LoopRequest {
+	b := LoopRequest{
 		Name: "x", Tier: loop.TierAssisted, Goal: text.Draw(t, "goal"), Verify: text.Draw(t, "verify"), Escalation: text.Draw(t, "escalation"),
 		AgentCommand: text.Draw(t, "agent_command"),
 		Scope:        rapid.SliceOfN(text, 1, 4).Draw(t, "scope"), Env: rapid.SliceOfN(text, 1, 3).Draw(t, "env"),
@@ -486,7 +486,7 @@ func FuzzScaffold(f *testing.F) {
 		if goal == "" {
 			return
 		}
-		b := Blank{
+		b := LoopRequest{
 			Name: "x", Tier: loop.TierAssisted, Goal: goal, Verify: goal, Escalation: goal, AgentCommand: goal, SetupFound: setup, Scope: []string{goal}, Env: []string{"A", goal},
 		}
 		files, err := Scaffold(b)
@@ -494,7 +494,7 @@ func FuzzScaffold(f *testing.F) {
 		case err == nil:
 			checkExact(t, b, string(files[3].Body))
 		case goal == strings.TrimSpace(goal) && !strings.Contains(goal, "\n") && len(goal) < 1000:
-			if _, hidden := unwritable(goal + "\n" + setup); !hidden && !strings.ContainsAny(goal, "[{") {
+			if _, hidden := findUnwritable(goal + "\n" + setup); !hidden && !strings.ContainsAny(goal, "[{") {
 				t.Fatalf("%q is refused: %v", goal, err)
 			}
 		}

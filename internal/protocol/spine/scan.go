@@ -49,48 +49,48 @@ var (
 	ruleLine    = regexp.MustCompile(`^ ?(?:-{3,}|\*{3,}|_{3,})\s*$`)
 )
 
-// scan finds the title, the header and the items, or says what is missing.
-func scan(lines []string) (layout, *BrokenError) {
-	found := walk(lines)
+// scanLayout finds the title, the header and the items, or says what is missing.
+func scanLayout(lines []string) (layout, *BrokenError) {
+	found := findLayout(lines)
 	if found.title < 0 {
 		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: "no title line \"# <loop-name> — STATE\""}
 	}
-	if lacks := found.lacks(); len(lacks) > 0 {
+	if lacks := found.missingSections(); len(lacks) > 0 {
 		return layout{}, &BrokenError{Line: max(len(lines), 1), Why: fmt.Sprintf("no section \"## %s\"", lacks[0])}
 	}
 	return found, nil
 }
 
-// walk finds what there is of a STATE.md.
-func walk(lines []string) layout {
-	units, loose := divide(lines)
-	w := walker{layout: layout{title: -1, header: -1, loose: loose}, lines: lines, depth: depths(lines, units)}
+// findLayout finds what there is of a STATE.md.
+func findLayout(lines []string) layout {
+	units, loose := divideUnits(lines)
+	w := walker{layout: layout{title: -1, header: -1, loose: loose}, lines: lines, depth: sectionDepths(lines, units)}
 	for _, u := range units {
-		w.take(u)
+		w.takeUnit(u)
 	}
 	return w.layout
 }
 
-// lacks lists the sections that have no heading.
-func (l layout) lacks() []Section {
+// missingSections lists the sections that have no heading.
+func (l layout) missingSections() []Section {
 	return slices.DeleteFunc(slices.Clone(sections), func(section Section) bool {
 		return slices.ContainsFunc(l.bodies, func(b body) bool { return b.section == section })
 	})
 }
 
-// divide joins comments and fenced blocks. One that is never closed is plain
+// divideUnits joins comments and fenced blocks. One that is never closed is plain
 // text: half a comment must not hide the rest of the file.
-func divide(lines []string) (units []unit, loose bool) {
+func divideUnits(lines []string) (units []unit, loose bool) {
 	lastComment, lastFence := lastClosers(lines)
 	for i := 0; i < len(lines); {
-		line, _ := cutEnd(lines[i])
+		line, _ := cutLineEnd(lines[i])
 		end, opens := i+1, false
 		if tail, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "<!--"); ok {
 			opens = true
-			end = closing(lines, i, lastComment, strings.Contains(tail, "-->"), isCommentEnd)
-		} else if mark, _ := fence(line); mark != 0 {
+			end = findClosing(lines, i, lastComment, strings.Contains(tail, "-->"), isCommentEnd)
+		} else if mark, _ := fenceMark(line); mark != 0 {
 			opens = true
-			end = closing(lines, i, lastFence[mark], false, func(l string) bool { return isFenceEnd(l, mark) })
+			end = findClosing(lines, i, lastFence[mark], false, func(l string) bool { return isFenceEnd(l, mark) })
 		}
 		opaque := opens && end > 0
 		loose = loose || opens && !opaque
@@ -101,9 +101,9 @@ func divide(lines []string) (units []unit, loose bool) {
 	return units, loose
 }
 
-// closing is the end of the block that line i opens, or 0. The number of the
+// findClosing is the end of the block that line i opens, or 0. The number of the
 // last closing line keeps the search from running to the end in vain.
-func closing(lines []string, i, last int, here bool, ends func(string) bool) int {
+func findClosing(lines []string, i, last int, here bool, ends func(string) bool) int {
 	if here {
 		return i + 1
 	}
@@ -121,7 +121,7 @@ func lastClosers(lines []string) (comment int, fences map[byte]int) {
 		if isCommentEnd(line) {
 			comment = i
 		}
-		if mark, info := fence(line); mark != 0 && info == "" {
+		if mark, info := fenceMark(line); mark != 0 && info == "" {
 			fences[mark] = i
 		}
 	}
@@ -131,13 +131,13 @@ func lastClosers(lines []string) (comment int, fences map[byte]int) {
 func isCommentEnd(line string) bool { return strings.Contains(line, "-->") }
 
 func isFenceEnd(line string, mark byte) bool {
-	m, info := fence(line)
+	m, info := fenceMark(line)
 	return m == mark && info == ""
 }
 
-// fence is the sign of which a code fence is made and what follows it; the
+// fenceMark is the sign of which a code fence is made and what follows it; the
 // sign is 0 for other lines.
-func fence(line string) (mark byte, info string) {
+func fenceMark(line string) (mark byte, info string) {
 	line = strings.TrimLeft(line, " \t")
 	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
 		return 0, ""
@@ -149,9 +149,9 @@ func fence(line string) (mark byte, info string) {
 	return line[0], info
 }
 
-// depths finds how deep the heading of each section stands, 0 for nowhere. The
+// sectionDepths finds how deep the heading of each section stands, 0 for nowhere. The
 // least depth counts: "### Watch out" in a file with "## Watch" is not a section.
-func depths(lines []string, units []unit) map[Section]int {
+func sectionDepths(lines []string, units []unit) map[Section]int {
 	depth := make(map[Section]int)
 	for _, u := range units {
 		if u.opaque {
@@ -169,7 +169,7 @@ func sectionHeading(line string) (section Section, depth int) {
 	if !strings.HasPrefix(strings.TrimLeft(line, " "), "##") {
 		return "", 0
 	}
-	m := sectionLine.FindStringSubmatch(bare(line))
+	m := sectionLine.FindStringSubmatch(withoutComments(line))
 	if m == nil {
 		return "", 0
 	}
@@ -183,18 +183,18 @@ func sectionHeading(line string) (section Section, depth int) {
 
 // titleName is the loop's name in a title line.
 func titleName(line string) string {
-	m := titleLine.FindStringSubmatch(bare(line))
+	m := titleLine.FindStringSubmatch(withoutComments(line))
 	if m == nil {
 		return ""
 	}
 	return oneLine(strings.Trim(m[1], " \t—–-:|*_`"))
 }
 
-func isTitle(line string) bool { return titleLine.MatchString(bare(line)) }
+func isTitle(line string) bool { return titleLine.MatchString(withoutComments(line)) }
 
-// bare is a line without comments and line end.
-func bare(line string) string {
-	line, _ = cutEnd(line)
+// withoutComments is a line without comments and line end.
+func withoutComments(line string) string {
+	line, _ = cutLineEnd(line)
 	return comments.ReplaceAllString(line, "")
 }
 
@@ -208,10 +208,10 @@ type walker struct {
 	gap     bool    // blank lines since the last unit
 }
 
-func (w *walker) take(u unit) {
-	line, _ := cutEnd(w.lines[u.start])
+func (w *walker) takeUnit(u unit) {
+	line, _ := cutLineEnd(w.lines[u.start])
 	switch {
-	case !u.opaque && w.structure(u.start, line):
+	case !u.opaque && w.takeStructure(u.start, line):
 		w.open, w.gap = false, false
 	case !u.opaque && strings.TrimSpace(line) == "":
 		w.gap = true
@@ -220,13 +220,13 @@ func (w *walker) take(u unit) {
 			w.header = u.start
 		}
 	default:
-		w.inside(u, line)
+		w.takeInside(u, line)
 		w.gap = false
 	}
 }
 
-// structure handles the lines that begin or end a section.
-func (w *walker) structure(i int, line string) bool {
+// takeStructure handles the lines that begin or end a section.
+func (w *walker) takeStructure(i int, line string) bool {
 	if trimmed := strings.TrimLeft(line, " "); trimmed == "" || !strings.ContainsRune("#-*_", rune(trimmed[0])) {
 		return false
 	}
@@ -246,26 +246,26 @@ func (w *walker) structure(i int, line string) bool {
 	return false
 }
 
-// inside reads a unit of a section: more of the open part, a new part, or free
+// takeInside reads a unit of a section: more of the open part, a new part, or free
 // text.
-func (w *walker) inside(u unit, line string) {
+func (w *walker) takeInside(u unit, line string) {
 	b := len(w.bodies) - 1
 	w.bodies[b].last = u.end - 1
 	text, bullet := "", false
 	if !u.opaque {
 		text, bullet = cutBullet(line)
 	}
-	deep := w.open && level(indent(line)) > level(w.parts[len(w.parts)-1].indent)
+	deep := w.open && indentLevel(indentColumns(line)) > indentLevel(w.parts[len(w.parts)-1].indent)
 	if deep || w.open && !bullet && !u.opens && !w.gap {
 		w.parts[len(w.parts)-1].end = u.end
 		return
 	}
-	priority, text := clean(text)
+	priority, text := cleanItem(text)
 	w.open = bullet && text != ""
 	if w.open {
 		w.parts = append(w.parts, part{
-			Item:  Item{Section: w.section, Priority: priority, Text: text, Key: key(text)},
-			empty: isPlaceholder(text), body: b, indent: indent(line), start: u.start, end: u.end,
+			Item:  Item{Section: w.section, Priority: priority, Text: text, Key: cleanKey(text)},
+			empty: isPlaceholder(text), body: b, indent: indentColumns(line), start: u.start, end: u.end,
 		})
 	}
 }
@@ -280,8 +280,8 @@ func cutBullet(line string) (text string, ok bool) {
 	return line[1:], line[1:] == "" || unicode.IsSpace(r)
 }
 
-// indent is the number of columns before the first character.
-func indent(line string) int {
+// indentColumns is the number of columns before the first character.
+func indentColumns(line string) int {
 	columns := 0
 	for _, c := range []byte(line) {
 		switch c {
@@ -296,11 +296,11 @@ func indent(line string) int {
 	return columns
 }
 
-// level is the depth that an indent means. Two columns make one level, so that
+// indentLevel is the depth that an indent means. Two columns make one level, so that
 // a stray single space neither nests an item nor frees one.
-func level(indent int) int { return indent / 2 }
+func indentLevel(indent int) int { return indent / 2 }
 
-func cutEnd(line string) (text, end string) {
+func cutLineEnd(line string) (text, end string) {
 	text = strings.TrimSuffix(line, "\n")
 	if text != line {
 		text = strings.TrimSuffix(text, "\r")
@@ -308,7 +308,7 @@ func cutEnd(line string) (text, end string) {
 	return text, line[len(text):]
 }
 
-func withEnd(line, eol string) string {
+func withLineEnd(line, eol string) string {
 	if strings.HasSuffix(line, "\n") {
 		return line
 	}

@@ -48,10 +48,10 @@ const logShown = 10
 // Protocol opens the memory of spine loops.
 type Protocol struct{}
 
-// Unmerged returns an error if the memory of a loop is in the middle of a merge:
+// CheckMerged returns an error if the memory of a loop is in the middle of a merge:
 // of two sides, nothing says which one counts. The error is a *loop.Fault with exit
 // status 4.
-func Unmerged(files engine.Files, name string) error {
+func CheckMerged(files engine.Files, name string) error {
 	for _, file := range []string{StateFile, LogFile} {
 		path := path.Join(Dir(name), file)
 		read, err := files.Read(path)
@@ -76,10 +76,10 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	for _, row := range v.Steps {
 		s.rows[row.Key] = row
 	}
-	if err := Unmerged(v.Files, v.Loop.Name); err != nil {
+	if err := CheckMerged(v.Files, v.Loop.Name); err != nil {
 		return nil, err
 	}
-	file, err := v.Files.Read(s.path(StateFile))
+	file, err := v.Files.Read(s.filePath(StateFile))
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ func (Protocol) Open(_ context.Context, v engine.View) (engine.Session, error) {
 	case !file.Exists && len(v.Recent) == 0:
 		s.state = NewState(v.Loop.Name, "pawl")
 	case !file.Exists:
-		s.rebuild("it was missing", "")
+		s.rebuildState("it was missing", "")
 	case file.TooBig:
 		s.putAside(fmt.Sprintf("it has more than %d bytes", projection.MaxFile))
 	default:
 		if s.state, err = ParseState(file.Content); err != nil {
-			s.mend(err.Error())
+			s.repairOrPutAside(err.Error())
 		}
 	}
 	if err := s.readPrompt(); err != nil {
@@ -116,22 +116,22 @@ type session struct {
 	repairs []engine.Repair
 }
 
-func (s *session) path(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
+func (s *session) filePath(file string) string { return path.Join(Dir(s.v.Loop.Name), file) }
 
-// mend adds what STATE.md lacks, or puts it aside if that is too much.
-func (s *session) mend(why string) {
-	state, did, lacked := mend(s.v.Loop.Name, s.before)
+// repairOrPutAside adds what STATE.md lacks, or puts it aside if that is too much.
+func (s *session) repairOrPutAside(why string) {
+	state, did, lacked := repairState(s.v.Loop.Name, s.before)
 	if state == nil {
 		s.putAside(why)
 		return
 	}
 	s.state = state
-	if known := s.recall(lacked); known > 0 {
+	if known := s.recallItems(lacked); known > 0 {
 		did = append(did, fmt.Sprintf("%d items of them were found in the store", known))
 	}
 	text := s.state.String()
 	s.repairs = append(s.repairs, engine.Repair{
-		Changes: []loop.Change{{Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Content: text}},
+		Changes: []loop.Change{{Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Before: s.before, Content: text}},
 		Note:    StateFile + " repaired: " + strings.Join(did, "; "),
 	})
 	s.before = text
@@ -140,16 +140,16 @@ func (s *session) mend(why string) {
 // putAside keeps the unreadable file beside its place and rebuilds it.
 func (s *session) putAside(why string) {
 	name := StateFile + ".broken-" + s.v.Now.UTC().Format("20060102T150405Z")
-	aside := loop.Change{Kind: loop.ChangeAside, Path: s.path(StateFile), Before: s.before, Content: name}
-	s.rebuild(why+"; the old file is "+name,
+	aside := loop.Change{Kind: loop.ChangeAside, Path: s.filePath(StateFile), Before: s.before, Content: name}
+	s.rebuildState(why+"; the old file is "+name,
 		fmt.Sprintf("%s was put aside as %s (%s); move what counts into %[1]s", StateFile, path.Join(Dir(s.v.Loop.Name), name), why), aside)
 }
 
-// rebuild makes the snapshot from what the store knows, or from the template
+// rebuildState makes the snapshot from what the store knows, or from the template
 // if it knows nothing. What a person has to look at is watched.
-func (s *session) rebuild(why, escalate string, first ...loop.Change) {
+func (s *session) rebuildState(why, escalate string, first ...loop.Change) {
 	s.state = NewState(s.v.Loop.Name, "pawl")
-	known := s.recall(sections)
+	known := s.recallItems(sections)
 	s.state.Add(SectionWatch, 0, escalate)
 	if len(s.v.Recent) > 0 {
 		last := s.v.Recent[0]
@@ -157,15 +157,15 @@ func (s *session) rebuild(why, escalate string, first ...loop.Change) {
 	}
 	text := s.state.String()
 	s.repairs = append(s.repairs, engine.Repair{
-		Changes:  append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.path(StateFile), Content: text}),
+		Changes:  append(first, loop.Change{Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Content: text}),
 		Note:     fmt.Sprintf("%s rebuilt from the store with %d items: %s", StateFile, known, why),
 		Escalate: escalate,
 	})
 	s.before = text
 }
 
-// recall adds the items of these sections that the store knows, and says how many.
-func (s *session) recall(lost []Section) (known int) {
+// recallItems adds the items of these sections that the store knows, and says how many.
+func (s *session) recallItems(lost []Section) (known int) {
 	for _, row := range s.v.Steps {
 		if row.Key == goalKey && row.State == loop.StepEscalated {
 			row.Title = goalItem
@@ -184,7 +184,7 @@ func (s *session) recall(lost []Section) (known int) {
 }
 
 func (s *session) readLog() error {
-	file, err := s.v.Files.Read(s.path(LogFile))
+	file, err := s.v.Files.Read(s.filePath(LogFile))
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *session) readLog() error {
 }
 
 func (s *session) readPrompt() error {
-	file, err := s.v.Files.Read(s.path(PromptFile))
+	file, err := s.v.Files.Read(s.filePath(PromptFile))
 	s.role = strings.TrimSpace(file.Content)
 	return err
 }
@@ -228,11 +228,11 @@ func (s *session) Sources() []engine.Source {
 func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	var list []plan.Candidate
 	if req := s.v.Run.Request; req != "" {
-		list = append(list, plan.Candidate{Step: s.step(requestKey+Key(req), oneLine(req)), Detail: "the user asks for it in this run"})
+		list = append(list, plan.Candidate{Step: s.itemStep(requestKey+ItemKey(req), oneLine(req)), Detail: "the user asks for it in this run"})
 	}
 	priority := s.state.Priority()
 	for _, it := range priority {
-		c := plan.Candidate{Step: s.step(it.Key, it.Text)}
+		c := plan.Candidate{Step: s.itemStep(it.Key, it.Text)}
 		if it.Priority > 0 {
 			c.Detail = fmt.Sprintf("priority %d of the Priority list", it.Priority)
 		}
@@ -240,23 +240,23 @@ func (s *session) Candidates(engine.Sensed, time.Time) []plan.Candidate {
 	}
 	if len(list) == 0 {
 		list = append(list, plan.Candidate{
-			Step: s.goal(), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
+			Step: s.goalStep(), Detail: "Priority is empty, so the goal itself is the step", Memory: s.role,
 			Depends: true, // What an item has changed is not on the base before somebody said yes to it.
 		})
 	}
 	for _, section := range []Section{SectionWatch, SectionNoise} {
 		for _, it := range s.state.Items(section) {
 			list = append(list, plan.Candidate{
-				Step: s.step(it.Key, it.Text), Drop: loop.ReasonNotEligible, Detail: "it is in " + string(section) + ", not in Priority",
+				Step: s.itemStep(it.Key, it.Text), Drop: loop.ReasonNotEligible, Detail: "it is in " + string(section) + ", not in Priority",
 			})
 		}
 	}
 	return list
 }
 
-// step is the row of an item. An item that is settled in the rows and is in
+// itemStep is the row of an item. An item that is settled in the rows and is in
 // Priority was put there again, and starts afresh.
-func (s *session) step(key, title string) loop.Step {
+func (s *session) itemStep(key, title string) loop.Step {
 	row, ok := s.rows[key]
 	if !ok {
 		row = loop.Step{Key: key, State: loop.StepOpen, Kind: loop.StepWork}
@@ -270,17 +270,17 @@ func (s *session) step(key, title string) loop.Step {
 	return row
 }
 
-// goal is the row of the goal, which nobody can put into a list again. It is worked
+// goalStep is the row of the goal, which nobody can put into a list again. It is worked
 // again when its inputs have changed, and once it was handed to a human, also when
 // somebody has taken that out of the lists.
-func (s *session) goal() loop.Step {
+func (s *session) goalStep() loop.Step {
 	row := s.rows[goalKey]
-	fresh := s.step(goalKey, oneLine(s.v.Definition.Goal))
+	fresh := s.itemStep(goalKey, oneLine(s.v.Definition.Goal))
 	if row.Inputs == "" {
 		return fresh
 	}
 	row.Title = fresh.Title
-	handed := s.state.has(Key(goalItem))
+	handed := s.state.hasItem(ItemKey(goalItem))
 	switch row.State {
 	case loop.StepEscalated, loop.StepFailed, loop.StepBlocked:
 		if handed {
@@ -328,9 +328,9 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 	s.moveItems(sum)
 	s.state.SetHeader(sum.Now, sum.Run.N, sum.Run.Readiness)
 	changes := []loop.Change{{
-		Kind: loop.ChangeEdit, Path: s.path(StateFile), Before: s.before, Content: s.state.String(),
+		Kind: loop.ChangeEdit, Path: s.filePath(StateFile), Before: s.before, Content: s.state.String(),
 	}}
-	changes = append(changes, s.gone(sum)...)
+	changes = append(changes, s.dropMissingRows(sum)...)
 	if sum.Run.Outcome.Meaning().Action == "" {
 		return changes
 	}
@@ -342,13 +342,13 @@ func (s *session) Close(sum engine.Summary) []loop.Change {
 // from the first run that can read it.
 func (Protocol) CloseUnopened(v engine.View, sum engine.Summary) []loop.Change {
 	s := &session{v: v}
-	if _, err := v.Files.Read(s.path(LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
+	if _, err := v.Files.Read(s.filePath(LogFile)); err != nil || sum.Run.Outcome.Meaning().Action == "" {
 		return nil
 	}
 	return []loop.Change{s.logLine(sum.Run, sum.Now)}
 }
 
-func subject(r loop.Run) string {
+func runSubject(r loop.Run) string {
 	if r.Subject == "" && r.Commit != "" {
 		return "branch=" + r.Branch
 	}
@@ -359,36 +359,36 @@ func subject(r loop.Run) string {
 // moves what the run settled. What it left to a human says why.
 func (s *session) moveItems(sum engine.Summary) {
 	for _, it := range sum.Iterations {
-		s.adopt(it)
+		s.adoptReport(it)
 	}
 	if sum.Run.Request != "" {
-		s.state.Remove(Key(goalItem)) // A person has answered, by asking for something.
+		s.state.Remove(ItemKey(goalItem)) // A person has answered, by asking for something.
 	}
 	over := sum.Run.Outcome == loop.OutcomeEscalated || sum.Run.Outcome == loop.OutcomeGaveUp
 	if over && len(sum.Iterations) == 0 {
 		s.state.Add(SectionWatch, 0, fmt.Sprintf("Run #%d escalated: %s", sum.Run.N, sum.Run.Detail))
 	}
 	for i, it := range sum.Iterations {
-		item, row := it.Step, Key(it.Step)
+		item, row := it.Step, ItemKey(it.Step)
 		switch {
-		case s.state.has(row):
+		case s.state.hasItem(row):
 		case it.Step == oneLine(s.v.Definition.Goal):
 			item, row = goalItem, goalKey
-			s.state.Remove(Key(goalItem))
+			s.state.Remove(ItemKey(goalItem))
 		case it.Step == oneLine(sum.Run.Request):
 			row = requestKey + row
 		default:
 			continue // The agent's own lists have settled it.
 		}
-		key := Key(item)
+		key := ItemKey(item)
 		first := slices.ContainsFunc(s.state.Items(SectionPriority), func(item Item) bool { return item.Key == key })
 		switch {
 		case it.Verdict == loop.VerdictPass && !first:
 		case it.Verdict == loop.VerdictPass && sum.Run.Outcome == loop.OutcomeDone:
 			s.state.Move(key, SectionNoise)
-		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.IsSuccess() || proposed(sum, it)):
+		case it.Verdict == loop.VerdictPass && (sum.Run.Outcome.IsSuccess() || isProposed(sum, it)):
 			s.state.Move(key, SectionWatch) // A human looks at the branch or the report next.
-		case over || s.escalated(row):
+		case over || s.wasEscalated(row):
 			if first {
 				s.state.Move(key, SectionWatch)
 			}
@@ -397,27 +397,27 @@ func (s *session) moveItems(sum engine.Summary) {
 				why = cmp.Or(sum.Run.Detail, why)
 			}
 			s.state.Add(SectionWatch, 0, item)
-			s.state.Note(key, sum.Run.N, strings.SplitN(why, "\n", 2)[0])
+			s.state.SetNote(key, sum.Run.N, strings.SplitN(why, "\n", 2)[0])
 			continue
 		}
 		if it.Verdict == loop.VerdictPass {
-			s.state.Note(key, 0, "")
+			s.state.SetNote(key, 0, "")
 		}
 	}
 }
 
-// proposed reports whether the tree of an iteration stands on a branch, however
+// isProposed reports whether the tree of an iteration stands on a branch, however
 // its run ended after it.
-func proposed(sum engine.Summary, it loop.Iteration) bool {
+func isProposed(sum engine.Summary, it loop.Iteration) bool {
 	return slices.ContainsFunc(sum.Effects, func(e loop.Effect) bool {
 		return e.Kind == effect.KindPropose && e.State == loop.EffectDone && e.Args[effect.ArgTree] == it.Tree
 	})
 }
 
-// escalated reports whether the run left an item that it worked on to a human,
+// wasEscalated reports whether the run left an item that it worked on to a human,
 // also when another item made the run a success. A session that did not see
 // the run reads it in the row.
-func (s *session) escalated(key string) bool {
+func (s *session) wasEscalated(key string) bool {
 	state, seen := s.left[key]
 	if !seen {
 		state = s.rows[key].State
@@ -425,9 +425,9 @@ func (s *session) escalated(key string) bool {
 	return state == loop.StepEscalated
 }
 
-// gone drops the rows of items that stand in no list any more. What this run
+// dropMissingRows drops the rows of items that stand in no list any more. What this run
 // worked on is left to the engine, whose row is newer.
-func (s *session) gone(sum engine.Summary) []loop.Change {
+func (s *session) dropMissingRows(sum engine.Summary) []loop.Change {
 	kept := map[string]bool{goalKey: true}
 	for _, section := range sections {
 		for _, it := range s.state.Items(section) {
@@ -435,7 +435,7 @@ func (s *session) gone(sum engine.Summary) []loop.Change {
 		}
 	}
 	for _, it := range sum.Iterations {
-		kept[Key(it.Step)] = true
+		kept[ItemKey(it.Step)] = true
 	}
 	var changes []loop.Change
 	for _, row := range s.v.Steps {

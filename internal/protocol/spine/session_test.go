@@ -227,7 +227,7 @@ func TestNoTextOfAnItemPassesForTheGoalOrARequest(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		key := Key(rapid.OneOf(rapid.String(), rapid.StringMatching(`[ \t]*(GOAL|REQUEST: .*|goal)`)).Draw(t, "text"))
+		key := ItemKey(rapid.OneOf(rapid.String(), rapid.StringMatching(`[ \t]*(GOAL|REQUEST: .*|goal)`)).Draw(t, "text"))
 		if key == goalKey || strings.HasPrefix(key, requestKey) {
 			t.Fatalf("the key %q is reserved", key)
 		}
@@ -302,7 +302,7 @@ func TestAFreshLoopHasTheTemplateForMemory(t *testing.T) {
 		t.Errorf("recovered = %+v, want nothing: it never ran", r)
 	}
 	d := plan.Next(plan.Snapshot{
-		Candidates: s.Candidates(engine.Sensed{}, noon), Rules: plan.RulesOf(s.v.Definition), Run: 1, RunID: "run_1", Started: noon,
+		Candidates: s.Candidates(engine.Sensed{}, noon), Rules: plan.DefinitionRules(s.v.Definition), Run: 1, RunID: "run_1", Started: noon,
 	}, noon)
 	if d.Choice == nil || d.Choice.Step.Title != "keep the build green" {
 		t.Fatalf("decision = %+v, want the goal", d)
@@ -368,7 +368,7 @@ var rows = []loop.Step{
 func TestABrokenStateIsPutAsideAndRebuiltFromTheRows(t *testing.T) {
 	history := []loop.Run{{N: 57, Ended: nine, Readiness: 80, Outcome: loop.OutcomeQuiet}, {N: 56}}
 	rebuilt := NewState("ci-watch", "pawl")
-	rebuilt.Replace([]string{"Red build", "Flaky test", "Old dep", "In work"}, []string{"Secret", "Deploy"}, nil)
+	rebuilt.ReplaceLists([]string{"Red build", "Flaky test", "Old dep", "In work"}, []string{"Secret", "Deploy"}, nil)
 	rebuilt.SetHeader(nine, 57, 80)
 	const old = "STATE.md.broken-20260903T120000Z"
 	for name, c := range map[string]struct {

@@ -48,8 +48,8 @@ var headings = map[Section]string{
 	SectionNoise:    "## Noise      (seen + dismissed this run)",
 }
 
-// Known reports whether s is one of the three sections.
-func (s Section) Known() bool { return slices.Contains(sections, s) }
+// IsKnown reports whether s is one of the three sections.
+func (s Section) IsKnown() bool { return slices.Contains(sections, s) }
 
 // Item is one entry of a section. Its text is one line without bullet, tag,
 // comments and control characters, at most 500 runes long; the file may hold
@@ -95,7 +95,7 @@ type State struct {
 // that follows without a blank line. Any other heading and a "---" end the
 // section; what stands there is free text, which no edit touches.
 func ParseState(text string) (*State, error) {
-	if broken := unsound(text); broken != nil {
+	if broken := checkText(text); broken != nil {
 		return nil, broken
 	}
 	s := &State{}
@@ -104,7 +104,7 @@ func ParseState(text string) (*State, error) {
 	}
 	s.lines = slices.Collect(strings.Lines(text))
 	s.eol = usualEnd(text)
-	found, broken := scan(s.lines)
+	found, broken := scanLayout(s.lines)
 	if broken != nil {
 		return nil, broken
 	}
@@ -118,7 +118,7 @@ func ParseState(text string) (*State, error) {
 // SetHeader is called.
 func NewState(name, source string) *State {
 	var b strings.Builder
-	fmt.Fprintf(&b, title+"\n%s\n\n", oneLine(name), header(time.Time{}, 0, 100))
+	fmt.Fprintf(&b, title+"\n%s\n\n", oneLine(name), headerText(time.Time{}, 0, 100))
 	for _, section := range sections {
 		b.WriteString(headings[section] + "\n- " + placeholder + "\n\n")
 	}
@@ -130,8 +130,8 @@ func NewState(name, source string) *State {
 	return s
 }
 
-// unsound says why text cannot be a Markdown file of bearable size.
-func unsound(text string) *BrokenError {
+// checkText says why text cannot be a Markdown file of bearable size.
+func checkText(text string) *BrokenError {
 	if len(text) > MaxState {
 		return &BrokenError{Line: 1, Why: fmt.Sprintf("%d bytes, more than %d", len(text), MaxState)}
 	}
@@ -139,16 +139,16 @@ func unsound(text string) *BrokenError {
 		return &BrokenError{Line: lineAt(text, at), Why: "a NUL byte"}
 	}
 	for at, r := range text {
-		if invalid(r, text[at:]) {
+		if isInvalidUTF8(r, text[at:]) {
 			return &BrokenError{Line: lineAt(text, at), Why: "not UTF-8"}
 		}
 	}
 	return nil
 }
 
-// invalid reports whether r, the first character of text, is not UTF-8. A
+// isInvalidUTF8 reports whether r, the first character of text, is not UTF-8. A
 // replacement character that somebody typed is valid.
-func invalid(r rune, text string) bool {
+func isInvalidUTF8(r rune, text string) bool {
 	return r == utf8.RuneError && !strings.HasPrefix(text, "\uFFFD")
 }
 
@@ -198,7 +198,7 @@ var (
 	headerReady = regexp.MustCompile(`(?i)\breadiness\s*:?\s*(\d+)`)
 )
 
-func header(updated time.Time, run int64, readiness int) string {
+func headerText(updated time.Time, run int64, readiness int) string {
 	return fmt.Sprintf("_Updated: %s · run #%d · readiness %d/100_", updated.UTC().Format(stamp), run, readiness)
 }
 
@@ -206,12 +206,12 @@ func header(updated time.Time, run int64, readiness int) string {
 // are brought into their range) into the "_Updated_" line, and puts that line
 // under the title when there is none.
 func (s *State) SetHeader(updated time.Time, run int64, readiness int) {
-	text := header(updated, max(run, 0), min(max(readiness, 0), 100))
+	text := headerText(updated, max(run, 0), min(max(readiness, 0), 100))
 	if s.header < 0 {
-		s.lines[s.title] = withEnd(s.lines[s.title], s.eol)
+		s.lines[s.title] = withLineEnd(s.lines[s.title], s.eol)
 		s.lines = slices.Insert(s.lines, s.title+1, text+s.eol)
 	} else {
-		old, end := cutEnd(s.lines[s.header])
+		old, end := cutLineEnd(s.lines[s.header])
 		rest := ""
 		if span := headerSpan.FindString(old); span != "" {
 			rest = old[len(span):]
@@ -230,17 +230,17 @@ func (s *State) readHeader() {
 	line := s.lines[s.header]
 	s.Updated, _ = parseTime(headerTime.FindString(line))
 	if m := headerRun.FindStringSubmatch(line); m != nil {
-		s.RunN = atoi(m[1])
+		s.RunN = parseCounter(m[1])
 	}
 	if m := headerReady.FindStringSubmatch(line); m != nil {
-		s.Readiness = int(min(atoi(m[1]), 100))
+		s.Readiness = int(min(parseCounter(m[1]), 100))
 	}
 }
 
 // rescan reads the lines again after an edit. An edit leaves the title and the
 // headings where they are, so that there is always a layout.
 func (s *State) rescan() {
-	found, broken := scan(s.lines)
+	found, broken := scanLayout(s.lines)
 	if broken != nil {
 		panic("an edit broke STATE.md: " + broken.Error())
 	}
@@ -248,8 +248,8 @@ func (s *State) rescan() {
 	s.readHeader()
 }
 
-// atoi is 0 for a number that no counter can have reached.
-func atoi(digits string) int64 {
+// parseCounter is 0 for a number that no counter can have reached.
+func parseCounter(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return 0

@@ -91,7 +91,7 @@ func TestStateReadsTheCollapsedSample(t *testing.T) {
 		t.Error(diff)
 	}
 	s.SetHeader(time.Date(2026, 6, 22, 14, 15, 0, 0, time.UTC), 143, 90)
-	s.Replace([]string{"[P1] PR #412 failing CI 3h — owner pinged"}, want[1], want[2])
+	s.ReplaceLists([]string{"[P1] PR #412 failing CI 3h — owner pinged"}, want[1], want[2])
 	again := strings.Replace(collapsed, "2026-06-22T14:05:00Z · run #142 · readiness 100/100", "2026-06-22T14:15:00Z · run #143 · readiness 90/100", 1)
 	again = strings.Replace(again, "- [P2] dep `axios` patch 1.14.0→1.14.1 available, cooldown clears 2026-06-25\n", "", 1)
 	if diff := cmp.Diff(again, s.String()); diff != "" {
@@ -126,7 +126,7 @@ _Source: cron · config: loop.config.yaml_
 		t.Errorf("items = %q, want none", got)
 	}
 	s.SetHeader(time.Date(2026, 9, 3, 10, 20, 0, 5, time.FixedZone("", 7200)), 57, 95)
-	s.Replace([]string{"[P1] PR #31 red for 2h — author told"}, []string{"PR #29 waits for review since 40m"}, []string{"PR #33 is a draft"})
+	s.ReplaceLists([]string{"[P1] PR #31 red for 2h — author told"}, []string{"PR #29 waits for review since 40m"}, []string{"PR #33 is a draft"})
 	if diff := cmp.Diff(strings.Replace(golden, "ci-watch", "dep-bump", 1), s.String()); diff != "" {
 		t.Errorf("a filled template is not the published shape:\n%s", diff)
 	}
@@ -282,7 +282,7 @@ func FuzzParseState(f *testing.F) {
 			s.Move(it.Key, SectionWatch)
 		}
 		s.Add(SectionPriority, 0, added)
-		s.Replace([]string{moved}, texts(s, SectionPriority), []string{added})
+		s.ReplaceLists([]string{moved}, texts(s, SectionPriority), []string{added})
 		s.SetHeader(time.Unix(0, 0), 1, 1)
 		again := parse(t, s.String())
 		if diff := cmp.Diff(lists(s), lists(again)); diff != "" {
