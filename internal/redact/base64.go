@@ -7,25 +7,26 @@ const (
 	sixBits    = 1<<6 - 1
 )
 
-// lineEnds may stand between any two digits: encoders wrap their output, and
-// the wrapped output may be quoted.
+// lineEnds may be between any two digits: encoders wrap their output, and the
+// wrapped output may be quoted.
 var lineEnds = []string{"", "\n", "\r\n", `\n`, `\r\n`, `\\n`, `\\r\\n`}
 
-// base64 is the value inside the base64 of a longer text, after skip bytes
-// (0 to 2, counted from a multiple of three) that are not the value's. The
-// digits at both edges may hold bits of the neighbours; there, only the bits
-// of the value count.
+// base64Needles returns the value inside of the base64 of a longer text, after
+// skip bytes (0 to 2, modulo three) of other text. The digits at both ends may
+// contain bits of neighboring bytes; there, only the bits of the value are
+// compared.
 //
-// No line ends within the first four digits of a needle. Otherwise half of all
-// lines of a stream would end like the beginning of a needle, and wait. Where a
-// line does end there, one of the needles is found that begin later.
-func (s *speller) base64(value string, skip int) []needle {
+// There is no line end within the first four digits of a needle. Otherwise the
+// end of every second line of a stream would look like the beginning of a needle,
+// and would be held back. A value whose encoding has a line end there is found by
+// one of the needles that begin later.
+func (s *speller) base64Needles(value string, skip int) []needle {
 	const together = 4
 	var digits needle
 	for at := 8 * skip / 6 * 6; at < 8*(skip+len(value)); at += 6 {
-		digits = append(digits, s.digit(sixAt(value, skip, at)))
+		digits = append(digits, s.base64Digit(sixBitsAt(value, skip, at)))
 	}
-	wrap := s.cell(lineEnds)
+	wrap := s.listCell(lineEnds)
 	var out []needle
 	for from := 0; from < together && (from == 0 || len(digits)-from >= 2*together); from++ {
 		n := slices.Clone(digits[from : from+together])
@@ -33,7 +34,7 @@ func (s *speller) base64(value string, skip int) []needle {
 			n = append(n, wrap, d)
 		}
 		for range (3 - (skip+len(value))%3) % 3 {
-			n = append(n, wrap, s.cell(padding))
+			n = append(n, wrap, s.listCell(padding))
 		}
 		out = append(out, n)
 	}
@@ -42,8 +43,9 @@ func (s *speller) base64(value string, skip int) []needle {
 
 var padding = []string{"", "=", "%3D", "%3d"}
 
-// sixAt returns the six bits from bit at on, and which of them are the value's.
-func sixAt(value string, skip, at int) (digit, mask uint8) {
+// sixBitsAt returns the six bits from bit at on, and a mask of those that belong
+// to the value.
+func sixBitsAt(value string, skip, at int) (digit, mask uint8) {
 	for i := range 6 {
 		bit := at + i - 8*skip
 		digit, mask = digit<<1, mask<<1
@@ -55,20 +57,21 @@ func sixAt(value string, skip, at int) (digit, mask uint8) {
 	return digit, mask
 }
 
-func (s *speller) digit(digit, mask uint8) *node {
-	return s.make([3]byte{'6', digit, mask}, func() []string {
+func (s *speller) base64Digit(digit, mask uint8) *node {
+	return s.cellFor([3]byte{'6', digit, mask}, func() []string {
 		var out []string
 		for d := range uint8(sixBits + 1) {
 			if d&mask == digit {
-				out = append(out, spelled64(d)...)
+				out = append(out, base64Spellings(d)...)
 			}
 		}
 		return out
 	})
 }
 
-// spelled64 is a digit of either alphabet, with what URLs and JSON make of it.
-func spelled64(d uint8) []string {
+// base64Spellings returns a digit in both alphabets, also as URLs and JSON escape
+// it.
+func base64Spellings(d uint8) []string {
 	switch d {
 	case 62:
 		return []string{"+", "-", "%2B", "%2b", `\u002B`, `\u002b`}

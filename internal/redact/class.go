@@ -5,9 +5,9 @@ type class [256]bool
 
 func (c *class) has(b byte) bool { return c[b] }
 
-// of makes a class of single bytes and ranges: "a-z0-9_". A dash that is meant
-// stands last.
-func of(spec string) class {
+// classOf returns the class of the bytes and ranges in spec, such as "a-z0-9_". A
+// dash at the end means itself.
+func classOf(spec string) class {
 	var c class
 	for i := 0; i < len(spec); i++ {
 		if i+2 < len(spec) && spec[i+1] == '-' {
@@ -22,27 +22,27 @@ func of(spec string) class {
 }
 
 var (
-	digits      = of("0-9")
-	lower       = of("a-z")
-	upper       = of("A-Z")
-	upperDigit  = of("A-Z0-9")
-	letters     = of("A-Za-z")
-	alnum       = of("A-Za-z0-9")
-	word        = of("A-Za-z0-9_")
-	dashed      = of("A-Za-z0-9_-")
-	dotted      = of("A-Za-z0-9_.-")
-	lowerHex    = of("0-9a-f")
-	base64Chars = of("A-Za-z0-9+/=")
-	path        = of("A-Za-z0-9/")
-	credential  = of("A-Za-z0-9._~+/=-")
-	user        = of("A-Za-z0-9._~%+-")
-	secretText  = of("A-Za-z0-9._~!%&*+,;=?^#|-")
-	titles      = of("A-Z0-9 ")
-	between     = of(" \t\r\n\"'`:=>,\\")
+	digits          = classOf("0-9")
+	lower           = classOf("a-z")
+	upper           = classOf("A-Z")
+	upperDigit      = classOf("A-Z0-9")
+	letters         = classOf("A-Za-z")
+	alnum           = classOf("A-Za-z0-9")
+	wordChars       = classOf("A-Za-z0-9_")
+	dashedChars     = classOf("A-Za-z0-9_-")
+	dottedChars     = classOf("A-Za-z0-9_.-")
+	lowerHex        = classOf("0-9a-f")
+	base64Chars     = classOf("A-Za-z0-9+/=")
+	pathChars       = classOf("A-Za-z0-9/")
+	credentialChars = classOf("A-Za-z0-9._~+/=-")
+	userChars       = classOf("A-Za-z0-9._~%+-")
+	secretText      = classOf("A-Za-z0-9._~!%&*+,;=?^#|-")
+	titleChars      = classOf("A-Z0-9 ")
+	separatorChars  = classOf(" \t\r\n\"'`:=>,\\")
 )
 
-// distinct counts the different bytes.
-func distinct(b []byte) int {
+// countDistinct counts the different bytes.
+func countDistinct(b []byte) int {
 	var seen class
 	n := 0
 	for _, c := range b {
@@ -54,8 +54,8 @@ func distinct(b []byte) int {
 	return n
 }
 
-// contains says whether at least one byte is of each class.
-func contains(b []byte, classes ...*class) bool {
+// containsEach reports whether b has at least one byte of each class.
+func containsEach(b []byte, classes ...*class) bool {
 	for _, in := range classes {
 		found := false
 		for _, c := range b {

@@ -7,10 +7,10 @@ import (
 )
 
 // FromEnviron returns the secrets among variables of the form NAME=value: the
-// values of those whose name says so (API_KEY, GH_TOKEN, PGPASSWORD, the keys
-// among AWS_*), and the passwords inside URLs and connection strings of all
-// others (DATABASE_URL). A variable that names a file, a public key or a number
-// of tokens is none.
+// values of variables with the name of a secret (API_KEY, GH_TOKEN, PGPASSWORD,
+// the keys among AWS_*), and the passwords inside of URLs and connection strings
+// in all others (DATABASE_URL). A variable that names a file, a public key or a
+// number of tokens is not a secret.
 func FromEnviron(environ []string) []Secret {
 	var out []Secret
 	for _, variable := range environ {
@@ -19,8 +19,8 @@ func FromEnviron(environ []string) []Secret {
 		if value == "" {
 			continue
 		}
-		inner := passwords(value)
-		if len(inner) == 0 && secretive(name) {
+		inner := passwordsIn(value)
+		if len(inner) == 0 && isSecretName(name) {
 			inner = []string{value}
 		}
 		for _, v := range inner {
@@ -33,6 +33,9 @@ func FromEnviron(environ []string) []Secret {
 // secretWords are the parts of a name that promise a secret; secretParts may
 // also stand inside a part.
 var (
+	// secretWords are the words of a name that mean a secret; secretParts may
+	// also be a part of a word. A name that ends in one of plainWords is not
+	// that of a secret.
 	secretWords = []string{
 		"KEY", "KEYS", "TOKEN", "PASS", "PWD", "PAT", "CREDENTIAL", "CREDENTIALS", "CREDS",
 		"AUTH", "JWT", "COOKIE", "BEARER", "WEBHOOK", "PASSCODE",
@@ -44,10 +47,10 @@ var (
 	}
 )
 
-// secretive says whether a name promises that its value is a secret.
-func secretive(name string) bool {
-	words := strings.FieldsFunc(strings.ToUpper(parted(name)), func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
-	if len(words) == 0 || slices.Contains(plainWords, words[len(words)-1]) || slices.ContainsFunc(words, public) {
+// isSecretName reports whether a variable's name says that its value is a secret.
+func isSecretName(name string) bool {
+	words := strings.FieldsFunc(strings.ToUpper(splitCamelCase(name)), func(r rune) bool { return strings.ContainsRune("_-.:/", r) })
+	if len(words) == 0 || slices.Contains(plainWords, words[len(words)-1]) || slices.Contains(words, "PUBLIC") || slices.Contains(words, "PUB") {
 		return false
 	}
 	if len(words) == 1 && words[0] == "PWD" {
@@ -58,9 +61,9 @@ func secretive(name string) bool {
 		slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
 }
 
-// parted puts a separator where a small letter is followed by a capital one:
-// dbPwd and githubToken are two words each.
-func parted(name string) string {
+// splitCamelCase inserts a separator between a lower-case letter and an
+// upper-case one, so that dbPwd and githubToken are two words each.
+func splitCamelCase(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
 		if i > 0 && lower.has(name[i-1]) && upper.has(name[i]) {
@@ -71,12 +74,10 @@ func parted(name string) string {
 	return b.String()
 }
 
-func public(word string) bool { return word == "PUBLIC" || word == "PUB" }
-
-// passwords are those that a URL or a connection string holds, as they are
-// written and as they are meant.
-func passwords(value string) []string {
-	if written, ok := userinfo(value); ok {
+// passwordsIn returns the password that a URL or a connection string contains, as
+// it is written and unescaped.
+func passwordsIn(value string) []string {
+	if written, ok := urlPasswordOf(value); ok {
 		out := []string{written}
 		if meant, err := url.PathUnescape(written); err == nil && meant != written {
 			out = append(out, meant)
@@ -84,20 +85,20 @@ func passwords(value string) []string {
 		return out
 	}
 	for _, key := range []string{"password=", "pwd="} {
-		if out := assigned(value, key); out != "" {
+		if out := settingAfter(value, key); out != "" {
 			return []string{out}
 		}
 	}
 	return nil
 }
 
-// userinfo returns the password of scheme://user:password@host. It is lenient
-// where net/url is not: programs take passwords with a bare %, # or slash.
-func userinfo(value string) (string, bool) {
+// urlPasswordOf returns the password of scheme://user:password@host. It is more
+// lenient than net/url: programs accept passwords with a bare %, # or slash.
+func urlPasswordOf(value string) (string, bool) {
 	_, rest, _ := strings.Cut(value, "://")
 	user := rest[:max(strings.LastIndexByte(rest, '@'), 0)]
 	_, password, _ := strings.Cut(user, ":")
-	if before, _, path := strings.Cut(password, "/"); path && all(before, &digits) {
+	if before, _, path := strings.Cut(password, "/"); path && allIn(before, &digits) {
 		return "", false // host:port/path@version
 	}
 	if strings.Contains(strings.TrimSuffix(user, password), "/") {
@@ -106,8 +107,8 @@ func userinfo(value string) (string, bool) {
 	return password, password != ""
 }
 
-// indexFold is where key, in small letters of ASCII, stands in s in letters of
-// any case, or -1. Lower-casing all of s could move what follows.
+// indexFold returns the index of key, in lower-case ASCII, in s in any case, or
+// -1. Lower-casing s could change the offsets in it.
 func indexFold(s, key string) int {
 	for i := range len(s) - len(key) + 1 {
 		if strings.EqualFold(s[i:i+len(key)], key) {
@@ -117,9 +118,9 @@ func indexFold(s, key string) int {
 	return -1
 }
 
-// assigned returns what follows key in a list of settings. A longer name that
-// ends like the key, such as OldPwd=, is another one.
-func assigned(value, key string) string {
+// settingAfter returns what follows key in a list of settings. A longer name with
+// the same end, such as OldPwd=, does not count.
+func settingAfter(value, key string) string {
 	rest, found := value, false
 	for !found {
 		at := indexFold(rest, key)

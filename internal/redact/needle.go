@@ -3,7 +3,8 @@ package redact
 import "slices"
 
 // node is a place between two bytes of a cell. A cell is one unit of a value,
-// such as a character, in all its spellings: a trie, named by its root.
+// such as a character, in all its spellings. It is a trie, and is identified by
+// its root.
 type node struct {
 	next []edge
 	end  bool // a spelling ends here; in a root: the cell may be left out
@@ -14,7 +15,7 @@ type edge struct {
 	to *node
 }
 
-func (n *node) step(b byte) *node {
+func (n *node) child(b byte) *node {
 	for i := range n.next {
 		if n.next[i].b == b {
 			return n.next[i].to
@@ -25,7 +26,7 @@ func (n *node) step(b byte) *node {
 
 func (n *node) insert(spelling string) {
 	for i := range len(spelling) {
-		to := n.step(spelling[i])
+		to := n.child(spelling[i])
 		if to == nil {
 			to = &node{}
 			n.next = append(n.next, edge{spelling[i], to})
@@ -35,7 +36,7 @@ func (n *node) insert(spelling string) {
 	n.end = true
 }
 
-// needle is a value in one encoding: one cell after the other.
+// needle is a value in one encoding: a sequence of cells.
 type needle []*node
 
 // place is how far a match has come.
@@ -44,9 +45,9 @@ type place struct {
 	at   *node
 }
 
-// enter adds the places that are reached with at, and says whether the needle
-// may end there.
-func (n needle) enter(to []place, cell int, at *node) ([]place, bool) {
+// addPlaces adds the places that are reached at a node, and reports whether the
+// needle may end there.
+func (n needle) addPlaces(to []place, cell int, at *node) ([]place, bool) {
 	for {
 		if p := (place{cell, at}); len(at.next) > 0 && !slices.Contains(to, p) {
 			to = append(to, p)
@@ -62,21 +63,21 @@ func (n needle) enter(to []place, cell int, at *node) ([]place, bool) {
 	}
 }
 
-// match returns how many bytes at the start of text are the needle, the most
-// if there is a choice, and whether more text could change the answer. It keeps
-// every place that is possible at once, so that no text makes it go back.
-func (n needle) match(text []byte) (length int, more bool) {
+// matchPrefix returns how many bytes at the start of text match the needle, at
+// most, and whether more text could change the answer. It follows all possible
+// places at the same time and never goes back, so that its time is linear.
+func (n needle) matchPrefix(text []byte) (length int, more bool) {
 	var first, second [8]place
 	now, then := append(first[:0], place{0, n[0]}), second[:0]
 	for i, b := range text {
 		then = then[:0]
 		for _, p := range now {
-			to := p.at.step(b)
+			to := p.at.child(b)
 			if to == nil {
 				continue
 			}
 			var done bool
-			if then, done = n.enter(then, p.cell, to); done {
+			if then, done = n.addPlaces(then, p.cell, to); done {
 				length = i + 1
 			}
 		}
@@ -88,13 +89,13 @@ func (n needle) match(text []byte) (length int, more bool) {
 	return length, true
 }
 
-// heads tells every way in which the needle can begin.
-func (n needle) heads(add func([headLen]byte)) {
+// eachHead calls add with every head that the needle can begin with.
+func (n needle) eachHead(add func([headLen]byte)) {
 	var head [headLen]byte
-	n.walk(place{0, n[0]}, head, 0, add)
+	n.walkHeads(place{0, n[0]}, head, 0, add)
 }
 
-func (n needle) walk(p place, head [headLen]byte, size int, add func([headLen]byte)) {
+func (n needle) walkHeads(p place, head [headLen]byte, size int, add func([headLen]byte)) {
 	for _, e := range p.at.next {
 		head[size] = e.b
 		if size+1 == headLen {
@@ -102,9 +103,9 @@ func (n needle) walk(p place, head [headLen]byte, size int, add func([headLen]by
 			continue
 		}
 		var room [4]place
-		reached, _ := n.enter(room[:0], p.cell, e.to)
+		reached, _ := n.addPlaces(room[:0], p.cell, e.to)
 		for _, q := range reached {
-			n.walk(q, head, size+1, add)
+			n.walkHeads(q, head, size+1, add)
 		}
 	}
 }

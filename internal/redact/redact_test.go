@@ -378,7 +378,7 @@ func secretValue(t *rapid.T) string {
 	)
 	return gen.Filter(func(s string) bool {
 		// What is cut off at a bracket stays in the text; another test shows it.
-		return strings.TrimSpace(s) == s && objection(s) == "" && apart(s, allMarks(nil)) == s
+		return strings.TrimSpace(s) == s && whyRefused(s) == "" && trimMarkEdges(s, allMarks(nil)) == s
 	}).Draw(t, "secret")
 }
 

@@ -5,60 +5,60 @@ import (
 	"slices"
 )
 
-// span is a piece of text to be replaced.
+// span is a piece of text to replace.
 type span struct {
 	name       string
 	start, end int
-	known      bool // a value of the caller's, whose name is preferred
-	more       bool // goes on with a secret that an earlier span began
+	known      bool // a value from the caller, whose name takes precedence
+	more       bool // continues a secret that an earlier span began
 }
 
-// sink takes what the scanner has decided, in order.
+// sink receives the result of a scanner, in order.
 type sink interface {
 	plain(text []byte)
 	secret(s span)
 }
 
-// scanner walks through a text once. What it decides about a place depends
-// only on the bytes from there on and on what was passed on before it, never on
-// how much of the text has come: if that is too little, it waits. So a stream
-// reads the same however it is cut.
+// scanner scans a text once. What it decides about a place depends only on the
+// bytes from there on and on what it passed on before, never on how much of the
+// text has arrived: if that is too little, it waits. So the result does not
+// depend on how a stream is cut.
 type scanner struct {
 	r    *Redactor
 	sink sink
 
 	buf   []byte
-	at    int    // the first place that is not decided
-	sent  int    // all before it is passed on or replaced
+	at    int    // the first place that is not decided yet
+	sent  int    // everything before it has been passed on or replaced
 	floor int    // where the last replaced text ends
-	spans []span // found, and not before at when they were last settled
-	last  *shape // the shape that matched last, and where its match ends
+	spans []span // found, but not passed on yet
+	last  *shape // the shape that matched last; its match ends at end
 	end   int
 }
 
-// lookback is how many decided bytes are kept, for edge.
+// lookback is how many decided bytes are kept for atWordStart.
 const lookback = 12
 
-// scan decides as much as it can. With final, the text ends here.
+// scan decides as much as it can. If final, the text ends here.
 func (s *scanner) scan(final bool) {
 	for {
-		s.at = s.r.index.next(s.buf, s.at)
+		s.at = s.r.index.nextCandidate(s.buf, s.at)
 		if s.at+headLen > len(s.buf) {
-			s.tail(final)
+			s.scanTail(final)
 			break
 		}
-		if wait := s.try(final); wait {
+		if wait := s.tryRules(final); wait {
 			break
 		}
 		s.at++
 	}
-	s.settle()
+	s.passSettled()
 }
 
-// tail decides the last bytes, which are too few for a head.
-func (s *scanner) tail(final bool) {
+// scanTail decides about the last bytes, which are fewer than a head.
+func (s *scanner) scanTail(final bool) {
 	for !final && s.at < len(s.buf) {
-		if s.r.index.begins(s.buf[s.at:]) {
+		if s.r.index.mayBegin(s.buf[s.at:]) {
 			return
 		}
 		s.at++
@@ -66,17 +66,17 @@ func (s *scanner) tail(final bool) {
 	s.at = len(s.buf)
 }
 
-// try asks the rules that may match here, and says whether the answer must wait
-// for more text.
-func (s *scanner) try(final bool) (wait bool) {
-	ids := s.r.index.at(s.buf[s.at:])
+// tryRules tries the rules that may match at this place, and reports whether the
+// answer needs more text.
+func (s *scanner) tryRules(final bool) (wait bool) {
+	ids := s.r.index.rulesAt(s.buf[s.at:])
 	if len(ids) == 0 {
 		return false
 	}
-	s.settle()
+	s.passSettled()
 	had, last, end := len(s.spans), s.last, s.end
 	for _, id := range ids {
-		if more := s.apply(&s.r.rules[id]); more && !final {
+		if more := s.applyRule(&s.r.rules[id]); more && !final {
 			s.spans, s.last, s.end = s.spans[:had], last, end
 			return true
 		}
@@ -84,18 +84,18 @@ func (s *scanner) try(final bool) (wait bool) {
 	return false
 }
 
-func (s *scanner) apply(one *rule) (more bool) {
+func (s *scanner) applyRule(one *rule) (more bool) {
 	text := s.buf[s.at:]
 	if one.shape == nil {
-		length, more := one.needle.match(text)
+		length, more := one.needle.matchPrefix(text)
 		if length > 0 {
 			s.spans = append(s.spans, span{name: one.name, start: s.at, end: s.at + length, known: true})
 		}
 		return more
 	}
-	// Within a match of its own a shape has nothing to add. To ask it again at
-	// every byte would let a text of nothing but beginnings take for ever.
-	if one.shape == s.last && s.at < s.end || one.shape.alone != nil && !s.edge(one.shape.alone) {
+	// A shape is not tried again within its own match. Otherwise a text that
+	// consists of nothing but beginnings would take quadratic time.
+	if one.shape == s.last && s.at < s.end || one.shape.alone != nil && !s.atWordStart(one.shape.alone) {
 		return false
 	}
 	t := view{b: text}
@@ -113,10 +113,10 @@ func (s *scanner) apply(one *rule) (more bool) {
 	return t.short
 }
 
-// settle passes on all text before at, except what is replaced. Spans that
-// touch the same bytes become one, under the name of the first.
-func (s *scanner) settle() {
-	slices.SortFunc(s.spans, first)
+// passSettled passes on all text before at, with its secrets replaced. Spans that
+// overlap become one, with the name of the first.
+func (s *scanner) passSettled() {
+	slices.SortFunc(s.spans, compareSpans)
 	done := 0
 	for _, f := range s.spans {
 		if f.start >= s.at {
@@ -124,23 +124,23 @@ func (s *scanner) settle() {
 		}
 		done++
 		if f.start >= s.sent {
-			s.pass(f.start)
+			s.passUntil(f.start)
 			s.sink.secret(f)
 		}
 		s.sent = max(s.sent, f.end)
 		s.floor = s.sent
 	}
 	s.spans = slices.Delete(s.spans, 0, done)
-	s.pass(s.at)
+	s.passUntil(s.at)
 }
 
-func (s *scanner) pass(end int) {
+func (s *scanner) passUntil(end int) {
 	end = max(end, s.sent)
 	s.sink.plain(s.buf[s.sent:end])
 	s.sent = end
 }
 
-func first(a, b span) int {
+func compareSpans(a, b span) int {
 	if c := cmp.Compare(a.start, b.start); c != 0 {
 		return c
 	}
@@ -153,23 +153,25 @@ func first(a, b span) int {
 	return cmp.Compare(b.end, a.end)
 }
 
-// edge says whether the byte before at does not belong to the same word. It
-// looks at what was passed on, where a mark ends a word: so redacting twice
-// finds nothing new. The letter of an escape such as \n belongs to no word.
-func (s *scanner) edge(in *class) bool {
+// atWordStart reports whether the byte before at does not belong to the same
+// word. It looks at what was passed on, where a mark ends a word: so redacting a
+// text twice finds nothing new. The letter of an escape such as \n belongs to no
+// word.
+func (s *scanner) atWordStart(in *class) bool {
 	if s.at < s.floor {
-		return false // inside of what is replaced already
+		return false // inside of a replaced secret
 	}
 	before := s.buf[max(s.floor, s.at-lookback):s.at]
 	n := len(before)
 	if n == 0 || !in.has(before[n-1]) {
 		return true
 	}
-	return escape(before)
+	return endsInEscape(before)
 }
 
-// escape says whether text ends with one: \n, \u003d, %3D or a colour.
-func escape(text []byte) bool {
+// endsInEscape reports whether text ends with an escape: \n, \u003d, %3D or a
+// color.
+func endsInEscape(text []byte) bool {
 	n := len(text)
 	switch {
 	case n >= 2 && text[n-2] == '\\':
@@ -189,8 +191,8 @@ func escape(text []byte) bool {
 	return i > 0 && text[i-1] == '['
 }
 
-// forget drops the bytes that nothing looks at any more.
-func (s *scanner) forget() {
+// dropDecided drops the bytes that are no longer needed.
+func (s *scanner) dropDecided() {
 	drop := max(s.at-lookback, 0)
 	s.buf = s.buf[:copy(s.buf, s.buf[drop:])]
 	s.at -= drop

@@ -166,8 +166,8 @@ func TestShapesEndWhereTheirLeastIs(t *testing.T) {
 		"a beginning of no key":       stays("BEGINNING " + line[:64] + "\n"),
 		"a key of a line without end": {"-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(line, 300), "-----" + mark + "\n" + mark + strings.Repeat(line, 300)[Window-len("BEGIN PRIVATE KEY-----\n"):]},
 
-		"a token without end":                {"gho_" + strings.Repeat("0a1b2c3d", 1000), "[redacted:github-token]" + strings.Repeat("0a1b2c3d", 1000)[256+longest:]},
-		"a token without end, of beginnings": {strings.Repeat("xoxb-0a1b2c3d4e-", 300), "[redacted:slack-token]" + strings.Repeat("xoxb-0a1b2c3d4e-", 300)[5+256+longest:][:11] + "[redacted:slack-token]"},
+		"a token without end":                {"gho_" + strings.Repeat("0a1b2c3d", 1000), "[redacted:github-token]" + strings.Repeat("0a1b2c3d", 1000)[256+maxToken:]},
+		"a token without end, of beginnings": {strings.Repeat("xoxb-0a1b2c3d4e-", 300), "[redacted:slack-token]" + strings.Repeat("xoxb-0a1b2c3d4e-", 300)[5+256+maxToken:][:11] + "[redacted:slack-token]"},
 
 		"a key before a mark":      {"-----BEGIN PRIVATE KEY-----\n" + line[:64] + "[redacted:x]" + line[:64], "-----" + mark + "\n" + mark + "[redacted:x]" + line[:64]},
 		"two tokens without a gap": {strings.Repeat("rubygems_"+strings.Repeat("0a1b2c3d", 6), 2), "[redacted:rubygems-key][redacted:rubygems-key]"},

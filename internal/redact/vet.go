@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// shortest is the least number of bytes of a value. Below it, base64 and hex
-// of the value would be found by chance.
-const shortest = 6
+// minValue is the least number of bytes of a value. The base64 and hex of shorter
+// ones would be found by chance.
+const minValue = 6
 
-// everyday are values that configuration is full of. Many a local database has
-// one of them as its password; the log is worth more.
-var everyday = []string{
+// everydayWords are common in configuration. Many a local database has one of
+// them as its password, but a readable log is worth more.
+var everydayWords = []string{
 	"changeme", "database", "default", "defaults", "development", "disabled",
 	"enabled", "example", "localhost", "password", "placeholder", "postgres",
 	"postgresql", "production", "redacted", "security", "staging", "testing",
 	"undefined", "username", "127.0.0.1",
 }
 
-// vet separates the values that are looked for from those that are not. Names
-// are made fit to be printed.
-func vet(values []Secret) ([]Secret, []Refused) {
+// checkValues separates the values to look for from those that are refused. It
+// makes names safe to print.
+func checkValues(values []Secret) ([]Secret, []Refused) {
 	var known []Secret
 	var refused []Refused
 	seen := map[string]bool{}
 	for _, v := range values {
-		s := Secret{Name: printable(v.Name), Value: strings.TrimSpace(v.Value)}
+		s := Secret{Name: printableName(v.Name), Value: strings.TrimSpace(v.Value)}
 		if seen[s.Value] {
 			continue
 		}
 		seen[s.Value] = true
-		if why := objection(s.Value); why != "" {
+		if why := whyRefused(s.Value); why != "" {
 			refused = append(refused, Refused{Name: s.Name, Reason: why})
 			continue
 		}
@@ -40,16 +40,16 @@ func vet(values []Secret) ([]Secret, []Refused) {
 	return known, refused
 }
 
-// objection is why a value cannot be looked for, or nothing.
-func objection(value string) string {
+// whyRefused returns why a value cannot be looked for, or the empty string.
+func whyRefused(value string) string {
 	switch {
-	case len(value) < shortest:
-		return fmt.Sprintf("it has %d bytes, fewer than %d are found everywhere by chance", len(value), shortest)
-	case distinct([]byte(value)) < 4:
+	case len(value) < minValue:
+		return fmt.Sprintf("it has %d bytes, fewer than %d are found everywhere by chance", len(value), minValue)
+	case countDistinct([]byte(value)) < 4:
 		return "it has fewer than 4 different bytes"
-	case len(value) < 8 && (all(value, &digits) || all(value, &letters)):
+	case len(value) < 8 && (allIn(value, &digits) || allIn(value, &letters)):
 		return "it is a short word or number, which ordinary text contains"
-	case slices.Contains(everyday, strings.ToLower(value)):
+	case slices.Contains(everydayWords, strings.ToLower(value)):
 		return "it is an everyday word"
 	case strings.Contains(value, opening):
 		return "it contains the mark of a replaced secret"
@@ -62,25 +62,26 @@ func objection(value string) string {
 	return ""
 }
 
-// printable makes a name that cannot break the line or the mark it stands in.
-func printable(name string) string {
+// printableName returns a name that cannot break the line or the mark that
+// contains it.
+func printableName(name string) string {
 	if name == "" {
 		return unnamed
 	}
 	fit := []byte(name[:min(len(name), 64)])
 	for i, b := range fit {
-		if !dotted.has(b) {
+		if !dottedChars.has(b) {
 			fit[i] = '_'
 		}
 	}
 	return string(fit)
 }
 
-// fixedMarks are the marks that do not depend on the caller's names.
+// fixedMarks returns the marks that do not depend on the caller's names.
 func fixedMarks() []string {
-	marks := []string{mark(unnamed), mark(awsSecret)}
+	marks := []string{redactionMark(unnamed), redactionMark(awsSecret)}
 	for i := range shapes {
-		marks = append(marks, mark(shapes[i].name))
+		marks = append(marks, redactionMark(shapes[i].name))
 	}
 	return marks
 }
@@ -88,34 +89,34 @@ func fixedMarks() []string {
 func allMarks(known []Secret) []string {
 	marks := fixedMarks()
 	for _, k := range known {
-		marks = append(marks, mark(k.Name))
+		marks = append(marks, redactionMark(k.Name))
 	}
 	return marks
 }
 
-// apart cuts from a value what could be the edge of a mark. Otherwise a mark
-// and the text beside it could spell the value again. A value of which too
-// little would be left stays whole.
-func apart(value string, marks []string) string {
+// trimMarkEdges cuts from the ends of a value what could be an end of a mark.
+// Otherwise a mark and the text beside it could spell the value again. If too
+// little of the value would be left, all of it is kept.
+func trimMarkEdges(value string, marks []string) string {
 	rest := value
 	for {
 		before := rest
 		for _, m := range marks {
-			rest = rest[overlap(m, rest):]
-			rest = rest[:len(rest)-overlap(rest, m)]
+			rest = rest[overlapLength(m, rest):]
+			rest = rest[:len(rest)-overlapLength(rest, m)]
 		}
 		if rest == before {
 			break
 		}
 	}
-	if len(rest) < shortest {
+	if len(rest) < minValue {
 		return value
 	}
 	return rest
 }
 
-// overlap is how many bytes at the end of a are the beginning of b.
-func overlap(a, b string) int {
+// overlapLength returns how many bytes at the end of a are the beginning of b.
+func overlapLength(a, b string) int {
 	for n := min(len(a), len(b)); n > 0; n-- {
 		if strings.HasSuffix(a, b[:n]) {
 			return n
@@ -124,23 +125,24 @@ func overlap(a, b string) int {
 	return 0
 }
 
-// parts are a value and its long lines of base64. A listing puts a number or a
-// bar before each line of a key, and then the whole is not found.
-func parts(value string) []string {
+// valueAndKeyLines returns a value and its long lines of base64. A listing puts a
+// number or a bar before each line of a key, so that the value as a whole is not
+// found.
+func valueAndKeyLines(value string) []string {
 	out := []string{value}
 	if !strings.Contains(value, "\n") {
 		return out
 	}
 	for line := range strings.Lines(value) {
 		line = strings.TrimSpace(line)
-		if len(line) >= 32 && all(line, &base64Chars) && distinct([]byte(line)) >= 10 {
+		if len(line) >= 32 && allIn(line, &base64Chars) && countDistinct([]byte(line)) >= 10 {
 			out = append(out, line)
 		}
 	}
 	return out
 }
 
-func all(s string, in *class) bool {
+func allIn(s string, in *class) bool {
 	for i := range len(s) {
 		if !in.has(s[i]) {
 			return false

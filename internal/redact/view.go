@@ -2,22 +2,22 @@ package redact
 
 import "bytes"
 
-// view is the text from the place on where a shape may match. It notes when an
-// answer needs bytes that have not come yet.
+// view is the text from a place on where a shape may match. It notes when an
+// answer needs bytes that have not arrived yet.
 type view struct {
 	b     []byte
 	short bool
 }
 
-// lit says whether want stands at a place.
-func (v *view) lit(at int, want string) bool {
-	return v.compare(at, want, func(have, want []byte) bool { return bytes.Equal(have, want) })
+// hasText reports whether want is at a place.
+func (v *view) hasText(at int, want string) bool {
+	return v.hasTextBy(at, want, func(have, want []byte) bool { return bytes.Equal(have, want) })
 }
 
-// fold is lit without regard to case.
-func (v *view) fold(at int, want string) bool { return v.compare(at, want, bytes.EqualFold) }
+// hasTextFold is hasText without regard to case.
+func (v *view) hasTextFold(at int, want string) bool { return v.hasTextBy(at, want, bytes.EqualFold) }
 
-func (v *view) compare(at int, want string, equal func(have, want []byte) bool) bool {
+func (v *view) hasTextBy(at int, want string, equal func(have, want []byte) bool) bool {
 	have := v.b[min(at, len(v.b)):min(at+len(want), len(v.b))]
 	if !equal(have, []byte(want[:len(have)])) {
 		return false
@@ -29,9 +29,9 @@ func (v *view) compare(at int, want string, equal func(have, want []byte) bool) 
 	return true
 }
 
-// run returns where the bytes of a class end that begin at a place, after most
-// bytes at the latest.
-func (v *view) run(at, most int, in *class) int {
+// runEnd returns the end of the run of a class's bytes that begins at a place,
+// after at most most bytes.
+func (v *view) runEnd(at, most int, in *class) int {
 	for end := at; ; end++ {
 		switch {
 		case end-at == most:
@@ -45,8 +45,8 @@ func (v *view) run(at, most int, in *class) int {
 	}
 }
 
-// next returns the byte at a place.
-func (v *view) next(at int) (byte, bool) {
+// byteAt returns the byte at a place.
+func (v *view) byteAt(at int) (byte, bool) {
 	if at >= len(v.b) {
 		v.short = true
 		return 0, false

@@ -5,31 +5,31 @@ import (
 	"io"
 )
 
-// Writer passes a stream on without its secrets. It belongs to one stream and
-// one goroutine.
+// Writer passes on a stream without its secrets. It is for one stream and must
+// not be used concurrently.
 //
 // It holds back only text that may be the beginning of a secret: at most the
-// longest spelling of the longest value, or Window bytes. A line that ends like
-// no secret begins is passed on at once.
+// longest encoding of the longest value, or Window bytes. A line is passed on at
+// once unless its end may begin a secret.
 type Writer struct {
 	to     io.Writer
 	scan   scanner
-	out    written
+	out    collector
 	closed bool
 	err    error
 }
 
-// Writer returns a Writer to w. The caller closes it at the end of the stream,
-// or loses what is held back; w stays open.
+// Writer returns a Writer to w. The caller must close it at the end of the
+// stream, or the text that is held back is lost. Closing it does not close w.
 func (r *Redactor) Writer(w io.Writer) *Writer {
 	out := &Writer{to: w}
 	out.scan = scanner{r: r, sink: &out.out}
 	return out
 }
 
-// Write takes the next chunk of the stream; it may be cut anywhere. It counts
-// bytes as written that it holds back. After an error of the writer below,
-// which every later call returns, nothing more is passed on.
+// Write takes the next chunk of the stream, which may be cut anywhere. Bytes that
+// it holds back count as written. After an error of the underlying writer it
+// writes nothing more and every call returns that error.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -39,15 +39,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	w.scan.buf = append(w.scan.buf, p...)
 	w.scan.scan(false)
-	w.scan.forget()
-	if err := w.pass(); err != nil {
+	w.scan.dropDecided()
+	if err := w.flush(); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// Close passes on what was held back, redacted as far as the stream went. A
-// second Close does nothing; a Write after it is an error.
+// Close passes on what was held back, redacted. A second Close does nothing; a
+// Write after it is an error.
 func (w *Writer) Close() error {
 	if w.closed || w.err != nil {
 		return w.err
@@ -55,12 +55,12 @@ func (w *Writer) Close() error {
 	w.closed = true
 	w.scan.scan(true)
 	w.scan.buf = nil
-	return w.pass()
+	return w.flush()
 }
 
 var errClosed = fmt.Errorf("write to the redacted stream: %w", io.ErrClosedPipe)
 
-func (w *Writer) pass() error {
+func (w *Writer) flush() error {
 	if len(w.out.text) == 0 {
 		return nil
 	}
@@ -73,8 +73,8 @@ func (w *Writer) pass() error {
 	return err
 }
 
-// written collects redacted text.
-type written struct{ text []byte }
+// collector is a sink that collects redacted text.
+type collector struct{ text []byte }
 
-func (w *written) plain(text []byte) { w.text = append(w.text, text...) }
-func (w *written) secret(s span)     { w.text = append(w.text, mark(s.name)...) }
+func (w *collector) plain(text []byte) { w.text = append(w.text, text...) }
+func (w *collector) secret(s span)     { w.text = append(w.text, redactionMark(s.name)...) }
