@@ -37,7 +37,7 @@ func Prices(home, file string) (price.Table, error) {
 	if err != nil {
 		return price.Table{}, err
 	}
-	return own.Over(price.BuiltIn()), nil
+	return own.MergeOver(price.BuiltIn()), nil
 }
 
 // Pricing says which prices count: those of a file, or of pawl's home.
@@ -50,7 +50,7 @@ type Pricing struct {
 // Load reads the prices of today. The error is that of Prices.
 func (p Pricing) Load() (price.Table, error) {
 	table, err := Prices(p.Home, p.File)
-	return table.On(p.Now.UTC().Format(time.DateOnly)), err
+	return table.PricesOn(p.Now.UTC().Format(time.DateOnly)), err
 }
 
 // PriceList is the prices that count, schema pawl.pricing/v1.
@@ -138,13 +138,13 @@ func UpdatePrices(home, file string) (PricesUpdate, error) {
 		return u, err
 	}
 	for _, m := range fresh.Models {
-		if _, had := old.Model(m.ID); had {
+		if _, had := old.FindID(m.ID); had {
 			u.Replaced++
 		} else {
 			u.Added++
 		}
 	}
-	table := fresh.Over(old)
+	table := fresh.MergeOver(old)
 	table.Notice = cmp.Or(fresh.Notice, old.Notice)
 	return u, replaceFile(u.File, table.JSON())
 }

@@ -144,11 +144,11 @@ func (a *agentSide) takeTurn(ctx context.Context, step loop.Step, prompt string)
 	}
 	turnEnv, err := a.openTurnEnv(ctx)
 	if missing, ok := errors.AsType[*loop.Fault](err); ok {
-		res.Result = turn.Refused(loop.FailureAuth, missing)
+		res.Result = turn.RefusedResult(loop.FailureAuth, missing)
 		return res, nil
 	}
 	if held, ok := errors.AsType[*loop.HeldError](err); ok {
-		res.Result = turn.Refused(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"})
+		res.Result = turn.RefusedResult(loop.FailureHeld, &loop.Fault{What: held.Error(), Fix: "run it again when that run has ended, or set a key and auth: inject"})
 		return res, nil
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 		cancel()
 	})()
 	defer callWhenClosed(turnEnv.Rejected(), cancel)()
-	asks := &turn.Asked{Guard: guard}
+	asks := &turn.PermissionAsks{Guard: guard}
 	res, err := a.actor.Driver.Turn(ctx, agent.Request{
 		Purpose: purposeOf(step), Prompt: prompt, Command: turnEnv.Command, Model: a.actor.Model, Effort: a.def.Effort, Servers: a.def.Servers(), Session: a.talk, Keep: a.def.Resume,
 		Exec: at, Dir: at.Dir, Timeout: a.money.turnTime(), Tag: runenv.Tag(a.run.ID), Env: turnEnv.Environ(s.StepEnv()),
@@ -198,7 +198,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	})
 	count.end(res)
 	if wrong, ok := errors.AsType[*loop.Fault](err); ok {
-		end.Result = turn.Refused(loop.FailureRequest, wrong)
+		end.Result = turn.RefusedResult(loop.FailureRequest, wrong)
 		return end, nil
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (a *agentSide) runDriver(ctx context.Context, turnEnv *turn.Env, step loop.
 	if len(res.Asks) == 0 { // The agent was told that it is recorded, whatever its driver keeps.
 		res.Asks = asks.List()
 	}
-	if res = turnEnv.Outcome(res); res.Failure != nil {
+	if res = turnEnv.MergeResult(res); res.Failure != nil {
 		hidden := *res.Failure
 		if hidden.Class == loop.FailureRateLimit && hidden.Reset.IsZero() {
 			hidden.Reset = agent.LimitReset(hidden.Text, a.Now())

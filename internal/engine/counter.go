@@ -46,7 +46,7 @@ func (n *counter) used(ctx context.Context) func(loop.Usage) bool {
 
 func (n *counter) soFar() (loop.Usage, []loop.ModelUsage) {
 	if n.reported == nil {
-		return n.turnEnv.SoFar()
+		return n.turnEnv.MeteredUsage()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

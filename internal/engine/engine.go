@@ -193,7 +193,7 @@ func (e *Engine) runClaimed(ctx context.Context, t Target, begin func() (*cycle,
 	if warning != "" {
 		c.said.Note("%s", warning)
 	}
-	c.money.prices = prices.On(e.Now().UTC().Format(time.DateOnly))
+	c.money.prices = prices.PricesOn(e.Now().UTC().Format(time.DateOnly))
 	run, err := c.runToEnd(ctx)
 	return run, c.lostRunFault(ctx, err)
 }
@@ -213,7 +213,7 @@ func (e *Engine) Actor(ctx context.Context, d loop.Definition) (turn.Actor, erro
 }
 
 func (e *Engine) resolveActor(ctx context.Context, d loop.Definition, view viewing) (turn.Actor, error) {
-	return turn.Resolve(ctx, d, e.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
+	return turn.ResolveActor(ctx, d, e.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
 		err = view(ctx, func(r *store.Reader) error {
 			a, err = r.Agent(ctx, handle)
 			return err
@@ -230,7 +230,7 @@ func (e *Engine) Toolset(ctx context.Context, t Target) (toolset.Set, error) {
 		return toolset.Set{}, err
 	}
 	s := runenv.Env{
-		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.Lines(), Tools: &runenv.Tools{},
+		Host: e.host(), Root: t.Workspace.Root, Repo: t.Repo, Definition: t.Definition.WithDefaults(), Agent: actor.CommandLines(), Tools: &runenv.Tools{},
 	}
 	return s.Toolset(ctx)
 }

@@ -165,7 +165,7 @@ func (e *Engine) HoldSubjects(ctx context.Context, loopID string, d loop.Definit
 	if err != nil {
 		return subjects // Nobody acts, with no account.
 	}
-	if cred, err := actor.Credential(e.Environ, proc.LookupVariable(e.Environ, "HOME"), e.Now()); err == nil && cred.Account != "" {
+	if cred, err := actor.FindCredential(e.Environ, proc.LookupVariable(e.Environ, "HOME"), e.Now()); err == nil && cred.Account != "" {
 		subjects = append(subjects, AccountHold(cred.Account))
 	}
 	return subjects

@@ -102,7 +102,7 @@ func (l *login) reopen(ctx context.Context) func(run string) (agent.Home, error)
 		if left = append(left, kept...); len(left) == 0 {
 			return nil, fs.ErrNotExist
 		}
-		return turn.LeftHome(left), nil
+		return turn.PastHomes(left), nil
 	}
 }
 

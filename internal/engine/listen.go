@@ -26,7 +26,7 @@ func (s *shown) showEvent(e agent.Event) {
 		_, _ = fmt.Fprintln(s.out, strings.TrimRight(e.Text, "\n")) // It only becomes events, which never fail.
 		return
 	}
-	if kind, text := turn.Words(e); kind != "" {
+	if kind, text := turn.DescribeEvent(e); kind != "" {
 		s.hideAndEmit(kind, text)
 	}
 }

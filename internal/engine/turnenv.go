@@ -26,17 +26,17 @@ func (a *agentSide) openTurnEnv(ctx context.Context) (*turn.Env, error) {
 		a.said.Note("model: requests go to %s, as %s says", a.login.signed.Base.Host, a.login.signed.BaseFrom)
 	}
 	uid, gid := s.Owner()
-	return turn.Open(ctx, turn.Need{
+	return turn.OpenEnv(ctx, turn.Need{
 		Actor: a.actor, With: a.login.signed, Run: a.run.ID, Chain: a.run.LoopID, Loan: a.login.loan, Tier: s.Tier(), Port: modelPort, Dir: a.turnEnvDir(), Kept: a.def.Resume,
 		SeenHome: s.SeenHome(), UID: uid, GID: gid, PawlHome: a.Home, Holder: a.Self, Account: a.money.ledger().Account(), Tools: a.def.ModelTools,
-		Upstream: s.Upstream(), Say: s.Say, Denied: turn.Denials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen(ctx),
+		Upstream: s.Upstream(), Say: s.Say, Denied: turn.ReportDenials(s.Say, func(text string) { a.said.Emit(loop.EventRefused, text) }), Reopen: a.login.reopen(ctx),
 	})
 }
 
 // findCredential finds what the agent identifies itself with. What it lacks is said when it
 // would act, because a run that finds nothing to do needs nothing.
 func (l *login) findCredential() {
-	l.signed, l.unsigned = l.actor.Credential(l.Environ, proc.LookupVariable(l.Environ, "HOME"), l.Now())
+	l.signed, l.unsigned = l.actor.FindCredential(l.Environ, proc.LookupVariable(l.Environ, "HOME"), l.Now())
 }
 
 // turnEnvDir is the folder in which the agent's home is. That of a conversation that
@@ -50,7 +50,7 @@ func (a *agentSide) turnEnvDir() string {
 
 // useOf is what an agent's program needs of its place.
 func (a *agentSide) useOf(turnEnv *turn.Env, dir string) runenv.Use {
-	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.Answered, Masks: a.actor.Profile.Masks, Unseen: a.attachedFiles(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
+	u := runenv.Use{Turn: dir, Hosts: turnEnv.Hosts, Answered: turnEnv.NoteAnswer, Masks: a.actor.Profile.Masks, Unseen: a.attachedFiles(), Ports: turnEnv.Ports, Binds: turnEnv.Binds}
 	if turnEnv.Home != nil {
 		u.Home = turnEnv.HomeDir
 	}

@@ -98,7 +98,7 @@ func (w *Workspace) Target(def loop.Definition) engine.Target {
 // Actor finds out who acts for a definition. The error is a *loop.Fault that
 // names the fix.
 func (w *Workspace) Actor(ctx context.Context, d loop.Definition) (turn.Actor, error) {
-	return turn.Resolve(ctx, d, w.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
+	return turn.ResolveActor(ctx, d, w.Drivers, func(ctx context.Context, handle string) (a loop.Agent, err error) {
 		err = w.View(ctx, func(r *store.Reader) error {
 			a, err = r.Agent(ctx, handle)
 			return err

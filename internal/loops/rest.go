@@ -32,7 +32,7 @@ func (s *Service) subjects(ctx context.Context, l lookup.Loop) []string {
 	if err != nil {
 		return subjects
 	}
-	cred, err := actor.Credential(s.Environ, proc.LookupVariable(s.Environ, "HOME"), s.ws.Now())
+	cred, err := actor.FindCredential(s.Environ, proc.LookupVariable(s.Environ, "HOME"), s.ws.Now())
 	if err == nil && cred.Account != "" {
 		subjects = append(subjects, engine.AccountHold(cred.Account))
 	}

@@ -10,36 +10,38 @@ import (
 	"strings"
 )
 
-// vendors are those of the list of genai-prices whose own models are taken. What
-// resellers sell has other names or other prices, and needs a table of one's own.
+// vendors are the vendors in the list of genai-prices whose own models are taken.
+// Resellers use other names or other prices, so that their models need a table of
+// the user's own.
 var vendors = []string{"anthropic", "openai", "google", "x-ai", "mistral", "deepseek", "moonshotai", "zai", "minimax"}
 
-// These models write no text that an agent could use.
-var notForAgents = regexp.MustCompile(`embed|tts|audio|realtime|image|whisper|transcribe|moderation|ocr|voice|voxtral|live|omni|robotics|computer-use|^(ada|babbage|curie|davinci|text-)|davinci|^ft:|:free$|\.ft-`)
+// notTextModels matches models that write no text that an agent could use.
+var notTextModels = regexp.MustCompile(`embed|tts|audio|realtime|image|whisper|transcribe|moderation|ocr|voice|voxtral|live|omni|robotics|computer-use|^(ada|babbage|curie|davinci|text-)|davinci|^ft:|:free$|\.ft-`)
 
-// provider is one of the list that the project genai-prices publishes as JSON.
+// provider is an entry of the list that the project genai-prices publishes as
+// JSON.
 type provider struct {
 	ID     string `json:"id"`
 	Models []struct {
 		ID     string          `json:"id"`
-		Match  match           `json:"match"`
+		Match  nameMatch       `json:"match"`
 		Prices json.RawMessage `json:"prices"`
 	} `json:"models"`
 }
 
-// match says which names mean a model.
-type match struct {
-	Or       []match `json:"or"`
-	And      []match `json:"and"`
-	Equals   string  `json:"equals"`
-	Begins   string  `json:"starts_with"`
-	Contains string  `json:"contains"`
-	Ends     string  `json:"ends_with"`
+// nameMatch says which names mean a model.
+type nameMatch struct {
+	Or       []nameMatch `json:"or"`
+	And      []nameMatch `json:"and"`
+	Equals   string      `json:"equals"`
+	Begins   string      `json:"starts_with"`
+	Contains string      `json:"contains"`
+	Ends     string      `json:"ends_with"`
 }
 
-// convert takes the models of vendors from the list of genai-prices.
-func convert(data []byte) (Table, error) {
-	if err := valid(data); err != nil {
+// convertGenaiPrices takes the vendors' own models from the list of genai-prices.
+func convertGenaiPrices(data []byte) (Table, error) {
+	if err := checkJSON(data); err != nil {
 		return Table{}, err
 	}
 	var all []provider
@@ -54,18 +56,18 @@ func convert(data []byte) (Table, error) {
 		}
 		for _, entry := range p.Models {
 			foreign := p.ID == "google" && !strings.HasPrefix(entry.ID, "gemini")
-			if foreign || seen[entry.ID] || notForAgents.MatchString(entry.ID) {
+			if foreign || seen[entry.ID] || notTextModels.MatchString(entry.ID) {
 				continue
 			}
 			m := Model{ID: entry.ID, MinPrefix: DefaultMinPrefix, Vendor: p.ID}
-			priced, err := m.convert(entry.Prices)
+			priced, err := m.convertPrices(entry.Prices)
 			if err != nil {
 				return Table{}, fmt.Errorf("%s: %s: %w", p.ID, entry.ID, err)
 			}
 			if !priced {
 				continue
 			}
-			m.known(entry.Match)
+			m.addNames(entry.Match)
 			seen[m.ID] = true
 			t.Models = append(t.Models, m)
 		}
@@ -76,13 +78,13 @@ func convert(data []byte) (Table, error) {
 	return t, nil
 }
 
-// known takes the names that mean the model. A pattern of dates needs none: Find
-// looks for a model without its date.
-func (m *Model) known(by match) {
+// addNames adds the names that mean the model. It leaves out names that differ
+// only by a date, which Find ignores anyway.
+func (m *Model) addNames(by nameMatch) {
 	for _, part := range slices.Concat(by.Or, by.And) {
-		m.known(part)
+		m.addNames(part)
 	}
-	if by.Equals != "" && by.Equals != m.ID && undated(by.Equals) != m.ID {
+	if by.Equals != "" && by.Equals != m.ID && withoutDate(by.Equals) != m.ID {
 		m.Names = append(m.Names, by.Equals)
 	}
 	for _, p := range []string{by.Begins, by.Contains, by.Ends} {
@@ -118,8 +120,8 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// over is the price of a call whose input is longer than n tokens.
-func (a amount) over(n int64) float64 {
+// priceAbove returns the price of a call whose input is longer than n tokens.
+func (a amount) priceAbove(n int64) float64 {
 	price := a.base
 	for _, t := range a.tiers {
 		if t.Start <= n {
@@ -129,10 +131,10 @@ func (a amount) over(n int64) float64 {
 	return price
 }
 
-// convert reads prices: one set, or several of which each has a day from which, or
-// hours at which, it counts. Where the price depends on the hour the dearest counts
-// all day: nothing is charged too low.
-func (m *Model) convert(raw json.RawMessage) (priced bool, err error) {
+// convertPrices reads one set of prices, or several sets that each apply from a
+// day on or at certain hours. If the price depends on the hour, the highest one
+// is used all day, so that nothing is charged too low.
+func (m *Model) convertPrices(raw json.RawMessage) (priced bool, err error) {
 	type conditional struct {
 		Constraint *struct {
 			Day  string `json:"start_date"`
@@ -164,7 +166,7 @@ func (m *Model) convert(raw json.RawMessage) (priced bool, err error) {
 		}
 		switch c := set.Constraint; {
 		case c == nil || c.Hour != "":
-			m.dearer(set.Prices)
+			m.raiseRates(set.Prices)
 		case len(m.From) == 0 || m.From[len(m.From)-1].Date < c.Day:
 			m.From = append(m.From, Change{Date: c.Day, Rates: ratesAt(set.Prices, 0)})
 			if len(tiersOf(set.Prices)) > 0 || len(m.Long) > 0 {
@@ -181,21 +183,21 @@ func (m *Model) convert(raw json.RawMessage) (priced bool, err error) {
 	return true, nil
 }
 
-// dearer takes prices if they are higher than those before them.
-func (m *Model) dearer(prices map[string]amount) {
+// raiseRates sets the model's prices if they are higher than those that it has.
+func (m *Model) raiseRates(prices map[string]amount) {
 	if r := ratesAt(prices, 0); r.Output >= m.Output {
 		m.Rates, m.Long = r, tiersOf(prices)
-		for i := range m.From { // Prices of an hour come after those of a day.
+		for i := range m.From { // Sets with an hour come after those with a day.
 			m.From[i].Rates = r
 		}
 	}
 }
 
-// ratesAt are the prices of a call whose input is longer than n tokens.
+// ratesAt returns the prices of a call whose input is longer than n tokens.
 func ratesAt(prices map[string]amount, n int64) Rates {
 	or := func(key string, otherwise float64) float64 {
 		if a, ok := prices[key]; ok {
-			return a.over(n)
+			return a.priceAbove(n)
 		}
 		return otherwise
 	}
@@ -205,7 +207,7 @@ func ratesAt(prices map[string]amount, n int64) Rates {
 	return r
 }
 
-// tiersOf are the prices of longer input.
+// tiersOf returns the prices of long input.
 func tiersOf(prices map[string]amount) []Tier {
 	var bounds []int64
 	for _, a := range prices {

@@ -57,14 +57,14 @@ func finished(m Model) Model {
 
 // settled is m with the changes that have come by the day.
 func settled(m Model, day string) Model {
-	m = Table{Models: []Model{m}}.On(day).Models[0]
+	m = Table{Models: []Model{m}}.PricesOn(day).Models[0]
 	m.From = slices.DeleteFunc(m.From, func(c Change) bool { return c.Date <= day })
 	return m
 }
 
 // drawn is the built-in table, made of the list and of the models that are newer.
 func drawn(list, newer Table, day string) Table {
-	t := newer.Over(list)
+	t := newer.MergeOver(list)
 	t.AsOf, t.Notice = day, notice
 	t.Source = "vendors' list prices, from @pydantic/genai-prices; models newer than that as of " + newer.AsOf
 	for i, m := range t.Models {

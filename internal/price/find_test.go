@@ -11,7 +11,7 @@ import (
 func sold() Table {
 	return Table{Models: []Model{
 		{ID: "router/special", Rates: Rates{Input: 7, Output: 7}},
-	}}.Over(BuiltIn())
+	}}.MergeOver(BuiltIn())
 }
 
 func TestAModelIsFoundByTheNamesUnderWhichItIsSold(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAFamilyIsNeverGuessed(t *testing.T) {
 			t.Fatalf("%s is not found", id)
 		}
 		got, ok := table.Find(id + tail)
-		if _, exact := table.Model(id + tail); !ok || exact || follows.MatchString(tail) {
+		if _, exact := table.FindID(id + tail); !ok || exact || releaseSuffix.MatchString(tail) {
 			return
 		}
 		if !slices.Contains(got.Names, id+tail) && !slices.ContainsFunc(got.Prefixes, func(p string) bool { return len(p) >= len(id+tail)-len("-preview") }) {

@@ -16,27 +16,27 @@ import (
 //go:embed prices.json
 var builtInFile []byte
 
-// readBuiltIn reads the file that this program wrote itself: each model in it has
-// all of its rates. Parse, which says what is wrong and where, takes five times
-// as long, and every run needs the prices.
+// readBuiltIn reads the embedded file, in which each model has all of its rates.
+// Parse, which says where a mistake is, takes five times as long, and every run
+// needs the prices.
 var readBuiltIn = sync.OnceValue(func() Table {
 	var file struct {
-		AsOf   string  `json:"_as_of"`
-		Source string  `json:"_source"`
-		Notice string  `json:"_notice"`
-		Models inOrder `json:"models"`
+		AsOf   string    `json:"_as_of"`
+		Source string    `json:"_source"`
+		Notice string    `json:"_notice"`
+		Models modelList `json:"models"`
 	}
 	if err := json.Unmarshal(builtInFile, &file); err != nil {
-		panic("prices.json: " + err.Error()) // The file is part of the program, and a test reads it.
+		panic("prices.json: " + err.Error()) // The file is embedded, and a test parses it.
 	}
 	return Table{AsOf: file.AsOf, Source: file.Source, Notice: file.Notice, Models: file.Models}
 })
 
-// inOrder are models in the order in which an object names them.
-type inOrder []Model
+// modelList is a list of models in the order of the object that they are read from.
+type modelList []Model
 
-// UnmarshalJSON reads the object.
-func (list *inOrder) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON reads an object whose keys are IDs of models.
+func (list *modelList) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if _, err := d.Token(); err != nil {
 		return err
@@ -55,14 +55,14 @@ func (list *inOrder) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// mostTokens is the largest number of tokens that a float64 holds exactly.
-const mostTokens = 1 << 53
+// maxTokens is the largest count of tokens; a float64 holds it exactly.
+const maxTokens = 1 << 53
 
-// mostDollars is far above any price.
-const mostDollars = 1e9
+// maxDollars is the highest price; it is far above any real one.
+const maxDollars = 1e9
 
-// BuiltIn is the table that pawl comes with. The caller may add to its lists and
-// must not change what is in them.
+// BuiltIn returns the built-in table. The caller may append to its lists but must
+// not change their elements.
 func BuiltIn() Table {
 	t := readBuiltIn()
 	t.Models, t.Patterns = slices.Clone(t.Models), map[string]Tokens{}
@@ -75,25 +75,25 @@ func BuiltIn() Table {
 //	 "models": {ID: {"input_per_mtok": 1, "output_per_mtok": 5, "cache_read_per_mtok": 0.1, …}},
 //	 "_pattern_defaults": {PATTERN: {"input": 15000, "output": 3000, "subagents": 1}}}
 //
-// or the list of providers that the project genai-prices publishes, of which the
-// vendors' own models are taken. docs/budgets.md lists the keys of a model.
+// or the list of providers that the project genai-prices publishes, from which it
+// takes the vendors' own models. docs/budgets.md lists the keys of a model.
 //
-// Prices are in US dollars per million tokens. Only models, their input and their
-// output must be there. A rate of cached tokens that is left out follows from the
-// built-in model of the same name, in the same proportion to its input; without
-// one such a token costs as much as any other of the input. Reasoning costs as
-// much as output unless a rate says otherwise, and searches and min_prefix_tokens
-// are those of the built-in model. Without _source the name is the source. Unknown
-// keys are ignored, and so are models and patterns that begin with _. The error
-// names the table, the line, the place and what is wanted there; it comes with the
-// zero Table.
+// Prices are in US dollars per million tokens. Only models and their input and
+// output prices are required. A missing rate of cached tokens is derived from the
+// built-in model of the same name, in the same proportion to the input rate;
+// without such a model, cached tokens cost as much as other input. Reasoning
+// costs as much as output unless a rate is given. Missing prices of searches and
+// a missing min_prefix_tokens are those of the built-in model. If _source is
+// missing, it is the name. Unknown keys are ignored, and so are models and
+// patterns whose names begin with _. The error says in which table and on which
+// line the mistake is, and what is expected there; the Table is zero then.
 func Parse(name string, data []byte) (Table, error) {
 	var t Table
 	var err error
 	if text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))); bytes.HasPrefix(text, []byte("[")) {
-		t, err = convert(text)
+		t, err = convertGenaiPrices(text)
 	} else {
-		t, err = parse(data, BuiltIn())
+		t, err = parseTable(data, BuiltIn())
 	}
 	if err != nil {
 		return Table{}, fmt.Errorf("prices %s: %w", name, err)
@@ -104,13 +104,13 @@ func Parse(name string, data []byte) (Table, error) {
 	return t, nil
 }
 
-// parse takes from the base what the data leaves out.
-func parse(data []byte, base Table) (Table, error) {
+// parseTable reads a table. What the data leaves out is taken from base.
+func parseTable(data []byte, base Table) (Table, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if err := valid(data); err != nil {
+	if err := checkJSON(data); err != nil {
 		return Table{}, err
 	}
-	all, err := members(member{value: data, at: 1})
+	all, err := objectMembers(member{value: data, at: 1})
 	if err != nil {
 		return Table{}, err
 	}
@@ -118,15 +118,15 @@ func parse(data []byte, base Table) (Table, error) {
 	for _, m := range all {
 		switch m.key {
 		case "_as_of":
-			t.AsOf, err = date(m)
+			t.AsOf, err = readDate(m)
 		case "_source":
-			t.Source, err = text(m)
+			t.Source, err = readText(m)
 		case "_notice":
-			t.Notice, err = text(m)
+			t.Notice, err = readText(m)
 		case "models":
-			t.Models, err = models(m, base)
+			t.Models, err = readModels(m, base)
 		case "_pattern_defaults":
-			t.Patterns, err = patterns(m)
+			t.Patterns, err = readPatterns(m)
 		}
 		if err != nil {
 			return Table{}, err
@@ -138,8 +138,8 @@ func parse(data []byte, base Table) (Table, error) {
 	return t, nil
 }
 
-// valid finds what is not JSON and says where.
-func valid(data []byte) error {
+// checkJSON returns where the data is not valid JSON.
+func checkJSON(data []byte) error {
 	var all json.RawMessage
 	err := json.Unmarshal(data, &all)
 	wrong, ok := errors.AsType[*json.SyntaxError](err)
@@ -152,8 +152,8 @@ func valid(data []byte) error {
 	return fmt.Errorf("line %d, column %d: not JSON: %w", line, column, wrong)
 }
 
-// member is one key of an object with its value; place and line are where
-// errors say that it is.
+// member is a key of an object with its value. Errors name its place and its
+// line.
 type member struct {
 	place string
 	line  int // of the key
@@ -162,22 +162,24 @@ type member struct {
 	at    int // line on which the value begins
 }
 
-// wrong says what is wrong with a member.
-func (m member) wrong(words string) error {
+// errorf returns an error about a member.
+func (m member) errorf(words string) error {
 	if m.place == "" {
 		return errors.New(words)
 	}
 	return fmt.Errorf("line %d: %s: %s", m.line, m.place, words)
 }
 
-// members are the keys of an object in the order in which they are written.
-func members(of member) ([]member, error) {
+// objectMembers returns the members of an object in the order in which they are
+// written.
+func objectMembers(of member) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(of.value))
-	// lines are those before the end of what was read so far, less the last bytes.
+	// lines returns the line at which the text read so far ends, without its last
+	// bytes.
 	lines := func(but int) int { return of.at + bytes.Count(of.value[:int(d.InputOffset())-but], []byte("\n")) }
 	open, err := d.Token()
 	if err != nil || open != json.Delim('{') {
-		return nil, of.wrong("not an object {…}")
+		return nil, of.errorf("not an object {…}")
 	}
 	var all []member
 	seen := map[string]bool{}
@@ -187,12 +189,12 @@ func members(of member) ([]member, error) {
 			return nil, err
 		}
 		m := member{key: fmt.Sprint(key), line: lines(0)}
-		m.place = strings.TrimPrefix(of.place+": "+visible(m.key), ": ")
+		m.place = strings.TrimPrefix(of.place+": "+quoteUnsafe(m.key), ": ")
 		if err := d.Decode(&m.value); err != nil {
-			return nil, m.wrong(err.Error())
+			return nil, m.errorf(err.Error())
 		}
 		if m.at = lines(len(m.value)); seen[m.key] {
-			return nil, m.wrong("there twice")
+			return nil, m.errorf("there twice")
 		}
 		seen[m.key] = true
 		all = append(all, m)
@@ -200,11 +202,11 @@ func members(of member) ([]member, error) {
 	return all, nil
 }
 
-// elements are those of a list.
-func elements(of member) ([]member, error) {
+// listElements returns the elements of a list.
+func listElements(of member) ([]member, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(of.value, &list); err != nil || list == nil {
-		return nil, of.wrong("not a list […]")
+		return nil, of.errorf("not a list […]")
 	}
 	var all []member
 	for i, raw := range list {
@@ -213,8 +215,9 @@ func elements(of member) ([]member, error) {
 	return all, nil
 }
 
-// visible is a key as it is written unless that could harm a terminal.
-func visible(key string) string {
+// quoteUnsafe returns a key as it is written, or quoted if a terminal could act
+// on it.
+func quoteUnsafe(key string) string {
 	quoted := fmt.Sprintf("%q", key)
 	if key != "" && quoted == `"`+key+`"` {
 		return key
@@ -222,8 +225,8 @@ func visible(key string) string {
 	return quoted
 }
 
-func models(all member, base Table) ([]Model, error) {
-	entries, err := members(all)
+func readModels(all member, base Table) ([]Model, error) {
+	entries, err := objectMembers(all)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +235,7 @@ func models(all member, base Table) ([]Model, error) {
 		if strings.HasPrefix(entry.key, "_") {
 			continue
 		}
-		m, err := model(entry, base)
+		m, err := readModel(entry, base)
 		if err != nil {
 			return nil, err
 		}
@@ -241,16 +244,16 @@ func models(all member, base Table) ([]Model, error) {
 	return list, nil
 }
 
-func model(entry member, base Table) (Model, error) {
+func readModel(entry member, base Table) (Model, error) {
 	m := Model{ID: entry.key, MinPrefix: DefaultMinPrefix}
 	if m.ID == "" {
-		return Model{}, entry.wrong("a model needs a name")
+		return Model{}, entry.errorf("a model needs a name")
 	}
 	old, known := base.Find(m.ID)
 	if known {
 		m.MinPrefix, m.WebSearch, m.FileSearch, m.Vendor = old.MinPrefix, old.WebSearch, old.FileSearch, old.Vendor
 	}
-	keys, err := members(entry)
+	keys, err := objectMembers(entry)
 	if err != nil {
 		return Model{}, err
 	}
@@ -259,43 +262,43 @@ func model(entry member, base Table) (Model, error) {
 		given[k.key] = k
 		switch k.key {
 		case "min_prefix_tokens":
-			m.MinPrefix, err = whole(k)
+			m.MinPrefix, err = readWhole(k)
 		case "web_search_per_1000":
-			m.WebSearch, err = perThousand(k)
+			m.WebSearch, err = readPerThousand(k)
 		case "file_search_per_1000":
-			m.FileSearch, err = perThousand(k)
+			m.FileSearch, err = readPerThousand(k)
 		case "vendor":
-			m.Vendor, err = text(k)
+			m.Vendor, err = readText(k)
 		case "names":
-			m.Names, err = texts(k)
+			m.Names, err = readTexts(k)
 		case "prefixes":
-			m.Prefixes, err = texts(k)
+			m.Prefixes, err = readTexts(k)
 		}
 		if err != nil {
 			return Model{}, err
 		}
 	}
-	if m.Rates, err = rates(entry, given, old.Rates); err != nil {
+	if m.Rates, err = readRates(entry, given, old.Rates); err != nil {
 		return Model{}, err
 	}
 	if long, ok := given["long_context"]; ok {
-		if m.Long, err = tiers(long, m.Rates); err != nil {
+		if m.Long, err = readTiers(long, m.Rates); err != nil {
 			return Model{}, err
 		}
 	}
 	if from, ok := given["from"]; ok {
-		m.From, err = changes(from, m.Rates)
+		m.From, err = readChanges(from, m.Rates)
 	}
 	return m, err
 }
 
-// rates reads those of an object. What is left out follows from like, in the same
-// proportion to its input or output.
-func rates(of member, given map[string]member, like Rates) (r Rates, err error) {
+// readRates reads the rates of an object. A missing rate is derived from like, in
+// the same proportion to its input or output rate.
+func readRates(of member, given map[string]member, like Rates) (r Rates, err error) {
 	for _, k := range []struct {
 		key         string
 		into        *float64
-		base        *float64 // of r, set by then; nil: it must be given
+		base        *float64 // a rate of r that was read before; nil if this rate is required
 		liked, from float64
 	}{
 		{"input_per_mtok", &r.Input, nil, 0, 0},
@@ -308,11 +311,11 @@ func rates(of member, given map[string]member, like Rates) (r Rates, err error) 
 		m, there := given[k.key]
 		switch {
 		case there:
-			*k.into, err = dollars(m)
+			*k.into, err = readDollars(m)
 		case k.base == nil:
-			err = of.wrong(k.key + ": missing; write US dollars per million tokens")
+			err = of.errorf(k.key + ": missing; write US dollars per million tokens")
 		case k.from > 0:
-			*k.into = decimal(*k.base * k.liked / k.from)
+			*k.into = roundDecimal(*k.base * k.liked / k.from)
 		default:
 			*k.into = *k.base
 		}
@@ -323,72 +326,73 @@ func rates(of member, given map[string]member, like Rates) (r Rates, err error) 
 	return r, nil
 }
 
-// decimal takes from a product of decimals the digits that only a double has.
-func decimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+// roundDecimal removes the digits that the multiplication of floats adds to a
+// decimal.
+func roundDecimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
-// tiers reads the prices of long input, in the order of their bounds.
-func tiers(all member, base Rates) ([]Tier, error) {
-	entries, err := elements(all)
+// readTiers reads the prices of long input, in the order of their bounds.
+func readTiers(all member, base Rates) ([]Tier, error) {
+	entries, err := listElements(all)
 	if err != nil {
 		return nil, err
 	}
 	var list []Tier
 	for _, entry := range entries {
-		given, err := keyed(entry)
+		given, err := membersByKey(entry)
 		if err != nil {
 			return nil, err
 		}
 		bound, ok := given["above_tokens"]
 		if !ok {
-			return nil, entry.wrong("above_tokens: missing; write how long the input is from which these prices count")
+			return nil, entry.errorf("above_tokens: missing; write how long the input is from which these prices count")
 		}
 		t := Tier{}
-		if t.Above, err = whole(bound); err != nil {
+		if t.Above, err = readWhole(bound); err != nil {
 			return nil, err
 		}
-		if t.Rates, err = rates(entry, given, base); err != nil {
+		if t.Rates, err = readRates(entry, given, base); err != nil {
 			return nil, err
 		}
 		if len(list) > 0 && list[len(list)-1].Above >= t.Above {
-			return nil, entry.wrong("above_tokens: not above that of the tier before it")
+			return nil, entry.errorf("above_tokens: not above that of the tier before it")
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// changes reads announced prices, in the order of their days.
-func changes(all member, base Rates) ([]Change, error) {
-	entries, err := elements(all)
+// readChanges reads announced prices, in the order of their days.
+func readChanges(all member, base Rates) ([]Change, error) {
+	entries, err := listElements(all)
 	if err != nil {
 		return nil, err
 	}
 	var list []Change
 	for _, entry := range entries {
-		given, err := keyed(entry)
+		given, err := membersByKey(entry)
 		if err != nil {
 			return nil, err
 		}
 		c := Change{}
 		if day, ok := given["date"]; ok {
-			c.Date, err = text(day)
+			c.Date, err = readText(day)
 		}
 		if _, bad := time.Parse(time.DateOnly, c.Date); err != nil || bad != nil {
-			return nil, entry.wrong("date: not a day; write YYYY-MM-DD")
+			return nil, entry.errorf("date: not a day; write YYYY-MM-DD")
 		}
-		if c.Rates, err = rates(entry, given, base); err != nil {
+		if c.Rates, err = readRates(entry, given, base); err != nil {
 			return nil, err
 		}
 		if len(list) > 0 && list[len(list)-1].Date >= c.Date {
-			return nil, entry.wrong("date: not after that of the change before it")
+			return nil, entry.errorf("date: not after that of the change before it")
 		}
 		list = append(list, c)
 	}
 	return list, nil
 }
 
-func keyed(entry member) (map[string]member, error) {
-	keys, err := members(entry)
+func membersByKey(entry member) (map[string]member, error) {
+	keys, err := objectMembers(entry)
 	given := map[string]member{}
 	for _, k := range keys {
 		given[k.key] = k
@@ -396,8 +400,8 @@ func keyed(entry member) (map[string]member, error) {
 	return given, err
 }
 
-func patterns(all member) (map[string]Tokens, error) {
-	entries, err := members(all)
+func readPatterns(all member) (map[string]Tokens, error) {
+	entries, err := objectMembers(all)
 	if err != nil {
 		return nil, err
 	}
@@ -406,15 +410,15 @@ func patterns(all member) (map[string]Tokens, error) {
 		if strings.HasPrefix(entry.key, "_") {
 			continue
 		}
-		if found[entry.key], err = tokens(entry); err != nil {
+		if found[entry.key], err = readTokens(entry); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-func tokens(entry member) (Tokens, error) {
-	keys, err := members(entry)
+func readTokens(entry member) (Tokens, error) {
+	keys, err := objectMembers(entry)
 	if err != nil {
 		return Tokens{}, err
 	}
@@ -424,7 +428,7 @@ func tokens(entry member) (Tokens, error) {
 		if !ok {
 			continue
 		}
-		n, err := whole(k)
+		n, err := readWhole(k)
 		if err != nil {
 			return Tokens{}, err
 		}
@@ -433,48 +437,48 @@ func tokens(entry member) (Tokens, error) {
 	return t, nil
 }
 
-func dollars(m member) (float64, error) {
+func readDollars(m member) (float64, error) {
 	var n *float64
-	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostDollars {
-		return 0, m.wrong("not a number from 0 up; write US dollars per million tokens")
+	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > maxDollars {
+		return 0, m.errorf("not a number from 0 up; write US dollars per million tokens")
 	}
-	return math.Abs(*n), nil // No cost is -0.
+	return math.Abs(*n), nil // turns -0 into 0
 }
 
-func whole(m member) (int64, error) {
+func readWhole(m member) (int64, error) {
 	var n *float64
-	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostTokens || *n != math.Trunc(*n) {
-		return 0, m.wrong("not a whole number from 0 up")
+	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > maxTokens || *n != math.Trunc(*n) {
+		return 0, m.errorf("not a whole number from 0 up")
 	}
 	return int64(*n), nil
 }
 
-func perThousand(m member) (*float64, error) {
+func readPerThousand(m member) (*float64, error) {
 	var n *float64
-	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > mostDollars {
-		return nil, m.wrong("not a number from 0 up; write US dollars per 1,000")
+	if err := json.Unmarshal(m.value, &n); err != nil || n == nil || *n < 0 || *n > maxDollars {
+		return nil, m.errorf("not a number from 0 up; write US dollars per 1,000")
 	}
 	return new(math.Abs(*n)), nil
 }
 
-func texts(m member) ([]string, error) {
+func readTexts(m member) ([]string, error) {
 	var list []string
 	if err := json.Unmarshal(m.value, &list); err != nil {
-		return nil, m.wrong("not a list of texts")
+		return nil, m.errorf("not a list of texts")
 	}
 	return list, nil
 }
 
-func text(m member) (string, error) {
+func readText(m member) (string, error) {
 	var s *string
 	if err := json.Unmarshal(m.value, &s); err != nil || s == nil {
-		return "", m.wrong("not a text")
+		return "", m.errorf("not a text")
 	}
 	return *s, nil
 }
 
-func date(m member) (string, error) {
-	s, err := text(m)
+func readDate(m member) (string, error) {
+	s, err := readText(m)
 	if err != nil {
 		return "", err
 	}
@@ -483,5 +487,5 @@ func date(m member) (string, error) {
 			return s, nil
 		}
 	}
-	return "", m.wrong("not a date; write YYYY-MM, like 2026-06")
+	return "", m.errorf("not a date; write YYYY-MM, like 2026-06")
 }

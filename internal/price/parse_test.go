@@ -166,7 +166,7 @@ func FuzzParse(f *testing.F) {
 			if m.ID == "" || !(m.Input >= 0 && m.Input <= math.MaxFloat64) || !(m.Output >= 0 && m.Output <= math.MaxFloat64) || m.MinPrefix < 0 {
 				t.Fatalf("%q gives %+v", data, m)
 			}
-			if got, ok := table.Over(BuiltIn()).Model(m.ID); !ok || cmp.Diff(m, got) != "" {
+			if got, ok := table.MergeOver(BuiltIn()).FindID(m.ID); !ok || cmp.Diff(m, got) != "" {
 				t.Fatalf("%q over the built-in table gives %+v, want %+v", data, got, m)
 			}
 		}
@@ -189,12 +189,12 @@ func TestPricesOfLongInputAndOfALaterDayAreRead(t *testing.T) {
 			t.Errorf("%s: %v, want %d", name, ok, want)
 		}
 	}
-	m, _ := got.Model("m")
+	m, _ := got.FindID("m")
 	// A cached token of long input keeps its share: 50·4 + 60·1 + 12.
 	if cost := m.Cost(Usage{Input: 50, CacheRead: 60, Output: 1}); cost != 272 {
 		t.Errorf("long input costs %d, want 272", cost)
 	}
-	if later, _ := got.On("2027-03-01").Model("m"); later.Cost(Usage{Input: 100}) != 100 {
+	if later, _ := got.PricesOn("2027-03-01").FindID("m"); later.Cost(Usage{Input: 100}) != 100 {
 		t.Errorf("later: %+v", later.Rates)
 	}
 }
@@ -242,7 +242,7 @@ func TestTheListOfGenaiPricesIsRead(t *testing.T) {
 		t.Errorf("gpt-x costs %d", cost)
 	}
 	for day, want := range map[string]int64{"2026-09-30": 100, "2026-10-01": 150} {
-		if y, _ := table.On(day).Find("deepseek-y"); y.Cost(Usage{Input: 100}) != want {
+		if y, _ := table.PricesOn(day).Find("deepseek-y"); y.Cost(Usage{Input: 100}) != want {
 			t.Errorf("deepseek-y on %s: %+v, want %d", day, y.Rates, want)
 		}
 	}
@@ -250,7 +250,7 @@ func TestTheListOfGenaiPricesIsRead(t *testing.T) {
 
 // The built-in file is read without the checks that a file of a person needs.
 func TestTheBuiltInFileReadsTheSameWithAllChecks(t *testing.T) {
-	checked, err := parse(builtInFile, Table{})
+	checked, err := parseTable(builtInFile, Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

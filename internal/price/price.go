@@ -1,8 +1,8 @@
-// Package price holds what models cost, as dated data that says where it is
-// from, and prices what a run has used.
+// Package price holds the prices of models, as dated data with its source, and
+// computes what a run's usage costs.
 //
-// It never fetches a price and never guesses one: a model that is in no table
-// has no price. It reads no files; a table of one's own is given as bytes.
+// It never fetches a price and never guesses one: a model that is in no table has
+// no price. It reads no files; the caller passes a user's own table as bytes.
 package price
 
 import (
@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// DefaultMinPrefix is the MinPrefix, in tokens, of a model for which no table
-// has another.
+// DefaultMinPrefix is the MinPrefix, in tokens, of a model if no table says
+// otherwise.
 const DefaultMinPrefix = 1024
 
-// Table is a dated list of prices. The zero Table knows no model.
+// Table is a dated list of prices. The zero Table has no models.
 type Table struct {
 	AsOf     string // YYYY-MM or YYYY-MM-DD; empty if the table does not say
 	Source   string // where the prices are from, for people
 	Notice   string // the licence that comes with them
 	Models   []Model
-	Patterns map[string]Tokens // by the name of a pattern
+	Patterns map[string]Tokens // by the pattern's name
 }
 
 // Rates are prices in US dollars per million tokens.
@@ -30,7 +30,7 @@ type Rates struct {
 	Input        float64 `json:"input_per_mtok"`
 	Output       float64 `json:"output_per_mtok"`
 	CacheRead    float64 `json:"cache_read_per_mtok"`
-	CacheWrite5m float64 `json:"cache_write_5m_per_mtok"` // kept for minutes, the vendor's usual time
+	CacheWrite5m float64 `json:"cache_write_5m_per_mtok"` // kept for some minutes, the vendor's default
 	CacheWrite1h float64 `json:"cache_write_1h_per_mtok"` // kept for an hour
 	Reasoning    float64 `json:"reasoning_per_mtok"`      // thoughts that are billed as output
 }
@@ -42,7 +42,7 @@ type Tier struct {
 	Rates
 }
 
-// Model is what one model costs.
+// Model holds the prices of one model.
 type Model struct {
 	ID string `json:"model"`
 	Rates
@@ -50,34 +50,33 @@ type Model struct {
 	MinPrefix int64  `json:"min_prefix_tokens"`      // the shortest prompt prefix that is cached
 	Long      []Tier `json:"long_context,omitempty"` // from the lowest bound up
 
-	// Fees are in US dollars per 1,000; nil: the table does not say.
+	// Fees are in US dollars per 1,000 searches; nil means unknown.
 	WebSearch  *float64 `json:"web_search_per_1000,omitempty"`
 	FileSearch *float64 `json:"file_search_per_1000,omitempty"`
 
 	Vendor   string   `json:"vendor,omitempty"`
 	Names    []string `json:"names,omitempty"`    // other names for the same model
-	Prefixes []string `json:"prefixes,omitempty"` // names that begin so are the same model if only a release follows
+	Prefixes []string `json:"prefixes,omitempty"` // prefixes of names of the same model, if only a release follows
 
 	From []Change `json:"from,omitempty"` // announced changes, the earliest first
 }
 
-// Change is what a model costs from a day on, YYYY-MM-DD in UTC.
+// Change holds the prices of a model from a day on, YYYY-MM-DD in UTC.
 type Change struct {
 	Date string `json:"date"`
 	Rates
 }
 
-// Tokens is what one run of a pattern usually uses, as far as a table says:
-// Input and Output are of one agent, and Subagents is how many there are. A nil
-// number is not in the table.
+// Tokens is what one run of a pattern usually uses: Input and Output of each
+// agent, and the number of Subagents. A nil number is not in the table.
 type Tokens struct {
 	Input     *int64
 	Output    *int64
 	Subagents *int64
 }
 
-// Model looks a model up by its own name.
-func (t Table) Model(id string) (Model, bool) {
+// FindID looks up a model by its ID.
+func (t Table) FindID(id string) (Model, bool) {
 	i := slices.IndexFunc(t.Models, func(m Model) bool { return m.ID == id })
 	if i < 0 {
 		return Model{}, false
@@ -85,10 +84,10 @@ func (t Table) Model(id string) (Model, bool) {
 	return t.Models[i], true
 }
 
-// Over is base with the models and patterns of t in place of its own of the
-// same name, and with those that only t has. The date and the source are those
-// of t if it has any model. Neither table changes.
-func (t Table) Over(base Table) Table {
+// MergeOver returns base with the models and patterns of t added; those of t
+// replace those of base with the same name. The date and the source are those of
+// t if it has any model. Neither table changes.
+func (t Table) MergeOver(base Table) Table {
 	merged := Table{AsOf: base.AsOf, Source: base.Source, Models: slices.Clone(base.Models), Patterns: map[string]Tokens{}}
 	if len(t.Models) > 0 {
 		merged.AsOf, merged.Source = t.AsOf, t.Source
@@ -109,9 +108,9 @@ func (t Table) Over(base Table) Table {
 	return merged
 }
 
-// On is t with the prices of a day, YYYY-MM-DD: a change that has come by then
-// counts. t does not change.
-func (t Table) On(day string) Table {
+// PricesOn returns t with the prices of a day, YYYY-MM-DD, after all changes up
+// to that day. t does not change.
+func (t Table) PricesOn(day string) Table {
 	t.Models = slices.Clone(t.Models)
 	for i, m := range t.Models {
 		for _, c := range m.From {
@@ -123,9 +122,9 @@ func (t Table) On(day string) Table {
 	return t
 }
 
-// Usage is how many tokens were used, each counted once: Input are those that
-// were neither read from a cache nor written to one. Reasoning is a part of
-// Output. Searches are counted by the vendor's own tools.
+// Usage counts tokens, each once: Input excludes tokens that were read from a
+// cache or written to one. Reasoning is a part of Output. Searches are those of
+// the vendor's own tools.
 type Usage struct {
 	Input        int64
 	Output       int64
@@ -137,42 +136,42 @@ type Usage struct {
 	FileSearches int64
 }
 
-// Cost is what one call costs that used u, in millionths of a US dollar, rounded
-// to the nearest. The length of its whole input chooses the tier. Negative
-// numbers count as nothing, and a cost that an int64 cannot hold is the largest
-// that it can. A search without a price adds nothing: see Covers.
+// Cost returns what one call with usage u costs, in millionths of a US dollar,
+// rounded to the nearest. The length of its whole input selects the tier.
+// Negative numbers count as zero, and a cost beyond an int64 is the largest
+// int64. A search without a price costs nothing: see Covers.
 func (m Model) Cost(u Usage) int64 {
-	whole := count(u.Input) + count(u.CacheRead) + count(u.CacheWrite5m) + count(u.CacheWrite1h)
+	whole := nonNegative(u.Input) + nonNegative(u.CacheRead) + nonNegative(u.CacheWrite5m) + nonNegative(u.CacheWrite1h)
 	rates := m.Rates
 	for _, t := range m.Long {
 		if whole > float64(t.Above) {
 			rates = t.Rates
 		}
 	}
-	return m.cost(rates, u)
+	return m.costAt(rates, u)
 }
 
-// CostOfMany is Cost for the sum of several calls of which nobody knows how long
-// each was: the prices of short input count.
-func (m Model) CostOfMany(u Usage) int64 { return m.cost(m.Rates, u) }
+// CostOfMany returns the cost of several calls with a total usage of u. The
+// length of each call is not known, so the prices of short input apply.
+func (m Model) CostOfMany(u Usage) int64 { return m.costAt(m.Rates, u) }
 
-func (m Model) cost(r Rates, u Usage) int64 {
-	thoughts := min(count(u.Reasoning), count(u.Output))
+func (m Model) costAt(r Rates, u Usage) int64 {
+	thoughts := min(nonNegative(u.Reasoning), nonNegative(u.Output))
 	// A dollar per million tokens is a millionth of a dollar per token, and a dollar
 	// per thousand searches is a thousand millionths each.
-	sum := float64(count(u.Input)*r.Input) +
-		float64((count(u.Output)-thoughts)*r.Output) +
+	sum := float64(nonNegative(u.Input)*r.Input) +
+		float64((nonNegative(u.Output)-thoughts)*r.Output) +
 		float64(thoughts*r.Reasoning) +
-		float64(count(u.CacheRead)*r.CacheRead) +
-		float64(count(u.CacheWrite5m)*r.CacheWrite5m) +
-		float64(count(u.CacheWrite1h)*r.CacheWrite1h) +
-		float64(count(u.WebSearches)*fee(m.WebSearch)*1000) +
-		float64(count(u.FileSearches)*fee(m.FileSearch)*1000)
+		float64(nonNegative(u.CacheRead)*r.CacheRead) +
+		float64(nonNegative(u.CacheWrite5m)*r.CacheWrite5m) +
+		float64(nonNegative(u.CacheWrite1h)*r.CacheWrite1h) +
+		float64(nonNegative(u.WebSearches)*feeOrZero(m.WebSearch)*1000) +
+		float64(nonNegative(u.FileSearches)*feeOrZero(m.FileSearch)*1000)
 	if sum >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	// Prices are decimals, and a sum that is half a millionth in decimals may be a
-	// hair less as a double.
+	// Prices are decimals: a sum that ends in exactly half a millionth may be
+	// slightly less as a float64.
 	return int64(math.Floor(sum + 0.5 + 1e-7))
 }
 
@@ -181,11 +180,11 @@ func (m Model) Covers(u Usage) bool {
 	return (u.WebSearches <= 0 || m.WebSearch != nil) && (u.FileSearches <= 0 || m.FileSearch != nil)
 }
 
-func fee(perThousand *float64) float64 {
+func feeOrZero(perThousand *float64) float64 {
 	if perThousand == nil {
 		return 0
 	}
 	return *perThousand
 }
 
-func count(n int64) float64 { return float64(max(n, 0)) }
+func nonNegative(n int64) float64 { return float64(max(n, 0)) }

@@ -24,12 +24,12 @@ func TestTheBuiltInTableSaysWhenAndWhereItIsFrom(t *testing.T) {
 func TestAModelHasAPriceOrNone(t *testing.T) {
 	table := BuiltIn()
 	for _, m := range table.Models {
-		if got, ok := table.Model(m.ID); !ok || cmp.Diff(m, got) != "" {
+		if got, ok := table.FindID(m.ID); !ok || cmp.Diff(m, got) != "" {
 			t.Errorf("Model(%s) = %v, %v, want %v", m.ID, got, ok, m)
 		}
 	}
 	for _, id := range []string{"", "claude-haiku", "CLAUDE-HAIKU-4-5", "claude-haiku-4-5 "} {
-		if got, ok := table.Model(id); ok {
+		if got, ok := table.FindID(id); ok {
 			t.Errorf("Model(%q) = %v, want none", id, got)
 		}
 	}
@@ -58,8 +58,8 @@ func TestATableOverAnother(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := c.over.Over(Table{}).Over(base) // A copy, to see that nothing is shared.
-			if diff := cmp.Diff(c.want, c.over.Over(base)); diff != "" {
+			before := c.over.MergeOver(Table{}).MergeOver(base) // A copy, to see that nothing is shared.
+			if diff := cmp.Diff(c.want, c.over.MergeOver(base)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			before.Models[0].Input = 99
@@ -148,7 +148,7 @@ func TestWhatACallCostsIsWhatAPersonWorksOut(t *testing.T) {
 
 func TestPricesThatChangeOnADayCountFromThenOn(t *testing.T) {
 	for day, want := range map[string]int64{"2026-12-31": 750, "2027-01-01": 1500, "2027-02-01": 1500} {
-		m, _ := BuiltIn().On(day).Find("gemini-3.6-flash")
+		m, _ := BuiltIn().PricesOn(day).Find("gemini-3.6-flash")
 		if got := m.Cost(Usage{Input: 1000}); got != want {
 			t.Errorf("on %s 1000 tokens cost %d, want %d", day, got, want)
 		}

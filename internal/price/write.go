@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// JSON is the table as Parse reads it, one model on a line.
+// JSON returns the table in the form that Parse reads, one model per line.
 func (t Table) JSON() []byte {
 	var b bytes.Buffer
 	b.WriteString("{\n")
@@ -43,11 +43,11 @@ func (t Table) JSON() []byte {
 	return b.Bytes()
 }
 
-// entry is a model without its name, which is the key.
+// entry returns a model without its ID, which is the key.
 func entry(m Model) any {
 	type model Model
 	return struct {
-		ID string `json:"model,omitempty"` // hides that of the model
+		ID string `json:"model,omitempty"` // hides the field of the model
 		model
 	}{model: model(m)}
 }
@@ -57,7 +57,7 @@ func encoded(v any) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // It is made of texts and finite numbers.
+		panic(err) // It consists of text and finite numbers.
 	}
 	return string(bytes.TrimSpace(b.Bytes()))
 }

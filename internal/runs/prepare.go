@@ -159,7 +159,7 @@ func (s *Service) checkRunnable(ctx context.Context, d loop.Definition) error {
 	if err != nil {
 		return err
 	}
-	if _, err := actor.Credential(s.Environ, proc.LookupVariable(s.Environ, "HOME"), s.ws.Now()); err != nil {
+	if _, err := actor.FindCredential(s.Environ, proc.LookupVariable(s.Environ, "HOME"), s.ws.Now()); err != nil {
 		return s.addMissingProgram(ctx, actor, err)
 	}
 	if _, err := policy.NewScope(d.Scope, d.Protect); err != nil {

@@ -18,7 +18,7 @@ func (d Doctor) Asked(ctx context.Context, def loop.Definition) string {
 	if err != nil {
 		return def.Model
 	}
-	return turn.Actor{Agent: who, Profile: d.profile(who.Driver)}.Asked("")
+	return turn.Actor{Agent: who, Profile: d.profile(who.Driver)}.UsedModel("")
 }
 
 // price adds the row of what the loop's model costs.

@@ -26,72 +26,76 @@ import (
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
-// placeholder stands in a sandbox where a program wants a key. It is none.
-const placeholder = "pawl-injects-the-key"
+// placeholderKey is what a program in a sandbox gets in place of a key. It is not
+// secret.
+const placeholderKey = "pawl-injects-the-key"
 
-// Need says what an environment is made for.
+// Need says what an environment is made for, and what it is made of.
 type Need struct {
 	Actor    Actor
-	With     credential.Credential
-	Run      string // id
-	Chain    string // the audit chain of its loop
+	With     credential.Credential // what the actor identifies itself with
+	Run      string                // ID
+	Chain    string                // the audit chain of the run's loop
 	Tier     sandbox.Tier
 	Port     int    // of the endpoint, in tiers with a network of their own
-	Dir      string // folder of the host for the home
-	Kept     bool   // Dir outlives the run, and holds conversations
-	SeenHome string // where programs with a root of their own have their home
-	UID, GID int    // who programs run as; -1: as pawl
+	Dir      string // host directory for the home
+	Kept     bool   // Dir outlives the run and holds conversations
+	SeenHome string // the home's path for programs with their own root
+	UID, GID int    // the user that programs run as; -1 means pawl's own user
 
 	PawlHome string
 	Holder   loop.Holder
 	Reopen   func(run string) (agent.Home, error) // finds the home of a run that died
-	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil: there is none
+	Loan     *credential.Loan                     // a login that an earlier turn of the run renewed; nil if none did
 	Account  *spend.Account
 	Tools    []loop.ModelTool                 // what the model's vendor may do by itself
-	Upstream func(*url.URL) (*url.URL, error) // by which proxy this machine reaches an address; nil: by none
-	Say      func(string)
-	Denied   func(meter.Denial)
+	Upstream func(*url.URL) (*url.URL, error) // the proxy through which this machine reaches an address; nil means no proxy
+	Say      func(string)                     // records a note for people
+	Denied   func(meter.Denial)               // called for each call that is refused
 }
 
-// Env is what surrounds an agent's program for one turn. Close it when the last
-// of its processes is gone.
+// Env is the environment of an agent's program for one turn: its home, its
+// credential and its way to the model. Close it when the last of its processes
+// has ended.
 type Env struct {
-	Endpoint agent.Endpoint //
-	Home     *Home          // nil: it has none of its own
-	HomeDir  string         // of the host
-	Ports    []sandbox.Port // ways out for the box
-	Binds    []sandbox.Bind // to be shown in the box
-	Command  string         // what the actor's program is started by; empty: the driver knows
-	Hosts    []string       // that it has to reach beside those of the definition
+	Endpoint agent.Endpoint // where the program calls its model; the zero value if no key is injected
+	Home     *Home          // nil if the program has no home of its own
+	HomeDir  string         // on the host
+	Ports    []sandbox.Port // that the sandbox forwards
+	Binds    []sandbox.Bind // that the sandbox shows
+	Command  string         // command line of the actor's program; empty means the driver's default
+	Hosts    []string       // that the program must reach, in addition to the definition's
 
-	need    Need
-	models  *model.Endpoint
-	loan    *credential.Loan
-	pending *credential.Loan // loan, once the environment is closed and the program has renewed it
-	renews  atomic.Bool      // a host that renews the login's tokens has answered
-	serve   func()           // ends an endpoint that no box serves, once
-	before  counted
+	need        Need
+	models      *model.Endpoint
+	loan        *credential.Loan
+	pending     *credential.Loan // the loan after Close, if the program has renewed the login
+	renews      atomic.Bool      // a host that renews the login's tokens has answered
+	stopServing func()           // stops an endpoint that is served outside of a sandbox; may be called twice
+	before      totals           // what the account had counted when the turn began
 }
 
-// Credential finds what an actor identifies itself with. Environ is that of this
-// process, home the user's. The error is a *loop.Fault with the fix.
-func (a Actor) Credential(environ []string, home string, now time.Time) (credential.Credential, error) {
+// FindCredential finds what an actor identifies itself with. Environ is the
+// environment of this process and home the user's home. The error is a
+// *loop.Fault with the fix.
+func (a Actor) FindCredential(environ []string, home string, now time.Time) (credential.Credential, error) {
 	return credential.Find(credential.Want{
 		Profile: a.Profile, Provider: a.Provider, BaseURL: a.BaseURL, Auth: a.Auth, Environ: environ, Home: home, Now: now,
 	})
 }
 
-// Open makes an environment. A *loop.HeldError says that another run has the login.
-func Open(ctx context.Context, n Need) (*Env, error) {
+// OpenEnv makes an environment. A *loop.HeldError means that another run uses the
+// login.
+func OpenEnv(ctx context.Context, n Need) (*Env, error) {
 	s := &Env{need: n}
-	if err := s.open(ctx, n.With); err != nil {
+	if err := s.openFor(ctx, n.With); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Env) open(ctx context.Context, cred credential.Credential) error {
-	if err := s.show(); err != nil {
+func (s *Env) openFor(ctx context.Context, cred credential.Credential) error {
+	if err := s.addOwnProgram(); err != nil {
 		return err
 	}
 	if err := s.openHome(); err != nil {
@@ -99,18 +103,19 @@ func (s *Env) open(ctx context.Context, cred credential.Credential) error {
 	}
 	switch cred.Auth {
 	case loop.AuthInject:
-		return s.inject(ctx, cred)
+		return s.injectKey(ctx, cred)
 	case loop.AuthLend:
-		return s.lend(ctx, cred)
+		return s.lendLogin(ctx, cred)
 	}
 	return nil
 }
 
-// ownSeen is where programs with a root of their own see pawl's own binary.
-const ownSeen = "/run/pawl/bin/pawl"
+// seenOwnProgram is pawl's own binary as programs with their own root see it.
+const seenOwnProgram = "/run/pawl/bin/pawl"
 
-// show makes pawl's own binary visible to a driver whose program it is.
-func (s *Env) show() error {
+// addOwnProgram shows pawl's own binary to the sandbox if it is the driver's
+// program.
+func (s *Env) addOwnProgram() error {
 	s.Command = s.need.Actor.Command
 	if s.Command != "" || !s.need.Actor.Profile.Own {
 		return nil
@@ -119,7 +124,7 @@ func (s *Env) show() error {
 	if err != nil {
 		return fmt.Errorf("find pawl's own program: %w", err)
 	}
-	bind := sandbox.Bind{From: own, To: ownSeen}
+	bind := sandbox.Bind{From: own, To: seenOwnProgram}
 	s.Binds, s.Command = []sandbox.Bind{bind}, "'"+strings.ReplaceAll(bind.At(s.need.Tier), "'", `'\''`)+"'"
 	return nil
 }
@@ -137,18 +142,18 @@ func (s *Env) openHome() (err error) {
 		return fmt.Errorf("make the agent's home: %w", err)
 	}
 	if s.need.Kept {
-		return s.Home.Keep(s.need.Actor.Profile.Sessions)
+		return s.Home.KeepFolders(s.need.Actor.Profile.Sessions)
 	}
 	return nil
 }
 
-// inject opens the endpoint that puts the key into requests.
-func (s *Env) inject(ctx context.Context, cred credential.Credential) error {
+// injectKey opens the endpoint that adds the key to requests.
+func (s *Env) injectKey(ctx context.Context, cred credential.Credential) error {
 	s.models = &model.Endpoint{
 		Base: cred.Base, Provider: cred.Provider, Key: cred.Key(), Bearer: cred.Scheme == credential.Bearer, Upstream: s.need.Upstream, Account: s.need.Account, Denied: s.need.Denied,
 		Tools: s.need.Tools,
 	}
-	s.before = count(s.need.Account)
+	s.before = accountTotals(s.need.Account)
 	serve := func(ctx context.Context, l net.Listener) {
 		if err := s.models.Serve(ctx, l); err != nil {
 			s.need.Say("model: the endpoint ended: " + err.Error())
@@ -163,33 +168,33 @@ func (s *Env) inject(ctx context.Context, cred credential.Credential) error {
 		}
 		addr, port.Listener = l.Addr().String(), l
 		if s.need.Tier == sandbox.None || s.need.Tier == sandbox.External {
-			s.serveHere(ctx, l, serve)
+			s.serveWithoutBox(ctx, l, serve)
 		}
 	}
-	if s.serve == nil {
+	if s.stopServing == nil {
 		s.Ports = []sandbox.Port{port}
 	}
-	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholder, Provider: cred.Provider}
+	s.Endpoint = agent.Endpoint{URL: "http://" + addr, Key: placeholderKey, Provider: cred.Provider}
 	return nil
 }
 
-// serveHere serves the endpoint where no box does.
-func (s *Env) serveHere(ctx context.Context, l net.Listener, serve func(context.Context, net.Listener)) {
+// serveWithoutBox serves the endpoint in tiers where no sandbox does.
+func (s *Env) serveWithoutBox(ctx context.Context, l net.Listener, serve func(context.Context, net.Listener)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() { serve(ctx, l) })
-	s.serve = sync.OnceFunc(func() {
+	s.stopServing = sync.OnceFunc(func() {
 		cancel()
 		_ = l.Close() // It may be closed already.
 		serving.Wait()
 	})
 }
 
-// lend puts the program's own login into its home.
-func (s *Env) lend(ctx context.Context, cred credential.Credential) (err error) {
+// lendLogin puts the program's own login into its home.
+func (s *Env) lendLogin(ctx context.Context, cred credential.Credential) (err error) {
 	s.Hosts = s.need.Actor.Profile.Login.Hosts
 	if cred.File == "" {
-		return nil // A token, which goes into the environment.
+		return nil // A token is passed in the environment.
 	}
 	if s.loan = s.need.Loan; s.loan != nil {
 		return s.loan.Again(ctx, s.Home)
@@ -199,23 +204,24 @@ func (s *Env) lend(ctx context.Context, cred credential.Credential) (err error) 
 	if s.loan, err = lender.Lend(ctx, cred, s.Home); err != nil {
 		return err
 	}
-	s.tell(s.loan.Before)
+	s.reportLogin(s.loan.Before)
 	return nil
 }
 
-// Answered takes note of a host that has answered the agent's program.
-func (s *Env) Answered(host string) {
+// NoteAnswer notes that a host has answered the agent's program.
+func (s *Env) NoteAnswer(host string) {
 	if slices.Contains(s.need.Actor.Profile.Login.Renews, host) {
 		s.renews.Store(true)
 	}
 }
 
-// Loan is the login of an environment that was closed, if its program renewed it: the
-// next turn of the run goes on with it, and the end of the run settles it.
+// Loan returns the login of a closed environment if its program renewed it; else
+// nil. The run's next turn uses it, and the end of the run settles it.
 func (s *Env) Loan() *credential.Loan { return s.pending }
 
-// Secrets are what must not be written anywhere: a key, or what is in a login and
-// in what its program made of that by now. Ask again when the program has run.
+// Secrets returns what must not be written anywhere: the key, or what the login
+// contains and what the program has made of it so far. Call it again after the
+// program has run.
 func (s *Env) Secrets() []redact.Secret {
 	if s.loan == nil {
 		return s.need.With.Secrets()
@@ -223,19 +229,19 @@ func (s *Env) Secrets() []redact.Secret {
 	return s.loan.Secrets()
 }
 
-// tell says what became of a login that a program had.
-func (s *Env) tell(r credential.Returned) {
+// reportLogin says what happened to a login that a program had.
+func (s *Env) reportLogin(r credential.Returned) {
 	if text := LoginText(r); text != "" {
 		s.need.Say(text)
 	}
 }
 
-// Lender is who lends the logins of this machine. Its Dir alone is set.
+// Lender returns the lender of this machine's logins. Only its Dir is set.
 func Lender(pawlHome string) credential.Lender {
 	return credential.Lender{Dir: filepath.Join(pawlHome, "logins")}
 }
 
-// LoginText says what became of a login, and is empty where nobody has to know.
+// LoginText says what happened to a login. It is empty if nobody needs to know.
 func LoginText(r credential.Returned) string {
 	if r.Why == "" {
 		return ""
@@ -257,7 +263,7 @@ func LoginText(r credential.Returned) string {
 	return text
 }
 
-// AgentHome is the home as drivers know it.
+// AgentHome returns the home as drivers use it; nil if there is none.
 func (s *Env) AgentHome() agent.Home {
 	if s.Home == nil {
 		return nil
@@ -265,8 +271,9 @@ func (s *Env) AgentHome() agent.Home {
 	return s.Home
 }
 
-// Environ adds to an environment what leads a program to its home and its model.
-// A program that no driver speaks for finds the model in the usual variables.
+// Environ adds to an environment the variables that lead a program to its home
+// and its model. A program without a driver of its own gets the usual variables
+// of its provider.
 func (s *Env) Environ(env []string) []string {
 	if s.Home != nil {
 		env = proc.WithVariables(env, "HOME="+s.Home.Path())
@@ -277,11 +284,12 @@ func (s *Env) Environ(env []string) []string {
 	if s.Endpoint.URL == "" || len(s.need.Actor.Profile.Providers) > 0 {
 		return env
 	}
-	return proc.WithVariables(env, usual(s.Endpoint)...)
+	return proc.WithVariables(env, providerVariables(s.Endpoint)...)
 }
 
-// usual are the variables by which libraries of a provider find it.
-func usual(e agent.Endpoint) []string {
+// providerVariables returns the variables in which a provider's libraries look
+// for its address and key.
+func providerVariables(e agent.Endpoint) []string {
 	switch e.Provider {
 	case modelapi.Anthropic:
 		return []string{"ANTHROPIC_BASE_URL=" + e.URL, "ANTHROPIC_API_KEY=" + e.Key}
@@ -291,22 +299,22 @@ func usual(e agent.Endpoint) []string {
 	return []string{"OPENAI_BASE_URL=" + e.URL + "/v1", "OPENAI_API_BASE=" + e.URL + "/v1", "OPENAI_API_KEY=" + e.Key}
 }
 
-// Close ends what was opened for the turn, and takes a login out of it. The home
-// stays, for whoever removes its folder.
+// Close ends what was opened for the turn, and takes the login out of the home.
+// The home itself stays until its owner removes the directory.
 func (s *Env) Close() error {
-	if s.serve != nil {
-		s.serve()
+	if s.stopServing != nil {
+		s.stopServing()
 	}
 	var err error
 	if s.loan != nil {
 		var back credential.Returned
 		back, err = s.loan.EndTurn(s.renews.Load())
-		s.tell(back)
+		s.reportLogin(back)
 		if s.loan.Renewed() {
 			s.pending = s.loan
 		}
 		if err == nil && s.need.Kept {
-			err = s.Home.Remove(s.need.With.Name) // Conversations stay, and nothing else.
+			err = s.Home.Remove(s.need.With.Name) // Only conversations stay.
 		}
 	}
 	if s.Home != nil {

@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// mostRead is the largest file that a program may have left to be read.
+// mostRead is the size in bytes of the largest file that Read reads.
 const mostRead = 1 << 20
 
-// Home is a folder of the host that a program has for a home. Nothing that the
-// program makes of it leads the runtime out of it. It must be closed.
+// Home is a directory on the host that a program has as its home. Whatever the
+// program puts there, no method follows a path out of it. It must be closed.
 type Home struct {
 	root     *os.Root
 	seen     string
-	uid, gid int // who the program runs as; -1: as pawl
+	uid, gid int // the user that the program runs as; -1 means pawl's own user
 }
 
-// OpenHome makes dir, which must lie in a folder of pawl's own, and opens it.
-// Programs see it at seen.
+// OpenHome makes dir, which must be inside a directory of pawl's own, and opens
+// it. Programs see it at seen.
 func OpenHome(dir, seen string, uid, gid int) (*Home, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -34,22 +34,22 @@ func OpenHome(dir, seen string, uid, gid int) (*Home, error) {
 		return nil, err
 	}
 	h := &Home{root: root, seen: seen, uid: uid, gid: gid}
-	if err := h.give("."); err != nil {
+	if err := h.giveToProgram("."); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return h, nil
 }
 
-// Close lets go of the folder, which stays.
+// Close closes the directory but does not remove it.
 func (h *Home) Close() error { return h.root.Close() }
 
-// Path is the folder as the program sees it.
+// Path returns the directory as the program sees it.
 func (h *Home) Path() string { return h.seen }
 
-// Write puts a file there, for the program's user only. What lies at its place is
-// replaced, not written through.
+// Write writes a file that only the program's user can read. A file that exists
+// is replaced, not written through.
 func (h *Home) Write(name string, content []byte) error {
-	if err := h.folders(path.Dir(name)); err != nil {
+	if err := h.makeFolders(path.Dir(name)); err != nil {
 		return fmt.Errorf("write %s into the agent's home: %w", name, err)
 	}
 	if err := h.root.RemoveAll(name); err != nil {
@@ -60,14 +60,14 @@ func (h *Home) Write(name string, content []byte) error {
 		return fmt.Errorf("write %s into the agent's home: %w", name, err)
 	}
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close(), h.give(name)); err != nil {
+	if err = errors.Join(err, f.Close(), h.giveToProgram(name)); err != nil {
 		return fmt.Errorf("write %s into the agent's home: %w", name, err)
 	}
 	return nil
 }
 
-// folders makes a folder and those above it, each the program's own.
-func (h *Home) folders(name string) error {
+// makeFolders makes a directory and its parents, and gives each to the program.
+func (h *Home) makeFolders(name string) error {
 	at := ""
 	for part := range strings.SplitSeq(name, "/") {
 		at = path.Join(at, part)
@@ -76,7 +76,7 @@ func (h *Home) folders(name string) error {
 		case err != nil:
 			return err
 		default:
-			if err := h.give(at); err != nil {
+			if err := h.giveToProgram(at); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (h *Home) folders(name string) error {
 	return nil
 }
 
-// Read reads a regular file that the program may have left.
+// Read reads a regular file, which the program may have written.
 func (h *Home) Read(name string) ([]byte, error) {
 	info, err := h.root.Lstat(name)
 	if err != nil {
@@ -101,16 +101,17 @@ func (h *Home) Read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostRead))
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file or a directory if it exists.
 func (h *Home) Remove(name string) error { return h.root.RemoveAll(name) }
 
-// Keep removes everything but the named folders, which hold conversations. What
-// a program left beside them would be settings for the next one.
-func (h *Home) Keep(folders []string) error {
-	return h.keep(".", folders)
+// KeepFolders removes everything except the named folders, which hold
+// conversations. Anything else that a program left would be settings for the next
+// one.
+func (h *Home) KeepFolders(folders []string) error {
+	return h.keepFolders(".", folders)
 }
 
-func (h *Home) keep(dir string, folders []string) error {
+func (h *Home) keepFolders(dir string, folders []string) error {
 	d, err := h.root.Open(dir)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (h *Home) keep(dir string, folders []string) error {
 		}
 		above := slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(f, name+"/") })
 		if above && e.IsDir() {
-			err = h.keep(name, folders)
+			err = h.keepFolders(name, folders)
 		} else {
 			err = h.root.RemoveAll(name)
 		}
@@ -137,7 +138,7 @@ func (h *Home) keep(dir string, folders []string) error {
 	return nil
 }
 
-func (h *Home) give(name string) error {
+func (h *Home) giveToProgram(name string) error {
 	if h.uid < 0 {
 		return nil
 	}

@@ -84,7 +84,7 @@ func TestOnlyConversationsOutliveATurn(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, ".agent", "link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Keep([]string{".agent/projects"}); err != nil {
+	if err := h.KeepFolders([]string{".agent/projects"}); err != nil {
 		t.Fatal(err)
 	}
 	var left []string
@@ -104,7 +104,7 @@ func TestAConversationsFolderThatIsALinkIsRemoved(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "projects")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Keep([]string{"projects"}); err != nil {
+	if err := h.KeepFolders([]string{"projects"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "projects")); err == nil {

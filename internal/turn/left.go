@@ -2,18 +2,18 @@ package turn
 
 import "io/fs"
 
-// LeftHome is the homes that a dead run left. They can only be read: the first
-// that has a file counts. There is at least one.
-type LeftHome []string
+// PastHomes are the homes that a run left when its process died, the newest
+// first. They can only be read. There is at least one.
+type PastHomes []string
 
-// Path is the newest of the homes.
-func (h LeftHome) Path() string { return h[0] }
+// Path returns the newest home.
+func (h PastHomes) Path() string { return h[0] }
 
-// Write refuses.
-func (h LeftHome) Write(string, []byte) error { return fs.ErrPermission }
+// Write always fails.
+func (h PastHomes) Write(string, []byte) error { return fs.ErrPermission }
 
-// Read reads a file of the newest home that has it.
-func (h LeftHome) Read(name string) (text []byte, err error) {
+// Read reads a file from the newest home that has it.
+func (h PastHomes) Read(name string) (text []byte, err error) {
 	for _, dir := range h {
 		home, openErr := OpenHome(dir, dir, -1, -1)
 		if openErr != nil {

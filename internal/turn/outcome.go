@@ -9,20 +9,20 @@ import (
 	"github.com/pawl-run/pawl/internal/spend"
 )
 
-// counted is what an account said at one moment.
-type counted struct {
+// totals is what an account had counted at one moment.
+type totals struct {
 	usage  loop.Usage
 	models []loop.ModelUsage
 }
 
-func count(a *spend.Account) counted {
+func accountTotals(a *spend.Account) totals {
 	usage, models := a.Total()
-	return counted{usage, models}
+	return totals{usage, models}
 }
 
-// since is what was counted after before.
-func (c counted) since(before counted) counted {
-	all := counted{usage: c.usage.Since(before.usage)}
+// since returns what was counted after before.
+func (c totals) since(before totals) totals {
+	all := totals{usage: c.usage.Since(before.usage)}
 	for _, m := range c.models {
 		i := slices.IndexFunc(before.models, func(old loop.ModelUsage) bool { return old.Model == m.Model })
 		if i >= 0 {
@@ -36,56 +36,56 @@ func (c counted) since(before counted) counted {
 	return all
 }
 
-// SoFar is what the meter has seen of the turn. It may be called at any time.
-func (s *Env) SoFar() (loop.Usage, []loop.ModelUsage) {
+// MeteredUsage returns what the meter has counted in this turn so far. It may be
+// called at any time.
+func (s *Env) MeteredUsage() (loop.Usage, []loop.ModelUsage) {
 	if s.models == nil {
 		return loop.Usage{}, nil
 	}
-	now := count(s.need.Account).since(s.before)
+	now := accountTotals(s.need.Account).since(s.before)
 	return now.usage, now.models
 }
 
-// Metered reports whether every call that the program can make is counted on its
-// way.
+// Metered reports whether the meter counts every call that the program can make.
 func (s *Env) Metered() bool { return s.models != nil }
 
-// Outcome is what counts of a turn: what the meter saw before what a program
-// says of itself, and what its vendor answered before what the program made of
-// that. Where nothing was metered, the program's own numbers stand. The program
-// has to be gone: its model takes no more calls then, and those that were under
-// way are charged.
-func (s *Env) Outcome(r agent.Result) agent.Result {
+// MergeResult corrects a program's result with what the meter saw: metered usage
+// replaces what the program reports, and the vendor's last answer replaces what
+// the program made of it. Without a meter the program's own numbers are used. The
+// program must have ended: the endpoint is closed, and calls under way are
+// charged.
+func (s *Env) MergeResult(r agent.Result) agent.Result {
 	if s.models == nil {
 		return r
 	}
-	if s.serve != nil {
-		s.serve()
+	if s.stopServing != nil {
+		s.stopServing()
 	}
-	switch usage, models := s.SoFar(); {
+	switch usage, models := s.MeteredUsage(); {
 	case !usage.Zero():
 		r.Usage, r.Models = usage, models
-	case s.models.Asked(), s.serve == nil && r.Usage.Source == loop.UsageEstimated:
+	case s.models.Asked(), s.stopServing == nil && r.Usage.Source == loop.UsageEstimated:
 		// Every call was refused or failed, which costs nothing, whatever the program
-		// thinks that it has sent. Or none was made: a box has no other way to the
-		// model, so an estimate by the prompt would charge what nobody read. Without a
-		// box the program may have gone past the endpoint.
+		// reports. Or no call was made: in a sandbox there is no other way to the
+		// model, so that an estimate would charge a prompt that no model read.
+		// Without a sandbox the program may have bypassed the endpoint.
 		r.Usage, r.Models = loop.Usage{Source: loop.UsageMetered}, nil
 	}
 	vendor, recovered := s.models.LastFailure()
 	switch {
-	case r.Ended == proc.Canceled && closed(s.Rejected()):
-		r.Failure = &vendor // The program had no time to say it.
+	case r.Ended == proc.Canceled && isClosed(s.Rejected()):
+		r.Failure = &vendor // The program had no time to report it.
 	case r.Ended == proc.Exited && r.Failure == nil && s.models.Stuck():
-		r.Failure = &vendor // The program took it for an end of its turn like any other.
+		r.Failure = &vendor // The program took it for a normal end of its turn.
 	case !recovered:
-		r.Failure = failure(r, vendor)
+		r.Failure = chooseFailure(r, vendor)
 	}
 	return r
 }
 
-// Rejected is closed when the model's vendor takes no more calls of the turn, as
-// far as can be told: then the turn is to be ended. Where nothing is metered it
-// is nil.
+// Rejected returns a channel that is closed when the model's vendor will accept
+// no more calls in this turn, as far as can be told. The turn should then be
+// ended. It is nil without a meter.
 func (s *Env) Rejected() <-chan struct{} {
 	if s.models == nil {
 		return nil
@@ -93,7 +93,7 @@ func (s *Env) Rejected() <-chan struct{} {
 	return s.models.Rejected()
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -102,12 +102,13 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// failure chooses between what a program says and what its vendor answered last.
-func failure(r agent.Result, vendor loop.Failure) *loop.Failure {
+// chooseFailure chooses between the failure that a program reports and what its
+// vendor answered last.
+func chooseFailure(r agent.Result, vendor loop.Failure) *loop.Failure {
 	said := r.Failure
 	switch {
 	case vendor.Class == "" || said == nil && r.Ended != proc.TimedOut:
-		return said // What went wrong in between did not keep it from ending well.
+		return said // A failed call that the program recovered from does not count.
 	case said == nil || !said.Typed || vendor.Class == loop.FailureDenied || vendor.Typed && (vendor.Class == loop.FailureRequest || vendor.Class == loop.ReasonBudget):
 		if vendor.Text == "" && said != nil {
 			vendor.Text = said.Text

@@ -36,11 +36,11 @@ func envIn(t *testing.T, tier sandbox.Tier, answer http.HandlerFunc) *turn.Env {
 	t.Cleanup(vendor.Close)
 	actor := turn.Actor{Profile: agent.Profile{Providers: []string{modelapi.OpenAI}}}
 	actor.BaseURL = vendor.URL
-	with, err := actor.Credential(nil, "", time.Time{})
+	with, err := actor.FindCredential(nil, "", time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, err := turn.Open(t.Context(), turn.Need{
+	env, err := turn.OpenEnv(t.Context(), turn.Need{
 		Actor: actor, With: with, Tier: tier, Account: &spend.Account{}, Say: func(string) {},
 	})
 	if err != nil {
@@ -81,13 +81,13 @@ func TestATurnThatWasEndedBecauseItsVendorRefusesFailedForThat(t *testing.T) {
 		"the program names another cause": {Class: loop.FailureServer, Text: "try later", Typed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := env.Outcome(agent.Result{Ended: proc.Canceled, Failure: said})
+			got := env.MergeResult(agent.Result{Ended: proc.Canceled, Failure: said})
 			if got.Failure == nil || got.Failure.Class != loop.FailureAuth || got.Failure.Status != http.StatusUnauthorized {
 				t.Errorf("failure = %+v, want the vendor's", got.Failure)
 			}
 		})
 	}
-	if got := env.Outcome(agent.Result{Ended: proc.Exited}); got.Failure != nil {
+	if got := env.MergeResult(agent.Result{Ended: proc.Exited}); got.Failure != nil {
 		t.Errorf("a turn that ended well all the same has the failure %+v", got.Failure)
 	}
 }
@@ -115,7 +115,7 @@ func TestAToolOfTheVendorThatIsRefusedIsAFailureOfNobodysAccount(t *testing.T) {
 		"the program takes it for its connection": {Class: loop.FailureServer, Text: "try later"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := env.Outcome(agent.Result{Ended: proc.Exited, Failure: said})
+			got := env.MergeResult(agent.Result{Ended: proc.Exited, Failure: said})
 			if got.Failure == nil || got.Failure.Class != loop.FailureDenied || !strings.Contains(got.Failure.Text, "model_tools: [web_search]") {
 				t.Errorf("failure = %+v, want pawl's own", got.Failure)
 			}
@@ -127,14 +127,14 @@ func TestAToolOfTheVendorThatIsRefusedIsAFailureOfNobodysAccount(t *testing.T) {
 }
 
 func got(env *turn.Env) loop.Usage {
-	usage, _ := env.SoFar()
+	usage, _ := env.MeteredUsage()
 	return usage
 }
 
 func TestATurnThatWasStoppedWhileItsVendorFailedIsNoFailureOfTheVendor(t *testing.T) {
 	env := envAnswering(t, http.StatusUnauthorized)
 	call(t, env)
-	if got := env.Outcome(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
+	if got := env.MergeResult(agent.Result{Ended: proc.Canceled}); got.Failure != nil {
 		t.Errorf("failure = %+v, want none", got.Failure)
 	}
 }
@@ -154,7 +154,7 @@ func TestACallThatWasUnderWayWhenItsProgramWasEndedIsInTheOutcome(t *testing.T) 
 		_ = resp.Body.Close()
 		t.Fatal("the call was answered")
 	}
-	got := env.Outcome(agent.Result{Ended: proc.Canceled})
+	got := env.MergeResult(agent.Result{Ended: proc.Canceled})
 	if got.Usage.Input == 0 || got.Usage.Source != loop.UsageEstimated || len(got.Models) != 1 {
 		t.Errorf("usage = %+v of %+v, and the model has read a call", got.Usage, got.Models)
 	}
@@ -174,7 +174,7 @@ func TestAProgramInABoxThatNeverAskedItsModelIsChargedNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := envIn(t, c.tier, func(http.ResponseWriter, *http.Request) { t.Error("the model was asked") })
-			got := env.Outcome(agent.Result{Ended: proc.TimedOut, Usage: c.said, Models: []loop.ModelUsage{{Model: "m", Usage: c.said}}})
+			got := env.MergeResult(agent.Result{Ended: proc.TimedOut, Usage: c.said, Models: []loop.ModelUsage{{Model: "m", Usage: c.said}}})
 			if got.Usage != c.want || (len(got.Models) == 0) != c.want.Zero() {
 				t.Errorf("charged were %+v of %+v, want %+v", got.Usage, got.Models, c.want)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/proc"
 )
 
-// Refused is a turn that could not be taken for a reason that a person can
-// act on: the agent has nothing to identify itself with, or no model.
-func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
+// RefusedResult is the result of a turn that could not start for a reason that a
+// person can fix: the agent has no credential, or no model.
+func RefusedResult(class loop.FailureClass, f *loop.Fault) agent.Result {
 	text := f.Error()
 	if f.Fix != "" {
 		text += "; " + f.Advice().String()
@@ -20,11 +20,11 @@ func Refused(class loop.FailureClass, f *loop.Fault) agent.Result {
 	return agent.Result{Ended: proc.NotStarted, Claims: true, Failure: &loop.Failure{Class: class, Text: text, Typed: true}}
 }
 
-// Denials tells a person of what did not pass: of calls to a model that were not
-// paid for by refused, and of all else by say. A program that asks its vendor's
-// address for something else than a model, or for one of the vendor's tools, does
-// so again and again: each such thing is told once.
-func Denials(say, refused func(string)) func(meter.Denial) {
+// ReportDenials returns a function that reports denied calls: calls to a model
+// that the budget does not pay for to refused, all others to say. A program that
+// calls its vendor's address for anything other than a model, or asks for a
+// vendor's tool, repeats that often: each such call is reported once.
+func ReportDenials(say, refused func(string)) func(meter.Denial) {
 	var mu sync.Mutex
 	told := map[string]bool{}
 	return func(d meter.Denial) {

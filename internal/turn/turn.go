@@ -1,10 +1,10 @@
-// Package turn readies one invocation of an agent and says what it came to:
-// who acts, with which credential, in which home, through which endpoint, and
-// what of the numbers and failures that come back counts.
+// Package turn prepares one invocation of an agent and evaluates its result: who
+// acts, with which credential, in which home, through which endpoint, and which
+// of the numbers and failures that come back count.
 //
-// It starts no program (drivers do, through an Exec that they are handed),
-// decides neither whether a turn may be paid for nor whether it succeeded, and
-// keeps nothing between turns but conversations that are to be gone on with.
+// It starts no program: drivers do, through an Exec that they are given. It never
+// decides whether a turn may be paid for or whether it succeeded, and it keeps
+// nothing between turns except conversations that will be continued.
 package turn
 
 import (
@@ -22,38 +22,38 @@ import (
 	"github.com/pawl-run/pawl/internal/readiness"
 )
 
-// Driver is the code that speaks to one kind of agent program.
+// Driver runs one kind of agent program.
 type Driver interface {
 	Profile() agent.Profile
 	Turn(ctx context.Context, r agent.Request) (agent.Result, error)
 }
 
-// Command is the driver that runs any program. A definition with an
-// agent_command and no agent means it.
+// Command names the driver that runs any program. It is the driver of a
+// definition that has an agent_command and no agent.
 const Command = "command"
 
-// Actor is who acts: an entry of the roster, with what the definition says over
-// it, and its driver.
+// Actor is who acts: an entry of the roster, overridden by the definition, and
+// its driver.
 type Actor struct {
 	loop.Agent
 	Driver  Driver
 	Profile agent.Profile
 }
 
-// Roster looks an entry up by its handle, without the @. What it does not have is
-// loop.ErrNotFound.
+// Roster looks up an entry by its handle, without the @. If there is none, the
+// error is loop.ErrNotFound.
 type Roster func(ctx context.Context, handle string) (loop.Agent, error)
 
-// Resolve finds out who acts for a definition. Drivers are entries by
-// themselves. The error is a *loop.Fault that names the fix.
-func Resolve(ctx context.Context, d loop.Definition, drivers map[string]Driver, roster Roster) (Actor, error) {
+// ResolveActor finds out who acts for a definition. Each driver is also an entry
+// of its own name. The error is a *loop.Fault with the fix.
+func ResolveActor(ctx context.Context, d loop.Definition, drivers map[string]Driver, roster Roster) (Actor, error) {
 	name := strings.TrimPrefix(d.Agent, "@")
 	entry := loop.Agent{Handle: name, Driver: name}
 	switch {
 	case name == "" && d.AgentCommand == "":
 		return Actor{}, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: "no agent is named",
-			Fix:     "set agent to one of " + strings.Join(names(drivers), ", ") + " ({1} shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
+			Fix:     "set agent to one of " + strings.Join(driverNames(drivers), ", ") + " ({1} shows what is installed), or agent_command to a program; or pass --agent or --agent-command",
 			Actions: []loop.Command{loop.PawlCommand("agent drivers")},
 		}
 	case name == "":
@@ -62,32 +62,32 @@ func Resolve(ctx context.Context, d loop.Definition, drivers map[string]Driver, 
 		row, err := roster(ctx, name)
 		switch {
 		case errors.Is(err, loop.ErrNotFound) && d.AgentCommand != "":
-			entry.Driver = Command // A name for a program of the definition's own.
+			entry.Driver = Command // A name for the definition's own program.
 		case err != nil:
-			return Actor{}, unknown(d, name, drivers, err)
+			return Actor{}, unknownAgentError(d, name, drivers, err)
 		default:
 			entry = row
 		}
 	}
-	return over(entry, d, drivers)
+	return withDefinition(entry, d, drivers)
 }
 
-// over puts what the definition says over an entry.
-func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor, error) {
+// withDefinition overrides an entry with what the definition says.
+func withDefinition(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor, error) {
 	a := Actor{Agent: entry, Driver: drivers[entry.Driver]}
 	if a.Driver == nil {
 		return a, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q has driver %q, which this version does not have", entry.Handle, entry.Driver),
-			Fix:     "use one of " + strings.Join(names(drivers), ", ") + ": {1}",
+			Fix:     "use one of " + strings.Join(driverNames(drivers), ", ") + ": {1}",
 			Actions: []loop.Command{loop.PawlCommand("agent set", "@"+entry.Handle).WithFlag("driver", "D").WithBlanks("D")},
 		}
 	}
 	a.Profile = a.Driver.Profile()
-	replace(&a.Command, d.AgentCommand)
-	replace(&a.Model, d.Model)
-	replace(&a.Provider, d.Provider)
-	replace(&a.BaseURL, d.BaseURL)
-	replace(&a.Auth, d.Auth)
+	override(&a.Command, d.AgentCommand)
+	override(&a.Model, d.Model)
+	override(&a.Provider, d.Provider)
+	override(&a.BaseURL, d.BaseURL)
+	override(&a.Auth, d.Auth)
 	if a.Command == "" && a.Profile.Program == "" && !a.Profile.Own {
 		return a, &loop.Fault{
 			Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("no agent is named: driver %s starts a program that only you know", a.Agent.Driver),
@@ -107,41 +107,41 @@ func over(entry loop.Agent, d loop.Definition, drivers map[string]Driver) (Actor
 	return a, nil
 }
 
-func replace[T ~string](v *T, by T) {
+func override[T ~string](v *T, by T) {
 	if by != "" {
 		*v = by
 	}
 }
 
-// unknown says what to do about a name that is neither a driver nor in the
-// roster.
-func unknown(d loop.Definition, name string, drivers map[string]Driver, err error) error {
+// unknownAgentError says what to do about a name that is neither a driver nor in
+// the roster.
+func unknownAgentError(d loop.Definition, name string, drivers map[string]Driver, err error) error {
 	if !errors.Is(err, loop.ErrNotFound) {
 		return err
 	}
-	near := readiness.Nearest(name, names(drivers))
+	near := readiness.Nearest(name, driverNames(drivers))
 	if near != "" {
 		near = "did you mean " + near + "? "
 	}
 	return &loop.Fault{
 		Exit: loop.ExitMissing, What: d.Name + " cannot run", Why: fmt.Sprintf("agent %q is neither a driver nor in the roster", name),
-		Fix: near + "set agent to one of " + strings.Join(names(drivers), ", ") + ", or add it: {1}", Err: err,
+		Fix: near + "set agent to one of " + strings.Join(driverNames(drivers), ", ") + ", or add it: {1}", Err: err,
 		Actions: []loop.Command{loop.PawlCommand("agent create", "@"+name).WithFlag("driver", "D").WithBlanks("D")},
 	}
 }
 
-func names(drivers map[string]Driver) []string { return slices.Sorted(maps.Keys(drivers)) }
+func driverNames(drivers map[string]Driver) []string { return slices.Sorted(maps.Keys(drivers)) }
 
-// Asked is the model that the actor asks: the one that is named, else the one that
-// its program asks the provider by itself. The provider is that of the actor's
-// credential; without one it is the definition's, or the driver's usual one.
-// Empty: nobody knows before it asks.
-func (a Actor) Asked(provider string) string {
+// UsedModel returns the model that the actor calls: the one that is named, or
+// else the default of its program for the provider. The provider is that of the
+// actor's credential; if empty, it is the definition's or the driver's first one.
+// The result is empty if the model is not known before the first call.
+func (a Actor) UsedModel(provider string) string {
 	switch {
 	case a.Model != "":
 		return a.Model
 	case a.Command != "":
-		return "" // Another program than the driver's own, or another version of it.
+		return "" // It may be another program, or another version of the driver's.
 	case provider != "":
 	case a.Provider != "":
 		provider = credential.Shape(a.Provider, a.BaseURL)
@@ -151,9 +151,9 @@ func (a Actor) Asked(provider string) string {
 	return a.Profile.Asks[provider]
 }
 
-// Lines are the command lines that the actor's program is started by, for whoever
-// finds out what has to be visible for them.
-func (a Actor) Lines() []string {
+// CommandLines returns the command lines that start the actor's program. Callers
+// use them to find out which files must be visible.
+func (a Actor) CommandLines() []string {
 	line := a.Command
 	if line == "" {
 		line = a.Profile.Program

@@ -24,17 +24,17 @@ func TestARunRefusesAKeyThatTheDriverOfAnEntryLacks(t *testing.T) {
 		return loop.Agent{Handle: handle, Driver: map[string]string{"maker": "goose", "thinker": "claude"}[handle]}, nil
 	}
 	d := loop.Definition{Name: "fix", Agent: "@maker", Effort: "high"}
-	_, err := turn.Resolve(t.Context(), d, drivers, roster)
+	_, err := turn.ResolveActor(t.Context(), d, drivers, roster)
 	fault, ok := errors.AsType[*loop.Fault](err)
 	if !ok || fault.Exit != loop.ExitNotReady || !strings.Contains(fault.Why, "goose has no levels of effort") || !strings.Contains(fault.Advice().String(), "claude") {
 		t.Errorf("resolve = %v, want a refusal that names the agents with levels", err)
 	}
 	d.Agent, d.MCP = "thinker", []string{"a=b"}
-	if _, err := turn.Resolve(t.Context(), d, drivers, roster); err != nil {
+	if _, err := turn.ResolveActor(t.Context(), d, drivers, roster); err != nil {
 		t.Errorf("an entry whose driver has both: %v", err)
 	}
 	d.Effort, d.Agent, d.MCP = "", "maker", []string{"a=b"}
-	if _, err := turn.Resolve(t.Context(), d, drivers, roster); err != nil {
+	if _, err := turn.ResolveActor(t.Context(), d, drivers, roster); err != nil {
 		t.Errorf("servers of a driver that takes them: %v", err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// callText is the longest text of one use of a tool.
+// callText is the most bytes that one use of a tool is described with.
 const callText = 400
 
-// Words say what happened in a turn: the kind of the run's event, and its text.
-// Nothing is said of what an agent says itself, which is output, and of what only
-// counts; then the kind is empty.
-func Words(e agent.Event) (kind, text string) {
+// DescribeEvent returns the kind and the text of the run's event for an event of
+// an agent. The kind is empty for what an agent writes itself, which is output,
+// and for events that only count usage.
+func DescribeEvent(e agent.Event) (kind, text string) {
 	switch e.Kind {
 	case agent.EventCall:
 		return loop.EventTool, e.Tool + " " + callInput(e.Input)
@@ -46,8 +46,8 @@ func limitWords(e agent.Event) string {
 	return fmt.Sprintf("%s, until %s", headline(e.Text), e.Reset.UTC().Format("2006-01-02 15:04 MST"))
 }
 
-// callInput is what a tool is given, on one line: the value that says most, if it
-// is clear which, and else all of it.
+// callInput describes the input of a tool on one line: by its most telling value
+// if it has a known name, or else all of it.
 func callInput(input json.RawMessage) string {
 	var fields map[string]any
 	text := string(input)
@@ -66,7 +66,7 @@ func callInput(input json.RawMessage) string {
 	return text
 }
 
-// headline is the first line of a longer text.
+// headline returns the first line of a longer text.
 func headline(text string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if more {
@@ -75,7 +75,7 @@ func headline(text string) string {
 	return line
 }
 
-// FailureText is what a failure says beside its class.
+// FailureText returns a failure's text with its status and its reset time.
 func FailureText(f loop.Failure) string {
 	var notes []string
 	if f.Status != 0 {

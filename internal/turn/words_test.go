@@ -49,7 +49,7 @@ func TestWhatHappensInATurnIsSaidOnOneLine(t *testing.T) {
 		"a count":      {agent.Event{Kind: agent.EventUsage}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if kind, text := turn.Words(c.event); kind != c.kind || text != c.text {
+			if kind, text := turn.DescribeEvent(c.event); kind != c.kind || text != c.text {
 				t.Errorf("Words = %q, %q; want %q, %q", kind, text, c.kind, c.text)
 			}
 		})
@@ -57,7 +57,7 @@ func TestWhatHappensInATurnIsSaidOnOneLine(t *testing.T) {
 }
 
 func TestATurnAsksAHumanForOneThing(t *testing.T) {
-	asks := &turn.Asked{Guard: policy.Guard{Root: t.TempDir()}}
+	asks := &turn.PermissionAsks{Guard: policy.Guard{Root: t.TempDir()}}
 	if got := asks.List(); got != nil {
 		t.Errorf("before: %v", got)
 	}
@@ -77,14 +77,14 @@ func TestATurnThatIsRefusedSaysWhatToDo(t *testing.T) {
 		Ended: proc.NotStarted, Claims: true,
 		Failure: &loop.Failure{Class: loop.FailureAuth, Text: (&loop.Fault{What: "act", Why: "there is no key", Fix: "set one"}).Error() + "; set one", Typed: true},
 	}
-	if diff := cmp.Diff(want, turn.Refused(loop.FailureAuth, &loop.Fault{What: "act", Why: "there is no key", Fix: "set one"})); diff != "" {
+	if diff := cmp.Diff(want, turn.RefusedResult(loop.FailureAuth, &loop.Fault{What: "act", Why: "there is no key", Fix: "set one"})); diff != "" {
 		t.Errorf("Refused (-want +got):\n%s", diff)
 	}
 }
 
 func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
 	var told, refused []string
-	tell := turn.Denials(func(text string) { told = append(told, text) }, func(text string) { refused = append(refused, text) })
+	tell := turn.ReportDenials(func(text string) { told = append(told, text) }, func(text string) { refused = append(refused, text) })
 	telemetry := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /telemetry"}
 	news, host := meter.Denial{Reason: model.ReasonNoCall, Detail: "GET /news"}, meter.Denial{Reason: "host", Detail: "x"}
 	tool := meter.Denial{Reason: model.ReasonModelTool, Detail: "the tool web_search"}
@@ -100,7 +100,7 @@ func TestADeniedPathThatIsNoCallOfAModelIsToldOnce(t *testing.T) {
 }
 
 func TestTheNewestHomeThatHasAFileCounts(t *testing.T) {
-	var homes turn.LeftHome
+	var homes turn.PastHomes
 	for _, files := range []map[string]string{{"new": "n"}, {"new": "o", "old": "o"}} {
 		dir := t.TempDir()
 		for name, text := range files {
