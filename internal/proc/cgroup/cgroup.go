@@ -1,15 +1,15 @@
-// Package cgroup makes, limits and kills control groups of Linux, where this
-// process may have some: below its own group if that is the topmost that it can
-// see, belongs to its user or was delegated to it, with version 2 for everything
-// or, for root, with the pids and memory controllers of version 1.
+// Package cgroup makes, limits and kills control groups of Linux where this
+// process may do so: below its own group if that is the topmost visible one,
+// belongs to this user or was delegated to it. It uses version 2 or, for root only,
+// the pids and memory controllers of version 1.
 //
 // It never moves this process, never writes to a group that it did not make
 // except to enable the pids and memory controllers for its children, and never
-// touches a group that somebody else made to bound pawl. It is strictly
-// optional: a host without any of this has a [Home] that offers nothing.
+// changes a group that somebody else made to limit pawl. Control groups are
+// optional: on a host without them [FindHome] returns a [Home] that offers nothing.
 package cgroup
 
-// Limits are what a group shall bound. A zero field means no limit.
+// Limits are the limits of a group. A zero field means no limit.
 type Limits struct {
 	Processes int   // processes and threads at a time
 	Memory    int64 // bytes, swap included; page cache counts only while it cannot be dropped
@@ -23,24 +23,24 @@ type Home struct {
 	memory    controllerDir
 }
 
-// controllerDir is where one controller is to be had.
+// controllerDir is where groups with one controller can be made.
 type controllerDir struct {
 	dir     string // empty: nowhere
-	unified bool   // of version 2, and then dir is Home.unified
+	unified bool   // version 2; dir is then Home.unified
 }
 
-// CanKill reports whether the groups made here can be killed by one write.
+// CanKill reports whether a group made here can be killed as a whole.
 func (h Home) CanKill() bool { return h.unified != "" }
 
-// ProcessLimiter names what bounds the number of processes here, empty if nothing
-// does.
+// ProcessLimiter returns "cgroup v2" or "cgroup v1", whichever limits the number of
+// processes here, or "" if nothing does.
 func (h Home) ProcessLimiter() string { return h.processes.String() }
 
-// MemoryLimiter names what bounds memory here, empty if nothing does.
+// MemoryLimiter is ProcessLimiter for memory.
 func (h Home) MemoryLimiter() string { return h.memory.String() }
 
-// WithoutUnified returns h without version 2, for a host that shows it and then
-// refuses to start a program in it.
+// WithoutUnified returns h without version 2, for a host that has it but refuses to
+// start a program in it.
 func (h Home) WithoutUnified() Home {
 	h.unified = ""
 	for _, s := range []*controllerDir{&h.processes, &h.memory} {
@@ -62,17 +62,17 @@ func (s controllerDir) String() string {
 	}
 }
 
-// Group is one control group, which may stand in several hierarchies. The nil
-// Group has no members, bounds nothing and is removed already.
+// Group is one control group, which may have a directory in several hierarchies.
+// The nil Group has no members and no limits, and counts as removed.
 type Group struct {
-	unified             string   // its directory in version 2, if any
+	unified             string   // its directory in version 2; empty: none
 	tasks               []string // its directories in version 1
-	processes           string   // the directory that bounds them; empty: not bounded
-	memory              string
-	processesAfterStart int // how many processes it may have once it is Started; 0: as before
+	processes           string   // the directory that limits processes; empty: not limited
+	memory              string   // the directory that limits memory; empty: not limited
+	processesAfterStart int      // the limit that TightenAfterStart sets; 0: it keeps the first one
 }
 
-// UnifiedDir returns its directory in version 2, empty if there is none.
+// UnifiedDir returns its directory in version 2, or "" if it has none.
 func (g *Group) UnifiedDir() string {
 	if g == nil {
 		return ""
@@ -88,8 +88,8 @@ func (g *Group) TaskDirs() []string {
 	return g.tasks
 }
 
-// BoundsProcesses reports whether the kernel holds the limit of processes.
+// BoundsProcesses reports whether the group limits processes.
 func (g *Group) BoundsProcesses() bool { return g != nil && g.processes != "" }
 
-// BoundsMemory reports whether the kernel holds the limit of memory.
+// BoundsMemory reports whether the group limits memory.
 func (g *Group) BoundsMemory() bool { return g != nil && g.memory != "" }

@@ -79,7 +79,7 @@ func TestNoGroupIsFoundOutsideItsMount(t *testing.T) {
 	})
 }
 
-// findHome returns where this host lends groups, and says so if it does not.
+// findHome returns where groups can be made on this host, and logs what they can do.
 func findHome(t *testing.T) Home {
 	t.Helper()
 	h := FindHome()
@@ -190,7 +190,7 @@ func TestNothingIsMadeWithoutAHome(t *testing.T) {
 	var g *Group
 	processes, memory := g.LimitsHit()
 	if g.Kill() || len(g.Members()) > 0 || processes || memory || g.Remove() != nil || g.BoundsMemory() || g.BoundsProcesses() {
-		t.Error("the group that is none does something")
+		t.Error("the nil group does something")
 	}
 	second := controllerDir{dir: "/a", unified: true}
 	h = Home{unified: "/a", processes: second, memory: controllerDir{dir: "/m"}}.WithoutUnified()

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeGroup makes the group name with as many of the limits as this home offers; what
-// the group then bounds, it says itself. It returns nil when there would be
-// nothing to it.
+// MakeGroup makes the group name with those limits that this home offers; the
+// group's methods say which it has. It returns nil if it has none.
 func (h Home) MakeGroup(name string, l Limits) *Group {
 	g := &Group{}
 	if l.Kill && h.unified != "" {
@@ -24,7 +23,7 @@ func (h Home) MakeGroup(name string, l Limits) *Group {
 	if l.Processes > 0 {
 		first := l.Processes
 		if !h.processes.unified {
-			// The thread that forks the program does so from within the group.
+			// In version 1 the thread that forks the program is in the group too.
 			g.processesAfterStart = l.Processes
 			first++
 		}
@@ -44,7 +43,7 @@ func (h Home) MakeGroup(name string, l Limits) *Group {
 }
 
 // makeDir makes the directory of the group at s, unless it was made before, and
-// returns it; empty if that cannot be.
+// returns it, or "" if it cannot be made.
 func (g *Group) makeDir(s controllerDir, name string) string {
 	if s.dir == "" {
 		return ""
@@ -64,7 +63,8 @@ func (g *Group) makeDir(s controllerDir, name string) string {
 	return dir
 }
 
-// TightenAfterStart tells that the program is a member, and whoever started it no more.
+// TightenAfterStart sets the final limit of processes. It is called once the program
+// is a member and the thread that started it is no longer one.
 func (g *Group) TightenAfterStart() {
 	if g.BoundsProcesses() && g.processesAfterStart > 0 {
 		limitProcesses(g.processes, g.processesAfterStart)
@@ -77,8 +77,8 @@ func limitProcesses(dir string, n int) bool {
 
 func limitMemory(dir string, s controllerDir, n int64) bool {
 	limit := strconv.FormatInt(n, 10)
-	// Swap is bounded where the kernel counts it, and in version 1 only together
-	// with memory, which must come first.
+	// Swap is limited only if the kernel counts it. In version 1 the limit of both
+	// together must be set after that of memory.
 	if s.unified {
 		_ = writeControl(dir, "memory.swap.max", "0")
 		return writeControl(dir, "memory.max", limit) == nil
@@ -88,13 +88,13 @@ func limitMemory(dir string, s controllerDir, n int64) bool {
 	return ok
 }
 
-// Kill kills every member at once, also those that are being forked, and reports
-// whether it can: version 1 cannot. The kernel may take a moment to be done.
+// Kill kills all members at once, including those that are being forked. It reports
+// false if it cannot, as in version 1. It does not wait until they are dead.
 func (g *Group) Kill() bool {
 	return g.UnifiedDir() != "" && writeControl(g.unified, "cgroup.kill", "1") == nil
 }
 
-// Members returns the pids of its members, as this process sees them.
+// Members returns the pids of its members that this process can see.
 func (g *Group) Members() []int {
 	var pids []int
 	for _, dir := range g.allDirs() {
@@ -109,8 +109,8 @@ func (g *Group) Members() []int {
 	return pids
 }
 
-// LimitsHit reports whether the group ever met its limit of processes, which made a
-// fork fail, and of memory, which made the kernel kill a member.
+// LimitsHit reports whether the limit of processes ever made a fork fail, and
+// whether that of memory ever made the kernel kill a member.
 func (g *Group) LimitsHit() (processes, memory bool) {
 	if g.BoundsProcesses() {
 		processes = readCount(g.processes, "pids.events", "max") > 0
@@ -170,8 +170,8 @@ func (h Home) GroupNames(prefix string) []string {
 	return names
 }
 
-// OpenGroup returns a group that an earlier process made here. It bounds nothing that
-// Hit could tell of.
+// OpenGroup returns a group that an earlier process made here. Its limits are
+// unknown, so LimitsHit always reports false.
 func (h Home) OpenGroup(name string) *Group {
 	g := &Group{}
 	for _, dir := range h.parentDirs() {
@@ -188,7 +188,7 @@ func (h Home) OpenGroup(name string) *Group {
 	return g
 }
 
-// parentDirs are the directories below which groups are made.
+// parentDirs returns the directories in which groups are made.
 func (h Home) parentDirs() []string {
 	var dirs []string
 	for _, dir := range []string{h.unified, h.processes.dir, h.memory.dir} {
@@ -199,8 +199,8 @@ func (h Home) parentDirs() []string {
 	return dirs
 }
 
-// writeControl writes a value to a control file. It makes none: a kernel without the file
-// has no such control.
+// writeControl writes a value to a control file. It never creates the file: if it is
+// missing, the kernel does not have the control.
 func writeControl(dir, file, value string) error {
 	f, err := os.OpenFile(path.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {
@@ -210,7 +210,7 @@ func writeControl(dir, file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// readCount reads the number behind name in a control file, 0 if there is none.
+// readCount returns the number after name in a control file, 0 if there is none.
 func readCount(dir, file, name string) int {
 	b, _ := os.ReadFile(path.Join(dir, file))
 	for line := range strings.Lines(string(b)) {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindHome looks where this process may make groups. It asks the kernel each time;
-// what it finds may still refuse to take a program.
+// FindHome finds out where this process may make groups. It asks the kernel each
+// time. A program may still fail to start in a group that is made there.
 func FindHome() Home {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -30,17 +30,17 @@ func FindHome() Home {
 	return h
 }
 
-// unifiedName is how /proc/self/cgroup calls the hierarchy of version 2.
+// unifiedName is the name of the version 2 hierarchy in /proc/self/cgroup.
 const unifiedName = ""
 
-// ownGroup is this process's own group in one hierarchy.
+// ownGroup is the group of this process in one hierarchy.
 type ownGroup struct {
-	dir string // empty: it cannot be seen
-	top bool   // nothing above it can be seen
+	dir string // empty: not visible
+	top bool   // its parent is not visible
 }
 
-// locateOwnGroups returns the own group in each hierarchy, by controller. It reads
-// /proc/self/cgroup and /proc/self/mountinfo.
+// locateOwnGroups returns the groups of this process by controller. The arguments
+// are the texts of /proc/self/cgroup and /proc/self/mountinfo.
 func locateOwnGroups(own, mounts string) map[string]ownGroup {
 	paths := map[string]string{}
 	for line := range strings.Lines(own) {
@@ -65,9 +65,9 @@ func locateOwnGroups(own, mounts string) map[string]ownGroup {
 	return found
 }
 
-// parseMount returns which part of which hierarchies one line of mountinfo shows,
-// and where. Names are empty for other file systems, and for a mount point that
-// had to be escaped.
+// parseMount returns what one line of mountinfo mounts: the directory root of the
+// hierarchies with these controllers, at point. It returns no names for other file
+// systems and for a mount point with escaped characters.
 func parseMount(line string) (root, point string, names []string) {
 	left, right, _ := strings.Cut(line, " - ")
 	where, what := strings.Fields(left), strings.Fields(right)
@@ -83,8 +83,8 @@ func parseMount(line string) (root, point string, names []string) {
 	return where[3], where[4], names
 }
 
-// pathInMount returns where own is seen below a mount of root. The kernel writes what is
-// above the cgroup namespace with "..", and that cannot be reached.
+// pathInMount returns the path of the group own in a mount of the directory root.
+// Paths with ".." are outside the cgroup namespace and cannot be reached.
 func pathInMount(root, own string) (at string, ok bool) {
 	if own == "" || leavesRoot(root) || leavesRoot(own) {
 		return "", false
@@ -101,16 +101,16 @@ func pathInMount(root, own string) (at string, ok bool) {
 
 func leavesRoot(p string) bool { return slices.Contains(strings.Split(p, "/"), "..") }
 
-// useVersion1 makes a group of version 1 the place of a controller that has none.
+// useVersion1 sets s to a group of version 1 if it is not set yet.
 func (s *controllerDir) useVersion1(at ownGroup) {
 	if s.dir == "" && at.dir != "" && mayMakeGroupsIn(at) {
 		s.dir = at.dir
 	}
 }
 
-// useUnified makes a group of version 2 the home. A group that holds processes
-// cannot hand controllers to its children, so the one above it comes first when
-// that was delegated.
+// useUnified makes own or its parent the place for groups. A group with processes
+// cannot give its children controllers, so its parent is preferred if it was
+// delegated.
 func (h *Home) useUnified(own ownGroup) {
 	if own.dir == "" {
 		return
@@ -131,9 +131,8 @@ func (h *Home) useUnified(own ownGroup) {
 	}
 }
 
-// mayMakeGroupsIn reports whether groups may be made below at. That root may write
-// everywhere says nothing: the group may be a manager's, who counts on what is
-// in it.
+// mayMakeGroupsIn reports whether groups may be made in at. That root can write
+// everywhere does not count: a manager may own the group and rely on its contents.
 func mayMakeGroupsIn(at ownGroup) bool {
 	var st unix.Stat_t
 	if at.top {
@@ -145,8 +144,8 @@ func mayMakeGroupsIn(at ownGroup) bool {
 	return isDelegated(at.dir)
 }
 
-// isDelegated reports whether the host's manager left dir to whoever runs in it,
-// which systemd says by an attribute.
+// isDelegated reports whether systemd delegated dir to the processes in it, which an
+// extended attribute says.
 func isDelegated(dir string) bool {
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
 		var value [8]byte
@@ -158,8 +157,8 @@ func isDelegated(dir string) bool {
 	return false
 }
 
-// ensureController reports whether groups below dir have the controller, and makes it so
-// where the kernel agrees.
+// ensureController enables the controller for groups in dir, and reports whether
+// they have it.
 func ensureController(dir, controller string) bool {
 	if !hasWord(dir, "cgroup.controllers", controller) {
 		return false

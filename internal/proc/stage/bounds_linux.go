@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds are the limits within which a program is started. The zero Bounds are
-// none.
+// Bounds are the limits and control groups of a program. The zero Bounds set no
+// limit.
 type Bounds struct {
-	FileBytes uint64   // size of any one file that is written; 0: not bounded
-	User      int      // processes and threads that the program's user may have in its namespace; 0: not bounded
+	FileBytes uint64   // size of any one file that is written; 0: no limit
+	User      int      // processes and threads that the program's user may have in its namespace; 0: no limit
 	Group     string   // directory of a control group of version 2
 	Tasks     []string // directories of control groups of version 1
 }
@@ -27,15 +27,15 @@ func (r *Reader) readBounds() Bounds {
 	return Bounds{FileBytes: r.readUint64(), User: r.Number(), Group: r.Text(), Tasks: r.List()}
 }
 
-// noFD stands for a descriptor that is not open.
+// noFD is the number of a descriptor that is not open.
 const noFD = -1
 
-// groupFDs are the control groups of one program. They are opened before this
-// process changes what its paths mean.
+// groupFDs are the opened control groups of one program. They are opened before
+// this process mounts anything, which could change what their paths mean.
 type groupFDs struct {
 	into        int   // the directory of version 2
-	kill        int   // what kills everything in there
-	join, leave []int // task lists of version 1, and of the groups above them
+	kill        int   // its file cgroup.kill
+	join, leave []int // task lists of the groups of version 1, and of their parents
 }
 
 func openGroups(l Bounds) *groupFDs {
@@ -51,8 +51,8 @@ func openGroups(l Bounds) *groupFDs {
 	return g
 }
 
-// openGroup opens through a mount of its own, where it may make one: a file that
-// is open for writing keeps its mount from being made read-only.
+// openGroup opens path through a mount of its own if it may make one, because a
+// mount cannot be made read-only while a file in it is open for writing.
 func openGroup(path string, how int) int {
 	if tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
 		defer unix.Close(tree)
@@ -65,9 +65,9 @@ func openGroup(path string, how int) int {
 	return fd
 }
 
-// forkAsMember runs start as a member of the groups of version 1, which it inherits
-// from this thread alone. This process itself is not a member: it must not be
-// counted, and must live to collect the others.
+// forkAsMember calls start while this thread is in the groups of version 1, so that
+// the started process is in them too. This process leaves them again: it must not
+// be counted, and must survive their end to reap the others.
 func (g *groupFDs) forkAsMember(start func() (int, error)) (int, error) {
 	for _, fd := range g.join {
 		if err := joinTaskList(fd); err != nil {
@@ -87,14 +87,15 @@ func joinTaskList(fd int) error {
 	return err
 }
 
-// startInGroup makes sys start a process in the group of version 2.
+// startInGroup sets sys so that it starts a process in the group of version 2.
 func (g *groupFDs) startInGroup(sys *syscall.SysProcAttr) {
 	if g.into != noFD {
 		sys.UseCgroupFD, sys.CgroupFD = true, g.into
 	}
 }
 
-// killMembers kills every member and reports whether that is possible.
+// killMembers kills all members of the group of version 2. It reports false if there
+// is no such group.
 func (g *groupFDs) killMembers() bool {
 	if g.kill == noFD {
 		return false
@@ -103,9 +104,9 @@ func (g *groupFDs) killMembers() bool {
 	return err == nil
 }
 
-// applyLimits bounds what this process starts by limits that every process inherits. The
-// program has them before its first instruction, so that nothing it starts is
-// without them. They bind this process too, which writes no files.
+// applyLimits sets resource limits of this process, which everything it starts
+// inherits. So the program has them from its first instruction on. They also apply
+// to this process, which writes no files.
 func applyLimits(l Bounds) {
 	if l.FileBytes > 0 {
 		if err := lowerLimit(unix.RLIMIT_FSIZE, l.FileBytes); err != nil {
@@ -120,8 +121,8 @@ func applyLimits(l Bounds) {
 	}
 }
 
-// lowerLimit sets a limit of this process, unless it is lower already, and reads it
-// back.
+// lowerLimit sets a limit of this process, unless it is already lower, and reads it
+// back to check it.
 func lowerLimit(resource int, most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
@@ -140,15 +141,15 @@ func lowerLimit(resource int, most uint64) error {
 	return nil
 }
 
-// readyThreads starts the threads that this process may need later. It may be of
-// the same user as the program, and the runtime ends a process that cannot start
-// a thread, which would be the end of the program too.
+// readyThreads starts the threads that this process may need later. If it runs as
+// the program's user, it shares the limit of threads with the program, and the Go
+// runtime ends a process that cannot start a thread, which would end the program.
 func readyThreads() {
-	const enough = 8 // more than ever run or wait in here at a time
+	const enough = 8 // more than ever run or wait in this process at a time
 	started, done := make(chan bool), make(chan bool)
 	for range enough {
 		go func() {
-			runtime.LockOSThread() // Each then has a thread of its own, which stays.
+			runtime.LockOSThread() // Each then has a thread of its own, which the runtime keeps.
 			defer runtime.UnlockOSThread()
 			started <- true
 			<-done

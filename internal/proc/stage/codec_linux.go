@@ -2,9 +2,9 @@ package stage
 
 import "golang.org/x/sys/unix"
 
-// Numbers are eight bytes, texts and lists carry their length before them. It
-// is written by hand because packages that encode would move the init of this
-// one behind those of others.
+// Numbers are eight bytes; texts and lists follow their length. The codec is
+// written by hand because importing an encoding package would delay the init of
+// this one.
 
 // AppendNumber adds a number to what a Reader reads.
 func AppendNumber(b []byte, n int) []byte { return appendUint64(b, uint64(n)) }
@@ -16,7 +16,7 @@ func appendUint64(b []byte, n uint64) []byte {
 	return b
 }
 
-// AppendTexts adds texts, each by itself.
+// AppendTexts adds texts, for each of which a Reader calls Text.
 func AppendTexts(b []byte, texts ...string) []byte {
 	for _, s := range texts {
 		b = append(AppendNumber(b, len(s)), s...)
@@ -29,20 +29,21 @@ func AppendList(b []byte, list []string) []byte {
 	return AppendTexts(AppendNumber(b, len(list)), list...)
 }
 
-// Reader takes values off the front of what was encoded. Where it ends too
-// early, that value and all later ones are zero.
+// Reader decodes values in the order in which they were encoded. If the input ends
+// too early, that value and all later ones are zero.
 type Reader struct {
 	rest  []byte
 	short bool
 }
 
-// NewReader reads b, which it does not change.
+// NewReader returns a Reader of b, which it does not change.
 func NewReader(b []byte) *Reader { return &Reader{rest: b} }
 
-// AllRead reports whether there was a value for every question, and nothing else.
+// AllRead reports whether the input ended neither too early nor too late.
 func (r *Reader) AllRead() bool { return !r.short && len(r.rest) == 0 }
 
-// Bytes reads n bytes, which share memory with what is read, or none.
+// Bytes returns the next n bytes, which share memory with the input, or nil if there
+// are fewer.
 func (r *Reader) Bytes(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.short, r.rest = true, nil
@@ -75,8 +76,8 @@ func (r *Reader) readUint64() (n uint64) {
 // Text reads one text.
 func (r *Reader) Text() string { return string(r.Bytes(r.Number())) }
 
-// Count reads the length of a list. One that is longer than what is left ends
-// too early.
+// Count reads the length of a list. A length beyond the rest of the input counts as
+// an early end.
 func (r *Reader) Count() int {
 	n := r.Number()
 	if n < 0 || n > len(r.rest) {
@@ -94,8 +95,8 @@ func (r *Reader) List() []string {
 	return list
 }
 
-// ReadAll reads the whole of a file from its start, and closes it. It reports
-// false for what is not a regular file, or cannot be read to its end.
+// ReadAll reads a file from its start to its end and closes it. It reports false if
+// that fails or if it is not a regular file.
 func ReadAll(fd int) ([]byte, bool) {
 	defer unix.Close(fd)
 	var st unix.Stat_t

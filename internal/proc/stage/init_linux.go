@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitLost is the exit status of a stage that ended without its program's status.
+// exitLost is the exit status of a stage that does not know its program's status.
 const exitLost = 128 + int(unix.SIGKILL)
 
 func init() {
@@ -16,16 +16,14 @@ func init() {
 	}
 }
 
-// Serve runs a stage and never returns. Another stage calls it from an init of
-// its own, with what it does before the program starts: prepare looks up the
-// program, and may change the calling thread, from which the program is forked,
-// in every way that a fork passes on. When it does not return there is no
-// program.
+// Serve runs a stage and never returns. The init of another stage calls it with a
+// prepare, which is called before the program starts: it looks up the program, and
+// may change the calling thread, from which the program is forked, in every way
+// that a fork inherits. If prepare does not return, no program is started.
 //
-// It exits by the system call, because nothing that a library registered to run
-// at exit belongs into a stage. Init runs on the main thread and keeps it, so
-// signals that follow threads and capabilities, which are per thread, hold for
-// the child that is forked here.
+// Serve exits by the system call, because no exit handler of a library may run in a
+// stage. Init runs on the main thread and keeps it, so that the parent-death signal
+// and capabilities, which are per thread, apply to the child that is forked here.
 func Serve(prepare func(Order) Order) {
 	sealFrom(OrderFD)
 	order, ok := readOrder()
@@ -58,8 +56,9 @@ func readOrder() (Order, bool) {
 	return decodeOrder(b)
 }
 
-// becomeTreeRoot makes this process the one whose end is the end of the tree. What is
-// prepared may need the capabilities of a namespace, and gives them up itself.
+// becomeTreeRoot makes this process the root of the tree, which ends with it. With
+// prepared it keeps the capabilities of the user namespace: prepare may need them,
+// and drops them itself.
 func becomeTreeRoot(kind Kind, prepared bool) {
 	switch kind {
 	case KindPID:
@@ -70,7 +69,7 @@ func becomeTreeRoot(kind Kind, prepared bool) {
 			dropCapabilities()
 		}
 	case KindCell:
-		// Another stage mounts.
+		// The other stage makes the mounts.
 	case KindSubreaper:
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			refuseAndExit(StepSubreaper, err)
@@ -80,9 +79,9 @@ func becomeTreeRoot(kind Kind, prepared bool) {
 	}
 }
 
-// mountOwnProc gives the mount namespace a /proc of its own PID namespace. Mounts of
-// the host still arrive and go, so that a long run pins no file system, but
-// nothing propagates back.
+// mountOwnProc mounts a /proc of this PID namespace. Mounts and unmounts of the host
+// still reach this mount namespace, so that a long run keeps no file system busy,
+// but nothing propagates back to the host.
 func mountOwnProc() {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		refuseAndExit(StepPrivate, err)
@@ -92,8 +91,8 @@ func mountOwnProc() {
 	}
 }
 
-// dropCapabilities gives up what was needed to mount, inheritable set included, because an
-// exec as uid 0 would take that back.
+// dropCapabilities drops the capabilities that were needed to mount. The inheritable
+// set goes too, because an exec as uid 0 would restore them from it.
 func dropCapabilities() {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		refuseAndExit(StepDrop, err)
@@ -105,7 +104,7 @@ func dropCapabilities() {
 	}
 }
 
-// startProgram executes the program in a session of its own and returns its pid.
+// startProgram starts the program in a session of its own and returns its pid.
 func startProgram(o Order, g *groupFDs) int {
 	if o.Dir != "" {
 		if err := unix.Chdir(o.Dir); err != nil {
@@ -127,17 +126,17 @@ func startProgram(o Order, g *groupFDs) int {
 	if err != nil {
 		refuseAndExit(StepExec, err)
 	}
-	// Whoever stops pawl may signal everything that it started. The link decides
-	// when this process ends: the program has a grace period, and a subreaper
-	// that is gone leaves orphans behind.
+	// Whoever stops pawl may signal everything that it started. This process must
+	// end only when the link does: the program has a grace period, and a subreaper
+	// that dies leaves orphans behind.
 	ignoreSignals(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
 	return pid
 }
 
-// releaseStreams replaces standard input and output, so that the program's own closing
-// of them is seen at the other end. Standard error stays for a crash report.
-// The program of a cell, which may run as the same user, is not to read or
-// trace this.
+// releaseStreams replaces standard input and output of this process by the null
+// device, so that the other end sees when the program closes them. Standard error
+// stays for a crash report. In a cell it also makes this process not dumpable,
+// because the program may run as the same user and must not read or trace it.
 func releaseStreams(kind Kind, null int) {
 	if kind == KindCell {
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -150,8 +149,9 @@ func releaseStreams(kind Kind, null int) {
 	unix.Close(null)
 }
 
-// obeyLink follows the link until it ends, which is how the death of pawl shows
-// even where the parent-death signal does not reach.
+// obeyLink executes the commands that arrive over the link, and kills the tree when
+// it ends. This process so learns of the death of pawl even without a parent-death
+// signal.
 func obeyLink(kind Kind, g *groupFDs, main int) {
 	var command [1]byte
 	for {
@@ -168,7 +168,8 @@ func obeyLink(kind Kind, g *groupFDs, main int) {
 	}
 }
 
-// reapUntilExit collects every child until the program itself has ended.
+// reapUntilExit reaps children until the program itself has ended, and returns its
+// status.
 func reapUntilExit(main int) syscall.WaitStatus {
 	for {
 		var status syscall.WaitStatus
@@ -182,7 +183,8 @@ func reapUntilExit(main int) syscall.WaitStatus {
 	}
 }
 
-// endWithStatus ends the tree and reports the program's status.
+// endWithStatus kills what is left of the tree, reports the program's status and
+// exits.
 func endWithStatus(kind Kind, g *groupFDs, status syscall.WaitStatus) {
 	if kind == KindSubreaper && !noChildLeft() && !killGroup(g) {
 		KillDescendants(os.Getpid())
@@ -195,8 +197,8 @@ func endWithStatus(kind Kind, g *groupFDs, status syscall.WaitStatus) {
 	syscall.Exit(code)
 }
 
-// noChildLeft reaps the dead and reports whether nothing is left below a
-// subreaper: a descendant without a living parent is its child by then.
+// noChildLeft reaps dead children and reports whether none is left. Then nothing is
+// left below a subreaper, because it adopts every orphan.
 func noChildLeft() bool {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG|syscall.WALL, nil)
@@ -209,8 +211,8 @@ func noChildLeft() bool {
 	}
 }
 
-// killGroup kills what is left through the group, and reports whether that was
-// all: a privileged program can have left its group.
+// killGroup kills the members of the group and reports whether no child is left
+// then: a privileged program can leave its group.
 func killGroup(g *groupFDs) bool {
 	const rounds = 500 // of a millisecond
 	for range rounds {
@@ -225,8 +227,8 @@ func killGroup(g *groupFDs) bool {
 	return false
 }
 
-// killTree ends the tree without a status. In a PID namespace the kernel kills all
-// that is left when PID 1 exits.
+// killTree kills the tree and exits without reporting a status. In a PID namespace
+// the kernel kills everything else when PID 1 exits.
 func killTree(kind Kind, g *groupFDs, code int) {
 	if kind == KindSubreaper {
 		g.killMembers()
@@ -235,13 +237,14 @@ func killTree(kind Kind, g *groupFDs, code int) {
 	syscall.Exit(code)
 }
 
-// sendReport writes r to the link. Nobody is left to be told when that fails, and
-// the reader of the link notices its end.
+// sendReport writes r to the link. If that fails, nobody is left to read an error,
+// and the reader of the link sees its end.
 func sendReport(r Report) {
 	_, _ = unix.Write(LinkFD, r.encode())
 }
 
-// refuseAndExit reports why the program did not run, and exits.
+// refuseAndExit reports which step failed and why, and exits. The program does not
+// run.
 func refuseAndExit(step Step, err error) {
 	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
 	if !ok {

@@ -13,16 +13,16 @@ const sigIgn = 1
 // action is the kernel's struct sigaction, handler first, with room to spare.
 type action [8]uintptr
 
-// setSigaction is raw because only os/signal offers it, and that package would
-// move this one behind the expensive ones.
+// setSigaction makes the system call itself, because importing os/signal would delay
+// the init of this package. A nil set only reads into old.
 func setSigaction(sig syscall.Signal, set, old *action) {
 	const maskSize = 8
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(old)), maskSize, 0, 0)
 }
 
-// defaultSignals undoes what pawl inherited: signals that a shell or nohup
-// ignores stay ignored across exec, and so does a mask of blocked signals.
+// defaultSignals resets ignored and blocked signals, which survive exec: a shell or
+// nohup may have made pawl ignore some.
 func defaultSignals() {
 	const last = 64
 	for sig := syscall.Signal(1); sig <= last; sig++ {
@@ -42,8 +42,8 @@ func ignoreSignals(signals ...syscall.Signal) {
 	}
 }
 
-// sealFrom marks every descriptor from first on close-on-exec. Go does so with its
-// own, but not with those that the process inherited.
+// sealFrom marks every descriptor from first on close-on-exec. Go does that for those
+// that it opens, but not for those that the process inherited.
 func sealFrom(first int) {
 	const highest = 1<<31 - 1
 	if unix.CloseRange(uint(first), highest, unix.CLOSE_RANGE_CLOEXEC) == nil {
@@ -59,6 +59,6 @@ func sealFrom(first int) {
 	}
 }
 
-// SealDescriptors is for the process that starts programs without a stage: it marks every
-// descriptor beyond standard error close-on-exec.
+// SealDescriptors marks every descriptor beyond standard error close-on-exec. It is
+// for a process that starts programs without a stage.
 func SealDescriptors() { sealFrom(OrderFD) }

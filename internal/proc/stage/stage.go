@@ -1,13 +1,14 @@
-// Package stage is the small supervisor that stands between pawl and a program
-// whose whole process tree must be killable. Package proc re-executes the
-// running binary with [Arg]; the init of this package then takes over and never
-// returns: it is PID 1 of a new PID namespace, or a child subreaper where the
-// host refuses namespaces, starts the program, reaps, and ends with its status.
+// Package stage is a small supervisor process between pawl and a program whose
+// whole process tree must be killable. Package proc re-executes the running binary
+// with [Arg]; the init of this package then takes over and never returns. It is
+// PID 1 of a new PID namespace, or a child subreaper if the host refuses
+// namespaces. It starts the program, reaps orphans, and ends with the program's
+// status.
 //
-// It is a leaf that imports only os, runtime, syscall and golang.org/x/sys/unix, so that
-// its init runs before the expensive ones of the libraries linked beside it.
-// Without the hidden argument the init does nothing. It confines nothing and
-// reads no environment: what it has to do arrives on an inherited descriptor.
-// The walk of /proc that the subreaper needs is exported for proc, and the form
-// of orders for the other stage.
+// It is a leaf that imports only os, runtime, syscall and golang.org/x/sys/unix, so
+// that its init runs before the slow ones of the other packages in the binary.
+// Without the hidden argument the init does nothing. It never confines anything and
+// never reads the environment: its order arrives on an inherited descriptor. The
+// functions that read /proc and kill processes are exported for proc, and the
+// encoding of orders for the stage of package sandbox.
 package stage

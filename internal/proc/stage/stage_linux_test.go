@@ -156,7 +156,7 @@ func TestAnyNameOfAProgramIsReadCorrectly(t *testing.T) {
 	}
 }
 
-func TestBelowFindsLivingDescendantsOnly(t *testing.T) {
+func TestOnlyLivingDescendantsAreFound(t *testing.T) {
 	p := func(pid, parent int) Process { return Process{ID: ID{PID: pid, Start: 1}, Parent: parent} }
 	dead := p(12, 10)
 	dead.Dead = true
@@ -185,7 +185,7 @@ func TestBelowFindsLivingDescendantsOnly(t *testing.T) {
 	}
 }
 
-func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
+func TestKillAllStopsEverythingBeforeItKillsAnything(t *testing.T) {
 	cmd := exec.Command("sleep", "300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -213,13 +213,13 @@ func TestAHuntStopsEverythingBeforeItKillsAnything(t *testing.T) {
 	}
 }
 
-func TestAHuntGoesOnUntilTwoRoundsFoundNothing(t *testing.T) {
+func TestKillAllEndsAfterTwoRoundsThatFoundNothing(t *testing.T) {
 	rounds := 0
 	none := func() []Process { rounds++; return nil }
 	if killed, clean := KillAll(none, func() bool { return false }); killed != 0 || !clean || rounds != 2 {
 		t.Errorf("killed %d, clean %v after %d rounds", killed, clean, rounds)
 	}
 	if _, clean := KillAll(none, func() bool { return true }); clean {
-		t.Error("a hunt that was stopped says that nothing is left")
+		t.Error("KillAll was stopped and reports that nothing is left")
 	}
 }

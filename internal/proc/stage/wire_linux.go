@@ -5,11 +5,11 @@ import "syscall"
 // Arg is the hidden first argument that turns the binary into a stage.
 const Arg = "__pawl-stage"
 
-// Descriptors of a stage beside standard input, output and error.
+// Descriptors of a stage besides standard input, output and error.
 const (
 	OrderFD = 3 // a file that holds an encoded Order
 	LinkFD  = 4 // a stream socket: commands come in, reports go out
-	ExtraFD = 5 // the first descriptor that is there for a stage other than this
+	ExtraFD = 5 // the first of the descriptors that another stage uses
 )
 
 // Term is the command that asks the stage, over the link, to send SIGTERM to the
@@ -23,14 +23,14 @@ type Kind byte
 const (
 	KindPID       Kind = 'p' // PID 1 of a PID namespace, made with privilege
 	KindUser      Kind = 'u' // the same inside a user namespace of its own
-	KindSubreaper Kind = 's' // an ordinary process that adopts and sweeps orphans
-	KindCell      Kind = 'c' // PID 1 of new namespaces that another stage makes something of
+	KindSubreaper Kind = 's' // an ordinary process that adopts orphans and kills them at the end
+	KindCell      Kind = 'c' // PID 1 of new namespaces, which another stage sets up
 )
 
 // Order is what a stage has to do.
 type Order struct {
 	Kind Kind
-	Dir  string // empty: the working directory of whoever started the stage
+	Dir  string // empty: the working directory of the process that started the stage
 	Path string // empty: set up, report Started and exit, which probes the host
 	Argv []string
 	Env  []string
@@ -47,20 +47,19 @@ func (o Order) Encode() []byte {
 	return o.Bounds.appendTo(b)
 }
 
-// decodeOrder is the inverse of Encode. It reports false for anything else.
+// decodeOrder is the inverse of Encode. It reports false for any other input.
 func decodeOrder(b []byte) (o Order, ok bool) {
 	r := NewReader(b)
 	o = Order{Kind: Kind(r.Byte()), Dir: r.Text(), Path: r.Text(), Argv: r.List(), Env: r.List(), Bounds: r.readBounds()}
 	return o, r.AllRead()
 }
 
-// Event says what a Report is about.
+// Event is the kind of a Report.
 type Event byte
 
 // The events that a stage reports: Starting, Started and Ended, in this order, or
-// Refused in place of one of the first two. When the link ends after Starting,
-// the program may have run: it can have killed the stage before that could say
-// so.
+// Refused in place of one of the first two. If the link ends after Starting, the
+// program may have run: it can kill the stage before the stage reports Started.
 const (
 	Starting Event = 'F' // the next thing is the fork
 	Started  Event = 'S' // the program's exec succeeded
@@ -115,7 +114,7 @@ func (s Step) String() string {
 // ReportSize is the length of an encoded Report.
 const ReportSize = 10
 
-// Report is what a stage says over the link.
+// Report is a message of a stage over the link.
 type Report struct {
 	Event  Event
 	Step   Step
@@ -123,8 +122,8 @@ type Report struct {
 	Status syscall.WaitStatus
 }
 
-// encode returns the form that ParseReport reads. Errno and Status share their
-// place, because no event has both.
+// encode returns the form that ParseReport reads. Errno and Status share one field,
+// because no event has both.
 func (r Report) encode() []byte {
 	n := int(r.Status)
 	if r.Event == Refused {

@@ -3,15 +3,16 @@ package stage
 import "golang.org/x/sys/unix"
 
 // ResidentMemory returns how many bytes of anonymous and shared memory a process has
-// in main memory. What it shares with others counts fully.
+// in main memory. Shared memory counts fully.
 func ResidentMemory(pid int) int64 {
 	var b [4096]byte
 	text := readInto("/proc/"+formatNumber(pid)+"/status", b[:])
 	return findKilobytes(text, "RssAnon:") + findKilobytes(text, "RssShmem:")
 }
 
-// ProportionalMemory is Resident with shared memory divided among those that share it.
-// Where the kernel does not tell this user or is too old, it is Resident.
+// ProportionalMemory is ResidentMemory with shared memory divided among the
+// processes that share it. If the kernel is too old or does not tell this user, it
+// returns ResidentMemory.
 func ProportionalMemory(pid int) int64 {
 	var b [4096]byte
 	text := readInto("/proc/"+formatNumber(pid)+"/smaps_rollup", b[:])
@@ -22,7 +23,8 @@ func ProportionalMemory(pid int) int64 {
 	return n
 }
 
-// findKilobytes returns, in bytes, the value of a line "name   123 kB".
+// findKilobytes returns the value of the line "name   123 kB" in bytes, 0 if there is
+// none.
 func findKilobytes(text []byte, name string) int64 {
 	for i := 0; i+len(name) < len(text); i++ {
 		if i > 0 && text[i-1] != '\n' || string(text[i:i+len(name)]) != name {
@@ -37,8 +39,8 @@ func findKilobytes(text []byte, name string) int64 {
 	return 0
 }
 
-// CountThreads returns how many processes and threads the host has, which costs no walk;
-// 0 if that is not known.
+// CountThreads returns how many threads the host has, 0 if unknown. It reads one
+// file and does not walk /proc.
 func CountThreads() int {
 	var b [128]byte
 	text := readInto("/proc/loadavg", b[:])
@@ -51,9 +53,9 @@ func CountThreads() int {
 	return 0
 }
 
-// ReadDescendants returns the living processes below root. Where the kernel lists
-// the children of a process only these are read, and one that is born at that
-// moment may be missed.
+// ReadDescendants returns the living processes below root. If the kernel lists the
+// children of a process, it reads only these, and may miss one that is just being
+// forked.
 func ReadDescendants(root int) []Process {
 	if !listsChildren() {
 		return FindDescendants(ListProcesses(), func(p Process) bool { return p.PID == root })
@@ -76,7 +78,7 @@ func ReadDescendants(root int) []Process {
 	return found
 }
 
-// listsChildren reports whether the kernel was built to list children.
+// listsChildren reports whether this kernel lists the children of a process.
 func listsChildren() bool {
 	return unix.Access("/proc/self/task/"+formatNumber(unix.Getpid())+"/children", unix.R_OK) == nil
 }
@@ -91,7 +93,7 @@ func readChildren(pid int) []int {
 	return found
 }
 
-// readProcFile reads a file of /proc whose length is not known.
+// readProcFile reads a file of /proc of any length.
 func readProcFile(path string) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -112,7 +114,7 @@ func readProcFile(path string) []byte {
 	}
 }
 
-// parseNumbers reads decimal numbers, each with a space behind it.
+// parseNumbers parses decimal numbers, each followed by a space.
 func parseNumbers(b []byte) []int {
 	var all []int
 	for len(b) > 0 {

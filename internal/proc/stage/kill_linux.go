@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID identifies a process on this host until it is rebooted.
+// ID identifies a process on this host until the next reboot.
 type ID struct {
 	PID   int
 	Start int64 // clock ticks after boot
 }
 
-// Process is what /proc says about a process at one moment.
+// Process is the state of a process that /proc showed at one moment.
 type Process struct {
 	ID
 
@@ -24,12 +24,13 @@ type Process struct {
 	Stopped bool // by a signal or a debugger, until it is continued
 }
 
-// ReadProcess reads one process. It reports false when there is none.
+// ReadProcess reads the state of one process. It reports false if there is none with
+// the pid.
 func ReadProcess(pid int) (Process, bool) {
 	var b [1024]byte
 	stat := readInto("/proc/"+formatNumber(pid)+"/stat", b[:])
-	// The name stands in parentheses and may hold any byte, so fields are
-	// counted from its end.
+	// The name is in parentheses and may hold any byte, so fields are counted from
+	// the last parenthesis.
 	after := len(stat) - 1
 	for after >= 0 && stat[after] != ')' {
 		after--
@@ -59,7 +60,7 @@ func ReadProcess(pid int) (Process, bool) {
 	return p, whole
 }
 
-// ListProcesses reads every process that /proc shows.
+// ListProcesses reads all processes in /proc.
 func ListProcesses() []Process {
 	var all []Process
 	for _, name := range readDirNames("/proc") {
@@ -84,8 +85,8 @@ func readDirNames(path string) []string {
 	return all
 }
 
-// FindDescendants returns the living processes of all that descend from one for which
-// isRoot holds, without the roots.
+// FindDescendants returns the living processes in all that descend from one for
+// which isRoot is true, without the roots themselves.
 func FindDescendants(all []Process, isRoot func(Process) bool) []Process {
 	children := map[int][]Process{}
 	var queue, found []Process
@@ -116,7 +117,7 @@ func FindDescendants(all []Process, isRoot func(Process) bool) []Process {
 // KillDescendants kills everything below root, which leads a session of its own, and
 // returns when two passes in a row found nothing alive. It gives up after some
 // seconds on what cannot be killed, and then reports false. The caller locks its
-// goroutine to its thread, as for Hurry.
+// goroutine to its thread, as for RaisePriority.
 func KillDescendants(root int) bool {
 	defer RaisePriority()()
 	find := func() []Process {
@@ -129,9 +130,9 @@ func KillDescendants(root int) bool {
 	return clean
 }
 
-// RaisePriority lets this thread run before what it watches or hunts, where it may, until
-// the result is called: it is one against as many as there are. The caller locks
-// its goroutine to the thread for that time.
+// RaisePriority gives this thread the highest priority, if it may, until done is
+// called: it has to keep up with any number of processes that it watches or kills.
+// The caller locks its goroutine to the thread for that time.
 func RaisePriority() (done func()) {
 	const highest = -20
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
@@ -147,22 +148,22 @@ func RaisePriority() (done func()) {
 }
 
 // KillAll kills what find returns until two calls in a row returned nothing that
-// this process may signal. It asks stop before every round, and reports how many
-// processes it killed and whether the last rounds were empty. Everything is
-// stopped before anything is killed: a fork bomb outruns a walk, but not when
-// what the walk has seen no longer forks.
+// this process may signal, or stop, which is called before each round, returns
+// true. It returns how many processes it killed, and whether the last two rounds
+// found none. It stops all processes before it kills any: a fork bomb forks faster
+// than a walk of /proc finds its processes, unless those already found are stopped.
 func KillAll(find func() []Process, stop func() bool) (killed int, clean bool) {
 	h := killer{find: find}
 	return h.killUntilEmpty(stop)
 }
 
-// killer is one Hunt.
+// killer is the state of one KillAll.
 type killer struct {
 	find  func() []Process
 	tried map[ID]bool // true: SIGKILL was accepted
 
-	// spare, if not nil, are the process groups that hold others than the hunted.
-	// The other groups are signalled as a whole, which no fork escapes.
+	// spareGroups, if not nil, are the process groups with members that must live.
+	// All other groups are signalled as a whole, which no fork escapes.
 	spareGroups []int
 }
 
@@ -190,8 +191,8 @@ func (h *killer) killUntilEmpty(stop func() bool) (killed int, clean bool) {
 	return killed, true
 }
 
-// anyDying reports whether something that was killed is not yet dead. An orphan may
-// no longer be found by then.
+// anyDying reports whether a process that was killed is not yet dead. If it has
+// become an orphan, find may no longer return it.
 func (h *killer) anyDying() bool {
 	for id, accepted := range h.tried {
 		if now, ok := ReadProcess(id.PID); accepted && ok && !now.Dead && now.Start == id.Start {
@@ -201,8 +202,8 @@ func (h *killer) anyDying() bool {
 	return false
 }
 
-// stopAll stops what find returns, until it returns nothing new, and returns it
-// all. What refused to be killed before does not count.
+// stopAll stops what find returns, until it returns nothing new, and returns all of
+// it, without those that this process was not allowed to kill before.
 func (h *killer) stopAll() []Process {
 	const passes = 64
 	var frozen []Process
@@ -226,8 +227,8 @@ func (h *killer) stopAll() []Process {
 	return frozen
 }
 
-// stopGroups stops whole process groups. Nobody joins a group of another
-// session, so below the leader of one every group holds the hunted alone.
+// stopGroups stops whole process groups. A process cannot join a group of another
+// session, so below a session leader all members of a group are to be killed.
 func (h *killer) stopGroups(found []Process) {
 	if h.spareGroups == nil {
 		return
@@ -244,8 +245,8 @@ func (h *killer) stopGroups(found []Process) {
 	}
 }
 
-// Signal sends sig to that very process, never to a later one with its pid. It
-// reports whether it was sent, and if not, whether this user may not do so.
+// Signal sends sig to exactly this process, never to a later one with the same pid.
+// It reports whether the signal was sent and, if not, whether it was not permitted.
 func (id ID) Signal(sig syscall.Signal) (sent, denied bool) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err == unix.ESRCH {
@@ -261,14 +262,14 @@ func (id ID) Signal(sig syscall.Signal) (sent, denied bool) {
 	if stable {
 		err = unix.PidfdSendSignal(fd, sig, nil, 0)
 	} else {
-		// Old kernels and container filters have no pidfd; what remains is a
-		// window of microseconds between the look and the signal.
+		// Old kernels and the filters of containers have no pidfd. Then the pid can be
+		// reused in the microseconds between the check and the signal.
 		err = unix.Kill(id.PID, sig)
 	}
 	return err == nil, err == unix.EPERM
 }
 
-// sleepMillisecond gives killed processes a moment to go.
+// sleepMillisecond gives killed processes a moment to die.
 func sleepMillisecond() {
 	const millisecond = 1e6
 	_ = unix.Nanosleep(&unix.Timespec{Nsec: millisecond}, nil)
@@ -288,7 +289,8 @@ func readInto(path string, b []byte) []byte {
 	return b[:n]
 }
 
-// cutWord takes the text before the next space off the front of b.
+// cutWord removes the text before the next space, and the space, from b and returns
+// the text.
 func cutWord(b *[]byte) []byte {
 	for i, c := range *b {
 		if c == ' ' {
@@ -302,7 +304,7 @@ func cutWord(b *[]byte) []byte {
 	return word
 }
 
-// parseNumber reads decimal digits; anything else counts as no number, zero.
+// parseNumber parses decimal digits. It returns 0 if b has anything else.
 func parseNumber(b []byte) int64 {
 	var n int64
 	for _, c := range b {
