@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/loop"
 )
 
-// machine is what advice depends on. Settings are as their files say, empty
+// hostFacts is what advice depends on. Settings are as their files say, empty
 // where there is no such file.
-type machine struct {
+type hostFacts struct {
 	OS     string // as runtime.GOOS
 	Kernel string // release, "6.8.0-45-generic"
 	UID    int
@@ -29,13 +29,13 @@ type machine struct {
 	Masked     bool   // parts of /proc are covered
 }
 
-// advise turns a self-test that failed into what a person can do about it. The
+// adviseOn turns a self-test that failed into what a person can do about it. The
 // cause is read off the machine; err only says where to look.
-func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
+func (m hostFacts) adviseOn(tier Tier, err error, failed []Row) *loop.Fault {
 	f := &loop.Fault{Exit: loop.ExitMissing, What: fmt.Sprintf("the sandbox %q is not available on this host", tier), Err: err}
 	tried := loop.PawlCommand("doctor").WithFlag("sandbox")
 	for _, cause := range []func(Tier, error, []Row) (why, fix string){
-		m.otherSystem, m.leak, m.noLandlock, m.oldKernel, m.noNamespaces, m.inContainer,
+		m.adviseOtherSystem, m.adviseLeak, m.adviseNoLandlock, m.adviseOldKernel, m.adviseNoNamespaces, m.adviseContainer,
 	} {
 		if f.Why, f.Fix = cause(tier, err, failed); f.Why != "" {
 			if f.Fix == reportLeak {
@@ -51,7 +51,7 @@ func (m machine) advise(tier Tier, err error, failed []Row) *loop.Fault {
 	return f.WithAdvice(loop.Advise("see what is denied: {1}; where pawl already runs in a container or a virtual machine that confines it enough, write sandbox: external", tried))
 }
 
-func (m machine) otherSystem(tier Tier, _ error, _ []Row) (why, fix string) {
+func (m hostFacts) adviseOtherSystem(tier Tier, _ error, _ []Row) (why, fix string) {
 	switch {
 	case m.OS == "darwin" && tier == Seatbelt:
 		return "seatbelt has no self-test yet, so it cannot be shown to hold",
@@ -73,9 +73,9 @@ func (m machine) otherSystem(tier Tier, _ error, _ []Row) (why, fix string) {
 
 const reportLeak = "report it with the output of: {1}; until then let a container or a virtual machine confine pawl and write sandbox: external"
 
-// leak is a sandbox that was set up and does not hold, or in which tools do not
+// adviseLeak is a sandbox that was set up and does not hold, or in which tools do not
 // work.
-func (m machine) leak(_ Tier, err error, failed []Row) (why, fix string) {
+func (m hostFacts) adviseLeak(_ Tier, err error, failed []Row) (why, fix string) {
 	if err != nil || len(failed) == 0 {
 		return "", ""
 	}
@@ -86,14 +86,14 @@ func (m machine) leak(_ Tier, err error, failed []Row) (why, fix string) {
 	return "its self-test shows: " + strings.Join(rows, "; "), reportLeak
 }
 
-func (m machine) noLandlock(tier Tier, _ error, _ []Row) (why, fix string) {
+func (m hostFacts) adviseNoLandlock(tier Tier, _ error, _ []Row) (why, fix string) {
 	switch {
 	case tier == Landlock && m.Landlock > 0 && m.Landlock < 4:
 		return fmt.Sprintf("Landlock of this kernel (version %d, Linux %s) has no rules over TCP", m.Landlock, m.Kernel),
 			"use Linux 6.7 or later, or write sandbox: full"
 	case m.Landlock > 0:
 		return "", ""
-	case m.older(5, 13):
+	case m.isOlderThan(5, 13):
 		return "Linux " + m.Kernel + " has no Landlock", "use Linux 5.13 or later"
 	case m.Modules != "" && !strings.Contains(","+m.Modules+",", ",landlock,"):
 		return "Landlock is not among the security modules that this kernel started (" + m.Modules + ")",
@@ -104,43 +104,43 @@ func (m machine) noLandlock(tier Tier, _ error, _ []Row) (why, fix string) {
 	return "this kernel was built without Landlock", "use a kernel with CONFIG_SECURITY_LANDLOCK=y, as distributions have it since 2022"
 }
 
-func (m machine) oldKernel(tier Tier, _ error, _ []Row) (why, fix string) {
-	if tier == Full && m.older(5, 13) {
+func (m hostFacts) adviseOldKernel(tier Tier, _ error, _ []Row) (why, fix string) {
+	if tier == Full && m.isOlderThan(5, 13) {
 		return "Linux " + m.Kernel + " cannot make read-only mounts and overlays for a user without privilege", "use Linux 5.13 or later"
 	}
 	return "", ""
 }
 
-func (m machine) noNamespaces(tier Tier, err error, _ []Row) (why, fix string) {
+func (m hostFacts) adviseNoNamespaces(tier Tier, err error, _ []Row) (why, fix string) {
 	switch {
-	case tier != Full || !refusal(err):
+	case tier != Full || !isRefusal(err):
 		return "", ""
 	case m.Namespaces == "0":
 		return "user namespaces are switched off here (user.max_user_namespaces = 0)",
-			lasting("user.max_user_namespaces=15000")
+			permanentSysctl("user.max_user_namespaces=15000")
 	case m.UID != 0 && m.Clone == "0":
 		return "users without privilege may not make user namespaces here (kernel.unprivileged_userns_clone = 0)",
-			lasting("kernel.unprivileged_userns_clone=1")
+			permanentSysctl("kernel.unprivileged_userns_clone=1")
 	case m.UID != 0 && m.AppArmor == "1" && m.GitHub:
 		return "this runner keeps user namespaces from programs without an AppArmor profile (kernel.apparmor_restrict_unprivileged_userns = 1)",
 			"add a step before pawl:\n      - run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case m.UID != 0 && m.AppArmor == "1" && m.Container == "":
 		return "AppArmor keeps user namespaces from programs without a profile (kernel.apparmor_restrict_unprivileged_userns = 1)",
-			"write /etc/apparmor.d/pawl:\n\n" + m.profile() + "\nand load it: sudo apparmor_parser -r /etc/apparmor.d/pawl\n" +
-				"(or, for every program: " + lasting("kernel.apparmor_restrict_unprivileged_userns=0") + ")"
+			"write /etc/apparmor.d/pawl:\n\n" + m.appArmorProfile() + "\nand load it: sudo apparmor_parser -r /etc/apparmor.d/pawl\n" +
+				"(or, for every program: " + permanentSysctl("kernel.apparmor_restrict_unprivileged_userns=0") + ")"
 	}
 	return "", ""
 }
 
-// profile is one for AppArmor that permits the running binary, and what it
+// appArmorProfile is one for AppArmor that permits the running binary, and what it
 // starts, to make user namespaces, and changes nothing else.
-func (m machine) profile() string {
+func (m hostFacts) appArmorProfile() string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(m.Exe)
 	return "abi <abi/4.0>,\ninclude <tunables/global>\n\nprofile pawl \"" + path + "\" flags=(unconfined) {\n  userns,\n  include if exists <local/pawl>\n}\n"
 }
 
-func (m machine) inContainer(_ Tier, err error, _ []Row) (why, fix string) {
-	if m.Container == "" || !refusal(err) {
+func (m hostFacts) adviseContainer(_ Tier, err error, _ []Row) (why, fix string) {
+	if m.Container == "" || !isRefusal(err) {
 		return "", ""
 	}
 	var causes []string
@@ -161,9 +161,9 @@ func (m machine) inContainer(_ Tier, err error, _ []Row) (why, fix string) {
 		fix + "; or, if the container is confinement enough, write sandbox: external"
 }
 
-// older reports whether the kernel is older than a version. One whose release
+// isOlderThan reports whether the kernel is older than a version. One whose release
 // cannot be read is not.
-func (m machine) older(major, minor int) bool {
+func (m hostFacts) isOlderThan(major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(m.Kernel, "%d.%d", &a, &b); n != 2 {
 		return false
@@ -171,9 +171,9 @@ func (m machine) older(major, minor int) bool {
 	return a < major || a == major && b < minor
 }
 
-// refusal reports whether the kernel said no, rather than that something was
+// isRefusal reports whether the kernel said no, rather than that something was
 // missing.
-func refusal(err error) bool {
+func isRefusal(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EUSERS, syscall.ENOSYS, syscall.EINVAL} {
 		if errors.Is(err, errno) {
 			return true
@@ -182,7 +182,7 @@ func refusal(err error) bool {
 	return false
 }
 
-// lasting is how a setting is made now and kept.
-func lasting(setting string) string {
+// permanentSysctl is how a setting is made now and kept.
+func permanentSysctl(setting string) string {
 	return "sudo sysctl -w " + setting + " && echo " + setting + " | sudo tee /etc/sysctl.d/60-pawl.conf"
 }

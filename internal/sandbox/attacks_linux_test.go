@@ -43,7 +43,7 @@ func put(t *testing.T, root, name, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for dir := filepath.Dir(path); within(dir, root); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); isWithin(dir, root); dir = filepath.Dir(dir) {
 		own(t, dir)
 	}
 	write(t, path, text)

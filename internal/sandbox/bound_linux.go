@@ -21,8 +21,8 @@ func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 			return notStarted(s, err)
 		}
 	}
-	order := b.who()
-	order.Rules = b.boundRules(home, tmp)
+	order := b.newOrder()
+	order.Rules = b.landlockRules(home, tmp)
 	s.Env = proc.WithVariables(s.Env, "HOME="+home, "TMPDIR="+tmp)
 	ports, env, closePorts, err := b.hostPorts(ctx)
 	if err != nil {
@@ -31,20 +31,20 @@ func (b Box) runBound(ctx context.Context, s proc.Spec) (proc.Result, error) {
 	defer closePorts()
 	order.Rules.Connect, s.Env = ports, proc.WithVariables(s.Env, env...)
 	b.Ports = nil
-	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg})
+	return b.startStage(ctx, s, order, proc.Tree{Stage: stage.Arg})
 }
 
-// readable are the directories of the system. Root sees only what is not a secret
+// readableDirs are the directories of the system. Root sees only what is not a secret
 // of them and, of the settings, what everybody sees, because the modes of files
 // keep nothing from it.
-func readable() []string {
+func readableDirs() []string {
 	if os.Geteuid() != 0 {
-		return slices.Clone(system)
+		return slices.Clone(systemDirs)
 	}
 	var list []string
-	for _, dir := range system {
+	for _, dir := range systemDirs {
 		if dir == "/etc" {
-			found, _ := public(dir)
+			found, _ := publicPaths(dir)
 			list = append(list, found...)
 		} else {
 			list = append(list, dir)
@@ -53,14 +53,14 @@ func readable() []string {
 	return list
 }
 
-// public is path if it and all below it may be read by everybody, or what of it
+// publicPaths is path if it and all below it may be read by everybody, or what of it
 // may. A link holds nothing: it may be read where what it leads to may.
-func public(path string) (list []string, whole bool) {
+func publicPaths(path string) (list []string, whole bool) {
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && info.Mode().Type() == os.ModeSymlink:
 		return nil, true
-	case err != nil || info.Mode().Perm()&0o004 == 0 || slices.Contains(secret, path):
+	case err != nil || info.Mode().Perm()&0o004 == 0 || slices.Contains(secretPaths, path):
 		return nil, false
 	case !info.IsDir():
 		return []string{path}, true
@@ -68,7 +68,7 @@ func public(path string) (list []string, whole bool) {
 	entries, err := os.ReadDir(path)
 	whole = err == nil && info.Mode().Perm()&0o001 != 0
 	for _, e := range entries {
-		found, all := public(filepath.Join(path, e.Name()))
+		found, all := publicPaths(filepath.Join(path, e.Name()))
 		list, whole = append(list, found...), whole && all
 	}
 	if whole {
@@ -77,14 +77,14 @@ func public(path string) (list []string, whole bool) {
 	return list, false
 }
 
-// boundRules are what Landlock permits where programs see the host's root.
-func (b Box) boundRules(home, tmp string) stage.Rules {
+// landlockRules are what Landlock permits where programs see the host's root.
+func (b Box) landlockRules(home, tmp string) stage.Rules {
 	r := stage.Rules{
-		Read:    append(readable(), "/proc", "/sys/devices/system/cpu"),
+		Read:    append(readableDirs(), "/proc", "/sys/devices/system/cpu"),
 		Write:   []string{b.Dir, home, tmp},
 		Network: true,
 	}
-	for _, name := range devices {
+	for _, name := range deviceNames {
 		r.Write = append(r.Write, "/dev/"+name)
 	}
 	for _, bind := range b.Binds {

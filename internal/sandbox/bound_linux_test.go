@@ -29,7 +29,7 @@ func TestRootIsShownOfTheSettingsWhatEverybodyMayRead(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "closed"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	got, whole := public(dir)
+	got, whole := publicPaths(dir)
 	for i := range got {
 		got[i], _ = filepath.Rel(dir, got[i])
 	}

@@ -28,8 +28,8 @@ func Check(ctx context.Context, home string, tier Tier) error {
 		return nil
 	case Full, Landlock, Seatbelt:
 	}
-	file, key := filepath.Join(home, "sandbox.json"), identity()
-	if known(remembered(file), tier, key) {
+	file, key := filepath.Join(home, "sandbox.json"), testIdentity()
+	if isPassed(readPassed(file), tier, key) {
 		return nil
 	}
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -37,14 +37,14 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	}
 	defer waiting.For(ctx, "the self-test of the sandbox, which this host needs once", nil)()
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
+	case testTurn <- struct{}{}:
+		defer func() { <-testTurn }()
 	case <-ctx.Done():
 		return fmt.Errorf("test the sandbox: %w", context.Cause(ctx))
 	}
-	defer alone(ctx, home)()
-	passed := remembered(file)
-	if known(passed, tier, key) {
+	defer waitForTurn(ctx, home)()
+	passed := readPassed(file)
+	if isPassed(passed, tier, key) {
 		return nil // Somebody else made it meanwhile.
 	}
 	result, err := Test(ctx, tier, home)
@@ -52,13 +52,13 @@ func Check(ctx context.Context, home string, tier Tier) error {
 		return fmt.Errorf("test the sandbox: %w", cause)
 	}
 	if failed := result.Failed(); err != nil || len(failed) > 0 {
-		return look(home).advise(tier, err, failed)
+		return readHostFacts(home).adviseOn(tier, err, failed)
 	}
 	if tier == Full {
-		layerless.Store(home, result.NoLayers)
+		knownLayerless.Store(home, result.NoLayers)
 	}
-	passed[tier] = pass{Key: key, Result: result}
-	if err := remember(file, passed); err != nil {
+	passed[tier] = passedTest{Key: key, Result: result}
+	if err := writePassed(file, passed); err != nil {
 		return &loop.Fault{
 			Exit: loop.ExitError, What: "the result of the sandbox's self-test cannot be kept", Why: err.Error(),
 			Fix: "make " + home + " writable for this user", Err: err,
@@ -67,20 +67,20 @@ func Check(ctx context.Context, home string, tier Tier) error {
 	return nil
 }
 
-// turn is held by who makes the self-test: many runs that start at once need
+// testTurn is held by who makes the self-test: many runs that start at once need
 // it once.
-var turn = make(chan struct{}, 1)
+var testTurn = make(chan struct{}, 1)
 
-// othersTest is how long the self-test of another process is waited for: one that
+// othersTestWait is how long the self-test of another process is waited for: one that
 // was stopped holds up nobody for longer.
-const othersTest = 2 * time.Minute
+const othersTestWait = 2 * time.Minute
 
-// alone waits until no other process makes a self-test for the same home, and
+// waitForTurn waits until no other process makes a self-test for the same home, and
 // returns what ends the turn of this one. Tests at the same time do not disturb each
 // other, but many of them take the machine for long, and each has its time limits:
 // where there are no such claims, or the wait is over, the test is made all the same.
-func alone(ctx context.Context, home string) (done func()) {
-	ctx, cancel := context.WithTimeout(ctx, othersTest)
+func waitForTurn(ctx context.Context, home string) (done func()) {
+	ctx, cancel := context.WithTimeout(ctx, othersTestWait)
 	defer cancel()
 	claim, err := flock.Wait(ctx, filepath.Join(home, "sandbox.lock"))
 	if err != nil {
@@ -92,45 +92,45 @@ func alone(ctx context.Context, home string) (done func()) {
 	}
 }
 
-// known reports whether a self-test passed for all that the key says.
-func known(passed map[Tier]pass, tier Tier, key string) bool {
+// isPassed reports whether a self-test passed for all that the key says.
+func isPassed(passed map[Tier]passedTest, tier Tier, key string) bool {
 	p, ok := passed[tier]
 	return ok && p.Key == key && key != ""
 }
 
-// pass is a self-test that passed, and for what. The key says all that could
+// passedTest is a self-test that passed, and for what. The key says all that could
 // make it fail later.
-type pass struct {
+type passedTest struct {
 	Key    string `json:"key"`
 	Result Result `json:"result"`
 }
 
-const memorySchema = "pawl.sandbox/v1"
+const passedSchema = "pawl.sandbox/v1"
 
-type memory struct {
-	Schema string        `json:"schema"`
-	Passed map[Tier]pass `json:"passed"`
+type passedFile struct {
+	Schema string              `json:"schema"`
+	Passed map[Tier]passedTest `json:"passed"`
 }
 
-// remembered reads what is kept. A file that others may write, or that cannot
+// readPassed reads what is kept. A file that others may write, or that cannot
 // be read, is none: the test is made again.
-func remembered(file string) map[Tier]pass {
-	none := map[Tier]pass{}
+func readPassed(file string) map[Tier]passedTest {
+	none := map[Tier]passedTest{}
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
 		return none
 	}
 	text, err := os.ReadFile(file)
-	var m memory
-	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != memorySchema || m.Passed == nil {
+	var m passedFile
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != passedSchema || m.Passed == nil {
 		return none
 	}
 	return m.Passed
 }
 
-// remember replaces the file as a whole, so that nobody reads half of it.
-func remember(file string, passed map[Tier]pass) (err error) {
-	text, err := json.Marshal(memory{memorySchema, passed})
+// writePassed replaces the file as a whole, so that nobody reads half of it.
+func writePassed(file string, passed map[Tier]passedTest) (err error) {
+	text, err := json.Marshal(passedFile{passedSchema, passed})
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func remember(file string, passed map[Tier]pass) (err error) {
 	return os.Rename(f.Name(), file)
 }
 
-// binary identifies the running one; empty: it cannot be found.
-func binary() (path, id string) {
+// binaryID identifies the running one; empty: it cannot be found.
+func binaryID() (path, id string) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", ""
@@ -171,4 +171,4 @@ func fileID(path string) string {
 
 // inode tells a file from another of the same size and time, where that is
 // known.
-func inode(info fs.FileInfo) string { return fmt.Sprint(number(info.Sys())) }
+func inode(info fs.FileInfo) string { return fmt.Sprint(inodeNumber(info.Sys())) }

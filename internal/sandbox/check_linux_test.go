@@ -45,7 +45,7 @@ func TestASelfTestThatPassedIsNotMadeAgain(t *testing.T) {
 }
 
 func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
-	key := identity()
+	key := testIdentity()
 	if key == "" {
 		t.Fatal("this binary has no identity")
 	}
@@ -54,14 +54,14 @@ func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
 		mode os.FileMode
 		want bool
 	}{
-		"as it was written":         {kept(t, memorySchema, key), 0o600, true},
-		"of another binary":         {kept(t, memorySchema, key+"1"), 0o600, false},
+		"as it was written":         {kept(t, passedSchema, key), 0o600, true},
+		"of another binary":         {kept(t, passedSchema, key+"1"), 0o600, false},
 		"of another schema":         {kept(t, "pawl.sandbox/v2", key), 0o600, false},
-		"that anybody could write":  {kept(t, memorySchema, key), 0o666, false},
-		"that is half of it":        {kept(t, memorySchema, key)[:40], 0o600, false},
+		"that anybody could write":  {kept(t, passedSchema, key), 0o666, false},
+		"that is half of it":        {kept(t, passedSchema, key)[:40], 0o600, false},
 		"that is something else":    {`{"schema":"pawl.sandbox/v1"}`, 0o600, false},
 		"that is empty":             {"", 0o600, false},
-		"without a key of any kind": {kept(t, memorySchema, ""), 0o600, false},
+		"without a key of any kind": {kept(t, passedSchema, ""), 0o600, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,10 +70,10 @@ func TestWhatIsRememberedCountsForThisHostOnly(t *testing.T) {
 			if err := os.Chmod(file, c.mode); err != nil {
 				t.Fatal(err)
 			}
-			if got := known(remembered(file), Full, key); got != c.want {
+			if got := isPassed(readPassed(file), Full, key); got != c.want {
 				t.Errorf("known = %v, want %v", got, c.want)
 			}
-			if known(remembered(file), Landlock, key) || known(remembered(file), Full, "") {
+			if isPassed(readPassed(file), Landlock, key) || isPassed(readPassed(file), Full, "") {
 				t.Error("a pass counts for another tier, or for what has no identity")
 			}
 		})
@@ -88,10 +88,10 @@ func TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, release, uid := strings.TrimSpace(string(boot)), kernel(), os.Geteuid()
-	_, self := binary()
-	if identity() != keyOf(start, release, uid, self) || start == "" || release == "" || self == "" {
-		t.Fatalf("identity = %q, want start %q, kernel %q, user %d and binary %q", identity(), start, release, uid, self)
+	start, release, uid := strings.TrimSpace(string(boot)), kernelRelease(), os.Geteuid()
+	_, self := binaryID()
+	if testIdentity() != joinIdentity(start, release, uid, self) || start == "" || release == "" || self == "" {
+		t.Fatalf("identity = %q, want start %q, kernel %q, user %d and binary %q", testIdentity(), start, release, uid, self)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -99,15 +99,15 @@ func TestAPassCountsForItsKernelItsStartItsUserAndItsBinaryOnly(t *testing.T) {
 		key  string
 		want error
 	}{
-		"as it is":       {keyOf(start, release, uid, self), nil},
-		"another kernel": {keyOf(start, "6.1.0-other", uid, self), context.Canceled},
-		"another start":  {keyOf("00000000-0000-4000-8000-000000000000", release, uid, self), context.Canceled},
-		"another user":   {keyOf(start, release, uid+1, self), context.Canceled},
-		"another binary": {keyOf(start, release, uid, self+"0"), context.Canceled},
+		"as it is":       {joinIdentity(start, release, uid, self), nil},
+		"another kernel": {joinIdentity(start, "6.1.0-other", uid, self), context.Canceled},
+		"another start":  {joinIdentity("00000000-0000-4000-8000-000000000000", release, uid, self), context.Canceled},
+		"another user":   {joinIdentity(start, release, uid+1, self), context.Canceled},
+		"another binary": {joinIdentity(start, release, uid, self+"0"), context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			write(t, filepath.Join(home, "sandbox.json"), kept(t, memorySchema, c.key))
+			write(t, filepath.Join(home, "sandbox.json"), kept(t, passedSchema, c.key))
 			if err := os.Chmod(filepath.Join(home, "sandbox.json"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestABinaryThatWasReplacedIsAnotherOne(t *testing.T) {
 
 func kept(t *testing.T, schema, key string) string {
 	t.Helper()
-	text, err := json.Marshal(memory{schema, map[Tier]pass{Full: {Key: key, Result: Result{Tier: Full}}}})
+	text, err := json.Marshal(passedFile{schema, map[Tier]passedTest{Full: {Key: key, Result: Result{Tier: Full}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestAProcessWaitsForTheSelfTestOfAnotherAndMakesNoneItself(t *testing.T) {
 	if err := Check(t.Context(), tested, Full); err != nil {
 		t.Fatal(err)
 	}
-	done := alone(t.Context(), home) // The other process has begun.
+	done := waitForTurn(t.Context(), home) // The other process has begun.
 	checked := make(chan error, 1)
 	go func() { checked <- Check(t.Context(), home, Full) }()
 	select {

@@ -13,13 +13,13 @@ func TestSelfTestsThatSweepAtTheSameTimeAllGetTheirNames(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				name, claim, err := claimed(dir)
+				name, claim, err := claimName(dir)
 				if err != nil {
 					t.Errorf("claimed = %v", err)
 					return
 				}
-				sweep(dir)
-				if err := release(dir, name, claim); err != nil {
+				removeLeftovers(dir)
+				if err := removeAndRelease(dir, name, claim); err != nil {
 					t.Errorf("release = %v", err)
 					return
 				}

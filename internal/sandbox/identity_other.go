@@ -17,21 +17,21 @@ func Test(_ context.Context, tier Tier, _ string) (Result, error) {
 	if tier == None || tier == External {
 		return r, nil
 	}
-	return r, fmt.Errorf("test the sandbox: %w", Box{Tier: tier}.unsupported())
+	return r, fmt.Errorf("test the sandbox: %w", Box{Tier: tier}.unsupportedTierError())
 }
 
-func identity() string {
-	_, id := binary()
+func testIdentity() string {
+	_, id := binaryID()
 	if id == "" {
 		return ""
 	}
 	return runtime.GOOS + " " + strconv.Itoa(os.Geteuid()) + " " + id
 }
 
-func number(any) uint64 { return 0 }
+func inodeNumber(any) uint64 { return 0 }
 
-// look describes this machine as far as advice depends on it.
-func look(dir string) machine {
-	path, _ := binary()
-	return machine{OS: runtime.GOOS, UID: os.Geteuid(), Exe: path, Home: dir}
+// readHostFacts describes this machine as far as advice depends on it.
+func readHostFacts(dir string) hostFacts {
+	path, _ := binaryID()
+	return hostFacts{OS: runtime.GOOS, UID: os.Geteuid(), Exe: path, Home: dir}
 }

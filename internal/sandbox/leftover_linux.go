@@ -21,10 +21,10 @@ const (
 	socketPrefix   = "/tmp/pawl-" // The path of a socket must not be long.
 )
 
-// claimed takes a name below dir for a self-test. Another one may sweep at this
+// claimName takes a name below dir for a self-test. Another one may sweep at this
 // moment and take the file for left over, before it is locked here: then the
 // next name is tried.
-func claimed(dir string) (name string, claim *os.File, err error) {
+func claimName(dir string) (name string, claim *os.File, err error) {
 	for {
 		name = rand.Text()
 		claim, err = flock.Try(filepath.Join(dir, claimPrefix+name))
@@ -34,22 +34,22 @@ func claimed(dir string) (name string, claim *os.File, err error) {
 	}
 }
 
-// sweep removes what self-tests left below dir that nobody makes any more.
-func sweep(dir string) {
+// removeLeftovers removes what self-tests left below dir that nobody makes any more.
+func removeLeftovers(dir string) {
 	claims, _ := dirglob.Find(dir, claimPrefix+"*") // A directory that cannot be listed has nothing to be removed.
 	for _, path := range claims {
 		claim, err := flock.Try(path)
 		if err != nil {
 			continue
 		}
-		_ = release(dir, strings.TrimPrefix(filepath.Base(path), claimPrefix), claim) // The next self-test tries it again.
+		_ = removeAndRelease(dir, strings.TrimPrefix(filepath.Base(path), claimPrefix), claim) // The next self-test tries it again.
 	}
 }
 
-// release removes what has the name and, when that is gone, the claim.
-func release(dir, name string, claim *os.File) error {
+// removeAndRelease removes what has the name and, when that is gone, the claim.
+func removeAndRelease(dir, name string, claim *os.File) error {
 	err := RemoveTree(filepath.Join(dir, selftestPrefix+name))
-	if info, there := os.Lstat(socketPrefix + name); there == nil && ours(info) {
+	if info, there := os.Lstat(socketPrefix + name); there == nil && isOwnFolder(info) {
 		err = errors.Join(err, os.RemoveAll(socketPrefix+name))
 	}
 	if err == nil {
@@ -58,8 +58,8 @@ func release(dir, name string, claim *os.File) error {
 	return errors.Join(err, claim.Close())
 }
 
-// ours reports whether a directory in a folder of everybody was made by this user.
-func ours(info os.FileInfo) bool {
+// isOwnFolder reports whether a directory in a folder of everybody was made by this user.
+func isOwnFolder(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && int(s.Uid) == os.Geteuid()
 }

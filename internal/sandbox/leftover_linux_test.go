@@ -10,7 +10,7 @@ import (
 func TestWhatAKilledSelfTestLeftIsRemovedByTheNextOne(t *testing.T) {
 	home := t.TempDir()
 	open755(t, home)
-	killed, err := newGround(home, Full)
+	killed, err := newTestDir(home, Full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestWhatAKilledSelfTestLeftIsRemovedByTheNextOne(t *testing.T) {
 	if err := killed.claim.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other, err := newGround(home, Full)
+	other, err := newTestDir(home, Full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +38,10 @@ func TestWhatAKilledSelfTestLeftIsRemovedByTheNextOne(t *testing.T) {
 	if _, err := Test(t.Context(), Full, home); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(other.canary()); err != nil {
+	if _, err := os.Stat(other.canaryPath()); err != nil {
 		t.Error(err)
 	}
-	other.remove()
+	other.cleanUp()
 	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/pawl-run/pawl/internal/sandbox/stage"
 )
 
-// lend opens what the box binds to be read and the layers of its views that are
+// lendSources opens what the box binds to be read and the layers of its views that are
 // pawl's, such as the user's caches of packages, if its program runs as another user
 // than pawl, so that what is pawl's appears as the program's there: a root with a
 // strict umask keeps everybody else off its repositories and toolchains. Where
 // the kernel or the file system cannot do that, modes count as they stand. The
 // files are for the stage, from the descriptor first on; the caller closes them.
-func (b Box) lend(mounts []stage.Mount, first int) (files []*os.File) {
+func (b Box) lendSources(mounts []stage.Mount, first int) (files []*os.File) {
 	uid, gid := b.Tier.Owner()
 	if uid == os.Geteuid() {
 		return nil
 	}
-	owners, err := asTheirs(uid, gid)
+	owners, err := mappedOwners(uid, gid)
 	if err != nil {
 		return nil
 	}
 	for i, m := range mounts {
 		bound := func(bind Bind) bool { return bind.From == m.From && bind.At(b.Tier) == m.To }
-		lower := m.Kind == stage.Lower && ownedBy(m.From, os.Geteuid())
+		lower := m.Kind == stage.Lower && isOwnedBy(m.From, os.Geteuid())
 		if !lower && (m.Kind != stage.Bind || !m.ReadOnly || !slices.ContainsFunc(b.Binds, bound)) {
 			continue
 		}
-		if f := owned(m.From, owners); f != nil {
+		if f := cloneMapped(m.From, owners); f != nil {
 			mounts[i].FD = first + len(files)
 			files = append(files, f)
 		}
@@ -41,14 +41,14 @@ func (b Box) lend(mounts []stage.Mount, first int) (files []*os.File) {
 	return files
 }
 
-func ownedBy(path string, uid int) bool {
+func isOwnedBy(path string, uid int) bool {
 	var st unix.Stat_t
 	return unix.Stat(path, &st) == nil && int(st.Uid) == uid
 }
 
-// owned detaches a copy of what is mounted at and below path, to be read, in
+// cloneMapped detaches a copy of what is mounted at and below path, to be read, in
 // which owners says whose files are whose; nil if that cannot be had.
-func owned(path string, owners *os.File) *os.File {
+func cloneMapped(path string, owners *os.File) *os.File {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
 		return nil // The stage tries the same, and says what is wrong.
@@ -64,27 +64,27 @@ func owned(path string, owners *os.File) *os.File {
 	return os.NewFile(uintptr(fd), path)
 }
 
-// theirs is a user namespace that shows the files of this user as another's. An
+// ownerNamespace is a user namespace that shows the files of this user as another's. An
 // error is not remembered: the host may have been short of something.
-var theirs struct {
+var ownerNamespace struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-func asTheirs(uid, gid int) (*os.File, error) {
-	theirs.mu.Lock()
-	defer theirs.mu.Unlock()
-	if theirs.file != nil {
-		return theirs.file, nil
+func mappedOwners(uid, gid int) (*os.File, error) {
+	ownerNamespace.mu.Lock()
+	defer ownerNamespace.mu.Unlock()
+	if ownerNamespace.file != nil {
+		return ownerNamespace.file, nil
 	}
-	f, err := proc.UserNamespace(swapped(os.Geteuid(), uid), swapped(os.Getegid(), gid))
-	theirs.file = f
+	f, err := proc.UserNamespace(swapIDs(os.Geteuid(), uid), swapIDs(os.Getegid(), gid))
+	ownerNamespace.file = f
 	return f, err
 }
 
-// swapped maps every id to itself, but ours to theirs. What was theirs belongs to
+// swapIDs maps every id to itself, but ours to theirs. What was theirs belongs to
 // nobody that the program could be.
-func swapped(ours, theirs int) []syscall.SysProcIDMap {
+func swapIDs(ours, theirs int) []syscall.SysProcIDMap {
 	const all = 1<<32 - 1
 	return []syscall.SysProcIDMap{
 		{ContainerID: ours, HostID: theirs, Size: 1},

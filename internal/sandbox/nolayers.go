@@ -20,33 +20,33 @@ type NoLayers struct {
 // WhyNoLayers returns nil if trees and caches below home can be layered, as far as
 // Check has found out for this host, user and binary.
 func WhyNoLayers(home string) *NoLayers {
-	if found, ok := layerless.Load(home); ok {
+	if found, ok := knownLayerless.Load(home); ok {
 		return found.(*NoLayers) //nolint:forcetypeassert // Nothing else is stored.
 	}
-	passed := remembered(filepath.Join(home, "sandbox.json"))
-	if !known(passed, Full, identity()) {
+	passed := readPassed(filepath.Join(home, "sandbox.json"))
+	if !isPassed(passed, Full, testIdentity()) {
 		return nil
 	}
 	found := passed[Full].Result.NoLayers
-	layerless.Store(home, found)
+	knownLayerless.Store(home, found)
 	return found
 }
 
-// layerless is what this process knows of homes, so that it stays the same for
+// knownLayerless is what this process knows of homes, so that it stays the same for
 // a run during which the binary is replaced.
-var layerless sync.Map // home → *NoLayers
+var knownLayerless sync.Map // home → *NoLayers
 
 // RefuseLayers makes this process take home for a directory over which no layers
 // can be mounted, until Check finds something else. Tests use it on hosts that
 // can mount them.
 func RefuseLayers(home string) {
-	layerless.Store(home, &NoLayers{Why: "layers are refused in " + home, Fix: "do not refuse them"})
+	knownLayerless.Store(home, &NoLayers{Why: "layers are refused in " + home, Fix: "do not refuse them"})
 }
 
-// noLayers explains an error of Box.Run that says that the kernel mounts no
+// explainNoLayers explains an error of Box.Run that says that the kernel mounts no
 // overlay with its upper directory where m.Home is. It returns nil for any
 // other error, also one that may not come again, such as a lack of memory.
-func (m machine) noLayers(err error) *NoLayers {
+func (m hostFacts) explainNoLayers(err error) *NoLayers {
 	refused, ok := errors.AsType[*SetupError](err)
 	if !ok || !strings.HasSuffix(refused.Step, " overlay") && !strings.HasSuffix(refused.Step, " of overlay") {
 		return nil
@@ -57,7 +57,7 @@ func (m machine) noLayers(err error) *NoLayers {
 			Why: "this kernel has no overlay file system, or may not load the module for it",
 			Fix: "sudo modprobe overlay && echo overlay | sudo tee /etc/modules-load.d/pawl.conf; in a container, on its host; then remove " + filepath.Join(m.Home, "sandbox.json"),
 		}
-	case errors.Is(err, syscall.ENOSPC), !refusal(err) && !errors.Is(err, syscall.EOPNOTSUPP):
+	case errors.Is(err, syscall.ENOSPC), !isRefusal(err) && !errors.Is(err, syscall.EOPNOTSUPP):
 		return nil
 	}
 	return &NoLayers{

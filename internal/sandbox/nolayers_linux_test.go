@@ -57,11 +57,11 @@ exec "$2" -test.v -test.run "$3"`, "sh", dir, exe, "^"+t.Name()+"$")
 	if WhyNoLayers(home) != nil {
 		t.Error("a host is without layers that nobody has checked")
 	}
-	layerless.Clear()
+	knownLayerless.Clear()
 	if err := Check(t.Context(), home, Full); err != nil || WhyNoLayers(home) == nil {
 		t.Errorf("Check = %v, then WhyNoLayers = %v", err, WhyNoLayers(home))
 	}
-	layerless.Clear() // As in the next process.
+	knownLayerless.Clear() // As in the next process.
 	if WhyNoLayers(home) == nil {
 		t.Error("a later process takes layers to be possible")
 	}

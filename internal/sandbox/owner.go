@@ -26,9 +26,9 @@ func (t Tier) Owner() (uid, gid int) {
 // hasNobody reports whether this root knows nobody. That of a container may
 // know no other user than itself; what it starts then stays that user, without
 // a capability, and whoever that is outside.
-var hasNobody = sync.OnceValue(func() bool { return knows("uid") && knows("gid") })
+var hasNobody = sync.OnceValue(func() bool { return mapsNobody("uid") && mapsNobody("gid") })
 
-func knows(what string) bool {
+func mapsNobody(what string) bool {
 	text, err := os.ReadFile("/proc/self/" + what + "_map")
 	if err != nil {
 		return false

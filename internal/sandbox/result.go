@@ -49,37 +49,37 @@ const (
 	compile = "compile and run a program"
 )
 
-// tools are started by the self-test of every tier.
-var tools = []string{commit, node, compile}
+// hostTools are started by the self-test of every tier.
+var hostTools = []string{commit, node, compile}
 
-// possible is what works in every tier. A tier without a network of its own
+// alwaysWorks is what works in every tier. A tier without a network of its own
 // cannot offer servers.
-var possible = append([]string{selftest.WriteTree, selftest.WriteHome, selftest.WriteTemp, selftest.ReadUsr, selftest.Fork}, tools...)
+var alwaysWorks = append([]string{selftest.WriteTree, selftest.WriteHome, selftest.WriteTemp, selftest.ReadUsr, selftest.Fork}, hostTools...)
 
-// open is what tier landlock does not promise to deny.
-var open = []string{
+// mayWorkInLandlock is what tier landlock does not promise to deny.
+var mayWorkInLandlock = []string{
 	selftest.ChangeOutside, selftest.WriteProtected, selftest.RenameProtected, selftest.SeeProcesses, selftest.GainCapability, selftest.Serve,
 }
 
-// want is what a tier promises of an action; empty: nothing.
-func (t Tier) want(action string) Answer {
+// promised is what a tier promises of an action; empty: nothing.
+func (t Tier) promised(action string) Answer {
 	switch {
 	case t != Full && t != Landlock && t != Seatbelt:
 		return ""
-	case slices.Contains(possible, action):
+	case slices.Contains(alwaysWorks, action):
 		return Works
 	case t == Full && (action == selftest.Serve || action == selftest.ServeUnbound):
 		return Works
 	case t == Landlock && action == selftest.ExceedProcesses:
 		return "" // Who has no namespace of their own is counted with all that the user runs; a control group or pawl counts.
-	case t != Full && slices.Contains(open, action):
+	case t != Full && slices.Contains(mayWorkInLandlock, action):
 		return ""
 	}
 	return Denied
 }
 
-// row holds an answer against what the tier promises.
-func (t Tier) row(action string, got Answer, detail string) Row {
-	want := t.want(action)
+// newRow holds an answer against what the tier promises.
+func (t Tier) newRow(action string, got Answer, detail string) Row {
+	want := t.promised(action)
 	return Row{Action: action, Want: want, Got: got, Detail: detail, OK: want == "" || want == got}
 }

@@ -16,66 +16,66 @@ const (
 	shmSize  = 64 << 20
 )
 
-// system are the directories of the host that every program needs. Where one is
+// systemDirs are the directories of the host that every program needs. Where one is
 // a symbolic link, it is one in the cell too.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/libx32", "/lib64", "/opt", "/etc"}
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/libx32", "/lib64", "/opt", "/etc"}
 
-// devices are all that there are in a cell.
-var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+// deviceNames are all that there are in a cell.
+var deviceNames = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// hidden is what a fresh /proc tells of the host.
-var hidden = []string{
+// hiddenPaths is what a fresh /proc tells of the host.
+var hiddenPaths = []string{
 	"/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/timer_list", "/proc/kcore", "/proc/kmsg",
 	"/proc/sysrq-trigger", "/proc/sched_debug", "/proc/scsi", "/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq",
 }
 
-// secret is what only root can read on most hosts, and what some leave open.
-var secret = []string{
+// secretPaths is what only root can read on most hosts, and what some leave open.
+var secretPaths = []string{
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
 	"/etc/ssl/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/kubernetes", "/etc/letsencrypt", "/etc/wireguard",
 	"/etc/NetworkManager/system-connections", "/etc/netrc", "/etc/docker",
 }
 
-// root lists the mounts of a cell, in the order in which they are made.
-func (b Box) root() []stage.Mount {
+// rootMounts lists the mounts of a cell, in the order in which they are made.
+func (b Box) rootMounts() []stage.Mount {
 	var mounts []stage.Mount
-	for _, dir := range system {
+	for _, dir := range systemDirs {
 		if target, err := os.Readlink(dir); err == nil {
 			mounts = append(mounts, stage.Mount{Kind: stage.Link, From: target, To: dir})
 		} else if isFolder(dir) {
-			mounts = append(mounts, readOnly(dir))
+			mounts = append(mounts, readOnlyMount(dir))
 		}
 	}
-	mounts = append(mounts, b.machine()...)
+	mounts = append(mounts, b.kernelMounts()...)
 	mounts = append(mounts, stage.Mount{Kind: stage.Memory, To: b.Home, Size: homeSize, Mode: 0o700})
 	// A home that is bound is above the tree of most people, and must not cover it.
-	above, below := b.parted()
+	above, below := b.splitBinds()
 	mounts = append(mounts, above...)
-	mounts = append(mounts, b.tree())
+	mounts = append(mounts, b.treeMount())
 	mounts = append(mounts, below...)
 	for _, v := range b.Views {
 		for _, dir := range v.Lower {
 			mounts = append(mounts, stage.Mount{Kind: stage.Lower, From: dir})
 		}
-		mounts = append(mounts, layered(v.At, v.Overlay))
+		mounts = append(mounts, overlayMount(v.At, v.Overlay))
 	}
-	mounts = append(mounts, b.pins()...)
+	mounts = append(mounts, b.pinMounts()...)
 	for _, path := range b.Protect {
 		mounts = append(mounts, stage.Mount{Kind: stage.Again, To: path, ReadOnly: true})
 	}
-	for _, path := range slices.Concat(hidden, secret, b.Masks) {
+	for _, path := range slices.Concat(hiddenPaths, secretPaths, b.Masks) {
 		mounts = append(mounts, stage.Mount{Kind: stage.Hide, To: path})
 	}
 	return mounts
 }
 
-func readOnly(path string) stage.Mount {
+func readOnlyMount(path string) stage.Mount {
 	return stage.Mount{Kind: stage.Bind, From: path, To: path, ReadOnly: true}
 }
 
-// machine is what programs see of kernel and devices, and room for what is
+// kernelMounts is what programs see of kernel and devices, and room for what is
 // temporary.
-func (b Box) machine() []stage.Mount {
+func (b Box) kernelMounts() []stage.Mount {
 	mounts := []stage.Mount{
 		{Kind: stage.Proc, To: "/proc"},
 		{Kind: stage.Again, To: "/proc/sys", ReadOnly: true},
@@ -92,38 +92,38 @@ func (b Box) machine() []stage.Mount {
 	for _, link := range [][2]string{{"/var/tmp", "/tmp"}, {"/var/run", "/run"}} {
 		name, target := link[0], link[1]
 		// What the box names below it must not end up elsewhere.
-		if !slices.ContainsFunc(b.paths(), func(path string) bool { return within(path, name) }) {
+		if !slices.ContainsFunc(b.shownPaths(), func(path string) bool { return isWithin(path, name) }) {
 			mounts = append(mounts, stage.Mount{Kind: stage.Link, From: target, To: name})
 		}
 	}
-	for _, name := range devices {
+	for _, name := range deviceNames {
 		path := "/dev/" + name
 		mounts = append(mounts, stage.Mount{Kind: stage.Bind, From: path, To: path, Devices: true})
 	}
 	// How many processors there are is asked for by many programs.
 	if cpus := "/sys/devices/system/cpu"; isFolder(cpus) {
-		mounts = append(mounts, readOnly(cpus))
+		mounts = append(mounts, readOnlyMount(cpus))
 	}
 	return mounts
 }
 
-func (b Box) tree() stage.Mount {
+func (b Box) treeMount() stage.Mount {
 	if b.Layers != nil {
-		return layered(b.Tree, *b.Layers)
+		return overlayMount(b.Tree, *b.Layers)
 	}
 	return stage.Mount{Kind: stage.Bind, From: b.Dir, To: b.Tree}
 }
 
-// pins keep the directories above what is protected or masked where they are: a
+// pinMounts keep the directories above what is protected or masked where they are: a
 // name that is a mount cannot be renamed, but one above it can. In a layered
 // tree the kernel renames no directory of a lower layer anyway.
-func (b Box) pins() []stage.Mount {
+func (b Box) pinMounts() []stage.Mount {
 	if b.Layers != nil {
 		return nil
 	}
 	var dirs []string
 	for _, path := range slices.Concat(b.Protect, b.Masks) {
-		for dir := filepath.Dir(path); within(dir, b.Tree) && dir != b.Tree; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(path); isWithin(dir, b.Tree) && dir != b.Tree; dir = filepath.Dir(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -135,19 +135,19 @@ func (b Box) pins() []stage.Mount {
 	return mounts
 }
 
-func layered(at string, o Overlay) stage.Mount {
+func overlayMount(at string, o Overlay) stage.Mount {
 	return stage.Mount{Kind: stage.Overlay, To: at, Layers: o.Lower, Upper: o.Upper, Work: o.Work}
 }
 
-// binds lists those that are not there anyway, the outer before the inner.
-func (b Box) binds() []stage.Mount {
+// bindMounts lists those that are not there anyway, the outer before the inner.
+func (b Box) bindMounts() []stage.Mount {
 	var mounts []stage.Mount
 	for _, bind := range b.Binds {
 		if bind.To == "" {
 			bind.To = bind.From
 		}
 		m := stage.Mount{Kind: stage.Bind, From: bind.From, To: bind.To, ReadOnly: !bind.Write}
-		if target := b.link(bind); target != "" {
+		if target := b.keptLink(bind); target != "" {
 			m = stage.Mount{Kind: stage.Link, From: target, To: bind.To}
 		}
 		if bind.From != bind.To || bind.Write || !isSystem(bind.To) {
@@ -158,10 +158,10 @@ func (b Box) binds() []stage.Mount {
 	return slices.CompactFunc(mounts, func(a, b stage.Mount) bool { return a.To == b.To && a.From == b.From && a.ReadOnly == b.ReadOnly })
 }
 
-// parted are the binds above the tree, which come before it, and the others.
-func (b Box) parted() (above, others []stage.Mount) {
-	for _, m := range b.binds() {
-		if m.To != b.Tree && within(b.Tree, m.To) {
+// splitBinds are the binds above the tree, which come before it, and the others.
+func (b Box) splitBinds() (above, others []stage.Mount) {
+	for _, m := range b.bindMounts() {
+		if m.To != b.Tree && isWithin(b.Tree, m.To) {
 			above = append(above, m)
 		} else {
 			others = append(others, m)
@@ -170,10 +170,10 @@ func (b Box) parted() (above, others []stage.Mount) {
 	return above, others
 }
 
-// link is where a bind leads that is a symbolic link and can stay one, because
+// keptLink is where a bind leads that is a symbolic link and can stay one, because
 // what it leads to is seen too: programs look beside their own file, and a link
 // says where that is. Empty: it is no such link.
-func (b Box) link(bind Bind) string {
+func (b Box) keptLink(bind Bind) string {
 	if bind.From != bind.To || bind.Write {
 		return ""
 	}
@@ -186,7 +186,7 @@ func (b Box) link(bind Bind) string {
 		return ""
 	}
 	seen := isSystem(real) || slices.ContainsFunc(b.Binds, func(other Bind) bool {
-		return other.From != bind.From && (other.To == "" || other.To == other.From) && within(real, other.From)
+		return other.From != bind.From && (other.To == "" || other.To == other.From) && isWithin(real, other.From)
 	})
 	if !seen {
 		return ""
@@ -196,7 +196,7 @@ func (b Box) link(bind Bind) string {
 
 // isSystem reports whether every cell shows the path, links resolved.
 func isSystem(path string) bool {
-	return slices.ContainsFunc(system, func(dir string) bool { return within(path, dir) })
+	return slices.ContainsFunc(systemDirs, func(dir string) bool { return isWithin(path, dir) })
 }
 
 func isFolder(path string) bool {
@@ -204,12 +204,12 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// rules are what Landlock permits in a cell, where the root holds nothing that
+// cellRules are what Landlock permits in a cell, where the root holds nothing that
 // must not be read: a second wall around what may be written.
-func (b Box) rules() stage.Rules {
+func (b Box) cellRules() stage.Rules {
 	r := stage.Rules{
 		List:  []string{"/"},
-		Read:  append(slices.Clone(system), "/proc", "/sys"),
+		Read:  append(slices.Clone(systemDirs), "/proc", "/sys"),
 		Write: []string{"/dev", "/tmp", b.Home, b.Tree},
 	}
 	for _, bind := range b.Binds {
@@ -230,9 +230,9 @@ func (b Box) rules() stage.Rules {
 	return r
 }
 
-// check refuses a box that would not be one.
-func (b Box) check() error {
-	for _, path := range slices.Concat(b.paths(), b.Protect, b.Masks) {
+// checkPaths refuses a box that would not be one.
+func (b Box) checkPaths() error {
+	for _, path := range slices.Concat(b.shownPaths(), b.Protect, b.Masks) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
 			return &pathError{path}
 		}
@@ -240,8 +240,8 @@ func (b Box) check() error {
 	return nil
 }
 
-// paths are where the box shows something.
-func (b Box) paths() []string {
+// shownPaths are where the box shows something.
+func (b Box) shownPaths() []string {
 	paths := []string{b.Tree, b.Home}
 	for _, bind := range b.Binds {
 		paths = append(paths, bind.At(Full))

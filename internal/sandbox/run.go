@@ -23,7 +23,7 @@ func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeA
 		serving.Wait()
 	}
 	for _, p := range b.Ports {
-		l, err := p.listener(ctx)
+		l, err := p.openListener(ctx)
 		if err != nil {
 			closeAll()
 			return nil, nil, nil, fmt.Errorf("open a port: %w", err)
@@ -40,7 +40,7 @@ func (b Box) hostPorts(ctx context.Context) (numbers []int, env []string, closeA
 	return numbers, env, closeAll, nil
 }
 
-func (p Port) listener(ctx context.Context) (net.Listener, error) {
+func (p Port) openListener(ctx context.Context) (net.Listener, error) {
 	if p.Listener != nil {
 		return p.Listener, nil
 	}

@@ -22,7 +22,7 @@ func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 		return b.runSeatbelt(ctx, s)
 	case Full, Landlock:
 	}
-	return notStarted(s, b.unsupported())
+	return notStarted(s, b.unsupportedTierError())
 }
 
 func (b Box) runSeatbelt(ctx context.Context, s proc.Spec) (proc.Result, error) {
@@ -38,7 +38,7 @@ func (b Box) runSeatbelt(ctx context.Context, s proc.Spec) (proc.Result, error) 
 	}
 	defer closePorts()
 	s.Env = proc.WithVariables(s.Env, append(env, "HOME="+home, "TMPDIR="+tmp)...)
-	profile, parameters := b.seatbelt(home, tmp, ports, real)
+	profile, parameters := b.seatbeltProfile(home, tmp, ports, realPath)
 	argv := []string{"/usr/bin/sandbox-exec", "-p", profile}
 	for _, p := range parameters {
 		argv = append(argv, "-D", p)
@@ -47,9 +47,9 @@ func (b Box) runSeatbelt(ctx context.Context, s proc.Spec) (proc.Result, error) 
 	return proc.Tree{}.Run(ctx, s)
 }
 
-// real is the path by which the kernel knows a file: /tmp and /etc are links
+// realPath is the path by which the kernel knows a file: /tmp and /etc are links
 // here.
-func real(path string) string {
+func realPath(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
 	}

@@ -33,18 +33,18 @@ func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 		return b.runBound(ctx, s)
 	case Seatbelt:
 	}
-	return notStarted(s, b.unsupported())
+	return notStarted(s, b.unsupportedTierError())
 }
 
 // runCell starts s in namespaces and a root of its own.
 func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
-	if err := errors.Join(b.check(), b.clearWork()); err != nil {
+	if err := errors.Join(b.checkPaths(), b.clearWork()); err != nil {
 		return notStarted(s, err)
 	}
-	order := b.who()
+	order := b.newOrder()
 	order.Cell, order.Host, order.Local = true, "pawl", true
-	order.Mounts, order.Rules = b.root(), b.rules()
-	lent := b.lend(order.Mounts, stage.MoreFD)
+	order.Mounts, order.Rules = b.rootMounts(), b.cellRules()
+	lent := b.lendSources(order.Mounts, stage.MoreFD)
 	// Layers that are nobody else's are read as they stand.
 	order.Mounts = slices.DeleteFunc(order.Mounts, func(m stage.Mount) bool { return m.Kind == stage.Lower && m.FD == 0 })
 	defer closeFiles(lent)
@@ -54,12 +54,12 @@ func (b Box) runCell(ctx context.Context, s proc.Spec) (proc.Result, error) {
 		env = proc.WithVariables(env, p.Env(fmt.Sprintf("127.0.0.1:%d", p.Number))...)
 	}
 	s.Env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") })
-	return b.start(ctx, s, order, proc.Tree{Stage: stage.Arg, Cell: true}, lent...)
+	return b.startStage(ctx, s, order, proc.Tree{Stage: stage.Arg, Cell: true}, lent...)
 }
 
-// who is an order that only says as whom the program runs. A program of root
+// newOrder is an order that only says as whom the program runs. A program of root
 // also leaves root's groups.
-func (b Box) who() stage.Order {
+func (b Box) newOrder() stage.Order {
 	o := stage.Order{User: -1, Group: -1}
 	if os.Geteuid() == 0 {
 		o.User, o.Group = b.Tier.Owner()
@@ -92,9 +92,9 @@ func (b Box) clearWork() error {
 	return nil
 }
 
-// start re-executes the running binary as a stage with the order and what is lent
+// startStage re-executes the running binary as a stage with the order and what is lent
 // to it, below what tree makes, and becomes s there.
-func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree proc.Tree, lent ...*os.File) (proc.Result, error) {
+func (b Box) startStage(ctx context.Context, s proc.Spec, order stage.Order, tree proc.Tree, lent ...*os.File) (proc.Result, error) {
 	if !isTerminal(s.Stdin) {
 		s.Stdout, s.Stderr = noTerminal(s.Stdout), noTerminal(s.Stderr)
 	}
@@ -103,14 +103,14 @@ func (b Box) start(ctx context.Context, s proc.Spec, order stage.Order, tree pro
 		return notStarted(s, err)
 	}
 	defer file.Close()
-	l, far, err := newLink()
+	l, far, err := newStageLink()
 	if err != nil {
 		return notStarted(s, err)
 	}
 	s.Extra = append([]*os.File{file, far}, lent...)
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup
-	listening.Go(func() { l.listen(ctx, b.Ports) })
+	listening.Go(func() { l.receivePorts(ctx, b.Ports) })
 	res, err := tree.Run(ctx, s)
 	far.Close()
 	cancel()
@@ -163,13 +163,13 @@ func orderFile(o stage.Order) (*os.File, error) {
 	return f, nil
 }
 
-// link is our end of what a stage says.
-type link struct {
+// stageLink is our end of what a stage says.
+type stageLink struct {
 	conn    *net.UnixConn
 	refused error
 }
 
-func newLink() (*link, *os.File, error) {
+func newStageLink() (*stageLink, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the link: %w", err)
@@ -181,12 +181,12 @@ func newLink() (*link, *os.File, error) {
 		far.Close()
 		return nil, nil, fmt.Errorf("create the link: %w", err)
 	}
-	return &link{conn: conn.(*net.UnixConn)}, far, nil //nolint:forcetypeassert // It is what FileConn makes of a UNIX socket.
+	return &stageLink{conn: conn.(*net.UnixConn)}, far, nil //nolint:forcetypeassert // It is what FileConn makes of a UNIX socket.
 }
 
-// listen serves the ports that the stage opens, until its end of the link is
+// receivePorts serves the ports that the stage opens, until its end of the link is
 // closed and ctx has ended.
-func (l *link) listen(ctx context.Context, ports []Port) {
+func (l *stageLink) receivePorts(ctx context.Context, ports []Port) {
 	defer l.conn.Close()
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -203,13 +203,13 @@ func (l *link) listen(ctx context.Context, ports []Port) {
 		case m.Port == 0:
 			l.refused = &SetupError{Step: m.Step, Err: m.Errno}
 		default:
-			l.serve(ctx, &serving, ports, m.Port, rights[:oobn])
+			l.servePort(ctx, &serving, ports, m.Port, rights[:oobn])
 		}
 	}
 }
 
-// serve hands a listening socket to the port that it is for.
-func (l *link) serve(ctx context.Context, serving *sync.WaitGroup, ports []Port, number int, rights []byte) {
+// servePort hands a listening socket to the port that it is for.
+func (l *stageLink) servePort(ctx context.Context, serving *sync.WaitGroup, ports []Port, number int, rights []byte) {
 	listener, err := listenerFrom(rights)
 	i := slices.IndexFunc(ports, func(p Port) bool { return p.Number == number })
 	if err != nil || i < 0 {

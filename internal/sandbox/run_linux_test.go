@@ -392,13 +392,13 @@ func TestWhatIsClosedToOthersIsReadWhereItIsBound(t *testing.T) {
 	out, _ := sh(t, b, `exec 2>&1; cd /run/pawl; cat objects/below/file file $FROM/below/file
 		chmod 777 objects || echo closed; (echo x > objects/below/new) || echo closed; rm -f file || echo closed`, "FROM="+from)
 	read := "boundboundbound"
-	if uid, gid := Full.Owner(); uid != os.Geteuid() && (machine{Kernel: kernel()}).older(6, 3) {
+	if uid, gid := Full.Owner(); uid != os.Geteuid() && (hostFacts{Kernel: kernelRelease()}).isOlderThan(6, 3) {
 		// Not every file system shows its files as another's there: a tmpfs does not.
-		owners, err := asTheirs(uid, gid)
+		owners, err := mappedOwners(uid, gid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := owned(from, owners); f != nil {
+		if f := cloneMapped(from, owners); f != nil {
 			f.Close()
 		} else {
 			read = "cat: objects/below/file: Permission denied"

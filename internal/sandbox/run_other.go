@@ -17,5 +17,5 @@ func (b Box) Run(ctx context.Context, s proc.Spec) (proc.Result, error) {
 		return proc.Tree{}.Run(ctx, s)
 	case Full, Landlock, Seatbelt:
 	}
-	return notStarted(s, b.unsupported())
+	return notStarted(s, b.unsupportedTierError())
 }

@@ -39,36 +39,36 @@ var seatbeltSystem = []string{
 	"/private/var/select", "/dev/fd",
 }
 
-// seatbelt writes a profile for sandbox-exec, and the parameters by which it
+// seatbeltProfile writes a profile for sandbox-exec, and the parameters by which it
 // names paths, NAME=VALUE each: no path is ever part of its text. Resolve turns
 // a path into the one that the kernel knows.
-func (b Box) seatbelt(home, tmp string, ports []int, resolve func(string) string) (profile string, parameters []string) {
+func (b Box) seatbeltProfile(home, tmp string, ports []int, resolve func(string) string) (profile string, parameters []string) {
 	p := profiler{resolve: resolve}
 	p.text.WriteString(seatbeltBase)
 	for _, dir := range seatbeltSystem {
-		p.rule("allow", "file-read*", "subpath", dir)
+		p.addRule("allow", "file-read*", "subpath", dir)
 	}
 	for _, dir := range []string{b.Dir, home, tmp} {
-		p.rule("allow", "file-read* file-write*", "subpath", dir)
+		p.addRule("allow", "file-read* file-write*", "subpath", dir)
 	}
-	p.rule("deny", "file-read* file-write*", "subpath", filepath.Join(b.Dir, ".git"))
+	p.addRule("deny", "file-read* file-write*", "subpath", filepath.Join(b.Dir, ".git"))
 	for _, bind := range b.Binds {
 		what := "file-read*"
 		if bind.Write {
 			what += " file-write*"
 		}
-		p.rule("allow", what, "subpath", bind.From)
+		p.addRule("allow", what, "subpath", bind.From)
 	}
 	for _, path := range b.Protect {
-		p.rule("deny", "file-write*", "subpath", path)
+		p.addRule("deny", "file-write*", "subpath", path)
 	}
 	for _, path := range b.Masks {
-		p.rule("deny", "file-read* file-write*", "subpath", path)
+		p.addRule("deny", "file-read* file-write*", "subpath", path)
 	}
 	for _, path := range slices.Concat(b.Protect, b.Masks) {
 		// A name below is moved with the directory.
-		for dir := filepath.Dir(path); dir != b.Dir && within(dir, b.Dir); dir = filepath.Dir(dir) {
-			p.rule("deny", "file-write-unlink", "literal", dir)
+		for dir := filepath.Dir(path); dir != b.Dir && isWithin(dir, b.Dir); dir = filepath.Dir(dir) {
+			p.addRule("deny", "file-write-unlink", "literal", dir)
 		}
 	}
 	for _, port := range ports {
@@ -84,13 +84,13 @@ type profiler struct {
 	resolve    func(string) string
 }
 
-func (p *profiler) rule(verb, operations, filter, path string) {
+func (p *profiler) addRule(verb, operations, filter, path string) {
 	name := "PATH_" + strconv.Itoa(len(p.parameters))
 	p.parameters = append(p.parameters, name+"="+p.resolve(path))
 	p.text.WriteString("(" + verb + " " + operations + " (" + filter + ` (param "` + name + "\")))\n")
 }
 
-// within reports whether path is dir or lies below it.
-func within(path, dir string) bool {
+// isWithin reports whether path is dir or lies below it.
+func isWithin(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -26,7 +26,7 @@ func verdict(profile string, parameters []string, operation, path string) string
 		}
 		operations, kind, _ := strings.Cut(head, " (")
 		name, _, _ := strings.Cut(filter, `"`)
-		matches := path == values[name] || kind == "subpath" && within(path, values[name])
+		matches := path == values[name] || kind == "subpath" && isWithin(path, values[name])
 		for o := range strings.FieldsSeq(operations) {
 			if matches && strings.HasPrefix(operation, strings.TrimSuffix(o, "*")) {
 				answer = verb
@@ -41,7 +41,7 @@ func TestASeatbeltProfileSaysWhatTheBoxSays(t *testing.T) {
 		Tier: Seatbelt, Dir: "/srv/tree", Protect: []string{"/srv/tree/ci/rules.yaml"}, Masks: []string{"/srv/tree/hidden"},
 		Binds: []Bind{{From: "/cache"}, {From: "/out", Write: true}},
 	}
-	profile, parameters := b.seatbelt("/scratch/home", "/scratch/tmp", []int{4000, 4001}, same)
+	profile, parameters := b.seatbeltProfile("/scratch/home", "/scratch/tmp", []int{4000, 4001}, same)
 	const read, write, unlink = "file-read-data", "file-write-data", "file-write-unlink"
 	cases := map[string]struct{ operation, path, want string }{
 		"the tree is written":                         {write, "/srv/tree/a", "allow"},
@@ -78,11 +78,11 @@ func TestASeatbeltProfileSaysWhatTheBoxSays(t *testing.T) {
 }
 
 func TestNoPathIsPartOfTheTextOfASeatbeltProfile(t *testing.T) {
-	plain, _ := Box{Dir: "/t", Protect: []string{"/t/p"}, Binds: []Bind{{From: "/b"}}}.seatbelt("/h", "/t", nil, same)
+	plain, _ := Box{Dir: "/t", Protect: []string{"/t/p"}, Binds: []Bind{{From: "/b"}}}.seatbeltProfile("/h", "/t", nil, same)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`/[a-z"\\() ;#=\n]{1,12}`)
 		dir, bind, home := name.Draw(t, "dir"), name.Draw(t, "bind"), name.Draw(t, "home")
-		profile, parameters := Box{Dir: dir, Protect: []string{dir + "/p"}, Binds: []Bind{{From: bind}}}.seatbelt(home, home, nil, same)
+		profile, parameters := Box{Dir: dir, Protect: []string{dir + "/p"}, Binds: []Bind{{From: bind}}}.seatbeltProfile(home, home, nil, same)
 		if profile != plain {
 			t.Fatalf("the profile changes with a path:\n%s", profile)
 		}

@@ -29,44 +29,44 @@ import (
 // Rows that are not as they must be are no error: an error, often a
 // *SetupError, says that the test could not be made.
 func Test(ctx context.Context, tier Tier, dir string) (Result, error) {
-	r, err := try(ctx, tier, dir, tier.HasOwnRoot())
-	if none := look(dir).noLayers(err); none != nil {
-		r, err = try(ctx, tier, dir, false)
+	r, err := tryBox(ctx, tier, dir, tier.HasOwnRoot())
+	if none := readHostFacts(dir).explainNoLayers(err); none != nil {
+		r, err = tryBox(ctx, tier, dir, false)
 		r.NoLayers = none
 	}
 	return r, err
 }
 
-func try(ctx context.Context, tier Tier, dir string, layered bool) (Result, error) {
-	r := Result{Tier: tier, Kernel: kernel(), LandlockABI: stage.Version(), Namespaces: tier == Full}
-	ground, err := newGround(dir, tier)
+func tryBox(ctx context.Context, tier Tier, dir string, layered bool) (Result, error) {
+	r := Result{Tier: tier, Kernel: kernelRelease(), LandlockABI: stage.LandlockVersion(), Namespaces: tier == Full}
+	ground, err := newTestDir(dir, tier)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
-	defer ground.remove()
+	defer ground.cleanUp()
 	ground.layered = layered
 	targets, err := newTargets(ctx, socketPrefix+ground.name)
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
-	defer targets.close()
+	defer targets.closeAll()
 	var out, complaints bytes.Buffer
-	res, err := ground.box(tier).Run(ctx, ground.spec(tier, targets, &out, &complaints))
+	res, err := ground.testBox(tier).Run(ctx, ground.testSpec(tier, targets, &out, &complaints))
 	r.Took = res.Took
 	if err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	}
-	received, signalled := targets.close()
-	for _, row := range parse(tier, out.String(), &r.Absent) {
+	received, signalled := targets.closeAll()
+	for _, row := range parseRows(tier, out.String(), &r.Absent) {
 		if row.Action == selftest.SendUDP && !received {
-			row = tier.row(row.Action, Denied, "did not arrive")
+			row = tier.newRow(row.Action, Denied, "did not arrive")
 		}
 		if row.Action == selftest.SignalProcess && signalled {
-			row = tier.row(row.Action, Works, "it ended")
+			row = tier.newRow(row.Action, Works, "it ended")
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	if memory, ok, err := ground.fillMemory(ctx, tier); err != nil {
+	if memory, ok, err := ground.tryMemoryLimit(ctx, tier); err != nil {
 		return r, fmt.Errorf("test the sandbox: %w", err)
 	} else if ok {
 		r.Rows = append(r.Rows, memory)
@@ -79,8 +79,8 @@ func try(ctx context.Context, tier Tier, dir string, layered bool) (Result, erro
 	return r, nil
 }
 
-// parse reads the lines of a self-test.
-func parse(tier Tier, text string, absent *[]string) []Row {
+// parseRows reads the lines of a self-test.
+func parseRows(tier Tier, text string, absent *[]string) []Row {
 	var rows []Row
 	for line := range strings.Lines(text) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3)
@@ -89,13 +89,13 @@ func parse(tier Tier, text string, absent *[]string) []Row {
 		case fields[1] == "absent":
 			*absent = append(*absent, fields[0])
 		default:
-			rows = append(rows, tier.row(fields[0], Answer(fields[1]), fields[2]))
+			rows = append(rows, tier.newRow(fields[0], Answer(fields[1]), fields[2]))
 		}
 	}
 	return rows
 }
 
-func kernel() string {
+func kernelRelease() string {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
 		return ""
@@ -106,8 +106,8 @@ func kernel() string {
 // patience is how long a test may take on a host that is busy with other things.
 const patience = 2 * time.Minute
 
-// ground is the directory of a test.
-type ground struct {
+// testDir is the directory of a test.
+type testDir struct {
 	dir, name string
 	claim     *os.File
 	layered   bool
@@ -115,19 +115,19 @@ type ground struct {
 	root, host, tree, base, upper, work, scratch, exe string
 }
 
-func newGround(dir string, tier Tier) (*ground, error) {
+func newTestDir(dir string, tier Tier) (*testDir, error) {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	sweep(dir)
-	name, claim, err := claimed(dir)
+	removeLeftovers(dir)
+	name, claim, err := claimName(dir)
 	if err != nil {
 		return nil, err
 	}
 	root := filepath.Join(dir, selftestPrefix+name)
 	at := func(name string) string { return filepath.Join(root, name) }
-	g := &ground{
+	g := &testDir{
 		dir: dir, name: name, claim: claim, root: root, host: at("host"), tree: at("tree"), base: at("base"), upper: at("upper"), work: at("work"),
 		scratch: at("scratch"), exe: exe,
 	}
@@ -136,23 +136,23 @@ func newGround(dir string, tier Tier) (*ground, error) {
 	for _, path := range []string{g.host, g.tree, g.base, g.upper, g.scratch} {
 		err = errors.Join(err, os.Mkdir(path, 0o755), os.Chown(path, uid, gid))
 	}
-	for _, path := range []string{g.canary(), filepath.Join(g.base, "protected"), filepath.Join(g.tree, "protected")} {
+	for _, path := range []string{g.canaryPath(), filepath.Join(g.base, "protected"), filepath.Join(g.tree, "protected")} {
 		err = errors.Join(err, os.WriteFile(path, []byte("text\n"), 0o644), os.Chown(path, uid, gid)) //nolint:gosec // What is to be found must be readable.
 	}
 	if err != nil {
-		g.remove()
+		g.cleanUp()
 		return nil, err
 	}
 	return g, nil
 }
 
-func (g *ground) canary() string { return filepath.Join(g.host, "canary") }
+func (g *testDir) canaryPath() string { return filepath.Join(g.host, "canary") }
 
-// remove leaves to the next self-test what cannot be removed.
-func (g *ground) remove() { _ = release(g.dir, g.name, g.claim) }
+// cleanUp leaves to the next self-test what cannot be removed.
+func (g *testDir) cleanUp() { _ = removeAndRelease(g.dir, g.name, g.claim) }
 
-// box is the box that is tested.
-func (g *ground) box(tier Tier) Box {
+// testBox is the box that is tested.
+func (g *testDir) testBox(tier Tier) Box {
 	b := Box{
 		Tier: tier, Tree: g.tree, Home: filepath.Join(g.root, "home"), Protect: []string{filepath.Join(g.tree, "protected")},
 		Binds: []Bind{{From: g.exe}}, Scratch: g.scratch, Dir: g.tree,
@@ -187,8 +187,8 @@ tool '` + compile + `' cc compile &
 wait
 `
 
-// spec runs the script where and as programs of the tier run.
-func (g *ground) spec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc.Spec {
+// testSpec runs the script where and as programs of the tier run.
+func (g *testDir) testSpec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc.Spec {
 	home, tmp := filepath.Join(g.scratch, "home"), filepath.Join(g.scratch, "tmp")
 	if tier == Full {
 		home, tmp = filepath.Join(g.root, "home"), "/tmp"
@@ -198,12 +198,12 @@ func (g *ground) spec(tier Tier, t *targets, out, complaints *bytes.Buffer) proc
 		_ = os.MkdirAll(tmp, 0o755)
 	}
 	argv := append([]string{"/bin/sh", "-c", script, g.exe, selftest.Arg},
-		selftest.Canary+"="+g.canary(), selftest.Tree+"="+g.tree, selftest.Protected+"="+filepath.Join(g.tree, "protected"),
-		selftest.Home+"="+home, selftest.Temporary+"="+tmp, selftest.Resolver+"="+resolver(),
+		selftest.Canary+"="+g.canaryPath(), selftest.Tree+"="+g.tree, selftest.Protected+"="+filepath.Join(g.tree, "protected"),
+		selftest.Home+"="+home, selftest.Temporary+"="+tmp, selftest.Resolver+"="+firstNameServer(),
 		selftest.Processes+"="+strconv.Itoa(selftestLimits.Processes), selftest.FileBytes+"="+strconv.FormatInt(selftestLimits.FileBytes, 10))
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + tmp, "TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1"}
 	return proc.Spec{
-		Argv: append(argv, t.told()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience, Limits: selftestLimits,
+		Argv: append(argv, t.parameters()...), Dir: g.tree, Env: env, Stdout: out, Stderr: complaints, Timeout: patience, Limits: selftestLimits,
 	}
 }
 
@@ -212,32 +212,32 @@ var selftestLimits = proc.Limits{Processes: 1024, FileBytes: 1 << 30}
 
 // Of memory a process of its own tries to hold more than it may.
 const (
-	mayHold  = 64 << 20
-	holds    = 4 * mayHold
-	holdTime = 20 * time.Second // in which the limit must end it, also on a host that is busy
+	holdLimit = 64 << 20
+	holdBytes = 4 * holdLimit
+	holdTime  = 20 * time.Second // in which the limit must end it, also on a host that is busy
 )
 
-// fillMemory starts a process that holds more memory than it may, and says whether
+// tryMemoryLimit starts a process that holds more memory than it may, and says whether
 // that ended it. The tier may promise nothing of the kind.
-func (g *ground) fillMemory(ctx context.Context, tier Tier) (row Row, tried bool, err error) {
-	if tier.want(selftest.ExceedMemory) == "" {
+func (g *testDir) tryMemoryLimit(ctx context.Context, tier Tier) (row Row, tried bool, err error) {
+	if tier.promised(selftest.ExceedMemory) == "" {
 		return Row{}, false, nil
 	}
-	res, err := g.box(tier).Run(ctx, proc.Spec{
-		Argv: []string{g.exe, selftest.Arg, selftest.Hold, strconv.Itoa(holds)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
-		Timeout: holdTime, Limits: proc.Limits{Memory: mayHold},
+	res, err := g.testBox(tier).Run(ctx, proc.Spec{
+		Argv: []string{g.exe, selftest.Arg, selftest.Hold, strconv.Itoa(holdBytes)}, Dir: g.tree, Env: []string{"PATH=/usr/bin:/bin"},
+		Timeout: holdTime, Limits: proc.Limits{Memory: holdLimit},
 	})
 	if err != nil {
 		return Row{}, false, err
 	}
 	if res.Limit == proc.MemoryLimit {
-		return tier.row(selftest.ExceedMemory, Denied, "it was ended"), true, nil
+		return tier.newRow(selftest.ExceedMemory, Denied, "it was ended"), true, nil
 	}
-	return tier.row(selftest.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
+	return tier.newRow(selftest.ExceedMemory, Works, fmt.Sprintf("it ended otherwise: %s, status %d", res.Ended, res.Exit)), true, nil
 }
 
-// resolver is the first name server of the host that has an IPv4 address.
-func resolver() string {
+// firstNameServer is the first name server of the host that has an IPv4 address.
+func firstNameServer() string {
 	text, _ := os.ReadFile("/etc/resolv.conf")
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)

@@ -26,14 +26,14 @@ func confining(t *testing.T) []Tier {
 // refused with the fix.
 func landlocks(t *testing.T) bool {
 	t.Helper()
-	if stage.Version() >= 4 {
+	if stage.LandlockVersion() >= 4 {
 		return true
 	}
 	home := t.TempDir()
 	open755(t, home)
 	fault, ok := errors.AsType[*loop.Fault](Check(t.Context(), home, Landlock))
 	if !ok || fault.Exit != loop.ExitMissing || !strings.Contains(fault.Advice().String(), "Linux ") {
-		t.Errorf("Check of a tier that Linux %s does not have = %v", kernel(), fault)
+		t.Errorf("Check of a tier that Linux %s does not have = %v", kernelRelease(), fault)
 	}
 	return false
 }

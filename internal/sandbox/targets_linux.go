@@ -50,31 +50,31 @@ func newTargets(ctx context.Context, dir string) (*targets, error) {
 			continue // A host without IPv6 is none that could be reached by it.
 		}
 		if err != nil {
-			t.close()
+			t.closeAll()
 			return nil, err
 		}
 		t.listeners[what] = listener
-		t.working.Go(func() { accept(listener) })
+		t.working.Go(func() { acceptAndClose(listener) })
 	}
 	packets, err := l.ListenPacket(ctx, "udp4", "127.0.0.1:0")
 	if err != nil {
-		t.close()
+		t.closeAll()
 		return nil, err
 	}
 	t.packets = packets
-	t.working.Go(t.receive)
+	t.working.Go(t.receiveDatagrams)
 	if err := os.Chmod(t.path, 0o777); err != nil { //nolint:gosec // Only the sandbox is to keep programs off it.
-		t.close()
+		t.closeAll()
 		return nil, err
 	}
-	if err := t.wait(ctx); err != nil {
-		t.close()
+	if err := t.startWaitingProcess(ctx); err != nil {
+		t.closeAll()
 		return nil, err
 	}
 	return t, nil
 }
 
-func accept(l net.Listener) {
+func acceptAndClose(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -84,18 +84,18 @@ func accept(l net.Listener) {
 	}
 }
 
-// last is a datagram that no self-test sends, and lastWait how long it may take.
+// lastDatagram is a datagram that no self-test sends, and lastWait how long it may take.
 const (
-	last     = "last"
-	lastWait = 2 * time.Second
+	lastDatagram = "last"
+	lastWait     = 2 * time.Second
 )
 
-// receive notes a datagram of the self-test, until the last one.
-func (t *targets) receive() {
+// receiveDatagrams notes a datagram of the self-test, until the last one.
+func (t *targets) receiveDatagrams() {
 	packet := make([]byte, 64)
 	for {
 		n, _, err := t.packets.ReadFrom(packet)
-		if err != nil || string(packet[:n]) == last {
+		if err != nil || string(packet[:n]) == lastDatagram {
 			return
 		}
 		if string(packet[:n]) == t.token {
@@ -104,8 +104,8 @@ func (t *targets) receive() {
 	}
 }
 
-// wait starts a process that is to be found, and returns when it is there.
-func (t *targets) wait(ctx context.Context) error {
+// startWaitingProcess starts a process that is to be found, and returns when it is there.
+func (t *targets) startWaitingProcess(ctx context.Context) error {
 	ready, there := io.Pipe()
 	t.working.Go(func() {
 		var err error
@@ -120,8 +120,8 @@ func (t *targets) wait(ctx context.Context) error {
 	return nil
 }
 
-// told is what a self-test has to know of them.
-func (t *targets) told() []string {
+// parameters is what a self-test has to know of them.
+func (t *targets) parameters() []string {
 	port := func(what string) string {
 		if l, ok := t.listeners[what]; ok {
 			return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // It listens on TCP.
@@ -135,10 +135,10 @@ func (t *targets) told() []string {
 	}
 }
 
-// close ends them all, and says whether a datagram arrived and whether somebody
+// closeAll ends them all, and says whether a datagram arrived and whether somebody
 // else ended the process. What is sent over the loopback arrives in order, so
 // the last datagram comes behind every other.
-func (t *targets) close() (received, signalled bool) {
+func (t *targets) closeAll() (received, signalled bool) {
 	t.closing.Do(func() {
 		t.stop()
 		for _, l := range t.listeners {
@@ -148,7 +148,7 @@ func (t *targets) close() (received, signalled bool) {
 			if conn, err := net.Dial("udp4", t.packets.LocalAddr().String()); err != nil { //nolint:noctx // A datagram socket connects without waiting.
 				t.packets.Close()
 			} else {
-				_, _ = conn.Write([]byte(last))
+				_, _ = conn.Write([]byte(lastDatagram))
 				conn.Close()
 				// A host without room for a datagram drops it, also on the loopback.
 				late := time.AfterFunc(lastWait, func() { t.packets.Close() })

@@ -23,9 +23,9 @@ func appendBools(b []byte, list ...bool) []byte {
 
 type reader struct{ *stage.Reader }
 
-func (r reader) bool() bool { return r.Byte() == 1 }
+func (r reader) readBool() bool { return r.Byte() == 1 }
 
-func (r reader) numbers() []int {
+func (r reader) readNumbers() []int {
 	var list []int
 	for range r.Count() {
 		list = append(list, r.Number())
@@ -33,9 +33,9 @@ func (r reader) numbers() []int {
 	return list
 }
 
-// digits writes a number that is not negative; package strconv would move this
+// formatNumber writes a number that is not negative; package strconv would move this
 // one behind others.
-func digits(n, base int) string {
+func formatNumber(n, base int) string {
 	var b [24]byte
 	at := len(b)
 	for {

@@ -9,26 +9,26 @@ import (
 	"github.com/pawl-run/pawl/internal/proc/stage"
 )
 
-// lost is the exit status of a stage that started no program. What it means is
+// exitRefused is the exit status of a stage that started no program. What it means is
 // said over the link.
-const lost = 125
+const exitRefused = 125
 
 func init() {
 	if len(os.Args) == 2 && os.Args[1] == Arg {
-		stage.Serve(prepare)
+		stage.Serve(confineThread)
 	}
 }
 
-// prepare confines the thread from which the program is forked. Init runs on
+// confineThread confines the thread from which the program is forked. Init runs on
 // the main thread and keeps it; capabilities, ids, Landlock and seccomp are per
 // thread, and a fork passes them on.
-func prepare(program stage.Order) stage.Order {
+func confineThread(program stage.Order) stage.Order {
 	o, ok := readOrder()
 	if !ok {
-		refuse("read the order", unix.EBADMSG)
+		refuseAndExit("read the order", unix.EBADMSG)
 	}
 	if o.Cell {
-		build(o)
+		buildRoot(o)
 	} else {
 		closeHost(o.Rules.Write)
 	}
@@ -36,10 +36,10 @@ func prepare(program stage.Order) stage.Order {
 		must("enter the working directory "+program.Dir, unix.Chdir(program.Dir))
 		program.Dir = ""
 	}
-	ruleset := open(o.Rules)
-	become(o)
+	ruleset := makeRuleset(o.Rules)
+	dropPrivileges(o)
 	confine(o, ruleset)
-	program.Path = lookUp(program)
+	program.Path = findProgram(program)
 	// The program may run as the same user and is there before this process is
 	// told so. It must not find memory or descriptors of it open.
 	must("close its own memory", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
@@ -52,13 +52,13 @@ func readOrder() (Order, bool) {
 	if !ok {
 		return Order{}, false
 	}
-	return decode(b)
+	return decodeOrder(b)
 }
 
-// become gives up the groups, the user and every capability of whoever started
+// dropPrivileges gives up the groups, the user and every capability of whoever started
 // the stage. The inheritable set goes too, because an exec as uid 0 would take
 // it back, and the bounding set, so that no file can give any.
-func become(o Order) {
+func dropPrivileges(o Order) {
 	must("drop capabilities", unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 	for c := uintptr(0); c <= 63; c++ {
 		if unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != nil {
@@ -96,20 +96,20 @@ func giveStreams(o Order) {
 // confine binds the thread by what cannot be undone. The filter of system calls
 // comes last, because it denies some that are needed before it.
 func confine(o Order, ruleset int) {
-	restrict(ruleset)
+	enforceRuleset(ruleset)
 	// Of all limits only this one also keeps a crash from the program that the
 	// host may have set to receive core files, outside of every sandbox.
 	must("limit core files", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}))
-	filter(o)
+	installFilter(o)
 }
 
-// lookUp finds the program of argv in the absolute directories of PATH.
-func lookUp(o stage.Order) string {
+// findProgram finds the program of argv in the absolute directories of PATH.
+func findProgram(o stage.Order) string {
 	name := o.Path
-	if contains(name, '/') {
+	if containsByte(name, '/') {
 		return name
 	}
-	for _, dir := range split(variable(o.Env, "PATH"), ':') {
+	for _, dir := range splitAt(lookupVariable(o.Env, "PATH"), ':') {
 		if dir == "" || dir[0] != '/' {
 			continue
 		}
@@ -119,11 +119,11 @@ func lookUp(o stage.Order) string {
 			return path
 		}
 	}
-	refuse("find "+name+" in PATH", unix.ENOENT)
+	refuseAndExit("find "+name+" in PATH", unix.ENOENT)
 	return ""
 }
 
-func variable(env []string, name string) string {
+func lookupVariable(env []string, name string) string {
 	for _, kv := range env {
 		if len(kv) > len(name) && kv[:len(name)] == name && kv[len(name)] == '=' {
 			return kv[len(name)+1:]
@@ -132,9 +132,9 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// split and contains stand here because package strings would move this one
+// splitAt and contains stand here because package strings would move this one
 // behind others.
-func split(s string, at byte) []string {
+func splitAt(s string, at byte) []string {
 	var list []string
 	start := 0
 	for i := range len(s) {
@@ -145,7 +145,7 @@ func split(s string, at byte) []string {
 	return append(list, s[start:])
 }
 
-func contains(s string, c byte) bool {
+func containsByte(s string, c byte) bool {
 	for i := range len(s) {
 		if s[i] == c {
 			return true
@@ -156,18 +156,18 @@ func contains(s string, c byte) bool {
 
 func must(step string, err error) {
 	if err != nil {
-		refuse(step, err)
+		refuseAndExit(step, err)
 	}
 }
 
-// refuse says over the link why the program does not run, and exits by the
+// refuseAndExit says over the link why the program does not run, and exits by the
 // system call, because nothing that a library registered to run at exit belongs
 // into a stage.
-func refuse(step string, err error) {
+func refuseAndExit(step string, err error) {
 	errno, ok := err.(syscall.Errno) //nolint:errorlint // The system call packages return it bare, and the imports are few on purpose.
 	if !ok {
 		errno = unix.EINVAL
 	}
 	_, _ = unix.Write(LinkFD, Message{Step: step, Errno: errno}.encode())
-	syscall.Exit(lost)
+	syscall.Exit(exitRefused)
 }

@@ -13,9 +13,9 @@ const (
 
 // rights that Landlock knows, by the version that brought them.
 const (
-	first   = 1<<13 - 1 // everything from execute to make_sym
-	read    = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+	firstRights = 1<<13 - 1 // everything from execute to make_sym
+	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fileRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
@@ -25,8 +25,8 @@ const (
 	versionScopes = 6 // knows signals and abstract sockets
 )
 
-// Version is that of the kernel's Landlock, 0 if it has none.
-func Version() int {
+// LandlockVersion is that of the kernel's Landlock, 0 if it has none.
+func LandlockVersion() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0
@@ -34,10 +34,10 @@ func Version() int {
 	return int(v)
 }
 
-// knows is every right on files that a version knows. What is known is handled
+// knownRights is every right on files that a version knows. What is known is handled
 // without exception, so that nothing is permitted because it was forgotten.
-func knows(version int) uint64 {
-	rights := uint64(first)
+func knownRights(version int) uint64 {
+	rights := uint64(firstRights)
 	if version >= 2 {
 		rights |= unix.LANDLOCK_ACCESS_FS_REFER
 	}
@@ -54,13 +54,13 @@ type ruleset struct {
 	FS, Net, Scope uint64
 }
 
-// open makes the ruleset while all its paths can still be opened.
-func open(r Rules) int {
-	version := Version()
+// makeRuleset makes the ruleset while all its paths can still be opened.
+func makeRuleset(r Rules) int {
+	version := LandlockVersion()
 	if version < 1 {
-		refuse("ask for Landlock", unix.ENOSYS)
+		refuseAndExit("ask for Landlock", unix.ENOSYS)
 	}
-	attr := ruleset{FS: knows(version)}
+	attr := ruleset{FS: knownRights(version)}
 	size := unsafe.Sizeof(attr.FS)
 	if version >= versionTCP {
 		size += unsafe.Sizeof(attr.Net)
@@ -71,32 +71,32 @@ func open(r Rules) int {
 	}
 	if r.Network {
 		if version < versionTCP {
-			refuse("rule over TCP", unix.ENOSYS)
+			refuseAndExit("rule over TCP", unix.ENOSYS)
 		}
 		attr.Net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
-		refuse("make a Landlock ruleset", errno)
+		refuseAndExit("make a Landlock ruleset", errno)
 	}
 	for _, path := range r.List {
-		permit(int(set), path, unix.LANDLOCK_ACCESS_FS_READ_DIR)
+		permitPath(int(set), path, unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	}
 	for _, path := range r.Read {
-		permit(int(set), path, read)
+		permitPath(int(set), path, readRights)
 	}
 	for _, path := range r.Write {
-		permit(int(set), path, attr.FS)
+		permitPath(int(set), path, attr.FS)
 	}
 	for _, port := range r.Connect {
-		connect(int(set), port)
+		permitPort(int(set), port)
 	}
 	return int(set)
 }
 
-// permit adds a rule for what is at path and below it. What is not there needs
+// permitPath adds a rule for what is at path and below it. What is not there needs
 // no rule.
-func permit(set int, path string, rights uint64) {
+func permitPath(set int, path string, rights uint64) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
 		return
@@ -106,29 +106,29 @@ func permit(set int, path string, rights uint64) {
 	var st unix.Stat_t
 	must("look at "+path, unix.Fstat(fd, &st))
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= ofFiles
+		rights &= fileRights
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
-	add(set, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&attr), "permit "+path)
+	addRule(set, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&attr), "permit "+path)
 }
 
-func connect(set, port int) {
+func permitPort(set, port int) {
 	attr := struct{ Access, Port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
-	add(set, ruleNetPort, unsafe.Pointer(&attr), "permit a port")
+	addRule(set, ruleNetPort, unsafe.Pointer(&attr), "permit a port")
 }
 
-func add(set int, kind uintptr, attr unsafe.Pointer, step string) {
+func addRule(set int, kind uintptr, attr unsafe.Pointer, step string) {
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), kind, uintptr(attr), 0, 0, 0)
 	if errno != 0 {
-		refuse(step, errno)
+		refuseAndExit(step, errno)
 	}
 }
 
-// restrict binds this thread, and all that it becomes, to the ruleset.
-func restrict(set int) {
+// enforceRuleset binds this thread, and all that it becomes, to the ruleset.
+func enforceRuleset(set int) {
 	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
 	if errno != 0 {
-		refuse("restrict by Landlock", errno)
+		refuseAndExit("restrict by Landlock", errno)
 	}
 	unix.Close(set)
 }

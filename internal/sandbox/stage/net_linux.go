@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopback brings up the only interface of a network namespace.
-func loopback() {
+// bringUpLoopback brings up the only interface of a network namespace.
+func bringUpLoopback() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	must("open the loopback", err)
 	defer unix.Close(fd)
@@ -20,13 +20,13 @@ func loopback() {
 	request.flags = unix.IFF_UP | unix.IFF_RUNNING
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request)))
 	if errno != 0 {
-		refuse("bring up the loopback", errno)
+		refuseAndExit("bring up the loopback", errno)
 	}
 }
 
-// listen opens a port of the cell's loopback and sends the socket out. Whoever
+// listenAndSend opens a port of the cell's loopback and sends the socket out. Whoever
 // has it accepts connections from inside, wherever that process is.
-func listen(port int) {
+func listenAndSend(port int) {
 	const backlog = 128
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must("open a port", err)

@@ -6,30 +6,30 @@ import "golang.org/x/sys/unix"
 // it is the root. What it hides there has been opened by then.
 const scaffold = "/tmp"
 
-// build makes the root, the loopback and the name of a cell.
-func build(o Order) {
+// buildRoot makes the root, the loopback and the name of a cell.
+func buildRoot(o Order) {
 	must("detach mounts", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	opened := make([]source, len(o.Mounts))
 	for i, m := range o.Mounts {
-		opened[i] = take(m)
+		opened[i] = openSource(m)
 	}
 	b := builder{user: o.User, group: o.Group}
-	root := memory(1<<20, 0o755)
+	root := newTmpfs(1<<20, 0o755)
 	must("mount a new root", unix.MoveMount(root, "", unix.AT_FDCWD, scaffold, unix.MOVE_MOUNT_F_EMPTY_PATH))
 	b.root = root
 	for i, m := range o.Mounts {
-		b.place(m, opened[i])
+		b.placeMount(m, opened[i])
 	}
-	enter(root)
+	switchRoot(root)
 	must("name the host", unix.Sethostname([]byte(o.Host)))
-	loopback()
+	bringUpLoopback()
 	for _, port := range o.Ports {
-		listen(port)
+		listenAndSend(port)
 	}
 }
 
-// enter makes the new root the only one there is.
-func enter(root int) {
+// switchRoot makes the new root the only one there is.
+func switchRoot(root int) {
 	must("enter the new root", unix.Fchdir(root))
 	must("change the root", unix.PivotRoot(".", "."))
 	must("let go of the host's root", unix.Unmount(".", unix.MNT_DETACH))
@@ -72,28 +72,28 @@ type source struct {
 	folder bool
 }
 
-// take opens what a mount needs of the host.
-func take(m Mount) source {
+// openSource opens what a mount needs of the host.
+func openSource(m Mount) source {
 	switch m.Kind {
 	case Bind:
 		if m.FD > 0 {
 			return source{m.FD, isFolder(m.FD)}
 		}
-		fd := clone(m.From)
-		dress(fd, m)
+		fd := cloneMount(m.From)
+		setMountAttributes(fd, m)
 		return source{fd, isFolder(fd)}
 	case Overlay:
-		return source{overlay(m), true}
+		return source{newOverlay(m), true}
 	case Memory:
-		fd := memory(m.Size, m.Mode)
-		dress(fd, m)
+		fd := newTmpfs(m.Size, m.Mode)
+		setMountAttributes(fd, m)
 		return source{fd, true}
 	case Proc:
-		return source{fresh("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC), true}
+		return source{newMount("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC), true}
 	case Terminal:
-		return source{fresh("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "mode", "620", "ptmxmode", "666"), true}
+		return source{newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "mode", "620", "ptmxmode", "666"), true}
 	case Hide:
-		return source{clone("/dev/null"), false}
+		return source{cloneMount("/dev/null"), false}
 	case Lower:
 		// The mounts of the host are this process's own by now.
 		must("mount "+m.From, unix.MoveMount(m.FD, "", unix.AT_FDCWD, m.From, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS))
@@ -103,15 +103,15 @@ func take(m Mount) source {
 	return source{fd: -1}
 }
 
-// clone detaches a copy of what is mounted at and below path.
-func clone(path string) int {
+// cloneMount detaches a copy of what is mounted at and below path.
+func cloneMount(path string) int {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	must("open "+path, err)
 	return fd
 }
 
-// dress sets the attributes of a detached mount and all below it.
-func dress(fd int, m Mount) {
+// setMountAttributes sets the attributes of a detached mount and all below it.
+func setMountAttributes(fd int, m Mount) {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 	if m.ReadOnly {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
@@ -128,47 +128,47 @@ func isFolder(fd int) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// memory makes a tmpfs that is not attached yet. Empty files cost no bytes of
+// newTmpfs makes a tmpfs that is not attached yet. Empty files cost no bytes of
 // it but memory of the kernel, so they are counted too.
-func memory(size, mode int) int {
+func newTmpfs(size, mode int) int {
 	const perFile, least = 4096, 4096
-	return fresh("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
-		"size", digits(size, 10), "mode", digits(mode, 8), "nr_inodes", digits(max(least, size/perFile), 10))
+	return newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
+		"size", formatNumber(size, 10), "mode", formatNumber(mode, 8), "nr_inodes", formatNumber(max(least, size/perFile), 10))
 }
 
-// overlay makes a layered directory that is not attached yet. Layers are named
+// newOverlay makes a layered directory that is not attached yet. Layers are named
 // by descriptor, so that no path has to be quoted or is too long.
-func overlay(m Mount) int {
+func newOverlay(m Mount) int {
 	var layers []byte
 	for _, dir := range m.Layers {
-		layers = append(append(layers, byDescriptor(dir)...), ':')
+		layers = append(append(layers, descriptorPath(dir)...), ':')
 	}
 	options := []string{"lowerdir", string(layers[:max(0, len(layers)-1)])}
 	if m.Upper != "" {
-		options = append(options, "upperdir", byDescriptor(m.Upper), "workdir", byDescriptor(m.Work))
+		options = append(options, "upperdir", descriptorPath(m.Upper), "workdir", descriptorPath(m.Work))
 	}
 	attributes := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	if m.Upper == "" {
 		attributes |= unix.MOUNT_ATTR_RDONLY
 		if len(m.Layers) == 1 {
-			fd := clone(m.Layers[0]) // The kernel makes no overlay of one layer.
-			dress(fd, Mount{To: m.To, ReadOnly: true})
+			fd := cloneMount(m.Layers[0]) // The kernel makes no overlay of one layer.
+			setMountAttributes(fd, Mount{To: m.To, ReadOnly: true})
 			return fd
 		}
 	}
-	return fresh("overlay", attributes, options...)
+	return newMount("overlay", attributes, options...)
 }
 
-func byDescriptor(dir string) string {
+func descriptorPath(dir string) string {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	must("open layer "+dir, err)
-	return "/proc/self/fd/" + digits(fd, 10)
+	return "/proc/self/fd/" + formatNumber(fd, 10)
 }
 
-// fresh makes a mount of a file system with options, which are names and
+// newMount makes a mount of a file system with options, which are names and
 // values by turns. An overlay keeps its own marks in attributes that any user
 // may set, and need not survive a power cut.
-func fresh(kind string, attributes int, options ...string) int {
+func newMount(kind string, attributes int, options ...string) int {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	must("open "+kind, err)
 	for i := 0; i+1 < len(options); i += 2 {
@@ -193,52 +193,52 @@ type builder struct {
 	user, group int
 }
 
-// place attaches one mount. Names are looked up below the new root. On the way
+// placeMount attaches one mount. Names are looked up below the new root. On the way
 // to what is made there no symbolic link is followed: in a tree it would be an
 // agent's, and until the root is changed it would lead to the host.
-func (b builder) place(m Mount, s source) {
+func (b builder) placeMount(m Mount, s source) {
 	switch m.Kind {
 	case Lower:
 		return
 	case Link:
-		b.parents(m.To)
-		at, name := b.parent(m.To)
+		b.makeParents(m.To)
+		at, name := b.openParent(m.To)
 		must("link "+m.To, unix.Symlinkat(m.From, at, name))
 		unix.Close(at)
 		return
 	case Again:
-		if at := b.open(m.To, within); at >= 0 {
+		if at := b.openPath(m.To, resolveInRoot); at >= 0 {
 			fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 			must("open "+m.To, err)
-			dress(fd, m)
-			attach(fd, at, m.To)
+			setMountAttributes(fd, m)
+			moveMountTo(fd, at, m.To)
 		}
 		return
 	case Hide:
-		if at := b.open(m.To, within); at >= 0 {
+		if at := b.openPath(m.To, resolveInRoot); at >= 0 {
 			if isFolder(at) {
 				unix.Close(s.fd)
-				s.fd = memory(4096, 0o555)
+				s.fd = newTmpfs(4096, 0o555)
 			}
-			dress(s.fd, Mount{To: m.To, ReadOnly: true, Devices: true})
-			attach(s.fd, at, m.To)
+			setMountAttributes(s.fd, Mount{To: m.To, ReadOnly: true, Devices: true})
+			moveMountTo(s.fd, at, m.To)
 		}
 		return
 	case Bind, Overlay, Memory, Proc, Terminal:
 	}
-	b.parents(m.To)
-	b.mountpoint(m.To, s.folder)
-	at := b.open(m.To, strict)
+	b.makeParents(m.To)
+	b.makeMountpoint(m.To, s.folder)
+	at := b.openPath(m.To, resolveStrict)
 	if at < 0 {
-		refuse("find "+m.To, unix.ENOENT)
+		refuseAndExit("find "+m.To, unix.ENOENT)
 	}
 	if m.Kind == Memory && b.user >= 0 && m.Mode&0o002 == 0 && !m.ReadOnly {
 		must("own "+m.To, unix.Fchownat(s.fd, "", b.user, b.group, unix.AT_EMPTY_PATH))
 	}
-	attach(s.fd, at, m.To)
+	moveMountTo(s.fd, at, m.To)
 }
 
-func attach(fd, at int, to string) {
+func moveMountTo(fd, at int, to string) {
 	must("mount "+to, unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	unix.Close(fd)
 	unix.Close(at)
@@ -246,14 +246,14 @@ func attach(fd, at int, to string) {
 
 // How symbolic links are taken.
 const (
-	strict = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
+	resolveStrict = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
 	// What is hidden or closed is what programs would find by the name, so links
 	// lead as they will once the new root is the root.
-	within = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
+	resolveInRoot = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
 )
 
-// open finds path below the new root, or returns -1.
-func (b builder) open(path string, resolve uint64) int {
+// openPath finds path below the new root, or returns -1.
+func (b builder) openPath(path string, resolve uint64) int {
 	name := path[1:]
 	if name == "" {
 		name = "."
@@ -266,51 +266,51 @@ func (b builder) open(path string, resolve uint64) int {
 	return fd
 }
 
-// parent opens the directory that path lies in, and returns the rest of it.
-func (b builder) parent(path string) (at int, name string) {
+// openParent opens the directory that path lies in, and returns the rest of it.
+func (b builder) openParent(path string) (at int, name string) {
 	last := len(path) - 1
 	for path[last] != '/' {
 		last--
 	}
-	if at = b.open(path[:max(last, 1)], strict); at < 0 {
-		refuse("find "+path[:last]+" without a symbolic link on the way", unix.ELOOP)
+	if at = b.openPath(path[:max(last, 1)], resolveStrict); at < 0 {
+		refuseAndExit("find "+path[:last]+" without a symbolic link on the way", unix.ELOOP)
 	}
 	return at, path[last+1:]
 }
 
-// parents makes the directories above path that do not exist.
-func (b builder) parents(path string) {
+// makeParents makes the directories above path that do not exist.
+func (b builder) makeParents(path string) {
 	for i := 1; i < len(path); i++ {
 		if path[i] == '/' {
-			b.folder(path[:i])
+			b.makeFolder(path[:i])
 		}
 	}
 }
 
-func (b builder) folder(path string) {
-	at, name := b.parent(path)
+func (b builder) makeFolder(path string) {
+	at, name := b.openParent(path)
 	defer unix.Close(at)
 	err := unix.Mkdirat(at, name, 0o755)
 	if err == nil && b.user >= 0 {
 		err = unix.Fchownat(at, name, b.user, b.group, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if err != nil && err != unix.EEXIST && err != unix.EROFS {
-		refuse("make "+path, err)
+		refuseAndExit("make "+path, err)
 	}
 }
 
-func (b builder) mountpoint(path string, folder bool) {
+func (b builder) makeMountpoint(path string, folder bool) {
 	if folder {
-		b.folder(path)
+		b.makeFolder(path)
 		return
 	}
-	at, name := b.parent(path)
+	at, name := b.openParent(path)
 	defer unix.Close(at)
 	fd, err := unix.Openat(at, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err == nil {
 		unix.Close(fd)
 	}
 	if err != nil && err != unix.EEXIST && err != unix.EROFS {
-		refuse("make "+path, err)
+		refuseAndExit("make "+path, err)
 	}
 }

@@ -8,18 +8,18 @@ import (
 
 // What a filter of system calls does with one.
 const (
-	allow       = unix.SECCOMP_RET_ALLOW
-	kill        = unix.SECCOMP_RET_KILL_PROCESS
-	denied      = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	unknown     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
-	noFamily    = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
-	noProtocol  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
-	offsetNr    = 0
-	offsetArch  = 4
-	offsetArgs  = 16
-	sizeOfArg   = 8
-	done        = unix.SECCOMP_RET_ERRNO // said to have succeeded
-	socketTypes = 0xf                    // the rest are flags
+	allowed        = unix.SECCOMP_RET_ALLOW
+	killed         = unix.SECCOMP_RET_KILL_PROCESS
+	denied         = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	unknown        = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	noFamily       = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	noProtocol     = unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT)
+	offsetNr       = 0
+	offsetArch     = 4
+	offsetArgs     = 16
+	sizeOfArg      = 8
+	pretendSuccess = unix.SECCOMP_RET_ERRNO // said to have succeeded
+	socketTypes    = 0xf                    // the rest are flags
 )
 
 // protocols of the Internet are those that every program may need. Landlock sees
@@ -51,66 +51,66 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // code is a program for the kernel's classic BPF machine.
 type code []unix.SockFilter
 
-func load(offset uint32) unix.SockFilter {
+func loadWord(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// argument loads the lower half of an argument, which is all that the kernel
+// loadArgument loads the lower half of an argument, which is all that the kernel
 // takes of a number. Of an address there is an upperHalf too.
-func argument(n uint32) unix.SockFilter { return load(offsetArgs + sizeOfArg*n) }
+func loadArgument(n uint32) unix.SockFilter { return loadWord(offsetArgs + sizeOfArg*n) }
 
-func upperHalf(n uint32) unix.SockFilter { return load(offsetArgs + sizeOfArg*n + sizeOfArg/2) }
+func loadUpperHalf(n uint32) unix.SockFilter { return loadWord(offsetArgs + sizeOfArg*n + sizeOfArg/2) }
 
-func end(action uint32) unix.SockFilter {
+func returnAction(action uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: action}
 }
 
-// when runs then if what is loaded equals k, and goes on behind it otherwise.
-func when(k uint32, then ...unix.SockFilter) code {
+// ifEqual runs then if what is loaded equals k, and goes on behind it otherwise.
+func ifEqual(k uint32, then ...unix.SockFilter) code {
 	return append(code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: uint8(len(then))}}, then...)
 }
 
-// filter installs the filter for the calling thread and all that it becomes.
-func filter(o Order) {
-	c := compile(o.Local)
+// installFilter installs the filter for the calling thread and all that it becomes.
+func installFilter(o Order) {
+	c := compileFilter(o.Local)
 	prog := unix.SockFprog{Len: uint16(len(c)), Filter: &c[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		refuse("filter system calls", errno)
+		refuseAndExit("filter system calls", errno)
 	}
 }
 
-// having runs then if what is loaded has a bit of k, and goes on behind it
+// ifAnyBit runs then if what is loaded has a bit of k, and goes on behind it
 // otherwise.
-func having(k uint32, then ...unix.SockFilter) code {
+func ifAnyBit(k uint32, then ...unix.SockFilter) code {
 	return append(code{{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: k, Jf: uint8(len(then))}}, then...)
 }
 
-// compile writes the filter. Local permits sockets of the family UNIX and, on
+// compileFilter writes the filter. Local permits sockets of the family UNIX and, on
 // the network, datagrams and servers: what a network namespace confines already.
-func compile(local bool) code {
-	c := code{load(offsetArch), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: architecture, Jt: 1}, end(kill), load(offsetNr)}
+func compileFilter(local bool) code {
+	c := code{loadWord(offsetArch), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: architecture, Jt: 1}, returnAction(killed), loadWord(offsetNr)}
 	if otherNumbers > 0 {
-		c = append(c, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: otherNumbers, Jf: 1}, end(kill))
+		c = append(c, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: otherNumbers, Jf: 1}, returnAction(killed))
 	}
 	// The flags of clone3 lie in memory, where a filter cannot look. The C
 	// library falls back to clone.
-	c = append(c, when(unix.SYS_CLONE3, end(unknown))...)
+	c = append(c, ifEqual(unix.SYS_CLONE3, returnAction(unknown))...)
 	for _, nr := range forbidden {
-		c = append(c, when(nr, end(denied))...)
+		c = append(c, ifEqual(nr, returnAction(denied))...)
 	}
-	c = append(c, when(unix.SYS_CLONE, joined(code{argument(0)}, having(namespaces, end(denied)), code{end(allow)})...)...)
-	c = append(c, when(unix.SYS_SOCKET, sockets(local)...)...)
-	c = append(c, when(unix.SYS_SOCKETPAIR, joined(code{argument(0)}, when(unix.AF_UNIX, end(allow)), code{end(noFamily)})...)...)
-	c = append(c, when(unix.SYS_IOCTL, terminals()...)...)
-	c = append(c, limits(local)...)
+	c = append(c, ifEqual(unix.SYS_CLONE, joinCode(code{loadArgument(0)}, ifAnyBit(namespaces, returnAction(denied)), code{returnAction(allowed)})...)...)
+	c = append(c, ifEqual(unix.SYS_SOCKET, socketRules(local)...)...)
+	c = append(c, ifEqual(unix.SYS_SOCKETPAIR, joinCode(code{loadArgument(0)}, ifEqual(unix.AF_UNIX, returnAction(allowed)), code{returnAction(noFamily)})...)...)
+	c = append(c, ifEqual(unix.SYS_IOCTL, ioctlRules()...)...)
+	c = append(c, rlimitRules(local)...)
 	if !local {
-		c = append(c, waysRoundConnect()...)
+		c = append(c, connectBypassRules()...)
 	}
-	return append(c, end(allow))
+	return append(c, returnAction(allowed))
 }
 
-func joined(parts ...code) code {
+func joinCode(parts ...code) code {
 	var all code
 	for _, part := range parts {
 		all = append(all, part...)
@@ -118,60 +118,60 @@ func joined(parts ...code) code {
 	return all
 }
 
-// terminals judges ioctl(fd, request): nothing is typed for somebody else, and
+// ioctlRules judges ioctl(fd, request): nothing is typed for somebody else, and
 // no line discipline, whose code is rarely used, is loaded.
-func terminals() code {
-	c := code{argument(1)}
+func ioctlRules() code {
+	c := code{loadArgument(1)}
 	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD} {
-		c = append(c, when(request, end(denied))...)
+		c = append(c, ifEqual(request, returnAction(denied))...)
 	}
-	return append(c, end(allow))
+	return append(c, returnAction(allowed))
 }
 
-// limits keeps the limit of core files as the stage set it. Programs that switch
+// rlimitRules keeps the limit of core files as the stage set it. Programs that switch
 // core files off themselves take an error for a reason to end, and have what
 // they want already. Where programs can name processes of the host, those of the
 // same user, pawl among them, keep their limits: one of time is as good as a
 // signal.
-func limits(local bool) code {
-	set := when(unix.SYS_SETRLIMIT, joined(code{argument(0)}, when(unix.RLIMIT_CORE, end(done)), code{end(allow)})...)
-	ask := joined(code{argument(2)}, code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 3}, upperHalf(2)}, when(0, end(allow)), code{end(done)})
-	ask = joined(code{argument(1)}, when(unix.RLIMIT_CORE, ask...), code{end(allow)})
+func rlimitRules(local bool) code {
+	set := ifEqual(unix.SYS_SETRLIMIT, joinCode(code{loadArgument(0)}, ifEqual(unix.RLIMIT_CORE, returnAction(pretendSuccess)), code{returnAction(allowed)})...)
+	ask := joinCode(code{loadArgument(2)}, code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jf: 3}, loadUpperHalf(2)}, ifEqual(0, returnAction(allowed)), code{returnAction(pretendSuccess)})
+	ask = joinCode(code{loadArgument(1)}, ifEqual(unix.RLIMIT_CORE, ask...), code{returnAction(allowed)})
 	if !local {
-		ask = joined(code{argument(0), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 1}, end(denied)}, ask)
+		ask = joinCode(code{loadArgument(0), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0, Jt: 1}, returnAction(denied)}, ask)
 	}
-	return append(set, when(unix.SYS_PRLIMIT64, ask...)...)
+	return append(set, ifEqual(unix.SYS_PRLIMIT64, ask...)...)
 }
 
-// waysRoundConnect are those that Landlock does not see: data that goes with
+// connectBypassRules are those that Landlock does not see: data that goes with
 // the first packet of a connection needs no connect, and a server that was
 // never bound is given a port.
-func waysRoundConnect() code {
-	c := when(unix.SYS_LISTEN, end(denied))
+func connectBypassRules() code {
+	c := ifEqual(unix.SYS_LISTEN, returnAction(denied))
 	for _, call := range []struct{ nr, flags uint32 }{{unix.SYS_SENDTO, 3}, {unix.SYS_SENDMSG, 2}, {unix.SYS_SENDMMSG, 3}} {
-		c = append(c, when(call.nr, joined(code{argument(call.flags)}, having(unix.MSG_FASTOPEN, end(denied)), code{end(allow)})...)...)
+		c = append(c, ifEqual(call.nr, joinCode(code{loadArgument(call.flags)}, ifAnyBit(unix.MSG_FASTOPEN, returnAction(denied)), code{returnAction(allowed)})...)...)
 	}
 	return c
 }
 
-// sockets judges socket(family, type, protocol).
-func sockets(local bool) code {
-	c := code{argument(0)}
-	c = append(c, when(unix.AF_NETLINK, joined(code{argument(2)}, when(unix.NETLINK_ROUTE, end(allow)), code{end(noProtocol)})...)...)
-	known := code{argument(2)}
+// socketRules judges socket(family, type, protocol).
+func socketRules(local bool) code {
+	c := code{loadArgument(0)}
+	c = append(c, ifEqual(unix.AF_NETLINK, joinCode(code{loadArgument(2)}, ifEqual(unix.NETLINK_ROUTE, returnAction(allowed)), code{returnAction(noProtocol)})...)...)
+	known := code{loadArgument(2)}
 	for _, p := range protocols {
-		known = append(known, when(p, end(allow))...)
+		known = append(known, ifEqual(p, returnAction(allowed))...)
 	}
-	known = append(known, end(noProtocol))
+	known = append(known, returnAction(noProtocol))
 	if local {
-		c = append(c, when(unix.AF_UNIX, end(allow))...)
+		c = append(c, ifEqual(unix.AF_UNIX, returnAction(allowed))...)
 	} else {
-		c = append(c, when(unix.AF_UNIX, end(denied))...)
-		streams := code{argument(1), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketTypes}}
-		known = joined(streams, when(unix.SOCK_STREAM, known...), code{end(denied)})
+		c = append(c, ifEqual(unix.AF_UNIX, returnAction(denied))...)
+		streams := code{loadArgument(1), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketTypes}}
+		known = joinCode(streams, ifEqual(unix.SOCK_STREAM, known...), code{returnAction(denied)})
 	}
 	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6} {
-		c = append(c, when(family, known...)...)
+		c = append(c, ifEqual(family, known...)...)
 	}
-	return append(c, end(noFamily))
+	return append(c, returnAction(noFamily))
 }

@@ -21,16 +21,16 @@ var sample = Order{
 
 func TestAnOrderArrivesAsItWasSent(t *testing.T) {
 	encoded := sample.Encode()
-	got, ok := decode(encoded)
+	got, ok := decodeOrder(encoded)
 	if diff := cmp.Diff(sample, got); diff != "" || !ok {
 		t.Errorf("%v, (-want +got):\n%s", ok, diff)
 	}
 	for cut := range encoded {
-		if _, ok := decode(encoded[:cut]); ok {
+		if _, ok := decodeOrder(encoded[:cut]); ok {
 			t.Fatalf("%d of %d bytes were taken for an order", cut, len(encoded))
 		}
 	}
-	if _, ok := decode(append(encoded, 0)); ok {
+	if _, ok := decodeOrder(append(encoded, 0)); ok {
 		t.Error("an order with something behind it was taken")
 	}
 }
@@ -41,11 +41,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(sample.Encode())
 	f.Add(append([]byte{1, 1, 1}, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, ok := decode(b)
+		o, ok := decodeOrder(b)
 		if !ok {
 			return
 		}
-		again, ok := decode(o.Encode())
+		again, ok := decodeOrder(o.Encode())
 		if diff := cmp.Diff(o, again); diff != "" || !ok {
 			t.Errorf("%q reads as something that is not read back: %v\n%s", b, ok, diff)
 		}

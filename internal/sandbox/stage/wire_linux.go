@@ -100,22 +100,22 @@ func (o Order) Encode() []byte {
 	return appendNumbers(b, o.Rules.Connect)
 }
 
-// decode is the inverse of Encode. It reports false for anything else.
-func decode(b []byte) (o Order, ok bool) {
+// decodeOrder is the inverse of Encode. It reports false for anything else.
+func decodeOrder(b []byte) (o Order, ok bool) {
 	r := reader{stage.NewReader(b)}
-	o.Cell, o.Local, o.Rules.Network = r.bool(), r.bool(), r.bool()
+	o.Cell, o.Local, o.Rules.Network = r.readBool(), r.readBool(), r.readBool()
 	for range r.Count() {
 		var m Mount
 		m.Kind = Kind(r.Byte())
 		m.From, m.To, m.Upper, m.Work = r.Text(), r.Text(), r.Text(), r.Text()
 		m.Layers, m.Size, m.Mode, m.FD = r.List(), r.Number(), r.Number(), r.Number()
-		m.ReadOnly, m.Devices = r.bool(), r.bool()
+		m.ReadOnly, m.Devices = r.readBool(), r.readBool()
 		o.Mounts = append(o.Mounts, m)
 	}
-	o.Host, o.Ports = r.Text(), r.numbers()
+	o.Host, o.Ports = r.Text(), r.readNumbers()
 	o.User, o.Group = r.Number(), r.Number()
 	o.Rules.List, o.Rules.Read, o.Rules.Write = r.List(), r.List(), r.List()
-	o.Rules.Connect = r.numbers()
+	o.Rules.Connect = r.readNumbers()
 	return o, r.AllRead()
 }
 

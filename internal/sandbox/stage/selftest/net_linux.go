@@ -2,133 +2,133 @@ package selftest
 
 import "golang.org/x/sys/unix"
 
-func host4(port int) unix.Sockaddr {
+func loopbackAddr(port int) unix.Sockaddr {
 	return &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port}
 }
 
-func connects(family, protocol int, to unix.Sockaddr) (bool, string) {
+func tryConnect(family, protocol int, to unix.Sockaddr) (bool, string) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	return said(unix.Connect(fd, to))
+	return answerFor(unix.Connect(fd, to))
 }
 
-func tcp6(t told) (bool, string) {
-	if t.get(TCP6) == "" {
+func connectTCP6(t parameters) (bool, string) {
+	if t.value(TCP6) == "" {
 		return false, "the host has no IPv6"
 	}
-	return connects(unix.AF_INET6, 0, &unix.SockaddrInet6{Addr: [16]byte{15: 1}, Port: t.number(TCP6)})
+	return tryConnect(unix.AF_INET6, 0, &unix.SockaddrInet6{Addr: [16]byte{15: 1}, Port: t.intValue(TCP6)})
 }
 
-// sends reports what sending said. Whether it arrived, only the host knows.
-func sends(to unix.Sockaddr, text string) (bool, string) {
+// trySend reports what sending said. Whether it arrived, only the host knows.
+func trySend(to unix.Sockaddr, text string) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	return said(unix.Sendto(fd, []byte(text), 0, to))
+	return answerFor(unix.Sendto(fd, []byte(text), 0, to))
 }
 
-// sendsEarly connects without connect, as TCP Fast Open does.
-func sendsEarly(to unix.Sockaddr) (bool, string) {
+// trySendEarly connects without connect, as TCP Fast Open does.
+func trySendEarly(to unix.Sockaddr) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	return said(unix.Sendto(fd, []byte{0}, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, to))
+	return answerFor(unix.Sendto(fd, []byte{0}, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, to))
 }
 
-// sockets reports whether a socket of any of the families can be made.
-func sockets(kind, protocol int, families ...int) (works bool, detail string) {
+// tryFamilies reports whether a socket of any of the families can be made.
+func tryFamilies(kind, protocol int, families ...int) (works bool, detail string) {
 	for _, family := range families {
 		fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 		if err == nil {
 			unix.Close(fd)
-			return true, "family " + digits(family)
+			return true, "family " + formatNumber(family)
 		}
-		_, detail = said(err)
+		_, detail = answerFor(err)
 	}
 	return false, detail
 }
 
-func otherFamilies(told) (bool, string) {
+func tryOtherFamilies(parameters) (bool, string) {
 	rare := []int{unix.AF_TIPC, unix.AF_BLUETOOTH, unix.AF_CAN, unix.AF_RDS, unix.AF_KCM, unix.AF_XDP, unix.AF_SMC, unix.AF_QIPCRTR, unix.AF_NFC, unix.AF_KEY}
 	for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_SEQPACKET, unix.SOCK_RAW, unix.SOCK_DGRAM} {
-		if works, detail := sockets(kind, 0, rare...); works {
+		if works, detail := tryFamilies(kind, 0, rare...); works {
 			return works, detail
 		}
 	}
 	return false, "none"
 }
 
-// otherPairs tries what only a filter of system calls keeps from loading the
+// tryOtherPairs tries what only a filter of system calls keeps from loading the
 // code of a family, which then says that it makes no pairs.
-func otherPairs(told) (bool, string) {
+func tryOtherPairs(parameters) (bool, string) {
 	_, err := unix.Socketpair(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err == unix.EOPNOTSUPP {
 		return true, "reached the kernel: EOPNOTSUPP"
 	}
-	return said(err)
+	return answerFor(err)
 }
 
-func otherProtocols(told) (works bool, detail string) {
+func tryOtherProtocols(parameters) (works bool, detail string) {
 	const smc, dccp = 256, 33
 	for _, protocol := range []int{unix.IPPROTO_SCTP, smc, dccp, unix.IPPROTO_UDPLITE} {
 		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET} {
-			if works, _ = sockets(kind, protocol, unix.AF_INET, unix.AF_INET6); works {
-				return true, "protocol " + digits(protocol)
+			if works, _ = tryFamilies(kind, protocol, unix.AF_INET, unix.AF_INET6); works {
+				return true, "protocol " + formatNumber(protocol)
 			}
 		}
 	}
 	return false, "none"
 }
 
-func otherNetlink(told) (works bool, detail string) {
+func tryOtherNetlink(parameters) (works bool, detail string) {
 	for _, protocol := range []int{unix.NETLINK_KOBJECT_UEVENT, unix.NETLINK_GENERIC, unix.NETLINK_AUDIT, unix.NETLINK_NETFILTER, unix.NETLINK_SOCK_DIAG, unix.NETLINK_XFRM} {
-		if works, detail = sockets(unix.SOCK_RAW, protocol, unix.AF_NETLINK); works {
-			return true, "protocol " + digits(protocol)
+		if works, detail = tryFamilies(unix.SOCK_RAW, protocol, unix.AF_NETLINK); works {
+			return true, "protocol " + formatNumber(protocol)
 		}
 	}
 	return false, detail
 }
 
-// routes reports whether there is a way to an address. Nothing is sent.
-func routes(addr [4]byte) (bool, string) {
+// hasRoute reports whether there is a way to an address. Nothing is sent.
+func hasRoute(addr [4]byte) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	return said(unix.Connect(fd, &unix.SockaddrInet4{Addr: addr, Port: 53}))
+	return answerFor(unix.Connect(fd, &unix.SockaddrInet4{Addr: addr, Port: 53}))
 }
 
 // askResolver sends something to a name server of this machine, and looks for a
 // way to any other.
-func askResolver(t told) (bool, string) {
-	addr := address(t.get(Resolver))
+func askResolver(t parameters) (bool, string) {
+	addr := parseIPv4(t.value(Resolver))
 	if addr[0] != 127 {
-		return routes(addr)
+		return hasRoute(addr)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: addr, Port: 53}); err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	_, err = unix.Write(fd, []byte{0})
 	if err == nil {
 		_, err = unix.Write(fd, []byte{0}) // The first one's refusal is told to the second.
 	}
-	return said(err)
+	return answerFor(err)
 }
 
-func address(text string) (addr [4]byte) {
+func parseIPv4(text string) (addr [4]byte) {
 	at := 0
 	for _, c := range []byte(text) {
 		switch {
@@ -141,32 +141,32 @@ func address(text string) (addr [4]byte) {
 	return addr
 }
 
-// serve opens a server on a free port and connects to it.
-func serve(told) (bool, string) {
+// tryServe opens a server on a free port and connects to it.
+func tryServe(parameters) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	if err := unix.Bind(fd, host4(0)); err != nil {
-		return said(err)
+	if err := unix.Bind(fd, loopbackAddr(0)); err != nil {
+		return answerFor(err)
 	}
 	if err := unix.Listen(fd, 1); err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	at, err := unix.Getsockname(fd)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
-	return connects(unix.AF_INET, 0, at)
+	return tryConnect(unix.AF_INET, 0, at)
 }
 
-// serveUnbound opens a server without asking for a port.
-func serveUnbound(told) (bool, string) {
+// tryServeUnbound opens a server without asking for a port.
+func tryServeUnbound(parameters) (bool, string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return said(err)
+		return answerFor(err)
 	}
 	defer unix.Close(fd)
-	return said(unix.Listen(fd, 1))
+	return answerFor(unix.Listen(fd, 1))
 }

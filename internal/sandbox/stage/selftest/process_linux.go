@@ -8,32 +8,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone forks a process that ends at once.
-func clone(flags uintptr) error {
-	return collect(fork(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, unix.SYS_GETPID, 0))
+// tryClone forks a process that ends at once.
+func tryClone(flags uintptr) error {
+	return awaitChild(forkAndCall(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, unix.SYS_GETPID, 0))
 }
 
-func clone3(flags uint64) error {
+func tryClone3(flags uint64) error {
 	args := struct {
 		flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64
 	}{flags: flags, exitSignal: uint64(unix.SIGCHLD)}
-	return collect(fork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), unix.SYS_GETPID, 0))
+	return awaitChild(forkAndCall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), unix.SYS_GETPID, 0))
 }
 
-// inChild makes one system call in a process of its own, which ends with what
+// callInChild makes one system call in a process of its own, which ends with what
 // the kernel said.
-func inChild(nr, argument uintptr) error {
-	return collect(fork(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, nr, argument))
+func callInChild(nr, argument uintptr) error {
+	return awaitChild(forkAndCall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, nr, argument))
 }
 
-// fork makes a process by one system call that makes another one and ends with
+// forkAndCall makes a process by one system call that makes another one and ends with
 // its errno. The process has this thread alone and no Go runtime that works:
 // nothing here may grow the stack, where the runtime would look whether another
 // goroutine wants to run.
 //
 //go:nosplit
 //go:norace
-func fork(by, a, b, nr, argument uintptr) (pid uintptr, errno syscall.Errno) {
+func forkAndCall(by, a, b, nr, argument uintptr) (pid uintptr, errno syscall.Errno) {
 	pid, _, errno = syscall.RawSyscall6(by, a, b, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		return pid, errno
@@ -44,8 +44,8 @@ func fork(by, a, b, nr, argument uintptr) (pid uintptr, errno syscall.Errno) {
 	}
 }
 
-// collect waits for a child and returns what it ended with.
-func collect(pid uintptr, errno syscall.Errno) error {
+// awaitChild waits for a child and returns what it ended with.
+func awaitChild(pid uintptr, errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
 	}
@@ -65,16 +65,16 @@ func collect(pid uintptr, errno syscall.Errno) error {
 }
 
 // readMemory reads a word of its own, as a process reads another's.
-func readMemory(told) (bool, string) {
+func readMemory(parameters) (bool, string) {
 	from, to := [8]byte{1}, [8]byte{}
 	local := []unix.Iovec{{Base: &to[0], Len: uint64(len(to))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&from[0])), Len: len(from)}}
 	_, err := unix.ProcessVMReadv(os.Getpid(), local, remote, 0)
-	return said(err)
+	return answerFor(err)
 }
 
-// processes lists the numbers in /proc.
-func processes() []string {
+// listPIDs lists the numbers in /proc.
+func listPIDs() []string {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -90,44 +90,44 @@ func processes() []string {
 	return pids
 }
 
-// waiting is the process of the host that waits to be found.
-func waiting(t told) string {
-	for _, pid := range processes() {
-		if command, _ := content("/proc/" + pid + "/cmdline"); holds(command, Wait+"\x00"+t.get(Token)) {
+// findWaitingProcess is the process of the host that waits to be found.
+func findWaitingProcess(t parameters) string {
+	for _, pid := range listPIDs() {
+		if command, _ := readProcFile("/proc/" + pid + "/cmdline"); containsText(command, Wait+"\x00"+t.value(Token)) {
 			return pid
 		}
 	}
 	return ""
 }
 
-func seen(pid string) (bool, string) {
+func answerForPID(pid string) (bool, string) {
 	if pid == "" {
 		return false, "not in /proc"
 	}
 	return true, "process " + pid
 }
 
-func signal(t told) (bool, string) {
-	pid := waiting(t)
+func trySignal(t parameters) (bool, string) {
+	pid := findWaitingProcess(t)
 	if pid == "" {
-		return seen(pid)
+		return answerForPID(pid)
 	}
-	return said(unix.Kill(told{"pid=" + pid}.number("pid"), unix.SIGTERM))
+	return answerFor(unix.Kill(parameters{"pid=" + pid}.intValue("pid"), unix.SIGTERM))
 }
 
-// limit asks for a limit that it does not change: who may read one may set it.
-func limit(t told) (bool, string) {
-	pid := waiting(t)
+// tryLimit asks for a limit that it does not change: who may read one may set it.
+func tryLimit(t parameters) (bool, string) {
+	pid := findWaitingProcess(t)
 	if pid == "" {
-		return seen(pid)
+		return answerForPID(pid)
 	}
 	var was unix.Rlimit
-	return said(unix.Prlimit(told{"pid=" + pid}.number("pid"), unix.RLIMIT_CPU, nil, &was))
+	return answerFor(unix.Prlimit(parameters{"pid=" + pid}.intValue("pid"), unix.RLIMIT_CPU, nil, &was))
 }
 
-// exceeds reports whether this process may use more of a resource than most, and
+// mayExceed reports whether this process may use more of a resource than most, and
 // how much that is. What it may use itself, it may let others use.
-func exceeds(resource, most int) (bool, string) {
+func mayExceed(resource, most int) (bool, string) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
 		return true, "the limit cannot be read"
@@ -142,11 +142,11 @@ func limitText(n uint64) string {
 	if n == unix.RLIM_INFINITY {
 		return "none"
 	}
-	return digits(int(n))
+	return formatNumber(int(n))
 }
 
-// hold fills memory, says so, and waits.
-func hold(bytes int) {
+// holdMemory fills memory, says so, and waits.
+func holdMemory(bytes int) {
 	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		syscall.Exit(1)
@@ -160,44 +160,44 @@ func hold(bytes int) {
 	}
 }
 
-func readEnvironment(t told) (bool, string) {
+func readEnvironment(t parameters) (bool, string) {
 	detail := "not in /proc"
-	for _, pid := range processes() {
-		env, err := content("/proc/" + pid + "/environ")
+	for _, pid := range listPIDs() {
+		env, err := readProcFile("/proc/" + pid + "/environ")
 		if err != nil {
-			_, detail = said(err)
+			_, detail = answerFor(err)
 		}
-		if holds(env, t.get(Token)) {
+		if containsText(env, t.value(Token)) {
 			return true, "process " + pid
 		}
 	}
 	return false, detail
 }
 
-func gainBySetUID(told) (bool, string) {
+func gainBySetUID(parameters) (bool, string) {
 	if on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || on != 1 {
 		return true, "new privileges are permitted"
 	}
 	return false, "no new privileges"
 }
 
-// capabilities reports whether any of the sets holds one.
-func capabilities(sets ...string) (bool, string) {
-	status, err := content("/proc/self/status")
+// hasCapabilities reports whether any of the sets holds one.
+func hasCapabilities(sets ...string) (bool, string) {
+	status, err := readProcFile("/proc/self/status")
 	if err != nil {
 		return true, "the sets cannot be read"
 	}
 	for _, set := range sets {
-		if !holds(status, set+"\t0000000000000000\n") {
+		if !containsText(status, set+"\t0000000000000000\n") {
 			return true, set + " is not empty"
 		}
 	}
 	return false, "all empty"
 }
 
-// holds reports whether text is in b; package bytes would move this one behind
+// containsText reports whether text is in b; package bytes would move this one behind
 // others.
-func holds(b []byte, text string) bool {
+func containsText(b []byte, text string) bool {
 	for i := 0; i+len(text) <= len(b); i++ {
 		if string(b[i:i+len(text)]) == text {
 			return true
